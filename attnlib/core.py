@@ -1,0 +1,297 @@
+"""Scaled dot-product attention in NumPy, once for its output and once with every intermediate kept.
+
+Source of the formula: Vaswani et al. 2017, "Attention Is All You Need", equation 1.
+"""
+
+import html
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from . import masks, validation
+
+
+def softmax(x, axis=-1):
+    """Turn scores into weights that are positive and sum to 1 along `axis`.
+
+    softmax(x)_j = exp(x_j - m) / sum_k exp(x_k - m),  m = max_k x_k
+
+    Subtracting m changes nothing in the result and keeps exp from overflowing.
+
+    Parameters
+    ----------
+    x : ndarray, any shape
+        Scores. Integers are computed in float64. -inf gets weight 0; a row of nothing but -inf gives zeros.
+    axis : int
+        The axis that sums to 1. For attention it is the last one, the keys.
+
+    Returns
+    -------
+    ndarray, the shape and dtype of `x`
+
+    Raises
+    ------
+    TypeError
+        If `x` is not a NumPy array of real numbers.
+
+    Notes
+    -----
+    Derived in notebooks 01 (by hand) and 02 (why m is subtracted).
+
+    Examples
+    --------
+    >>> softmax(np.array([2.0, 4.0, 4.0])).round(4)
+    array([0.0634, 0.4683, 0.4683])
+    """
+    x = validation.real_array(x, "x")
+    largest = np.max(x, axis=axis, keepdims=True)
+    largest[np.isneginf(largest)] = 0  # a row of -inf: exp(-inf - 0) = 0, where -inf - -inf would be NaN
+    weights = x - largest
+    np.exp(weights, out=weights)
+    total = np.sum(weights, axis=axis, keepdims=True)
+    total[total == 0] = 1
+    weights /= total
+    return weights
+
+
+def entropy(weights, axis=-1):
+    """Measure how spread out attention weights are, in nats.
+
+    H = -sum_j w_j ln w_j, with 0 ln 0 = 0
+
+    0 if one key takes all the weight, ln(n_k) if all keys share it equally. A fully masked row has entropy 0.
+
+    Parameters
+    ----------
+    weights : ndarray, (..., n_k)
+        Attention weights, each between 0 and 1.
+    axis : int
+        The axis of the keys.
+
+    Returns
+    -------
+    ndarray, (...) without `axis`
+
+    Notes
+    -----
+    Derived in notebook 03. Source: Shannon 1948.
+
+    Examples
+    --------
+    >>> entropy(np.array([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])).round(4)
+    array([0.6931, 0.    ])
+    """
+    weights = validation.real_array(weights, "weights")
+    if weights.size and not (np.nanmin(weights) >= 0 and np.nanmax(weights) <= 1 + 1e-3):
+        raise ValueError(
+            f"weights must lie between 0 and 1, got {np.nanmin(weights):.4g} to {np.nanmax(weights):.4g}. "
+            "Fix: entropy takes softmax(scores), not the scores."
+        )
+    logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
+    return np.abs(-(weights * logs).sum(axis=axis))  # abs turns -0.0 into 0.0
+
+
+def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
+    """Compute softmax(Q K^T * scale + mask) V.
+
+    Parameters
+    ----------
+    query : ndarray, (..., n_q, d_k)
+    key : ndarray, (..., n_k, d_k)
+    value : ndarray, (..., n_k, d_v)
+        `...` are batch and head axes; they must be equal or 1. Integers are computed in float64.
+    attn_mask : ndarray of bool or float, optional
+        (n_q, n_k), or as many axes as the scores, each of the scores' size or 1.
+        Boolean: True = may attend. Floating: added to the scaled scores. Integer masks raise.
+    is_causal : bool
+        Query i attends to keys 0..i only. Together with `attn_mask` both must allow it (torch raises instead).
+    scale : float, optional
+        Factor on Q K^T; 1/sqrt(d_k) by default.
+
+    Returns
+    -------
+    ndarray, (..., n_q, d_v)
+        A query that may attend to no key gets exactly 0.
+
+    Raises
+    ------
+    ShapeError
+        If shapes do not fit together.
+    TypeError, ValueError
+        If something is not a real array, or the mask is not boolean or floating.
+
+    See Also
+    --------
+    attention_trace : the same with every intermediate.
+    attnlib.torch_layers.scaled_dot_product_attention : the torch twin.
+
+    Notes
+    -----
+    Derived in notebooks 01 to 03; masks in 05. Source: Vaswani et al. 2017, equation 1. Same names and order as
+    torch.nn.functional.scaled_dot_product_attention.
+
+    Examples
+    --------
+    >>> query = np.array([[1.0, 0.0]])
+    >>> key = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> value = np.array([[10.0], [20.0]])
+    >>> scaled_dot_product_attention(query, key, value).round(4)
+    array([[13.3024]])
+    """
+    query, key, value, mask, scale = _prepare(query, key, value, attn_mask, is_causal, scale)
+    scores = query @ np.swapaxes(key, -1, -2)  # (..., n_q, n_k)
+    scores *= scale
+    weights = softmax(masks.apply_mask(scores, mask))  # (..., n_q, n_k)
+    return weights @ value  # (..., n_q, d_v)
+
+
+def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
+    """Compute attention and keep every intermediate.
+
+    Takes what `scaled_dot_product_attention` takes and raises what it raises.
+
+    Returns
+    -------
+    AttentionTrace
+        Its `output` equals scaled_dot_product_attention's.
+
+    Examples
+    --------
+    >>> trace = attention_trace(np.eye(2), np.eye(2), np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> trace.output.round(4)
+    array([[1.6605, 2.6605],
+           [2.3395, 3.3395]])
+    """
+    query, key, value, mask, scale = _prepare(query, key, value, attn_mask, is_causal, scale)
+    scores = query @ np.swapaxes(key, -1, -2)  # (..., n_q, n_k)
+    scaled_scores = scores * scores.dtype.type(scale)
+    masked_scores = masks.apply_mask(scaled_scores, mask)
+    weights = softmax(masked_scores)
+    return AttentionTrace(
+        query=query,
+        key=key,
+        value=value,
+        scores=scores,
+        scale=scale,
+        scaled_scores=scaled_scores,
+        attn_mask=mask,
+        masked_scores=masked_scores,
+        weights=weights,
+        output=weights @ value,
+        fully_masked=np.isneginf(masked_scores).all(axis=-1),
+    )
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AttentionTrace:
+    """Every intermediate of one attention call, NumPy arrays or torch tensors.
+
+    Attributes
+    ----------
+    query, key, value : (..., n_q, d_k), (..., n_k, d_k), (..., n_k, d_v)
+    scores : (..., n_q, n_k)
+        Q K^T, raw: neither scaled nor masked.
+    scale : float
+    scaled_scores : (..., n_q, n_k)
+        scores * scale
+    attn_mask : boolean or floating, or None
+        What was applied: the given mask and the causal one combined.
+    masked_scores : (..., n_q, n_k)
+        scaled_scores with -inf at blocked keys (or with a floating mask added); the scaled scores if there is no mask.
+    weights : (..., n_q, n_k)
+        softmax(masked_scores) over the keys.
+    output : (..., n_q, d_v)
+        weights @ value
+    fully_masked : (..., n_q)
+        True where a query may attend to no key; its weights and output are exactly 0.
+
+    Examples
+    --------
+    >>> x = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    >>> attention_trace(x, x, x, is_causal=True)
+    AttentionTrace, scale = 0.7071
+      query          (n_q, d_k)  (3, 2)  Q
+      key            (n_k, d_k)  (3, 2)  K
+      value          (n_k, d_v)  (3, 2)  V
+      scores         (n_q, n_k)  (3, 3)  Q K^T
+      scaled_scores  (n_q, n_k)  (3, 3)  scores * scale
+      masked_scores  (n_q, n_k)  (3, 3)  scaled scores, -inf where blocked
+      weights        (n_q, n_k)  (3, 3)  softmax over keys
+      output         (n_q, d_v)  (3, 2)  weights V
+    """
+
+    query: Any
+    key: Any
+    value: Any
+    scores: Any
+    scale: float
+    scaled_scores: Any
+    attn_mask: Any
+    masked_scores: Any
+    weights: Any
+    output: Any
+    fully_masked: Any
+
+    def steps(self):
+        """Return the steps in order, each as (name, array, dims, formula)."""
+        if self.attn_mask is None:
+            masking = "scaled scores (no mask)"
+        elif "bool" in str(self.attn_mask.dtype):
+            masking = "scaled scores, -inf where blocked"
+        else:
+            masking = "scaled scores + mask"
+        table = [
+            ("query", "n_q, d_k", "Q"),
+            ("key", "n_k, d_k", "K"),
+            ("value", "n_k, d_v", "V"),
+            ("scores", "n_q, n_k", "Q K^T"),
+            ("scaled_scores", "n_q, n_k", "scores * scale"),
+            ("masked_scores", "n_q, n_k", masking),
+            ("weights", "n_q, n_k", "softmax over keys"),
+            ("output", "n_q, d_v", "weights V"),
+        ]
+        leading = {2: "", 3: "b, ", 4: "b, h, "}
+        steps = []
+        for name, dims, formula in table:
+            array = getattr(self, name)
+            steps.append((name, array, f"({leading.get(len(array.shape), '..., ')}{dims})", formula))
+        return steps
+
+    def _summary(self):
+        dead = int(self.fully_masked.sum())
+        return f"scale = {self.scale:.4f}" + (f", fully masked rows: {dead}" if dead else "")
+
+    def __repr__(self):
+        rows = [(name, dims, str(tuple(array.shape)), formula) for name, array, dims, formula in self.steps()]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = [
+            "  " + "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        ]
+        return "\n".join([f"AttentionTrace, {self._summary()}", *lines])
+
+    def _repr_html_(self):
+        rows = "".join(
+            f"<tr><td><code>{name}</code></td><td>{html.escape(formula)}</td><td>{dims}</td>"
+            f"<td>{tuple(array.shape)}</td></tr>"
+            for name, array, dims, formula in self.steps()
+        )
+        return (
+            f"<table><caption>AttentionTrace, {self._summary()}</caption>"
+            "<thead><tr><th>step</th><th>formula</th><th>dims</th><th>shape</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+
+def _prepare(query, key, value, attn_mask, is_causal, scale):
+    """Check everything that came in; return it with the causal mask folded in and the scale as a number."""
+    query = validation.real_array(query, "query")
+    key = validation.real_array(key, "key")
+    value = validation.real_array(value, "value")
+    shape = validation.attention_shapes(query.shape, key.shape, value.shape)
+    if attn_mask is not None:
+        masks.check_mask(attn_mask, shape)
+    if is_causal:
+        attn_mask = masks.combine_masks(attn_mask, masks.causal_mask(*shape[-2:]))
+    return query, key, value, attn_mask, validation.attention_scale(scale, query.shape[-1])

@@ -1,0 +1,211 @@
+"""Multi-head attention in NumPy: split the features into heads, attend in each, merge.
+
+Source: Vaswani et al. 2017, section 3.2.2.
+"""
+
+import numpy as np
+
+from . import core, masks, validation
+from .validation import ShapeError
+
+
+def split_heads(x, num_heads):
+    """Cut the features of every token into heads.
+
+    (..., n, d_model) -> (..., n, h, d_k) -> (..., h, n, d_k),  d_k = d_model / h
+
+    The reshape cuts, the swap brings the head axis to the front. A reshape straight to (..., h, n, d_k) has the
+    right shape and mixes tokens.
+
+    Parameters
+    ----------
+    x : ndarray, (..., n, d_model)
+    num_heads : int
+
+    Returns
+    -------
+    ndarray, (..., num_heads, n, d_k)
+
+    Raises
+    ------
+    ShapeError
+        If `num_heads` does not divide d_model.
+
+    Notes
+    -----
+    Derived in notebook 06.
+
+    Examples
+    --------
+    >>> split_heads(np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), 2)
+    array([[[1, 2],
+            [5, 6]],
+    <BLANKLINE>
+           [[3, 4],
+            [7, 8]]])
+    """
+    _at_least("x", x, 2, "(..., n, d_model)")
+    d_k = validation.head_dim(x.shape[-1], num_heads)
+    return np.swapaxes(x.reshape(*x.shape[:-1], num_heads, d_k), -2, -3)
+
+
+def merge_heads(x):
+    """Undo `split_heads`: (..., h, n, d_k) -> (..., n, h * d_k).
+
+    Parameters
+    ----------
+    x : ndarray, (..., h, n, d_k)
+
+    Returns
+    -------
+    ndarray, (..., n, h * d_k)
+
+    Notes
+    -----
+    Derived in notebook 06.
+
+    Examples
+    --------
+    >>> merge_heads(split_heads(np.array([[1, 2, 3, 4], [5, 6, 7, 8]]), 2))
+    array([[1, 2, 3, 4],
+           [5, 6, 7, 8]])
+    """
+    _at_least("x", x, 3, "(..., h, n, d_k)")
+    h, n, d_k = x.shape[-3:]
+    return np.swapaxes(x, -2, -3).reshape(*x.shape[:-3], n, h * d_k)
+
+
+class MultiHeadAttention:
+    """Multi-head attention with its own weights, the NumPy twin of `attnlib.torch_layers.MultiHeadAttention`.
+
+    head_i = attention(X W_Q[:, i], X W_K[:, i], X W_V[:, i]);  output = concat(head_1, ..., head_h) W_O
+
+    where W[:, i] are the d_k columns of head i. Here weights stand as in the formula, (in, out); torch's nn.Linear
+    stores the transpose.
+
+    Parameters
+    ----------
+    embed_dim : int
+        d_model, the width of query and output.
+    num_heads : int
+        h; must divide embed_dim. d_k = d_v = embed_dim / num_heads.
+    kdim, vdim : int, optional
+        Width of key and value inputs; embed_dim by default.
+    bias : bool
+        Add b_Q, b_K, b_V, b_O (they start at 0).
+    rng : numpy.random.Generator, optional
+        Draws the weights; ``np.random.default_rng()`` by default.
+
+    Attributes
+    ----------
+    W_Q, W_K, W_V, W_O : ndarray, (embed_dim | kdim | vdim | embed_dim, embed_dim)
+        Xavier uniform, in (-sqrt(6 / (in + out)), +sqrt(6 / (in + out))).
+    b_Q, b_K, b_V, b_O : ndarray, (embed_dim,), or None
+
+    Notes
+    -----
+    Derived in notebook 06.
+
+    Examples
+    --------
+    >>> mha = MultiHeadAttention(8, 2, rng=np.random.default_rng(0))
+    >>> output, weights = mha(np.ones((5, 8)))
+    >>> output.shape, weights.shape
+    ((5, 8), (2, 5, 5))
+    """
+
+    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True, rng=None):
+        self.d_k = validation.head_dim(embed_dim, num_heads)
+        self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
+        self.kdim = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
+        self.vdim = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
+        rng = np.random.default_rng() if rng is None else rng
+
+        def weight(d_in):
+            limit = np.sqrt(6 / (d_in + embed_dim))
+            return rng.uniform(-limit, limit, size=(d_in, embed_dim))
+
+        self.W_Q, self.W_K = weight(embed_dim), weight(self.kdim)
+        self.W_V, self.W_O = weight(self.vdim), weight(embed_dim)
+        self.b_Q, self.b_K, self.b_V, self.b_O = (np.zeros(embed_dim) if bias else None for _ in range(4))
+
+    def __call__(
+        self,
+        query,
+        key=None,
+        value=None,
+        *,
+        attn_mask=None,
+        is_causal=False,
+        need_weights=True,
+        average_attn_weights=False,
+    ):
+        """Attend in every head and merge.
+
+        Parameters
+        ----------
+        query : ndarray, (..., n_q, embed_dim)
+        key : ndarray, (..., n_k, kdim), optional
+            The query by default: self-attention.
+        value : ndarray, (..., n_k, vdim), optional
+            The key by default.
+        attn_mask : ndarray of bool or float, optional
+            True = may attend. (n_q, n_k); or (..., n_q, n_k) without a head axis, for all heads alike; or
+            (..., h, n_q, n_k).
+        is_causal : bool
+            Combined with `attn_mask`.
+        need_weights : bool
+            Return the weights too; None in their place otherwise.
+        average_attn_weights : bool
+            Average them over the heads.
+
+        Returns
+        -------
+        output : ndarray, (..., n_q, embed_dim)
+        weights : ndarray, (..., h, n_q, n_k), or (..., n_q, n_k) averaged, or None
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        inputs = []
+        for name, x, width in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):
+            x = validation.real_array(x, name)
+            validation.module_input(x.shape, name, width)
+            inputs.append(x)
+        query, key, value = inputs
+        q = split_heads(_linear(query, self.W_Q, self.b_Q), self.num_heads)  # (..., h, n_q, d_k)
+        k = split_heads(_linear(key, self.W_K, self.b_K), self.num_heads)  # (..., h, n_k, d_k)
+        v = split_heads(_linear(value, self.W_V, self.b_V), self.num_heads)  # (..., h, n_k, d_k)
+        if attn_mask is not None:
+            shape = validation.attention_shapes(q.shape, k.shape, v.shape)
+            attn_mask = add_head_axis(masks.check_mask(attn_mask), shape)
+        trace = core.attention_trace(q, k, v, attn_mask, is_causal=is_causal)
+        output = _linear(merge_heads(trace.output), self.W_O, self.b_O)  # (..., n_q, embed_dim)
+        if not need_weights:
+            return output, None
+        return output, trace.weights.mean(axis=-3) if average_attn_weights else trace.weights
+
+    def __repr__(self):
+        return f"MultiHeadAttention(embed_dim={self.embed_dim}, num_heads={self.num_heads}), d_k = {self.d_k}"
+
+
+def add_head_axis(mask, scores_shape):
+    """Give a mask without a head axis one, where the scores are (..., h, n_q, n_k) with batch axes before h.
+
+    Works on NumPy arrays and torch tensors. (n_q, n_k) stays; (b, n_q, n_k) becomes (b, 1, n_q, n_k).
+    """
+    if len(mask.shape) == len(scores_shape) - 1 and len(mask.shape) > 2:
+        validation.mask_shape(mask.shape, (*scores_shape[:-3], *scores_shape[-2:]))
+        return mask[..., None, :, :]
+    validation.mask_shape(mask.shape, scores_shape)
+    return mask
+
+
+def _linear(x, weight, bias):
+    return x @ weight if bias is None else x @ weight + bias
+
+
+def _at_least(name, x, axes, expected):
+    if not isinstance(x, np.ndarray):
+        raise TypeError(f"{name} must be a NumPy array {expected}, got {type(x).__name__}. Fix: np.array({name}).")
+    if x.ndim < axes:
+        raise ShapeError(f"{name} must be {expected}, at least {axes} axes, got shape {x.shape}. Fix: {name}[None].")

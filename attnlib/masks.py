@@ -1,0 +1,241 @@
+"""Masks: who may attend to whom.
+
+One rule everywhere in attnlib: a boolean mask says **True = may attend**, a floating mask is added to the scores.
+The opposite polarity is called *blocked*; it appears only in `to_blocked`.
+"""
+
+import numpy as np
+
+from . import validation
+from .validation import ShapeError
+
+
+def causal_mask(n_q, n_k=None):
+    """Let query i attend to keys 0..i only.
+
+    mask[i, j] = (j <= i), aligned at the upper left as torch's ``is_causal`` is when n_q != n_k.
+
+    Parameters
+    ----------
+    n_q, n_k : int
+        Number of queries and keys; `n_k` defaults to `n_q`.
+
+    Returns
+    -------
+    ndarray of bool, (n_q, n_k)
+        True = may attend.
+
+    Notes
+    -----
+    Derived in notebook 05. Source: Vaswani et al. 2017, section 3.2.3 ("masking out illegal connections").
+
+    Examples
+    --------
+    >>> causal_mask(3).astype(int)
+    array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]])
+    """
+    n_q = validation.positive_int(n_q, "n_q")
+    n_k = n_q if n_k is None else validation.positive_int(n_k, "n_k")
+    return np.tri(n_q, n_k, dtype=bool)
+
+
+def padding_mask(lengths, n_k):
+    """Let every query attend only to the real tokens of its sequence.
+
+    mask[b, 0, j] = (j < lengths[b]). The middle axis broadcasts over queries: padding hides *keys*. For
+    scores with a head axis, (b, h, n_q, n_k), write ``padding_mask(lengths, n_k)[:, None]``.
+
+    Parameters
+    ----------
+    lengths : array_like of int, (b,)
+        Number of real tokens of each sequence, 0 to `n_k`. 0 gives rows that attend to nothing.
+    n_k : int
+        Padded length.
+
+    Returns
+    -------
+    ndarray of bool, (b, 1, n_k)
+        True = may attend.
+
+    Notes
+    -----
+    Derived in notebook 05.
+
+    Examples
+    --------
+    >>> padding_mask([3, 1], 4).astype(int)
+    array([[[1, 1, 1, 0]],
+    <BLANKLINE>
+           [[1, 0, 0, 0]]])
+    """
+    n_k = validation.positive_int(n_k, "n_k")
+    lengths = np.asarray(lengths)
+    if lengths.ndim != 1 or lengths.size == 0:
+        raise ShapeError(
+            f"lengths must be one whole number per sequence, shape (b,), got shape {lengths.shape}. "
+            "Fix: padding_mask([length], n_k) for a single sequence."
+        )
+    if lengths.dtype.kind not in "iu":
+        raise TypeError(
+            f"lengths must be whole numbers, got dtype {lengths.dtype}. Fix: pass token counts, not a mask; "
+            "a 0/1 mask goes through from_zero_blocked."
+        )
+    if lengths.min() < 0 or lengths.max() > n_k:
+        raise ValueError(
+            f"lengths must lie between 0 and n_k = {n_k}, got {lengths.min()} to {lengths.max()}. "
+            "Fix: n_k is the padded length, the longest one."
+        )
+    return np.arange(n_k) < lengths[:, None, None]
+
+
+def combine_masks(*masks):
+    """Combine masks: a query may attend where all of them allow it.
+
+    Boolean masks are combined with AND. If one is floating, boolean ones become additive and all are summed.
+
+    Parameters
+    ----------
+    *masks : ndarray of bool or float, or None
+        Masks that broadcast against each other. None stands for "no mask" and is skipped.
+
+    Returns
+    -------
+    ndarray of bool or float, or None
+        None if every mask is None. Always a new array.
+
+    Notes
+    -----
+    Derived in notebook 05.
+
+    Examples
+    --------
+    >>> combine_masks(causal_mask(3), padding_mask([2], 3)).astype(int)
+    array([[[1, 0, 0],
+            [1, 1, 0],
+            [1, 1, 0]]])
+    """
+    masks = [check_mask(mask) for mask in masks if mask is not None]
+    if not masks:
+        return None
+    try:
+        np.broadcast_shapes(*(mask.shape for mask in masks))
+    except ValueError:
+        shapes = ", ".join(str(mask.shape) for mask in masks)
+        raise ShapeError(
+            f"masks to combine must broadcast against each other, got shapes {shapes}. "
+            "Fix: give each the axes (..., n_q, n_k); padding_mask returns (b, 1, n_k)."
+        ) from None
+    if all(mask.dtype == bool for mask in masks):
+        return np.logical_and.reduce(np.broadcast_arrays(*masks))
+    combined = np.zeros(())
+    for mask in masks:
+        combined = combined + (to_additive(mask) if mask.dtype == bool else mask)
+    return combined
+
+
+def to_blocked(mask):
+    """Turn "True = may attend" into "True = blocked", what nn.MultiheadAttention expects.
+
+    Parameters
+    ----------
+    mask : ndarray of bool
+        True = may attend.
+
+    Returns
+    -------
+    ndarray of bool
+        True = blocked; same shape.
+
+    Examples
+    --------
+    >>> to_blocked(causal_mask(2)).astype(int)
+    array([[0, 1],
+           [0, 0]])
+    """
+    return ~_boolean(mask, "to_blocked")
+
+
+def to_additive(mask):
+    """Turn a boolean mask into one that is added to the scores: 0 where a query may attend, -inf where not.
+
+    Parameters
+    ----------
+    mask : ndarray of bool
+        True = may attend.
+
+    Returns
+    -------
+    ndarray of float64
+        Same shape.
+
+    Examples
+    --------
+    >>> to_additive(causal_mask(2))
+    array([[  0., -inf],
+           [  0.,   0.]])
+    """
+    return np.where(_boolean(mask, "to_additive"), 0.0, -np.inf)
+
+
+def from_zero_blocked(mask):
+    """Read a 0/1 mask in which 0 means blocked, as ``masked_fill(mask == 0, ...)`` code uses it.
+
+    Parameters
+    ----------
+    mask : array_like of 0 and 1
+
+    Returns
+    -------
+    ndarray of bool
+        True = may attend; same shape.
+
+    Examples
+    --------
+    >>> from_zero_blocked([[1, 0], [1, 1]])
+    array([[ True, False],
+           [ True,  True]])
+    """
+    mask = np.asarray(mask)
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
+        got = mask.dtype if mask.dtype.kind not in "biuf" else np.setdiff1d(mask, (0, 1))[:3].tolist()
+        raise ValueError(
+            f"from_zero_blocked expects only 0 (blocked) and 1 (may attend), got {got}. "
+            "Fix: a mask of 0 and -inf is additive already; pass it as attn_mask."
+        )
+    return mask == 1
+
+
+def check_mask(mask, scores_shape=None):
+    """Return `mask` unchanged if it is a valid attn_mask, one that covers `scores_shape` where that is given."""
+    if not isinstance(mask, np.ndarray):
+        raise TypeError(
+            f"attn_mask must be a NumPy array, boolean (True = may attend) or floating, got {type(mask).__name__}. "
+            "Fix: np.array(attn_mask, dtype=bool)."
+        )
+    validation.mask_kind(mask.dtype.kind, mask.dtype)
+    if mask.dtype.kind == "f":
+        validation.mask_values(np.isnan(mask).any() or np.isposinf(mask).any())
+    if scores_shape is not None:
+        validation.mask_shape(mask.shape, scores_shape)
+    return mask
+
+
+def apply_mask(scores, mask):
+    """Return the scores with -inf where a boolean mask blocks, or with a floating mask added; None changes nothing."""
+    if mask is None:
+        return scores
+    if mask.dtype == bool:
+        return np.where(mask, scores, scores.dtype.type(-np.inf))
+    return scores + mask.astype(scores.dtype)
+
+
+def _boolean(mask, function):
+    if not isinstance(mask, np.ndarray) or mask.dtype != bool:
+        got = f"dtype {mask.dtype}" if isinstance(mask, np.ndarray) else type(mask).__name__
+        raise TypeError(
+            f"{function} takes a boolean NumPy array (True = may attend), got {got}. "
+            "Fix: from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
+        )
+    return mask

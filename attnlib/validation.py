@@ -1,0 +1,149 @@
+"""The error rule of the library: every message says the rule, what was expected, what came, and the likely fix.
+
+The shape checks take shapes and not arrays, so that the NumPy functions and their torch twins share them.
+"""
+
+import math
+import numbers
+
+import numpy as np
+
+
+class ShapeError(ValueError):
+    """An array has the wrong number of axes, or axes that do not fit together."""
+
+
+def real_array(x, name):
+    """Return `x` if it is a floating NumPy array, as float64 if it holds integers; raise TypeError otherwise."""
+    if not isinstance(x, np.ndarray):
+        kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
+        fix = (
+            "use the functions of the same name in attnlib.torch_layers"
+            if kind.startswith("torch.")
+            else f"write np.array({name}); all rows must have the same length"
+        )
+        raise TypeError(f"{name} must be a NumPy array of real numbers, got {kind}. Fix: {fix}.")
+    if x.dtype.kind in "iu":
+        return x.astype(np.float64)
+    if x.dtype.kind != "f":
+        raise TypeError(
+            f"{name} must hold real numbers (float or int), got dtype {x.dtype}. "
+            f"Fix: convert it first, for example {name}.astype(float)"
+            + (" after taking the real part." if x.dtype.kind == "c" else ".")
+        )
+    return x
+
+
+def attention_shapes(query, key, value):
+    """Check three shapes against each other and return the shape of the scores, (..., n_q, n_k)."""
+    for name, shape in (("query", query), ("key", key), ("value", value)):
+        if len(shape) < 2:
+            raise ShapeError(
+                f"{name} must have at least 2 axes, (..., positions, features), got shape {tuple(shape)}. "
+                f"Fix: a single vector is one row, {name}[None, :]."
+            )
+        if 0 in shape:
+            raise ShapeError(
+                f"{name} must not be empty: expected at least 1 position and 1 feature, got shape {tuple(shape)}. "
+                "Fix: drop empty sequences before attention."
+            )
+    q, k, v = tuple(query), tuple(key), tuple(value)
+    if q[-1] != k[-1]:
+        raise ShapeError(
+            f"key has d_k = {k[-1]} but query has d_k = {q[-1]}: query {q}, key {k}. "
+            "Q and K must share their last axis; V may differ. Fix: project both to the same d_k."
+        )
+    if k[-2] != v[-2]:
+        raise ShapeError(
+            f"value has {v[-2]} positions but key has n_k = {k[-2]}: key {k}, value {v}. "
+            "Each key needs its own value. Fix: take K and V from the same sequence."
+        )
+    try:
+        leading = np.broadcast_shapes(q[:-2], k[:-2], v[:-2])
+    except ValueError:
+        raise ShapeError(
+            f"the leading (batch, head) axes do not fit together: query {q}, key {k}, value {v}. "
+            "Expected equal axes before the last two. Fix: give all three the same batch and heads."
+        ) from None
+    return (*leading, q[-2], k[-2])
+
+
+def mask_shape(mask, scores):
+    """Check that a mask of shape `mask` covers scores of shape `scores` without guessing what its axes mean."""
+    mask, scores = tuple(mask), tuple(scores)
+    fits = all(m in (1, s) for m, s in zip(mask[::-1], scores[::-1], strict=False))
+    if len(mask) not in (2, len(scores)) or not fits:
+        raise ShapeError(
+            f"attn_mask {mask} does not broadcast to the scores {scores}. Expected (n_q, n_k) = {scores[-2:]}, or "
+            f"{len(scores)} axes, each of that size or 1. Fix: a padding mask (batch, n_k) needs its query axis, "
+            "attn_mask[:, None, :]; a head axis is attn_mask[:, None]."
+        )
+
+
+def mask_kind(kind, dtype):
+    """Check the dtype of a mask; `kind` is NumPy's letter ('b', 'f', 'i', ...)."""
+    if kind in "bf":
+        return
+    if kind in "iu":
+        raise TypeError(
+            f"attn_mask must be boolean (True = may attend) or floating (added to the scores), got {dtype}. "
+            "A 0/1 mask is ambiguous. Fix: from_zero_blocked(attn_mask) if 0 means blocked."
+        )
+    raise TypeError(
+        f"attn_mask must be boolean (True = may attend) or floating (added to the scores), got {dtype}. "
+        "Fix: attn_mask.astype(bool)."
+    )
+
+
+def mask_values(has_nan_or_plus_inf):
+    """Raise if a floating mask holds NaN or +inf."""
+    if has_nan_or_plus_inf:
+        raise ValueError(
+            "a floating attn_mask must hold finite numbers or -inf, got NaN or +inf. "
+            "Fix: 0 where a query may attend, -inf where it may not; 0 * -inf is NaN, so build it with "
+            "to_additive(boolean_mask)."
+        )
+
+
+def attention_scale(scale, d_k):
+    """Return `scale`, or 1/sqrt(d_k) where it is None."""
+    if scale is None:
+        return 1.0 / math.sqrt(d_k)
+    if isinstance(scale, bool) or not isinstance(scale, numbers.Real):
+        raise TypeError(
+            f"scale must be one real number, got {type(scale).__name__}. Fix: leave it out for 1/sqrt(d_k)."
+        )
+    if not math.isfinite(scale):
+        raise ValueError(f"scale must be finite, got {scale}. Fix: leave it out for 1/sqrt(d_k).")
+    return float(scale)
+
+
+def positive_int(value, name):
+    """Return `value` as int if it is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number, got {type(value).__name__}. Fix: {name}=int(...).")
+    if value < 1:
+        raise ValueError(f"{name} must be at least 1, got {value}. Fix: give a positive {name}.")
+    return int(value)
+
+
+def head_dim(embed_dim, num_heads):
+    """Return d_k = embed_dim / num_heads, which must be whole."""
+    embed_dim, num_heads = positive_int(embed_dim, "embed_dim"), positive_int(num_heads, "num_heads")
+    if embed_dim % num_heads:
+        fits = [h for h in range(1, embed_dim + 1) if embed_dim % h == 0 and h <= 4 * num_heads]
+        raise ShapeError(
+            f"embed_dim must be divisible by num_heads: each head takes d_k = embed_dim / num_heads features, "
+            f"got embed_dim = {embed_dim}, num_heads = {num_heads}. Fix: num_heads from {fits}."
+        )
+    return embed_dim // num_heads
+
+
+def module_input(shape, name, features):
+    """Check that the input of a layer is (..., n, features)."""
+    shape = tuple(shape)
+    if len(shape) < 2 or shape[-1] != features or 0 in shape:
+        raise ShapeError(
+            f"{name} must be (..., positions, {features}) with at least 1 position, got {shape}. "
+            f"Fix: the last axis holds the {features} features the layer was made for; a single token is one row."
+        )
