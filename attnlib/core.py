@@ -34,6 +34,8 @@ def softmax(x, axis=-1):
     ------
     TypeError
         If `x` is not a NumPy array of real numbers.
+    ShapeError
+        If `x` is a single number or empty.
 
     Notes
     -----
@@ -45,6 +47,11 @@ def softmax(x, axis=-1):
     array([0.0634, 0.4683, 0.4683])
     """
     x = validation.real_array(x, "x")
+    if x.size == 0 or x.ndim == 0:
+        raise validation.ShapeError(
+            f"x must hold at least one score along at least 1 axis, got shape {x.shape}. "
+            "Fix: pass the whole row of scores, not one of them."
+        )
     largest = np.max(x, axis=axis, keepdims=True)
     largest[np.isneginf(largest)] = 0  # a row of -inf: exp(-inf - 0) = 0, where -inf - -inf would be NaN
     weights = x - largest
@@ -83,7 +90,7 @@ def entropy(weights, axis=-1):
     array([0.6931, 0.    ])
     """
     weights = validation.real_array(weights, "weights")
-    if weights.size and not (np.nanmin(weights) >= 0 and np.nanmax(weights) <= 1 + 1e-3):
+    if (weights < 0).any() or (weights > 1 + 1e-3).any():
         raise ValueError(
             f"weights must lie between 0 and 1, got {np.nanmin(weights):.4g} to {np.nanmax(weights):.4g}. "
             "Fix: entropy takes softmax(scores), not the scores."

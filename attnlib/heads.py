@@ -93,8 +93,8 @@ class MultiHeadAttention:
         Width of key and value inputs; embed_dim by default.
     bias : bool
         Add b_Q, b_K, b_V, b_O (they start at 0).
-    rng : numpy.random.Generator, optional
-        Draws the weights; ``np.random.default_rng()`` by default.
+    rng : numpy.random.Generator or int, optional
+        Draws the weights: a generator or a seed, as ``np.random.default_rng`` takes it.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class MultiHeadAttention:
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
         self.kdim = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
         self.vdim = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
-        rng = np.random.default_rng() if rng is None else rng
+        rng = np.random.default_rng(rng)
 
         def weight(d_in):
             limit = np.sqrt(6 / (d_in + embed_dim))

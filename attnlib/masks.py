@@ -71,7 +71,7 @@ def padding_mask(lengths, n_k):
            [[1, 0, 0, 0]]])
     """
     n_k = validation.positive_int(n_k, "n_k")
-    lengths = np.asarray(lengths)
+    lengths = _array(lengths, "lengths")
     if lengths.ndim != 1 or lengths.size == 0:
         raise ShapeError(
             f"lengths must be one whole number per sequence, shape (b,), got shape {lengths.shape}. "
@@ -197,7 +197,7 @@ def from_zero_blocked(mask):
     array([[ True, False],
            [ True,  True]])
     """
-    mask = np.asarray(mask)
+    mask = _array(mask, "mask")
     if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
         got = mask.dtype if mask.dtype.kind not in "biuf" else np.setdiff1d(mask, (0, 1))[:3].tolist()
         raise ValueError(
@@ -212,7 +212,7 @@ def check_mask(mask, scores_shape=None):
     if not isinstance(mask, np.ndarray):
         raise TypeError(
             f"attn_mask must be a NumPy array, boolean (True = may attend) or floating, got {type(mask).__name__}. "
-            "Fix: np.array(attn_mask, dtype=bool)."
+            "Fix: np.array(attn_mask)."
         )
     validation.mask_kind(mask.dtype.kind, mask.dtype)
     if mask.dtype.kind == "f":
@@ -228,14 +228,24 @@ def apply_mask(scores, mask):
         return scores
     if mask.dtype == bool:
         return np.where(mask, scores, scores.dtype.type(-np.inf))
-    return scores + mask.astype(scores.dtype)
+    with np.errstate(over="ignore"):  # -1e9 is -inf in float16
+        return scores + mask.astype(scores.dtype)
 
 
 def _boolean(mask, function):
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:
         got = f"dtype {mask.dtype}" if isinstance(mask, np.ndarray) else type(mask).__name__
-        raise TypeError(
-            f"{function} takes a boolean NumPy array (True = may attend), got {got}. "
-            "Fix: from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
-        )
+        fix = "from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
+        if type(mask).__module__.startswith("torch"):
+            fix = "mask.numpy() for a boolean tensor; in torch itself, ~mask is the blocked mask."
+        raise TypeError(f"{function} takes a boolean NumPy array (True = may attend), got {got}. Fix: {fix}")
     return mask
+
+
+def _array(x, name):
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise ShapeError(
+            f"{name} must be one array, got rows of different lengths. Fix: pad the rows to one length."
+        ) from None

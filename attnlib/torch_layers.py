@@ -143,7 +143,7 @@ class SelfAttention(nn.Module):
         output : Tensor, (..., n, d_v)
         weights : Tensor, (..., n, n), or None if `need_weights` is False (then torch's fused kernel runs)
         """
-        validation.module_input(x.shape, "x", self.d_in)
+        _layer_input(x, "x", self.W_Q)
         q, k, v = self.W_Q(x), self.W_K(x), self.W_V(x)
         return _attend(q, k, v, attn_mask, is_causal, need_weights)
 
@@ -236,15 +236,15 @@ class MultiHeadAttention(nn.Module):
         """
         key = query if key is None else key
         value = key if value is None else value
-        validation.module_input(query.shape, "query", self.embed_dim)
-        validation.module_input(key.shape, "key", self.kdim)
-        validation.module_input(value.shape, "value", self.vdim)
+        _layer_input(query, "query", self.W_Q)
+        _layer_input(key, "key", self.W_K)
+        _layer_input(value, "value", self.W_V)
         q = self._split(self.W_Q(query))  # (..., h, n_q, d_k)
         k = self._split(self.W_K(key))  # (..., h, n_k, d_k)
         v = self._split(self.W_V(value))  # (..., h, n_k, d_k)
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
-            attn_mask = heads.add_head_axis(torch.as_tensor(attn_mask), shape)
+            attn_mask = heads.add_head_axis(_mask_tensor(attn_mask, q.device), shape)
         output, weights = _attend(q, k, v, attn_mask, is_causal, need_weights)
         output = self.W_O(output.transpose(-2, -3).flatten(-2))  # (..., n_q, embed_dim)
         if need_weights and average_attn_weights:
@@ -262,7 +262,10 @@ class MultiHeadAttention(nn.Module):
         add_zero_attn.
         """
         if not isinstance(module, nn.MultiheadAttention):
-            raise TypeError(f"from_torch takes an nn.MultiheadAttention, got {type(module).__name__}.")
+            raise TypeError(
+                f"from_torch takes an nn.MultiheadAttention, got {type(module).__name__}. "
+                "Fix: pass the attention module itself, for example encoder_layer.self_attn."
+            )
         for name, set_ in (
             ("dropout", module.dropout != 0),
             ("add_bias_kv", module.bias_k is not None),
@@ -344,13 +347,7 @@ def _attend(q, k, v, attn_mask, is_causal, need_weights):
 
 def _check(query, key, value):
     for name, x in (("query", query), ("key", key), ("value", value)):
-        if not isinstance(x, torch.Tensor):
-            raise TypeError(
-                f"{name} must be a torch.Tensor, got {type(x).__name__}. "
-                f"Fix: torch.tensor({name}, dtype=torch.float32), or attnlib's function of this name for NumPy."
-            )
-        if not x.is_floating_point():
-            raise TypeError(f"{name} must hold floating numbers, got {x.dtype}. Fix: {name}.float().")
+        _check_tensor(x, name)
         if x.dtype != query.dtype:
             raise TypeError(
                 f"query, key and value must share a dtype, got {query.dtype} and {x.dtype}. Fix: {name}.to(query)."
@@ -358,15 +355,43 @@ def _check(query, key, value):
     return validation.attention_shapes(query.shape, key.shape, value.shape)
 
 
+def _check_tensor(x, name):
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(
+            f"{name} must be a torch.Tensor, got {type(x).__name__}. "
+            f"Fix: torch.tensor({name}, dtype=torch.float32), or what has the same name in attnlib itself for NumPy."
+        )
+    if not x.is_floating_point():
+        raise TypeError(f"{name} must hold floating numbers, got {x.dtype}. Fix: {name}.float().")
+
+
+def _layer_input(x, name, linear):
+    _check_tensor(x, name)
+    validation.module_input(x.shape, name, linear.in_features)
+    dtype = linear.weight.dtype
+    if (x.dtype == torch.float64) != (dtype == torch.float64):  # other mixtures are legal under autocast
+        raise TypeError(
+            f"{name} must have the dtype of the layer's weights, {dtype}, got {x.dtype}. Fix: {name}.to({dtype})."
+        )
+
+
+def _mask_tensor(mask, device):
+    """Return a tensor or array as a tensor; an array is copied, for torch refuses read-only and reversed ones."""
+    if isinstance(mask, np.ndarray):
+        validation.mask_kind(mask.dtype.kind, mask.dtype)
+        mask = np.array(mask)
+    elif not isinstance(mask, torch.Tensor):
+        raise TypeError(
+            "attn_mask must be a tensor or array, boolean (True = may attend) or floating, "
+            f"got {type(mask).__name__}. Fix: torch.tensor(attn_mask)."
+        )
+    return torch.as_tensor(mask, device=device)
+
+
 def _mask(mask, is_causal, shape, query):
     """Check a mask, bring it to the query's device (and dtype, where floating), and fold in the causal one."""
     if mask is not None:
-        if not isinstance(mask, torch.Tensor | np.ndarray):
-            raise TypeError(
-                "attn_mask must be a tensor or array, boolean (True = may attend) or floating, "
-                f"got {type(mask).__name__}. Fix: torch.tensor(attn_mask, dtype=torch.bool)."
-            )
-        mask = torch.as_tensor(mask, device=query.device)
+        mask = _mask_tensor(mask, query.device)
         is_float, is_bool = mask.is_floating_point(), mask.dtype == torch.bool
         validation.mask_kind("f" if is_float else "b" if is_bool else "c" if mask.is_complex() else "i", mask.dtype)
         if is_float:

@@ -10,7 +10,16 @@ import numpy as np
 
 
 class ShapeError(ValueError):
-    """An array has the wrong number of axes, or axes that do not fit together."""
+    """An array has the wrong number of axes, or axes that do not fit together.
+
+    Examples
+    --------
+    >>> try:
+    ...     attention_shapes((2, 3), (5, 4), (5, 4))
+    ... except ShapeError as error:
+    ...     print(str(error).partition(":")[0])
+    key has d_k = 4 but query has d_k = 3
+    """
 
 
 def real_array(x, name):
@@ -91,7 +100,7 @@ def mask_kind(kind, dtype):
         )
     raise TypeError(
         f"attn_mask must be boolean (True = may attend) or floating (added to the scores), got {dtype}. "
-        "Fix: attn_mask.astype(bool)."
+        "Fix: build it by a comparison, for example token_ids != pad_id."
     )
 
 

@@ -1,0 +1,53 @@
+"""Shared by all tests: the NumPy library and its torch twin behind one face, and hypothesis made repeatable."""
+
+import dataclasses
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+
+import attnlib as al
+from attnlib import torch_layers
+
+torch.set_num_threads(1)
+hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None, database=None, max_examples=60)
+hypothesis.settings.load_profile("attnlib")
+
+
+class Twin:
+    """The NumPy functions or the torch ones: arrays go in as NumPy and come out as NumPy, whichever they are."""
+
+    def __init__(self, name):
+        self.name = name
+        self.module = {"numpy": al, "torch": torch_layers}[name]
+
+    def array(self, x):
+        return torch.tensor(x) if self.name == "torch" and isinstance(x, np.ndarray) else x
+
+    def attend(self, *arrays, attn_mask=None, **options):
+        arrays = [self.array(x) for x in arrays]
+        output = self.module.scaled_dot_product_attention(*arrays, attn_mask=self.array(attn_mask), **options)
+        return np.asarray(output)
+
+    def trace(self, *arrays, attn_mask=None, **options):
+        arrays = [self.array(x) for x in arrays]
+        trace = self.module.attention_trace(*arrays, attn_mask=self.array(attn_mask), **options)
+        assert type(trace) is al.AttentionTrace
+        tensors = {f.name: getattr(trace, f.name) for f in dataclasses.fields(trace)}
+        return al.AttentionTrace(**{k: np.asarray(v) if hasattr(v, "shape") else v for k, v in tensors.items()})
+
+
+@pytest.fixture(params=["numpy", "torch"], scope="session")
+def twin(request):
+    return Twin(request.param)
+
+
+@pytest.fixture(scope="session")
+def twins():
+    return Twin("numpy"), Twin("torch")
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)

@@ -1,0 +1,429 @@
+"""Every wrong input and the message it gets: the rule, what was expected, what came, and the likely fix."""
+
+import ast
+import pathlib
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import attnlib as al
+from attnlib import ShapeError, torch_layers
+
+
+def a(*shape, dtype=float):
+    return np.ones(shape, dtype)
+
+
+Q, K, V = a(3, 4), a(5, 4), a(5, 6)
+BATCH = a(2, 3, 4), a(2, 5, 4), a(2, 5, 6)
+HEADS = a(2, 3, 3, 4), a(2, 3, 5, 4), a(2, 3, 5, 6)
+T = torch.ones(3, 4)
+NO_FIT = ("does not broadcast to the scores", "Expected (n_q, n_k) = (3, 5)", "or 4 axes", "attn_mask[:, None, :]")
+
+# What both twins refuse, in the function and in the trace: name, arguments, options, exception, parts of the message.
+ATTENTION = [
+    (
+        "d_k differs",
+        (a(2, 3), a(5, 4), V),
+        {},
+        ShapeError,
+        ("key has d_k = 4 but query has d_k = 3: query (2, 3), key (5, 4). Q and K must share their last axis; ",),
+    ),
+    ("query a number", (a(), K, V), {}, ShapeError, ("query must have at least 2 axes", "got shape ()", "[None, :]")),
+    ("query a vector", (a(4), K, V), {}, ShapeError, ("query must have at least 2 axes", "(4,)", "query[None, :]")),
+    ("key a vector", (Q, a(4), V), {}, ShapeError, ("key must have at least 2 axes", "got shape (4,)", "key[None, :]")),
+    ("value a vector", (Q, K, a(6)), {}, ShapeError, ("value must have at least 2 axes", "(6,)", "value[None, :]")),
+    (
+        "n_k differs",
+        (Q, K, a(4, 6)),
+        {},
+        ShapeError,
+        ("value has 4 positions but key has n_k = 5: key (5, 4), value (4, 6)", "its own value", "the same sequence"),
+    ),
+    (
+        "batch differs",
+        (BATCH[0], a(3, 5, 4), a(3, 5, 6)),
+        {},
+        ShapeError,
+        (
+            "leading (batch, head) axes",
+            "query (2, 3, 4), key (3, 5, 4), value (3, 5, 6)",
+            "Expected equal",
+            "same batch",
+        ),
+    ),
+    ("no queries", (a(0, 4), K, V), {}, ShapeError, ("query must not be empty", "at least 1 position", "(0, 4)")),
+    ("no keys", (Q, a(0, 4), a(0, 6)), {}, ShapeError, ("key must not be empty", "got shape (0, 4)", "drop empty")),
+    ("no features", (a(3, 0), a(5, 0), V), {}, ShapeError, ("query must not be empty", "1 feature", "(3, 0)")),
+    ("a list", ([[1.0, 2.0]], K, V), {}, TypeError, ("query must be a", "got list")),
+    ("a ragged list", (Q, [[1.0, 2.0], [3.0]], V), {}, TypeError, ("key must be a", "got list")),
+    ("nothing", (Q, K, None), {}, TypeError, ("value must be a", "got NoneType")),
+    ("booleans", (Q > 0, K, V), {}, TypeError, ("query must hold", "got", "bool")),
+    ("complex", (Q, K + 1j, V), {}, TypeError, ("key must hold", "complex128")),
+    ("mask does not fit", (Q, K, V), {"attn_mask": a(5, 3) > 0}, ShapeError, ("attn_mask (5, 3) does not", "(3, 5)")),
+    (
+        "mask (b, n_k), batch",
+        BATCH,
+        {"attn_mask": a(2, 5) > 0},
+        ShapeError,
+        ("(2, 5) does not", "(2, 3, 5)", "None, :]"),
+    ),
+    ("mask (b, n_k), heads", HEADS, {"attn_mask": a(2, 5) > 0}, ShapeError, NO_FIT),
+    ("mask (b, 1, n_k), heads", HEADS, {"attn_mask": a(2, 1, 5) > 0}, ShapeError, (*NO_FIT, "attn_mask[:, None].")),
+    ("mask (b, n_q, n_k), heads", HEADS, {"attn_mask": a(3, 3, 5) > 0}, ShapeError, NO_FIT),
+    ("mask (1, n_q, n_k), heads", HEADS, {"attn_mask": a(1, 3, 5) > 0}, ShapeError, NO_FIT),
+    ("mask (n_k,)", (Q, K, V), {"attn_mask": a(5) > 0}, ShapeError, ("attn_mask (5,) does not", "(3, 5)")),
+    ("mask ()", (Q, K, V), {"attn_mask": np.array(True)}, ShapeError, ("attn_mask () does not", "(3, 5)")),
+    ("mask larger than the scores", (Q, K, V), {"attn_mask": a(2, 3, 5) > 0}, ShapeError, ("(2, 3, 5) does not",)),
+    ("floating mask does not fit", BATCH, {"attn_mask": a(2, 5)}, ShapeError, ("(2, 5) does not", "(2, 3, 5)")),
+    ("empty mask", (Q, K, V), {"attn_mask": a(0, 5) > 0}, ShapeError, ("attn_mask (0, 5) does not",)),
+    (
+        "mask that does not fit, causal",
+        BATCH,
+        {"attn_mask": a(2, 5) > 0, "is_causal": True},
+        ShapeError,
+        ("(2, 5) does not", "(2, 3, 5)"),
+    ),
+    *(
+        (
+            f"mask of {np.dtype(kind)}",
+            (Q, K, V),
+            {"attn_mask": a(3, 5, dtype=kind)},
+            TypeError,
+            ("must be boolean (True = may attend) or floating", str(np.dtype(kind)), "from_zero_blocked(attn_mask)"),
+        )
+        for kind in (np.int64, np.uint8)
+    ),
+    (
+        "complex mask",
+        (Q, K, V),
+        {"attn_mask": a(3, 5) + 1j},
+        TypeError,
+        ("must be boolean", "complex128", "comparison"),
+    ),
+    ("mask with NaN", (Q, K, V), {"attn_mask": a(3, 5) * np.nan}, ValueError, ("finite numbers or -inf", "got NaN or")),
+    ("mask with +inf", (Q, K, V), {"attn_mask": a(3, 5) * np.inf}, ValueError, ("got NaN or +inf", "to_additive(")),
+    ("mask a list", (Q, K, V), {"attn_mask": [[True] * 5] * 3}, TypeError, ("attn_mask must be a", "got list")),
+    ("mask a ragged list", (Q, K, V), {"attn_mask": [[True], []]}, TypeError, ("attn_mask must be a", "got list")),
+    ("mask True", (Q, K, V), {"attn_mask": True}, TypeError, ("attn_mask must be a", "got bool")),
+    ("scale NaN", (Q, K, V), {"scale": np.nan}, ValueError, ("scale must be finite, got nan", "1/sqrt(d_k)")),
+    ("scale infinite", (Q, K, V), {"scale": -np.inf}, ValueError, ("scale must be finite, got -inf", "leave it out")),
+    ("scale a string", (Q, K, V), {"scale": "sqrt"}, TypeError, ("scale must be one real number, got str", "1/sqrt")),
+    ("scale True", (Q, K, V), {"scale": True}, TypeError, ("scale must be one real number, got bool", "leave it out")),
+    ("scale complex", (Q, K, V), {"scale": 1j}, TypeError, ("scale must be one real number, got complex", "leave")),
+    ("scale an array", (Q, K, V), {"scale": a(1)}, TypeError, ("scale must be one real number, got", "leave it out")),
+]
+
+MODULES = {"numpy": al, "torch": torch_layers}
+FUNCTIONS = "scaled_dot_product_attention", "attention_trace"
+CALLS = [
+    (
+        f"{module}, {function.split('_')[0]}: {name}",
+        lambda m=module, f=function, x=arrays, o=options: getattr(MODULES[m], f)(
+            *(to_twin(m, each) for each in x), **{k: to_twin(m, v) for k, v in o.items()}
+        ),
+        error,
+        parts,
+    )
+    for name, arrays, options, error, parts in ATTENTION
+    for function in FUNCTIONS
+    for module in MODULES
+]
+
+
+def to_twin(module, x):
+    return torch.tensor(x) if module == "torch" and isinstance(x, np.ndarray) else x
+
+
+def both_mha(*arrays, embed_dim=8, num_heads=2, make=None, **options):
+    """One call for each multi-head module."""
+    make = {"kdim": None, "vdim": None} | (make or {})
+
+    def call(module):
+        layer = MODULES[module].MultiHeadAttention(embed_dim, num_heads, **make)
+        if module == "torch":
+            layer.double()
+        return layer(*(to_twin(module, x) for x in arrays), **{k: to_twin(module, v) for k, v in options.items()})
+
+    return call
+
+
+X = a(2, 3, 8)
+LAYERS = [
+    ("wrong width", both_mha(a(3, 7)), ShapeError, ("query must be (..., positions, 8)", "got (3, 7)", "8 features")),
+    ("one token as a vector", both_mha(a(8)), ShapeError, ("query must be (..., positions, 8)", "(8,)", "is one row")),
+    ("a number", both_mha(a()), ShapeError, ("query must be (..., positions, 8)", "got ()")),
+    ("no tokens", both_mha(a(0, 8)), ShapeError, ("at least 1 position", "got (0, 8)")),
+    ("key of wrong width", both_mha(X, a(2, 3, 7)), ShapeError, ("key must be (..., positions, 8)", "(2, 3, 7)")),
+    (
+        "value of wrong width",
+        both_mha(X, X, a(2, 3, 7)),
+        ShapeError,
+        ("value must be (..., positions, 8)", "(2, 3, 7)"),
+    ),
+    ("kdim forgotten", both_mha(X, make={"kdim": 5}), ShapeError, ("key must be (..., positions, 5)", "(2, 3, 8)")),
+    ("vdim forgotten", both_mha(X, make={"vdim": 5}), ShapeError, ("value must be (..., positions, 5)", "(2, 3, 8)")),
+    (
+        "n_k differs",
+        both_mha(X, X, a(2, 4, 8)),
+        ShapeError,
+        ("value has 4 positions but key has n_k = 3", "same sequence"),
+    ),
+    ("batch differs", both_mha(X, a(3, 3, 8)), ShapeError, ("leading (batch, head) axes do not fit", "same batch")),
+    ("a list", both_mha([[1.0] * 8]), TypeError, ("query must be a", "got list")),
+    ("booleans", both_mha(X > 0), TypeError, ("query must hold", "bool")),
+    ("complex", both_mha(X, X + 1j), TypeError, ("key must hold", "complex128")),
+    ("mask (b, n_k)", both_mha(X, attn_mask=a(2, 3) > 0), ShapeError, ("(2, 3) does not broadcast", "[:, None, :]")),
+    ("mask of another batch", both_mha(X, attn_mask=a(4, 3, 3) > 0), ShapeError, ("(4, 3, 3) does not", "(2, 3, 3)")),
+    (
+        "mask of other heads",
+        both_mha(X, attn_mask=a(2, 3, 3, 3) > 0),
+        ShapeError,
+        ("(2, 3, 3, 3) does not", "(2, 2, 3, 3)"),
+    ),
+    (
+        "integer mask",
+        both_mha(X, attn_mask=a(3, 3, dtype=int)),
+        TypeError,
+        ("must be boolean", "int64", "from_zero_blocked"),
+    ),
+    ("NaN in the mask", both_mha(X, attn_mask=a(3, 3) * np.nan), ValueError, ("finite numbers or -inf", "got NaN")),
+    ("mask a list", both_mha(X, attn_mask=[[True] * 3] * 3), TypeError, ("attn_mask must be", "got list")),
+    (
+        "num_heads does not divide",
+        both_mha(X, num_heads=3),
+        ShapeError,
+        ("embed_dim must be divisible by num_heads", "embed_dim = 8, num_heads = 3", "num_heads from [1, 2, 4, 8]"),
+    ),
+    (
+        "num_heads 0",
+        both_mha(X, num_heads=0),
+        ValueError,
+        ("num_heads must be at least 1, got 0", "positive num_heads"),
+    ),
+    ("num_heads 2.5", both_mha(X, num_heads=2.5), TypeError, ("num_heads must be a whole number, got float", "int(")),
+    ("num_heads True", both_mha(X, num_heads=True), TypeError, ("num_heads must be a whole number, got bool",)),
+    ("embed_dim -8", both_mha(X, embed_dim=-8), ValueError, ("embed_dim must be at least 1, got -8",)),
+    ("embed_dim '8'", both_mha(X, embed_dim="8"), TypeError, ("embed_dim must be a whole number, got str",)),
+    ("kdim 0", both_mha(X, make={"kdim": 0}), ValueError, ("kdim must be at least 1, got 0",)),
+    ("vdim 2.0", both_mha(X, make={"vdim": 2.0}), TypeError, ("vdim must be a whole number, got float",)),
+]
+CALLS += [
+    (f"{module}, module: {name}", lambda call=call, m=module: call(m), error, parts)
+    for name, call, error, parts in LAYERS
+    for module in MODULES
+]
+
+SELF = torch_layers.SelfAttention(8, 2)
+MHA = torch_layers.MultiHeadAttention(8, 2)
+from_torch = torch_layers.MultiHeadAttention.from_torch
+TWIN = ("attnlib.torch_layers",)
+CALLS += [
+    # the wrong twin
+    ("tensor to NumPy", lambda: al.scaled_dot_product_attention(T, T, T), TypeError, ("got torch.Tensor", *TWIN)),
+    ("tensor to NumPy's trace", lambda: al.attention_trace(Q, Q, T), TypeError, ("value must be a NumPy array", *TWIN)),
+    ("tensor to softmax", lambda: al.softmax(T), TypeError, ("x must be a NumPy array", "got torch.Tensor")),
+    ("tensor to entropy", lambda: al.entropy(T), TypeError, ("weights must be a NumPy array", "got torch.Tensor")),
+    (
+        "tensor to NumPy's module",
+        lambda: al.MultiHeadAttention(8, 2)(torch.ones(3, 8)),
+        TypeError,
+        ("got torch", *TWIN),
+    ),
+    ("tensor mask to NumPy", lambda: al.attention_trace(Q, K, V, torch.ones(3, 5) > 0), TypeError, ("got Tensor",)),
+    ("tensor to to_blocked", lambda: al.to_blocked(T > 0), TypeError, ("got Tensor", "mask.numpy()", "~mask")),
+    ("tensor to split_heads", lambda: al.split_heads(T, 2), TypeError, ("x must be a NumPy array", "got Tensor")),
+    (
+        "array to torch",
+        lambda: torch_layers.scaled_dot_product_attention(Q, K, V),
+        TypeError,
+        ("query must be a torch.Tensor, got ndarray", "torch.tensor(query", "in attnlib itself for NumPy"),
+    ),
+    ("array to torch's trace", lambda: torch_layers.attention_trace(T, T, Q), TypeError, ("value must be", "ndarray")),
+    ("array to SelfAttention", lambda: SELF(a(3, 8)), TypeError, ("x must be a torch.Tensor, got ndarray",)),
+    ("array to torch's module", lambda: MHA(a(3, 8)), TypeError, ("query must be a torch.Tensor, got ndarray",)),
+    # dtypes
+    ("array of objects", lambda: al.softmax(np.array([1, None])), TypeError, ("real numbers", "got dtype object")),
+    ("array of strings", lambda: al.attention_trace(np.array([["a"]]), K, V), TypeError, ("real numbers", "dtype <U1")),
+    ("complex to NumPy", lambda: al.softmax(a(2) + 1j), TypeError, ("got dtype complex128", "taking the real part")),
+    ("mask of objects", lambda: al.attention_trace(Q, K, V, a(3, 5, dtype=object)), TypeError, ("boolean", "object")),
+    ("mask of objects, torch", lambda: MHA(torch.ones(3, 8), attn_mask=a(3, 3, dtype=object)), TypeError, ("object",)),
+    (
+        "integers in torch",
+        lambda: torch_layers.attention_trace(T.int(), T, T),
+        TypeError,
+        ("torch.int32", "query.float()"),
+    ),
+    (
+        "two dtypes in torch",
+        lambda: torch_layers.scaled_dot_product_attention(T, T.double(), T),
+        TypeError,
+        ("must share a dtype", "got torch.float32 and torch.float64", "key.to(query)"),
+    ),
+    (
+        "float64 into a float32 layer",
+        lambda: MHA(torch.tensor(a(3, 8))),
+        TypeError,
+        (
+            "query must have the dtype of the layer's weights, torch.float32",
+            "got torch.float64",
+            "query.to(torch.float32)",
+        ),
+    ),
+    (
+        "float32 into a float64 layer",
+        lambda: torch_layers.SelfAttention(8, 2).double()(torch.ones(3, 8)),
+        TypeError,
+        ("x must have the dtype of the layer's weights, torch.float64", "got torch.float32", "x.to(torch.float64)"),
+    ),
+    ("integers into a layer", lambda: SELF(torch.ones(3, 8).long()), TypeError, ("got torch.int64", "x.float()")),
+    # SelfAttention
+    ("SelfAttention: wrong width", lambda: SELF(T), ShapeError, ("x must be (..., positions, 8)", "got (3, 4)")),
+    ("SelfAttention: vector", lambda: SELF(torch.ones(8)), ShapeError, ("x must be (..., positions, 8)", "got (8,)")),
+    ("SelfAttention: d_in 0", lambda: torch_layers.SelfAttention(0, 2), ValueError, ("d_in must be at least 1",)),
+    ("SelfAttention: d_k 2.5", lambda: torch_layers.SelfAttention(8, 2.5), TypeError, ("d_k must be a whole number",)),
+    ("SelfAttention: d_v 0", lambda: torch_layers.SelfAttention(8, 2, 0), ValueError, ("d_v must be at least 1",)),
+    # softmax, entropy
+    ("softmax of a number", lambda: al.softmax(a()), ShapeError, ("at least one score", "got shape ()", "whole row")),
+    ("softmax of nothing", lambda: al.softmax(a(3, 0)), ShapeError, ("at least one score", "got shape (3, 0)")),
+    (
+        "softmax of a list",
+        lambda: al.softmax([1.0, 2.0]),
+        TypeError,
+        ("x must be a NumPy array", "list", "np.array(x)"),
+    ),
+    ("softmax of booleans", lambda: al.softmax(a(2) > 0), TypeError, ("x must hold real numbers", "bool", "astype")),
+    (
+        "entropy of scores",
+        lambda: al.entropy(a(2) * 4),
+        ValueError,
+        ("between 0 and 1", "got 4 to 4", "softmax(scores)"),
+    ),
+    ("entropy below 0", lambda: al.entropy(-a(2)), ValueError, ("between 0 and 1", "got -1 to -1", "softmax(scores)")),
+    ("entropy of scores and NaN", lambda: al.entropy(np.array([np.nan, 2])), ValueError, ("got 2 to 2",)),
+    # heads
+    (
+        "split: list",
+        lambda: al.split_heads([[1, 2]], 2),
+        TypeError,
+        ("x must be a NumPy array (..., n, d_model)", "list"),
+    ),
+    ("split: vector", lambda: al.split_heads(a(4), 2), ShapeError, ("(..., n, d_model)", "2 axes", "(4,)", "x[None]")),
+    (
+        "split: not divisible",
+        lambda: al.split_heads(a(3, 4), 3),
+        ShapeError,
+        ("divisible by num_heads", "from [1, 2, 4]"),
+    ),
+    ("split: 0 heads", lambda: al.split_heads(a(3, 4), 0), ValueError, ("num_heads must be at least 1, got 0",)),
+    (
+        "split: 2.5 heads",
+        lambda: al.split_heads(a(3, 4), 2.5),
+        TypeError,
+        ("num_heads must be a whole number", "float"),
+    ),
+    ("merge: two axes", lambda: al.merge_heads(a(3, 4)), ShapeError, ("(..., h, n, d_k)", "at least 3 axes", "(3, 4)")),
+    ("merge: list", lambda: al.merge_heads([[[1]]]), TypeError, ("x must be a NumPy array (..., h, n, d_k)", "list")),
+    # masks
+    ("causal: 0", lambda: al.causal_mask(0), ValueError, ("n_q must be at least 1, got 0", "positive n_q")),
+    ("causal: n_k -1", lambda: al.causal_mask(2, -1), ValueError, ("n_k must be at least 1, got -1",)),
+    ("causal: 2.0", lambda: al.causal_mask(2.0), TypeError, ("n_q must be a whole number, got float",)),
+    ("causal: a shape", lambda: al.causal_mask((2, 3)), TypeError, ("n_q must be a whole number, got tuple",)),
+    (
+        "padding: too long",
+        lambda: al.padding_mask([2, 5], 4),
+        ValueError,
+        ("between 0 and n_k = 4", "got 2 to 5", "longest"),
+    ),
+    ("padding: negative", lambda: al.padding_mask([-1, 2], 4), ValueError, ("between 0 and n_k = 4", "got -1 to 2")),
+    (
+        "padding: floats",
+        lambda: al.padding_mask([1.0], 4),
+        TypeError,
+        ("lengths must be whole", "float64", "token counts"),
+    ),
+    ("padding: a mask", lambda: al.padding_mask([True], 4), TypeError, ("got dtype bool", "from_zero_blocked")),
+    ("padding: one number", lambda: al.padding_mask(3, 4), ShapeError, ("shape (b,)", "got shape ()", "[length]")),
+    ("padding: two axes", lambda: al.padding_mask([[1, 0]], 4), ShapeError, ("shape (b,)", "got shape (1, 2)")),
+    ("padding: none", lambda: al.padding_mask([], 4), ShapeError, ("one whole number per sequence", "got shape (0,)")),
+    (
+        "padding: ragged",
+        lambda: al.padding_mask([[1], [1, 2]], 4),
+        ShapeError,
+        ("lengths must be one array", "different"),
+    ),
+    ("padding: n_k 0", lambda: al.padding_mask([0], 0), ValueError, ("n_k must be at least 1, got 0",)),
+    (
+        "combine: do not broadcast",
+        lambda: al.combine_masks(a(3, 3) > 0, a(2, 1, 4) > 0),
+        ShapeError,
+        ("must broadcast against each other", "got shapes (3, 3), (2, 1, 4)", "padding_mask returns (b, 1, n_k)"),
+    ),
+    ("combine: integers", lambda: al.combine_masks(a(3, 3, dtype=int)), TypeError, ("boolean", "from_zero_blocked")),
+    ("combine: list", lambda: al.combine_masks([[True]]), TypeError, ("attn_mask must be a NumPy array", "got list")),
+    ("combine: NaN", lambda: al.combine_masks(a(3, 3) * np.nan), ValueError, ("finite numbers or -inf", "NaN")),
+    (
+        "to_blocked: integers",
+        lambda: al.to_blocked(a(2, dtype=int)),
+        TypeError,
+        ("to_blocked takes", "int64", "from_zero"),
+    ),
+    ("to_blocked: list", lambda: al.to_blocked([True]), TypeError, ("to_blocked takes a boolean", "got list")),
+    (
+        "to_additive: floats",
+        lambda: al.to_additive(a(2)),
+        TypeError,
+        ("to_additive takes", "float64", "additive already"),
+    ),
+    ("0/1: 2", lambda: al.from_zero_blocked([0, 2]), ValueError, ("only 0 (blocked) and 1 (may attend)", "got [2]")),
+    ("0/1: -inf", lambda: al.from_zero_blocked([0, -np.inf]), ValueError, ("got [-inf]", "is additive already")),
+    ("0/1: NaN", lambda: al.from_zero_blocked([np.nan]), ValueError, ("only 0", "got [nan]")),
+    ("0/1: strings", lambda: al.from_zero_blocked(["0"]), ValueError, ("only 0", "got <U1")),
+    (
+        "0/1: ragged",
+        lambda: al.from_zero_blocked([[0], [0, 1]]),
+        ShapeError,
+        ("mask must be one array", "pad the rows"),
+    ),
+    # from_torch
+    ("from_torch: a class", lambda: from_torch(nn.MultiheadAttention), TypeError, ("nn.MultiheadAttention, got type",)),
+    ("from_torch: another module", lambda: from_torch(nn.Linear(2, 2)), TypeError, ("got Linear", "layer.self_attn")),
+    *(
+        (
+            f"from_torch: {name}",
+            lambda name=name, value=value: from_torch(nn.MultiheadAttention(4, 2, **{name: value})),
+            ValueError,
+            (f"cannot carry over {name}", f"expected it off, got {value}", f"without {name}"),
+        )
+        for name, value in (("dropout", 0.1), ("add_bias_kv", True), ("add_zero_attn", True))
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "parts"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
+def test_a_wrong_input_is_told_what_is_wrong(call, error, parts):
+    with pytest.raises(error) as caught:
+        call()
+    assert type(caught.value) is error  # not a subclass: a ShapeError is a ValueError
+    text = str(caught.value)
+    for part in parts:
+        assert part in text
+    assert ". Fix: " in text and text.endswith(".")
+    assert caught.value.__cause__ is None and (caught.value.__context__ is None or caught.value.__suppress_context__)
+
+
+def test_a_shape_error_is_a_value_error():
+    assert issubclass(ShapeError, ValueError)
+
+
+def test_every_raise_in_the_library_names_a_fix():
+    """The table above may miss a line; this reads the source."""
+    missing = []
+    for name in ("core", "masks", "heads", "torch_layers", "validation"):
+        tree = ast.parse((pathlib.Path(al.__file__).parent / f"{name}.py").read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise) and "Fix: " not in ast.unparse(node):
+                missing.append(f"{name}.py:{node.lineno}")
+    assert missing == []

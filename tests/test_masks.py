@@ -1,0 +1,115 @@
+"""Masks: True = may attend, and what each function does to them."""
+
+import numpy as np
+import pytest
+import torch
+
+import attnlib as al
+
+INF = np.inf
+
+
+@pytest.mark.parametrize(
+    ("n_q", "n_k", "expected"),
+    [
+        (3, None, [[1, 0, 0], [1, 1, 0], [1, 1, 1]]),
+        (2, 4, [[1, 0, 0, 0], [1, 1, 0, 0]]),
+        (4, 2, [[1, 0], [1, 1], [1, 1], [1, 1]]),
+        (1, 1, [[1]]),
+    ],
+)
+def test_causal_mask_starts_at_the_upper_left(n_q, n_k, expected):
+    mask = al.causal_mask(n_q, n_k)
+    assert mask.dtype == bool
+    assert mask.astype(int).tolist() == expected
+
+
+def test_is_causal_is_the_causal_mask(twin, rng):
+    query, key, value = (rng.normal(size=(n, 3)) for n in (2, 4, 4))
+    by_flag = twin.trace(query, key, value, is_causal=True)
+    by_mask = twin.trace(query, key, value, attn_mask=al.causal_mask(2, 4))
+    assert (by_flag.weights == by_mask.weights).all()
+    assert (by_flag.attn_mask == al.causal_mask(2, 4)).all()
+    assert (by_flag.weights[0] == [1, 0, 0, 0]).all()  # the first query sees the first key, not the first n_k - n_q
+
+
+@pytest.mark.parametrize("lengths", [[3, 0, 4], (3, 0, 4), np.array([3, 0, 4], np.uint8)])
+def test_padding_mask_lets_attend_to_real_tokens(lengths):
+    mask = al.padding_mask(lengths, 4)
+    assert mask.dtype == bool and mask.shape == (3, 1, 4)
+    assert mask[:, 0].astype(int).tolist() == [[1, 1, 1, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
+
+
+def test_padding_hides_keys_and_an_empty_sequence_gives_zeros(twin, rng):
+    x = rng.normal(size=(2, 4, 3))
+    trace = twin.trace(x, x, x, attn_mask=al.padding_mask([2, 0], 4))
+    assert (trace.weights[0, :, 2:] == 0).all() and (trace.weights[0, :, :2] > 0).all()
+    assert (trace.weights[1] == 0).all() and (trace.output[1] == 0).all()
+    np.testing.assert_allclose(trace.output[0], twin.attend(x[0], x[0, :2], x[0, :2]), atol=1e-12)
+
+
+def test_padding_mask_with_heads(twin, rng):
+    x = rng.normal(size=(2, 3, 4, 5))  # (b, h, n, d_k)
+    weights = twin.trace(x, x, x, attn_mask=al.padding_mask([2, 4], 4)[:, None]).weights
+    assert (weights[0, ..., 2:] == 0).all() and (weights[0, ..., :2] > 0).all() and (weights[1] > 0).all()
+
+
+def test_combine_masks_needs_all_of_them():
+    a, b = np.array([[True, True], [False, False]]), np.array([[True, False], [True, False]])
+    assert al.combine_masks(a, b).tolist() == [[True, False], [False, False]]
+    assert al.combine_masks(a, None, ~b).tolist() == [[False, True], [False, False]]
+    assert al.combine_masks(al.causal_mask(3), al.padding_mask([1, 2], 3)).shape == (2, 3, 3)
+
+
+def test_combine_masks_with_a_floating_one_adds():
+    mask, bias = np.array([[True, False]]), np.array([[0.5, 7.0], [-INF, 1.0]], dtype=np.float32)
+    for combined in (al.combine_masks(mask, bias), al.combine_masks(bias, mask)):
+        assert combined.tolist() == [[0.5, -INF], [-INF, -INF]]
+    assert al.combine_masks(bias, bias).tolist() == [[1, 14], [-INF, 2]]
+
+
+def test_combine_masks_of_nothing_is_no_mask():
+    assert al.combine_masks() is None
+    assert al.combine_masks(None, None) is None
+
+
+@pytest.mark.parametrize("mask", [np.array([[True, False]]), np.array([[0.0, -INF]])], ids=["boolean", "floating"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_combine_masks_returns_a_new_array(mask, count):
+    before = mask.copy()
+    combined = al.combine_masks(*[mask] * count)
+    assert not np.shares_memory(combined, mask)
+    combined[...] = 0
+    assert (mask == before).all()
+
+
+def test_to_additive_and_to_blocked():
+    mask = np.array([[True, False]])
+    assert al.to_additive(mask).tolist() == [[0, -INF]]
+    assert al.to_blocked(mask).tolist() == [[False, True]]
+    assert mask.tolist() == [[True, False]]
+
+
+def test_a_mask_and_its_additive_form_are_the_same_attention(twin, rng):
+    query, key, value = (rng.normal(size=(n, 3)) for n in (4, 5, 5))
+    mask = rng.random((4, 5)) < 0.5
+    mask[1] = False
+    boolean, additive = (twin.trace(query, key, value, attn_mask=m) for m in (mask, al.to_additive(mask)))
+    assert (boolean.weights == additive.weights).all() and (boolean.fully_masked == additive.fully_masked).all()
+
+
+@pytest.mark.parametrize(
+    "mask",
+    [[[1, 0]], np.array([[1, 0]], np.uint8), np.array([[1.0, 0.0]]), [[True, False]], torch.tensor([[1, 0]])],
+    ids=["list", "uint8", "float", "bool", "tensor"],
+)
+def test_from_zero_blocked_reads_zeros_as_blocked(mask):
+    allowed = al.from_zero_blocked(mask)
+    assert allowed.dtype == bool
+    assert allowed.tolist() == [[True, False]]
+
+
+def test_float16_takes_a_large_negative_fill_as_blocked(twin, rng):
+    x = rng.normal(size=(3, 4)).astype(np.float16)
+    fill = np.where(np.tri(3, dtype=bool), 0, -1e9)  # below the smallest float16
+    assert (twin.trace(x, x, x, attn_mask=fill).weights[~np.tri(3, dtype=bool)] == 0).all()
