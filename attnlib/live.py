@@ -46,8 +46,9 @@ def weights_view(weights_at, *, still, row=None, queries=None, keys=None, attn_m
     upstream : ndarray, (n_q, n_k), optional
         A gradient on the weights. With it the view also tells the share of dead queries, see `dead_share`.
     **slider : (int, int) or sequence
-        Exactly one: its name is the slider's label, a pair (lowest, highest) makes a slider over whole numbers, a
-        longer list one over just those values. ``d_k=(1, 128)``, ``num_heads=[1, 2, 4, 8]``.
+        Exactly one; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers,
+        ``d_k=(1, 128)``. A list makes one over just those values, or over (text, value) pairs,
+        ``num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]``.
 
     Returns
     -------
@@ -286,7 +287,8 @@ def _slider(name, values, still):
         outside = [v for v in still if not low <= v <= high]
         slider = widgets.IntSlider(min=low, max=high, value=still[0], description=name, style=style, layout=layout)
     else:
-        outside = [v for v in still if v not in values]
+        choices = [v[1] if isinstance(v, tuple) else v for v in values]
+        outside = [v for v in still if v not in choices]
         slider = widgets.SelectionSlider(options=list(values), description=name, style=style, layout=layout)
     if outside:
         raise ValueError(f"still must lie in the slider's range {values}, got {outside}. Fix: drop these values.")

@@ -1,0 +1,40 @@
+# One command to learn, one to prove: `make lab`, `make test`. `make help` lists all.
+PYTHON ?= python3
+ARGS ?=
+NB ?=
+ifeq ($(OS),Windows_NT)
+BIN := .venv/Scripts
+else
+BIN := .venv/bin
+endif
+RUN := $(BIN)/python
+
+.PHONY: help lab test notebooks bench clean setup setup-tests
+
+help:  ## Show this list
+	@$(PYTHON) -c "import re; [print(f'  make {t:<12}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
+
+setup:
+	@$(PYTHON) tools/setup_env.py
+
+setup-tests:
+	@$(PYTHON) tools/setup_env.py --tests
+
+lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
+	@$(RUN) -m jupyterlab notebooks/00_start_here.ipynb $(ARGS)
+
+test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over every notebook
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) tools/build_notebooks.py --check
+	$(RUN) -m pytest -n 2 --dist loadfile --doctest-modules attnlib tests
+	$(RUN) -m pytest -n 2 --dist loadfile --nbval notebooks
+
+notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
+	@$(RUN) tools/build_notebooks.py $(NB)
+
+bench: setup-tests  ## Print timings as ratios measured side by side
+	@$(RUN) -m bench $(ARGS)
+
+clean:  ## Remove .venv, caches and build folders
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_site') for p in list(pathlib.Path('.').glob(n))]"

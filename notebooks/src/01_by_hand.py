@@ -1,0 +1,239 @@
+# %% [markdown]
+# # 01 · Attention by hand
+#
+# **Question.** Three tokens go into self-attention and three vectors come out. What happened in between, number by
+# number? This notebook uses Python's own numbers and lists, so that nothing is hidden. *35 minutes.*
+#
+# | symbol | meaning | here |
+# |---|---|---|
+# | $n$ | number of tokens | 3 |
+# | $d_{in}$ | features of a token | 4 |
+# | $d_k$ | features of a query and of a key | 3 |
+# | $d_v$ | features of a value | 3 |
+
+# %%
+import math
+
+import attnlib as al
+from attnlib import live, plot
+from attnlib.examples import BY_HAND
+
+# %% [markdown]
+# ## Step 1 · The inputs
+#
+# `x` holds three tokens, one per row. Three weight matrices turn a token into a **query**, a **key** and a **value**.
+# In a trained model these matrices are learned; they start as small random numbers (Gaussian, Xavier or Kaiming draws).
+# Here they are small whole numbers, so that you can follow with pencil and paper.
+
+# %%
+x = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]  # (n, d_in)
+W_Q = [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]  # (d_in, d_k)
+W_K = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]  # (d_in, d_k)
+W_V = [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]  # (d_in, d_v)
+
+# %% [markdown]
+# Think of a search. The **query** is what a token looks for. The **key** is the label under which a token can be
+# found. The **value** is the content it hands over when found. A database returns the one record whose key matches;
+# attention returns a mixture of all values, weighted by how well their keys match.
+#
+# ## Step 2 · One key, then all keys
+#
+# A token times a matrix: multiply each feature with its row of the matrix and add up.
+
+
+# %%
+def vector_times_matrix(vector, matrix):
+    columns = len(matrix[0])
+    return [sum(v * row[c] for v, row in zip(vector, matrix)) for c in range(columns)]
+
+
+k1 = vector_times_matrix(x[0], W_K)
+print("k1 =", k1, "  for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0)
+
+# %% [markdown]
+# **Predict.** Compute $k_2$, the key of the second token `[0, 2, 0, 2]`, on paper.
+
+# %%
+K = [vector_times_matrix(token, W_K) for token in x]  # (n, d_k)
+for i, key in enumerate(K, start=1):
+    print(f"k{i} =", key)
+
+# %% [markdown]
+# Queries and values come from the same tokens through the other two matrices.
+
+# %%
+Q = [vector_times_matrix(token, W_Q) for token in x]  # (n, d_k)
+V = [vector_times_matrix(token, W_V) for token in x]  # (n, d_v)
+print("Q =", Q)
+print("V =", V)
+
+# %% [markdown]
+# ## Step 3 · Scores: one query against every key
+#
+# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. It is large if both
+# are large in the same features. Both need the same number of features for this: a query must have as many as a key,
+# $d_q = d_k$. The value is not part of the product, so $d_v$ is free.
+
+
+# %%
+def dot(a, b):
+    return sum(p * q for p, q in zip(a, b, strict=True))
+
+
+for j, key in enumerate(K, start=1):
+    terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
+    print(f"q1.k{j} = {terms} = {dot(Q[0], key)}")
+
+# %%
+scores = [[dot(q, k) for k in K] for q in Q]  # (n_q, n_k)
+for i, row in enumerate(scores, start=1):
+    print(f"scores of query {i}:", row)
+
+# %% [markdown]
+# Row $i$ is token $i$ asking about every token.
+#
+# ## Step 4 · Softmax: from scores to weights
+#
+# Scores can be any number. Weights must be positive and sum to 1. Softmax does it: take $e^{s_j}$ of each score, then
+# divide by their sum,
+#
+# $$w_j = \frac{e^{s_j}}{\sum_k e^{s_k}}.$$
+#
+# **Predict.** The scores of query 1 are 2, 4, 4. Are the weights nearer to (0.2, 0.4, 0.4) or to (0, 0.5, 0.5)?
+
+# %%
+exponentials = [math.exp(s) for s in scores[0]]
+total = sum(exponentials)
+for s, e in zip(scores[0], exponentials):
+    print(f"exp({s}) = {e:8.4f}   weight = {e:.4f} / {total:.4f} = {e / total:.4e}")
+
+# %% [markdown]
+# Between the two, and neither. Softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$
+# times the weight.
+
+
+# %%
+def softmax(row):
+    exponentials = [math.exp(s) for s in row]
+    return [e / sum(exponentials) for e in exponentials]
+
+
+weights = [softmax(row) for row in scores]  # (n_q, n_k)
+for row in weights:
+    print("  ".join(f"{w:.4e}" for w in row), "  sum:", round(sum(row), 12))
+
+# %%
+tokens = ["token 1", "token 2", "token 3"]
+ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, title="weights, not scaled")
+
+# %% [markdown]
+# Query 2 gives 0.98 of its weight to a single key. Step 6 returns to that.
+#
+# ## Step 5 · The output: a weighted sum of values
+#
+# The output for query 1 is $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add.
+
+# %%
+weighted = [[w * v for v in value] for w, value in zip(weights[0], V)]  # (n_k, d_v)
+for j, row in enumerate(weighted, start=1):
+    print(f"{weights[0][j - 1]:.4f} * v{j} = ", [round(v, 4) for v in row])
+output_1 = [sum(column) for column in zip(*weighted)]
+print("output 1    = ", [round(v, 6) for v in output_1])
+
+
+# %%
+def weighted_sum(row, V):
+    return [sum(w * value[c] for w, value in zip(row, V)) for c in range(len(V[0]))]
+
+
+output = [weighted_sum(row, V) for row in weights]  # (n_q, d_v)
+for i, row in enumerate(output, start=1):
+    print(f"output {i} =", "  ".join(f"{v:.6f}" for v in row))
+
+# %% [markdown]
+# ## Break it · What rounding does
+#
+# A well-known version of this example rounds the weights to one decimal before it goes on: softmax(2, 4, 4) becomes
+# (0, 0.5, 0.5). **Predict.** How far off is the worst output number: 0.001, 0.03 or 0.3?
+
+# %%
+rounded = [[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]]
+output_rounded = [weighted_sum(row, V) for row in rounded]
+print("with rounded weights:", [[round(v, 4) for v in row] for row in output_rounded])
+errors = [abs(a - b) for r, o in zip(output_rounded, output) for a, b in zip(r, o)]
+print(f"largest error: {max(errors):.3f}")
+
+# %% [markdown]
+# The weight 0.0634 that was rounded to 0 belongs to a value, and the value does not become 0. Round when you print,
+# never before you go on.
+#
+# ## Step 6 · Dividing by $\sqrt{d_k}$
+#
+# The attention of Vaswani et al. (2017) divides scores by $\sqrt{d_k}$ before softmax: *scaled* dot-product attention.
+# Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
+
+# %%
+d_k = len(K[0])
+scaled = [[s / math.sqrt(d_k) for s in row] for row in scores]  # (n_q, n_k)
+weights_scaled = [softmax(row) for row in scaled]
+output_scaled = [weighted_sum(row, V) for row in weights_scaled]
+print("weights of query 1:", "  ".join(f"{w:.6f}" for w in weights_scaled[0]))
+for i, row in enumerate(output_scaled, start=1):
+    print(f"output {i} =", "  ".join(f"{v:.6f}" for v in row))
+
+# %% [markdown]
+# These three rows are what every library returns for this example. attnlib keeps `x` and the three matrices in
+# `examples.BY_HAND`; its own function agrees:
+
+# %%
+by_library = al.scaled_dot_product_attention(*BY_HAND.project())  # (n_q, d_v)
+difference = max(abs(a - b) for r, o in zip(by_library.tolist(), output_scaled) for a, b in zip(r, o))
+print("equal to 1e-12:", difference < 1e-12)
+
+# %% [markdown]
+# ## See it · If the vectors were longer
+#
+# Query 3 has the scores 4, 12, 10 from vectors with $d_k = 3$ entries. A dot product adds up $d_k$ terms, and sums of
+# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). So with longer vectors of the same kind
+# these scores would be $\sqrt{d_k / 3}$ times as large.
+#
+# **Predict.** What does softmax do to them at $d_k = 128$, without scaling?
+
+
+# %%
+def row_at(d_k):
+    longer = [s * math.sqrt(d_k / 3) for s in scores[2]]
+    divided = [s / math.sqrt(d_k) for s in longer]
+    return {"not scaled": [softmax(longer)], "divided by sqrt(d_k)": [softmax(divided)]}
+
+
+view = live.weights_view(row_at, d_k=(1, 128), still=(3, 16, 128), keys=tokens)
+view
+
+# %% [markdown]
+# Without scaling, one key takes everything. Divided by $\sqrt{d_k}$, the weights stay the same at every $d_k$.
+#
+# ## Other score functions
+#
+# The dot product is one way to compare a query with a key. Before it became the standard, *additive* attention was
+# common (Bahdanau et al. 2014): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$. All three on one pair of vectors,
+# with $W_1 = W_2$ the identity and $u$ all ones:
+
+# %%
+q, k = Q[0], K[1]
+print("dot product:       ", dot(q, k))
+print("scaled dot product:", round(dot(q, k) / math.sqrt(len(k)), 4))
+print("additive:          ", round(sum(math.tanh(a + b) for a, b in zip(q, k)), 4))
+
+# %% [markdown]
+# The dot product needs no weights of its own and is one matrix product for all pairs. The next notebook uses that.
+#
+# ## Try it
+#
+# 1. Change `x[2]` to `[9, 0, 9, 0]` and run all. Which outputs change? (All: token 3 is also a key and a value.)
+# 2. Give `W_V` five columns instead of three. What else must change? (Nothing: $d_v$ is free.)
+# 3. Give `W_Q` a fourth column. Which line complains, and why? (`dot`: $d_q$ must equal $d_k$.)
+#
+# **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output
+# is a weighted sum of values, one per query. BERT, RoBERTa, ViT and Swin are all built on this.
+# Next: [02 vectorized](02_vectorized.ipynb).

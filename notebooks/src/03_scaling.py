@@ -1,0 +1,233 @@
+# %% [markdown]
+# # 03 · Why divide by the square root of $d_k$?
+#
+# **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without, and when does the division not
+# help? *40 minutes.*
+#
+# Vaswani et al. (2017) give the reason in one sentence: for large $d_k$ dot products grow large and push softmax into
+# regions with very small gradients. This notebook measures each part of that sentence.
+
+# %%
+import numpy as np
+
+import attnlib as al
+from attnlib import live, plot
+from attnlib.examples import BY_HAND
+
+rng = np.random.default_rng(0)
+
+# %% [markdown]
+# ## 1 · The variance of a dot product is $d_k$
+#
+# Let the entries of $q$ and $k$ be independent with mean 0 and variance 1. The product of two such entries has mean 0
+# and variance 1, too: $\mathrm{var}(q_c k_c) = E[q_c^2]\,E[k_c^2] = 1$. The dot product adds $d_k$ independent products,
+# and variances of independent terms add up:
+#
+# $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
+#
+# Dividing by $\sqrt{d_k}$ divides the variance by $d_k$. **Predict.** What standard deviation do scores have at
+# $d_k = 64$?
+
+# %%
+print(" d_k   var(q.k)   std(q.k)   var(q.k / sqrt(d_k))")
+for d_k in (1, 4, 16, 64, 256, 1024):
+    q, k = rng.normal(size=(2, 4000, d_k))
+    dots = (q * k).sum(axis=-1)  # (4000,)
+    print(f"{d_k:4d} {dots.var():10.2f} {dots.std():10.2f} {(dots / np.sqrt(d_k)).var():14.2f}")
+
+# %% [markdown]
+# ## 2 · Large scores make softmax peaky
+#
+# Softmax compares by differences: a score larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers say how
+# peaky a row of weights is: its **largest weight**, and its **entropy** $H = -\sum_j w_j \ln w_j$ (in nats), which runs
+# from 0 (one key has everything) to $\ln n_k$ (all keys equal).
+
+
+# %%
+def peakiness(d_k, scale, n=10, draws=200):
+    r = np.random.default_rng(d_k)
+    q, k = r.normal(size=(2, draws, n, d_k))  # (draws, n, d_k)
+    weights = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (draws, n_q, n_k)
+    return weights.max(axis=-1).mean(), al.entropy(weights).mean()
+
+
+print(f"largest possible entropy: ln 10 = {np.log(10):.4f};  exp(8) = {np.exp(8):.0f}")
+print(" d_k   largest weight: plain  scaled      entropy: plain  scaled")
+for d_k in (1, 16, 64, 256, 1024):
+    (w0, h0), (w1, h1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
+    print(f"{d_k:4d} {w0:22.2f} {w1:7.2f} {h0:19.2f} {h1:7.2f}")
+
+# %% [markdown]
+# Unscaled attention turns into picking one key. Scaled attention is equally broad at every $d_k$. See it move:
+# the left map is not scaled, the right one is, the bars show the framed query.
+
+# %%
+view = live.scaling(n=8, d_k=(1, 512), still=(1, 8, 64, 512), row=0)
+view
+
+# %% [markdown]
+# "Dead queries" are the subject of the next section.
+#
+# ## 3 · Peaky softmax passes on hardly any gradient
+#
+# Training moves the scores along the gradient of the loss $L$. With $g_j = \partial L / \partial w_j$, the gradient that
+# arrives at the weights, the chain rule through softmax gives
+#
+# $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_k w_k\, g_k\Big).$$
+#
+# If $w_j \approx 0$ the first factor vanishes. If $w_j \approx 1$ the bracket does. A one-hot row passes on nothing.
+# First a check of the formula against a finite difference:
+
+# %%
+scores, g = rng.normal(size=5), rng.normal(size=5)
+
+
+def loss(s):
+    return (al.softmax(s) * g).sum()
+
+
+w = al.softmax(scores)
+by_formula = w * (g - (w * g).sum())
+by_difference = [(loss(scores + h) - loss(scores - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
+print("largest difference below 1e-8:", np.abs(by_formula - by_difference).max() < 1e-8)
+
+# %% [markdown]
+# Now 200 draws of 10 queries and 10 keys with a random $g$. Two statistics per $d_k$: the **median** over queries of the
+# mean $|\partial L / \partial s_j|$, and the share of **dead** queries, whose gradients are all below 0.001.
+
+
+# %%
+def score_gradients(d_k, scale, seed=0):
+    r = np.random.default_rng(seed)
+    q, k = r.normal(size=(200, 10, d_k)), r.normal(size=(200, 10, d_k))
+    g = r.normal(size=(200, 10, 10))  # dL/dweights
+    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (200, n_q, n_k)
+    return w, g, w * (g - (w * g).sum(axis=-1, keepdims=True))
+
+
+print(" d_k    median: plain    scaled     dead: plain  scaled")
+for d_k in (1, 16, 64, 256, 1024):
+    cells = [f"{d_k:4d}"]
+    (w0, g0, plain), (w1, g1, scaled) = score_gradients(d_k, 1), score_gradients(d_k, 1 / np.sqrt(d_k))
+    medians = [np.median(np.abs(s).mean(axis=-1)) for s in (plain, scaled)]
+    dead = [live.dead_share(w0, g0), live.dead_share(w1, g1)]
+    print(f"{d_k:4d} {medians[0]:15.1e} {medians[1]:10.1e} {dead[0]:12.0%} {dead[1]:7.0%}")
+
+# %% [markdown]
+# At $d_k = 1024$ the typical unscaled query learns practically nothing, and about seven in ten are dead. Scaled, none is.
+#
+# ## Break it · The plot that refutes the lecture
+#
+# "Gradients vanish" suggests an experiment: take the **mean** size of the gradient on $q$. **Predict.** Is the unscaled
+# mean smaller than the scaled one?
+
+
+# %%
+def mean_gradient_on_q(scale, d_k=1024, d_v=16, seed=3):
+    r = np.random.default_rng(seed)
+    q, k, v = (r.normal(size=(200, 10, d)) for d in (d_k, d_k, d_v))
+    g = r.normal(size=(200, 10, d_v)) @ v.swapaxes(-1, -2)  # a random dL/doutput, taken back through the values
+    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
+    d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
+    return np.linalg.norm(scale * d_scores @ k, axis=-1).mean()  # dL/dq = scale * dL/ds K
+
+
+print(f"mean |dL/dq| at d_k = 1024:  plain {mean_gradient_on_q(1):.1f}   scaled {mean_gradient_on_q(1 / 32):.1f}")
+
+# %% [markdown]
+# It is **larger**. A few undecided queries get huge gradients, because nothing divides $K$ in $\partial L/\partial q =
+# \text{scale} \cdot \partial L / \partial s\; K$, and they carry the mean. The typical query gets nothing. Say "most
+# gradients vanish and a few explode", and plot the median and the dead share, not the mean.
+
+# %%
+from matplotlib import pyplot as plt
+
+d_ks = [1, 4, 16, 64, 256, 1024]
+shares = {
+    "not scaled": [live.dead_share(*score_gradients(d, 1)[:2]) for d in d_ks],
+    "divided by sqrt(d_k)": [live.dead_share(*score_gradients(d, d**-0.5)[:2]) for d in d_ks],
+}
+figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
+for (name, share), marker in zip(shares.items(), "os"):
+    ax.semilogx(d_ks, share, marker=marker, label=name, base=2)
+ax.set(xlabel="d_k", ylabel="share of dead queries", ylim=(-0.03, 1), xticks=d_ks, xticklabels=d_ks)
+_ = ax.legend()
+
+# %% [markdown]
+# ## 4 · The right $d_k$ is that of one head
+#
+# A multi-head layer of width 256 with 8 heads takes dot products of $256 / 8 = 32$ entries. A widely copied class divides
+# by $\sqrt{256} = 16$ all the same. **Predict.** Are its weights too peaky or too flat?
+
+# %%
+r = np.random.default_rng(22)
+q, k = r.normal(size=(2, 32, 8, 10, 32))  # (b, h, n, head_dim)
+dots = q @ k.swapaxes(-1, -2)  # (b, h, n_q, n_k)
+for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
+    weights = al.softmax(dots / scale)
+    print(
+        f"divided by {name}: variance {(dots / scale).var():.2f}   mean entropy {al.entropy(weights).mean():.2f} nats"
+    )
+
+# %% [markdown]
+# Too flat: nearly the entropy of equal weights. The code runs, the shapes are right, and the heads can hardly choose.
+#
+# ## 5 · When dividing does not bring the variance to 1
+#
+# The derivation assumed $q$ and $k$ with variance 1. In a layer, $q = x W_Q$, and its variance depends on how $W_Q$ was
+# drawn. Three ways for $W_Q$ and $W_K$ of size 64 x 64, with unit-normal tokens (this cell uses torch, if it is there):
+
+# %%
+try:
+    import torch
+except ImportError:
+    print(
+        "torch is not installed: this section cannot run. The text below tells the result; pip install torch to see it."
+    )
+else:
+    torch.manual_seed(49)
+    starts = {
+        "nn.Linear's default": None,
+        "torch.rand": torch.nn.init.uniform_,
+        "Xavier": torch.nn.init.xavier_uniform_,
+    }
+    for name, start in starts.items():
+        tokens_q, tokens_k = torch.randn(2, 1000, 64)
+        W_Q, W_K = (torch.nn.Linear(64, 64, bias=False) for _ in range(2))
+        if start:
+            start(W_Q.weight), start(W_K.weight)
+        scaled = (W_Q(tokens_q) @ W_K(tokens_k).T / 8).detach()
+        print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
+
+# %% [markdown]
+# `torch.rand` fills the matrix with positive numbers: all queries point the same way, and the variance is in the
+# thousands. nn.Linear's default gives about $1/9$, since each entry of $q$ has variance $1/3$ (notebook 04 shows why).
+# Only the Xavier draw comes out near 1. "Dividing by $\sqrt{d_k}$ keeps the variance near 1" is true **if** $q$ and $k$
+# have variance 1. Layer norm before attention and the initialisation see to that.
+#
+# ## 6 · Temperature is the same knob
+#
+# Dividing scores by a number $T$ before softmax is called *temperature*. $\sqrt{d_k}$ is a temperature that grows with
+# the vectors. $T \to 0$ picks the largest score, $T \to \infty$ shares equally.
+
+# %%
+Q, K, V = BY_HAND.project()
+for T in (0.1, 1, 3**0.5, 10, 1000):
+    weights = al.attention_trace(Q, K, V, scale=1 / T).weights[2]
+    print(f"T = {T:8.4f}   weights of query 2: {weights.round(4)}   entropy {al.entropy(weights):.4f}")
+
+# %%
+maps = np.stack([al.attention_trace(Q, K, V, scale=1 / T).weights for T in (1, 3**0.5, 10)])
+figure = plot.head_grid(maps, titles=["T = 1 (not scaled)", "T = sqrt(d_k)", "T = 10"])
+
+# %% [markdown]
+# ## Try it
+#
+# 1. In `view`, find the smallest $d_k$ at which a query of the left map dies.
+# 2. Run `mean_gradient_on_q` for $d_k = 16$. Is the unscaled mean still larger? (Yes, though less.)
+# 3. Draw $q$ and $k$ with `rng.uniform(-1, 1, ...)`. Which scale brings the variance to 1? ($\sqrt{d_k}/3$: each entry
+#    has variance 1/3, so the product has 1/9.)
+#
+# **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
+# that softmax stays undecided enough to learn. The $d_k$ is that of the vectors that are multiplied: one head's.
+# Next: [04 PyTorch module](04_pytorch_module.ipynb).

@@ -1,0 +1,328 @@
+# %% [markdown]
+# # 06 · Multi-head attention
+#
+# **Question.** Why split attention into several heads, and how are they computed at once without a loop?
+# *45 minutes. This notebook needs torch.*
+#
+# | symbol | meaning |
+# |---|---|
+# | $d_{model}$, `embed_dim` | features of a token |
+# | $h$, `num_heads` | number of heads |
+# | $d_k = d_{model} / h$ | features of a query and of a key in one head |
+
+# %%
+import numpy as np
+import torch
+from torch import nn
+
+import attnlib as al
+from attnlib import live, plot
+from attnlib.examples import BY_HAND
+from attnlib.torch_layers import MultiHeadAttention
+
+_ = torch.set_num_threads(1)
+
+# %% [markdown]
+# ## 1 · Why more than one head
+#
+# A head gives each query **one** row of weights. If a query needs two things from two places, one row must mix them.
+# A task that needs two: name the token before and the token after, for every position of a ring of 10 tokens.
+
+# %%
+N_TOKENS, T, D = 10, 10, 32
+
+
+class Neighbours(nn.Module):
+    def __init__(self, num_heads):
+        super().__init__()
+        self.token, self.position = nn.Embedding(N_TOKENS, D), nn.Embedding(T, D)
+        self.attention = MultiHeadAttention(D, num_heads, bias=False)
+        self.read = nn.Linear(D, 2 * N_TOKENS)
+
+    def forward(self, tokens):
+        output, weights = self.attention(self.token(tokens) + self.position.weight)  # (b, T, D), (b, h, T, T)
+        return self.read(output).unflatten(-1, (2, N_TOKENS)), weights
+
+
+# %%
+def batch(size, generator):
+    tokens = torch.randint(N_TOKENS, (size, T), generator=generator)  # (b, T)
+    return tokens, torch.stack([tokens.roll(1, dims=1), tokens.roll(-1, dims=1)], dim=-1)  # before, after
+
+
+def train(num_heads):
+    torch.manual_seed(0)
+    model, generator = Neighbours(num_heads), torch.Generator().manual_seed(0)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in live.progress(range(600), f"{num_heads} head(s)"):
+        tokens, target = batch(128, generator)
+        loss = nn.functional.cross_entropy(model(tokens)[0].flatten(0, 2), target.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return model
+
+
+# %% [markdown]
+# **Predict.** One head or two heads with half the features each, and the same number of parameters. Which learns it?
+
+# %%
+models = {h: train(h) for h in (1, 2)}
+
+# %%
+tokens, target = batch(1000, torch.Generator().manual_seed(1))
+maps = {}
+for h, model in models.items():
+    with torch.no_grad():
+        logits, maps[h] = model(tokens)
+    both_right = (logits.argmax(-1) == target).all(-1).float().mean().item()
+    parameters = sum(p.numel() for p in model.parameters())
+    verdict = "learned: above 99%" if both_right > 0.99 else "not learned: below 30%" if both_right < 0.3 else "between"
+    print(f"{h} head(s): {parameters} parameters, both neighbours right: {verdict}")
+
+# %%
+mean_maps = torch.cat([maps[1].mean(0), maps[2].mean(0)])  # (1 + 2, T, T)
+figure = plot.head_grid(mean_maps, titles=["the one head", "head 1 of 2", "head 2 of 2"])
+i = torch.arange(T)
+for name, weights in zip(("the one head", "head 1 of 2", "head 2 of 2"), mean_maps):
+    before, after = weights[i, (i - 1) % T].mean() > 0.9, weights[i, (i + 1) % T].mean() > 0.9
+    print(f"{name}: looks at the token before: {bool(before)}, after: {bool(after)}")
+
+# %% [markdown]
+# One head puts half its weight on each neighbour and gets a mixture, in which it cannot tell which came first. Two heads
+# take one neighbour each.
+#
+# ## 2 · Split and merge
+#
+# All heads are computed with one large projection, whose features are then cut into $h$ pieces of $d_k = d_{model}/h$.
+# The head axis must come before the token axis, so that `@` treats heads like a batch:
+#
+# $$(n, d_{model}) \;\to\; (n, h, d_k) \;\to\; (h, n, d_k).$$
+
+# %%
+x = np.array([[11, 12, 13, 14], [21, 22, 23, 24], [31, 32, 33, 34]])  # (n, d_model): token, feature
+heads = al.split_heads(x, 2)  # (h, n, d_k)
+print(x.shape, "->", x.reshape(3, 2, 2).shape, "->", heads.shape)
+print("head 0 has features 1, 2 of every token:\n", heads[0])
+print("merge undoes split:", np.array_equal(al.merge_heads(heads), x))
+
+# %% [markdown]
+# ## Break it · The reshape that looks right
+#
+# **Predict.** Somebody reshapes $(3, 4)$ straight to $(2, 3, 2)$. The shape is right. What is in head 0?
+
+# %%
+print(x.reshape(2, 3, 2)[0])
+
+# %% [markdown]
+# Features of token 1 and half of token 2, as if they were three tokens. Nothing fails, and positions are mixed up. In a
+# causal model this leaks the future.
+#
+# ## 3 · The whole layer in NumPy
+#
+# Project, split, attend in each head, merge, and a last projection $W_O$:
+
+
+# %%
+def multi_head(x, W_Q, W_K, W_V, W_O, num_heads):
+    q, k, v = (al.split_heads(x @ W, num_heads) for W in (W_Q, W_K, W_V))  # (..., h, n, d_k)
+    trace = al.attention_trace(q, k, v)  # scale 1/sqrt(d_k), d_k of one head
+    return al.merge_heads(trace.output) @ W_O, trace.weights  # (..., n, d_model), (..., h, n, n)
+
+
+rng = np.random.default_rng(0)
+x, mha = rng.normal(size=(5, 12)), al.MultiHeadAttention(12, 3, bias=False, rng=rng)
+output, weights = multi_head(x, mha.W_Q, mha.W_K, mha.W_V, mha.W_O, num_heads=3)
+print(output.shape, weights.shape, " equal to al.MultiHeadAttention:", np.allclose(output, mha(x)[0], atol=1e-12))
+
+# %% [markdown]
+# The merged heads stand side by side: features 0 to 3 come from head 0, and so on. $W_O$ lets the heads' results mix.
+# Without it, no output feature could use two heads.
+#
+# With one head, $W_O$ the identity and the matrices of notebook 01, the numbers of notebook 01 come back:
+
+# %%
+example, W_Q, W_K, W_V = BY_HAND
+one, _ = multi_head(example, W_Q, W_K, W_V, np.eye(3), num_heads=1)
+print(one.round(6))
+
+# %% [markdown]
+# ## 4 · How many parameters?
+#
+# Four matrices of $d_{model} \times d_{model}$, whatever the number of heads:
+
+# %%
+for h in (1, 8, 64):
+    layer = MultiHeadAttention(512, h, bias=False)
+    print(f"d_model 512, h = {h:2d}: d_k = {layer.d_k:3d}, {sum(p.numel() for p in layer.parameters())} parameters")
+print("8 single heads, 3 matrices of 512 x 64 each:", 8 * 3 * 512 * 64, " plus W_O:", 512 * 512)
+
+# %% [markdown]
+# ## 5 · The same as `nn.MultiheadAttention`
+#
+# `from_torch` copies the weights of torch's module. With the same weights the outputs must agree, with and without masks.
+# Mind the polarity: torch's module wants True = blocked.
+
+# %%
+torch.manual_seed(0)
+theirs = nn.MultiheadAttention(12, 3, batch_first=True).double().eval()
+ours = MultiHeadAttention.from_torch(theirs)
+x = torch.randn(4, 6, 12, dtype=torch.float64)  # (b, n, d_model)
+mask = al.combine_masks(al.causal_mask(6), al.padding_mask([6, 4, 5, 3], 6))  # (b, n, n), True = may attend
+blocked = torch.from_numpy(al.to_blocked(mask)).repeat_interleave(3, dim=0)  # torch wants (b * h, n, n)
+for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked)):
+    mine, my_weights = ours(x, attn_mask=m)
+    their_output, their_weights = theirs(x, x, x, attn_mask=b, average_attn_weights=False)
+    difference = max((mine - their_output).abs().max(), (my_weights - their_weights).abs().max())
+    print(f"{name}: equal to 1e-12: {difference.item() < 1e-12}")
+
+# %%
+figure = plot.head_grid(my_weights[1], attn_mask=mask[1], titles=[f"head {i + 1}, length 4" for i in range(3)])
+
+# %% [markdown]
+# ## 6 · A full-size run, and what a copied class does differently
+#
+# Width 256, 8 heads, 32 sequences of 10 tokens:
+
+# %%
+torch.manual_seed(0)
+layer, x = MultiHeadAttention(256, 8), torch.randn(32, 10, 256)
+output, weights = layer(x)
+print("output", tuple(output.shape), "  weights", tuple(weights.shape))
+
+# %% [markdown]
+# A class found in many tutorials has the same outer shape and four differences. It projects each head's slice with one
+# shared $d_k \times d_k$ matrix, divides by $\sqrt{d_{model}}$, fills blocked scores with -1e20, and takes its arguments
+# in the order (values, keys, queries). Written out here, to experiment with:
+
+
+# %%
+class TutorialAttention(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.h, self.d_k = num_heads, embed_dim // num_heads
+        self.to_v, self.to_k, self.to_q = (nn.Linear(self.d_k, self.d_k, bias=False) for _ in range(3))
+        self.out = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, values, keys, query, mask=None):
+        v, k, q = (x.unflatten(-1, (self.h, self.d_k)).transpose(1, 2) for x in (values, keys, query))
+        v, k, q = self.to_v(v), self.to_k(k), self.to_q(q)  # (b, h, n, d_k), one matrix for all heads
+        scores = q @ k.transpose(-1, -2)
+        scores = scores if mask is None else scores.masked_fill(mask == 0, -1e20)
+        self.weights = (scores / (self.h * self.d_k) ** 0.5).softmax(-1)  # sqrt(embed_dim)
+        return self.out((self.weights @ v).transpose(1, 2).flatten(2))
+
+
+# %% [markdown]
+# Its usual demonstration passes three unrelated random tensors. **Predict.** The shape is right. What do the weights look
+# like?
+
+# %%
+torch.manual_seed(0)
+tutorial = TutorialAttention(256, 8)
+with torch.no_grad():
+    demo = tutorial(torch.rand(32, 10, 256), torch.rand(32, 10, 256), torch.rand(32, 10, 256))
+print("output", tuple(demo.shape))
+print(f"weights between {tutorial.weights.min():.3f} and {tutorial.weights.max():.3f}")
+
+# %% [markdown]
+# Ten keys, and every weight is close to 0.1: no choice is made, and since query and key come from different tensors it
+# is not self-attention. A shape proves nothing. The projections are small and shared:
+
+# %%
+slices = sum(p.numel() for n, p in tutorial.named_parameters() if n.startswith("to_"))
+full = sum(p.numel() for n, p in MultiHeadAttention(256, 8, bias=False).named_parameters() if not n.startswith("W_O"))
+print(f"projection parameters: {slices} instead of {full}")
+tiled = torch.randn(1, 10, 32).repeat(1, 1, 8)  # the same slice eight times
+with torch.no_grad():
+    tutorial(tiled, tiled, tiled)
+print("tiled input: all heads identical:", (tutorial.weights - tutorial.weights[:, :1]).abs().max().item() < 1e-6)
+
+# %%
+x = torch.randn(1, 10, 256, requires_grad=True)
+tutorial(x, x, x)
+tutorial.weights[0, 0].square().sum().backward()  # a loss on head 0 alone
+print("gradient of head 0 inside its slice: ", x.grad[..., :32].abs().max().item() > 0)
+print("gradient of head 0 outside its slice:", x.grad[..., 32:].abs().max().item())
+
+# %% [markdown]
+# A head of the tutorial class cannot see seven eighths of each token. And its argument order invites a silent mistake:
+
+# %%
+torch.manual_seed(1)
+tutorial = TutorialAttention(256, 8)
+q, k, v = torch.randn(3, 1, 10, 256, generator=torch.Generator().manual_seed(1)).unbind(0)
+with torch.no_grad():
+    right, called_as_usual = tutorial(v, k, q), tutorial(q, k, v)
+print(f"called as (query, key, value): no error, output differs by {(right - called_as_usual).abs().max():.2f}")
+
+# %% [markdown]
+# Its mask takes a padding mask $(b, n)$ without complaint when $b = n$, and reads it as (query, key):
+
+# %%
+torch.manual_seed(11)
+tutorial, x = TutorialAttention(256, 8), torch.rand(10, 10, 256, generator=torch.Generator().manual_seed(11))
+padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): sequence i has i + 1 tokens
+with torch.no_grad():
+    wrong, right = tutorial(x, x, x, padding), tutorial(x, x, x, padding[:, None, None, :])
+print(f"(b, n) mask with b = n = 10: no error, output differs by {(wrong - right).abs().max():.2f}")
+
+# %%
+with torch.no_grad():
+    tutorial(x, x, x, torch.zeros(10, 10))
+print(f"a mask of zeros: every weight is {tutorial.weights.min():.1f}, on keys that are all forbidden")
+try:
+    tutorial.half()(x.half(), x.half(), x.half(), padding)
+except RuntimeError as error:
+    print("float16: RuntimeError:", error)
+
+# %% [markdown]
+# ## 7 · When nobody needs the weights
+#
+# Weights take $h \cdot n_q \cdot n_k$ numbers. With `need_weights=False` torch's fused kernel computes the same output
+# block by block and never stores them.
+
+# %%
+layer, x = MultiHeadAttention(256, 8).eval(), torch.randn(1, 500, 256)
+with torch.no_grad():
+    with_weights, weights = layer(x)
+    fused, nothing = layer(x, need_weights=False)
+print("weights:", f"{weights.numel():,} numbers", "  fused:", nothing)
+print("same output:", torch.allclose(with_weights, fused, atol=1e-5))
+
+# %% [markdown]
+# `make bench` compares the speed of the two with nn.MultiheadAttention on your machine.
+#
+# ## 8 · See it · More heads, shorter vectors
+#
+# $d_{model} = 64$ stays fixed. With $h$ heads each has $d_k = 64 / h$. The maps are those of head 1, from the same
+# projections. **Predict.** Which end of the slider has the peaky map, $h = 1$ or $h = 32$?
+
+# %%
+torch.manual_seed(2)
+wide, tokens = MultiHeadAttention(64, 1, bias=False), torch.randn(6, 64)
+q, k = wide.W_Q(tokens).detach(), wide.W_K(tokens).detach()  # (n, 64)
+
+
+def first_head(num_heads):
+    d_k = 64 // num_heads
+    scores = q[:, :d_k] @ k[:, :d_k].T  # (n_q, n_k)
+    return {"not scaled": scores.softmax(-1), "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1)}
+
+
+choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
+view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32))
+view
+
+# %% [markdown]
+# Divided by $\sqrt{64}$ whatever $h$ is, as the tutorial class does, the maps of many heads would be flat. The scale must
+# follow the head.
+#
+# ## Try it
+#
+# 1. Train `Neighbours` with 4 heads. What do the extra heads do?
+# 2. In `multi_head`, leave out the swap in `split_heads` (use `reshape` alone) and apply the causality poke of notebook
+#    05. Which outputs move that must not?
+#
+# **Remember.** A head is one row of weights per query. Heads share one projection, cut by reshape **and** swap. The scale
+# is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$.

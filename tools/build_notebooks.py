@@ -1,0 +1,91 @@
+"""Build notebooks/NN_name.ipynb from notebooks/src/NN_name.py: convert, execute in a fresh kernel, write.
+
+    python tools/build_notebooks.py            all
+    python tools/build_notebooks.py 03 05      those whose name starts so
+    python tools/build_notebooks.py --check    execute nothing; fail if a pair differs in its cells
+
+The written file is a function of the source and of what the cells print: cell ids come from the cell text, no
+timestamps, no widget models. Two builds on one machine give the same bytes.
+"""
+
+import argparse
+import hashlib
+import os
+import sys
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+WIDGET = "application/vnd.jupyter.widget-view+json"
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
+}
+
+
+def read_source(path):
+    """Return the notebook of a py:percent file, without outputs, with ids made from the text of its cells."""
+    notebook = jupytext.read(path, fmt="py:percent")
+    notebook.metadata = nbformat.from_dict(METADATA)
+    notebook.nbformat, notebook.nbformat_minor = 4, 5
+    seen = {}
+    for cell in notebook.cells:
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
+        seen[digest] = seen.get(digest, 0) + 1
+        cell.id = f"{digest}-{seen[digest]}"
+    return notebook
+
+
+def execute(notebook):
+    """Run all cells in order in a fresh kernel; an exception stops the build unless the cell is tagged for it."""
+    # One BLAS thread: 8 x 8 matrices gain nothing from two, and on a busy machine they lose a lot.
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    client = NotebookClient(
+        notebook, timeout=600, record_timing=False, coalesce_streams=True, resources={"metadata": {"path": NOTEBOOKS}}
+    )
+    client.execute()
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if keep(output)]
+    notebook.metadata = nbformat.from_dict(METADATA)  # the widget state and the Python version of this run
+    return notebook
+
+
+def keep(output):
+    """Drop widgets: their model ids are random, and without a kernel they show an error. Static pictures stay."""
+    if output.output_type == "stream" and output.name == "stderr":
+        raise SystemExit(f"a cell wrote to stderr, which readers see as an error:\n{output.text}")
+    return WIDGET not in output.get("data", {})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    parser.add_argument("--check", action="store_true", help="only compare the cells of each pair")
+    arguments = parser.parse_args()
+    sources = sorted((NOTEBOOKS / "src").glob("*.py"))
+    chosen = [path for path in sources if not arguments.prefixes or path.name.startswith(tuple(arguments.prefixes))]
+    if not chosen:
+        sys.exit(f"no notebook starts with {arguments.prefixes}; there are {[path.stem for path in sources]}")
+    drifted = []
+    for source in chosen:
+        target, notebook = NOTEBOOKS / f"{source.stem}.ipynb", read_source(source)
+        if arguments.check:
+            if not target.exists() or cells(nbformat.read(target, as_version=4)) != cells(notebook):
+                drifted.append(target.name)
+            continue
+        print(f"building {target.name}", flush=True)
+        nbformat.write(execute(notebook), target)
+    if drifted:
+        sys.exit(f"{', '.join(drifted)}: not built from the source beside it. Fix: make notebooks")
+
+
+def cells(notebook):
+    return [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
+
+
+if __name__ == "__main__":
+    main()
