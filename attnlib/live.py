@@ -315,4 +315,7 @@ def _format(what, value):
 
 def _panel(drawings, told):
     caption = " &nbsp; ".join(f"{what} <b>{_format(what, value)}</b>" for what, value in told.items())
-    return f'<figure style="margin:0;max-width:100%">{"".join(drawings)}<figcaption>{caption}</figcaption></figure>'
+    return (
+        '<figure style="margin:0;max-width:100%;display:flex;flex-direction:column">'
+        f"{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"
+    )

@@ -62,7 +62,7 @@ for d_k in (1, 16, 64, 256, 1024):
 # the left map is not scaled, the right one is, the bars show the framed query.
 
 # %%
-view = live.scaling(n=8, d_k=(1, 512), still=(1, 8, 64, 512), row=0)
+view = live.scaling(n=8, d_k=(1, 512), row=4)
 view
 
 # %% [markdown]
