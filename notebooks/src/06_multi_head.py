@@ -321,8 +321,8 @@ view
 # ## Try it
 #
 # 1. Train `Neighbours` with 4 heads. What do the extra heads do?
-# 2. In `multi_head`, leave out the swap in `split_heads` (use `reshape` alone) and apply the causality poke of notebook
-#    05. Which outputs move that must not?
+# 2. In `multi_head`, leave out the swap in `split_heads` (use `reshape` alone) and apply the causality poke from
+#    notebook 05. Which outputs move that must not?
 #
 # **Remember.** A head is one row of weights per query. Heads share one projection, cut by reshape **and** swap. The scale
 # is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$.
