@@ -21,7 +21,7 @@ from .pipeline import Steps
 def _callable(answer):
     if not callable(answer):
         raise Unfit(
-            f"This exercise asks for a function, you hand in a {type(answer).__name__}. "
+            f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
             "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
         )
     return answer
@@ -144,7 +144,6 @@ def _number(name, task, right, slips, hints):
         lambda s: right,
         adapt=lambda answer: lambda: answer,
         lists=True,
-        stage="",
         slips=slips,
     )
 
@@ -158,7 +157,7 @@ def _by_hand():
     q, k, v = BY_HAND.project()
     raw = Steps({"scaled": lambda s: s.scores}, q=q, k=k, v=v)
     scaled = Steps({}, q=q, k=k, v=v)
-    rounded = raw.weights.round(1)  # what the source does: 0.468 becomes 0.5
+    rounded = [np.array([0, 0.5, 0.5]), raw.weights[0].round(1)]  # 0.063 becomes 0 or 0.1
     rows = "One row of x times a matrix: multiply each column of the matrix with the row and add up."
     dots = "Each entry is a dot product: multiply feature by feature, then add."
     mix = "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ..."
@@ -185,7 +184,6 @@ def _by_hand():
             {
                 "counted_from_zero": [raw.scores[2]],
                 "scaled_already": [scaled.scaled[1]],
-                "no_softmax": [],
                 "wrong_projection": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
                 "untransposed_key": [q[1] @ k],
             },
@@ -197,7 +195,7 @@ def _by_hand():
             raw.weights[0],
             {
                 "counted_from_zero": [raw.weights[1]],
-                "rounded_weights": [rounded[0]],
+                "rounded_weights": rounded,
                 "scaled_already": [scaled.weights[0]],
                 "no_softmax": [raw.scores[0]],
                 "no_exponential": [raw.scores[0] / raw.scores[0].sum()],
@@ -212,7 +210,7 @@ def _by_hand():
             raw.context[0],
             {
                 "counted_from_zero": [raw.context[1]],
-                "rounded_weights": [rounded[0] @ v],
+                "rounded_weights": [w @ v for w in rounded],
                 "scaled_already": [scaled.context[0]],
                 "no_softmax": [raw.scores[0] @ v],
                 "weights_returned": [raw.weights[0]],
@@ -294,7 +292,7 @@ _ALL = (
     ),
     Exercise(
         "causal_mask",
-        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: query i to keys 0..i. n_k is n_q by default.",
+        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: query i to keys 0..i.",
         (
             "Row i is query i. Which keys come no later than i?",
             "Compare two ranges, one as a column and one as a row; or look for a triangle in NumPy.",
@@ -471,8 +469,7 @@ class Checks:
     >>> check.attention_scores(lambda query, key: key @ np.swapaxes(query, -1, -2)).mistake
     'swapped_query_key'
     >>> check.causal_mask
-    check.causal_mask: causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: query i to keys 0..i. n_k is
-    n_q by default.
+    check.causal_mask: causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: query i to keys 0..i.
     """
 
     def __getattr__(self, name):

@@ -89,15 +89,15 @@ def _edges(arrays, cube, huge):
     """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4."""
     one, batch, square = arrays(), arrays(2), cube()
     return (
-        Probe(PLAIN, (*one, None)),
+        Probe(PLAIN, one),
         Probe(MASKED, (*one, _MASK)),
-        Probe(BATCH, (*batch, None)),
+        Probe(BATCH, batch),
         Probe(PADDED, (*batch, _PADDING)),
-        Probe(CUBE, (*square, None)),
+        Probe(CUBE, square),
         Probe(CUBE_MASKED, (*square, _CUBE)),
         Probe(SINGLE, (*_single(*batch), np.stack([_MASK, _MASK[::-1]]))),
         Probe(DEAD, (*one, _DEAD)),
-        Probe(HUGE, (*huge(one), None), EXTREME),
+        Probe(HUGE, huge(one), EXTREME),
         Probe(HUGE_MASKED, (*huge(one), _MASK), EXTREME),
     )
 
@@ -115,20 +115,20 @@ def attention():
 
 def attention_reveal():
     given = (_draw(4, 3), _draw(5, 3), np.eye(5))
-    return (*given, None), (*given, _MASK)
+    return given, (*given, _MASK)
 
 
 def masked():
     x, batch = _draw(4, 5), _draw(2, 4, 5)
     offset = np.array([1e4, -1e4, 800, 0])[:, None]
     return (
-        Probe("scores without a mask", (x, None)),
+        Probe("scores without a mask", (x,)),
         Probe("scores with a mask", (x, _MASK)),
         Probe(PADDED, (batch, _PADDING)),
         Probe(CUBE_MASKED, (_draw(3, 3, 3), _CUBE)),
         Probe(SINGLE, (*_single(batch), np.stack([_MASK, _MASK[::-1]]))),
         Probe(DEAD, (x, _DEAD)),
-        Probe(HUGE, (x + offset, None), EXTREME),
+        Probe(HUGE, (x + offset,), EXTREME),
         Probe(HUGE_MASKED, (x + np.where(_MASK, 0, 1e4), _MASK), EXTREME),
     )
 
@@ -200,7 +200,7 @@ def multi_head(same_width=False):
     if same_width:
         return edges
     others = (_draw(4, width), _draw(5, 6), _draw(5, 7), *matrices(width, 6, 7), 4)
-    return (*edges, Probe("keys and values of other widths", (*others, None)))
+    return (*edges, Probe("keys and values of other widths", others))
 
 
 def multi_head_reveal():
@@ -216,7 +216,7 @@ def multi_head_reveal():
     def weights(output):
         return np.moveaxis(output.reshape(4, h, d_k), 0, 1)[..., :n]
 
-    return ((*given, None), (*given, _MASK)), weights
+    return (given, (*given, _MASK)), weights
 
 
 def self_attention():
@@ -227,15 +227,15 @@ def self_attention():
     dead = mask & (np.arange(5) != 2)[:, None]
     large = tuple(70 * m for m in w[:2])
     return (
-        Probe(PLAIN, (x, *w, None)),
+        Probe(PLAIN, (x, *w)),
         Probe(MASKED, (x, *w, mask)),
-        Probe(BATCH, (batch, *w, None)),
+        Probe(BATCH, (batch, *w)),
         Probe(PADDED, (batch, *w, _PADDING)),
-        Probe(CUBE, (cube, *equal, None)),
+        Probe(CUBE, (cube, *equal)),
         Probe(CUBE_MASKED, (cube, *equal, _CUBE)),
         Probe(SINGLE, (*_single(batch, *w), np.stack([mask, mask[::-1]]))),
         Probe(DEAD, (x, *w, dead)),
-        Probe(HUGE, (x, *large, w[2], None), EXTREME),
+        Probe(HUGE, (x, *large, w[2]), EXTREME),
         Probe(HUGE_MASKED, (x, *large, w[2], mask), EXTREME),
     )
 
@@ -244,7 +244,7 @@ def self_attention_reveal():
     x = _draw(5, 6)
     given = (x, _matrix(6, 3), _matrix(6, 3), np.linalg.pinv(x))  # x W_V = identity
     mask = np.vstack([_MASK, [[1, 1, 0, 1, 0]]]).astype(bool)
-    return (*given, None), (*given, mask)
+    return given, (*given, mask)
 
 
 def cross():
@@ -262,4 +262,4 @@ def cross():
 def cross_reveal():
     context = _draw(5, 7)
     given = (_draw(4, 6), context, _matrix(6, 3), _matrix(7, 3), np.linalg.pinv(context))
-    return (*given, None), (*given, _MASK)
+    return given, (*given, _MASK)

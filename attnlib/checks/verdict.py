@@ -1,7 +1,7 @@
 """What a check says, as text and as HTML that holds in light and dark themes."""
 
 import html
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _VIRIDIS = np.array([(68, 1, 84), (65, 68, 135), (42, 120, 142), (34, 168, 132),
 _LARGEST = 12  # rows and columns of a heatmap
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class Verdict:
     """The result of one check. It shows itself in a notebook.
 
@@ -47,7 +47,7 @@ class Verdict:
     expected: np.ndarray | None = None
     axes: tuple = ()
     hints: tuple = ()
-    _shown: int = field(default=0, repr=False)
+    _shown: int = 0
 
     @property
     def passed(self):
