@@ -44,10 +44,9 @@ def examine(exercise, answer):
     try:
         function = exercise.adapt(answer)
         found = outcomes(exercise, function)
-        if found[0].kind == "raised" and "torch" in sys.modules:
-            # Perhaps it is written for tensors. Any outcome but another error is more telling.
+        if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
             as_tensors = outcomes(exercise, function, tensors=True)
-            found = as_tensors if as_tensors[0].kind != "raised" else found
+            found = as_tensors if _errors(as_tensors) < _errors(found) else found
     except Unfit as error:
         return Verdict(exercise.name, "wrong", str(error), hints=exercise.hints)
     if found[0].kind == "untried":
@@ -58,6 +57,10 @@ def examine(exercise, answer):
     if len(named) == 1 and MISTAKES[named[0]].accepted:
         return Verdict(exercise.name, "right", f"Remark: your code {MISTAKES[named[0]].does} {MISTAKES[named[0]].see}")
     return _wrong(exercise, function, found, MISTAKES[named[0]] if len(named) == 1 else None)
+
+
+def _errors(found):
+    return sum(outcome.kind == "raised" for outcome in found)
 
 
 def _untried(exercise, returned=False):
