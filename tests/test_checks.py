@@ -501,6 +501,84 @@ def test_the_stage_is_found_in_every_attention_exercise(name, stage, steps):
     assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, stage)
 
 
+# --- the same mistakes as a learner writes them, not as the catalogue does
+
+
+def student(scale="np.sqrt(q.shape[-1])", softmax="al.softmax(s)", mask="np.where(m, s, -np.inf)", rest="w @ v"):
+    """Return an attention function from the lines a student would write; `m` is the mask."""
+
+    def attention(q, k, v, m=None):
+        names = {"np": np, "al": al, "q": q, "k": k, "v": v, "m": m}
+        names["s"] = q @ np.swapaxes(k, -1, -2) / eval(scale, names)
+        if m is not None:
+            names["s"] = eval(mask, names)
+        names["w"] = eval(softmax, names)
+        return eval(rest, names)
+
+    return attention
+
+
+@pytest.mark.parametrize(
+    "id, lines",
+    [
+        (None, {}),
+        ("no_scale", {"scale": "1"}),
+        ("scale_by_d_k", {"scale": "q.shape[-1]"}),
+        ("scale_by_d_v", {"scale": "v.shape[-1] ** 0.5"}),
+        ("scale_by_n", {"scale": "len(q.swapaxes(0, -2)) ** 0.5"}),
+        ("multiply_by_sqrt_d_k", {"scale": "q.shape[-1] ** -0.5"}),
+        ("softmax_over_queries", {"softmax": "al.softmax(s, axis=-2)"}),
+        ("wrong_batch_axis", {"softmax": "al.softmax(s, axis=1)"}),
+        ("softmax_over_everything", {"softmax": "np.exp(s - s.max()) / np.exp(s - s.max()).sum()"}),
+        ("unstable_softmax", {"softmax": "np.exp(s) / np.exp(s).sum(-1)[..., None]"}),
+        ("double_softmax", {"softmax": "al.softmax(al.softmax(s))"}),
+        ("nan_on_fully_masked", {"softmax": "(e := np.exp(s - s.max(-1)[..., None])) / e.sum(-1)[..., None]"}),
+        ("argmax_instead_of_softmax", {"softmax": "(s == s.max(-1)[..., None]) * np.isfinite(s)"}),
+        ("finite_fill", {"mask": "np.where(m, s, -1e12)"}),
+        ("finite_fill", {"mask": "s + ~m * -1e9"}),
+        ("mask_inverted", {"mask": "np.where(m == False, s, -np.inf)"}),
+        ("mask_multiplies_scores", {"mask": "s * m"}),
+        ("mask_ignored", {"mask": "s"}),
+        ("weights_returned", {"rest": "w"}),
+        ("weights_transposed", {"rest": "w.swapaxes(-1, -2) @ v"}),
+        ("scale_after_softmax", {"scale": "1", "softmax": "al.softmax(s) / q.shape[-1] ** 0.5"}),
+        ("mutates_input", {"rest": "w @ v + 0 * q.__imul__(2).sum()"}),
+        ("returns_float16", {"rest": "np.half(w @ v)"}),
+    ],
+)
+def test_a_students_own_code_is_named_too(id, lines):
+    verdict = check.scaled_dot_product_attention(student(**lines))
+    assert verdict.mistake == id and verdict.passed == (id is None), verdict
+
+
+@pytest.mark.parametrize(
+    "exercise, id, answer",
+    [
+        ("causal_mask", "mask_as_numbers", lambda n_q, n_k=None: np.tri(n_q, n_k)),
+        ("causal_mask", "mask_inverted", lambda n_q, n_k=None: np.triu(np.ones((n_q, n_k or n_q), bool), 1)),
+        ("causal_mask", "mask_future_only", lambda n_q, n_k=None: np.triu(np.ones((n_q, n_k or n_q), bool))),
+        (
+            "padding_mask",
+            "padding_without_query_axis",
+            lambda n, n_k: np.array([[j < i for j in range(n_k)] for i in n]),
+        ),
+        ("padding_mask", "mask_as_numbers", lambda n, n_k: al.padding_mask(n, n_k).astype(float)),
+        ("combine_masks", "masks_joined_with_or", lambda *m: sum(x for x in m if x is not None) > 0),
+        ("softmax", "axis_ignored", lambda x, axis=-1: al.softmax(x)),
+        ("softmax", "returns_float16", lambda x, axis=-1: np.half(al.softmax(x, axis))),
+        ("split_heads", "split_without_transpose", lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)),
+        ("merge_heads", "merge_without_transpose", lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)),
+        ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
+        ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
+        ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
+        ("output_1", "rounded_weights", lambda: [2, 7, 1.5]),
+    ],
+)
+def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answer):
+    verdict = EXERCISES[exercise](answer() if EXERCISES[exercise].slips else answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+
+
 # --- modules
 
 
