@@ -52,7 +52,7 @@ class Attention(nn.Module):
         return math.sqrt(self.d_k)
 
     def weights(self, scores, attn_mask):
-        return self.softmax(self.mask(scores, attn_mask)).nan_to_num()  # a fully masked row: 0
+        return self.softmax(self.mask(scores, attn_mask))
 
     def mask(self, scores, attn_mask):
         if attn_mask is None:
@@ -63,7 +63,7 @@ class Attention(nn.Module):
         return mask[:, None] if mask.ndim == 3 else mask
 
     def softmax(self, scores):
-        return scores.softmax(-1)
+        return scores.softmax(-1).nan_to_num()  # a fully masked row: 0
 
     def merge(self, x):
         return x.transpose(-2, -3).flatten(-2)
@@ -117,8 +117,8 @@ class FiniteFill(Attention):
 
 
 class NaNRow(Attention):
-    def weights(self, scores, attn_mask):
-        return self.softmax(self.mask(scores, attn_mask))
+    def softmax(self, scores):
+        return scores.softmax(-1)
 
 
 class ValuesKeysQuery(Attention):
@@ -136,17 +136,17 @@ class PaddingReadAsQueries(Attention):
 class NoMaximum(Attention):
     def softmax(self, scores):
         e = scores.exp()
-        return e / e.sum(-1, keepdim=True)
+        return e / e.sum(-1, keepdim=True).clamp(min=1e-6)
 
 
 class SoftmaxOverQueries(Attention):
     def softmax(self, scores):
-        return scores.softmax(-2)
+        return scores.softmax(-2).nan_to_num()
 
 
 class RoundedWeights(Attention):
     def softmax(self, scores):
-        return (10 * scores.softmax(-1)).round() / 10
+        return (10 * super().softmax(scores)).round() / 10
 
 
 class MaskInverted(Attention):
@@ -219,7 +219,7 @@ CASES = {
     "rounded_weights": Case(RoundedWeights, "S3", ("row sums",)),
     "never_scales": Case(NeverScales, "S3", ("score scale",)),
     "softmax_over_queries": Case(SoftmaxOverQueries, "common", ("row sums",)),
-    "mask_inverted": Case(MaskInverted, "common", ("causality", "padding")),
+    "mask_inverted": Case(MaskInverted, "common", ("causality", "padding", "fully masked row")),
     "mask_ignored": Case(MaskIgnored, "common", ("causality", "padding", "fully masked row")),
     "mask_after_softmax": Case(MaskAfterSoftmax, "common", ("row sums",)),
     "nan_row": Case(NaNRow, "common", ("fully masked row",)),

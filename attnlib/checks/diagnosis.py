@@ -2,6 +2,7 @@
 
 import copy
 import html
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -102,7 +103,7 @@ def diagnose(module, *, embed_dim, num_heads=1, causal=False, call=None):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         patient = _Patient(module, Caller(call, embed_dim, num_heads), embed_dim, num_heads, head_dim, causal)
-        return Diagnosis(_examine(patient, *probe) for probe in _PROBES)
+        return Diagnosis(_examine(patient))
 
 
 class _Patient:
@@ -115,7 +116,7 @@ class _Patient:
         # many as heads: a mask without a head axis would be accepted, and misread.
         self.n = 5 if num_heads != 5 else 6
         self.x = self.draw(self.n)
-        self.output, self.weights = caller.choose(module, self.x)
+        self.output, self.weights = caller.choose(module, self.x.clone())
         if not isinstance(self.output, torch.Tensor) or self.output.shape[:2] != self.x.shape[:2]:
             got = tuple(self.output.shape) if isinstance(self.output, torch.Tensor) else type(self.output).__name__
             raise TypeError(
@@ -127,6 +128,7 @@ class _Patient:
         return torch.randn(self.n, n, self.embed_dim)
 
     def run(self, x, mask=None, module=None):
+        x = x.clone()  # a module that writes into its input must spoil one probe only
         return self.caller(module or self.module, x, x, x, mask)
 
     def watch(self, x):
@@ -150,14 +152,25 @@ class _Patient:
             raise CouldNotTell(f"it could not be given a mask ({type(error).__name__})") from error
 
 
-def _examine(patient, name, probe, look_at):
-    try:
-        verdict, measured = probe(patient)
-    except CouldNotTell as reason:
-        verdict, measured = "could not tell", str(reason)
-    except Exception as error:
-        verdict, measured = "could not tell", f"{type(error).__name__}: {error}".splitlines()[0][:90]
-    return Finding(name, verdict, measured, look_at if verdict in ("wrong", "beware") else "")
+def _examine(patient):
+    findings = {}
+    for probe in _PROBES:
+        first = [name for name in probe.needs if findings[name].verdict == "wrong"]
+        try:
+            if first:
+                raise CouldNotTell(f"first see to {first[0]}")
+            verdict, measured = probe.measure(patient)
+        except CouldNotTell as reason:
+            verdict, measured = "could not tell", str(reason)
+        except Exception as error:  # a probe must never end the examination
+            verdict, measured = "could not tell", _short(error)
+        look_at = probe.look_at if verdict in ("wrong", "beware") else ""
+        findings[probe.name] = Finding(probe.name, verdict, measured, look_at)
+    return findings.values()
+
+
+def _short(error):
+    return f"{type(error).__name__}: {error}".splitlines()[0][:90]
 
 
 def _judge(good, measured):
@@ -191,6 +204,9 @@ def _row_sums(p):
         except Exception:
             masked = None  # it takes no mask: the sums without one are judged alone
     sums = torch.cat([w.sum(-1).flatten() for w in (weights, masked) if w is not None])
+    sums = sums[sums != 0]  # a row that is nothing but 0 is a masked one: not the softmax's fault
+    if not sums.numel():
+        return "wrong", "all weights are 0"
     return _judge(_change(sums, torch.ones_like(sums)) < 1e-3, f"sums from {sums.min():.4g} to {sums.max():.4g}")
 
 
@@ -230,11 +246,10 @@ def _batch(p):
 
 
 def _dead(p):
-    names = _dead_names(p)
     total = sum(x.numel() for x in p.module.parameters())
     if not total:
         raise CouldNotTell("there are no parameters")
-    sizes = dict(p.module.named_parameters())
+    names, sizes = _dead_names(p), dict(p.module.named_parameters())
     count = sum(sizes[name].numel() for name in names)
     listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return _judge(not names, f"{count} of {total} parameters do nothing" + (f": {listed}" if names else ""))
@@ -261,8 +276,6 @@ def _heads(p):
         raise CouldNotTell("there is one head")
     tiled = torch.randn(p.n, p.n, p.head_dim).repeat(1, 1, p.num_heads)
     for x, what in ((p.x, "on any input"), (tiled, "where all slices of the tokens are equal")):
-        if x is tiled and _dead_names(p):
-            raise CouldNotTell("first see to the dead parameters")
         weights = p.watch(x).weights.reshape(-1, p.num_heads, p.n, p.n)
         twins = sum(
             _change(weights[:, i], weights[:, j]) < 1e-6 for i in range(p.num_heads) for j in range(i + 1, p.num_heads)
@@ -307,7 +320,7 @@ def _float16(p):
     try:
         half = p.run(p.x.half(), mask, copy.deepcopy(p.module).half())[0]
     except Exception as error:
-        return "wrong", f"{type(error).__name__}: {error}".splitlines()[0][:90]
+        return "wrong", _short(error)
     moved = _change(half.float(), expected)
     return _judge(moved < 0.05, "within 0.05 of float32" if moved < 0.05 else f"differs from float32 by {moved:.2g}")
 
@@ -335,7 +348,7 @@ def _order(p):
         raise CouldNotTell("the module takes one sequence")
     query, key, value = p.draw(2), p.draw(p.n), p.draw(p.n)
     try:
-        output = p.caller(p.module, query, key, value)[0]
+        output = p.caller(p.module, query.clone(), key.clone(), value.clone())[0]
     except Exception as error:
         return "wrong", f"2 queries and {p.n} keys: {type(error).__name__}"
     order = torch.randperm(p.n)
@@ -350,19 +363,44 @@ def _order(p):
     )
 
 
+class _Probe(NamedTuple):
+    name: str
+    measure: Callable
+    look_at: str
+    needs: tuple = ()  # where one of these went wrong, this one would only repeat it, and mislead
+
+
+_SAME = ("determinism",)
+_MASKED = ("determinism", "row sums", "permutation")
+
 _PROBES = (
-    ("row sums", _row_sums, "the axis of the softmax; a mask or a rounding after it"),
-    ("causality", _causality, "polarity and shape of the mask, and whether it arrives before the softmax"),
-    ("padding", _padding, "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]"),
-    ("permutation", _permutation, "reshape without transpose: it mixes tokens"),
-    ("batch consistency", _batch, "an axis counted from the front, or a sum over the batch"),
-    ("dead parameters", _dead, "layers made in __init__ and not used in forward"),
-    ("heads differ", _heads, "one small projection shared by all heads; W should be embed_dim x embed_dim"),
-    ("score scale", _scale, "the divisor of the scores: sqrt of the width *after* splitting"),
-    ("fully masked row", _fully_masked, "a finite fill gives uniform weights, -inf gives NaN; set such rows to 0"),
-    ("large inputs", _large, "exp without subtracting the maximum of the row"),
-    ("float16", _float16, "a fill beyond 65504, such as -1e20; use -inf or torch.finfo(dtype).min"),
-    ("determinism", _deterministic, "F.dropout without training=self.training"),
-    ("inputs untouched", _untouched, "+=, *=, masked_fill_ on an argument"),
-    ("argument order", _order, "a forward(values, keys, query); pass call= to adapt it"),
+    _Probe("determinism", _deterministic, "F.dropout without training=self.training"),
+    _Probe("inputs untouched", _untouched, "+=, *=, masked_fill_ on an argument"),
+    _Probe("row sums", _row_sums, "the axis of the softmax; a mask or a rounding after it", _SAME),
+    _Probe("permutation", _permutation, "reshape without transpose: it mixes tokens", _SAME),
+    _Probe("batch consistency", _batch, "an axis counted from the front, or a sum over the batch", _SAME),
+    _Probe("causality", _causality, "polarity and shape of the mask, and whether it reaches the softmax", _MASKED),
+    _Probe(
+        "padding",
+        _padding,
+        "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]",
+        (*_MASKED, "batch consistency"),
+    ),
+    _Probe("fully masked row", _fully_masked, "the fill: a finite one lets all keys in, -inf gives NaN", _MASKED),
+    _Probe("dead parameters", _dead, "layers made in __init__ and not used in forward", _SAME),
+    _Probe(
+        "heads differ",
+        _heads,
+        "one small projection shared by all heads; W should be embed_dim x embed_dim",
+        ("dead parameters",),
+    ),
+    _Probe("score scale", _scale, "the divisor of the scores: sqrt of the width *after* splitting"),
+    _Probe("large inputs", _large, "exp without subtracting the maximum of the row"),
+    _Probe("float16", _float16, "a fill beyond 65504, such as -1e20; use -inf", ("determinism", "row sums")),
+    _Probe(
+        "argument order",
+        _order,
+        "a forward(values, keys, query); pass call= to adapt it",
+        ("determinism", "permutation"),
+    ),
 )

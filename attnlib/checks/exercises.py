@@ -1,240 +1,17 @@
-"""The exercises: what is asked, the probes it is tried on, and the right steps."""
+"""The exercises: what is asked, and the right steps."""
 
 import difflib
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, NamedTuple
 
-import numpy as np
-
-from ..examples import BY_HAND
 from . import probes
-from .calling import Unfit, call, same
-from .grading import all_same, examine
+from .by_hand import by_hand
+from .exercise import Exercise, Reveal
 from .learner_modules import multi_head_attention as _multi_head_module
 from .learner_modules import self_attention as _self_attention_module
-from .mistakes import MISTAKES
-from .pipeline import Steps
-
-
-def _callable(answer):
-    if not callable(answer):
-        raise Unfit(
-            f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
-            "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
-        )
-    return answer
-
-
-class Reveal(NamedTuple):
-    """Inputs, without and with a mask, for which the output holds the weights; and how to read them off."""
-
-    args: tuple
-    weights: Callable = lambda output: output
-
-
-@dataclass(frozen=True)
-class Exercise:
-    """One exercise; call it with your answer.
-
-    Attributes
-    ----------
-    name : str
-    task : str
-        What to write, with its signature.
-    hints : tuple of str
-        From a nudge to the last step before the solution.
-    probes : tuple of Probe
-        What the answer is tried on.
-    given : callable
-        Turns the arguments of a probe into the given steps of the pipeline.
-    result : callable
-        Steps -> what the right answer returns.
-    """
-
-    name: str
-    task: str
-    hints: tuple
-    probes: tuple
-    given: Callable
-    result: Callable
-    axes: tuple = ()
-    stage: str = ""
-    reveal: Reveal | None = None
-    adapt: Callable = _callable
-    many: bool = False  # returns (output, weights)
-    lists: bool = False  # numbers by hand may come as lists
-    slips: dict | None = None  # the mistakes of a number by hand: id -> wrong values
-
-    def __call__(self, answer) -> Any:
-        """Check an answer and return the Verdict."""
-        return examine(self, answer)
-
-    def __repr__(self):
-        return f"check.{self.name}: {self.task}"
-
-    def steps(self, args, replaced=None):
-        """Return the pipeline on the arguments of a probe, with some steps replaced."""
-        return Steps(replaced or {}, arguments=args, **self.given(*args))
-
-    def reference(self, *args):
-        """Give the right answer."""
-        return self.solve({})(*args)
-
-    def solve(self, replaced):
-        """Return the right function with some steps replaced."""
-
-        def solution(*args):
-            steps = self.steps(args, replaced)
-            result = self.result(steps)
-            return tuple(steps.finish(y) for y in result) if self.many else steps.finish(result)
-
-        return solution
-
-    @cached_property
-    def expected(self):
-        """The right outcome of every probe."""
-        return self._outcomes(self.reference)
-
-    @cached_property
-    def wrong(self):
-        """The mistakes that can be made here: id -> implementations, each different from the right one on a probe."""
-        return {id: [f for f, _ in ways] for id, ways in self._mistakes.items()}
-
-    @cached_property
-    def wrong_outcomes(self):
-        return {id: [o for _, o in ways] for id, ways in self._mistakes.items()}
-
-    @cached_property
-    def _mistakes(self):
-        if self.slips is not None:
-            made = {id: [lambda value=value: value for value in values] for id, values in self.slips.items()}
-        else:
-            made = {id: [self.solve(way) for way in mistake.ways] for id, mistake in MISTAKES.items()}
-        found, seen = {}, []
-        for id, ways in made.items():
-            for f in ways:
-                outcomes = self._outcomes(f)
-                # What cannot be told apart here (d_v = d_k in heads) belongs to the first in the catalogue.
-                if self._differs(outcomes) and not any(all_same(self, outcomes, other) for other in seen):
-                    found.setdefault(id, []).append((f, outcomes))
-                    seen.append(outcomes)
-        return found
-
-    def _differs(self, outcomes):
-        """Tell whether a mistake shows here in a value; one that only raises is no evidence of anything."""
-        return any(
-            not o.kind and not same(o, right, probe.tolerance)
-            for o, right, probe in zip(outcomes, self.expected, self.probes, strict=True)
-        )
-
-    def _outcomes(self, function):
-        return [call(function, probe.args, many=self.many, lists=self.lists) for probe in self.probes]
-
-
-def _number(name, task, right, slips, hints):
-    """Return an exercise whose answer is a vector worked out by hand."""
-    return Exercise(
-        name,
-        task,
-        hints,
-        (probes.Probe("your numbers", (), 1e-3),),  # by hand: four decimals are plenty
-        dict,
-        lambda s: right,
-        adapt=lambda answer: lambda: answer,
-        lists=True,
-        slips=slips,
-    )
 
 
 def _heads_mask(mask):
     """Give a mask per sequence, (b, n_q, n_k), its head axis."""
     return mask if mask is None or mask.ndim < 3 else mask[:, None]
-
-
-def _by_hand():
-    q, k, v = BY_HAND.project()
-    raw = Steps({"scaled": lambda s: s.scores}, q=q, k=k, v=v)
-    scaled = Steps({}, q=q, k=k, v=v)
-    rounded = [np.array([0, 0.5, 0.5]), raw.weights[0].round(1)]  # 0.063 becomes 0 or 0.1
-    rows = "One row of x times a matrix: multiply each column of the matrix with the row and add up."
-    dots = "Each entry is a dot product: multiply feature by feature, then add."
-    mix = "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ..."
-    others = ("wrong_projection", "counted_from_zero", "column_instead_of_row")
-
-    def vector(name, matrix, i, letter, *wrong):
-        slips = ([w[i] for w in wrong], [matrix[(i + 1) % 3]], [matrix[:, i]])
-        return _number(
-            name,
-            f"{letter} of token {i + 1} in the worked example, as 3 numbers",
-            matrix[i],
-            dict(zip(others, slips, strict=True)),
-            (rows, f"You need row {i + 1} of x and W_{letter[0].upper()}.", "Write x[i] @ W with the right i and W."),
-        )
-
-    return (
-        vector("q1", q, 0, "query", k, v),
-        vector("k2", k, 1, "key", q, v),
-        vector("v3", v, 2, "value", k, q),
-        _number(
-            "scores_2",
-            "the raw scores of query 2 against all 3 keys",
-            raw.scores[1],
-            {
-                "counted_from_zero": [raw.scores[2]],
-                "scaled_already": [scaled.scaled[1]],
-                "wrong_projection": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
-                "untransposed_key": [q[1] @ k],
-            },
-            (dots, "Take query 2 and go through the keys one by one.", "Write Q[i] @ K.T with the right i."),
-        ),
-        _number(
-            "weights_1",
-            "the attention weights of query 1 (softmax of its raw scores, not scaled)",
-            raw.weights[0],
-            {
-                "counted_from_zero": [raw.weights[1]],
-                "rounded_weights": rounded,
-                "scaled_already": [scaled.weights[0]],
-                "no_softmax": [raw.scores[0]],
-                "no_exponential": [raw.scores[0] / raw.scores[0].sum()],
-                "softmax_over_everything": [np.exp(raw.scores[0]) / np.exp(raw.scores).sum()],
-                "argmax_instead_of_softmax": [np.array([0.0, 1.0, 0.0])],
-            },
-            ("Take exp of each score.", "Divide each by the sum of the three.", "softmax([2, 4, 4]), four digits."),
-        ),
-        _number(
-            "output_1",
-            "the output of query 1 (weights from raw scores, not scaled, not rounded)",
-            raw.context[0],
-            {
-                "counted_from_zero": [raw.context[1]],
-                "rounded_weights": [w @ v for w in rounded],
-                "scaled_already": [scaled.context[0]],
-                "no_softmax": [raw.scores[0] @ v],
-                "weights_returned": [raw.weights[0]],
-                "weights_transposed": [v @ raw.weights[0]],
-                "swapped_key_value": [raw.weights[0] @ k],
-            },
-            (mix, "Use the exact weights of weights_1.", "Write weights_1 @ V."),
-        ),
-        _number(
-            "scaled_output_1",
-            "the output of query 1 with scaled scores",
-            scaled.context[0],
-            {
-                "counted_from_zero": [scaled.context[1]],
-                "no_scale": [raw.context[0]],
-                "scale_by_d_k": [Steps({"scaled": lambda s: s.scores / 3}, q=q, k=k, v=v).context[0]],
-                "multiply_by_sqrt_d_k": [Steps({"scaled": lambda s: s.scores * 3**0.5}, q=q, k=k, v=v).context[0]],
-                "scale_after_softmax": [raw.context[0] / 3**0.5],
-                "rounded_weights": [scaled.weights[0].round(1) @ v],
-                "weights_returned": [scaled.weights[0]],
-            },
-            ("Scale the scores of query 1 first.", "Here d_k = 3.", "softmax([2, 4, 4] / sqrt(3)) @ V."),
-        ),
-    )
 
 
 _MASK_AXES = _WEIGHT_AXES = ("queries", "keys")
@@ -453,7 +230,7 @@ _ALL = (
         lambda s: s.variance,
         stage="output",
     ),
-    *_by_hand(),
+    *by_hand(),
 )
 
 EXERCISES = {exercise.name: exercise for exercise in _ALL}
@@ -464,6 +241,7 @@ class Checks:
 
     Examples
     --------
+    >>> import numpy as np
     >>> check.attention_scores(lambda query, key: query @ np.swapaxes(key, -1, -2))
     ✓ attention_scores: right
     >>> check.attention_scores(lambda query, key: key @ np.swapaxes(query, -1, -2)).mistake

@@ -108,11 +108,7 @@ class Caller:
         forms = [(name, axis) for axis in (False, True) for name in ("attn_mask", "mask", None)]
         for name, axis in [self._mask_form] if self._mask_form else forms:
             shaped = mask[:, None] if axis else mask
-            with (
-                contextlib.nullcontext()
-                if self._mask_form
-                else contextlib.suppress(TypeError, RuntimeError, ValueError)
-            ):
+            with contextlib.nullcontext() if self._mask_form else contextlib.suppress(Exception):
                 result = module(*inputs, **{name: shaped}) if name else module(*inputs, shaped)
                 self._mask_form = (name, axis)
                 return result
