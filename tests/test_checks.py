@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -687,3 +688,10 @@ def test_importing_the_checks_loads_no_torch():
         "assert not {'torch', 'matplotlib', 'ipywidgets'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_second_try_with_tensors_says_nothing():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert check.attention_scores(lambda q, k: q @ k.T).mistake == "wrong_batch_axis"
+    assert not caught

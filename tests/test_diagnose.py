@@ -124,9 +124,9 @@ def test_call_adapts_any_signature():
         diagnose(Strange(), embed_dim=24, num_heads=4)
 
 
-def test_a_mask_with_a_head_axis_and_zero_for_blocked_is_found_by_itself():
+def test_a_mask_that_has_no_default_and_four_axes_is_found_out():
     class FourAxes(Attention):
-        def forward(self, values, keys, query, mask=None):
+        def forward(self, values, keys, query, mask):
             return super().forward(query, keys, values, mask)
 
         def with_head_axis(self, mask):

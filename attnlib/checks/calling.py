@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import traceback
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -57,7 +58,9 @@ def call(function, args, *, many=False, lists=False, tensors=False):
     """Call `function` on copies of `args` and return an Outcome, whatever happens."""
     given = [_copy(a, tensors) for a in args]
     try:
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            if tensors:  # a second try: what torch says about NumPy code would only puzzle
+                warnings.simplefilter("ignore")
             result = function(*given)
     except NotImplementedError:
         return Outcome(kind="untried")

@@ -59,26 +59,27 @@ def _constant(x):
 class Caller:
     """Call a module as (query, key, value, mask) -> (output, weights or None), whatever its own signature is.
 
-    Masks are boolean, (b, n_q, n_k), True = may attend. `three` says whether the module takes key and value.
+    Masks are boolean, (b, n_q, n_k), True = may attend. `three` says whether the module takes key and value; a module
+    that insists on a mask is given None where there is none.
     """
 
     def __init__(self, call, embed_dim, num_heads):
-        self._own, self._heads, self.three, self._mask_form = call, num_heads, True, None
-        self.embed_dim = embed_dim
+        self._own, self.embed_dim, self.num_heads = call, embed_dim, num_heads
+        self.three, self._no_mask, self._mask_form = True, (), None
 
     def choose(self, module, x):
         """Find out how to call the module; TypeError if no usual way works."""
         if self._own is not None or isinstance(module, nn.MultiheadAttention):
             return self(module, x, x, x)
         errors = []
-        for self.three in (True, False):
+        for self.three, self._no_mask in ((True, ()), (True, (None,)), (False, ()), (False, (None,))):
             try:
                 return self(module, x, x, x)
             except Exception as error:
                 errors.append(f"{type(error).__name__}: {error}")
         raise TypeError(
             "diagnose could not call the module: expected module(query, key, value) or module(x) to work on "
-            f"(batch, tokens, {self.embed_dim}), got {errors[0]!r} and {errors[1]!r}. "
+            f"(batch, tokens, {self.embed_dim}), got {errors[0]!r} and {errors[2]!r}. "
             "Fix: call=lambda module, query, key, value, mask: module(...)."
         )
 
@@ -89,14 +90,14 @@ class Caller:
             result = self._torch(module, query, key, value, mask)
         else:
             inputs = (query, key, value) if self.three else (query,)
-            result = module(*inputs) if mask is None else self._masked(module, inputs, mask)
+            result = module(*inputs, *self._no_mask) if mask is None else self._masked(module, inputs, mask)
         parts = result if isinstance(result, tuple) else (result,)
         weights = parts[1] if len(parts) > 1 and isinstance(parts[1], torch.Tensor) else None
         return parts[0], weights
 
     def _torch(self, module, query, key, value, mask):
         if mask is not None:
-            mask = (~mask).repeat_interleave(module.num_heads, dim=0)  # (b * h, n_q, n_k), True = blocked
+            mask = (~mask).repeat_interleave(self.num_heads, dim=0)  # (b * h, n_q, n_k), True = blocked
         inputs = (query, key, value)
         if not module.batch_first:
             inputs = tuple(x.transpose(0, 1) for x in inputs)
