@@ -131,10 +131,9 @@ def _describe(error, function):
     """Say what was raised and in which line of the learner's own code."""
     text = f"Your code raises {type(error).__name__}: {error}".rstrip(": ")
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    mine = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
+    mine = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
     if mine:
-        line = linecache.getline(mine[-1].filename, mine[-1].lineno).strip()
-        text += f"\nLine {mine[-1].lineno}: {line}" if line else f"\nLine {mine[-1].lineno}."
+        text += f"\nLine {mine[-1]}: {linecache.getline(file, mine[-1]).strip()}".rstrip(": ")
     return text
 
 
