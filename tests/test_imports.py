@@ -28,7 +28,7 @@ MAY_IMPORT = {
     "plot": {"core", "validation"},
     "svg": {"plot", "core"},
     "live": {"core", "examples", "heads", "masks", "plot", "svg", "validation"},
-    "checks": {"core", "masks", "heads", "validation"},
+    "clinic": set(),
     "__init__": {"core", "masks", "heads", "validation"},
 }
 
@@ -81,7 +81,7 @@ def test_modules_import_only_what_stands_below_them(name):
     assert siblings_imported(source) <= MAY_IMPORT[name]
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name not in ("torch_layers", "checks")])
+@pytest.mark.parametrize("name", [name for name in MODULES if name not in ("torch_layers", "clinic")])
 def test_torch_lives_in_one_module(name):
     tree = ast.parse((PACKAGE / f"{name}.py").read_text(encoding="utf-8"))
     imported = {alias.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
@@ -89,6 +89,23 @@ def test_torch_lives_in_one_module(name):
         (n.module or "").split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level
     }
     assert "torch" not in imported
+
+
+CHECKS = sorted((PACKAGE / "checks").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.stem)
+def test_checks_import_the_mathematics_and_torch_only_where_modules_are_examined(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    from_above, at_the_top = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 2:
+            from_above |= {node.module} if node.module else {alias.name for alias in node.names}
+    for node in tree.body:
+        if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
+            at_the_top |= {(getattr(node, "module", None) or node.names[0].name).split(".")[0]}
+    assert from_above <= {"core", "masks", "heads", "validation", "examples"}
+    assert not at_the_top & set(HEAVY) - ({"torch"} if path.stem in ("diagnosis", "observe") else set())
 
 
 def test_all_is_sorted_and_complete():
