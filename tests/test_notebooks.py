@@ -1,13 +1,13 @@
 """The built notebooks: what nbval cannot see, and every slider moved through its range."""
 
 import ast
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import build_notebooks as build
 import nbformat
 import pytest
 from nbclient import NotebookClient
@@ -15,10 +15,6 @@ from nbclient import NotebookClient
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 WIDGET = "application/vnd.jupyter.widget-view+json"
-
-spec = importlib.util.spec_from_file_location("build_notebooks", ROOT / "tools" / "build_notebooks.py")
-build = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(build)
 
 
 def name(path):
