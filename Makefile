@@ -9,7 +9,7 @@ BIN := .venv/bin
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test notebooks bench clean setup setup-tests
+.PHONY: help lab test test-numpy notebooks bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<12}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -21,7 +21,7 @@ setup-tests:
 	@$(PYTHON) tools/setup_env.py --tests
 
 lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
-	@$(RUN) -m jupyterlab notebooks/00_start_here.ipynb $(ARGS)
+	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
 
 test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over every notebook
 	$(RUN) -m ruff check .
@@ -29,6 +29,11 @@ test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over
 	$(RUN) tools/build_notebooks.py --check
 	$(RUN) -m pytest -n 2 --dist loadfile --doctest-modules attnlib tests
 	$(RUN) -m pytest -n 2 --dist loadfile --nbval notebooks
+
+NUMPY_MODULES := $(foreach m,validation masks core heads examples plot svg live,attnlib/$(m).py)
+test-numpy:  ## The part that needs no torch, with the packages PYTHON has
+	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_live.py \
+		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) tools/build_notebooks.py $(NB)

@@ -115,7 +115,7 @@ def weights_view(weights_at, *, still, row=None, queries=None, keys=None, attn_m
     return LiveView({name: _slider(name, values, still)}, render, static)
 
 
-def scaling(n=8, *, d_k=(1, 512), still=(1, 8, 64, 512), seed=0, attn_mask=None, row=0):
+def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, attn_mask=None, row=0):
     """Show what dividing by sqrt(d_k) does: unscaled beside scaled weights of unit-normal queries and keys.
 
     The vectors are nested: n queries and keys are drawn once with the largest d_k, and the slider takes their first
@@ -127,8 +127,8 @@ def scaling(n=8, *, d_k=(1, 512), still=(1, 8, 64, 512), seed=0, attn_mask=None,
         Number of tokens.
     d_k : (int, int)
         Range of the slider.
-    still : sequence of int
-        d_k of the static figure.
+    still : sequence of int, optional
+        d_k of the static figure; by default both ends of the range, and 8 and 64 where they lie between.
     seed : int
     attn_mask : ndarray of bool, (n, n), optional
         True = may attend.
@@ -146,8 +146,11 @@ def scaling(n=8, *, d_k=(1, 512), still=(1, 8, 64, 512), seed=0, attn_mask=None,
     >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
     True
     """
+    low, high = d_k
+    if still is None:
+        still = (low, *(d for d in (8, 64) if low < d < high), high)
     rng = np.random.default_rng(seed)
-    query, key, upstream = rng.normal(size=(n, d_k[1])), rng.normal(size=(n, d_k[1])), rng.normal(size=(n, n))
+    query, key, upstream = rng.normal(size=(n, high)), rng.normal(size=(n, high)), rng.normal(size=(n, n))
 
     def weights_at(d_k):
         scores = query[:, :d_k] @ key[:, :d_k].T  # (n, n)
@@ -312,4 +315,7 @@ def _format(what, value):
 
 def _panel(drawings, told):
     caption = " &nbsp; ".join(f"{what} <b>{_format(what, value)}</b>" for what, value in told.items())
-    return f'<figure style="margin:0;max-width:100%">{"".join(drawings)}<figcaption>{caption}</figcaption></figure>'
+    return (
+        '<figure style="margin:0;max-width:100%;display:flex;flex-direction:column">'
+        f"{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"
+    )

@@ -98,7 +98,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     """
     n = len(weights)
     keys = [str(j) for j in range(n)] if keys is None else keys
-    left, top, height, step = 48, 48, 140, max(SIDE / n, 10 if n > CELLS else 48)
+    left, top, height, step = 48, 40, 100, min(SIDE / n, 100)
     parts = [f'<text x="{left}" y="17" font-size="15" font-weight="600">{html.escape(title)}</text>']
     for tick in (0, 0.5, 1):
         y = top + height * (1 - tick)
@@ -117,10 +117,10 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
             f'<rect x="{x + step * 0.1:.1f}" y="{top + height - bar:.1f}" width="{step * 0.8:.1f}" '
             f'height="{bar:.1f}" fill="{fill}" stroke="currentColor"><title>key {label}: {text}</title></rect>'
         )
-        if n <= CELLS:
+        if step >= 30:
             parts.append(
                 f'<text x="{x + step / 2:.1f}" y="{top + height - bar - 5:.1f}" text-anchor="middle" '
-                f'font-size="13">{text if step > 44 or blocked else format(w, ".2f")}</text>'
+                f'font-size="13">{"-" if blocked else text if step > 44 else format(w, ".2f")}</text>'
                 f'<text x="{x + step / 2:.1f}" y="{top + height + 17}" text-anchor="middle" '
                 f'font-size="13">{label}</text>'
             )

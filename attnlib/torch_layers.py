@@ -47,7 +47,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
     mask, dead = _open_dead_rows(_mask(attn_mask, is_causal, shape, query))
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
-    return output.masked_fill(dead, 0)
+    return output if dead is None else output.masked_fill(dead, 0)
 
 
 def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
@@ -336,13 +336,43 @@ def _attend(q, k, v, attn_mask, is_causal, need_weights):
         return scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal), None
     mask = _mask(attn_mask, is_causal, _check(q, k, v), q)
     scores = (q * validation.attention_scale(None, q.shape[-1])) @ k.transpose(-1, -2)  # (..., n_q, n_k)
-    if mask is None:
-        weights = scores.softmax(-1)
-    else:
+    dead = None
+    if mask is not None:
         mask, dead = _open_dead_rows(mask)
-        scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
-        weights = scores.softmax(-1).masked_fill(dead, 0)
+        scores = _apply_mask(scores, mask)
+    weights = _softmax(scores)
+    if dead is not None:
+        weights = weights.masked_fill(dead, 0)
     return weights @ v, weights
+
+
+# Fresh memory for an n_q x n_k array costs more than the arithmetic done on it, so the next two write over the scores
+# where they can. torch.func's transforms cannot: they have no rule for out=, and vmap none for writing a batch into a
+# single tensor. They raise before anything is written.
+
+
+def _apply_mask(scores, mask):
+    """Return the masked scores, written over `scores` if they have all the axes of the mask."""
+    if mask.dtype != torch.bool:
+        try:
+            return scores.add_(mask)
+        except RuntimeError:
+            return scores + mask
+    try:
+        with torch.no_grad():  # the gradient needs no masking: softmax passes none to a weight of 0
+            return scores.masked_fill_(~mask, -torch.inf)
+    except RuntimeError:
+        return scores.masked_fill(~mask, -torch.inf)
+
+
+def _softmax(scores):
+    """Return softmax over the keys, written over `scores` where no gradient is wanted."""
+    if torch.is_grad_enabled() or not scores.is_cpu:  # other devices reuse memory
+        return scores.softmax(-1)
+    try:
+        return torch.softmax(scores, -1, out=scores)
+    except RuntimeError:
+        return scores.softmax(-1)
 
 
 def _check(query, key, value):
@@ -407,12 +437,22 @@ def _mask(mask, is_causal, shape, query):
 
 
 def _open_dead_rows(mask):
-    """Let rows that may attend to nothing attend to everything, and say which they are, (..., n_q, 1).
+    """Let rows that may attend to nothing attend to everything, and say which they are, (..., n_q, 1), or None.
 
     Their output is then finite and can be set to 0; masking them would give NaN, in the gradient too.
     """
-    if mask.dtype == torch.bool:
-        dead = ~mask.any(-1, keepdim=True)
-        return mask | dead, dead
-    dead = torch.isneginf(mask).all(-1, keepdim=True)
-    return mask.masked_fill(dead, 0), dead
+    is_bool = mask.dtype == torch.bool
+    dead = ~mask.any(-1, keepdim=True) if is_bool else torch.isneginf(mask).all(-1, keepdim=True)
+    if not _may_be_any(dead):
+        return mask, None
+    return (mask | dead if is_bool else mask.masked_fill(dead, 0)), dead
+
+
+def _may_be_any(x):
+    """Return False if no element is True; True also where asking is impossible (compiling, vmap) or slow (a GPU)."""
+    if torch.compiler.is_compiling() or not x.is_cpu:
+        return True
+    try:
+        return bool(x.any())
+    except RuntimeError:
+        return True

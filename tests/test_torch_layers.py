@@ -48,11 +48,11 @@ WIDTHS = {"equal": {}, "kdim": {"kdim": 7}, "vdim": {"vdim": 8}, "kdim and vdim"
 
 def filled(module):
     """Every parameter drawn anew: biases start at 0, and zeros in the wrong place would not show."""
+    generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        for p in module.parameters():
-            p.copy_(torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel() + p.ndim)) / 2)
-            p += torch.linspace(-0.5, 0.5, p.numel()).view_as(p)
-    return module.double()
+        for p in module.double().parameters():
+            p.copy_(torch.randn(p.shape, generator=generator) / 2)
+    return module
 
 
 def inputs(kdim=WIDTH, vdim=WIDTH, dtype=torch.float64):
@@ -341,3 +341,20 @@ def test_layers_work_under_autocast():
         output, _ = layer(*x, attn_mask=masks()["floating"][0]["attn_mask"])
     assert output.dtype == torch.bfloat16
     close(output.float(), layer(*x, attn_mask=masks()["floating"][0]["attn_mask"])[0], 0.1)
+
+
+@pytest.mark.parametrize("mask", [None, *KINDS])
+def test_layers_work_under_vmap_and_functional_gradients(mask):
+    layer = filled(MultiHeadAttention(WIDTH, H))
+    mask = None if mask is None else KINDS[mask]
+    query, key, _ = inputs()
+
+    def loss(query, key):
+        return (layer(query, key, attn_mask=mask)[0] ** 2).sum()
+
+    close(
+        torch.func.vmap(lambda q, k: layer(q, k, attn_mask=mask)[0])(query, key), layer(query, key, attn_mask=mask)[0]
+    )
+    query.requires_grad_()
+    (expected,) = torch.autograd.grad(loss(query, key), query)
+    close(torch.func.grad(loss)(query.detach(), key), expected)

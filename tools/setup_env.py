@@ -107,13 +107,14 @@ def pip(*arguments, quiet=False):
     if result.returncode and not quiet:
         lines = result.stderr.splitlines()
         sys.stderr.write("\n".join(line for line in lines if "is ignored: it is neither" not in line) + "\n")
-        offline = any(sign in result.stderr for sign in ("NewConnectionError", "ConnectTimeout", "name resolution"))
-        sys.exit(
-            "pip could not reach a package index: is this machine online? Fix: connect, or point pip to a local folder "
-            "of packages (PIP_FIND_LINKS)."
-            if offline
-            else f"pip install {' '.join(arguments)} failed, see above."
-        )
+        # pip says "from versions: none" of a package that exists when it could not ask for its versions.
+        signs = ("from versions: none", "NewConnectionError", "ConnectTimeout", "name resolution")
+        if any(sign in result.stderr for sign in signs):
+            sys.exit(
+                "pip could not reach a package index: is this machine online? Fix: connect, or point pip to a local "
+                "folder of packages (PIP_FIND_LINKS)."
+            )
+        sys.exit(f"pip install {' '.join(arguments)} failed, see above.")
     return result.returncode == 0
 
 

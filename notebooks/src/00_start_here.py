@@ -51,7 +51,7 @@ print("each row sums to 1:    ", weights.sum(axis=1))
 # single key. With scaling it does not. Notebook 03 explains why, and defines the numbers below the maps; for now, look.
 
 # %%
-first_view = live.scaling(n=6, d_k=(1, 256), still=(1, 8, 64, 256), row=None)
+first_view = live.scaling(n=6, d_k=(1, 256), seed=1, row=None)
 first_view
 
 # %% [markdown]

@@ -62,7 +62,7 @@ for d_k in (1, 16, 64, 256, 1024):
 # the left map is not scaled, the right one is, the bars show the framed query.
 
 # %%
-view = live.scaling(n=8, d_k=(1, 512), still=(1, 8, 64, 512), row=0)
+view = live.scaling(n=8, d_k=(1, 512), row=4)
 view
 
 # %% [markdown]
@@ -107,7 +107,6 @@ def score_gradients(d_k, scale, seed=0):
 
 print(" d_k    median: plain    scaled     dead: plain  scaled")
 for d_k in (1, 16, 64, 256, 1024):
-    cells = [f"{d_k:4d}"]
     (w0, g0, plain), (w1, g1, scaled) = score_gradients(d_k, 1), score_gradients(d_k, 1 / np.sqrt(d_k))
     medians = [np.median(np.abs(s).mean(axis=-1)) for s in (plain, scaled)]
     dead = [live.dead_share(w0, g0), live.dead_share(w1, g1)]
@@ -181,16 +180,14 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 try:
     import torch
 except ImportError:
-    print(
-        "torch is not installed: this section cannot run. The text below tells the result; pip install torch to see it."
-    )
-else:
+    torch = None
+    print("torch is not installed: this section's next cell is skipped. Fix: pip install torch")
+
+# %%
+if torch:
     torch.manual_seed(49)
-    starts = {
-        "nn.Linear's default": None,
-        "torch.rand": torch.nn.init.uniform_,
-        "Xavier": torch.nn.init.xavier_uniform_,
-    }
+    init = torch.nn.init
+    starts = {"nn.Linear's default": None, "torch.rand": init.uniform_, "Xavier": init.xavier_uniform_}
     for name, start in starts.items():
         tokens_q, tokens_k = torch.randn(2, 1000, 64)
         W_Q, W_K = (torch.nn.Linear(64, 64, bias=False) for _ in range(2))

@@ -237,15 +237,10 @@ read = ["le", "chat", "dort", "ici", "<pad>"]
 written = ["the", "cat", "sleeps"]
 query = rng.normal(size=(3, 8))  # (n_q, d_k)
 key, value = rng.normal(size=(5, 8)), rng.normal(size=(5, 6))  # (n_k, d_k), (n_k, d_v)
-cross = al.attention_trace(query, key, value, al.padding_mask([4], 5)[0])
+mask = np.broadcast_to(al.padding_mask([4], 5)[0], (3, 5))  # (n_q, n_k)
+cross = al.attention_trace(query, key, value, mask)
 print("output:", cross.output.shape)
-ax = plot.attention_heatmap(
-    cross.weights,
-    queries=written,
-    keys=read,
-    attn_mask=np.broadcast_to(cross.attn_mask, (3, 5)),
-    title="cross-attention",
-)
+ax = plot.attention_heatmap(cross.weights, queries=written, keys=read, attn_mask=mask, title="cross-attention")
 
 # %% [markdown]
 # The output has a row per query and a column per value feature. A causal mask makes no sense here: positions of two

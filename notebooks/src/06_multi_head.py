@@ -50,6 +50,7 @@ def batch(size, generator):
     return tokens, torch.stack([tokens.roll(1, dims=1), tokens.roll(-1, dims=1)], dim=-1)  # before, after
 
 
+# %%
 def train(num_heads):
     torch.manual_seed(0)
     model, generator = Neighbours(num_heads), torch.Generator().manual_seed(0)
@@ -207,8 +208,7 @@ class TutorialAttention(nn.Module):
     def forward(self, values, keys, query, mask=None):
         v, k, q = (x.unflatten(-1, (self.h, self.d_k)).transpose(1, 2) for x in (values, keys, query))
         v, k, q = self.to_v(v), self.to_k(k), self.to_q(q)  # (b, h, n, d_k), one matrix for all heads
-        scores = q @ k.transpose(-1, -2)
-        scores = scores if mask is None else scores.masked_fill(mask == 0, -1e20)
+        scores = (q @ k.transpose(-1, -2)).masked_fill(torch.tensor(False) if mask is None else mask == 0, -1e20)
         self.weights = (scores / (self.h * self.d_k) ** 0.5).softmax(-1)  # sqrt(embed_dim)
         return self.out((self.weights @ v).transpose(1, 2).flatten(2))
 
@@ -321,8 +321,8 @@ view
 # ## Try it
 #
 # 1. Train `Neighbours` with 4 heads. What do the extra heads do?
-# 2. In `multi_head`, leave out the swap in `split_heads` (use `reshape` alone) and apply the causality poke of notebook
-#    05. Which outputs move that must not?
+# 2. In `multi_head`, leave out the swap in `split_heads` (use `reshape` alone) and apply the causality poke from
+#    notebook 05. Which outputs move that must not?
 #
 # **Remember.** A head is one row of weights per query. Heads share one projection, cut by reshape **and** swap. The scale
 # is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$.

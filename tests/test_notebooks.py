@@ -1,0 +1,173 @@
+"""The built notebooks: what nbval cannot see, and every slider moved through its range."""
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+WIDGET = "application/vnd.jupyter.widget-view+json"
+
+spec = importlib.util.spec_from_file_location("build_notebooks", ROOT / "tools" / "build_notebooks.py")
+build = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(build)
+
+
+def name(path):
+    return path.stem
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=name)
+def path(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(path):
+    return nbformat.read(path, as_version=4)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def outputs(notebook):
+    return [output for cell in code_cells(notebook) for output in cell.outputs]
+
+
+def test_every_source_is_built():
+    assert [p.stem for p in NOTEBOOKS] == [p.stem for p in sorted((ROOT / "notebooks" / "src").glob("*.py"))]
+
+
+def test_was_run_top_to_bottom(notebook):
+    # nbval compares nothing in a notebook without outputs, so their presence is checked here.
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    assert not [output for output in outputs(notebook) if output.output_type == "error"]
+    assert not [output for output in outputs(notebook) if output.get("name") == "stderr"]
+
+
+def test_equals_its_source(path, notebook):
+    source = build.read_source(path.parent / "src" / f"{path.stem}.py")
+    assert build.cells(notebook) == build.cells(source)
+
+
+def test_is_stable(path, notebook):
+    text = path.read_text("utf-8")
+    assert notebook.metadata == build.METADATA
+    assert WIDGET not in text
+    assert not re.search(r" at 0x[0-9a-f]{6,}", text)
+    assert not re.search(r"/(tmp|home|Users)/\w", text)
+    assert path.stat().st_size < 1_000_000
+
+
+def test_follows_the_rules_of_the_series(path, notebook):
+    text = "\n".join(cell.source for cell in notebook.cells)
+    assert "import attnlib" in text
+    assert "live." in text and "plot." in text
+    assert "**Remember.**" in notebook.cells[-1].source
+    for cell in code_cells(notebook):
+        lines = [line for line in cell.source.splitlines() if line.strip()]
+        assert len(lines) <= 12, f"a cell of {len(lines)} lines: {lines[0]}"
+    if not path.stem.startswith("00"):
+        assert "**Predict.**" in text and "Break it" in text and "Try it" in text
+
+
+def test_every_picture_has_text(notebook):
+    # What a screen reader, or a page that strips pictures, is left with.
+    for output in outputs(notebook):
+        if "image/png" in output.get("data", {}):
+            assert output.data["text/plain"].strip()
+
+
+def test_links_to_other_notebooks_exist(path, notebook):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            for target in re.findall(r"\]\(([^)#]+\.ipynb)\)", cell.source):
+                assert (path.parent / target).exists(), target
+
+
+def test_01_needs_no_numpy():
+    notebook = nbformat.read(ROOT / "notebooks" / "01_by_hand.ipynb", as_version=4)
+    for cell in code_cells(notebook):
+        for node in ast.walk(ast.parse(cell.source)):
+            modules = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            assert "numpy" not in modules
+            assert not (isinstance(node, ast.ImportFrom) and node.module == "numpy")
+
+
+MOVE_EVERY_SLIDER = """
+from attnlib import live as _live
+
+def _values(slider):
+    if hasattr(slider, "options"):
+        return [value for _, value in slider._options_full]
+    step = max(1, (slider.max - slider.min) // 40)
+    return list(range(slider.min, slider.max, step)) + [slider.max]
+
+_views = [value for value in list(globals().values()) if isinstance(value, _live.LiveView)]
+assert _views, "no live view"
+for _view in _views:
+    for _name, _slider in _view.sliders.items():
+        _start, _pictures, _peak = _slider.value, [], []
+        for _value in _values(_slider):
+            _slider.value = _value
+            assert "<pre>" not in _view.picture.value, _view.picture.value
+            _pictures.append(_view.picture.value)
+            _peak.append({title: float(w.max(-1).mean()) for title, w in _view.shown.items()})
+        print(_name, len(_pictures), len(set(_pictures)))
+        for _title in _peak[0]:
+            print("|".join([_title, f"{_peak[0][_title]:.6f}", f"{_peak[-1][_title]:.6f}"]))
+        _slider.value = _start
+"""
+
+
+def test_every_slider_moves_its_picture(path, notebook):
+    """Unscaled weights grow peakier with d_k; scaled ones do not. The number of heads lowers d_k, so it is reversed."""
+    notebook.cells.append(nbformat.v4.new_code_cell(MOVE_EVERY_SLIDER))
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
+    lines = "".join(o.text for o in notebook.cells[-1].outputs if o.output_type == "stream").splitlines()
+    seen = 0
+    for line in lines:
+        if "|" not in line:
+            slider, steps, different = line.split()
+            assert int(different) > int(steps) / 2, line
+            continue
+        title, first, last = line.split("|")
+        first, last = (float(last), float(first)) if slider == "num_heads" else (float(first), float(last))
+        if title == "not scaled":
+            assert last > first + 0.1, line
+            seen += 1
+        elif title == "divided by sqrt(d_k)":
+            assert last < first + 0.05, line
+            seen += 1
+    assert seen >= 2
+
+
+def test_notebooks_without_torch_run_without_torch(tmp_path):
+    """00 to 03 and 05 must run, and say what is missing, where torch is not installed."""
+    block = tmp_path / "torch"
+    block.mkdir()
+    (block / "__init__.py").write_text("raise ImportError('torch is blocked in this test')")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
+    script = (
+        "import nbformat, sys; from nbclient import NotebookClient\n"
+        "for path in sys.argv[1:]:\n"
+        "    notebook = nbformat.read(path, as_version=4)\n"
+        "    NotebookClient(notebook, timeout=300).execute()\n"
+        "    print(''.join(o.get('text', '') for c in notebook.cells for o in c.get('outputs', [])))\n"
+    )
+    paths = [str(p) for p in NOTEBOOKS if p.stem[:2] in ("00", "01", "02", "03", "05")]
+    result = subprocess.run(
+        [sys.executable, "-c", script, *paths], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert result.stdout.count("torch is not installed") == 2

@@ -1,0 +1,109 @@
+"""Every number of the worked examples and experiments stands in the output of a cell that a reader can run.
+
+The numbers are those of five well-known texts on self-attention (called S0, S1, S3, S4 here), checked by running them.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
+
+
+@cache
+def printed(number):
+    """Return all that the cells of a notebook print, with runs of blanks as one."""
+    (path,) = NOTEBOOKS.glob(f"{number}_*.ipynb")
+    notebook = nbformat.read(path, as_version=4)
+    texts = [
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+    ]
+    return re.sub(r"\s+", " ", "\n".join(texts))
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        # S3: by hand
+        ("01", "k1 = [0, 1, 1] k2 = [4, 4, 0] k3 = [2, 3, 1]"),
+        ("01", "Q = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]"),
+        ("01", "V = [[1, 2, 3], [2, 8, 0], [2, 6, 3]]"),
+        ("01", "scores of query 1: [2, 4, 4] scores of query 2: [4, 16, 12] scores of query 3: [4, 12, 10]"),
+        ("01", "6.3379e-02 4.6831e-01 4.6831e-01"),
+        ("01", "6.0337e-06 9.8201e-01 1.7986e-02"),
+        ("01", "2.9539e-04 8.8054e-01 1.1917e-01"),
+        ("01", "[[2.0, 7.0, 1.5], [2, 8, 0], [2.0, 7.8, 0.3]]"),
+        ("01", "largest error: 0.317"),
+        ("01", "output 1 = 1.936621 6.683105 1.595068"),
+        ("01", "output 2 = 1.999994 7.963992 0.053976"),
+        ("01", "output 3 = 1.999705 7.759892 0.358389"),
+        ("01", "0.136126 0.431937 0.431937"),
+        ("01", "output 1 = 1.863874 6.319371 1.704189"),
+        ("01", "output 2 = 1.999110 7.814124 0.273472"),
+        ("01", "output 3 = 1.992555 7.479636 0.735877"),
+        ("01", "additive:"),
+        # the same through matrices, a module, and one head of several
+        ("02", "[[6.3379e-02 4.6831e-01 4.6831e-01] [6.0337e-06 9.8201e-01 1.7986e-02]"),
+        ("02", "[2.9539e-04 8.8054e-01 1.1917e-01]]"),
+        ("02", "[[1.936621 6.683105 1.595068] [1.999994 7.963992 0.053976] [1.999705 7.759892 0.358389]]"),
+        ("02", "[[1.863874 6.319371 1.704189]"),
+        ("04", "[[1.863874 6.319371 1.704189]"),
+        ("06", "[[1.863874 6.319371 1.704189]"),
+        # S1: NumPy
+        ("02", "[[1.6604769 2.6604769] [2.3395231 3.3395231]]"),
+        ("02", "X times 32 plain softmax: [nan nan]"),
+        ("02", "X times 31.6 plain softmax: [1. 2.]"),
+        ("02", "largest difference: 0.56"),
+        ("02", "3-D @: (2, 3, 5) 3-D dot: (2, 3, 2, 5)"),
+        ("02", "identity softmax over queries: off by 0.0000"),
+        ("02", "identity Q and K swapped: off by 0.0000"),
+        # S0: a widely copied class
+        ("03", "divided by sqrt(256): variance 0.12 mean entropy 2.25 nats"),
+        ("03", "divided by sqrt(32) : variance 0.99 mean entropy 1.92 nats"),
+        ("06", "output (32, 10, 256)"),
+        ("06", "weights between 0.094 and 0.106"),
+        ("06", "projection parameters: 3072 instead of 196608"),
+        ("06", "all heads identical: True"),
+        ("06", "gradient of head 0 outside its slice: 0.0"),
+        ("06", "output differs by 0.44"),
+        ("06", "(b, n) mask with b = n = 10: no error, output differs by 0.34"),
+        ("06", "every weight is 0.1, on keys that are all forbidden"),
+        ("06", "float16: RuntimeError"),
+        ("05", "-1e20 and softmax, weights [0.1, 0.1, 0.1, 0.1]"),
+        # S4: scaling, a module with trainable weights
+        ("03", "nn.Linear's default variance of q.k / sqrt(d_k) = 0.11"),
+        ("03", "Xavier variance of q.k / sqrt(d_k) = 0.97"),
+        ("03", "mean |dL/dq| at d_k = 1024: plain 4.8 scaled 1.3"),
+        ("04", "measured std 0.0255 1 / sqrt(3 fan_in) 0.0255"),
+        ("04", "parameters of one head: 98304"),
+        ("04", "x W = [1.0, 2.0] copied with .T: [1.0, 2.0] without: [1.0, 3.0]"),
+        ("04", "'W_Q': 'reached', 'W_K': 'reached', 'W_V': 'reached'"),
+        ("04", "after training: accuracy 1.00"),
+        ("05", "output: (3, 6)"),
+        # heads
+        ("06", "1 head(s): 5396 parameters, both neighbours right: not learned"),
+        ("06", "2 head(s): 5396 parameters, both neighbours right: learned"),
+    ],
+)
+def test_printed(number, text):
+    assert text in printed(number)
+
+
+def test_dead_queries():
+    """The share of dead queries and the median gradient depend on the draw: 0.69 and 6.5e-7 in one of 200 queries."""
+    row = re.search(r"1024 (\S+) (\S+) (\d+)% (\d+)% mean", printed("03"))
+    plain, scaled, dead_plain, dead_scaled = (float(x) for x in row.groups())
+    assert 1e-7 < plain < 1e-6
+    assert scaled == pytest.approx(6.8e-2, abs=2e-3)
+    assert dead_plain == pytest.approx(69, abs=3)
+    assert dead_scaled == 0
+
+
+def test_torch_rand():
+    variance = float(re.search(r"torch.rand variance of q.k / sqrt\(d_k\) = (\S+)", printed("03"))[1])
+    assert variance == pytest.approx(15_600, rel=0.05)
