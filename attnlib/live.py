@@ -27,7 +27,9 @@ HIDE_STILL = (
 DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this learns almost nothing
 
 
-def weights_view(weights_at, *, still, row=None, queries=None, keys=None, attn_mask=None, upstream=None, **slider):
+def weights_view(
+    weights_at, *, still, row=None, queries=None, keys=None, attn_mask=None, upstream=None, trained=False, **slider
+):
     """Show attention weights that depend on one number, with a slider for it.
 
     Parameters
@@ -45,6 +47,9 @@ def weights_view(weights_at, *, still, row=None, queries=None, keys=None, attn_m
         True = may attend; other cells are hatched.
     upstream : ndarray, (n_q, n_k), optional
         A gradient on the weights. With it the view also tells the share of dead queries, see `dead_share`.
+    trained : bool
+        The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
+        the text that stands for the static figure. The live picture shows them.
     **slider : (int, int) or sequence
         Exactly one; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers,
         ``d_k=(1, 128)``. A list makes one over just those values, or over (text, value) pairs,
@@ -98,7 +103,7 @@ def weights_view(weights_at, *, still, row=None, queries=None, keys=None, attn_m
         columns = {value: panels(value) for value in still}
         titles = list(columns[still[0]])
         text = [f"The picture at {name} = {', '.join(map(str, still))}; run the cell for a slider."]
-        for value, shown in columns.items():
+        for value, shown in columns.items() if not trained else ():
             for title, weights in shown.items():
                 told = ", ".join(f"{what} {_format(what, x)}" for what, x in readings(weights, upstream).items())
                 text.append(f"{name} = {value}, {title}: {told}")

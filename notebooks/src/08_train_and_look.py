@@ -19,6 +19,7 @@ from attnlib.torch_layers import MultiHeadAttention, SelfAttention
 from attnlib.training import train
 
 _ = torch.set_num_threads(1)
+N_TOKENS, T, D = 10, 10, 32  # different tokens, places, features of a token
 
 # %% [markdown]
 # `train(model, draw, loss, steps=..., lr=...)` is the loop of notebook 04: draw a batch, compute the loss, one step of
@@ -29,10 +30,8 @@ _ = torch.set_num_threads(1)
 # Ten tokens go in, the same ten must come out in reverse order. One head, and a learned vector for each position, added
 # to the token's vector.
 
+
 # %%
-N_TOKENS, T, D = 10, 10, 32
-
-
 class Reverse(nn.Module):
     def __init__(self, with_positions):
         super().__init__()
@@ -149,6 +148,7 @@ class Neighbours(nn.Module):
         return self.read(output).unflatten(-1, (2, N_TOKENS)), weights
 
 
+# %%
 def neighbour_loss(model, tokens):
     target = torch.stack([tokens.roll(1, dims=1), tokens.roll(-1, dims=1)], dim=-1)  # (b, T, 2): before, after
     return nn.functional.cross_entropy(model(tokens)[0].flatten(0, 2), target.flatten())
@@ -177,8 +177,7 @@ for h in (1, 2):
 # before, and name the letter that came after it.
 
 # %%
-V, LENGTH = 26, 24
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+V, LENGTH, LETTERS = 26, 24, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def draw_repeats(generator, size=32):
@@ -254,7 +253,7 @@ measures = {"previous letter": previous, "after a copy": after_copy[:, None]}
 for layers in (2, 1):
     for name, cells in measures.items():
         for layer, w in enumerate(weight_on(maps[layers], cells)[:, 0].tolist()):
-            said = "above 0.9" if w > 0.9 else "below 0.3" if w < 0.3 else "between"
+            said = "above 0.8" if w > 0.8 else "below 0.3" if w < 0.3 else "between"
             print(f"model with {layers} layer(s), layer {layer + 1}, {name}: {said}")
 
 # %% [markdown]
@@ -270,7 +269,7 @@ for layers in (2, 1):
 # ## 5 · See it · A head forms
 #
 # The weights were kept every 25 steps. One sequence of 16 letters with period 8; the slider runs the model as it was.
-# **Predict.** Which head forms first? Layer 2 has nothing to read before layer 1 works.
+# **Predict.** Does one head form long before the other?
 
 # %%
 text = "KRUBLEMA" * 2
@@ -285,7 +284,8 @@ def maps_at(step):
 
 
 mask = torch.ones(16, 16).tril().bool().numpy()
-live.weights_view(maps_at, step=list(snapshots), still=(0, 200, 400, 800), queries=text, keys=text, attn_mask=mask)
+steps = {"step": list(snapshots), "still": (0, 150, 200, 800)}
+live.weights_view(maps_at, **steps, trained=True, queries=text, keys=text, attn_mask=mask)
 
 # %% [markdown]
 # The same as numbers: both measures and the loss over training.
@@ -305,6 +305,9 @@ right.set(xlabel="step", ylabel="loss")
 _ = left.legend(), right.legend()
 
 # %% [markdown]
+# The two heads rise together, and the loss falls with them. A previous-letter head is of use only to an induction head
+# that reads it, and the other way round. Before that moment the loss hardly says where to go.
+#
 # ## Break it · Take the previous-letter head away
 #
 # The claim is that layer 2 *uses* layer 1. Test it: let layer 1 add nothing. **Predict.** What remains of the accuracy,
@@ -394,10 +397,13 @@ for ax, d_k in zip(axes, SETTINGS):
 
 # %%
 for d_k in SETTINGS:
-    scaled, plain = final[d_k, True], final[d_k, False]
-    print(f"d_k = {d_k:3d}: the mean is higher with the scale: {scaled.mean() > plain.mean()}")
-    print(f"           every scaled run beats every unscaled run: {scaled.min() > plain.max()}")
-    print(f"           gap of the means above 0.2: {scaled.mean() - plain.mean() > 0.2}")
+    gap = final[d_k, True].mean() - final[d_k, False].mean()
+    said = "above 0.2" if gap > 0.2 else "below 0.05" if gap < 0.05 else "between 0.05 and 0.2"
+    print(f"d_k = {d_k:3d}: accuracy with the scale minus without, mean of 5 seeds: {said}")
+spread = {scaled: np.ptp(final[128, scaled]) for scaled in (True, False)}
+print(
+    f"d_k = 128, best seed minus worst: scaled below 0.05: {spread[True] < 0.05}, not scaled above 0.2: {spread[False] > 0.2}"
+)
 
 # %% [markdown]
 # The larger $d_k$, the more a missing scale costs. And look at the bands: unscaled training is not only slower, it is
@@ -420,7 +426,7 @@ def recall_maps(d_k):
 
 
 names = [f"asks {i}" for i in range(16)]
-live.weights_view(recall_maps, d_k=list(SETTINGS), still=tuple(SETTINGS), queries=names)
+live.weights_view(recall_maps, d_k=list(SETTINGS), still=tuple(SETTINGS), trained=True, queries=names)
 
 # %% [markdown]
 # Not scaled and $d_k = 128$: a large weight in every row, often in the wrong column. The row is peaky already, so hardly
@@ -439,9 +445,9 @@ for d_k, (d_model, _) in SETTINGS.items():
 # %% [markdown]
 # ### What this does not show
 #
-# Unscaled is not impossible. Three more experiments, so that nobody over-reads the curves. First, the same model without
-# a scale, but with $W_Q$ divided by $\sqrt{d_k}$ **once, at the start**. Second, an easy task: 8 pairs. Third, SGD with a
-# small rate in place of Adam.
+# Unscaled is not impossible: it is slower, and its curves were still rising. Two more experiments, so that nobody
+# over-reads them. First, the same model without a scale, but with $W_Q$ divided by $\sqrt{d_k}$ **once, at the start**.
+# Second, an easy task: 8 pairs.
 
 # %%
 _ = torch.manual_seed(0)
@@ -468,8 +474,8 @@ for scaled in (True, False):
 
 # %% [markdown]
 # A smaller start repairs most of it: the scale mainly keeps the *beginning* of training out of the flat ends of softmax.
-# On an easy task the difference vanishes. The honest sentence is: the scale makes training robust over $d_k$, learning
-# rates and seeds. It is free, so nobody leaves it out.
+# On an easy task both arrive. And all of this is Adam at two learning rates; other optimisers and rates shift the picture.
+# What can be said: the scale makes training robust over $d_k$ and seeds, and it costs nothing.
 #
 # ## Try it
 #
