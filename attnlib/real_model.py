@@ -175,7 +175,7 @@ class WordPiece:
             raise ValueError(f"text must hold at least one word, got {text[:20]!r}. Fix: type a sentence.")
         if len(numbers) > max_tokens - 2:
             raise ValueError(
-                f"text must have at most {max_tokens} tokens with [CLS] and [SEP], for the model has no more positions; "
+                f"text must have at most {max_tokens} tokens with [CLS] and [SEP], one for each position of the model; "
                 f"got {len(numbers) + 2:,}. Fix: split the text into shorter parts."
             )
         return [self.number["[CLS]"], *numbers, self.number["[SEP]"]]
@@ -209,7 +209,7 @@ def split_words(text):
     spaced = []
     for c in unicodedata.normalize("NFD", text).lower():
         kind = unicodedata.category(c)
-        if c.isspace() and kind != "Cc" or c in "\t\n\r":
+        if (c.isspace() and kind != "Cc") or c in "\t\n\r":
             spaced.append(" ")
         elif kind == "Mn" or kind.startswith("C") or c == "\ufffd":
             continue  # accents and control characters
@@ -244,20 +244,20 @@ class Measured:
     >>> with_model = Measured({"cosine": 0.5}, available=True)
     >>> with_model("cosine", lambda: 0.50001), with_model("cosine", lambda: 0.7)
     (0.5, 0.7)
-    >>> Measured({"cosine": 0.5}, available=False)("cosine", lambda: 1 / 0)
+    >>> Measured({"cosine": 0.5}, available=False)("cosine", max, 1, 2)
     0.5
     """
 
     def __init__(self, stored, available, tolerance=2e-3):
         self.stored, self.available, self.tolerance, self.fresh = stored, available, tolerance, {}
 
-    def __call__(self, name, measure):
-        """Return the result called `name`; `measure` is called without arguments if the model is here."""
+    def __call__(self, name, measure, *arguments):
+        """Return the result called `name`; if the model is here, that of measure(*arguments)."""
         if not self.available:
             if name not in self.stored:
                 raise KeyError(f"no stored result {name!r}; there are {sorted(self.stored)}. Fix: {REINSTALL}.")
             return self.stored[name]
-        self.fresh[name] = _plain(measure())
+        self.fresh[name] = _plain(measure(*arguments))
         stored = self.stored.get(name)
         return stored if _close(self.fresh[name], stored, self.tolerance) else self.fresh[name]
 

@@ -35,7 +35,7 @@ def main():
     if not TARGET.exists():
         TARGET.write_text("{}", encoding="utf-8")
     fresh = run_cells()["measured"].fresh
-    text = json.dumps(fresh, ensure_ascii=False, separators=(",", ":")).replace(',"', ',\n"')
+    text = json.dumps(fresh, ensure_ascii=False, separators=(",", ":")).replace("]],", "]],\n")
     TARGET.write_text(text + "\n", encoding="utf-8")
     print(f"wrote {TARGET.name}: {len(fresh)} results, {TARGET.stat().st_size / 1000:.0f} kB")
 

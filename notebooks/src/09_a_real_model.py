@@ -13,13 +13,13 @@
 # also runs without them. Then it shows stored results of the same cells.
 
 # %%
-import functools
 import time
 
 import ipywidgets as widgets
 import numpy as np
 import psutil
 import torch
+from IPython.display import display
 from matplotlib import pyplot as plt
 from torch import nn
 
@@ -140,7 +140,7 @@ def tokens_of(text):
 
 
 for text in (reference["sentences"][0], "Unbelievable peakiness!"):
-    print(*measured(f"tokens: {text}", lambda: tokens_of(text)))
+    print(*measured(f"tokens: {text}", tokens_of, text))
 
 # %% [markdown]
 # ## 3 · Is it the same model?
@@ -164,24 +164,26 @@ def sentence_vectors(model, texts):
 true_vectors = torch.tensor(reference["vectors"])  # (12, 384), from transformers
 
 
-def largest_difference():
-    return (sentence_vectors(model, reference["sentences"]) - true_vectors).abs().max().item()
+def equal_to(tolerance):
+    difference = sentence_vectors(model, reference["sentences"]) - true_vectors
+    return difference.abs().max().item() < tolerance
 
 
-print("12 sentence vectors equal to 1e-4:", measured("same to 1e-4", lambda: largest_difference() < 1e-4))
-print("                         to 1e-6:", measured("same to 1e-6", lambda: largest_difference() < 1e-6))
+print("12 sentence vectors equal to 1e-4:", measured("same to 1e-4", equal_to, 1e-4))
+print("                         to 1e-6:", measured("same to 1e-6", equal_to, 1e-6))
 
 # %% [markdown]
 # The module you built runs a real model, to the sixth decimal. And what is it good for? Similar meaning, similar vector:
 
+
 # %%
-PAIRS = [
-    ("A cat sleeps on the old sofa.", "A kitten naps on the couch."),
-    ("A cat sleeps on the old sofa.", "The train arrived late."),
-]
-for a, b in PAIRS:
-    cosine = measured(f"{a} {b}", lambda: sentence_vectors(model, [a, b]).prod(0).sum())
-    print(f"cosine {cosine:.2f}   {a}   {b}")
+def cosine(a, b):
+    return sentence_vectors(model, [a, b]).prod(0).sum()
+
+
+cat = "A cat sleeps on the old sofa."
+for other_text in ("A kitten naps on the couch.", "The train arrived late."):
+    print(f"{measured(other_text, cosine, cat, other_text):.2f}   {cat}   {other_text}")
 
 
 # %% tags=["nbval-ignore-output"]
@@ -192,9 +194,7 @@ def speed():
         sentence_vectors(model, sentence)
         seconds.append(time.perf_counter() - start)
     memory = psutil.Process().memory_info().rss / 1e9
-    told = (
-        f"loading {load_seconds:.2f} s, one sentence {1000 * min(seconds):.0f} ms, memory of the kernel {memory:.2f} GB"
-    )
+    told = f"loading {load_seconds:.2f} s, a sentence {1000 * min(seconds):.0f} ms, the kernel's memory {memory:.2f} GB"
     display(widgets.Label(told))  # your machine's figures: shown, not saved
     return [load_seconds < 2, min(seconds) < 0.05, memory < 1]
 
@@ -260,7 +260,7 @@ def on_its_noun(tokens, w):
 heads = {}
 for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
     texts = list(pronoun_of) if measure is on_its_noun else reference["sentences"]
-    table = np.array(measured(measure.__name__, lambda: mean_over_sentences(measure, texts)))  # (6, 12)
+    table = np.array(measured(measure.__name__, mean_over_sentences, measure, texts))  # (6, 12)
     layer, head = np.unravel_index(table.argmax(), table.shape)
     heads[measure.__name__] = (layer + 1, head + 1)
     second = np.sort(table.ravel())[-2]
@@ -281,7 +281,7 @@ def whole_look(text):
 
 
 SENTENCE = reference["sentences"][0]
-seen = measured("look", lambda: whole_look(SENTENCE))
+seen = measured("look", whole_look, SENTENCE)
 tokens, weights = seen["tokens"], np.array(seen["weights"])  # (n,), (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
 titles = [f"L{layer}H{head}  {name}" for name, (layer, head) in heads.items()]
@@ -323,7 +323,7 @@ def where_it_looks(size):
 
 
 for size in ("big", "small"):
-    trophy, suitcase = measured(f"too {size}", lambda: where_it_looks(size))
+    trophy, suitcase = measured(f"too {size}", where_it_looks, size)
     print(f"too {size:5s}: weight on trophy {trophy:.2f}, on suitcase {suitcase:.2f}")
 
 # %% [markdown]
@@ -370,7 +370,7 @@ if folder is not None:
     other = load(MiniLM(Mistaken))
 
 
-def cosines(**mistake):
+def cosines(mistake):
     for layer in other.layers:
         vars(layer.attention).update({"scale": 32**-0.5, "masked": True, "swapped": True, "mixed": True} | mistake)
     return (sentence_vectors(other, reference["sentences"]) * true_vectors).sum(-1)  # (12,)
@@ -390,11 +390,11 @@ MISTAKES = {
 }
 print("mistake                      cosine: worst  mean   best sentence")
 for name, mistake in MISTAKES.items():
-    c = np.array(measured(f"mistake: {name}", lambda: cosines(**mistake)))
+    c = np.array(measured(f"mistake: {name}", cosines, mistake))
     print(f"{name:28s} {c.min():13.2f} {c.mean():5.2f} {c.max():6.2f}")
 
 # %% [markdown]
-# Nothing failed, every shape was right, and two of the four leave hardly anything of the meaning. The missing mask is the
+# Nothing failed and every shape was right. Two of the four leave little of the meaning. The missing mask is the
 # treacherous one: the longest sentence has no padding and stays perfect, so a test with one sentence passes.
 #
 # ## 7 · See it · Another $d_k$ in the scale
@@ -405,29 +405,22 @@ for name, mistake in MISTAKES.items():
 
 # %%
 def with_scale(d_k):
-    cosine = cosines(scale=d_k**-0.5).mean()
+    cosine = cosines({"scale": d_k**-0.5}).mean()
     ids = torch.tensor([pieces.encode(SENTENCE)])
     return {"cosine": cosine, "weights": other(ids)[1][3, 0, 1]}  # L4H2
 
 
 D_K = [2, 4, 8, 16, 32, 64, 128, 256, 512]
-rescaled = {d_k: measured(f"d_k {d_k}", lambda: with_scale(d_k)) for d_k in D_K}
-
-
-def maps_at(d_k):
-    return {f"L4H2, cosine with the true vector {rescaled[d_k]['cosine']:.2f}": rescaled[d_k]["weights"]}
+rescaled = {d_k: measured(f"d_k {d_k}", with_scale, d_k) for d_k in D_K}
 
 
 # %%
-they = tokens.index("they")
-choices = [(f"{d_k}" + " (as trained)" * (d_k == 32), d_k) for d_k in D_K]
-
-
-def one_map(d_k):
+def maps_at(d_k):
     return {"L4H2": rescaled[d_k]["weights"]}
 
 
-live.weights_view(maps_at, d_k=choices, still=(32,), row=they, queries=tokens, keys=tokens)
+choices = [(f"{d_k}, cosine with the true vector {rescaled[d_k]['cosine']:.2f}", d_k) for d_k in D_K]
+live.weights_view(maps_at, d_k=choices, still=(2, 32, 512), row=tokens.index("they"), queries=tokens, keys=tokens)
 
 # %%
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
@@ -441,7 +434,8 @@ for d_k in (2, 32, 512):
 
 # %% [markdown]
 # A wrong scale is a wrong temperature. Too small a $d_k'$ makes the weights peaky, too large a one makes them flat, and
-# both move the sentence vector away. A model lives with the scale it was trained with: the scale is part of its weights.
+# both move the sentence vector away, the flat side further: sixteen times too large costs more than sixteen times too
+# small. A model lives with the scale it was trained with: the scale is part of its weights.
 # That is why dividing by $\sqrt{d_{model}}$ "works" in a model you train yourself and ruins one that you load.
 #
 # ## Try it
