@@ -320,7 +320,7 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
     def static():
         maps = np.stack([weights[layer - 1][head - 1] for layer, head in still])
         titles = [f"layer {layer}, head {head}" for layer, head in still]
-        figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=3)
+        figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
         return figure, f"Weights for: {text} Run the cell to type a sentence and choose layer and head."
 
     return live.LiveView(sliders, render, static)

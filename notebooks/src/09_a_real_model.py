@@ -74,9 +74,8 @@ class Layer(nn.Module):
 class MiniLM(nn.Module):
     def __init__(self, Attention=MultiHeadAttention):
         super().__init__()
-        self.word, self.position = nn.Embedding(30522, 384), nn.Embedding(512, 384)
-        self.segment, self.norm = nn.Embedding(2, 384), nn.LayerNorm(384, eps=1e-12)
-        self.layers = nn.ModuleList(Layer(Attention) for _ in range(6))
+        self.word, self.position, self.segment = (nn.Embedding(n, 384) for n in (30522, 512, 2))
+        self.norm, self.layers = nn.LayerNorm(384, eps=1e-12), nn.ModuleList(Layer(Attention) for _ in range(6))
 
     def forward(self, ids):
         mask, maps = (ids != 0)[:, None, :], []  # (b, 1, n), True = may attend
@@ -286,6 +285,7 @@ tokens, weights = seen["tokens"], np.array(seen["weights"])  # (n,), (6, 12, n, 
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
 titles = [f"L{layer}H{head}  {name}" for name, (layer, head) in heads.items()]
 figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
+figure.set_dpi(64)
 
 # %% [markdown]
 # ## 5 · See it · Your own sentence
@@ -302,7 +302,7 @@ def attend(text):
     return look(text)
 
 
-real_model.sentence_view(attend, SENTENCE, layer=4, head=2, still=list(heads.values())[:3])
+real_model.sentence_view(attend, SENTENCE, layer=4, head=2, still=[(4, 2), (4, 12)])
 
 # %% [markdown]
 # ## 6 · Attention is not understanding
@@ -420,7 +420,7 @@ def maps_at(d_k):
 
 
 choices = [(f"{d_k}, cosine with the true vector {rescaled[d_k]['cosine']:.2f}", d_k) for d_k in D_K]
-live.weights_view(maps_at, d_k=choices, still=(2, 32, 512), row=tokens.index("they"), queries=tokens, keys=tokens)
+live.weights_view(maps_at, d_k=choices, still=(32, 512), row=tokens.index("they"), queries=tokens, keys=tokens)
 
 # %%
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
