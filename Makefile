@@ -30,7 +30,7 @@ test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over
 	$(RUN) -m pytest -n 2 --dist loadfile --doctest-modules attnlib tests
 	$(RUN) -m pytest -n 2 --dist loadfile --nbval notebooks
 
-NUMPY_MODULES := $(foreach m,validation masks core heads examples plot svg live,attnlib/$(m).py)
+NUMPY_MODULES := $(foreach m,validation masks core heads examples plot svg,attnlib/$(m).py) attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_live.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch

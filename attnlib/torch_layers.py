@@ -335,7 +335,9 @@ def _attend(q, k, v, attn_mask, is_causal, need_weights):
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal), None
     mask = _mask(attn_mask, is_causal, _check(q, k, v), q)
-    scores = (q * validation.attention_scale(None, q.shape[-1])) @ k.transpose(-1, -2)  # (..., n_q, n_k)
+    # The product copies a key whose heads were split, and copying it before it is transposed is cheaper.
+    k = k.contiguous().transpose(-1, -2)  # (..., d_k, n_k)
+    scores = (q * validation.attention_scale(None, q.shape[-1])) @ k  # (..., n_q, n_k)
     dead = None
     if mask is not None:
         mask, dead = _open_dead_rows(mask)

@@ -14,6 +14,7 @@ import torch
 from matplotlib import pyplot as plt
 from torch import nn
 
+import attnlib as al
 from attnlib import live, plot
 from attnlib.torch_layers import MultiHeadAttention, SelfAttention
 from attnlib.training import train
@@ -283,9 +284,8 @@ def maps_at(step):
     return {"layer 1": maps[0, 0, 0], "layer 2": maps[1, 0, 0]}
 
 
-mask = torch.ones(16, 16).tril().bool().numpy()
 steps = {"step": list(snapshots), "still": (0, 150, 200, 800)}
-live.weights_view(maps_at, **steps, trained=True, queries=text, keys=text, attn_mask=mask)
+live.weights_view(maps_at, **steps, trained=True, queries=text, keys=text, attn_mask=al.causal_mask(16))
 
 # %% [markdown]
 # The same as numbers: both measures and the loss over training.
@@ -422,7 +422,7 @@ asked = keys.diagonal()  # (16,): sequence i asks for its key i
 def recall_maps(d_k):
     with torch.no_grad():
         plain, scaled = (recallers[d_k, s, 0](keys, values, asked)[1] for s in (False, True))  # (16, 16) each
-    return {"not scaled": plain, "divided by sqrt(d_k)": scaled}
+    return {"trained without the scale": plain, "trained with it": scaled}
 
 
 names = [f"asks {i}" for i in range(16)]

@@ -1,0 +1,131 @@
+"""Grade an answer: compare it with the reference and with every known mistake, and put the result into words."""
+
+import contextlib
+import sys
+
+import numpy as np
+
+from .calling import TIME_LIMIT, Outcome, TimeUp, Unfit, call, close, same, time_limit
+from .mistakes import MISTAKES
+from .stages import locate
+from .verdict import Verdict, matrix_around, number
+
+
+def outcomes(exercise, function, **options):
+    """Return the outcome of `function` on every probe; stop at the first that runs out of time or was not tried."""
+    found = []
+    try:
+        with time_limit(TIME_LIMIT):
+            for probe in exercise.probes:
+                found.append(call(function, probe.args, many=exercise.many, lists=exercise.lists, **options))
+                if found[0].kind == "untried":
+                    break
+    except TimeUp:
+        found.append(
+            Outcome(
+                kind="late",
+                problem=f"Your code was stopped: it did not finish within {TIME_LIMIT:g} seconds. "
+                "Fix: look for a loop whose condition never becomes False.",
+            )
+        )
+    return found
+
+
+def all_same(exercise, found, others):
+    return len(found) == len(exercise.probes) and all(
+        same(a, b, probe.tolerance) for a, b, probe in zip(found, others, exercise.probes, strict=True)
+    )
+
+
+def examine(exercise, answer):
+    """Return the Verdict on an answer."""
+    if answer is None or answer is ...:
+        return _untried(exercise)
+    try:
+        function = exercise.adapt(answer)
+        found = outcomes(exercise, function)
+        if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
+            as_tensors = outcomes(exercise, function, tensors=True)
+            found = as_tensors if _errors(as_tensors) < _errors(found) else found
+    except Unfit as error:
+        return Verdict(exercise.name, "wrong", str(error), hints=exercise.hints)
+    if found[0].kind == "untried":
+        return _untried(exercise, returned=True)
+    if all_same(exercise, found, exercise.expected):
+        return Verdict(exercise.name, "right", _remark(exercise, found))
+    named = [id for id, ways in exercise.wrong_outcomes.items() if any(all_same(exercise, found, w) for w in ways)]
+    if len(named) == 1 and MISTAKES[named[0]].accepted:
+        return Verdict(exercise.name, "right", f"Remark: your code {MISTAKES[named[0]].does} {MISTAKES[named[0]].see}")
+    return _wrong(exercise, function, found, MISTAKES[named[0]] if len(named) == 1 else None)
+
+
+def _errors(found):
+    return sum(outcome.kind == "raised" for outcome in found)
+
+
+def _untried(exercise, returned=False):
+    text = "If you have written it already: is the `return` missing?" if returned else ""
+    return Verdict(exercise.name, "not tried", text, hints=exercise.hints)
+
+
+def _remark(exercise, found):
+    if not exercise.many and any(outcome.tensor for outcome in found):
+        return "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
+    return ""
+
+
+def _wrong(exercise, function, found, mistake):
+    """Describe the first probe that goes wrong."""
+    i = next(
+        i
+        for i, (outcome, right, probe) in enumerate(zip(found, exercise.expected, exercise.probes, strict=False))
+        if not same(outcome, right, probe.tolerance)
+    )
+    outcome, right, probe = found[i], exercise.expected[i], exercise.probes[i]
+    lines, stage, detail, arrays = [], None, "", {}
+    if mistake:
+        lines.append(f"{mistake.does} {mistake.see}")
+    if i > 0:
+        lines.append(f"Right so far; the first difference is on {probe.name}.")
+    elif len(exercise.probes) > 1:
+        lines.append(f"Tried on {probe.name}.")
+    if outcome.kind == "untried":
+        lines.append("Here your function returns None. Fix: every branch needs its own return.")
+    elif outcome.kind:
+        lines.append(outcome.problem)
+    else:
+        text, arrays = _difference(exercise, outcome, right, probe)
+        if not mistake and arrays:
+            with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
+                stage, detail = locate(exercise, function, probe, outcome)
+            if stage:
+                lines.append(f"The first stage that differs: {stage}." + (f" {detail}" if detail else ""))
+        lines.append(text)
+    hints = (mistake.hint, *exercise.hints) if mistake else exercise.hints
+    id = mistake.id if mistake else None
+    return Verdict(exercise.name, "wrong", "\n".join(lines), id, stage, axes=exercise.axes, hints=hints, **arrays)
+
+
+def _difference(exercise, outcome, right, probe):
+    """Return (text, arrays to draw) for the first value that differs."""
+    for name, x, y in zip(("", "weights: "), outcome.values, right.values, strict=False):
+        if close(x, y, probe.tolerance):
+            continue
+        if x.shape != y.shape:
+            return f"{name}Your result has shape {x.shape}, expected {y.shape}.", {}
+        if (x.dtype == bool) != (y.dtype == bool) or x.dtype == np.float16:
+            want = "bool (True = may attend)" if y.dtype == bool else f"{y.dtype} or wider"
+            return f"{name}Your result has dtype {x.dtype}, expected {want}.", {}
+        a, b = x.astype(np.float64), y.astype(np.float64)
+        differ = ~np.isclose(a, b, rtol=probe.tolerance, atol=probe.tolerance, equal_nan=True)
+        index = tuple(int(k) for k in np.argwhere(differ)[0])
+        at = f" at {list(index)}" if index else ""
+        text = f"{name}First difference{at}: yours {_entry(x[index])}, expected {_entry(y[index])}."
+        if np.isnan(a).any() and not np.isnan(b).any():
+            text = f"{name}Your result holds NaN ({int(np.isnan(a).sum())} of {a.size} entries). " + text
+        return text, {"yours": matrix_around(a, index), "expected": matrix_around(b, index)}
+    return "Your result is right, but the arrays you were given have changed. Fix: work on a copy.", {}
+
+
+def _entry(x):
+    return str(bool(x)) if x.dtype == bool else number(x)

@@ -1,0 +1,81 @@
+"""Attention as named steps that can be replaced one at a time.
+
+The reference is the steps as they stand; a mistake is the same steps with one of them replaced. So the catalogue of
+mistakes serves every exercise, and a mistake can never drift away from the reference in anything but itself.
+"""
+
+import numpy as np
+
+from .. import core, heads, masks
+
+
+def swap(x):
+    """Swap the last two axes."""
+    return np.swapaxes(x, -1, -2)
+
+
+def self_width(s):
+    """Return d_model, where the exercise has one."""
+    return s.query.shape[-1]
+
+
+def _split(s):
+    if s.num_heads is None:
+        return lambda x: x
+    return lambda x: heads.split_heads(x, s.num_heads)
+
+
+STEPS = {
+    "mask": lambda s: None,
+    "num_heads": lambda s: None,
+    "axis": lambda s: -1,
+    "split": _split,
+    "q": lambda s: s.split(s.query @ s.W_Q),
+    "k": lambda s: s.split(s.key @ s.W_K),
+    "v": lambda s: s.split(s.value @ s.W_V),
+    "scores": lambda s: s.q @ swap(s.k),
+    "raw_scores": lambda s: s.scores,
+    "variance": lambda s: np.var(s.raw_scores),
+    "scaled": lambda s: s.scores / np.sqrt(s.q.shape[-1]),
+    "masked": lambda s: s.scaled if s.mask is None else np.where(s.mask, s.scaled, -np.inf),
+    "weights": lambda s: core.softmax(s.masked, s.axis),
+    "context": lambda s: s.weights @ s.v,
+    "merge": lambda s: heads.merge_heads,
+    "output": lambda s: s.merge(s.context) @ s.W_O,
+    "causal": lambda s: masks.causal_mask(s.n_q, s.n_k),
+    "padding": lambda s: masks.padding_mask(s.lengths, s.n_k),
+    "combined": lambda s: masks.combine_masks(*s.masks),
+    "finish": lambda s: lambda y: y,  # the last thing done to whatever is returned
+}
+
+
+class Steps:
+    """Compute steps when they are asked for, from what is given and from the steps they need.
+
+    Parameters
+    ----------
+    replaced : dict of str to callable
+        Steps that differ from `STEPS`: name -> function of this object.
+    **given
+        Values that are known; their steps never run.
+
+    Examples
+    --------
+    >>> q = np.array([[2.0, 0.0]])
+    >>> Steps({}, q=q, k=q).scaled.round(4)
+    array([[2.8284]])
+    >>> Steps({"scaled": lambda s: s.scores}, q=q, k=q).scaled
+    array([[4.]])
+    """
+
+    def __init__(self, replaced, **given):
+        self.__dict__.update(given)
+        self._steps = STEPS | replaced
+
+    def __getattr__(self, name):
+        steps = self.__dict__["_steps"]
+        if name not in steps:
+            raise AttributeError(f"{name} is neither given nor a step")
+        value = steps[name](self)
+        setattr(self, name, value)
+        return value

@@ -1,0 +1,154 @@
+"""What a check says, as text and as HTML that holds in light and dark themes."""
+
+import html
+from dataclasses import dataclass
+
+import numpy as np
+
+_MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
+# Six points on the viridis colour map; colours in between are mixed.
+_VIRIDIS = np.array([(68, 1, 84), (65, 68, 135), (42, 120, 142), (34, 168, 132), (122, 209, 81), (253, 231, 37)])
+_LARGEST = 12  # rows and columns of a heatmap
+
+
+@dataclass(repr=False, eq=False)
+class Verdict:
+    """The result of one check. It shows itself in a notebook.
+
+    Attributes
+    ----------
+    exercise : str
+    state : "not tried", "wrong" or "right"
+    message : str
+        What was found, in words.
+    mistake : str or None
+        Id of the mistake in `attnlib.checks.MISTAKES` that explains the whole answer; None if no single one does.
+    stage : str or None
+        Where a wrong answer first departs from the right one, if that could be told: scores, scale, mask, softmax,
+        output, ...
+    yours, expected : ndarray or None
+        The first pair of arrays that differ.
+
+    Examples
+    --------
+    >>> from attnlib.checks import check
+    >>> check.k2(None)
+    … k2: not tried yet
+    >>> check.k2([4, 4, 0]).passed
+    True
+    """
+
+    exercise: str
+    state: str
+    message: str
+    mistake: str | None = None
+    stage: str | None = None
+    yours: np.ndarray | None = None
+    expected: np.ndarray | None = None
+    axes: tuple = ()
+    hints: tuple = ()
+    _shown: int = 0
+
+    @property
+    def passed(self):
+        return self.state == "right"
+
+    def hint(self):
+        """Return the next hint; each call goes one step further, the last one stops just before the solution."""
+        if self.passed:
+            return "No hint needed: this is right."
+        self._shown = min(self._shown + 1, len(self.hints))
+        return f"Hint {self._shown} of {len(self.hints)}: {self.hints[self._shown - 1]}"
+
+    def _title(self):
+        state = "not tried yet" if self.state == "not tried" else self.state
+        return f"{_MARKS[self.state]} {self.exercise}: {state}" + (f" ({self.mistake})" if self.mistake else "")
+
+    def __repr__(self):
+        return self._title() + (f"\n{self.message}" if self.message else "")
+
+    def _repr_html_(self):
+        text = html.escape(self.message).replace("\n", "<br>")
+        maps = "".join(
+            _heatmap(title, ours, theirs, self.axes, self._range())
+            for title, ours, theirs in (
+                ("yours", self.yours, self.expected),
+                ("expected", self.expected, self.yours),
+            )
+            if ours is not None
+        )
+        return (
+            '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
+            f"<strong>{html.escape(self._title())}</strong>"
+            + (f"<div>{text}</div>" if text else "")
+            + (f'<div style="display:flex;flex-wrap:wrap;gap:24px">{maps}</div>' if maps else "")
+            + "</div>"
+        )
+
+    def _range(self):
+        """One colour scale for both maps; the expected one sets it, so that a wild answer cannot flatten it."""
+        finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
+        return (finite.min(), finite.max()) if finite.size else (0, 1)
+
+
+def matrix_around(array, index):
+    """Return the last two axes of `array` around `index`, as floats."""
+    return np.atleast_2d(np.asarray(array[index[:-2]] if array.ndim > 2 else array, dtype=np.float64))
+
+
+def number(x):
+    """Write a number with four digits, the same on every machine."""
+    return f"{float(x):.4g}" if np.isfinite(x) else str(float(x))
+
+
+def _heatmap(title, array, other, axes, limits):
+    rows, columns = (min(size, _LARGEST) for size in array.shape)
+    cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
+    cells = "".join(
+        "<tr>"
+        + "".join(_cell(array[i, j], limits, other is not None and _differ(array, other, i, j)) for j in range(columns))
+        + "</tr>"
+        for i in range(rows)
+    )
+    where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
+    return (
+        '<table style="border-collapse:separate;border-spacing:2px;color:currentColor;margin:6px 0">'
+        f'<caption style="color:currentColor;text-align:left">{title} {array.shape}{cut}{where}</caption>'
+        f"<tbody>{cells}</tbody></table>"
+    )
+
+
+def _differ(a, b, i, j):
+    if i >= b.shape[0] or j >= b.shape[1]:
+        return True
+    return not np.isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
+def _cell(x, limits, differs):
+    """One cell: colour by value, plain text for NaN and infinities, and a mark (not a colour) where it differs."""
+    style = "padding:2px 6px;text-align:right;"
+    if np.isfinite(x):
+        low, high = limits
+        colour = viridis(0.5 if high <= low else (x - low) / (high - low))
+        style += f"background:rgb{colour};color:{text_on(colour)};"
+    else:
+        style += "border:1px dashed currentColor;color:currentColor;"
+    return f'<td style="{style}">{"≠ " if differs else ""}{number(x)}</td>'
+
+
+def viridis(t):
+    """Return the colour (r, g, b) at `t` in 0..1; values outside are clipped."""
+    position = np.clip(t, 0, 1) * (len(_VIRIDIS) - 1)
+    i = min(int(position), len(_VIRIDIS) - 2)
+    return tuple(int(c) for c in np.round(_VIRIDIS[i] + (position - i) * (_VIRIDIS[i + 1] - _VIRIDIS[i])))
+
+
+def luminance(colour):
+    """Return the relative luminance of (r, g, b) as WCAG 2 defines it."""
+    c = np.array(colour) / 255
+    return float(np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722))
+
+
+def text_on(colour):
+    """Return black or white, whichever stands out more; one of them always has a contrast above 4.5."""
+    return "#000" if luminance(colour) > 0.179 else "#fff"

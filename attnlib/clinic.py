@@ -1,0 +1,232 @@
+"""The bug clinic: attention modules with one bug each, for notebook 07. None of them raises; each looks healthy.
+
+`Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
+`attnlib.checks.diagnose` catch which patient, and where the bug was found.
+"""
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import nn
+
+
+class Attention(nn.Module):
+    """Multi-head attention without a bug: forward(query, key=None, value=None, attn_mask=None) -> (output, weights).
+
+    `attn_mask` is boolean, True = may attend: (n_q, n_k) or (b, n_q, n_k).
+
+    Examples
+    --------
+    >>> output, weights = Attention(16, 4)(torch.ones(2, 5, 16))
+    >>> output.shape, weights.shape
+    (torch.Size([2, 5, 16]), torch.Size([2, 4, 5, 5]))
+    """
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.embed_dim, self.num_heads, self.d_k = embed_dim, num_heads, embed_dim // num_heads
+        self.make_projections()
+        self.W_O = nn.Linear(embed_dim, embed_dim)
+
+    def make_projections(self):
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(self.embed_dim, self.embed_dim, bias=False) for _ in range(3))
+
+    def forward(self, query, key=None, value=None, attn_mask=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        q, k, v = self.project(query, key, value)  # (b, h, n, d_k) each
+        weights = self.weights(self.scores(q, k), attn_mask)  # (b, h, n_q, n_k)
+        return self.W_O(self.merge(weights @ v)), weights  # (b, n_q, embed_dim)
+
+    def project(self, query, key, value):
+        return self.split(self.W_Q(query)), self.split(self.W_K(key)), self.split(self.W_V(value))
+
+    def split(self, x):
+        return x.unflatten(-1, (self.num_heads, self.d_k)).transpose(-2, -3)
+
+    def scores(self, q, k):
+        return q @ k.transpose(-1, -2) / self.divisor(q)
+
+    def divisor(self, q):
+        return math.sqrt(self.d_k)
+
+    def weights(self, scores, attn_mask):
+        return self.softmax(self.mask(scores, attn_mask))
+
+    def mask(self, scores, attn_mask):
+        if attn_mask is None:
+            return scores
+        return scores.masked_fill(~self.with_head_axis(attn_mask), -torch.inf)
+
+    def with_head_axis(self, mask):
+        return mask[:, None] if mask.ndim == 3 else mask
+
+    def softmax(self, scores):
+        return scores.softmax(-1).nan_to_num()  # a fully masked row: 0
+
+    def merge(self, x):
+        return x.transpose(-2, -3).flatten(-2)
+
+
+class ScaleByEmbedDim(Attention):
+    def divisor(self, q):
+        return math.sqrt(self.embed_dim)
+
+
+class NeverScales(Attention):
+    def scores(self, q, k):
+        return q @ k.transpose(-1, -2)
+
+
+class ScaleByFirstAxis(Attention):
+    """Reads "d_k" from shape[1], as code written for (tokens, d_k) does; here that is the number of heads."""
+
+    def divisor(self, q):
+        return math.sqrt(q.shape[1])
+
+
+class SharedSmallProjection(Attention):
+    """One Linear(d_k, d_k) for Q, one for K, one for V, used by every head on its own slice."""
+
+    def make_projections(self):
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(self.d_k, self.d_k, bias=False) for _ in range(3))
+
+    def project(self, query, key, value):
+        return self.W_Q(self.split(query)), self.W_K(self.split(key)), self.W_V(self.split(value))
+
+
+class CopiedHeads(Attention):
+    """Every head starts as a copy of the first, and gets the same gradient as the first for ever."""
+
+    def make_projections(self):
+        super().make_projections()
+        with torch.no_grad():
+            for linear in (self.W_Q, self.W_K, self.W_V):
+                linear.weight.copy_(linear.weight[: self.d_k].repeat(self.num_heads, 1))
+
+
+class UnusedProjections(Attention):
+    def project(self, query, key, value):
+        return self.split(query), self.split(key), self.split(value)
+
+
+class FiniteFill(Attention):
+    def mask(self, scores, attn_mask):
+        return scores if attn_mask is None else scores.masked_fill(~self.with_head_axis(attn_mask), -1e20)
+
+
+class NaNRow(Attention):
+    def softmax(self, scores):
+        return scores.softmax(-1)
+
+
+class ValuesKeysQuery(Attention):
+    def forward(self, values, keys=None, query=None, attn_mask=None):
+        return super().forward(query, keys, values, attn_mask)
+
+
+class PaddingReadAsQueries(Attention):
+    """Takes a padding mask (b, n), and uses it on the (b, h, n_q, n_k) scores as it is."""
+
+    def forward(self, query, key=None, value=None, padding=None):
+        return super().forward(query, key, value, padding)
+
+
+class NoMaximum(Attention):
+    def softmax(self, scores):
+        e = scores.exp()
+        return e / e.sum(-1, keepdim=True).clamp(min=1e-6)
+
+
+class SoftmaxOverQueries(Attention):
+    def softmax(self, scores):
+        return scores.softmax(-2).nan_to_num()
+
+
+class RoundedWeights(Attention):
+    def softmax(self, scores):
+        return (10 * super().softmax(scores)).round() / 10
+
+
+class MaskInverted(Attention):
+    def with_head_axis(self, mask):
+        return ~super().with_head_axis(mask)
+
+
+class MaskIgnored(Attention):
+    def mask(self, scores, attn_mask):
+        return scores
+
+
+class MaskAfterSoftmax(Attention):
+    def weights(self, scores, attn_mask):
+        weights = self.softmax(scores)
+        return weights if attn_mask is None else weights * self.with_head_axis(attn_mask)
+
+
+class SplitWithoutTranspose(Attention):
+    def split(self, x):
+        return x.reshape(*x.shape[:-2], self.num_heads, x.shape[-2], self.d_k)
+
+
+class MergeWithoutTranspose(Attention):
+    def merge(self, x):
+        return x.reshape(x.shape[0], x.shape[2], -1)
+
+
+class CentredOverBatch(Attention):
+    """Subtracts a mean over axis 0, which was the tokens until somebody added a batch."""
+
+    def merge(self, x):
+        x = super().merge(x)
+        return x - x.mean(0)
+
+
+class DropoutAlways(Attention):
+    def softmax(self, scores):
+        return nn.functional.dropout(super().softmax(scores), 0.1)
+
+
+class WritesIntoInput(Attention):
+    def forward(self, query, key=None, value=None, attn_mask=None):
+        key = query.clone() if key is None or key is query else key
+        value = key if value is None or value is query else value
+        query /= math.sqrt(self.d_k)
+        return super().forward(query, key, value, attn_mask)
+
+    def divisor(self, q):
+        return 1
+
+
+class Case(NamedTuple):
+    """A patient: where the bug was met, and all probes of `diagnose` that see it, the telling one first."""
+
+    module: type
+    source: str
+    caught_by: tuple
+
+
+CASES = {
+    "scale_by_embed_dim": Case(ScaleByEmbedDim, "S0, S2", ("score scale",)),
+    "shared_small_projection": Case(SharedSmallProjection, "S0", ("heads differ",)),
+    "finite_fill": Case(FiniteFill, "S0, S2", ("fully masked row", "float16")),
+    "values_keys_query": Case(ValuesKeysQuery, "S0", ("argument order",)),
+    "padding_read_as_queries": Case(PaddingReadAsQueries, "S0", ("padding",)),
+    "no_maximum": Case(NoMaximum, "S1", ("large inputs",)),
+    "scale_by_first_axis": Case(ScaleByFirstAxis, "S1", ("score scale",)),
+    "unused_projections": Case(UnusedProjections, "S2", ("dead parameters",)),
+    "rounded_weights": Case(RoundedWeights, "S3", ("row sums",)),
+    "never_scales": Case(NeverScales, "S3", ("score scale",)),
+    "softmax_over_queries": Case(SoftmaxOverQueries, "common", ("row sums",)),
+    "mask_inverted": Case(MaskInverted, "common", ("causality", "padding", "fully masked row")),
+    "mask_ignored": Case(MaskIgnored, "common", ("causality", "padding", "fully masked row")),
+    "mask_after_softmax": Case(MaskAfterSoftmax, "common", ("row sums",)),
+    "nan_row": Case(NaNRow, "common", ("fully masked row",)),
+    "split_without_transpose": Case(SplitWithoutTranspose, "common", ("permutation",)),
+    "merge_without_transpose": Case(MergeWithoutTranspose, "common", ("permutation",)),
+    "copied_heads": Case(CopiedHeads, "common", ("heads differ",)),
+    "centred_over_batch": Case(CentredOverBatch, "S1", ("batch consistency",)),
+    "dropout_always": Case(DropoutAlways, "common", ("determinism",)),
+    "writes_into_input": Case(WritesIntoInput, "common", ("inputs untouched",)),
+}
