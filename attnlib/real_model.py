@@ -297,7 +297,7 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
     >>> view = sentence_view(lambda text: (text.split(), np.full((2, 3, 2, 2), 0.5)), "two words")
     >>> view.sliders["head"].value = 3
     >>> list(view.shown)
-    ['layer 1, head 3']
+    ['weights']
     """
     attend = lru_cache(maxsize=8)(attend)
     tokens, weights = attend(text)
@@ -315,7 +315,7 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
             return f"<p>{html.escape(str(problem.args[0]))[:TYPED]}</p>", {}
         shown = np.asarray(weights[layer - 1][head - 1])
         title = f"layer {layer}, head {head}"
-        return svg.heatmap(shown, title=title, queries=tokens, keys=tokens), {title: shown}
+        return svg.heatmap(shown, title=title, queries=tokens, keys=tokens), {"weights": shown}
 
     def static():
         maps = np.stack([weights[layer - 1][head - 1] for layer, head in still])

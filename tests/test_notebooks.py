@@ -109,7 +109,7 @@ from attnlib import live as _live
 
 def _values(slider):
     if isinstance(slider.value, str) and not hasattr(slider, "options"):
-        return ["one", "<b>two</b> words"]
+        return [slider.value, "<b>two</b> words"]
     if hasattr(slider, "options"):
         return [value for _, value in slider._options_full]
     step = max(1, (slider.max - slider.min) // 40)

@@ -199,12 +199,11 @@ for row in draw_repeats(torch.Generator().manual_seed(3), size=3)[0].tolist():
 class AttentionOnly(nn.Module):
     def __init__(self, layers, num_heads=1):
         super().__init__()
-        self.token, self.position = nn.Embedding(V, D), nn.Parameter(torch.randn(LENGTH, D))
+        self.token, self.position, self.read = nn.Embedding(V, D), nn.Embedding(LENGTH, D), nn.Linear(D, V)
         self.layers = nn.ModuleList(MultiHeadAttention(D, num_heads, bias=False) for _ in range(layers))
-        self.read = nn.Linear(D, V)
 
     def forward(self, tokens):
-        x, maps = self.token(tokens) + self.position[: tokens.shape[1]], []  # (b, n, D)
+        x, maps = self.token(tokens) + self.position.weight[: tokens.shape[1]], []  # (b, n, D)
         for layer in self.layers:
             output, weights = layer(x, is_causal=True)
             x = x + output
