@@ -126,7 +126,7 @@ for _view in _views:
             _pictures.append(_view.picture.value)
             _peak.append({title: float(w.max(-1).mean()) for title, w in _view.shown.items()})
         print(_name, len(_pictures), len(set(_pictures)))
-        for _title in _peak[0]:
+        for _title in _peak[0].keys() & _peak[-1].keys():  # a message shows no map
             print("|".join([_title, f"{_peak[0][_title]:.6f}", f"{_peak[-1][_title]:.6f}"]))
         _slider.value = _start
 """
