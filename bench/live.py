@@ -137,9 +137,7 @@ def in_browser():
             for name, page in pages.items():
                 frames, last, blank = drag(page)
                 wanted = verdict(last, 120) if name == "ours" else ""
-                print(
-                    f"  a drag of 30 steps, {name}: {frames} frames, the last {last:.0f} ms after the last event  {wanted}"
-                )
+                print(f"  a drag of 30 steps, {name}: {frames} frames, the last {last:.0f} ms after it  {wanted}")
                 print(f"    moments without a picture: {blank}")
             browser.close()
     finally:

@@ -104,6 +104,8 @@ MOVE_EVERY_SLIDER = """
 from attnlib import live as _live
 
 def _values(slider):
+    if isinstance(slider.value, str) and not hasattr(slider, "options"):
+        return [slider.value, "<b>two</b> words"]
     if hasattr(slider, "options"):
         return [value for _, value in slider._options_full]
     step = max(1, (slider.max - slider.min) // 40)
@@ -120,7 +122,7 @@ for _view in _views:
             _pictures.append(_view.picture.value)
             _peak.append({title: float(w.max(-1).mean()) for title, w in _view.shown.items()})
         print(_name, len(_pictures), len(set(_pictures)))
-        for _title in _peak[0]:
+        for _title in _peak[0].keys() & _peak[-1].keys():  # a message shows no map
             print("|".join([_title, f"{_peak[0][_title]:.6f}", f"{_peak[-1][_title]:.6f}"]))
         _slider.value = _start
 """
@@ -145,7 +147,8 @@ def test_every_slider_moves_its_picture(path, notebook):
         elif title == "divided by sqrt(d_k)":
             assert last < first + 0.05, line
             seen += 1
-    assert seen >= 2
+    # After training (08, 09) a map may be peaky or broad for good reasons: there only the moving counts.
+    assert seen >= 2 or path.stem[:2] in ("08", "09")
 
 
 def test_notebooks_without_torch_run_without_torch(tmp_path):
