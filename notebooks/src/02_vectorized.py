@@ -79,6 +79,14 @@ ax = plot.attention_heatmap(trace.scores, vmin=None, vmax=None, title="scores Q 
 ax = plot.attention_heatmap(trace.weights, title="weights")
 
 # %% [markdown]
+# **Predict.** The largest score is 16. Which query and which key make it, and what weight comes of it? Walk through:
+# choose a step, a query and a key; the numbers behind the framed cell are written out.
+
+# %%
+walk = live.trace(trace)
+walk
+
+# %% [markdown]
 # ## A second example, small enough to check in your head
 #
 # Two tokens, everything the identity but $W_V$:

@@ -266,6 +266,16 @@ view = live.weights_view(causal_at, d_k=(1, 256), still=(2, 16, 256), attn_mask=
 view
 
 # %% [markdown]
+# ## 9 · See it · Both masks at once
+#
+# Six tokens, of which the first `length` are real. **Predict.** With both masks and 2 real tokens, how many pairs may
+# attend? And what is left at length 0?
+
+# %%
+both_masks = live.masks(n=6, seed=1)
+both_masks
+
+# %% [markdown]
 # ## Try it
 #
 # 1. Write a mask that lets each query see itself and the two tokens before it (a sliding window). Check it with `poke`:
