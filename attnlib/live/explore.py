@@ -166,7 +166,7 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
         return figure, "\n".join([f"The masks with {n - 2} of {n} tokens real; run the cell for controls.", *told])
 
     controls = {
-        "mask": choice("mask", ["none", "causal", "padding", "both"], "causal"),
+        "mask": choice("mask", ["none", "causal", "padding", "both"], "both"),
         "length": whole("length", 0, n, max(n - 2, 1)),
         "d_k": whole("d_k", *d_k, d_k[0]),
     }

@@ -1,6 +1,8 @@
 """What all live views share: the widget, its controls, and how it shows itself with and without a kernel."""
 
+import base64
 import html
+import io
 import numbers
 import traceback
 
@@ -9,6 +11,7 @@ import matplotlib.pyplot as plt
 from IPython import get_ipython
 from IPython.core.pylabtools import print_figure
 from IPython.display import display
+from PIL import Image
 
 # The static figure is there for readers without a kernel; while the view lives, its output steps aside. The class
 # names are JupyterLab's and Notebook 7's, then the classic notebook's.
@@ -71,9 +74,13 @@ class LiveView(widgets.VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        png = print_figure(figure, "png", base64=True, dpi=72)
+        png = print_figure(figure, "png", dpi=72)
         plt.close(figure)
-        display({"image/png": png, "text/plain": text}, raw=True)
+        # 256 colours are enough for a map, and a third of the bytes: notebooks are kept in git.
+        small = io.BytesIO()
+        Image.open(io.BytesIO(png)).convert("RGB").quantize(256).save(small, "PNG", optimize=True)
+        data = base64.b64encode(small.getvalue()).decode()
+        display({"image/png": data, "text/plain": text}, raw=True)
         _display_widget(self)
 
 

@@ -272,7 +272,7 @@ view
 # attend? And what is left at length 0?
 
 # %%
-both_masks = live.masks(n=6, seed=1)
+both_masks = live.masks(n=6)
 both_masks
 
 # %% [markdown]
