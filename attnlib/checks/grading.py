@@ -95,6 +95,8 @@ def _wrong(exercise, function, found, mistake):
         lines.append(outcome.problem)
     else:
         text, arrays = _difference(exercise, outcome, right, probe)
+        if exercise.slips is not None and arrays:  # the expected numbers are the whole solution
+            text, arrays = text[: text.rindex(", expected")] + ".", {}
         if not mistake and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
                 stage, detail = locate(exercise, function, probe, outcome)
