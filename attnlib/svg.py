@@ -7,6 +7,7 @@ type is escaped.
 import base64
 import html
 import io
+import math
 
 import numpy as np
 from PIL import Image
@@ -15,6 +16,7 @@ from .plot import KEY, NOT_FINITE, QUERY, palette
 
 CELLS = 16  # above this many tokens a map goes in as one image, not as rectangles
 SIDE = 300  # width of a map in user units; the text of 13 units is then readable on a projector
+LINE, SLANTED, LABEL = 14, 17, 10  # height of a label, room for a slanted one, its most characters
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
 
 
@@ -54,8 +56,10 @@ def heatmap(
     queries = [str(i) for i in range(n_q)] if queries is None else queries
     keys = [str(j) for j in range(n_k)] if keys is None else keys
     left, top = 40 + min(8 * max(map(len, queries)), 80), 26
-    slanted = cell < 8 * max(map(len, keys))
-    bottom = 30 + (min(6 * max(map(len, keys)), 60) if slanted else 18)
+    every = math.ceil(LINE / cell)  # label only every so many tokens where rows are lower than a line of text
+    longest = min(max(map(len, keys)), LABEL)
+    slanted = cell * every < 8 * longest
+    bottom = 44 + 5.5 * longest if slanted else 48
     parts = [f'<text x="{left}" y="17" font-size="15" font-weight="600">{html.escape(title)}</text>']
     parts.append(f'<g transform="translate({left} {top})">')
     if max(n_q, n_k) <= CELLS:
@@ -72,12 +76,12 @@ def heatmap(
                 f'stroke="{colour}" stroke-width="3" pointer-events="none"/>'
             )
     parts.append("</g>")
-    for i in range(0, n_q, _step(n_q)):
+    for i in range(0, n_q, every):
         parts.append(
             f'<text x="{left - 6}" y="{top + (i + 0.5) * cell + 4:.1f}" text-anchor="end" font-size="13">'
             f"{html.escape(_cut(queries[i]))}</text>"
         )
-    for j in range(0, n_k, _step(n_k)):
+    for j in range(0, n_k, math.ceil(SLANTED / cell) if slanted else every):
         x, y = left + (j + 0.5) * cell, top + height + 16
         turn = f' transform="rotate(-40 {x:.1f} {y:.1f})" text-anchor="end"' if slanted else ' text-anchor="middle"'
         parts.append(f'<text x="{x:.1f}" y="{y:.1f}" font-size="13"{turn}>{html.escape(_cut(keys[j]))}</text>')
@@ -85,10 +89,12 @@ def heatmap(
     parts.append(_axis_name(left + width / 2, top + height + bottom - 4, KEY, "keys (columns)"))
     middle = top + height / 2
     parts.append(f'<g transform="rotate(-90 14 {middle:.1f})">{_axis_name(14, middle, QUERY, "queries (rows)")}</g>')
-    return _svg(left + width + 10, top + height + bottom, title, describe(weights, queries, keys, attn_mask), parts)
+    # The title must fit, also over a narrow map.
+    full_width = max(left + width + 10, left + 9 * len(title))
+    return _svg(full_width, top + height + bottom, title, describe(weights, queries, keys, attn_mask), parts)
 
 
-def thumbnail(weights, *, title="", side=130):
+def thumbnail(weights, *, title="", side=130, vmax=1.0):
     """Return a small map, without values and labels, as an <svg> element.
 
     Examples
@@ -100,7 +106,7 @@ def thumbnail(weights, *, title="", side=130):
     cell = side / max(n_q, n_k)
     parts = [
         f'<text x="2" y="14" font-size="13">{html.escape(title)}</text><g transform="translate(0 20)">',
-        _image(weights, _levels(weights, 0.0, 1.0), cell, None),
+        _image(weights, _levels(weights, 0.0, vmax), cell, None),
         "</g>",
     ]
     labels = [str(i) for i in range(max(n_q, n_k))]
@@ -313,9 +319,5 @@ def _svg(width, height, title, description, parts):
     )
 
 
-def _step(n):
-    return -(-n // CELLS)
-
-
 def _cut(label):
-    return label if len(label) <= 10 else label[:9] + "…"
+    return label if len(label) <= LABEL else label[: LABEL - 1] + "…"

@@ -13,7 +13,9 @@ from IPython.utils.capture import capture_output
 from matplotlib import pyplot as plt
 
 import attnlib as al
-from attnlib import live, svg
+import attnlib.examples
+from attnlib import live, plot, svg
+from attnlib.live import explore
 
 SVG = re.compile(r"<svg.*?</svg>", re.S)
 HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
@@ -203,3 +205,204 @@ def test_weights_of_a_wrong_shape_are_told_in_the_view():
 
 def test_progress_returns_what_it_was_given():
     assert list(live.progress(range(3), "counting")) == [0, 1, 2]
+
+
+def read(view):
+    """Return all that a view says: texts of its SVG and HTML, tags removed."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", view.picture.value))
+
+
+def test_scaling_has_its_controls_and_the_curve_tells_the_numbers():
+    view = live.scaling(n=8)
+    assert list(view.sliders) == ["d_k", "tokens", "maps", "draw"]
+    view.sliders["d_k"].value = 64
+    told = {title: weights.max(-1).mean() for title, weights in view.shown.items()}
+    for title, value in told.items():
+        assert f"{title} {value:.2f}" in view.picture.value.split("at d_k = 64: ")[1]
+    view.sliders["tokens"].value = 20
+    assert view.shown["not scaled"].shape == (20, 20)
+    before = view.shown["not scaled"]
+    view.sliders["draw"].value = 3
+    assert np.abs(view.shown["not scaled"] - before).max() > 0.1
+    view.sliders["maps"].value = "not scaled"
+    assert list(view.shown) == ["not scaled"]
+
+
+def test_scaling_computes_its_curve_only_when_it_changes(monkeypatch):
+    view, calls = live.scaling(n=6), []
+    softmax = al.core.softmax
+    monkeypatch.setattr(al.core, "softmax", lambda x: calls.append(1) or softmax(x))
+    view.sliders["d_k"].value = 33
+    assert len(calls) == 2  # two maps, and not once per point of the curve
+
+
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_trace_writes_the_numbers_out(scale):
+    query, key, value = al.examples.BY_HAND.project()
+    trace = al.attention_trace(query, key, value, scale=scale)
+    view = live.trace(trace, queries=["1", "2", "3"], keys=["1", "2", "3"])
+    view.sliders["query"].value, view.sliders["key"].value = 1, 2
+    text = read(view)
+    assert "query 2 . key 3 = 2*2 + 2*3 + 2*1 = 12" in text
+    assert ("12/sqrt(3) = 6.928" if scale is None else "12 * 0.25 = 3") in text
+    assert f"softmax -&gt; {trace.weights[1, 2]:.4f}" in text
+
+
+def test_trace_shows_every_step_and_marks_blocked_cells():
+    trace = al.attention_trace(*al.examples.BY_HAND.project(), is_causal=True)
+    view = live.trace(trace)
+    for step in explore.STEPS:
+        view.sliders["step"].value = step
+        assert np.array_equal(view.shown[step], getattr(trace, step))
+    view.sliders["step"].value, view.sliders["key"].value = "weights", 2
+    assert "blocked: -inf" in read(view)
+    view.sliders["step"].value = "output"
+    assert f"{trace.output[0, 1]:.4f}" in read(view)
+
+
+def test_trace_of_a_batch_of_heads_in_torch():
+    torch = pytest.importorskip("torch")
+    from attnlib import torch_layers
+
+    q, k, v = (torch.randn(2, 3, n, d, generator=torch.manual_seed(0)) for n, d in ((4, 8), (5, 8), (5, 6)))
+    mask = torch.tensor(al.padding_mask([5, 2], 5))[:, None]
+    trace = torch_layers.attention_trace(q, k, v, mask)
+    view = live.trace(trace)
+    view.sliders["sequence"].value, view.sliders["head"].value = 1, 2
+    assert np.allclose(view.shown["weights"], trace.weights[1, 2].numpy())
+    assert "10 terms" not in read(view) and "(8 terms)" in read(view)
+    view.sliders["key"].value = 4
+    assert "blocked" in read(view)
+
+
+def test_masks_mark_rows_without_a_key():
+    view = live.masks(n=5)
+    view.sliders["mask"].value, view.sliders["length"].value = "both", 2
+    assert "9 of 25 pairs may attend; rows without a key: 0" in read(view)
+    view.sliders["length"].value = 0
+    assert "rows without a key: 5" in read(view)
+    assert view.picture.value.count("no key to attend to") == 10
+    assert not np.any(view.shown["not scaled"])
+
+
+def test_heads_at_fixed_width():
+    view = live.heads(n=5, d_model=16)
+    view.sliders["num_heads"].value = 4
+    assert view.picture.value.count("<image") == 4
+    view.sliders["head"].value = 0
+    average = view.shown["average of all heads"]
+    each = []
+    for head in range(1, 5):
+        view.sliders["head"].value = head
+        each.append(view.shown[f"head {head}"])
+    assert np.allclose(average, np.mean(each, axis=0))
+
+
+def test_heads_of_given_weights():
+    with pytest.raises(al.ShapeError, match="pick one sequence"):
+        live.heads(np.eye(3))
+    assert list(live.heads(np.full((2, 3, 3), 1 / 3)).sliders) == ["head"]
+
+
+SENTENCES = [
+    "<script>alert(1)</script>",
+    "a & b < c > d \" ' $x$ `y`",
+    "\U0001f600 \U0001f984",
+    "مرحبا بالعالم",
+    "你好 世界",
+    "word " * 200,
+    "x" * 5000,
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_sentence_shows_any_text_as_typed(text):
+    view = live.sentence()
+    view.sliders["text"].value = text
+    assert "<pre>" not in view.picture.value
+    (root,) = parsed(view.picture.value)
+    assert not {tag for tag in tags(root) if tag in ("script", "b")}
+    tokens = explore.tokenize(text)
+    assert "".join(tokens) == "".join(text.split())
+    assert next(iter(view.shown.values())).shape == (len(tokens), len(tokens))
+    assert len(view.picture.value) < 150_000
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_an_empty_sentence_says_what_to_do(text):
+    view = live.sentence()
+    view.sliders["text"].value = text
+    assert "Type a sentence" in read(view)
+
+
+def test_equal_words_look_alike():
+    view = live.sentence("cat dog cat")
+    weights = view.shown["head 1"]
+    assert np.allclose(weights[0], weights[2]) and not np.allclose(weights[0], weights[1])
+
+
+def test_sentence_takes_modules_of_the_readers_own():
+    def first(tokens):
+        return np.eye(len(tokens))[None]
+
+    def second(tokens):
+        return np.full((2, len(tokens), len(tokens)), 1 / len(tokens))
+
+    view = live.sentence("a b", attend={"first": first, "second": second})
+    view.sliders["module"].value = "second"
+    assert view.shown["head 1"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+VIEWS = {
+    "scaling": live.scaling,
+    "trace": lambda: live.trace(al.attention_trace(*al.examples.ASYMMETRIC.project())),
+    "masks": live.masks,
+    "heads": live.heads,
+    "sentence": live.sentence,
+    "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3)}, still=(1,), d_k=(1, 2)),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_view_has_a_static_picture_names_and_large_text(name):
+    view = VIEWS[name]()
+    figure, text = view._still()
+    assert "run the cell" in text and re.search(r"\d", text)
+    assert figure.axes
+    plt.close(figure)
+    assert all(control.description for control in view.sliders.values())
+    sizes = {float(size) for size in re.findall(r'font-size="([\d.]+)"', view.picture.value)}
+    assert min(sizes) >= 13
+    for root in parsed(view.picture.value):
+        assert root.get("role") == "img" and root.find("title").text and root.find("desc").text
+
+
+def test_size_enlarges_for_a_projector():
+    assert "zoom:1.5" in live.scaling(size=1.5).picture.value
+
+
+def test_messages_stay_small():
+    x = np.random.default_rng(0).normal(size=(512, 16))
+    view = live.weights_view(lambda d: {"map": al.softmax(x @ x.T)}, still=(1,), d_k=(1, 2))
+    assert len(view.picture.value) <= 150_000
+
+
+def test_the_three_colours_stay_apart_for_colour_blind_readers():
+    """Machado et al. 2009, severity 1: the CIELAB distance of any two of query, key and value."""
+    matrices = {
+        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    }
+    srgb = np.array([matplotlib.colors.to_rgb(c) for c in (plot.QUERY, plot.KEY, plot.VALUE)])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    for name, matrix in matrices.items():
+        seen = cielab(np.clip(linear @ np.array(matrix).T, 0, 1))
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            assert np.linalg.norm(seen[i] - seen[j]) > 10, (name, i, j)  # 2.3 is just noticeable
+
+
+def cielab(linear):
+    xyz = linear @ np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
+    f = np.cbrt(xyz / (0.9505, 1.0, 1.089))
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=-1)

@@ -152,7 +152,7 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
         dead = int((~mask.any(-1)).sum())
         panels = [panel([svg.heatmap(w, title=title, attn_mask=mask)], readings(w)) for title, w in shown.items()]
         allowed = f"{int(mask.sum())} of {n * n} pairs may attend"
-        return "".join(panels) + f"<div>{allowed}; rows without a key: {dead}</div>", shown
+        return "".join(panels) + f'<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
 
     def static():
         kinds = ("none", "causal", "padding", "both")
@@ -237,15 +237,21 @@ def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, att
         head = min(head, len(maps))
         title = "average of all heads" if head == 0 else f"head {head}"
         chosen = maps.mean(0) if head == 0 else maps[head - 1]
-        large = svg.heatmap(chosen, title=title, queries=queries, keys=keys, attn_mask=attn_mask)
+        top = colour_top(maps)
+        large = svg.heatmap(chosen, title=title, queries=queries, keys=keys, attn_mask=attn_mask, vmax=top)
         if cache["grid"] is None:
-            cache["grid"] = [svg.thumbnail(m, title=f"head {i}", side=SMALL) for i, m in enumerate(maps, start=1)]
+            cache["grid"] = [
+                svg.thumbnail(m, title=f"head {i}", side=SMALL, vmax=top) for i, m in enumerate(maps, start=1)
+            ]
         framed = [
             f'<div style="outline:{3 if i == head else 0}px solid {plot.QUERY};padding:4px">{picture}</div>'
             for i, picture in enumerate(cache["grid"], start=1)
         ]
         grid = f'<div style="display:flex;flex-wrap:wrap;gap:6px;max-width:600px">{"".join(framed)}</div>'
-        return f"{panel([large], readings(chosen))}{grid}", {title: chosen}
+        told = readings(chosen)
+        if top < 1:
+            told["colours end at"] = top
+        return f"{panel([large], told)}{grid}", {title: chosen}
 
     def static():
         start = [control.value for control in list(controls.values())[:-1]]
@@ -302,8 +308,12 @@ def sentence(text="The cat sat on the mat, because it was tired.", *, attend=Non
         title = f"average of {len(weights)} heads" if head == 0 else f"head {head}"
         chosen = weights.mean(0) if head == 0 else weights[head - 1]
         side = 300 if len(tokens) <= svg.CELLS else 460
-        picture = svg.heatmap(chosen, title=title, queries=tokens, keys=tokens, side=side)
-        return panel([picture], {"tokens": len(tokens), **readings(chosen)}), {title: chosen}
+        top = colour_top(chosen)
+        picture = svg.heatmap(chosen, title=title, queries=tokens, keys=tokens, side=side, vmax=top)
+        told = {"tokens": len(tokens), **readings(chosen)}
+        if top < 1:
+            told["colours end at"] = top
+        return panel([picture], told), {title: chosen}
 
     def static():
         tokens = tokenize(text)[: svg.CELLS] or ["(empty)"]
@@ -322,6 +332,11 @@ def sentence(text="The cat sat on the mat, because it was tired.", *, attend=Non
     if len(attend) == 1:
         controls["module"].layout.display = "none"
     return LiveView(controls, render, static, size=size)
+
+
+def colour_top(weights):
+    """Return where the colour scale ends: at 1, or for many tokens, whose weights are all small, at the largest one."""
+    return 1.0 if weights.shape[-1] <= svg.CELLS else float(weights.max())
 
 
 def tokenize(text):

@@ -246,13 +246,19 @@ def _weights(title, weights):
 
 
 def _format(what, value):
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.0%}" if what == "dead queries" else f"{value:.4f}"
 
 
 def panel(drawings, told):
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = " &nbsp; ".join(f"{what} <b>{_format(what, value)}</b>" for what, value in told.items())
+    caption = " &nbsp; ".join(
+        f'<span style="white-space:nowrap">{what} <b>{_format(what, value)}</b></span>' for what, value in told.items()
+    )
     return (
         '<figure style="margin:0;max-width:100%;display:flex;flex-direction:column">'
-        f"{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"
+        f"{''.join(drawings)}"
+        # Wrapped to the width of the drawings, so that two panels fit beside each other.
+        f'<figcaption style="width:0;min-width:100%">{caption}</figcaption></figure>'
     )
