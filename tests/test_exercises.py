@@ -1,4 +1,4 @@
-"""The exercises of the notebooks: every solution passes its check, every stub says "not tried yet"; guesses are judged."""
+"""The exercises of the notebooks: every solution passes its check, no stub does, and guesses are judged."""
 
 import importlib.util
 import re
