@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import pathlib
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from torch import nn
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.checks import EXERCISES, MISTAKES, calling, check
-from attnlib.checks.__main__ import table
+from attnlib.checks.__main__ import page, table
 from attnlib.checks.verdict import luminance, text_on, viridis
 
 torch.set_num_threads(1)
@@ -701,6 +702,11 @@ def test_the_table_has_a_mark_for_every_pair():
     text = table()
     assert text.count("●") + text.count("○") == len(PAIRS)
     assert len(text.splitlines()) == 2 + len(MISTAKES)
+
+
+def test_the_page_of_the_table_is_up_to_date():
+    written = pathlib.Path(__file__).parent.parent / "docs" / "checks.md"
+    assert written.read_text(encoding="utf-8") == page() + "\n", "Fix: python -m attnlib.checks > docs/checks.md"
 
 
 def test_importing_the_checks_loads_no_torch():

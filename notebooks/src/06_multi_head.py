@@ -501,4 +501,5 @@ verdict
 #    notebook 05. Which outputs move that must not?
 #
 # **Remember.** A head is one row of weights per query. Heads share one projection, cut by reshape **and** swap. The scale
-# is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$.
+# is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$. Next:
+# [07 bug clinic](07_bug_clinic.ipynb).
