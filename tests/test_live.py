@@ -207,6 +207,15 @@ def test_progress_returns_what_it_was_given():
     assert list(live.progress(range(3), "counting")) == [0, 1, 2]
 
 
+def test_the_text_of_trained_weights_has_no_number_that_another_machine_would_change():
+    def weights_at(step):
+        return {"map": np.full((2, 2), 0.5)}
+
+    for trained in (False, True):
+        _, text = live.weights_view(weights_at, still=(0, 9), step=(0, 9), trained=trained)._still()
+        assert ("0.5000" in text) is not trained and text.startswith("The picture at step = 0, 9;")
+
+
 def read(view):
     """Return all that a view says: texts of its SVG and HTML, tags removed."""
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", view.picture.value))

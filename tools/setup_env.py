@@ -1,9 +1,12 @@
-"""Make .venv and install what the notebooks (and, with --tests, the tests) need. Run by `make lab` and `make test`.
+"""Make a virtual environment and install what the notebooks, the tests or the browser tests need.
 
-    python tools/setup_env.py            what running the notebooks needs
-    python tools/setup_env.py --tests    also what tests and builds need
+    python tools/setup_env.py run         .venv: what running the notebooks needs (`make lab`)
+    python tools/setup_env.py tests       .venv: also what tests and builds need (`make test`)
+    python tools/setup_env.py browser     .venv: also what drives Chromium (`make test-browser`)
+    python tools/setup_env.py notebook7   .venv-notebook7: Notebook 7
+    python tools/setup_env.py colab       .venv-colab: the classic notebook with the versions of Colab
 
-A second call starts no installer: a stamp in .venv remembers the files it was made from.
+A second call starts no installer: a stamp in the environment remembers the files it was made from.
 """
 
 import argparse
@@ -11,55 +14,76 @@ import hashlib
 import importlib.util
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-INPUTS = ["requirements.txt", "tests/requirements.txt", "pyproject.toml", "tools/setup_env.py"]
+REQUIREMENTS = {
+    "run": "requirements.txt",
+    "tests": "tests/requirements.txt",
+    "browser": "tests/browser/requirements.txt",
+    "notebook7": "tests/browser/notebook7.txt",
+    "colab": "tests/browser/colab.txt",
+}
+IN_MAIN = ("run", "tests", "browser")  # each holds all of the one before it
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tests", action="store_true")
-    tests = parser.parse_args().tests
+    parser.add_argument("environment", choices=REQUIREMENTS)
+    name = parser.parse_args().environment
     if sys.version_info[:2] < (3, 11):
         sys.exit(
             f"Python 3.11 or newer is needed for the pinned packages, this is {platform.python_version()} "
             f"({sys.executable}). Fix: make PYTHON=python3.11 ..."
         )
-    # The path is part of it: a virtual environment does not survive being moved.
-    digest = hashlib.sha256(b"".join((ROOT / name).read_bytes() for name in INPUTS) + str(ROOT).encode()).hexdigest()
-    stamps = [VENV / f"attnlib-{kind}-{digest[:16]}" for kind in ("run", "tests")]
-    if PYTHON.exists() and stamps[tests].exists():
+    venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
+    stamps = [venv / f"attnlib-{n}-{digest(n)}" for n in held]
+    if python.exists() and stamps[-1].exists():
         return
-    make_venv()
-    if not PYTHON.exists():
-        sys.exit(f"{PYTHON} is missing after making .venv. Fix: make clean, then try again.")
-    install_torch()
-    requirements = ROOT / ("tests/requirements.txt" if tests else "requirements.txt")
-    print(f"installing {requirements.relative_to(ROOT)} into .venv", flush=True)
-    pip("-r", str(requirements))
-    pip("--no-deps", "-e", str(ROOT))
-    for stamp in stamps[: tests + 1]:
+    make_venv(venv, python, newest_python() if name == "colab" else sys.executable)
+    if name in IN_MAIN:
+        install_torch(python)
+    print(f"installing {REQUIREMENTS[name]} into {venv.name}", flush=True)
+    pip(python, "-r", str(ROOT / REQUIREMENTS[name]))
+    pip(python, "--no-deps", "-e", str(ROOT))
+    for stamp in stamps:
         stamp.touch()
 
 
-def make_venv():
-    if PYTHON.exists():
+def digest(name):
+    """Return a word that changes with any file the environment is made from, and with the place it stands in."""
+    files = [REQUIREMENTS[n] for n in (IN_MAIN if name in IN_MAIN else (name,))]
+    content = b"".join((ROOT / file).read_bytes() for file in [*files, "pyproject.toml", "tools/setup_env.py"])
+    return hashlib.sha256(content + str(ROOT).encode()).hexdigest()[:16]
+
+
+def newest_python():
+    """Return a Python 3.13, which Colab runs, where this machine has one; else this Python."""
+    found = shutil.which("python3.13")
+    works = found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
+    return found if works else sys.executable
+
+
+def make_venv(venv, python, base):
+    if python.exists():
         return
     if importlib.util.find_spec("ensurepip") is None:
         sys.exit(
             "this Python cannot make virtual environments: its venv module lacks ensurepip. "
             "Fix on Debian or Ubuntu: apt install python3-venv; elsewhere install Python from its official installer."
         )
-    print("making .venv", flush=True)
-    subprocess.run([sys.executable, "-m", "venv", str(VENV)], check=True)
+    print(f"making {venv.name}", flush=True)
+    subprocess.run([base, "-m", "venv", str(venv)], check=True)
+    if not python.exists():
+        sys.exit(f"{python} is missing after making {venv.name}. Fix: make clean, then try again.")
 
 
-def install_torch():
+def install_torch(python):
     """Install the pinned torch, as its CPU-only build where one can be had.
 
     On Linux the build that pip finds by default brings several GB of CUDA libraries. The local version +cpu exists
@@ -71,21 +95,24 @@ def install_torch():
     )
     if sys.platform != "linux":
         return  # there the default build is CPU-only (or has Metal), and requirements.txt brings it
-    if installed("torch") == pin.removeprefix("torch==") or installed("torch") == f"{pin.removeprefix('torch==')}+cpu":
+    if (
+        installed(python, "torch") == pin.removeprefix("torch==")
+        or installed(python, "torch") == f"{pin.removeprefix('torch==')}+cpu"
+    ):
         return
     print(f"installing {pin}, CPU-only build (about 200 MB)", flush=True)
-    if pip(f"{pin}+cpu", quiet=True):
+    if pip(python, f"{pin}+cpu", quiet=True):
         return
-    if pip("uv", quiet=True):
+    if pip(python, "uv", quiet=True):
         command = [
-            str(PYTHON),
+            str(python),
             "-m",
             "uv",
             "pip",
             "install",
             "--quiet",
             "--python",
-            str(PYTHON),
+            str(python),
             "--torch-backend",
             "cpu",
         ]
@@ -94,15 +121,15 @@ def install_torch():
     print("no CPU-only build within reach: downloading the default build, on Linux about 3 GB with CUDA", flush=True)
 
 
-def installed(package):
+def installed(python, package):
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    result = subprocess.run([str(PYTHON), "-c", code], capture_output=True, text=True, check=False)
+    result = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
     return result.stdout.strip()
 
 
-def pip(*arguments, quiet=False):
+def pip(python, *arguments, quiet=False):
     """Run pip install in .venv; pip's own environment variables and settings apply. Return whether it worked."""
-    command = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
     result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
     if result.returncode and not quiet:
         lines = result.stderr.splitlines()

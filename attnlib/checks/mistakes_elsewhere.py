@@ -271,13 +271,13 @@ MISTAKES = (
     # --- numbers by formula
     Mistake(
         "variance_instead_of_std",
-        "The variance.",
-        "The variance is d_k; numbers are typically as large as its root.",
+        "Gives the variance, not its root.",
+        "The variance is d_k; a typical score is as large as its root.",
         "How do you get from a variance to a typical size?",
     ),
     Mistake(
         "unit_variance_assumed",
-        "Right for entries of variance 1; these have another.",
+        "Takes entries of variance 1; these have another.",
         "sqrt(d_k) makes the scores too flat here.",
         "What is the variance of one product of two such entries?",
     ),
@@ -295,25 +295,25 @@ MISTAKES = (
     ),
     Mistake(
         "root_forgotten",
-        "The square: the root was not taken.",
+        "Leaves out the root.",
         "A variance where a standard deviation, or a divisor of scores, is asked for.",
         "Scores divided by c have a variance divided by c times c.",
     ),
     Mistake(
         "xavier_assumed",
-        "The start of Xavier, which nn.Linear does not use.",
+        "Gives the start of Xavier, which nn.Linear does not use.",
         "Measure: nn.Linear(768, 64).weight.std().",
         "Section 2 prints three formulas. Which of them was measured?",
     ),
     Mistake(
         "kaiming_assumed",
-        "The start of Kaiming, which nn.Linear does not use.",
+        "Gives the start of Kaiming, which nn.Linear does not use.",
         "Measure: nn.Linear(768, 64).weight.std().",
         "Section 2 prints three formulas. Which of them was measured?",
     ),
     Mistake(
         "bound_instead_of_std",
-        "The bound of the uniform draw.",
+        "Gives the bound of the uniform draw.",
         "Uniform numbers in -b .. b have the standard deviation b / sqrt(3).",
         "How far from 0 is a typical number, if all in -b .. b are equally likely?",
     ),

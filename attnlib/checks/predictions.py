@@ -46,12 +46,12 @@ class Revealed:
         q, why = self.question, self.question.wrong
         letters = ", ".join(f'"{letter}"' for letter in q.options)
         if self.guess is None:
-            return f"… {q.name}: no choice made", f"Write one of {letters} above, and run both cells again."
+            return "… No choice made yet", f"Write one of {letters} above, and run both cells again."
         if self.right is None:
-            return f"… {q.name}: {self.guess!r} is not one of the options", f"Choose one of {letters}."
+            return f"… {self.guess!r} is not one of the options", f"Choose one of {letters}."
         if self.right:
-            return f"✓ {q.name}: {q.right} is right", f"{q.because} Many choose {q.popular}. {why[q.popular]}"
-        title = f"✗ {q.name}: you chose {self.guess}, right is {q.right}"
+            return f"✓ {q.right} is right", f"{q.because} Many choose {q.popular}. {why[q.popular]}"
+        title = f"✗ You chose {self.guess}, right is {q.right}"
         return title, f"{why[self.guess]} {q.because}"
 
     def __repr__(self):
@@ -230,11 +230,11 @@ class Predict:
     Examples
     --------
     >>> predict.score_std("c")
-    ✗ score_std: you chose c, right is b
+    ✗ You chose c, right is b
     64 is the variance. A typical score is as large as its root. The variance is 64, and the standard deviation is its
     root.
     >>> predict.score_std()
-    … score_std: no choice made
+    … No choice made yet
     Write one of "a", "b", "c" above, and run both cells again.
     """
 

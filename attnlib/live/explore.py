@@ -167,7 +167,7 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
 
     controls = {
         "mask": choice("mask", ["none", "causal", "padding", "both"], "causal"),
-        "length": whole("length", 0, n, n),
+        "length": whole("length", 0, n, max(n - 2, 1)),
         "d_k": whole("d_k", *d_k, d_k[0]),
     }
     return LiveView(controls, render, static, size=size)

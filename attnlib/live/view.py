@@ -18,6 +18,13 @@ HIDE_STILL = (
 )
 STYLE = {"description_width": "initial"}
 
+# ipywidgets gives its sliders no accessible name: a screen reader would say "slider, 64" and not which. This copies the
+# visible label onto the handle, once the front end has made it.
+NAME_SLIDERS = """<style onload="const box = this.closest('.widget-vbox'); let tries = 0;
+const timer = setInterval(() => { box.querySelectorAll('.widget-label').forEach(label =>
+label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
+handle.setAttribute('aria-label', label.textContent))); if (++tries > 20) clearInterval(timer); }, 200)"></style>"""
+
 
 class LiveView(widgets.VBox):
     """Controls above one picture; made by the functions of this module.
@@ -47,7 +54,8 @@ class LiveView(widgets.VBox):
         self._render, self._still, self._size = render, still, size
         for slider in sliders.values():
             slider.observe(self._update, "value")
-        super().__init__([*sliders.values(), self.picture])
+        names = widgets.HTML(NAME_SLIDERS, layout=widgets.Layout(display="none"))
+        super().__init__([*sliders.values(), self.picture, names])
         self._update()
 
     def _update(self, change=None):

@@ -12,7 +12,17 @@ DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this l
 
 
 def weights_view(
-    weights_at, *, still, row=None, queries=None, keys=None, attn_mask=None, upstream=None, size=1.0, **values
+    weights_at,
+    *,
+    still,
+    row=None,
+    queries=None,
+    keys=None,
+    attn_mask=None,
+    upstream=None,
+    trained=False,
+    size=1.0,
+    **values,
 ):
     """Show attention weights that depend on one number, with a slider for it.
 
@@ -31,6 +41,9 @@ def weights_view(
         True = may attend; other cells are hatched.
     upstream : ndarray, (n_q, n_k), optional
         A gradient on the weights. With it the view also tells the share of dead queries, see `dead_share`.
+    trained : bool
+        The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
+        the text that stands for the static figure. The live picture shows them.
     size : float
         1.5 enlarges the picture for a projector.
     **values : (int, int) or sequence
@@ -71,7 +84,8 @@ def weights_view(
         return draw_maps(shown, row=row, upstream=upstream, **labels), shown
 
     def static():
-        return draw_static(name, {value: panels(value) for value in still}, upstream=upstream, **labels)
+        figure, text = draw_static(name, {value: panels(value) for value in still}, upstream=upstream, **labels)
+        return figure, text.splitlines()[0] if trained else text
 
     return LiveView({name: slider(name, values, still)}, render, static, size=size)
 

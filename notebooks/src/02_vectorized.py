@@ -80,6 +80,14 @@ ax = plot.attention_heatmap(trace.scores, vmin=None, vmax=None, title="scores Q 
 ax = plot.attention_heatmap(trace.weights, title="weights")
 
 # %% [markdown]
+# **Predict.** The largest score is 16. Which query and which key make it, and what weight comes of it? Walk through:
+# choose a step, a query and a key; the numbers behind the framed cell are written out.
+
+# %%
+walk = live.trace(trace)
+walk
+
+# %% [markdown]
 # ## A second example, small enough to check in your head
 #
 # Two tokens, everything the identity but $W_V$:
@@ -258,7 +266,8 @@ view
 
 
 # %%
-def my_softmax(x, axis=-1): ...  # your code
+def my_softmax(x, axis=-1):
+    return ...  # your code
 
 
 # %%
@@ -285,7 +294,8 @@ verdict
 
 
 # %%
-def my_attention_scores(query, key): ...  # your code
+def my_attention_scores(query, key):
+    return ...  # your code
 
 
 # %%
@@ -314,7 +324,8 @@ verdict
 
 
 # %%
-def my_attention(query, key, value, attn_mask=None): ...  # your code
+def my_attention(query, key, value, attn_mask=None):
+    return ...  # your code
 
 
 # %%

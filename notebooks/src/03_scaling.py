@@ -278,7 +278,8 @@ verdict
 
 
 # %%
-def my_variance(query, key): ...  # your code
+def my_variance(query, key):
+    return ...  # your code
 
 
 # %%
@@ -305,7 +306,8 @@ verdict
 
 
 # %%
-def my_entropy(weights): ...  # your code
+def my_entropy(weights):
+    return ...  # your code
 
 
 # %%

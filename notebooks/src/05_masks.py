@@ -287,6 +287,16 @@ view = live.weights_view(causal_at, d_k=(1, 256), still=(2, 16, 256), attn_mask=
 view
 
 # %% [markdown]
+# ## 9 · See it · Both masks at once
+#
+# Six tokens, of which the first `length` are real. **Predict.** With both masks and 2 real tokens, how many pairs may
+# attend? And what is left at length 0?
+
+# %%
+both_masks = live.masks(n=6, seed=1)
+both_masks
+
+# %% [markdown]
 # ## Exercises
 #
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
@@ -304,7 +314,8 @@ view
 
 
 # %%
-def my_causal_mask(n_q, n_k=None): ...  # your code
+def my_causal_mask(n_q, n_k=None):
+    return ...  # your code
 
 
 # %%
@@ -330,7 +341,8 @@ verdict
 
 
 # %%
-def my_padding_mask(lengths, n_k): ...  # your code
+def my_padding_mask(lengths, n_k):
+    return ...  # your code
 
 
 # %%
@@ -356,7 +368,8 @@ verdict
 
 
 # %%
-def my_combine_masks(*masks): ...  # your code
+def my_combine_masks(*masks):
+    return ...  # your code
 
 
 # %%
@@ -387,7 +400,8 @@ verdict
 
 
 # %%
-def my_masked_softmax(scores, attn_mask=None): ...  # your code
+def my_masked_softmax(scores, attn_mask=None):
+    return ...  # your code
 
 
 # %%
@@ -419,7 +433,8 @@ verdict
 
 
 # %%
-def my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None): ...  # your code
+def my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None):
+    return ...  # your code
 
 
 # %%

@@ -348,6 +348,27 @@ view
 # %% [markdown]
 # Divided by $\sqrt{64}$ whatever $h$ is, as the tutorial class does, the maps of many heads would be flat. The scale must
 # follow the head.
+#
+# The same kind of tokens, all heads at once. **Predict.** Do random heads look alike? Is their average (head 0) more or
+# less peaky than each of them?
+
+# %%
+all_heads = live.heads(n=6, d_model=64)
+all_heads
+
+# %% [markdown]
+# ## 9 · Your own sentence, and a warning
+#
+# Untrained heads on a sentence you type. Each word has one random vector. **Predict.** Two places hold the same word:
+# do their rows differ? What does a bright cell mean here?
+
+# %%
+typed = live.sentence("The cat saw the dog, and the dog saw the cat.")
+typed
+
+# %% [markdown]
+# Equal words have equal rows: without positions, attention does not know where a word stands. And a bright cell means
+# nothing, since nothing was trained. A picture of attention weights is not yet an explanation.
 
 # %% [markdown]
 # ## Exercises
@@ -367,7 +388,8 @@ view
 
 
 # %%
-def my_split_heads(x, num_heads): ...  # your code
+def my_split_heads(x, num_heads):
+    return ...  # your code
 
 
 # %%
@@ -394,7 +416,8 @@ verdict
 
 
 # %%
-def my_merge_heads(x): ...  # your code
+def my_merge_heads(x):
+    return ...  # your code
 
 
 # %%
@@ -423,7 +446,8 @@ verdict
 
 
 # %%
-def my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None): ...  # your code
+def my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
+    return ...  # your code
 
 
 # %%

@@ -784,4 +784,5 @@ verdict
 # 2. Make a patient with two bugs, as in case 24, and give it to a friend.
 #
 # **Remember.** A shape proves nothing. Use asymmetric inputs, and probes that change one thing: row sums, a poke at the
-# future, a permutation, one against many, NaN in a parameter, the factor of the scores. Keep each probe as a test.
+# future, a permutation, one against many, NaN in a parameter, the factor of the scores. Keep each probe as a test. Next:
+# [08 train and look](08_train_and_look.ipynb).

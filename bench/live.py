@@ -1,0 +1,178 @@
+"""Live views: how long a step takes in the kernel, and from a key press to the changed picture in a real JupyterLab.
+
+The browser part needs what `make test-browser` installs; without it only the kernel is measured.
+"""
+
+import importlib.util
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import attnlib as al
+from attnlib import live
+
+from .timing import verdict
+
+ROOT = Path(__file__).resolve().parent.parent
+OURS = """
+import numpy as np, attnlib as al
+from attnlib import live
+q, k = np.random.default_rng(0).normal(size=(2, 8, 512))
+f = lambda d_k: {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T)}
+live.weights_view(f, d_k=(1, 512), still=(1, 512), row=0)
+"""
+INTERACT = """
+%matplotlib inline
+import numpy as np, attnlib as al, matplotlib.pyplot as plt
+from ipywidgets import interact, IntSlider
+q, k = np.random.default_rng(0).normal(size=(2, 8, 512))
+def draw(d_k):
+    w = al.softmax(q[:, :d_k] @ k[:, :d_k].T)
+    figure, (a, b) = plt.subplots(1, 2, figsize=(8, 4))
+    a.imshow(w, vmin=0, vmax=1)
+    for i in range(8):
+        for j in range(8):
+            a.text(j, i, f"{w[i, j]:.2f}", ha="center", va="center", fontsize=7)
+    b.bar(range(8), w[0])
+    b.set_title(f"d_k = {d_k}")
+    plt.show()
+interact(draw, d_k=IntSlider(min=1, max=512, value=1));
+"""
+# Records when a key went down and when the output below the slider next changed (a picture counts once decoded).
+WATCH = """() => {
+const area = document.querySelector('.jp-OutputArea');
+window.keys = []; window.frames = []; window.blank = 0;
+addEventListener('keydown', () => window.keys.push(performance.now()), true);
+const seen = () => {
+  const image = area.querySelector('.jp-OutputArea img'), svg = area.querySelector('.attnlib-live svg');
+  const content = svg ? svg.parentElement.innerHTML : image && image.src;
+  if (!content) { window.blank++; return }
+  if (content === window.last) return;
+  window.last = content;
+  const done = () => window.frames.push(performance.now());
+  svg ? requestAnimationFrame(done) : image.decode().then(done, done);
+};
+new MutationObserver(seen).observe(area, {subtree: true, childList: true, attributes: true, characterData: true});
+seen() }"""
+
+
+def main():
+    print("in the kernel: median of a slider step")
+    x = np.random.default_rng(0).normal(size=(512, 64))
+    weights = np.random.default_rng(0).dirichlet(np.ones(64), size=(8, 64))
+    big = live.weights_view(lambda d: {"map": al.softmax(x[:, :d] @ x[:, :d].T)}, still=(1,), d_k=(1, 64))
+    for what, view, slider, wanted in (
+        ("two 8 x 8 maps, bars, curve", live.scaling(n=8), "d_k", 1),
+        ("8 heads at n = 64", live.heads(weights), "head", 5),
+        ("one map at n = 512", big, "d_k", 30),
+        ("trace, 8 x 8", live.trace(al.attention_trace(x[:8], x[:8], x[:8])), "query", 1),
+        ("masks, 6 x 6", live.masks(), "d_k", 1),
+        ("sentence of 200 words", live.sentence("word " * 200), "head", 30),
+    ):
+        milliseconds, size = step(view, slider)
+        print(f"  {what:<30} {milliseconds:6.2f} ms  {verdict(milliseconds, wanted):<24} message {size / 1000:4.0f} kB")
+    print(f"  memory growth over 2,000 steps {growth():.1f} MB")
+    if importlib.util.find_spec("playwright") is None or not (ROOT / ".venv-colab").exists():
+        print("in the browser: skipped, make test-browser installs what it needs")
+        return
+    sys.path.insert(0, str(ROOT / "tools"))
+    in_browser()
+
+
+def step(view, name):
+    slider, times, size = view.sliders[name], [], 0
+    options = getattr(slider, "_options_full", None)
+    values = [v for _, v in options] if options else list(range(slider.min, slider.max + 1))
+    for value in (values * 100)[1:150]:
+        start = time.perf_counter()
+        slider.value = value
+        times.append(time.perf_counter() - start)
+        size = max(size, len(view.picture.value))
+    return statistics.median(times) * 1000, size
+
+
+def growth():
+    view = live.scaling(n=8)
+    slider = view.sliders["d_k"]
+
+    def run(steps):
+        for i in range(steps):
+            slider.value = 1 + i % 512
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+    before = run(600)
+    return run(2000) - before
+
+
+def in_browser():
+    import nbformat
+    from front_end import CHROMIUM, FLAGS, FrontEnd
+    from playwright.sync_api import sync_playwright
+
+    folder, home = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
+    spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
+    for name, code in (("ours", OURS), ("interact", INTERACT)):
+        cells = [nbformat.v4.new_code_cell(code.strip())]
+        nbformat.write(nbformat.v4.new_notebook(metadata=spec, cells=cells), folder / f"{name}.ipynb")
+    front_end = FrontEnd("lab", folder, home)
+    try:
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+            pages = {name: watched(front_end, browser, name) for name in ("ours", "interact")}
+            single = {name: [] for name in pages}
+            for _ in range(20):
+                for name, page in pages.items():
+                    single[name].append(press(page))
+            medians = {name: statistics.median(times) for name, times in single.items()}
+            print("in JupyterLab, Chromium: key press to changed picture, median of 20 in turn")
+            print(f"  ours {medians['ours']:.0f} ms, interact + plt.show {medians['interact']:.0f} ms, ratio ", end="")
+            ratio = medians["ours"] / medians["interact"]
+            print(f"{ratio:.2f}  {verdict(ratio, 0.2)}")
+            for name, page in pages.items():
+                frames, last, blank = drag(page)
+                wanted = verdict(last, 120) if name == "ours" else ""
+                print(f"  a drag of 30 steps, {name}: {frames} frames, the last {last:.0f} ms after it  {wanted}")
+                print(f"    moments without a picture: {blank}")
+            browser.close()
+    finally:
+        front_end.close()
+        shutil.rmtree(folder)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def watched(front_end, browser, name):
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    front_end.open(page, f"{name}.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(".attnlib-live svg" if name == "ours" else ".jp-OutputArea img")
+    page.wait_for_timeout(1500)
+    page.evaluate(WATCH)
+    front_end.handles(page).first.focus()
+    return page
+
+
+def press(page):
+    """Return milliseconds from one arrow key to the next changed picture."""
+    page.bring_to_front()
+    page.evaluate("() => { window.keys = []; window.frames = [] }")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => window.frames.length > 0", timeout=10_000)
+    page.wait_for_timeout(150)
+    return page.evaluate("() => window.frames[0] - window.keys[0]")
+
+
+def drag(page):
+    """Press 30 arrow keys quickly; return (frames shown, ms from the last key to the last frame, blank moments)."""
+    page.bring_to_front()
+    page.evaluate("() => { window.keys = []; window.frames = []; window.blank = 0 }")
+    for _ in range(30):
+        page.keyboard.press("ArrowRight")
+        page.wait_for_timeout(10)
+    page.wait_for_timeout(2000)
+    return page.evaluate("() => [window.frames.length, window.frames.at(-1) - window.keys.at(-1), window.blank]")

@@ -1,0 +1,68 @@
+"""Fixtures of the browser tests: front ends that start once, and pages that reach nothing but this machine."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+from front_end import CHROMIUM, FLAGS, ROOT, FrontEnd
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    missing = None
+    if CHROMIUM is None:
+        missing = "no Chromium on this machine"
+    elif not (ROOT / ".venv-colab").exists():
+        missing = "the environments are missing: make test-browser makes them"
+    for item in items:
+        if HERE not in item.path.parents:
+            continue
+        item.add_marker("browser")
+        if missing:
+            item.add_marker(pytest.mark.skip(reason=missing))
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def front_ends(tmp_path_factory):
+    """Return a function from a kind to a running front end over a copy of the notebooks; each starts once."""
+    running = {}
+
+    def start(kind):
+        if kind not in running:
+            folder = tmp_path_factory.mktemp(f"{kind}-notebooks")
+            for path in (ROOT / "notebooks").glob("*.ipynb"):
+                shutil.copy(path, folder)
+            running[kind] = FrontEnd(kind, folder, tmp_path_factory.mktemp(f"{kind}-home"))
+        return running[kind]
+
+    yield start
+    for front_end in running.values():
+        front_end.close()
+
+
+@pytest.fixture
+def new_page(chromium):
+    """Return a function that opens a page which can reach nothing but the loopback address."""
+    contexts = []
+
+    def open_page(width=1024, height=768):
+        context = chromium.new_context(viewport={"width": width, "height": height})
+        contexts.append(context)
+        local = ("http://127.0.0.1", "data:", "blob:", "file:")
+        context.route("**/*", lambda r: r.continue_() if r.request.url.startswith(local) else r.abort())
+        return context.new_page()
+
+    yield open_page
+    for context in contexts:
+        context.close()

