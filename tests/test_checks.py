@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import pathlib
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ from torch import nn
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.checks import EXERCISES, MISTAKES, calling, check
-from attnlib.checks.__main__ import table
+from attnlib.checks.__main__ import page, table
 from attnlib.checks.verdict import luminance, text_on, viridis
 
 torch.set_num_threads(1)
@@ -113,6 +114,9 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "cross_attention": "context_ignored swapped_key_value projections_unused no_scale",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
         "output_1": "rounded_weights weights_returned",
+        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries",
+        "head_divisor": "scale_by_embed_dim scale_by_d_k scale_by_num_heads",
+        "linear_std": "xavier_assumed kaiming_assumed bound_instead_of_std root_forgotten",
     }.items(),
 )
 def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applicable):
@@ -329,6 +333,16 @@ RIGHT = {
         lambda q, k: (q @ k.T).var(ddof=1),
         lambda q, k: torch.tensor(q @ k.T).var().item(),
     ],
+    "entropy": [
+        al.entropy,
+        lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1),
+        lambda w: torch.special.entr(torch.tensor(w)).sum(-1).numpy(),
+    ],
+    "score_std": [12, 12.0, np.sqrt(144)],
+    "head_divisor": [8, 8.0, torch.tensor(64).sqrt()],
+    "uniform_divisor": [2, 2.0, np.sqrt(36) / 3],
+    "linear_std": [0.0208333, (3 * 768) ** -0.5, np.float32(0.0208333)],
+    "head_parameters": [98304, 98_304.0, 3 * 512 * 64],
     "q1": [[1, 0, 2], (1, 0, 2), np.array([1.0, 0, 2])],
     "k2": [[4, 4, 0], (4, 4, 0), torch.tensor([4, 4, 0])],
     "v3": [[2, 6, 3], (2, 6, 3), np.array([2, 6, 3])],
@@ -573,6 +587,8 @@ def test_a_students_own_code_is_named_too(id, lines):
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
         ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
         ("output_1", "rounded_weights", lambda: [2, 7, 1.5]),
+        ("entropy", "zero_times_log_zero", lambda w: -np.sum(w * np.log(w), axis=-1)),
+        ("entropy", "log2_instead_of_ln", lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)),
     ],
 )
 def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answer):
@@ -624,6 +640,13 @@ def test_hints_go_one_step_further_and_stop():
     assert MISTAKES["no_softmax"].hint in hints[0]
     assert len(set(hints)) == 4 and hints[-1] == hints[-2]
     assert check.softmax(al.softmax).hint() == "No hint needed: this is right."
+
+
+@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if e.slips is not None])
+def test_a_wrong_number_by_hand_does_not_show_the_right_one(name):
+    verdict = EXERCISES[name](1.5 * np.asarray(EXERCISES[name].reference()) + 0.5)
+    assert verdict.state == "wrong" and "expected" not in verdict.message
+    assert verdict.expected is None
 
 
 def test_html_escapes_what_a_learner_can_write():
@@ -679,6 +702,11 @@ def test_the_table_has_a_mark_for_every_pair():
     text = table()
     assert text.count("●") + text.count("○") == len(PAIRS)
     assert len(text.splitlines()) == 2 + len(MISTAKES)
+
+
+def test_the_page_of_the_table_is_up_to_date():
+    written = pathlib.Path(__file__).parent.parent / "docs" / "checks.md"
+    assert written.read_text(encoding="utf-8") == page() + "\n", "Fix: python -m attnlib.checks > docs/checks.md"
 
 
 def test_importing_the_checks_loads_no_torch():

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import attnlib as al
-from attnlib import torch_layers
+from attnlib import clinic, torch_layers
 from attnlib.checks import diagnose
 from attnlib.clinic import CASES, Attention
 
@@ -148,6 +148,12 @@ def test_nothing_is_changed_by_the_examination():
     assert first == diagnose(module, embed_dim=24, num_heads=4)
 
 
+def test_where_gradients_are_off_the_diagnosis_is_the_same():
+    with torch.no_grad():
+        diagnosis = diagnose(CASES["unused_projections"].module(24, 4), embed_dim=24, num_heads=4)
+    assert diagnosis.wrong == ["dead parameters"]
+
+
 def test_what_goes_wrong_inside_a_probe_is_a_finding_not_an_error():
     class Picky(Attention):
         def forward(self, query, key=None, value=None, attn_mask=None):
@@ -170,7 +176,7 @@ def test_the_table_says_what_was_measured():
     assert len(lines) == len(PROBES) + 1
     assert diagnosis._repr_html_().count("<tr>") == len(PROBES) + 1
     dead = diagnose(CASES["unused_projections"].module(24, 4), embed_dim=24, num_heads=4)
-    assert dead["dead parameters"].measured.startswith("1728 of 2328 parameters do nothing: W_Q.weight")
+    assert dead["dead parameters"].measured.startswith("432 of 1032 parameters do nothing: W_Q.weight")
     assert dead["heads differ"].measured == "first see to dead parameters"
 
 
@@ -214,3 +220,20 @@ def test_the_healthy_one_of_the_clinic_equals_ours():
     mask[0, 1] = False
     for a, b in zip(clinic(x, attn_mask=mask), ours(x, attn_mask=mask), strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named():
+    for number in range(1, 6):
+        patient = clinic.patient(number)
+        assert type(patient).__name__ == f"Patient{number}" and "Patient" in repr(patient)
+        states = {id: clinic.name_bug(number, id) for id in CASES}
+        (right,) = [id for id, verdict in states.items() if verdict.passed]
+        assert isinstance(patient, CASES[right].module)
+        assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(CASES[right].caught_by)
+        assert all(right not in verdict.message for verdict in states.values())
+        assert clinic.name_bug(number, None).state == "not tried"
+        assert "did you mean 'never_scales'" in clinic.name_bug(number, "never_scale").message
+        assert all(right not in hint for hint in clinic.name_bug(number, None).hints)
+    assert "Near: both fail the same probes" in clinic.name_bug(3, "split_without_transpose").message
+    with pytest.raises(ValueError, match="patients 1 to 5"):
+        clinic.patient(6)

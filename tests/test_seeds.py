@@ -1,6 +1,6 @@
 """Every number of the worked examples and experiments stands in the output of a cell that a reader can run.
 
-The numbers are those of five well-known texts on self-attention (called S0, S1, S3, S4 here), checked by running them.
+The numbers are those of five well-known texts on self-attention (called S0 to S4 here), checked by running them.
 """
 
 import re
@@ -85,6 +85,39 @@ def printed(number):
         ("04", "'W_Q': 'reached', 'W_K': 'reached', 'W_V': 'reached'"),
         ("04", "after training: accuracy 1.00"),
         ("05", "output: (3, 6)"),
+        # the bug clinic: every fault again, the fixed number beside the broken one
+        ("07", "broken, sqrt(256): variance of the scores 0.12, mean entropy 2.25 nats"),
+        ("07", "fixed, sqrt(32) : variance of the scores 0.99, mean entropy 1.92 nats"),
+        ("07", "broken: 3072 projection parameters, all heads identical: True"),
+        ("07", "fixed: 196608 projection parameters, all heads identical: False"),
+        ("07", "broken: head 0 depends on features outside its slice: False"),
+        ("07", "broken [0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1] fixed [0. 0. 0. 0. 0. 0. 0. 0. 0. 0.]"),
+        ("07", "broken: RuntimeError: value cannot be converted to type c10::Half without overflow"),
+        ("07", "broken, m(q, k, v): no error, output differs by 0.44"),
+        ("07", "broken (32, 10, 256) weights between 0.094 and 0.106"),
+        ("07", "no error, and the output differs by 0.34"),
+        ("07", "times 31.6 broken [1. 2.] fixed [1. 2.] times 32 broken [nan nan] fixed [1. 2.]"),
+        ("07", "no error, shapes (3, 3, 3) (3, 3, 3) largest difference: 0.56"),
+        ("07", "3-D: broken, dot (2, 3, 2, 5) fixed, @ (2, 3, 5)"),
+        ("07", "identity over queries: off by 0.0000 Q and K swapped: 0.0000"),
+        ("07", "24,576 of 90,368 parameters never get a gradient set to NaN, the output changes by 0.0"),
+        ("07", "fixed: parameters without a gradient: 0"),
+        ("07", "broken: scores are symmetric: True fixed : scores are symmetric: False"),
+        (
+            "07",
+            "fixed [[1.936621, 6.683105, 1.595068], [1.999994, 7.963992, 0.053976], [1.999705, 7.759892, 0.358389]]",
+        ),
+        ("07", "largest error: 0.317"),
+        ("07", "fixed : weights of query 1 [0.136126 0.431937 0.431937], output 1 [1.863874 6.319371 1.704189]"),
+        ("07", "never used: ['queue', 'value', 'weights']"),
+        ("07", "fixed, 512 -> 64: 98304"),
+        ("07", "nn.Linear's default variance of q.k / sqrt(d_k): 0.11"),
+        ("07", "Xavier variance of q.k / sqrt(d_k): 0.97"),
+        ("07", "measured 0.0255 1/sqrt(3 fan_in) 0.0255"),
+        ("07", "no scale: mean |dL/dq| 4.8"),
+        ("07", "scaled : mean |dL/dq| 1.3"),
+        ("07", "the same function: (3, 8) (3, 8) equal: False"),
+        ("07", "broken, W : linear(x) = [1.0, 3.0] x W = [1.0, 2.0]"),
         # heads
         ("06", "1 head(s): 5396 parameters, both neighbours right: not learned"),
         ("06", "2 head(s): 5396 parameters, both neighbours right: learned"),
@@ -104,6 +137,15 @@ def test_dead_queries():
     assert dead_scaled == 0
 
 
-def test_torch_rand():
-    variance = float(re.search(r"torch.rand variance of q.k / sqrt\(d_k\) = (\S+)", printed("03"))[1])
+@pytest.mark.parametrize("number", ["03", "07"])
+def test_torch_rand(number):
+    variance = float(re.search(r"torch.rand variance of q.k / sqrt\(d_k\)(?: =|:) (\S+)", printed(number))[1])
     assert variance == pytest.approx(15_600, rel=0.05)
+
+
+def test_the_clinic_catches_every_case_by_the_probes_it_names():
+    from attnlib.clinic import CASES
+
+    for name, case in CASES.items():
+        found = re.search(rf"\b{name} caught by: ((?:[a-z0-9]+ ?)+(?:, (?:[a-z0-9]+ ?)+)*)", printed("07"))[1]
+        assert all(probe in found for probe in case.caught_by), (name, found)

@@ -9,9 +9,10 @@
 
 from .exercises import EXERCISES, check
 from .mistakes import MISTAKES, Mistake
+from .predictions import PREDICTIONS, predict
 from .verdict import Verdict
 
-__all__ = ["EXERCISES", "MISTAKES", "Mistake", "Verdict", "check", "diagnose"]
+__all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "Mistake", "Verdict", "check", "diagnose", "predict"]
 
 
 def __getattr__(name):

@@ -1,4 +1,4 @@
-"""``python -m attnlib.checks`` prints which mistakes each exercise recognises, as a Markdown table."""
+"""``python -m attnlib.checks > docs/checks.md`` writes which mistakes each exercise recognises."""
 
 from .exercises import EXERCISES
 from .mistakes import MISTAKES
@@ -14,5 +14,19 @@ def table():
     return "\n".join(rows)
 
 
+def page():
+    """Return the page docs/checks.md."""
+    pairs = sum(len(exercise.wrong) for exercise in EXERCISES.values())
+    return (
+        "# Which mistake each check names\n\n"
+        f"{len(EXERCISES)} exercises, {len(MISTAKES)} mistakes, {pairs} pairs, each tested: ● is rejected and named, "
+        "○ passes with a remark. An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
+        "Written by `python -m attnlib.checks > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
+        + table()
+        + "\n\n## What the names mean\n\n| mistake | what the code does | what you would see |\n|---|---|---|\n"
+        + "\n".join(f"| {m.id} | {m.does} | {m.see} |" for m in MISTAKES.values())
+    )
+
+
 if __name__ == "__main__":
-    print(table())
+    print(page())

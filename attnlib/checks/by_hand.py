@@ -8,8 +8,8 @@ from .pipeline import Steps
 from .probes import Probe
 
 
-def _number(name, task, right, slips, hints):
-    """Return an exercise whose answer is a vector worked out by hand."""
+def number(name, task, right, slips, hints):
+    """Return an exercise whose answer is a number or a vector; `slips` are wrong answers: id -> values."""
     return Exercise(
         name,
         task,
@@ -36,7 +36,7 @@ def by_hand():
 
     def vector(name, matrix, i, letter, *wrong):
         slips = ([w[i] for w in wrong], [matrix[(i + 1) % 3]], [matrix[:, i]])
-        return _number(
+        return number(
             name,
             f"{letter} of token {i + 1} in the worked example, as 3 numbers",
             matrix[i],
@@ -48,7 +48,7 @@ def by_hand():
         vector("q1", q, 0, "query", k, v),
         vector("k2", k, 1, "key", q, v),
         vector("v3", v, 2, "value", k, q),
-        _number(
+        number(
             "scores_2",
             "the raw scores of query 2 against all 3 keys",
             raw.scores[1],
@@ -60,7 +60,7 @@ def by_hand():
             },
             (dots, "Take query 2 and go through the keys one by one.", "Write Q[i] @ K.T with the right i."),
         ),
-        _number(
+        number(
             "weights_1",
             "the attention weights of query 1 (softmax of its raw scores, not scaled)",
             raw.weights[0],
@@ -75,7 +75,7 @@ def by_hand():
             },
             ("Take exp of each score.", "Divide each by the sum of the three.", "softmax([2, 4, 4]), four digits."),
         ),
-        _number(
+        number(
             "output_1",
             "the output of query 1 (weights from raw scores, not scaled, not rounded)",
             raw.context[0],
@@ -90,7 +90,7 @@ def by_hand():
             },
             (mix, "Use the exact weights of weights_1.", "Write weights_1 @ V."),
         ),
-        _number(
+        number(
             "scaled_output_1",
             "the output of query 1 with scaled scores",
             scaled.context[0],

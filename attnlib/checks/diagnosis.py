@@ -100,7 +100,7 @@ def diagnose(module, *, embed_dim, num_heads=1, causal=False, call=None):
             "for functions there is check.scaled_dot_product_attention."
         )
     module = copy.deepcopy(module).float().eval()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():  # also where the caller works without gradients
         torch.manual_seed(0)
         patient = _Patient(module, Caller(call, embed_dim, num_heads), embed_dim, num_heads, head_dim, causal)
         return Diagnosis(_examine(patient))

@@ -3,6 +3,7 @@
 import difflib
 
 from . import probes
+from .by_formula import by_formula
 from .by_hand import by_hand
 from .exercise import Exercise, Reveal
 from .learner_modules import multi_head_attention as _multi_head_module
@@ -230,7 +231,21 @@ _ALL = (
         lambda s: s.variance,
         stage="output",
     ),
+    Exercise(
+        "entropy",
+        "entropy(weights) -> (..., n_q), in nats: minus the sum of w ln w over the keys. A weight of 0 adds 0.",
+        (
+            "One number per query: the sum runs over the last axis.",
+            "0 ln 0 counts as 0, and np.log(0) is -inf: give log another number there.",
+            "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
+        ),
+        probes.entropy(),
+        lambda weights: {"weights": weights},
+        lambda s: s.entropy,
+        stage="output",
+    ),
     *by_hand(),
+    *by_formula(),
 )
 
 EXERCISES = {exercise.name: exercise for exercise in _ALL}

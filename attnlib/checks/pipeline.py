@@ -39,6 +39,7 @@ STEPS = {
     "scaled": lambda s: s.scores / np.sqrt(s.q.shape[-1]),
     "masked": lambda s: s.scaled if s.mask is None else np.where(s.mask, s.scaled, -np.inf),
     "weights": lambda s: core.softmax(s.masked, s.axis),
+    "entropy": lambda s: core.entropy(s.weights),
     "context": lambda s: s.weights @ s.v,
     "merge": lambda s: heads.merge_heads,
     "output": lambda s: s.merge(s.context) @ s.W_O,

@@ -85,6 +85,22 @@ def variance():
     )
 
 
+def entropy():
+    one, batch, cube = (_share(_draw(*shape)) for shape in ((4, 5), (2, 4, 5), (3, 3, 3)))
+    return (
+        Probe("one map of weights", (one,)),
+        Probe("a batch of maps", (batch,)),
+        Probe("equal axes", (cube,)),
+        Probe(SINGLE, _single(batch)),
+        Probe("weights of exactly 0", (np.array([[0.5, 0.5, 0], [1, 0, 0], [0.2, 0.3, 0.5]]),)),
+    )
+
+
+def _share(x):
+    e = np.exp(x)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def _edges(arrays, cube, huge):
     """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4."""
     one, batch, square = arrays(), arrays(2), cube()

@@ -81,7 +81,7 @@ class Verdict:
             '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
             f"<strong>{html.escape(self._title())}</strong>"
             + (f"<div>{text}</div>" if text else "")
-            + (f'<div style="display:flex;flex-wrap:wrap;gap:24px">{maps}</div>' if maps else "")
+            + (f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{maps}</div>' if maps else "")
             + "</div>"
         )
 
@@ -113,7 +113,8 @@ def _heatmap(title, array, other, axes, limits):
     where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
     return (
         '<table style="border-collapse:separate;border-spacing:2px;color:currentColor;margin:6px 0">'
-        f'<caption style="color:currentColor;text-align:left">{title} {array.shape}{cut}{where}</caption>'
+        '<caption style="color:currentColor;text-align:left;white-space:nowrap">'
+        f"{title} {array.shape}{cut}{where}</caption>"
         f"<tbody>{cells}</tbody></table>"
     )
 

@@ -12,6 +12,9 @@
 # | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns? | 35 | yes |
 # | 05 | [masks](05_masks.ipynb) | Who may look where? | 40 | one section |
 # | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |
+# | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 75 | yes |
+# | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn? Does the scale matter for learning? | 45 | yes |
+# | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
 #
 # **How to work.** Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run
 # the next cell. Move every slider to both ends. Change numbers: nothing can break that *Restart Kernel* does not mend.
@@ -83,7 +86,13 @@ first_view
 # %%
 from importlib.util import find_spec
 
-needs = {"numpy": "all", "matplotlib": "all", "ipywidgets": "all", "tqdm": "04, 06", "torch": "04, 06; part of 03, 05"}
+needs = {
+    "numpy": "all",
+    "matplotlib": "all",
+    "ipywidgets": "all",
+    "tqdm": "04, 06",
+    "torch": "04, 06, 07; part of 03, 05",
+}
 for package, notebooks in needs.items():
     if find_spec(package):
         print(f"{package:<11} found     (notebooks: {notebooks})")

@@ -16,6 +16,7 @@ import math
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.examples import BY_HAND
 
 # %% [markdown]
@@ -51,7 +52,32 @@ k1 = vector_times_matrix(x[0], W_K)
 print("k1 =", k1, "  for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0)
 
 # %% [markdown]
-# **Predict.** Compute $k_2$, the key of the second token `[0, 2, 0, 2]`, on paper.
+# Five exercises stand along the way. Write your answer in the first cell, then run it and the cell below it. The verdict
+# names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
+# The solution is folded below. (*Insert*, *Cell Below* makes a cell.)
+
+# %% [markdown]
+# ### Exercise 1.1 · A key
+#
+# **Goal.** Compute $k_2$, the key of the second token. *3 minutes, easy.*
+#
+# Take `x[1]`, `[0, 2, 0, 2]`, and `W_K`. Write three numbers as a list: `my_k2 = [1, 2, 3]`.
+
+# %%
+my_k2 = None  # a list of three numbers
+
+# %%
+verdict = check.k2(my_k2)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_k2 = vector_times_matrix(x[1], W_K)  # [2 * 1 + 2 * 1, 2 * 1 + 2 * 1, 0] = [4, 4, 0]
+# ```
+#
+# </details>
 
 # %%
 K = [vector_times_matrix(token, W_K) for token in x]  # (n, d_k)
@@ -84,6 +110,29 @@ for j, key in enumerate(K, start=1):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
     print(f"q1.k{j} = {terms} = {dot(Q[0], key)}")
 
+# %% [markdown]
+# ### Exercise 1.2 · A row of scores
+#
+# **Goal.** Compute the scores of query 2 against the three keys. *3 minutes, easy.*
+#
+# $q_2$ = `Q[1]` = [2, 2, 2]. Take its dot product with `K[0]`, `K[1]` and `K[2]`. Do not scale.
+
+# %%
+my_scores_2 = None  # a list of three numbers
+
+# %%
+verdict = check.scores_2(my_scores_2)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_scores_2 = [dot(Q[1], key) for key in K]  # [4, 16, 12]
+# ```
+#
+# </details>
+
 # %%
 scores = [[dot(q, k) for k in K] for q in Q]  # (n_q, n_k)
 for i, row in enumerate(scores, start=1):
@@ -99,13 +148,47 @@ for i, row in enumerate(scores, start=1):
 #
 # $$w_j = \frac{e^{s_j}}{\sum_k e^{s_k}}.$$
 #
-# **Predict.** The scores of query 1 are 2, 4, 4. Are the weights nearer to (0.2, 0.4, 0.4) or to (0, 0.5, 0.5)?
+# **Predict.** The scores of query 1 are 2, 4, 4. What are its weights?
+#
+# - **a** (0.2, 0.4, 0.4), each score divided by the sum
+# - **b** (0, 0.5, 0.5), the small one gets nothing
+# - **c** between the two: the first is small, and not 0
+
+# %%
+guess_softmax = None  # "a", "b" or "c"
+
+# %% [markdown]
+# ### Exercise 1.3 · A row of weights
+#
+# **Goal.** Compute the weights of query 1 with four digits. *4 minutes, easy.*
+#
+# Take `math.exp` of the scores 2, 4, 4 and divide each by the sum of the three.
+
+# %%
+my_weights_1 = None  # a list of three numbers
+
+# %%
+verdict = check.weights_1(my_weights_1)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# e = [math.exp(s) for s in scores[0]]
+# my_weights_1 = [value / sum(e) for value in e]
+# ```
+#
+# </details>
 
 # %%
 exponentials = [math.exp(s) for s in scores[0]]
 total = sum(exponentials)
 for s, e in zip(scores[0], exponentials):
     print(f"exp({s}) = {e:8.4f}   weight = {e:.4f} / {total:.4f} = {e / total:.4e}")
+
+# %%
+predict.softmax_by_hand(guess_softmax)
 
 # %% [markdown]
 # Between the two, and neither. Softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$
@@ -133,6 +216,29 @@ ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, title="weights
 #
 # The output for query 1 is $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add.
 
+# %% [markdown]
+# ### Exercise 1.4 · An output
+#
+# **Goal.** Compute the output of query 1 from `weights[0]` and `V`. *4 minutes, medium.*
+#
+# Three numbers. Use the weights as they are, not rounded.
+
+# %%
+my_output_1 = None  # a list of three numbers
+
+# %%
+verdict = check.output_1(my_output_1)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_output_1 = [sum(w * value[c] for w, value in zip(weights[0], V)) for c in range(3)]
+# ```
+#
+# </details>
+
 # %%
 weighted = [[w * v for v in value] for w, value in zip(weights[0], V)]  # (n_k, d_v)
 for j, row in enumerate(weighted, start=1):
@@ -154,7 +260,14 @@ for i, row in enumerate(output, start=1):
 # ## Break it · What rounding does
 #
 # A well-known version of this example rounds the weights to one decimal before it goes on: softmax(2, 4, 4) becomes
-# (0, 0.5, 0.5). **Predict.** How far off is the worst output number: 0.001, 0.03 or 0.3?
+# (0, 0.5, 0.5). **Predict.** How far off is the worst output number?
+#
+# - **a** 0.001
+# - **b** 0.03
+# - **c** 0.3
+
+# %%
+guess_rounding = None  # "a", "b" or "c"
 
 # %%
 rounded = [[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]]
@@ -162,6 +275,9 @@ output_rounded = [weighted_sum(row, V) for row in rounded]
 print("with rounded weights:", [[round(v, 4) for v in row] for row in output_rounded])
 errors = [abs(a - b) for r, o in zip(output_rounded, output) for a, b in zip(r, o)]
 print(f"largest error: {max(errors):.3f}")
+
+# %%
+predict.rounding(guess_rounding)
 
 # %% [markdown]
 # The weight 0.0634 that was rounded to 0 belongs to a value, and the value does not become 0. Round when you print,
@@ -171,6 +287,29 @@ print(f"largest error: {max(errors):.3f}")
 #
 # The attention of Vaswani et al. (2017) divides scores by $\sqrt{d_k}$ before softmax: *scaled* dot-product attention.
 # Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
+
+# %% [markdown]
+# ### Exercise 1.5 · A scaled output
+#
+# **Goal.** Compute the output of query 1 with scaled scores. *5 minutes, medium.*
+#
+# Divide the scores 2, 4, 4 by $\sqrt 3$, then go on as before. You may use `softmax` and `weighted_sum` of this notebook.
+
+# %%
+my_scaled_output_1 = None  # a list of three numbers
+
+# %%
+verdict = check.scaled_output_1(my_scaled_output_1)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_scaled_output_1 = weighted_sum(softmax([s / math.sqrt(3) for s in scores[0]]), V)
+# ```
+#
+# </details>
 
 # %%
 d_k = len(K[0])

@@ -15,6 +15,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 
 np.set_printoptions(precision=4, suppress=True)
@@ -100,7 +101,15 @@ with np.printoptions(precision=7):
 # ## What a symmetric example hides
 #
 # **Predict.** In this second example, somebody takes softmax over the queries instead of the keys (`axis=0`), or swaps
-# $Q$ and $K$. Will the numbers show it?
+# $Q$ and $K$. Do the numbers show it?
+#
+# - **a** neither shows
+# - **b** only the wrong axis shows
+# - **c** only the swap shows
+# - **d** both show
+
+# %%
+guess_symmetric = None  # "a", "b", "c" or "d"
 
 
 # %%
@@ -114,6 +123,9 @@ for name, (q, k, v) in {"identity": (Q2, K2, V2), "asymmetric": ASYMMETRIC.proje
     right = attention(q, k, v)
     print(f"{name:<11} softmax over queries: off by {np.abs(attention(q, k, v, axis=0) - right).max():.4f}")
     print(f"{name:<11} Q and K swapped:      off by {np.abs(attention(k, q, v) - right).max():.4f}")
+
+# %%
+predict.symmetric(guess_symmetric)
 
 # %% [markdown]
 # Test attention with asymmetric numbers: $n$, $d_k$ and $d_v$ all different, and no weight near 0 or 1. This one has
@@ -190,6 +202,13 @@ print("3-D  dot:", np.dot(batch_Q, batch_K.swapaxes(-1, -2)).shape)
 # %% [markdown]
 # Third, code that says `K.shape[1]`, `K.T` and `axis=1` means $d_k$, transpose and keys only in 2-D. Usually 3-D input
 # then fails loudly. **Predict.** What happens with a (3, 3, 3) cube, where all sizes agree?
+#
+# - **a** an error, as with other sizes
+# - **b** it runs, and the result is right
+# - **c** it runs, and the result is wrong
+
+# %%
+guess_cube = None  # "a", "b" or "c"
 
 # %%
 cube = np.random.default_rng(0).normal(size=(3, 3, 3))
@@ -197,6 +216,9 @@ flat_code = np.exp(cube @ cube.T / np.sqrt(cube.shape[1]))
 wrong = (flat_code / flat_code.sum(axis=1, keepdims=True)) @ cube
 right = al.scaled_dot_product_attention(cube, cube, cube)
 print("shapes:", wrong.shape, right.shape, "  largest difference:", round(np.abs(wrong - right).max(), 2))
+
+# %%
+predict.cube(guess_cube)
 
 # %% [markdown]
 # It runs, has the right shape and is wrong. Count axes from the end (`axis=-1`, `swapaxes(-1, -2)`), and test with sizes
@@ -227,10 +249,106 @@ view = live.weights_view(maps_at, d_k=(1, 128), still=(2, 16, 128))
 view
 
 # %% [markdown]
+# ## Exercises
+#
+# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+#
+# Each function has the signature of attnlib's function of the same name. It is tried on one sequence and on batches, with
+# $n_q$, $n_k$, $d_k$ and $d_v$ all different, and with scores near 10000. NumPy only.
+
+# %% [markdown]
+# ### Exercise 2.1 · Softmax
+#
+# **Goal.** Write a softmax that survives large numbers. *5 minutes, easy.*
+#
+# `my_softmax(x, axis=-1)` returns an array of the shape of `x` that sums to 1 along `axis`. No row is all $-\infty$.
+
+
+# %%
+def my_softmax(x, axis=-1):
+    return ...  # your code
+
+
+# %%
+verdict = check.softmax(my_softmax)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_softmax(x, axis=-1):
+#     e = np.exp(x - x.max(axis=axis, keepdims=True))
+#     return e / e.sum(axis=axis, keepdims=True)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 2.2 · Scores
+#
+# **Goal.** Write $Q K^T$ for one sequence and for batches. *5 minutes, easy.*
+#
+# `my_attention_scores(query, key)`: $(..., n_q, d_k)$ and $(..., n_k, d_k)$ give $(..., n_q, n_k)$. Not scaled.
+
+
+# %%
+def my_attention_scores(query, key):
+    return ...  # your code
+
+
+# %%
+verdict = check.attention_scores(my_attention_scores)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_attention_scores(query, key):
+#     return query @ np.swapaxes(key, -1, -2)  # (..., n_q, n_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 2.3 · Attention
+#
+# **Goal.** Write the whole formula, with a mask. *15 minutes, hard.*
+#
+# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. `attn_mask` is boolean, **True = may
+# attend**
+# (the subject of notebook 05): where it is False, the scaled score becomes $-\infty$,
+# `np.where(attn_mask, scaled, -np.inf)`. You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
+
+
+# %%
+def my_attention(query, key, value, attn_mask=None):
+    return ...  # your code
+
+
+# %%
+verdict = check.scaled_dot_product_attention(my_attention)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_attention(query, key, value, attn_mask=None):
+#     scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])  # (..., n_q, n_k)
+#     if attn_mask is not None:
+#         scaled = np.where(attn_mask, scaled, -np.inf)
+#     return al.softmax(scaled) @ value  # (..., n_q, d_v)
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
-# 1. Write `attention` for batches: replace `K.T` and `axis=1`. Compare with `al.scaled_dot_product_attention` on
-#    `batch_Q`, `batch_K` and values of your own. (Count axes from the end.)
+# 1. In your function, forget the scale, then take `K.T`, then softmax over `axis=0`. Does the verdict name each?
 # 2. Shuffle the rows of `K3` and `V3` by the same permutation. Which output numbers change? (None: keys carry no order.)
 #
 # **Remember.** Attention is $QK^T$, scale, softmax over keys, times $V$. Subtract the row maximum before `exp`. Count

@@ -12,6 +12,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.examples import BY_HAND
 
 rng = np.random.default_rng(0)
@@ -25,8 +26,15 @@ rng = np.random.default_rng(0)
 #
 # $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
 #
-# Dividing by $\sqrt{d_k}$ divides the variance by $d_k$. **Predict.** What standard deviation do scores have at
+# Dividing by $\sqrt{d_k}$ divides the variance by $d_k$. **Predict.** What standard deviation do raw scores have at
 # $d_k = 64$?
+#
+# - **a** 1
+# - **b** 8
+# - **c** 64
+
+# %%
+guess_std = None  # "a", "b" or "c"
 
 # %%
 print(" d_k   var(q.k)   std(q.k)   var(q.k / sqrt(d_k))")
@@ -34,6 +42,9 @@ for d_k in (1, 4, 16, 64, 256, 1024):
     q, k = rng.normal(size=(2, 4000, d_k))
     dots = (q * k).sum(axis=-1)  # (4000,)
     print(f"{d_k:4d} {dots.var():10.2f} {dots.std():10.2f} {(dots / np.sqrt(d_k)).var():14.2f}")
+
+# %%
+predict.score_std(guess_std)
 
 # %% [markdown]
 # ## 2 · Large scores make softmax peaky
@@ -117,8 +128,15 @@ for d_k in (1, 16, 64, 256, 1024):
 #
 # ## Break it · The plot that refutes the lecture
 #
-# "Gradients vanish" suggests an experiment: take the **mean** size of the gradient on $q$. **Predict.** Is the unscaled
-# mean smaller than the scaled one?
+# "Gradients vanish" suggests an experiment: take the **mean** size of the gradient on $q$. **Predict.** At $d_k = 1024$,
+# how does the unscaled mean compare with the scaled one?
+#
+# - **a** smaller
+# - **b** about equal
+# - **c** larger
+
+# %%
+guess_mean = None  # "a", "b" or "c"
 
 
 # %%
@@ -132,6 +150,9 @@ def mean_gradient_on_q(scale, d_k=1024, d_v=16, seed=3):
 
 
 print(f"mean |dL/dq| at d_k = 1024:  plain {mean_gradient_on_q(1):.1f}   scaled {mean_gradient_on_q(1 / 32):.1f}")
+
+# %%
+predict.mean_gradient(guess_mean)
 
 # %% [markdown]
 # It is **larger**. A few undecided queries get huge gradients, because nothing divides $K$ in $\partial L/\partial q =
@@ -218,12 +239,144 @@ maps = np.stack([al.attention_trace(Q, K, V, scale=1 / T).weights for T in (1, 3
 figure = plot.head_grid(maps, titles=["T = 1 (not scaled)", "T = sqrt(d_k)", "T = 10"])
 
 # %% [markdown]
+# ## Exercises
+#
+# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+#
+# A number may be a formula: `my_number = 2**0.5`.
+
+# %% [markdown]
+# ### Exercise 3.1 · How large is a score?
+#
+# **Goal.** Find the standard deviation of raw scores at $d_k = 144$. *2 minutes, easy.*
+#
+# All entries are independent, with mean 0 and variance 1.
+
+# %%
+my_score_std = None  # one number
+
+# %%
+verdict = check.score_std(my_score_std)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_score_std = 144**0.5  # the variance is d_k
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 3.2 · Measure it
+#
+# **Goal.** Write a function that returns the variance of all raw scores. *5 minutes, easy.*
+#
+# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number. The scores are not scaled.
+
+
+# %%
+def my_variance(query, key):
+    return ...  # your code
+
+
+# %%
+verdict = check.variance_of_scores(my_variance)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_variance(query, key):
+#     return np.var(query @ key.T)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 3.3 · How undecided is a query?
+#
+# **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
+#
+# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, in nats, $-\sum_j w_j \ln w_j$. Masked keys have weight
+# 0, and add 0.
+
+
+# %%
+def my_entropy(weights):
+    return ...  # your code
+
+
+# %%
+verdict = check.entropy(my_entropy)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_entropy(weights):
+#     logarithm = np.log(np.where(weights > 0, weights, 1))  # ln 1 = 0 where the weight is 0
+#     return -(weights * logarithm).sum(axis=-1)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 3.4 · The divisor of a head
+#
+# **Goal.** Find what a layer with $d_{model} = 768$ and 12 heads divides its scores by. *2 minutes, medium.*
+#
+# These are the sizes of BERT and of the smallest GPT-2.
+
+# %%
+my_head_divisor = None  # one number
+
+# %%
+verdict = check.head_divisor(my_head_divisor)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_head_divisor = (768 / 12) ** 0.5  # d_k of one head
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 3.5 · Other entries
+#
+# **Goal.** Find the divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
+# hard.*
+#
+# All entries of $q$ and $k$ are independent and uniform in $-1 .. 1$. Their variance is $1/3$.
+
+# %%
+my_uniform_divisor = None  # one number
+
+# %%
+verdict = check.uniform_divisor(my_uniform_divisor)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_uniform_divisor = (36 * 1 / 3 * 1 / 3) ** 0.5  # variance of a score: d_k times var(q_c) times var(k_c)
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
 # 1. In `view`, find the smallest $d_k$ at which a query of the left map dies.
 # 2. Run `mean_gradient_on_q` for $d_k = 16$. Is the unscaled mean still larger? (Yes, though less.)
-# 3. Draw $q$ and $k$ with `rng.uniform(-1, 1, ...)`. Which scale brings the variance to 1? ($\sqrt{d_k}/3$: each entry
-#    has variance 1/3, so the product has 1/9.)
 #
 # **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
 # that softmax stays undecided enough to learn. The $d_k$ is that of the vectors that are multiplied: one head's.

@@ -11,6 +11,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.examples import BY_HAND
 
 _ = torch.set_num_threads(1)  # tiny matrices: a second thread costs more than it brings
@@ -64,6 +65,13 @@ print("equal to torch's to 1e-12:", (output - by_torch).abs().max().item() < 1e-
 #
 # **It is stored transposed**, as (out, in): `linear(x)` computes $x W^T$. **Predict.** You copy `W_Q` into
 # `linear.weight` without `.T`. What happens if it is 4 x 3, and what if it is square?
+#
+# - **a** an error both times
+# - **b** an error for 4 x 3; the square one is silently wrong
+# - **c** nothing bad: nn.Linear turns it round
+
+# %%
+guess_square = None  # "a", "b" or "c"
 
 # %%
 linear = nn.Linear(4, 3, bias=False).double()
@@ -82,6 +90,9 @@ with torch.no_grad():
     wrong.weight.copy_(square)
     right.weight.copy_(square.T)
 print("x W =", (x @ square).tolist(), "  copied with .T:", right(x).tolist(), "  without:", wrong(x).tolist())
+
+# %%
+predict.square_weight(guess_square)
 
 # %% [markdown]
 # A square matrix goes in without a word, and the layer is wrong. In attention nearly all matrices are square.
@@ -149,6 +160,13 @@ view
 #
 # A matrix that gets no gradient never learns. **Predict.** If the loss is the sum of the *weights*, which gradients
 # vanish?
+#
+# - **a** that of $W_V$ only
+# - **b** none
+# - **c** all three
+
+# %%
+guess_gradients = None  # "a", "b" or "c"
 
 # %%
 output, weights = ours(X)
@@ -157,6 +175,9 @@ for name, loss in (("sum of output ** 2", (output**2).sum()), ("sum of the weigh
     loss.backward(retain_graph=True)
     norms = {n: 0.0 if p.grad is None else p.grad.norm().item() for n, p in ours.named_parameters()}
     print(f"{name}:", {n.split(".")[0]: "reached" if g > 1e-9 else "nothing" for n, g in norms.items()})
+
+# %%
+predict.sum_of_weights(guess_gradients)
 
 # %% [markdown]
 # Each row of weights sums to 1 whatever the matrices are, so the second loss teaches nothing.
@@ -282,7 +303,108 @@ print(f"with equal weights: accuracy below 0.4: {evaluate(blind)[0] < 0.4}")
 
 # %% [markdown]
 # It can tell which values are present, not which one belongs to the asked key.
+
+# %% [markdown]
+# ## Exercises
 #
+# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+
+# %% [markdown]
+# ### Exercise 4.1 · How a layer starts
+#
+# **Goal.** Find the standard deviation of a fresh `nn.Linear(768, 64).weight`. *2 minutes, easy.*
+#
+# By formula, not by measuring: four digits are asked for.
+
+# %%
+my_linear_std = None  # one number
+
+# %%
+verdict = check.linear_std(my_linear_std)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_linear_std = (3 * 768) ** -0.5
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 4.2 · How large a head is
+#
+# **Goal.** Count the parameters of $W_Q$, $W_K$ and $W_V$ for 512 features in and 64 out, without bias. *2 minutes,
+# easy.*
+#
+# These are the sizes of one head of the original Transformer.
+
+# %%
+my_head_parameters = None  # one number
+
+# %%
+verdict = check.head_parameters(my_head_parameters)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_head_parameters = 3 * 512 * 64
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 4.3 · The layer
+#
+# **Goal.** Write self-attention as a module that returns the output and the weights. *20 minutes, hard.*
+#
+# The signature is that of `attnlib.torch_layers.SelfAttention`. `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear`
+# called `W_Q`, `W_K`, `W_V`; `d_v` defaults to `d_k`. `forward(x, *, attn_mask=None)` returns `(output, weights)`.
+#
+# `attn_mask` is boolean, **True = may attend** (the subject of notebook 05). Where it is False, put $-\infty$:
+# `scores.masked_fill(~attn_mask, -torch.inf)`. A row of nothing but $-\infty$ becomes NaN in torch's softmax;
+# `.nan_to_num()` makes it 0, which is asked for.
+
+
+# %%
+class MySelfAttention(nn.Module):
+    def __init__(self, d_in, d_k, d_v=None):
+        super().__init__()
+        raise NotImplementedError  # your code
+
+    def forward(self, x, *, attn_mask=None):
+        raise NotImplementedError  # your code
+
+
+# %%
+verdict = check.SelfAttention(MySelfAttention)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# class MySelfAttention(nn.Module):
+#     def __init__(self, d_in, d_k, d_v=None):
+#         super().__init__()
+#         self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
+#         self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
+#
+#     def forward(self, x, *, attn_mask=None):
+#         scores = self.W_Q(x) @ self.W_K(x).transpose(-1, -2) / self.W_Q.out_features**0.5  # (..., n_q, n_k)
+#         if attn_mask is not None:
+#             scores = scores.masked_fill(~attn_mask, -torch.inf)
+#         weights = scores.softmax(-1).nan_to_num()
+#         return weights @ self.W_V(x), weights
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
 # 1. Remove the division by `Q.shape[-1] ** 0.5` in `AttentionFromParameters`. Which line of the notebook notices first?

@@ -9,6 +9,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.examples import BY_HAND
 
 np.set_printoptions(precision=4, suppress=True)
@@ -40,13 +41,23 @@ ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, attn_mask=mask
 #
 # ## Break it · Zero after softmax
 #
-# **Predict.** Somebody sets the blocked *weights* to 0 after softmax instead. What do the rows sum to?
+# **Predict.** Somebody sets the blocked *weights* to 0 after softmax instead. What do the rows of a causal map sum to?
+#
+# - **a** all to 1, as before
+# - **b** to less than 1, but for the last row
+# - **c** all to 0
+
+# %%
+guess_zero = None  # "a", "b" or "c"
 
 # %%
 trace = al.attention_trace(Q, K, V, is_causal=True)
 after = al.softmax(trace.scaled_scores) * al.causal_mask(3)  # (n_q, n_k)
 print("-inf before softmax, row sums:", trace.weights.sum(axis=-1))
 print("zero after softmax, row sums: ", after.sum(axis=-1))
+
+# %%
+predict.zero_after(guess_zero)
 
 # %% [markdown]
 # The blocked keys have already taken their share. Worse, the remaining weights still depend on the future: the sum in
@@ -111,6 +122,13 @@ print("real queries move by", moved)
 #
 # A padding mask as it comes from a tokenizer is $(b, n_k)$. Against scores $(b, n_q, n_k)$ that has two axes, like
 # $(n_q, n_k)$. **Predict.** What happens if batch and length happen to be equal, 10 and 10?
+#
+# - **a** an error
+# - **b** it is understood: every sequence gets its own padding
+# - **c** no error, and a wrong output
+
+# %%
+guess_sizes = None  # "a", "b" or "c"
 
 # %%
 rng = np.random.default_rng(0)
@@ -119,6 +137,9 @@ flat = np.arange(10) < np.arange(1, 11)[:, None]  # (b, n_k): sequence i has i +
 wrong = al.scaled_dot_product_attention(x, x, x, flat)  # read as (n_q, n_k)
 right = al.scaled_dot_product_attention(x, x, x, flat[:, None, :])  # (b, 1, n_k)
 print("no error, and the output differs by", np.abs(wrong - right).max().round(2))
+
+# %%
+predict.equal_sizes(guess_sizes)
 
 # %% [markdown]
 # No library can know what you meant: the sizes agree. Here the wrong reading is even a causal mask. Where sizes differ,
@@ -274,6 +295,161 @@ view
 # %%
 both_masks = live.masks(n=6)
 both_masks
+
+# %% [markdown]
+# ## Exercises
+#
+# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+#
+# Each function has the signature of attnlib's function of the same name. Masks are boolean, **True = may attend**. NumPy only.
+
+# %% [markdown]
+# ### Exercise 5.1 · The causal mask
+#
+# **Goal.** Write the mask that hides the future. *5 minutes, easy.*
+#
+# `my_causal_mask(n_q, n_k=None)` returns $(n_q, n_k)$ of bool: query $i$ may attend to keys 0 to $i$. `n_k` defaults to
+# `n_q`.
+
+
+# %%
+def my_causal_mask(n_q, n_k=None):
+    return ...  # your code
+
+
+# %%
+verdict = check.causal_mask(my_causal_mask)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_causal_mask(n_q, n_k=None):
+#     return np.arange(n_q)[:, None] >= np.arange(n_q if n_k is None else n_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 5.2 · The padding mask
+#
+# **Goal.** Write the mask that hides padded keys. *6 minutes, medium.*
+#
+# `my_padding_mask(lengths, n_k)`: `lengths` is an array $(b,)$, the result is $(b, 1, n_k)$ of bool.
+
+
+# %%
+def my_padding_mask(lengths, n_k):
+    return ...  # your code
+
+
+# %%
+verdict = check.padding_mask(my_padding_mask)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_padding_mask(lengths, n_k):
+#     return np.arange(n_k) < lengths[:, None, None]  # (b, 1, n_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 5.3 · Both at once
+#
+# **Goal.** Combine any number of masks. *6 minutes, medium.*
+#
+# `my_combine_masks(*masks)`: a query may attend where all masks allow it. A mask may be `None`, which allows everything.
+
+
+# %%
+def my_combine_masks(*masks):
+    return ...  # your code
+
+
+# %%
+verdict = check.combine_masks(my_combine_masks)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_combine_masks(*masks):
+#     combined = True
+#     for mask in masks:
+#         if mask is not None:
+#             combined = combined & mask  # a new array; the masks stay as they are
+#     return combined
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 5.4 · Masked softmax
+#
+# **Goal.** Write a softmax over the keys that a query may attend to. *12 minutes, hard.*
+#
+# `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A row that may attend to nothing gives zeros. Do
+# not use `al.softmax` this time.
+
+
+# %%
+def my_masked_softmax(scores, attn_mask=None):
+    return ...  # your code
+
+
+# %%
+verdict = check.masked_softmax(my_masked_softmax)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_masked_softmax(scores, attn_mask=None):
+#     if attn_mask is not None:
+#         scores = np.where(attn_mask, scores, -np.inf)
+#     largest = scores.max(axis=-1, keepdims=True)
+#     e = np.exp(scores - np.where(np.isfinite(largest), largest, 0))  # a fully masked row: exp(-inf) = 0
+#     total = e.sum(axis=-1, keepdims=True)
+#     return e / np.where(total == 0, 1, total)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 5.5 · Cross-attention
+#
+# **Goal.** Write attention from one sequence to another. *8 minutes, medium.*
+#
+# `my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None)`: queries from `x` $(..., n_q, d)$, keys and values
+# from `context` $(..., n_k, d')$. Returns $(..., n_q, d_v)$. You may use `al.scaled_dot_product_attention`.
+
+
+# %%
+def my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None):
+    return ...  # your code
+
+
+# %%
+verdict = check.cross_attention(my_cross_attention)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None):
+#     return al.scaled_dot_product_attention(x @ W_Q, context @ W_K, context @ W_V, attn_mask)
+# ```
+#
+# </details>
 
 # %% [markdown]
 # ## Try it

@@ -17,6 +17,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.examples import BY_HAND
 from attnlib.torch_layers import MultiHeadAttention
 
@@ -66,6 +67,13 @@ def train(num_heads):
 
 # %% [markdown]
 # **Predict.** One head or two heads with half the features each, and the same number of parameters. Which learns it?
+#
+# - **a** the one large head
+# - **b** the two small heads
+# - **c** both: the parameters are equally many
+
+# %%
+guess_heads = None  # "a", "b" or "c"
 
 # %%
 models = {h: train(h) for h in (1, 2)}
@@ -80,6 +88,9 @@ for h, model in models.items():
     parameters = sum(p.numel() for p in model.parameters())
     verdict = "learned: above 99%" if both_right > 0.99 else "not learned: below 30%" if both_right < 0.3 else "between"
     print(f"{h} head(s): {parameters} parameters, both neighbours right: {verdict}")
+
+# %%
+predict.two_heads(guess_heads)
 
 # %%
 mean_maps = torch.cat([maps[1].mean(0), maps[2].mean(0)])  # (1 + 2, T, T)
@@ -111,9 +122,19 @@ print("merge undoes split:", np.array_equal(al.merge_heads(heads), x))
 # ## Break it · The reshape that looks right
 #
 # **Predict.** Somebody reshapes $(3, 4)$ straight to $(2, 3, 2)$. The shape is right. What is in head 0?
+#
+# - **a** features 1, 2 of every token
+# - **b** all features of token 1, and half of token 2
+# - **c** nothing: it raises an error
+
+# %%
+guess_reshape = None  # "a", "b" or "c"
 
 # %%
 print(x.reshape(2, 3, 2)[0])
+
+# %%
+predict.reshape(guess_reshape)
 
 # %% [markdown]
 # Features of token 1 and half of token 2, as if they were three tokens. Nothing fails, and positions are mixed up. In a
@@ -216,6 +237,13 @@ class TutorialAttention(nn.Module):
 # %% [markdown]
 # Its usual demonstration passes three unrelated random tensors. **Predict.** The shape is right. What do the weights look
 # like?
+#
+# - **a** a few large ones in each row
+# - **b** large on the diagonal: each token looks at itself
+# - **c** all nearly equal
+
+# %%
+guess_unrelated = None  # "a", "b" or "c"
 
 # %%
 torch.manual_seed(0)
@@ -224,6 +252,9 @@ with torch.no_grad():
     demo = tutorial(torch.rand(32, 10, 256), torch.rand(32, 10, 256), torch.rand(32, 10, 256))
 print("output", tuple(demo.shape))
 print(f"weights between {tutorial.weights.min():.3f} and {tutorial.weights.max():.3f}")
+
+# %%
+predict.unrelated(guess_unrelated)
 
 # %% [markdown]
 # Ten keys, and every weight is close to 0.1: no choice is made, and since query and key come from different tensors it
@@ -338,7 +369,155 @@ typed
 # %% [markdown]
 # Equal words have equal rows: without positions, attention does not know where a word stands. And a bright cell means
 # nothing, since nothing was trained. A picture of attention weights is not yet an explanation.
+
+# %% [markdown]
+# ## Exercises
 #
+# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+#
+# Signatures are those of attnlib's functions of the same name. Masks are boolean, **True = may attend**. The first three are
+# NumPy, the last is torch.
+
+# %% [markdown]
+# ### Exercise 6.1 · Split
+#
+# **Goal.** Cut the features into heads. *6 minutes, medium.*
+#
+# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$.
+
+
+# %%
+def my_split_heads(x, num_heads):
+    return ...  # your code
+
+
+# %%
+verdict = check.split_heads(my_split_heads)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_split_heads(x, num_heads):
+#     cut = x.reshape(*x.shape[:-1], num_heads, -1)  # (..., n, h, d_k)
+#     return np.swapaxes(cut, -2, -3)  # (..., h, n, d_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 6.2 · Merge
+#
+# **Goal.** Undo the split. *5 minutes, medium.*
+#
+# `my_merge_heads(x)`: $(..., h, n, d_k)$ gives $(..., n, h \cdot d_k)$.
+
+
+# %%
+def my_merge_heads(x):
+    return ...  # your code
+
+
+# %%
+verdict = check.merge_heads(my_merge_heads)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_merge_heads(x):
+#     swapped = np.swapaxes(x, -2, -3)  # (..., n, h, d_k)
+#     return swapped.reshape(*swapped.shape[:-2], -1)  # (..., n, h * d_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 6.3 · The whole layer
+#
+# **Goal.** Write multi-head attention in NumPy. *12 minutes, hard.*
+#
+# `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$.
+# `attn_mask` is $(n_q, n_k)$ or $(b, n_q, n_k)$, the same for all heads: in the second case it needs a head axis. You may
+# use `al.split_heads`, `al.merge_heads` and `al.scaled_dot_product_attention`.
+
+
+# %%
+def my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
+    return ...  # your code
+
+
+# %%
+verdict = check.multi_head_attention(my_multi_head)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
+#     pairs = ((query, W_Q), (key, W_K), (value, W_V))
+#     q, k, v = (al.split_heads(x @ W, num_heads) for x, W in pairs)  # (..., h, n, d_k)
+#     if attn_mask is not None and attn_mask.ndim == 3:
+#         attn_mask = attn_mask[:, None]  # (b, 1, n_q, n_k)
+#     return al.merge_heads(al.scaled_dot_product_attention(q, k, v, attn_mask)) @ W_O
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 6.4 · The module
+#
+# **Goal.** Write multi-head attention as a torch module. *20 minutes, hard.*
+#
+# `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)` called `W_Q`, `W_K`, `W_V`, `W_O`.
+# `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(b, h, n_q, n_k)$. `key` defaults
+# to `query`, `value` to `key`. The mask is as in 6.3. A row that may attend to nothing gives 0: `.nan_to_num()`.
+
+
+# %%
+class MyMultiHead(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        raise NotImplementedError  # your code
+
+    def forward(self, query, key=None, value=None, *, attn_mask=None):
+        raise NotImplementedError  # your code
+
+
+# %%
+verdict = check.MultiHeadAttention(MyMultiHead)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# class MyMultiHead(nn.Module):
+#     def __init__(self, embed_dim, num_heads):
+#         super().__init__()
+#         self.h = num_heads
+#         self.W_Q, self.W_K, self.W_V, self.W_O = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+#
+#     def forward(self, query, key=None, value=None, *, attn_mask=None):
+#         key = query if key is None else key
+#         value = key if value is None else value
+#         q, k, v = self.W_Q(query), self.W_K(key), self.W_V(value)  # (b, n, embed_dim)
+#         q, k, v = (x.unflatten(-1, (self.h, -1)).transpose(-2, -3) for x in (q, k, v))  # (b, h, n, d_k)
+#         scores = q @ k.transpose(-1, -2) / q.shape[-1] ** 0.5  # (b, h, n_q, n_k)
+#         if attn_mask is not None:
+#             blocked = ~attn_mask if attn_mask.ndim == 2 else ~attn_mask[:, None]
+#             scores = scores.masked_fill(blocked, -torch.inf)
+#         weights = scores.softmax(-1).nan_to_num()
+#         return self.W_O((weights @ v).transpose(-2, -3).flatten(-2)), weights
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
 # 1. Train `Neighbours` with 4 heads. What do the extra heads do?
@@ -346,4 +525,5 @@ typed
 #    notebook 05. Which outputs move that must not?
 #
 # **Remember.** A head is one row of weights per query. Heads share one projection, cut by reshape **and** swap. The scale
-# is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$.
+# is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does not depend on $h$. Next:
+# [07 bug clinic](07_bug_clinic.ipynb).
