@@ -86,13 +86,8 @@ first_view
 # %%
 from importlib.util import find_spec
 
-needs = {
-    "numpy": "all",
-    "matplotlib": "all",
-    "ipywidgets": "all",
-    "tqdm": "04, 06",
-    "torch": "04, 06, 07; part of 03, 05",
-}
+needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")
+needs |= {"tqdm": "04, 06, 08", "torch": "04, 06 to 09; part of 03, 05"}
 for package, notebooks in needs.items():
     if find_spec(package):
         print(f"{package:<11} found     (notebooks: {notebooks})")

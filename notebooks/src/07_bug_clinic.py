@@ -74,7 +74,7 @@ for name, divisor in (("broken, sqrt(256)", 16), ("fixed,  sqrt(32) ", 32**0.5))
 # slider:
 
 # %%
-wide_q, wide_k = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(3))  # (n, d_model)
+wide_q, wide_k = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(26))  # (n, d_model)
 
 
 def first_head(num_heads):
