@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import font_manager
 from matplotlib import pyplot as plt
 from matplotlib.collections import PolyCollection
+from matplotlib.figure import Figure
 
 from .validation import ShapeError
 
@@ -81,7 +82,7 @@ def attention_heatmap(
     n_q, n_k = weights.shape
     masked = _masked_cells(attn_mask, weights.shape)
     if ax is None:
-        _, ax = plt.subplots(figsize=_size(n_q, n_k), layout="constrained")
+        _, ax = plt.subplots(figsize=_size(n_q, n_k), layout="constrained", FigureClass=DescribedFigure)
     cmap = matplotlib.colormaps[CMAP].with_extremes(bad=NOT_FINITE)
     cells = np.ma.masked_invalid(np.where(masked, 0 if vmin is None else vmin, weights))
     drawn = cells[~masked & np.isfinite(weights)]
@@ -150,6 +151,7 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
         figsize=(width * columns * shrink, height * rows * shrink),
         squeeze=False,
         layout="constrained",
+        FigureClass=DescribedFigure,
     )
     for ax in axes.flat[h:]:
         ax.set_axis_off()
@@ -183,9 +185,14 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
     'one query'
     """
     weights = to_array(weights)
+    columns = min(columns, len(weights))
     rows = -(-len(weights) // columns)
     size = (3 * columns, 2.6 * rows)
-    figure, axes = plt.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
+    figure, axes = plt.subplots(
+        rows, columns, figsize=size, squeeze=False, layout="constrained", FigureClass=DescribedFigure
+    )
+    for ax in axes.flat[len(weights) :]:
+        ax.set_axis_off()
     for ax, row, title in zip(axes.flat, weights, titles, strict=False):
         bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row])
         ax.bar_label(bars, fmt="{:.4f}")
@@ -195,6 +202,25 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
         ax.set_ylabel("weight")
         ax.set_title(title, parse_math=False)
     return figure
+
+
+class DescribedFigure(Figure):
+    """A figure whose repr says in words what it shows: the text that a notebook stores beside the picture.
+
+    It tells sizes, titles and labels, and no weights: trained ones differ from machine to machine.
+    """
+
+    def __repr__(self):
+        drawn = [ax for ax in self.axes if ax.get_label() != "<colorbar>" and ax.axison]
+        titles = [" ".join(ax.get_title().split()) for ax in drawn if ax.get_title()]
+        kind = "Heatmap" if drawn and drawn[0].images else "Bar chart"
+        text = f"{kind}{'s' if len(drawn) > 1 else ''}"
+        if titles:
+            text += f": {'; '.join(titles)}"
+        if drawn and drawn[0].images:
+            n_q, n_k = drawn[0].images[0].get_array().shape
+            text += f". {n_q} queries (rows) by {n_k} keys (columns)"
+        return f"{text}."
 
 
 def to_array(x):

@@ -82,6 +82,7 @@ def test_every_picture_has_text(notebook):
     for output in outputs(notebook):
         if "image/png" in output.get("data", {}):
             assert output.data["text/plain"].strip()
+            assert len(output.metadata["image/png"]["alt"]) > 20
 
 
 def test_links_to_other_notebooks_exist(path, notebook):

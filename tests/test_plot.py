@@ -138,3 +138,12 @@ def test_masks_of_pictures_are_boolean(mask):
 def test_labels_are_not_weights():
     with pytest.raises(TypeError, match="real numbers"):
         plot.attention_heatmap(np.array([["a", "b"]]))
+
+
+def test_figures_say_in_words_what_they_show():
+    assert repr(plot.attention_heatmap(np.eye(2), title="a map").figure) == (
+        "Heatmap: a map. 2 queries (rows) by 2 keys (columns)."
+    )
+    figure = plot.head_grid(np.ones((3, 4, 5)) / 5, columns=2)
+    assert repr(figure) == "Heatmaps: head 1; head 2; head 3. 4 queries (rows) by 5 keys (columns)."
+    assert repr(plot.bar_grid([[0.5, 0.5]], titles=["one"])) == "Bar chart: one."

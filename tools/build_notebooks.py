@@ -49,7 +49,7 @@ def execute(notebook):
     client.execute()
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if keep(output)]
+            cell.outputs = [describe(output) for output in cell.outputs if keep(output)]
     notebook.metadata = nbformat.from_dict(METADATA)  # the widget state and the Python version of this run
     return notebook
 
@@ -59,6 +59,16 @@ def keep(output):
     if output.output_type == "stream" and output.name == "stderr":
         raise SystemExit(f"a cell wrote to stderr, which readers see as an error:\n{output.text}")
     return WIDGET not in output.get("data", {})
+
+
+def describe(output):
+    """Give a picture its text as alternative text, which nbconvert puts into the page."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        text = data["text/plain"]
+        plain = "Plot, drawn by the code of this cell and described in the text around it."
+        output.metadata["image/png"] = {"alt": plain if text.startswith("<Figure") else text}
+    return output
 
 
 def main():
