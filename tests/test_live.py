@@ -269,6 +269,14 @@ def test_trace_shows_every_step_and_marks_blocked_cells():
     assert f"{trace.output[0, 1]:.4f}" in read(view)
 
 
+def test_trace_where_every_key_is_blocked():
+    view = live.trace(al.attention_trace(*al.examples.BY_HAND.project(), np.zeros((3, 3), dtype=bool)))
+    for step in explore.STEPS:  # a warning is an error here
+        view.sliders["step"].value = step
+        assert "Warning" not in view.picture.value and "<pre>" not in view.picture.value
+    assert "blocked: -inf" in read(view)
+
+
 def test_trace_of_a_batch_of_heads_in_torch():
     torch = pytest.importorskip("torch")
     from attnlib import torch_layers

@@ -128,7 +128,7 @@ def test_printed(number, text):
 
 
 def test_dead_queries():
-    """The share of dead queries and the median gradient depend on the draw: 0.69 and 6.5e-7 in one of 200 queries."""
+    """Both depend on the draw (elsewhere 69 % and 6.5e-7 were measured), so they are held near and not equal."""
     row = re.search(r"1024 (\S+) (\S+) (\d+)% (\d+)% mean", printed("03"))
     plain, scaled, dead_plain, dead_scaled = (float(x) for x in row.groups())
     assert 1e-7 < plain < 1e-6

@@ -69,9 +69,8 @@ def trace(trace, *, queries=None, keys=None, size=1.0):
             more = " + ..." if n_k > TERMS else ""
             told += [f"output = {terms}{more}", f"= ({_numbers(one['output'][i])})"]
         else:
-            raw = step != "weights"
             hide = allowed if step in ("masked_scores", "weights") else None
-            low, high = (_low(one[step]), _high(one[step])) if raw else (0.0, 1.0)
+            low, high = (0.0, 1.0) if step == "weights" else _range(one[step])
             picture = svg.heatmap(
                 one[step],
                 title=formula,
@@ -387,9 +386,7 @@ def _pairs(labels):
     return [(f"{i}: {label}" if label != str(i) else label, i) for i, label in enumerate(labels)]
 
 
-def _low(x):
-    return float(np.where(np.isfinite(x), x, np.inf).min())
-
-
-def _high(x):
-    return float(np.where(np.isfinite(x), x, -np.inf).max())
+def _range(x):
+    """Return the smallest and largest finite number, (0, 1) where there is none: every key may be blocked."""
+    finite = x[np.isfinite(x)]
+    return (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
