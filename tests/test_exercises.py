@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from attnlib.checks import PREDICTIONS, predict
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "07"]
+SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "08"]
 
 spec = importlib.util.spec_from_file_location("build_notebooks", ROOT / "tools" / "build_notebooks.py")
 build = importlib.util.module_from_spec(spec)
