@@ -77,6 +77,13 @@ def test_follows_the_rules_of_the_series(path, notebook):
         assert "**Predict.**" in text and "Break it" in text and "Try it" in text
 
 
+def test_fits_a_projector(notebook):
+    """88 columns are what JupyterLab shows at 1024 px without scrolling, and a slide, too."""
+    lines = [line for cell in code_cells(notebook) for line in cell.source.splitlines()]
+    printed = "".join(output.text for output in outputs(notebook) if output.output_type == "stream").splitlines()
+    assert not [line for line in lines + printed if len(line) > 88]
+
+
 def test_every_picture_has_text(notebook):
     # What a screen reader, or a page that strips pictures, is left with.
     for output in outputs(notebook):

@@ -33,7 +33,9 @@ from attnlib import live, plot
 
 tokens = ["the", "cat", "sat"]
 weights = np.array([[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.0, 0.7, 0.3]])  # (n_q, n_k)
-ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, title="one map of attention weights")
+ax = plot.attention_heatmap(
+    weights, queries=tokens, keys=tokens, title="one map of attention weights"
+)
 
 # %% [markdown]
 # **Predict.** Which token does "sat" look at most? Which token looks at "the" most?
@@ -92,7 +94,8 @@ for package, notebooks in needs.items():
     if find_spec(package):
         print(f"{package:<11} found     (notebooks: {notebooks})")
     else:
-        print(f"{package:<11} MISSING   needed for notebooks: {notebooks}. Fix: pip install {package}")
+        print(f"{package:<11} MISSING   needed for notebooks: {notebooks}.", end=" ")
+        print(f"Fix: pip install {package}")
 
 # %% [markdown]
 # ## attnlib in one cell

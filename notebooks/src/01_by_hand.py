@@ -49,7 +49,10 @@ def vector_times_matrix(vector, matrix):
 
 
 k1 = vector_times_matrix(x[0], W_K)
-print("k1 =", k1, "  for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0)
+print("k1 =", k1, end="   ")
+print(
+    "for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0
+)
 
 # %% [markdown]
 # Five exercises stand along the way. Write your answer in the first cell, then run it and the cell below it. The verdict
@@ -207,7 +210,9 @@ for row in weights:
 
 # %%
 tokens = ["token 1", "token 2", "token 3"]
-ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, title="weights, not scaled")
+ax = plot.attention_heatmap(
+    weights, queries=tokens, keys=tokens, title="weights, not scaled"
+)
 
 # %% [markdown]
 # Query 2 gives 0.98 of its weight to a single key. Step 6 returns to that.
@@ -326,7 +331,8 @@ for i, row in enumerate(output_scaled, start=1):
 
 # %%
 by_library = al.scaled_dot_product_attention(*BY_HAND.project())  # (n_q, d_v)
-difference = max(abs(a - b) for r, o in zip(by_library.tolist(), output_scaled) for a, b in zip(r, o))
+rows = zip(by_library.tolist(), output_scaled)
+difference = max(abs(a - b) for r, o in rows for a, b in zip(r, o))
 print("equal to 1e-12:", difference < 1e-12)
 
 # %% [markdown]
