@@ -64,7 +64,7 @@ def rows(text, columns):
 
 
 def bold(text):
-    return re.findall(r"\*\*(.+?)\*\*", text)
+    return re.findall(r"\*\*(.+?)\*\*", " ".join(text.split()))
 
 
 def minutes_of(plan):
