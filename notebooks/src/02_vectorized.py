@@ -152,14 +152,14 @@ print("sums over queries (columns):", trace3.weights.sum(axis=0))
 # %% [markdown]
 # ## Break it · Softmax of large scores
 #
-# **Predict.** $e^{1000}$ is too large for a float. Multiply $X$ of the identity example by 32: its largest score becomes
-# $32^2 / \sqrt 2 \approx 724$. What comes out?
+# **Predict.** $e^{1000}$ is too large for a float. Multiply $Q$ and $K$ of the identity example by 32: the largest
+# scaled score becomes $32^2 / \sqrt 2 \approx 724$. What comes out?
 
 # %%
 for factor in (1, 31.6, 32):
     with np.errstate(over="ignore", invalid="ignore"):
         broken = attention(factor * Q2, factor * K2, V2)
-    print(f"X times {factor:<5} plain softmax: {broken[0]}   al.softmax: ", end="")
+    print(f"times {factor:<5} plain softmax: {broken[0]}   al.softmax: ", end="")
     print(al.scaled_dot_product_attention(factor * Q2, factor * K2, V2)[0])
 
 # %% [markdown]
@@ -177,15 +177,13 @@ def stable_softmax(scores):
 print(
     "exp overflows above:",
     np.log(np.finfo(float).max).round(2),
-    "  largest score at 32:",
+    "  largest scaled score at 32:",
     round(32 * 32 / 2**0.5, 2),
 )
 print("same result:", np.allclose(stable_softmax(scores), weights, rtol=0, atol=1e-15))
 print("largest exp argument:", (scores - scores.max(axis=-1, keepdims=True)).max())
 
 # %% [markdown]
-# (`V` itself must not be scaled here: only queries and keys make scores.)
-#
 # ## Batches: which axis is which?
 #
 # Real inputs come in batches: $(b, n, d)$. Three habits from 2-D then fail. First, `.T` reverses **all** axes:
@@ -329,8 +327,7 @@ verdict
 #
 # **Goal.** Write the whole formula, with a mask. *15 minutes, hard.*
 #
-# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. `attn_mask` is boolean, **True = may
-# attend**
+# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. `attn_mask` is boolean, **True = may attend**
 # (the subject of notebook 05): where it is False, the scaled score becomes $-\infty$,
 # `np.where(attn_mask, scaled, -np.inf)`. You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
 

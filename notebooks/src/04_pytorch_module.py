@@ -98,7 +98,7 @@ print("copied with .T:", right(x).tolist(), "  without:", wrong(x).tolist())
 predict.square_weight(guess_square)
 
 # %% [markdown]
-# A square matrix goes in without a word, and the layer is wrong. In attention nearly all matrices are square.
+# A square matrix goes in without a word, and the layer is wrong. In a multi-head layer the large projections usually are square.
 #
 # **How it starts.** You may read that nn.Linear uses Xavier or Kaiming initialisation. Measure it:
 

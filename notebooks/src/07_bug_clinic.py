@@ -2,7 +2,7 @@
 # # 07 · The bug clinic
 #
 # **Question.** Wrong attention code runs, has the right shape and trains a little. How do you find out that it is
-# wrong? *75 minutes; each section stands alone. This notebook needs torch.*
+# wrong? *75 minutes. This notebook needs torch.*
 #
 # Each case goes the same way: what you see, a guess, the smallest probe, the cause, the fix. The probe prints the
 # broken number and the fixed one side by side. Most of these bugs were found in five well-known texts on
@@ -157,7 +157,8 @@ for name, start in starts.items():
 #
 # ### Case 5 · No maximum (S1)
 #
-# **You see** NaN after an hour of training. **Predict.** X is the identity times 31.6, or times 32. Which one fails?
+# **You see** NaN after an hour of training. **Predict.** Q and K of the identity example, times 31.6 or times 32.
+# Which one fails?
 
 # %%
 Q2, K2, V2 = IDENTITY.project()
@@ -318,7 +319,7 @@ for name in ("mask_inverted", "mask_ignored", "mask_after_softmax"):
 names = ("mask_inverted", "mask_ignored", "mask_after_softmax")
 modules = [twins(name)[0] for name in names] + [twins(names[0])[1]]
 maps = torch.stack([m(x, attn_mask=causal)[1][0, 0] for m in modules])
-figure = plot.head_grid(maps, titles=[*names, "fixed"])
+figure = plot.head_grid(maps, titles=[*names, "fixed"], columns=2)
 
 # %% [markdown]
 # **Cause.** Inverted: True was read as blocked; the last query may attend to nothing. Ignored: the mask never reaches
@@ -441,8 +442,8 @@ for name, module in (("broken", sick), ("fixed ", healthy)):
 figure = beside(sick(x)[1][0, 1], healthy(x)[1][0, 1])
 
 # %% [markdown]
-# **Cause.** Equal weights give equal weights of attention. $W_O$ alone tells the heads apart, and only their values'
-# gradients differ. **Fix.** Draw every head's matrix anew.
+# **Cause.** Equal matrices give equal weights of attention. Only $W_O$ tells the heads apart, so training separates
+# them slowly. **Fix.** Draw every head's matrix anew.
 #
 # ### Cases 19, 20 · Split or merge without the swap
 #
@@ -679,7 +680,7 @@ for name, case in CASES.items():
 # ## Break it
 #
 # Two bugs at once can hide each other. **Predict.** The patient below divides by $\sqrt{d_{model}}$ and was given
-# tokens that are twice as large to make up for it, with 4 heads. What do its weights say, and what does `diagnose`?
+# tokens that are $\sqrt 2$ times as large to make up for it, with 4 heads. What do its weights say, and what does `diagnose`?
 
 # %%
 sick, healthy = twins("scale_by_embed_dim")

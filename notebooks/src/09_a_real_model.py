@@ -461,7 +461,7 @@ for d_k in (2, 32, 512):
 # A wrong scale is a wrong temperature. Too small a $d_k'$ makes the weights peaky, too large a one makes them flat, and
 # both move the sentence vector away, the flat side further: sixteen times too large costs more than sixteen times too
 # small. A model lives with the scale it was trained with: the scale is part of its weights.
-# That is why dividing by $\sqrt{d_{model}}$ "works" in a model you train yourself and ruins one that you load.
+# That is why dividing by $\sqrt{d_{model}}$ "works" in a model you train yourself and harms one that you load.
 #
 # ## Try it
 #
@@ -470,5 +470,5 @@ for d_k in (2, 32, 512):
 # 3. Find a pronoun sentence in which L4H2 is wrong, with the view of section 5.
 #
 # **Remember.** Your module is the real thing: with the right weights it gives the right vectors. Some heads have jobs that
-# can be measured; a job is not understanding. Mistakes without an error message cost a real model almost everything, so
+# can be measured; a job is not understanding. Mistakes without an error message can cost a real model almost everything, so
 # compare with known numbers.
