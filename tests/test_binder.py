@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+import setup_env
 import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,6 +52,17 @@ def test_post_build_is_a_program_that_cannot_bring_cuda():
     if bash and os.name != "nt":  # on Windows this name may start a Linux of its own, which knows no such path
         done = subprocess.run([bash, "-n", path], capture_output=True, encoding="utf-8", check=False)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_image_is_built_without_a_cpu_build_of_torch(monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["setup_env.py", "binder"])
+    monkeypatch.setattr(setup_env, "install_torch", lambda python: False)
+    with pytest.raises(SystemExit, match="Fix: build where PyTorch's CPU index can be reached"):
+        setup_env.main()
+    monkeypatch.setattr(setup_env, "install_torch", lambda python: python == sys.executable)
+    with pytest.raises(SystemExit) as done:
+        setup_env.main()
+    assert done.value.code is None
 
 
 @pytest.mark.binder
