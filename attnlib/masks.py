@@ -216,7 +216,7 @@ def check_mask(mask, scores_shape=None):
         )
     validation.mask_kind(mask.dtype.kind, mask.dtype)
     if mask.dtype.kind == "f":
-        validation.mask_values(np.isnan(mask).any() or np.isposinf(mask).any())
+        validation.mask_values(np.isnan(mask).any() or np.isposinf(mask).any(), mask.dtype)
     if scores_shape is not None:
         validation.mask_shape(mask.shape, scores_shape)
     return mask
@@ -228,8 +228,10 @@ def apply_mask(scores, mask):
         return scores
     if mask.dtype == bool:
         return np.where(mask, scores, scores.dtype.type(-np.inf))
-    with np.errstate(over="ignore"):  # -1e9 is -inf in float16
-        return scores + mask.astype(scores.dtype)
+    with np.errstate(over="ignore"):  # -1e9 is -inf in float16, and so it should be; +1e9 is +inf, and gives NaN
+        added = mask.astype(scores.dtype)
+        validation.mask_values(added.dtype != mask.dtype and np.isposinf(added).any(), added.dtype)
+        return scores + added
 
 
 def _boolean(mask, function):

@@ -317,13 +317,21 @@ class MultiHeadAttention(nn.Module):
         return theirs.train(self.training)
 
     def to_numpy(self):
-        """Return the NumPy twin, `attnlib.MultiHeadAttention`, with copies of these weights as (in, out)."""
+        """Return the NumPy twin, `attnlib.MultiHeadAttention`, with copies of these weights as (in, out).
+
+        NumPy has no bfloat16: such weights become float32, which holds each of them exactly.
+        """
         bias = self.W_O.bias is not None
         twin = heads.MultiHeadAttention(self.embed_dim, self.num_heads, kdim=self.kdim, vdim=self.vdim, bias=bias)
+
+        def array(tensor):
+            tensor = tensor.detach().cpu()
+            return (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).numpy().copy()
+
         for letter, linear in zip("QKVO", self._projections(), strict=True):
-            setattr(twin, f"W_{letter}", linear.weight.detach().cpu().numpy().T.copy())
+            setattr(twin, f"W_{letter}", array(linear.weight.T))
             if bias:
-                setattr(twin, f"b_{letter}", linear.bias.detach().cpu().numpy().copy())
+                setattr(twin, f"b_{letter}", array(linear.bias))
         return twin
 
     def extra_repr(self):
@@ -428,7 +436,7 @@ def _mask(mask, is_causal, shape, query):
         validation.mask_kind("f" if is_float else "b" if is_bool else "c" if mask.is_complex() else "i", mask.dtype)
         if is_float:
             mask = mask.to(query.dtype)
-            validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()))
+            validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
         validation.mask_shape(mask.shape, shape)
     if not is_causal:
         return mask

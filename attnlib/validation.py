@@ -104,11 +104,11 @@ def mask_kind(kind, dtype):
     )
 
 
-def mask_values(has_nan_or_plus_inf):
-    """Raise if a floating mask holds NaN or +inf."""
+def mask_values(has_nan_or_plus_inf, dtype):
+    """Raise if a floating mask holds NaN or +inf in `dtype`, that of the scores."""
     if has_nan_or_plus_inf:
         raise ValueError(
-            "a floating attn_mask must hold finite numbers or -inf, got NaN or +inf. "
+            f"a floating attn_mask must hold finite numbers or -inf, got NaN or +inf in {dtype}. "
             "Fix: 0 where a query may attend, -inf where it may not; 0 * -inf is NaN, so build it with "
             "to_additive(boolean_mask)."
         )

@@ -116,7 +116,7 @@ import torch
 from attnlib.torch_layers import MultiHeadAttention
 
 def peak():  # VmHWM and not getrusage: the latter starts at what the parent process had
-    with open("/proc/self/status") as status:
+    with open("/proc/self/status", encoding="utf-8") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024
 
 def run(n):
@@ -188,7 +188,7 @@ def import_time():
 
 
 def python(code):
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, stdout=subprocess.PIPE, encoding="utf-8")
     return done.stdout
 
 

@@ -4,7 +4,6 @@ The browser part needs what `make test-browser` installs; without it only the ke
 """
 
 import importlib.util
-import resource
 import shutil
 import statistics
 import sys
@@ -13,6 +12,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 import attnlib as al
 from attnlib import live
@@ -104,7 +104,7 @@ def growth():
     def run(steps):
         for i in range(steps):
             slider.value = 1 + i % 512
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        return psutil.Process().memory_info().rss / 1e6
 
     before = run(600)
     return run(2000) - before

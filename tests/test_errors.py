@@ -105,6 +105,13 @@ ATTENTION = [
     ),
     ("mask with NaN", (Q, K, V), {"attn_mask": a(3, 5) * np.nan}, ValueError, ("finite numbers or -inf", "got NaN or")),
     ("mask with +inf", (Q, K, V), {"attn_mask": a(3, 5) * np.inf}, ValueError, ("got NaN or +inf", "to_additive(")),
+    (
+        "mask with +1e9 for float16",
+        tuple(x.astype(np.float16) for x in (Q, K, V)),
+        {"attn_mask": a(3, 5).astype(np.float32) + 1e9},
+        ValueError,
+        ("got NaN or +inf in", "float16", "Fix: 0 where a query may attend"),
+    ),
     ("mask a list", (Q, K, V), {"attn_mask": [[True] * 5] * 3}, TypeError, ("attn_mask must be a", "got list")),
     ("mask a ragged list", (Q, K, V), {"attn_mask": [[True], []]}, TypeError, ("attn_mask must be a", "got list")),
     ("mask True", (Q, K, V), {"attn_mask": True}, TypeError, ("attn_mask must be a", "got bool")),

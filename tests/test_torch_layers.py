@@ -174,6 +174,16 @@ def test_to_numpy_keeps_float32():
     np.testing.assert_allclose(output, ours(*x)[0].detach(), atol=1e-5, rtol=0)
 
 
+def test_bfloat16_weights_become_float32_in_numpy_and_stay_in_torch():
+    torch.manual_seed(0)
+    ours = MultiHeadAttention(WIDTH, H).bfloat16()
+    twin = ours.to_numpy()
+    assert twin.W_Q.dtype == twin.b_O.dtype == np.float32
+    np.testing.assert_array_equal(twin.W_Q, ours.W_Q.weight.float().detach().numpy().T)
+    x = inputs(dtype=torch.bfloat16)
+    assert torch.equal(ours.to_torch()(*x, average_attn_weights=False)[0], ours(*x)[0])
+
+
 def test_modules_take_the_same_arguments():
     ours, twin = inspect.signature(MultiHeadAttention), inspect.signature(al.MultiHeadAttention)
     assert list(ours.parameters.values()) == list(twin.parameters.values())[:-1]  # the twin also takes rng

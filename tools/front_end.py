@@ -43,7 +43,7 @@ class FrontEnd:
         settings = home / "settings" / "@jupyterlab" / "notebook-extension"
         settings.mkdir(parents=True)
         # All cells are rendered: otherwise those off screen are not in the page.
-        (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}')
+        (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}', encoding="utf-8")
         environment = {
             **os.environ,
             "JUPYTER_CONFIG_DIR": str(home / "config"),
@@ -63,7 +63,7 @@ class FrontEnd:
             app = "LabApp" if kind == "lab" else "JupyterNotebookApp"
             command += [f"--ServerApp.port={port}", f"--ServerApp.root_dir={folder}", "--IdentityProvider.token="]
             command += [f"--{app}.expose_app_in_browser=True"]
-        self.log = (home / "server.log").open("w")
+        self.log = (home / "server.log").open("w", encoding="utf-8")
         self.process = subprocess.Popen(command, env=environment, stdout=self.log, stderr=subprocess.STDOUT)
         for _ in range(300):
             with contextlib.suppress(OSError):
@@ -72,7 +72,7 @@ class FrontEnd:
             if self.process.poll() is not None:
                 break
             time.sleep(0.1)
-        raise RuntimeError((home / "server.log").read_text())
+        raise RuntimeError((home / "server.log").read_text("utf-8", errors="replace"))
 
     def close(self):
         self.process.terminate()

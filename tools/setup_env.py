@@ -5,6 +5,7 @@
     python tools/setup_env.py browser     .venv: also what drives Chromium (`make test-browser`)
     python tools/setup_env.py notebook7   .venv-notebook7: Notebook 7
     python tools/setup_env.py colab       .venv-colab: the classic notebook with the versions of Colab
+    python tools/setup_env.py binder      the Python that runs this, in the image of Binder: the CPU-only torch
 
 A second call starts no installer: a stamp in the environment remembers the files it was made from.
 """
@@ -32,13 +33,15 @@ IN_MAIN = ("run", "tests", "browser")  # each holds all of the one before it
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("environment", choices=REQUIREMENTS)
+    parser.add_argument("environment", choices=[*REQUIREMENTS, "binder"])
     name = parser.parse_args().environment
     if sys.version_info[:2] < (3, 11):
         sys.exit(
             f"Python 3.11 or newer is needed for the pinned packages, this is {platform.python_version()} "
             f"({sys.executable}). Fix: make PYTHON=python3.11 ..."
         )
+    if name == "binder":  # binder/requirements.txt is installed by then, and an image with CUDA would be too big
+        sys.exit(None if install_torch(sys.executable) else "Fix: build where PyTorch's CPU index can be reached.")
     venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
@@ -84,7 +87,7 @@ def make_venv(venv, python, base):
 
 
 def install_torch(python):
-    """Install the pinned torch, as its CPU-only build where one can be had.
+    """Install the pinned torch, as its CPU-only build where one can be had; return False if there is none.
 
     On Linux the build that pip finds by default brings several GB of CUDA libraries. The local version +cpu exists
     only where pip has been told of a place that holds it (find-links or an index in pip's own settings). Failing
@@ -94,15 +97,12 @@ def install_torch(python):
         line for line in (ROOT / "requirements.txt").read_text("utf-8").split("\n") if line.startswith("torch==")
     )
     if sys.platform != "linux":
-        return  # there the default build is CPU-only (or has Metal), and requirements.txt brings it
-    if (
-        installed(python, "torch") == pin.removeprefix("torch==")
-        or installed(python, "torch") == f"{pin.removeprefix('torch==')}+cpu"
-    ):
-        return
+        return True  # there the default build is CPU-only (or has Metal), and requirements.txt brings it
+    if installed(python, "torch").removesuffix("+cpu") == pin.removeprefix("torch=="):
+        return True
     print(f"installing {pin}, CPU-only build (about 200 MB)", flush=True)
     if pip(python, f"{pin}+cpu", quiet=True):
-        return
+        return True
     if pip(python, "uv", quiet=True):
         command = [
             str(python),
@@ -117,20 +117,21 @@ def install_torch(python):
             "cpu",
         ]
         if subprocess.run([*command, pin], stderr=subprocess.DEVNULL, check=False).returncode == 0:
-            return
-    print("no CPU-only build within reach: downloading the default build, on Linux about 3 GB with CUDA", flush=True)
+            return True
+    print("no CPU-only build of torch within reach; the default build for Linux is about 3 GB, with CUDA", flush=True)
+    return False
 
 
 def installed(python, package):
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
-    result = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False)
+    result = subprocess.run([str(python), "-c", code], capture_output=True, encoding="utf-8", check=False)
     return result.stdout.strip()
 
 
 def pip(python, *arguments, quiet=False):
     """Run pip install in .venv; pip's own environment variables and settings apply. Return whether it worked."""
     command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
-    result = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+    result = subprocess.run(command, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)
     if result.returncode and not quiet:
         lines = result.stderr.splitlines()
         sys.stderr.write("\n".join(line for line in lines if "is ignored: it is neither" not in line) + "\n")

@@ -1,5 +1,7 @@
 """``python -m attnlib.checks > docs/checks.md`` writes which mistakes each exercise recognises."""
 
+import sys
+
 from .exercises import EXERCISES
 from .mistakes import MISTAKES
 
@@ -29,4 +31,7 @@ def page():
 
 
 if __name__ == "__main__":
+    sys.stdout.reconfigure(
+        encoding="utf-8", newline="\n"
+    )  # a file is the same on every system, whatever its console is
     print(page())

@@ -5,6 +5,8 @@ import html
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from .verdict import printable
+
 
 class Question(NamedTuple):
     """A question of a notebook; its text and options stand there. `wrong` says why each other option is wrong."""
@@ -56,6 +58,9 @@ class Revealed:
 
     def __repr__(self):
         return "\n".join(self._texts())
+
+    def __str__(self):
+        return printable(repr(self))
 
     def _repr_html_(self):
         title, text = (html.escape(t) for t in self._texts())

@@ -1,6 +1,7 @@
 """What a check says, as text and as HTML that holds in light and dark themes."""
 
 import html
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,6 +68,9 @@ class Verdict:
     def __repr__(self):
         return self._title() + (f"\n{self.message}" if self.message else "")
 
+    def __str__(self):
+        return printable(repr(self))
+
     def _repr_html_(self):
         text = html.escape(self.message).replace("\n", "<br>")
         maps = "".join(
@@ -89,6 +93,17 @@ class Verdict:
         """One colour scale for both maps; the expected one sets it, so that a wild answer cannot flatten it."""
         finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
         return (finite.min(), finite.max()) if finite.size else (0, 1)
+
+
+def printable(text):
+    """Return `text` as print can write it: a console of Windows (cp1252), or under LC_ALL=C, has no check mark."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        for mark in _MARKS.values():
+            text = text.replace(f"{mark} ", "")  # the words after a mark say the same
+    return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def matrix_around(array, index):
