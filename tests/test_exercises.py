@@ -65,7 +65,7 @@ def notebook(path):
 def test_there_are_three_to_five_and_they_are_numbered(notebook):
     numbers = [number for _, number, _ in exercises(notebook)]
     assert 3 <= len(numbers) <= 5
-    chapter = re.search(r"# 0(\d) ·", notebook.cells[0].source)[1]
+    chapter = re.search(r"# 0(\d) ·", notebook.cells[1].source)[1]
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
 

@@ -92,13 +92,6 @@ def test_every_picture_has_text(notebook):
             assert len(output.metadata["image/png"]["alt"]) > 20
 
 
-def test_links_to_other_notebooks_exist(path, notebook):
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown":
-            for target in re.findall(r"\]\(([^)#]+\.ipynb)\)", cell.source):
-                assert (path.parent / target).exists(), target
-
-
 def test_01_needs_no_numpy():
     notebook = nbformat.read(ROOT / "notebooks" / "01_by_hand.ipynb", as_version=4)
     for cell in code_cells(notebook):
