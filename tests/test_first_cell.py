@@ -65,7 +65,7 @@ def test_colab_installs_attnlib_alone(colab, number):
 def test_colab_says_so_when_the_install_failed(colab):
     colab.packages.remove("attnlib")
     colab.pip_works = False
-    with pytest.raises(ImportError, match="attnlib is not installed"):
+    with pytest.raises(ImportError, match="attnlib is missing"):
         exec(setup("01"), {})
 
 
@@ -78,17 +78,15 @@ def test_elsewhere_it_says_what_to_type(machine, number):
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-@pytest.mark.parametrize(
-    ("platform", "why"), [("linux", "PyTorch is not installed"), ("emscripten", "PyTorch does not run in the browser")]
-)
-def test_without_torch_the_torch_notebooks_say_where_they_run(machine, monkeypatch, path, platform, why):
+def test_without_torch_the_torch_notebooks_say_where_they_run(machine, path):
     machine.packages.remove("torch")
-    monkeypatch.setattr(sys, "platform", platform)
     cell = setup(path.name[:2])
     if path.name[:2] not in NEED_TORCH:
         exec(cell, {})
         return
-    with pytest.raises(ImportError, match=rf"{why}\. Saved outputs: reload .* Colab \(badge\) or make lab"):
+    with pytest.raises(
+        ImportError, match=r"a browser cannot .*\. Saved outputs: reload .* Colab \(badge\) or make lab"
+    ):
         exec(cell, {})
 
 
@@ -98,7 +96,7 @@ def test_a_failure_is_short_and_stops_the_cells_below(monkeypatch):
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     hide = "import importlib.util\nimportlib.util.find_spec = lambda name: name == 'attnlib'"
     notebook.cells = [nbformat.v4.new_code_cell(hide), code[0], nbformat.v4.new_code_cell("print('ran on')")]
-    with pytest.raises(CellExecutionError, match="PyTorch is not installed"):
+    with pytest.raises(CellExecutionError, match="PyTorch is missing"):
         NotebookClient(notebook, timeout=60).execute()
     (output,) = notebook.cells[1].outputs
     assert len("\n".join(output.traceback).splitlines()) <= 12

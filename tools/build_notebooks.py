@@ -35,7 +35,7 @@ BADGES = """\
 · [all notebooks](https://github.com/{repo}#the-notebooks)"""
 # An error stops "Run all" (SystemExit does not), and JupyterLab then clears the outputs of the cells not run.
 SETUP = """\
-# Nothing happens here where attnlib is installed. In Colab this installs it, and it alone.
+# Where attnlib is installed this does nothing. In Colab it installs attnlib, no more.
 import subprocess, sys
 from importlib.util import find_spec
 
@@ -48,7 +48,7 @@ if not find_spec("attnlib"):
 SETUP_TORCH = """
 if not find_spec("torch"):
     how = "Saved outputs: reload the page. To run it: Colab (badge) or make lab."
-    raise ImportError(f"PyTorch is not installed, and no browser can run it. {{how}}")"""
+    raise ImportError(f"PyTorch is missing (a browser cannot run it). {{how}}")"""
 
 
 def read_source(path):
