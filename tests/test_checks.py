@@ -259,6 +259,56 @@ def combine_in_a_loop(*masks):
     return combined.copy()
 
 
+def by_matching_letters(weights, tokens):
+    """In torch: the letter before key j is the letter of query i."""
+    weights, tokens = torch.as_tensor(weights), torch.as_tensor(tokens)
+    before = torch.cat([torch.full_like(tokens[:, :1], -1), tokens[:, :-1]], dim=1)
+    return (weights * (before[:, None, :] == tokens[:, :, None])[:, None]).sum(-1).mean((0, -1))
+
+
+def by_loops_over_copies(weights, tokens):
+    score, count = np.zeros(weights.shape[1]), 0
+    for b, row in enumerate(tokens):
+        for i in range(len(row)):
+            for j in range(1, i):
+                if row[j - 1] == row[i]:
+                    score, count = score + weights[b, :, i, j], count + 1
+    return score / count
+
+
+def by_best_earlier_match(weights, tokens):
+    """How often the key with the most weight is one that follows a copy."""
+    best = np.asarray(weights).argmax(-1)  # (b, h, n)
+    before = np.concatenate([np.full_like(tokens[:, :1], -1), tokens[:, :-1]], axis=1)
+    return [np.mean([before[b, best[b, h]] == tokens[b] for b in range(len(tokens))]) for h in range(weights.shape[1])]
+
+
+def swap_with_first_or_next(tokens):
+    at = list(tokens).index(tokens[-1])
+    j = 0 if at > 0 else 2
+    other = tokens.copy()
+    other[[at + 1, j]] = tokens[[j, at + 1]]
+    return other
+
+
+def in_place(tokens):
+    tokens[:] = swap_with_first_or_next(tokens)
+    return tokens
+
+
+def swap_by_list(tokens):
+    letters = list(tokens)
+    at = letters.index(letters[-1])
+    j = at - 1 if at else at + 2
+    letters[j], letters[at + 1] = letters[at + 1], letters[j]
+    return np.array(letters)
+
+
+def reverse_or_swap(tokens):
+    order = [*range(len(tokens) - 1)][::-1] if tokens[0] != tokens[-1] else [0, 2, 1, *range(3, len(tokens) - 1)]
+    return tokens[[*order, len(tokens) - 1]]
+
+
 RIGHT = {
     "softmax": [
         al.softmax,
@@ -343,6 +393,9 @@ RIGHT = {
     "uniform_divisor": [2, 2.0, np.sqrt(36) / 3],
     "linear_std": [0.0208333, (3 * 768) ** -0.5, np.float32(0.0208333)],
     "head_parameters": [98304, 98_304.0, 3 * 512 * 64],
+    "bag_accuracy": [0.6875, 11 / 16, torch.tensor(0.6875)],
+    "induction_measure": [by_matching_letters, by_loops_over_copies, by_best_earlier_match],
+    "fool_one_layer": [swap_with_first_or_next, swap_by_list, reverse_or_swap],
     "q1": [[1, 0, 2], (1, 0, 2), np.array([1.0, 0, 2])],
     "k2": [[4, 4, 0], (4, 4, 0), torch.tensor([4, 4, 0])],
     "v3": [[2, 6, 3], (2, 6, 3), np.array([2, 6, 3])],
@@ -594,6 +647,27 @@ def test_a_students_own_code_is_named_too(id, lines):
 def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answer):
     verdict = EXERCISES[exercise](answer() if EXERCISES[exercise].slips else answer)
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+
+
+JUDGED = {
+    "one number per head": (check.induction_measure, lambda w, t: w.max(-1), "one number for each of the 7 heads"),
+    "NaN": (check.induction_measure, lambda w, t: w.mean((0, 2, 3)) * np.nan, "count 0 or leave it out"),
+    "no single mistake": (
+        check.induction_measure,
+        lambda w, t: w[..., 0].sum((0, -1)) if t.max() > 5 else w[..., 0].max((0, -1)) - w[..., 1].max((0, -1)),
+        "the induction head is",
+    ),
+    "length": (check.fool_one_layer, lambda t: t[1:], "a sequence of the length it was given"),
+    "two mistakes": (check.fool_one_layer, lambda t: t if len(t) > 6 else t[::-1], "the last letter differs"),
+    "in place": (check.fool_one_layer, in_place, "the arrays you were given have changed"),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_free_answers_are_told_what_is_wrong(case):
+    exercise, answer, message = JUDGED[case]
+    verdict = exercise(answer)
+    assert verdict.state == "wrong" and message in verdict.message, verdict
 
 
 # --- modules

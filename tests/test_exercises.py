@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 from attnlib.checks import PREDICTIONS, predict
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "07"]
+SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "08"]
 
 spec = importlib.util.spec_from_file_location("build_notebooks", ROOT / "tools" / "build_notebooks.py")
 build = importlib.util.module_from_spec(spec)
@@ -65,7 +65,7 @@ def notebook(path):
 def test_there_are_three_to_five_and_they_are_numbered(notebook):
     numbers = [number for _, number, _ in exercises(notebook)]
     assert 3 <= len(numbers) <= 5
-    chapter = re.search(r"# 0(\d) ·", notebook.cells[0].source)[1]
+    chapter = re.search(r"# 0(\d) ·", notebook.cells[1].source)[1]
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
 

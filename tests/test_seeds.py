@@ -105,10 +105,10 @@ def printed(number):
         ("07", "broken: scores are symmetric: True fixed : scores are symmetric: False"),
         (
             "07",
-            "fixed [[1.936621, 6.683105, 1.595068], [1.999994, 7.963992, 0.053976], [1.999705, 7.759892, 0.358389]]",
+            "fixed [1.936621, 6.683105, 1.595068] [1.999994, 7.963992, 0.053976] [1.999705, 7.759892, 0.358389]",
         ),
         ("07", "largest error: 0.317"),
-        ("07", "fixed : weights of query 1 [0.136126 0.431937 0.431937], output 1 [1.863874 6.319371 1.704189]"),
+        ("07", "fixed : weights of query 1 [0.136126 0.431937 0.431937] output 1 [1.863874 6.319371 1.704189]"),
         ("07", "never used: ['queue', 'value', 'weights']"),
         ("07", "fixed, 512 -> 64: 98304"),
         ("07", "nn.Linear's default variance of q.k / sqrt(d_k): 0.11"),

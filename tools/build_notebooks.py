@@ -4,18 +4,23 @@
     python tools/build_notebooks.py 03 05      those whose name starts so
     python tools/build_notebooks.py --check    execute nothing; fail if a pair differs in its cells
 
-The written file is a function of the source and of what the cells print: cell ids come from the cell text, no
-timestamps, no widget models. Two builds on one machine give the same bytes.
+The written file is a function of the source, of the public address (tools/links.py) and of what the cells print: cell
+ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes.
+
+The source says nothing of where a notebook is opened. The build puts a cell with badges above the title, and below it
+the cell that makes attnlib importable.
 """
 
 import argparse
 import hashlib
 import os
+import re
 import sys
 from pathlib import Path
 
 import jupytext
 import nbformat
+from links import address
 from nbclient import NotebookClient
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -24,10 +29,30 @@ METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"},
 }
+BADGES = """\
+[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/{repo}/blob/{branch}/notebooks/{name}.ipynb)
+[![Open in Binder](https://mybinder.org/badge_logo.svg)](https://mybinder.org/v2/gh/{repo}/{branch}?labpath=notebooks%2F{name}.ipynb)
+· [all notebooks](https://github.com/{repo}#the-notebooks)"""
+# An error stops "Run all" (SystemExit does not), and JupyterLab then clears the outputs of the cells not run.
+SETUP = """\
+# Nothing happens here where attnlib is installed. In Colab this installs it, and it alone.
+import subprocess, sys
+from importlib.util import find_spec
+
+source = "git+https://github.com/{repo}@{branch}"
+if not find_spec("attnlib") and "google.colab" in sys.modules:
+    pip = [sys.executable, "-m", "pip", "install", "-qq", "--no-deps"]
+    subprocess.run([*pip, source])
+if not find_spec("attnlib"):
+    raise ImportError(f"attnlib is missing. Type: make lab, or: pip install {{source}}")"""
+SETUP_TORCH = """
+if not find_spec("torch"):
+    how = "Saved outputs: reload the page. To run it: Colab (badge) or make lab."
+    raise ImportError(f"PyTorch is not installed, and no browser can run it. {{how}}")"""
 
 
 def read_source(path):
-    """Return the notebook of a py:percent file, without outputs, with ids made from the text of its cells."""
+    """Return the notebook of a py:percent file and its first cells, without outputs, with ids made from the cells."""
     notebook = jupytext.read(path, fmt="py:percent")
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
@@ -36,7 +61,24 @@ def read_source(path):
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
         cell.id = f"{digest}-{seen[digest]}"
+    badges, setup = first_cells(path.stem, any(re.search("^import torch", c.source, re.M) for c in notebook.cells))
+    notebook.cells[:1] = [badges, notebook.cells[0], setup]  # the title stands between: a reader wants it first
     return notebook
+
+
+def first_cells(name, needs_torch):
+    """Return the cell with the badges and the one that makes attnlib importable.
+
+    Their ids do not come from their text, so that `make links` can change the address and no id with it. Slides leave
+    both out.
+    """
+    words = {**address()._asdict(), "name": name}
+    options = {"metadata": {"slideshow": {"slide_type": "skip"}}}
+    setup = (SETUP + SETUP_TORCH * needs_torch).format_map(words)
+    return [
+        nbformat.v4.new_markdown_cell(BADGES.format_map(words), id="badges", **options),
+        nbformat.v4.new_code_cell(setup, id="setup", **options),
+    ]
 
 
 def execute(notebook):

@@ -10,6 +10,8 @@ import urllib.request
 from pathlib import Path
 from typing import ClassVar
 
+from links import address
+
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = [
@@ -28,13 +30,44 @@ FLAGS = [
 BIN = "Scripts" if os.name == "nt" else "bin"
 
 
+def colab(home):
+    """Make an environment that looks like Colab without attnlib; return its Python and the variables to run it with.
+
+    It lies over .venv-colab, which stays as it is, and imports `google.colab` at its start. Git takes the public
+    address for a repository in `home` that holds the attnlib of this folder, committed or not.
+    """
+    below, venv, repository = ROOT / ".venv-colab", home / "venv", home / "repository"
+    subprocess.run([str(below / BIN / "python"), "-m", "venv", "--without-pip", str(venv)], check=True)
+    (site,) = venv.rglob("site-packages")
+    (packages,) = below.glob(site.relative_to(venv).as_posix())
+    start = f"import site; site.addsitedir({str(packages)!r})\nimport google.colab\n"
+    (site / "colab.pth").write_text(start, encoding="utf-8")
+    (site / "google" / "colab").mkdir(parents=True)
+    (site / "google" / "colab" / "__init__.py").touch()
+    shutil.copytree(ROOT / "attnlib", repository / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, repository)
+    repo, branch = address()
+    git = ["git", "-c", "user.name=test", "-c", "user.email=test", "-C", str(repository)]
+    for command in (["init", "-q", "-b", branch], ["add", "."], ["commit", "-q", "-m", "attnlib"]):
+        subprocess.run([*git, *command], check=True)
+    return venv / BIN / "python", {
+        "PYTHONPATH": "",
+        "JUPYTER_PATH": str(below / "share" / "jupyter"),
+        "JUPYTER_CONFIG_PATH": str(below / "etc" / "jupyter"),
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": f"url.{repository.as_uri()}.insteadOf",
+        "GIT_CONFIG_VALUE_0": f"https://github.com/{repo}",
+    }
+
+
 class FrontEnd:
-    """JupyterLab ("lab"), Notebook 7 ("notebook7") or the classic notebook ("classic") over a folder."""
+    """JupyterLab ("lab"), Notebook 7 ("notebook7") or the classic notebook as Colab ("classic") over a folder."""
 
     VENV: ClassVar = {"lab": ".venv", "notebook7": ".venv-notebook7", "classic": ".venv-colab"}
 
     def __init__(self, kind, folder, home):
-        self.kind, self.folder = kind, folder
+        self.kind, self.folder, self.home = kind, folder, home
         with socket.socket() as s:
             s.bind(("127.0.0.1", 0))
             port = s.getsockname()[1]
@@ -55,8 +88,12 @@ class FrontEnd:
             "OPENBLAS_NUM_THREADS": "1",
             "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
         }
+        python = scripts / "python"
+        if kind == "classic":
+            python, as_in_colab = colab(home)
+            environment.update(as_in_colab)
         module = {"lab": "jupyterlab", "notebook7": "notebook", "classic": "notebook"}[kind]
-        command = [str(scripts / "python"), "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1"]
+        command = [str(python), "-m", module, "--no-browser", "--allow-root", "--ip=127.0.0.1"]
         if kind == "classic":
             command += [f"--port={port}", f"--notebook-dir={folder}", "--NotebookApp.token="]
         else:
@@ -120,6 +157,6 @@ class FrontEnd:
         " && Jupyter.notebook._fully_loaded && Jupyter.notebook.kernel.widget_manager"
     )
     DONE_CLASSIC = (
-        "() => !Jupyter.notebook.kernel_busy && "
-        "Jupyter.notebook.get_cells().every(c => c.cell_type != 'code' || /^\\d+$/.test(c.input_prompt_number))"
+        "() => !Jupyter.notebook.kernel_busy && (document.querySelector('.output_error') || "
+        "Jupyter.notebook.get_cells().every(c => c.cell_type != 'code' || /^\\d+$/.test(c.input_prompt_number)))"
     )

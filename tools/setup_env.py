@@ -53,7 +53,8 @@ def main():
         install_torch(python)
     print(f"installing {REQUIREMENTS[name]} into {venv.name}", flush=True)
     pip(python, "-r", str(ROOT / REQUIREMENTS[name]))
-    pip(python, "--no-deps", "-e", str(ROOT))
+    if name != "colab":  # as in Colab, the first cell of a notebook brings attnlib
+        pip(python, "--no-deps", "-e", str(ROOT))
     for stamp in stamps:
         stamp.touch()
 

@@ -53,7 +53,7 @@ def by_hand():
             "the raw scores of query 2 against all 3 keys",
             raw.scores[1],
             {
-                "counted_from_zero": [raw.scores[2]],
+                "counted_from_zero": [raw.scores[2], raw.scores[0]],
                 "scaled_already": [scaled.scaled[1]],
                 "wrong_projection": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
                 "untransposed_key": [q[1] @ k],

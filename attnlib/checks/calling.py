@@ -54,8 +54,8 @@ def time_limit(seconds):
         signal.signal(signal.SIGALRM, previous)
 
 
-def call(function, args, *, many=False, lists=False, tensors=False):
-    """Call `function` on copies of `args` and return an Outcome, whatever happens."""
+def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
+    """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` says what of it counts."""
     given = [_copy(a, tensors) for a in args]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -72,6 +72,8 @@ def call(function, args, *, many=False, lists=False, tensors=False):
         isinstance(before, np.ndarray) and not np.array_equal(before, np.asarray(after))
         for before, after in zip(args, given, strict=True)
     )
+    if judge is not None and result is not None and result is not ...:
+        result = judge(result, *args)
     parts = [r for r in result[:2] if r is not None] if many and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:

@@ -27,6 +27,13 @@ class Reveal(NamedTuple):
     weights: Callable = lambda output: output
 
 
+class Judged(NamedTuple):
+    """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence."""
+
+    by: Callable
+    says: Callable
+
+
 @dataclass(frozen=True)
 class Exercise:
     """One exercise; call it with your answer.
@@ -59,6 +66,7 @@ class Exercise:
     many: bool = False  # returns (output, weights)
     lists: bool = False  # numbers by hand may come as lists
     slips: dict | None = None  # the mistakes of a number by hand: id -> wrong values
+    judged: Judged | None = None  # otherwise all of the result is compared
 
     def __call__(self, answer) -> Any:
         """Check an answer and return the Verdict."""
@@ -84,6 +92,11 @@ class Exercise:
             return tuple(steps.finish(y) for y in result) if self.many else steps.finish(result)
 
         return solution
+
+    def run(self, function, args, **options):
+        """Return the Outcome of `function` on the arguments of a probe."""
+        judge = self.judged and self.judged.by
+        return call(function, args, many=self.many, lists=self.lists, judge=judge, **options)
 
     @cached_property
     def expected(self):
@@ -123,4 +136,4 @@ class Exercise:
         )
 
     def _outcomes(self, function):
-        return [call(function, probe.args, many=self.many, lists=self.lists) for probe in self.probes]
+        return [self.run(function, probe.args) for probe in self.probes]

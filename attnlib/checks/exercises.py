@@ -8,6 +8,7 @@ from .by_hand import by_hand
 from .exercise import Exercise, Reveal
 from .learner_modules import multi_head_attention as _multi_head_module
 from .learner_modules import self_attention as _self_attention_module
+from .trained import trained
 
 
 def _heads_mask(mask):
@@ -246,6 +247,7 @@ _ALL = (
     ),
     *by_hand(),
     *by_formula(),
+    *trained(),
 )
 
 EXERCISES = {exercise.name: exercise for exercise in _ALL}

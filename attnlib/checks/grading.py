@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 
-from .calling import TIME_LIMIT, Outcome, TimeUp, Unfit, call, close, same, time_limit
+from .calling import TIME_LIMIT, Outcome, TimeUp, Unfit, close, same, time_limit
 from .mistakes import MISTAKES
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
@@ -17,7 +17,7 @@ def outcomes(exercise, function, **options):
     try:
         with time_limit(TIME_LIMIT):
             for probe in exercise.probes:
-                found.append(call(function, probe.args, many=exercise.many, lists=exercise.lists, **options))
+                found.append(exercise.run(function, probe.args, **options))
                 if found[0].kind == "untried":
                     break
     except TimeUp:
@@ -93,6 +93,8 @@ def _wrong(exercise, function, found, mistake):
         lines.append("Here your function returns None. Fix: every branch needs its own return.")
     elif outcome.kind:
         lines.append(outcome.problem)
+    elif exercise.judged and not close(outcome.values[0], right.values[0], probe.tolerance):
+        lines.append(exercise.judged.says(outcome.values[0], right.values[0]))
     else:
         text, arrays = _difference(exercise, outcome, right, probe)
         if exercise.slips is not None and "First difference" in text:  # the expected numbers are the whole solution

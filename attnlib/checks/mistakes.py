@@ -3,9 +3,10 @@
 Order matters in one case: two mistakes that an exercise cannot tell apart go by the name of the first.
 """
 
-from . import mistakes_elsewhere, mistakes_in_weights
+from . import mistakes_elsewhere, mistakes_in_weights, mistakes_when_trained
 from .mistake import Mistake
 
-MISTAKES = {mistake.id: mistake for mistake in (*mistakes_in_weights.MISTAKES, *mistakes_elsewhere.MISTAKES)}
+_ALL = (*mistakes_in_weights.MISTAKES, *mistakes_elsewhere.MISTAKES, *mistakes_when_trained.MISTAKES)
+MISTAKES = {mistake.id: mistake for mistake in _ALL}
 
 __all__ = ["MISTAKES", "Mistake"]

@@ -332,7 +332,7 @@ MISTAKES = (
     # --- numbers by hand
     Mistake(
         "counted_from_zero",
-        "The row after the one asked for.",
+        "The row of another token than the one asked for.",
         "Token 2 of the text is row 1 in NumPy.",
         "The exercises count tokens from 1, NumPy counts from 0.",
     ),

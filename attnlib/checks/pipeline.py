@@ -19,6 +19,40 @@ def self_width(s):
     return s.query.shape[-1]
 
 
+def copies(tokens):
+    """Return (b, n_q, n_k), True where key j holds the letter of query i."""
+    return tokens[:, :, None] == tokens[:, None, :]
+
+
+def after_copy(tokens, by=1):
+    """Return (b, n_q, n_k), True where key j stands `by` places behind an earlier copy of the letter of query i."""
+    n = tokens.shape[-1]
+    earlier = copies(tokens) & np.tri(n, k=-1, dtype=bool)
+    moved = np.zeros_like(earlier)
+    moved[..., max(by, 0) : n + min(by, 0)] = earlier[..., max(-by, 0) : n - max(by, 0)]
+    return moved
+
+
+def mean_on(weights, cells):
+    """Return (h,): the weight (b, h, n_q, n_k) on the True cells (b, n_q, n_k), a mean over batch and queries."""
+    return (weights * cells[:, None]).sum(-1).mean((0, -1))
+
+
+def copy_of_last(tokens):
+    """Return the place where the last letter stood before; None if it did not."""
+    places = np.flatnonzero(tokens[:-1] == tokens[-1])
+    return int(places[0]) if len(places) else None
+
+
+def fooling(tokens):
+    """Swap the letter after the earlier copy of the last one with another."""
+    answer = copy_of_last(tokens) + 1
+    other = next(j for j in range(len(tokens) - 1) if j not in (answer - 1, answer))
+    result = tokens.copy()
+    result[[answer, other]] = tokens[[other, answer]]
+    return result
+
+
 def _split(s):
     if s.num_heads is None:
         return lambda x: x
@@ -46,6 +80,8 @@ STEPS = {
     "causal": lambda s: masks.causal_mask(s.n_q, s.n_k),
     "padding": lambda s: masks.padding_mask(s.lengths, s.n_k),
     "combined": lambda s: masks.combine_masks(*s.masks),
+    "head_scores": lambda s: mean_on(s.weights, after_copy(s.tokens)),
+    "fooling": lambda s: fooling(s.tokens),
     "finish": lambda s: lambda y: y,  # the last thing done to whatever is returned
 }
 

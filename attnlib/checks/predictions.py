@@ -224,6 +224,36 @@ _ALL = (
         },
         "a",
     ),
+    Question(
+        "no_positions",
+        "b",
+        "The model sees which tokens there are, and names the most frequent one for every place.",
+        {
+            "a": "That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
+            "c": "No training helps: every place mixes the same set, so the order cannot get into the output.",
+        },
+        "c",
+    ),
+    Question(
+        "one_layer",
+        "b",
+        "To find the place after an earlier copy, a key must know its neighbour, and only a first layer can tell it.",
+        {
+            "a": "More heads or steps do not help: every head of that layer reads keys that know one letter only.",
+            "c": "The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
+        },
+        "a",
+    ),
+    Question(
+        "scale_and_training",
+        "b",
+        "Raw scores have the standard deviation sqrt(d_k), so at d_k = 128 softmax starts out peaky.",
+        {
+            "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed. The cost grows with d_k.",
+            "c": "It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
+        },
+        "c",
+    ),
 )
 
 PREDICTIONS = {question.name: question for question in _ALL}

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import masks
+from .pipeline import after_copy
 
 
 class Probe(NamedTuple):
@@ -279,3 +280,48 @@ def cross_reveal():
     context = _draw(5, 7)
     given = (_draw(4, 6), context, _matrix(6, 3), _matrix(7, 3), np.linalg.pinv(context))
     return given, (*given, _MASK)
+
+
+def heads_to_rank():
+    """Return batches with heads of known habits; one of them does induction, and not the sharpest."""
+    # Four patterns of different length, repeated; then letters that come back at random.
+    repeated = np.stack([_rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
+    random = _rng.integers(6, size=(4, 16))
+    return tuple(
+        Probe(name, (_habits(tokens)[:, _rng.permutation(7)], tokens))
+        for name, tokens in (("repeated patterns", repeated), ("letters that come back at random", random))
+    )
+
+
+def _habits(tokens):
+    """Return the weights (b, 7, n, n) of seven heads."""
+    (b, n), i = tokens.shape, np.arange(tokens.shape[1])
+    causal = np.tri(n, dtype=bool)
+
+    def head(share, cells):
+        """Put `share` of each row on the cells; rows without one, and the rest, are spread evenly."""
+        cells = np.broadcast_to(cells, (b, n, n)) & causal
+        share = share * cells.any(-1, keepdims=True)
+        return share * cells / np.maximum(cells.sum(-1, keepdims=True), 1) + (1 - share) * causal / (i + 1)[:, None]
+
+    sharp = i == _rng.integers(i + 1)[:, None]  # one key for each query, at random
+    return np.stack(
+        [
+            head(0.7, after_copy(tokens)),
+            head(0.9, after_copy(tokens, 0)),
+            head(0.9, after_copy(tokens, -1)),
+            head(0.9, i[:, None] - 1 == i),
+            head(0.9, i[:, None] - 5 == i),
+            head(1.0, sharp),
+            head(0.0, causal),
+        ],
+        axis=1,
+    )
+
+
+def sequences_to_fool():
+    return (
+        Probe("D A B C E A", (np.array([3, 0, 1, 2, 4, 0]),)),
+        Probe("B C D E F A B", (np.array([1, 2, 3, 4, 5, 0, 1]),)),
+        Probe("A F B D E C D", (np.array([0, 5, 1, 3, 4, 2, 3]),)),
+    )

@@ -16,6 +16,8 @@
 # | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn? Does the scale matter for learning? | 45 | yes |
 # | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
 #
+# The minutes are for reading and running; each exercise says how long it takes.
+#
 # **How to work.** Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run
 # the next cell. Move every slider to both ends. Change numbers: nothing can break that *Restart Kernel* does not mend.
 
@@ -32,8 +34,10 @@ import attnlib as al
 from attnlib import live, plot
 
 tokens = ["the", "cat", "sat"]
-weights = np.array([[0.8, 0.1, 0.1], [0.2, 0.5, 0.3], [0.0, 0.7, 0.3]])  # (n_q, n_k)
-ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, title="one map of attention weights")
+weights = np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.0, 0.7, 0.3]])  # (n_q, n_k)
+ax = plot.attention_heatmap(
+    weights, queries=tokens, keys=tokens, title="one map of attention weights"
+)
 
 # %% [markdown]
 # **Predict.** Which token does "sat" look at most? Which token looks at "the" most?
@@ -88,11 +92,13 @@ from importlib.util import find_spec
 
 needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")
 needs |= {"tqdm": "04, 06, 08", "torch": "04, 06 to 09; part of 03, 05"}
+needs |= {"safetensors": "09", "psutil": "09"}
 for package, notebooks in needs.items():
     if find_spec(package):
         print(f"{package:<11} found     (notebooks: {notebooks})")
     else:
-        print(f"{package:<11} MISSING   needed for notebooks: {notebooks}. Fix: pip install {package}")
+        print(f"{package:<11} MISSING   needed for notebooks: {notebooks}.", end=" ")
+        print(f"Fix: pip install {package}")
 
 # %% [markdown]
 # ## attnlib in one cell

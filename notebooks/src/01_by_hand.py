@@ -23,7 +23,7 @@ from attnlib.examples import BY_HAND
 # ## Step 1 · The inputs
 #
 # `x` holds three tokens, one per row. Three weight matrices turn a token into a **query**, a **key** and a **value**.
-# In a trained model these matrices are learned; they start as small random numbers (Gaussian, Xavier or Kaiming draws).
+# In a trained model these matrices are learned; they start as small random numbers (notebook 04 measures them).
 # Here they are small whole numbers, so that you can follow with pencil and paper.
 
 # %%
@@ -49,12 +49,15 @@ def vector_times_matrix(vector, matrix):
 
 
 k1 = vector_times_matrix(x[0], W_K)
-print("k1 =", k1, "  for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0)
+print("k1 =", k1, end="   ")
+print(
+    "for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0
+)
 
 # %% [markdown]
 # Five exercises stand along the way. Write your answer in the first cell, then run it and the cell below it. The verdict
 # names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
-# The solution is folded below. (*Insert*, *Cell Below* makes a cell.)
+# The solution is folded below. (The + of the toolbar makes a cell.)
 
 # %% [markdown]
 # ### Exercise 1.1 · A key
@@ -191,7 +194,7 @@ for s, e in zip(scores[0], exponentials):
 predict.softmax_by_hand(guess_softmax)
 
 # %% [markdown]
-# Between the two, and neither. Softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$
+# Neither **a** nor **b**. Softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$
 # times the weight.
 
 
@@ -207,10 +210,12 @@ for row in weights:
 
 # %%
 tokens = ["token 1", "token 2", "token 3"]
-ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, title="weights, not scaled")
+ax = plot.attention_heatmap(
+    weights, queries=tokens, keys=tokens, title="weights, not scaled"
+)
 
 # %% [markdown]
-# Query 2 gives 0.98 of its weight to a single key. Step 6 returns to that.
+# Query 2 gives 0.98 of its weight to a single key.
 #
 # ## Step 5 · The output: a weighted sum of values
 #
@@ -326,7 +331,8 @@ for i, row in enumerate(output_scaled, start=1):
 
 # %%
 by_library = al.scaled_dot_product_attention(*BY_HAND.project())  # (n_q, d_v)
-difference = max(abs(a - b) for r, o in zip(by_library.tolist(), output_scaled) for a, b in zip(r, o))
+rows = zip(by_library.tolist(), output_scaled)
+difference = max(abs(a - b) for r, o in rows for a, b in zip(r, o))
 print("equal to 1e-12:", difference < 1e-12)
 
 # %% [markdown]

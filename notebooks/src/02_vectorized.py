@@ -11,6 +11,8 @@
 # | $Q, K$, $(n, d_k)$ and $V$, $(n, d_v)$ | queries, keys, values, one per row |
 
 # %%
+from textwrap import fill
+
 import numpy as np
 
 import attnlib as al
@@ -50,7 +52,7 @@ print("k2 by loop:", [float(v) for v in k2_by_loop], "  row 1 of K:", K[1].tolis
 # %%
 scores = Q @ K.T  # (n_q, n_k)
 exponentials = np.exp(scores)  # (n_q, n_k)
-weights = exponentials / exponentials.sum(axis=1, keepdims=True)  # (n_q, n_k), each row sums to 1
+weights = exponentials / exponentials.sum(axis=1, keepdims=True)  # rows sum to 1
 output = weights @ V  # (n_q, d_v)
 print(scores)
 with np.printoptions(precision=4, suppress=False):
@@ -119,10 +121,13 @@ def attention(Q, K, V, axis=1):
     return e / e.sum(axis=axis, keepdims=True) @ V
 
 
-for name, (q, k, v) in {"identity": (Q2, K2, V2), "asymmetric": ASYMMETRIC.project()}.items():
+examples = {"identity": (Q2, K2, V2), "asymmetric": ASYMMETRIC.project()}
+for name, (q, k, v) in examples.items():
     right = attention(q, k, v)
-    print(f"{name:<11} softmax over queries: off by {np.abs(attention(q, k, v, axis=0) - right).max():.4f}")
-    print(f"{name:<11} Q and K swapped:      off by {np.abs(attention(k, q, v) - right).max():.4f}")
+    over_queries = np.abs(attention(q, k, v, axis=0) - right).max()
+    swapped = np.abs(attention(k, q, v) - right).max()
+    print(f"{name:<11} softmax over queries: off by {over_queries:.4f}")
+    print(f"{name:<11} Q and K swapped:      off by {swapped:.4f}")
 
 # %%
 predict.symmetric(guess_symmetric)
@@ -147,14 +152,14 @@ print("sums over queries (columns):", trace3.weights.sum(axis=0))
 # %% [markdown]
 # ## Break it · Softmax of large scores
 #
-# **Predict.** $e^{1000}$ is too large for a float. Multiply $X$ of the identity example by 32: its largest score becomes
-# $32^2 / \sqrt 2 \approx 724$. What comes out?
+# **Predict.** $e^{1000}$ is too large for a float. Multiply $Q$ and $K$ of the identity example by 32: the largest
+# scaled score becomes $32^2 / \sqrt 2 \approx 724$. What comes out?
 
 # %%
 for factor in (1, 31.6, 32):
     with np.errstate(over="ignore", invalid="ignore"):
         broken = attention(factor * Q2, factor * K2, V2)
-    print(f"X times {factor:<5} plain softmax: {broken[0]}   al.softmax: ", end="")
+    print(f"times {factor:<5} plain softmax: {broken[0]}   al.softmax: ", end="")
     print(al.scaled_dot_product_attention(factor * Q2, factor * K2, V2)[0])
 
 # %% [markdown]
@@ -170,14 +175,15 @@ def stable_softmax(scores):
 
 
 print(
-    "exp overflows above:", np.log(np.finfo(float).max).round(2), "  largest score at 32:", round(32 * 32 / 2**0.5, 2)
+    "exp overflows above:",
+    np.log(np.finfo(float).max).round(2),
+    "  largest scaled score at 32:",
+    round(32 * 32 / 2**0.5, 2),
 )
 print("same result:", np.allclose(stable_softmax(scores), weights, rtol=0, atol=1e-15))
 print("largest exp argument:", (scores - scores.max(axis=-1, keepdims=True)).max())
 
 # %% [markdown]
-# (`V` itself must not be scaled here: only queries and keys make scores.)
-#
 # ## Batches: which axis is which?
 #
 # Real inputs come in batches: $(b, n, d)$. Three habits from 2-D then fail. First, `.T` reverses **all** axes:
@@ -215,7 +221,8 @@ cube = np.random.default_rng(0).normal(size=(3, 3, 3))
 flat_code = np.exp(cube @ cube.T / np.sqrt(cube.shape[1]))
 wrong = (flat_code / flat_code.sum(axis=1, keepdims=True)) @ cube
 right = al.scaled_dot_product_attention(cube, cube, cube)
-print("shapes:", wrong.shape, right.shape, "  largest difference:", round(np.abs(wrong - right).max(), 2))
+off = round(np.abs(wrong - right).max(), 2)
+print("shapes:", wrong.shape, right.shape, "  largest difference:", off)
 
 # %%
 predict.cube(guess_cube)
@@ -228,7 +235,7 @@ predict.cube(guess_cube)
 try:
     al.scaled_dot_product_attention(np.ones((2, 3)), np.ones((5, 4)), np.ones((5, 2)))
 except al.ShapeError as error:
-    print(error)
+    print(fill(str(error), 88))
 
 # %% [markdown]
 # ## See it · One map, any $d_k$
@@ -242,7 +249,10 @@ long_Q, long_K = np.random.default_rng(2).normal(size=(2, 6, 128))  # (n, 128) e
 
 def maps_at(d_k):
     q, k = long_Q[:, :d_k], long_K[:, :d_k]  # (n, d_k)
-    return {"not scaled": al.softmax(q @ k.T), "divided by sqrt(d_k)": al.attention_trace(q, k, q).weights}
+    return {
+        "not scaled": al.softmax(q @ k.T),
+        "divided by sqrt(d_k)": al.attention_trace(q, k, q).weights,
+    }
 
 
 view = live.weights_view(maps_at, d_k=(1, 128), still=(2, 16, 128))
@@ -317,8 +327,7 @@ verdict
 #
 # **Goal.** Write the whole formula, with a mask. *15 minutes, hard.*
 #
-# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. `attn_mask` is boolean, **True = may
-# attend**
+# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. `attn_mask` is boolean, **True = may attend**
 # (the subject of notebook 05): where it is False, the scaled score becomes $-\infty$,
 # `np.where(attn_mask, scaled, -np.inf)`. You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
 

@@ -41,7 +41,8 @@ print(" d_k   var(q.k)   std(q.k)   var(q.k / sqrt(d_k))")
 for d_k in (1, 4, 16, 64, 256, 1024):
     q, k = rng.normal(size=(2, 4000, d_k))
     dots = (q * k).sum(axis=-1)  # (4000,)
-    print(f"{d_k:4d} {dots.var():10.2f} {dots.std():10.2f} {(dots / np.sqrt(d_k)).var():14.2f}")
+    scaled = dots / np.sqrt(d_k)
+    print(f"{d_k:4d} {dots.var():10.2f} {dots.std():10.2f} {scaled.var():14.2f}")
 
 # %%
 predict.score_std(guess_std)
@@ -116,12 +117,16 @@ def score_gradients(d_k, scale, seed=0):
     return w, g, w * (g - (w * g).sum(axis=-1, keepdims=True))
 
 
+# %%
 print(" d_k    median: plain    scaled     dead: plain  scaled")
 for d_k in (1, 16, 64, 256, 1024):
-    (w0, g0, plain), (w1, g1, scaled) = score_gradients(d_k, 1), score_gradients(d_k, 1 / np.sqrt(d_k))
+    w0, g0, plain = score_gradients(d_k, 1)
+    w1, g1, scaled = score_gradients(d_k, 1 / np.sqrt(d_k))
     medians = [np.median(np.abs(s).mean(axis=-1)) for s in (plain, scaled)]
     dead = [live.dead_share(w0, g0), live.dead_share(w1, g1)]
-    print(f"{d_k:4d} {medians[0]:15.1e} {medians[1]:10.1e} {dead[0]:12.0%} {dead[1]:7.0%}")
+    print(
+        f"{d_k:4d} {medians[0]:15.1e} {medians[1]:10.1e} {dead[0]:12.0%} {dead[1]:7.0%}"
+    )
 
 # %% [markdown]
 # At $d_k = 1024$ the typical unscaled query learns practically nothing, and about seven in ten are dead. Scaled, none is.
@@ -143,13 +148,16 @@ guess_mean = None  # "a", "b" or "c"
 def mean_gradient_on_q(scale, d_k=1024, d_v=16, seed=3):
     r = np.random.default_rng(seed)
     q, k, v = (r.normal(size=(200, 10, d)) for d in (d_k, d_k, d_v))
-    g = r.normal(size=(200, 10, d_v)) @ v.swapaxes(-1, -2)  # a random dL/doutput, taken back through the values
+    # A random dL/doutput, taken back through the values: dL/dweights.
+    g = r.normal(size=(200, 10, d_v)) @ v.swapaxes(-1, -2)
     w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
     d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
-    return np.linalg.norm(scale * d_scores @ k, axis=-1).mean()  # dL/dq = scale * dL/ds K
+    d_q = scale * d_scores @ k  # dL/dq = scale * dL/ds K
+    return np.linalg.norm(d_q, axis=-1).mean()
 
 
-print(f"mean |dL/dq| at d_k = 1024:  plain {mean_gradient_on_q(1):.1f}   scaled {mean_gradient_on_q(1 / 32):.1f}")
+plain, scaled = mean_gradient_on_q(1), mean_gradient_on_q(1 / 32)
+print(f"mean |dL/dq| at d_k = 1024:  plain {plain:.1f}   scaled {scaled:.1f}")
 
 # %%
 predict.mean_gradient(guess_mean)
@@ -163,14 +171,13 @@ predict.mean_gradient(guess_mean)
 from matplotlib import pyplot as plt
 
 d_ks = [1, 4, 16, 64, 256, 1024]
-shares = {
-    "not scaled": [live.dead_share(*score_gradients(d, 1)[:2]) for d in d_ks],
-    "divided by sqrt(d_k)": [live.dead_share(*score_gradients(d, d**-0.5)[:2]) for d in d_ks],
-}
+powers = {"not scaled": 0, "divided by sqrt(d_k)": -0.5}
 figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
-for (name, share), marker in zip(shares.items(), "os"):
+for (name, power), marker in zip(powers.items(), "os"):
+    share = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
     ax.semilogx(d_ks, share, marker=marker, label=name, base=2)
-ax.set(xlabel="d_k", ylabel="share of dead queries", ylim=(-0.03, 1), xticks=d_ks, xticklabels=d_ks)
+ax.set(xlabel="d_k", ylabel="share of dead queries", ylim=(-0.03, 1))
+ax.set_xticks(d_ks, d_ks)
 _ = ax.legend()
 
 # %% [markdown]
@@ -185,9 +192,8 @@ q, k = r.normal(size=(2, 32, 8, 10, 32))  # (b, h, n, head_dim)
 dots = q @ k.swapaxes(-1, -2)  # (b, h, n_q, n_k)
 for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
     weights = al.softmax(dots / scale)
-    print(
-        f"divided by {name}: variance {(dots / scale).var():.2f}   mean entropy {al.entropy(weights).mean():.2f} nats"
-    )
+    variance, H = (dots / scale).var(), al.entropy(weights).mean()
+    print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
 
 # %% [markdown]
 # Too flat: nearly the entropy of equal weights. The code runs, the shapes are right, and the heads can hardly choose.
@@ -200,7 +206,8 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 # %%
 r = np.random.default_rng(90)
 xavier = np.sqrt(6 / (64 + 64))
-ranges = {"nn.Linear's default": (-1 / 8, 1 / 8), "torch.rand": (0, 1), "Xavier": (-xavier, xavier)}
+ranges = {"nn.Linear's default": (-1 / 8, 1 / 8), "torch.rand": (0, 1)}
+ranges["Xavier"] = (-xavier, xavier)
 for name, (low, high) in ranges.items():
     tokens_q, tokens_k = r.normal(size=(2, 1000, 64))  # (n, d_in)
     W_Q, W_K = r.uniform(low, high, size=(2, 64, 64))  # (d_in, d_k)
@@ -222,10 +229,13 @@ for name, (low, high) in ranges.items():
 Q, K, V = BY_HAND.project()
 for T in (0.1, 1, 3**0.5, 10, 1000):
     weights = al.attention_trace(Q, K, V, scale=1 / T).weights[2]
-    print(f"T = {T:8.4f}   weights of query 2: {weights.round(4)}   entropy {al.entropy(weights):.4f}")
+    H = al.entropy(weights)
+    print(f"T = {T:8.4f}   weights of query 2: {weights.round(4)}   entropy {H:.4f}")
 
 # %%
-maps = np.stack([al.attention_trace(Q, K, V, scale=1 / T).weights for T in (1, 3**0.5, 10)])
+maps = np.stack(
+    [al.attention_trace(Q, K, V, scale=1 / T).weights for T in (1, 3**0.5, 10)]
+)
 figure = plot.head_grid(maps, titles=["T = 1 (not scaled)", "T = sqrt(d_k)", "T = 10"])
 
 # %% [markdown]

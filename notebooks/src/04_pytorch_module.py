@@ -5,6 +5,8 @@
 # do you know that the layer is right? *35 minutes. This notebook needs torch.*
 
 # %%
+from textwrap import fill
+
 import numpy as np
 import torch
 from torch import nn
@@ -33,7 +35,7 @@ class AttentionFromParameters(nn.Module):
         self.W_V = nn.Parameter(torch.randn(d_in, d_v))
 
     def forward(self, X):
-        Q, K, V = X @ self.W_Q, X @ self.W_K, X @ self.W_V  # 1  (..., n, d_k), (..., n, d_k), (..., n, d_v)
+        Q, K, V = X @ self.W_Q, X @ self.W_K, X @ self.W_V  # 1  (..., n, d_k or d_v)
         scores = Q @ K.transpose(-1, -2) / Q.shape[-1] ** 0.5  # 2  (..., n_q, n_k)
         weights = torch.softmax(scores, dim=-1)  # 3  each row sums to 1
         return weights @ V  # 4  (..., n_q, d_v)
@@ -80,7 +82,7 @@ try:
     with torch.no_grad():
         linear.weight.copy_(W_Q)  # (4, 3) into (3, 4)
 except RuntimeError as error:
-    print("without .T:", str(error).splitlines()[0])
+    print("without .T:", fill(str(error).splitlines()[0], 60))
 
 # %%
 square = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -89,13 +91,14 @@ wrong, right = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
 with torch.no_grad():
     wrong.weight.copy_(square)
     right.weight.copy_(square.T)
-print("x W =", (x @ square).tolist(), "  copied with .T:", right(x).tolist(), "  without:", wrong(x).tolist())
+print("x W =", (x @ square).tolist(), end="   ")
+print("copied with .T:", right(x).tolist(), "  without:", wrong(x).tolist())
 
 # %%
 predict.square_weight(guess_square)
 
 # %% [markdown]
-# A square matrix goes in without a word, and the layer is wrong. In attention nearly all matrices are square.
+# A square matrix goes in without a word, and the layer is wrong. In a multi-head layer the large projections usually are square.
 #
 # **How it starts.** You may read that nn.Linear uses Xavier or Kaiming initialisation. Measure it:
 
@@ -132,7 +135,8 @@ with torch.no_grad():
     for linear, W in zip((ours.W_Q, ours.W_K, ours.W_V), (W_Q, W_K, W_V)):
         linear.weight.copy_(W.T)
 output_2, weights = ours(X)
-print("equal to the first version to 1e-12:", (output_2 - output).abs().max().item() < 1e-12)
+off = (output_2 - output).abs().max().item()
+print("equal to the first version to 1e-12:", off < 1e-12)
 ax = plot.attention_heatmap(weights, title="the example of notebook 01")
 
 # %% [markdown]
@@ -149,7 +153,10 @@ q, k = fresh.W_Q(tokens).detach(), fresh.W_K(tokens).detach()  # (n, 512)
 
 def fresh_weights(d_k):
     scores = q[:, :d_k] @ k[:, :d_k].T  # (n_q, n_k)
-    return {"not scaled": scores.softmax(-1), "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1)}
+    return {
+        "not scaled": scores.softmax(-1),
+        "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1),
+    }
 
 
 view = live.weights_view(fresh_weights, d_k=(1, 512), still=(8, 64, 512))
@@ -170,11 +177,15 @@ guess_gradients = None  # "a", "b" or "c"
 
 # %%
 output, weights = ours(X)
-for name, loss in (("sum of output ** 2", (output**2).sum()), ("sum of the weights", weights.sum())):
+sums = {"sum of output ** 2": (output**2).sum(), "sum of the weights": weights.sum()}
+for name, loss in sums.items():
     ours.zero_grad()
     loss.backward(retain_graph=True)
-    norms = {n: 0.0 if p.grad is None else p.grad.norm().item() for n, p in ours.named_parameters()}
-    print(f"{name}:", {n.split(".")[0]: "reached" if g > 1e-9 else "nothing" for n, g in norms.items()})
+    reached = {}
+    for n, p in ours.named_parameters():
+        norm = 0.0 if p.grad is None else p.grad.norm().item()
+        reached[n.split(".")[0]] = "reached" if norm > 1e-9 else "nothing"
+    print(f"{name}:", reached)
 
 # %%
 predict.sum_of_weights(guess_gradients)
@@ -192,7 +203,9 @@ N_PAIRS, N_KEYS, N_VALUES, D = 8, 16, 16, 32
 
 
 def make_batch(size, generator):
-    keys = torch.rand(size, N_KEYS, generator=generator).argsort(-1)[:, :N_PAIRS]  # (b, 8), all different
+    keys = torch.rand(size, N_KEYS, generator=generator).argsort(-1)[
+        :, :N_PAIRS
+    ]  # (b, 8)
     values = torch.randint(N_VALUES, (size, N_PAIRS), generator=generator)  # (b, 8)
     slot = torch.randint(N_PAIRS, (size,), generator=generator)  # (b,)
     rows = torch.arange(size)
@@ -228,7 +241,8 @@ model, generator = Recall(), torch.Generator().manual_seed(0)
 
 
 def evaluate(model):
-    keys, values, asked, answer, slot = make_batch(1000, torch.Generator().manual_seed(1))
+    fresh = torch.Generator().manual_seed(1)
+    keys, values, asked, answer, slot = make_batch(1000, fresh)
     with torch.no_grad():
         logits, weights = model(keys, values, asked)
     accuracy = (logits.argmax(-1) == answer).float().mean().item()
@@ -236,7 +250,8 @@ def evaluate(model):
 
 
 accuracy, on_slot, before, slot = evaluate(model)
-print(f"before training: accuracy {accuracy:.1f}, weight on the right slot {on_slot:.1f}")
+print(f"before training: accuracy {accuracy:.1f}", end=", ")
+print(f"weight on the right slot {on_slot:.1f}")
 
 # %%
 optimizer, losses = torch.optim.Adam(model.parameters(), lr=5e-3), []
@@ -248,7 +263,8 @@ for _ in live.progress(range(400), "training"):
     optimizer.step()
     losses.append(loss.item())
 accuracy, on_slot, after, slot = evaluate(model)
-print(f"after training: accuracy {accuracy:.2f}, weight on the right slot above 0.8: {on_slot > 0.8}")
+print(f"after training: accuracy {accuracy:.2f}", end=", ")
+print(f"weight on the right slot above 0.8: {on_slot > 0.8}")
 
 # %%
 from matplotlib import pyplot as plt
@@ -266,7 +282,8 @@ _ = ax.legend()
 rows = [f"asks for slot {s}" for s in slot[:8].tolist()]
 columns = [f"slot {j}" for j in range(N_PAIRS)] + ["itself"]
 maps = torch.stack([before[:8], after[:8]])  # (2, 8, 9)
-figure = plot.head_grid(maps, queries=rows, keys=columns, titles=["before training", "after training"], columns=2)
+titles = ["before training", "after training"]
+figure = plot.head_grid(maps, queries=rows, keys=columns, titles=titles, columns=2)
 
 # %% [markdown]
 # Nobody told the layer which slot to look at. The loss on the answer was enough to shape $W_Q$ and $W_K$.

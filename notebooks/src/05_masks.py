@@ -5,6 +5,8 @@
 # the keys. How does one boolean array say all that, and what can go wrong silently? *40 minutes.*
 
 # %%
+from textwrap import fill
+
 import numpy as np
 
 import attnlib as al
@@ -33,7 +35,9 @@ print(mask.astype(int))
 # %%
 equal = np.zeros((4, 4))
 weights = al.softmax(np.where(mask, equal, -np.inf))  # (n_q, n_k)
-ax = plot.attention_heatmap(weights, queries=tokens, keys=tokens, attn_mask=mask, title="causal, equal scores")
+ax = plot.attention_heatmap(
+    weights, queries=tokens, keys=tokens, attn_mask=mask, title="causal, equal scores"
+)
 
 # %% [markdown]
 # Hatched cells are blocked; they are no weight at all, not a small one. A blocked score becomes $-\infty$ **before**
@@ -74,14 +78,19 @@ def poke(attend):
     x = rng.normal(size=(5, 4))
     poked = x.copy()
     poked[3] += 1.0  # change token 3
-    return np.abs(attend(poked) - attend(x)).max(axis=-1)  # how far each output moved
+    return np.abs(attend(poked) - attend(x)).max(axis=-1)  # how far each moved
+
+
+def causal(x):
+    return al.scaled_dot_product_attention(x, x, x, is_causal=True)
 
 
 def multiply_after(x):
     return al.softmax(x @ x.T / 2) * al.causal_mask(5) @ x
 
 
-print("causal mask: ", poke(lambda x: al.scaled_dot_product_attention(x, x, x, is_causal=True)))
+# %%
+print("causal mask: ", poke(causal))
 print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
@@ -114,7 +123,8 @@ x = rng.normal(size=(2, 4, 3))  # (b, n, d)
 poked = x.copy()
 poked[1, 3] += 100.0  # a padded token of sequence 1
 before = al.scaled_dot_product_attention(x[:, :2], x, x, padding)  # two real queries
-moved = np.abs(al.scaled_dot_product_attention(x[:, :2], poked, poked, padding) - before).max()
+after = al.scaled_dot_product_attention(x[:, :2], poked, poked, padding)
+moved = np.abs(after - before).max()
 print("real queries move by", moved)
 
 # %% [markdown]
@@ -133,7 +143,7 @@ guess_sizes = None  # "a", "b" or "c"
 # %%
 rng = np.random.default_rng(0)
 x = rng.normal(size=(10, 10, 8))  # (b, n, d): ten sequences of ten tokens
-flat = np.arange(10) < np.arange(1, 11)[:, None]  # (b, n_k): sequence i has i + 1 real tokens
+flat = np.arange(10) < np.arange(1, 11)[:, None]  # (b, n_k): i + 1 tokens
 wrong = al.scaled_dot_product_attention(x, x, x, flat)  # read as (n_q, n_k)
 right = al.scaled_dot_product_attention(x, x, x, flat[:, None, :])  # (b, 1, n_k)
 print("no error, and the output differs by", np.abs(wrong - right).max().round(2))
@@ -149,7 +159,7 @@ predict.equal_sizes(guess_sizes)
 try:
     al.scaled_dot_product_attention(x[:7], x[:7], x[:7], flat[:7])  # b = 7, n = 10
 except al.ShapeError as error:
-    print(error)
+    print(fill(str(error), 88))
 
 # %% [markdown]
 # ## 5 · Polarity: True = may attend, and its opposite
@@ -170,14 +180,16 @@ print("from_zero_blocked:", al.from_zero_blocked(np.array([1, 1, 0])))
 try:
     al.scaled_dot_product_attention(Q, K, V, np.tril(np.ones((3, 3), dtype=int)))
 except TypeError as error:
-    print(error)
+    print(fill(str(error), 88))
 
 # %% [markdown]
 # **Predict.** A causal mask with inverted polarity: which query is left with nothing to look at?
 
 # %%
 inverted = al.attention_trace(Q, K, V, al.to_blocked(al.causal_mask(3)))
-ax = plot.attention_heatmap(inverted.weights, attn_mask=inverted.attn_mask, title="inverted: only the future")
+ax = plot.attention_heatmap(
+    inverted.weights, attn_mask=inverted.attn_mask, title="inverted: only the future"
+)
 print("fully masked:", inverted.fully_masked)
 
 # %% [markdown]
@@ -195,7 +207,7 @@ try:
     _ = torch.set_num_threads(1)
 except ImportError:
     torch = None
-    print("torch is not installed: the next cells only say so. pip install torch to run them.")
+    print("torch is not installed: the next cells only say so. Fix: pip install torch")
 
 # %%
 if torch is not None:
@@ -213,16 +225,16 @@ if torch is not None:
 if torch is not None:
     from attnlib import torch_layers
 
-    finite = scores.masked_fill(~allowed, -1e20).softmax(-1)
-    rows = {
-        "attnlib, weights": torch_layers.attention_trace(x, x, x, allowed).weights[0, 1],
-        "torch scaled_dot_product_attention, output": F.scaled_dot_product_attention(x, x, x, allowed)[0, 1],
-        "nn.MultiheadAttention, weights": mha_weights[0, 1],
-        "-inf and softmax, weights": scores.masked_fill(~allowed, -torch.inf).softmax(-1)[0, 1],
-        "-1e20 and softmax, weights": finite[0, 1],
+    fused, filled = F.scaled_dot_product_attention, scores.masked_fill
+    results = {
+        "attnlib, weights": torch_layers.attention_trace(x, x, x, allowed).weights,
+        "torch scaled_dot_product_attention, output": fused(x, x, x, allowed),
+        "nn.MultiheadAttention, weights": mha_weights,
+        "-inf and softmax, weights": filled(~allowed, -torch.inf).softmax(-1),
+        "-1e20 and softmax, weights": filled(~allowed, -1e20).softmax(-1),
     }
-    for name, row in rows.items():
-        print(f"{name:<44}", [round(v, 4) for v in row[:4].tolist()])
+    for name, result in results.items():
+        print(f"{name:<44}", [round(v, 4) for v in result[0, 1, :4].tolist()])
 
 # %% [markdown]
 # Three different answers. The last is the most dangerous: with a finite fill every key gets the same 0.1, forbidden ones
@@ -230,7 +242,8 @@ if torch is not None:
 
 # %%
 if torch is not None:
-    print("need_weights=True: ", mha(x, x, x, attn_mask=~allowed)[0][0, 1].isnan().all().item(), "(all NaN)")
+    row = mha(x, x, x, attn_mask=~allowed)[0][0, 1]
+    print("need_weights=True: ", row.isnan().all().item(), "(all NaN)")
     print("need_weights=False:", mha_fused[0, 1].isnan().any().item(), "(any NaN)")
 
 # %% [markdown]
@@ -261,7 +274,9 @@ key, value = rng.normal(size=(5, 8)), rng.normal(size=(5, 6))  # (n_k, d_k), (n_
 mask = np.broadcast_to(al.padding_mask([4], 5)[0], (3, 5))  # (n_q, n_k)
 cross = al.attention_trace(query, key, value, mask)
 print("output:", cross.output.shape)
-ax = plot.attention_heatmap(cross.weights, queries=written, keys=read, attn_mask=mask, title="cross-attention")
+ax = plot.attention_heatmap(
+    cross.weights, queries=written, keys=read, attn_mask=mask, title="cross-attention"
+)
 
 # %% [markdown]
 # The output has a row per query and a column per value feature. A causal mask makes no sense here: positions of two
@@ -280,7 +295,10 @@ long_Q, long_K = np.random.default_rng(4).normal(size=(2, 7, 256))  # (n, 256) e
 def causal_at(d_k):
     q, k = long_Q[:, :d_k], long_K[:, :d_k]  # (n, d_k)
     plain = al.attention_trace(q, k, q, is_causal=True, scale=1.0)
-    return {"not scaled": plain.weights, "divided by sqrt(d_k)": al.attention_trace(q, k, q, is_causal=True).weights}
+    return {
+        "not scaled": plain.weights,
+        "divided by sqrt(d_k)": al.attention_trace(q, k, q, is_causal=True).weights,
+    }
 
 
 view = live.weights_view(causal_at, d_k=(1, 256), still=(2, 16, 256), attn_mask=causal)

@@ -41,14 +41,16 @@ class Neighbours(nn.Module):
         self.read = nn.Linear(D, 2 * N_TOKENS)
 
     def forward(self, tokens):
-        output, weights = self.attention(self.token(tokens) + self.position.weight)  # (b, T, D), (b, h, T, T)
+        x = self.token(tokens) + self.position.weight  # (b, T, D)
+        output, weights = self.attention(x)  # (b, T, D), (b, h, T, T)
         return self.read(output).unflatten(-1, (2, N_TOKENS)), weights
 
 
 # %%
 def batch(size, generator):
     tokens = torch.randint(N_TOKENS, (size, T), generator=generator)  # (b, T)
-    return tokens, torch.stack([tokens.roll(1, dims=1), tokens.roll(-1, dims=1)], dim=-1)  # before, after
+    before, after = tokens.roll(1, dims=1), tokens.roll(-1, dims=1)
+    return tokens, torch.stack([before, after], dim=-1)
 
 
 # %%
@@ -58,7 +60,8 @@ def train(num_heads):
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     for _ in live.progress(range(600), f"{num_heads} head(s)"):
         tokens, target = batch(128, generator)
-        loss = nn.functional.cross_entropy(model(tokens)[0].flatten(0, 2), target.flatten())
+        logits, _ = model(tokens)
+        loss = nn.functional.cross_entropy(logits.flatten(0, 2), target.flatten())
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -86,7 +89,8 @@ for h, model in models.items():
         logits, maps[h] = model(tokens)
     both_right = (logits.argmax(-1) == target).all(-1).float().mean().item()
     parameters = sum(p.numel() for p in model.parameters())
-    verdict = "learned: above 99%" if both_right > 0.99 else "not learned: below 30%" if both_right < 0.3 else "between"
+    verdict = "not learned: below 30%" if both_right < 0.3 else "between"
+    verdict = "learned: above 99%" if both_right > 0.99 else verdict
     print(f"{h} head(s): {parameters} parameters, both neighbours right: {verdict}")
 
 # %%
@@ -94,10 +98,12 @@ predict.two_heads(guess_heads)
 
 # %%
 mean_maps = torch.cat([maps[1].mean(0), maps[2].mean(0)])  # (1 + 2, T, T)
-figure = plot.head_grid(mean_maps, titles=["the one head", "head 1 of 2", "head 2 of 2"])
+titles = ["the one head", "head 1 of 2", "head 2 of 2"]
+figure = plot.head_grid(mean_maps, titles=titles)
 i = torch.arange(T)
 for name, weights in zip(("the one head", "head 1 of 2", "head 2 of 2"), mean_maps):
-    before, after = weights[i, (i - 1) % T].mean() > 0.9, weights[i, (i + 1) % T].mean() > 0.9
+    before = weights[i, (i - 1) % T].mean() > 0.9
+    after = weights[i, (i + 1) % T].mean() > 0.9
     print(f"{name}: looks at the token before: {bool(before)}, after: {bool(after)}")
 
 # %% [markdown]
@@ -112,7 +118,8 @@ for name, weights in zip(("the one head", "head 1 of 2", "head 2 of 2"), mean_ma
 # $$(n, d_{model}) \;\to\; (n, h, d_k) \;\to\; (h, n, d_k).$$
 
 # %%
-x = np.array([[11, 12, 13, 14], [21, 22, 23, 24], [31, 32, 33, 34]])  # (n, d_model): token, feature
+# (n, d_model): token, feature
+x = np.array([[11, 12, 13, 14], [21, 22, 23, 24], [31, 32, 33, 34]])
 heads = al.split_heads(x, 2)  # (h, n, d_k)
 print(x.shape, "->", x.reshape(3, 2, 2).shape, "->", heads.shape)
 print("head 0 has features 1, 2 of every token:\n", heads[0])
@@ -147,15 +154,18 @@ predict.reshape(guess_reshape)
 
 # %%
 def multi_head(x, W_Q, W_K, W_V, W_O, num_heads):
-    q, k, v = (al.split_heads(x @ W, num_heads) for W in (W_Q, W_K, W_V))  # (..., h, n, d_k)
+    # (..., h, n, d_k)
+    q, k, v = (al.split_heads(x @ W, num_heads) for W in (W_Q, W_K, W_V))
     trace = al.attention_trace(q, k, v)  # scale 1/sqrt(d_k), d_k of one head
-    return al.merge_heads(trace.output) @ W_O, trace.weights  # (..., n, d_model), (..., h, n, n)
+    # (..., n, d_model), (..., h, n, n)
+    return al.merge_heads(trace.output) @ W_O, trace.weights
 
 
 rng = np.random.default_rng(0)
 x, mha = rng.normal(size=(5, 12)), al.MultiHeadAttention(12, 3, bias=False, rng=rng)
 output, weights = multi_head(x, mha.W_Q, mha.W_K, mha.W_V, mha.W_O, num_heads=3)
-print(output.shape, weights.shape, " equal to al.MultiHeadAttention:", np.allclose(output, mha(x)[0], atol=1e-12))
+equal = np.allclose(output, mha(x)[0], atol=1e-12)
+print(output.shape, weights.shape, " equal to al.MultiHeadAttention:", equal)
 
 # %% [markdown]
 # The merged heads stand side by side: features 0 to 3 come from head 0, and so on. $W_O$ lets the heads' results mix.
@@ -176,8 +186,10 @@ print(one.round(6))
 # %%
 for h in (1, 8, 64):
     layer = MultiHeadAttention(512, h, bias=False)
-    print(f"d_model 512, h = {h:2d}: d_k = {layer.d_k:3d}, {sum(p.numel() for p in layer.parameters())} parameters")
-print("8 single heads, 3 matrices of 512 x 64 each:", 8 * 3 * 512 * 64, " plus W_O:", 512 * 512)
+    count = sum(p.numel() for p in layer.parameters())
+    print(f"d_model 512, h = {h:2d}: d_k = {layer.d_k:3d}, {count} parameters")
+print("8 single heads, 3 matrices of 512 x 64 each:", 8 * 3 * 512 * 64, end="  ")
+print("plus W_O:", 512 * 512)
 
 # %% [markdown]
 # ## 5 · The same as `nn.MultiheadAttention`
@@ -190,16 +202,20 @@ torch.manual_seed(0)
 theirs = nn.MultiheadAttention(12, 3, batch_first=True).double().eval()
 ours = MultiHeadAttention.from_torch(theirs)
 x = torch.randn(4, 6, 12, dtype=torch.float64)  # (b, n, d_model)
-mask = al.combine_masks(al.causal_mask(6), al.padding_mask([6, 4, 5, 3], 6))  # (b, n, n), True = may attend
-blocked = torch.from_numpy(al.to_blocked(mask)).repeat_interleave(3, dim=0)  # torch wants (b * h, n, n)
-for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked)):
-    mine, my_weights = ours(x, attn_mask=m)
-    their_output, their_weights = theirs(x, x, x, attn_mask=b, average_attn_weights=False)
-    difference = max((mine - their_output).abs().max(), (my_weights - their_weights).abs().max())
-    print(f"{name}: equal to 1e-12: {difference.item() < 1e-12}")
+# (b, n, n), True = may attend; torch wants (b * h, n, n), True = blocked
+mask = al.combine_masks(al.causal_mask(6), al.padding_mask([6, 4, 5, 3], 6))
+blocked = torch.from_numpy(al.to_blocked(mask)).repeat_interleave(3, dim=0)
 
 # %%
-figure = plot.head_grid(my_weights[1], attn_mask=mask[1], titles=[f"head {i + 1}, length 4" for i in range(3)])
+for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked)):
+    mine, my_weights = ours(x, attn_mask=m)
+    output, their_weights = theirs(x, x, x, attn_mask=b, average_attn_weights=False)
+    off = max((mine - output).abs().max(), (my_weights - their_weights).abs().max())
+    print(f"{name}: equal to 1e-12: {off.item() < 1e-12}")
+
+# %%
+titles = [f"head {i + 1}, length 4" for i in range(3)]
+figure = plot.head_grid(my_weights[1], attn_mask=mask[1], titles=titles)
 
 # %% [markdown]
 # ## 6 · A full-size run, and what a copied class does differently
@@ -219,18 +235,29 @@ print("output", tuple(output.shape), "  weights", tuple(weights.shape))
 
 
 # %%
-class TutorialAttention(nn.Module):
+class Projections(nn.Module):
     def __init__(self, embed_dim, num_heads):
         super().__init__()
         self.h, self.d_k = num_heads, embed_dim // num_heads
-        self.to_v, self.to_k, self.to_q = (nn.Linear(self.d_k, self.d_k, bias=False) for _ in range(3))
+        self.to_v = nn.Linear(self.d_k, self.d_k, bias=False)
+        self.to_k = nn.Linear(self.d_k, self.d_k, bias=False)
+        self.to_q = nn.Linear(self.d_k, self.d_k, bias=False)
         self.out = nn.Linear(embed_dim, embed_dim)
 
+    def split(self, x):  # (b, n, d_model) -> (b, h, n, d_k)
+        return x.unflatten(-1, (self.h, self.d_k)).transpose(1, 2)
+
+
+# %%
+class TutorialAttention(Projections):
     def forward(self, values, keys, query, mask=None):
-        v, k, q = (x.unflatten(-1, (self.h, self.d_k)).transpose(1, 2) for x in (values, keys, query))
-        v, k, q = self.to_v(v), self.to_k(k), self.to_q(q)  # (b, h, n, d_k), one matrix for all heads
-        scores = (q @ k.transpose(-1, -2)).masked_fill(torch.tensor(False) if mask is None else mask == 0, -1e20)
-        self.weights = (scores / (self.h * self.d_k) ** 0.5).softmax(-1)  # sqrt(embed_dim)
+        v, k, q = self.split(values), self.split(keys), self.split(query)
+        v, k, q = self.to_v(v), self.to_k(k), self.to_q(q)  # one matrix for all heads
+        scores = q @ k.transpose(-1, -2)  # (b, h, n, n)
+        if mask is not None:
+            scores = scores.masked_fill(mask == 0, -1e20)
+        sqrt_embed_dim = (self.h * self.d_k) ** 0.5
+        self.weights = (scores / sqrt_embed_dim).softmax(-1)
         return self.out((self.weights @ v).transpose(1, 2).flatten(2))
 
 
@@ -249,7 +276,7 @@ guess_unrelated = None  # "a", "b" or "c"
 torch.manual_seed(0)
 tutorial = TutorialAttention(256, 8)
 with torch.no_grad():
-    demo = tutorial(torch.rand(32, 10, 256), torch.rand(32, 10, 256), torch.rand(32, 10, 256))
+    demo = tutorial(*(torch.rand(32, 10, 256) for _ in range(3)))
 print("output", tuple(demo.shape))
 print(f"weights between {tutorial.weights.min():.3f} and {tutorial.weights.max():.3f}")
 
@@ -262,12 +289,14 @@ predict.unrelated(guess_unrelated)
 
 # %%
 slices = sum(p.numel() for n, p in tutorial.named_parameters() if n.startswith("to_"))
-full = sum(p.numel() for n, p in MultiHeadAttention(256, 8, bias=False).named_parameters() if not n.startswith("W_O"))
+layer = MultiHeadAttention(256, 8, bias=False)
+full = sum(W.weight.numel() for W in (layer.W_Q, layer.W_K, layer.W_V))
 print(f"projection parameters: {slices} instead of {full}")
 tiled = torch.randn(1, 10, 32).repeat(1, 1, 8)  # the same slice eight times
 with torch.no_grad():
     tutorial(tiled, tiled, tiled)
-print("tiled input: all heads identical:", (tutorial.weights - tutorial.weights[:, :1]).abs().max().item() < 1e-6)
+differ = (tutorial.weights - tutorial.weights[:, :1]).abs().max().item()
+print("tiled input: all heads identical:", differ < 1e-6)
 
 # %%
 x = torch.randn(1, 10, 256, requires_grad=True)
@@ -282,26 +311,33 @@ print("gradient of head 0 outside its slice:", x.grad[..., 32:].abs().max().item
 # %%
 torch.manual_seed(1)
 tutorial = TutorialAttention(256, 8)
-q, k, v = torch.randn(3, 1, 10, 256, generator=torch.Generator().manual_seed(1)).unbind(0)
+generator = torch.Generator().manual_seed(1)
+q, k, v = torch.randn(3, 1, 10, 256, generator=generator)
 with torch.no_grad():
     right, called_as_usual = tutorial(v, k, q), tutorial(q, k, v)
-print(f"called as (query, key, value): no error, output differs by {(right - called_as_usual).abs().max():.2f}")
+off = (right - called_as_usual).abs().max()
+print(f"called as (query, key, value): no error, output differs by {off:.2f}")
 
 # %% [markdown]
 # Its mask takes a padding mask $(b, n)$ without complaint when $b = n$, and reads it as (query, key):
 
 # %%
 torch.manual_seed(11)
-tutorial, x = TutorialAttention(256, 8), torch.rand(10, 10, 256, generator=torch.Generator().manual_seed(11))
-padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): sequence i has i + 1 tokens
+tutorial, generator = TutorialAttention(256, 8), torch.Generator().manual_seed(11)
+x = torch.rand(10, 10, 256, generator=generator)
+# (b, n): sequence i has i + 1 tokens
+padding = torch.arange(10) < torch.arange(1, 11)[:, None]
 with torch.no_grad():
-    wrong, right = tutorial(x, x, x, padding), tutorial(x, x, x, padding[:, None, None, :])
-print(f"(b, n) mask with b = n = 10: no error, output differs by {(wrong - right).abs().max():.2f}")
+    wrong = tutorial(x, x, x, padding)
+    right = tutorial(x, x, x, padding[:, None, None, :])
+off = (wrong - right).abs().max()
+print(f"(b, n) mask with b = n = 10: no error, output differs by {off:.2f}")
 
 # %%
 with torch.no_grad():
     tutorial(x, x, x, torch.zeros(10, 10))
-print(f"a mask of zeros: every weight is {tutorial.weights.min():.1f}, on keys that are all forbidden")
+least = tutorial.weights.min()
+print(f"a mask of zeros: every weight is {least:.1f}, on keys that are all forbidden")
 try:
     tutorial.half()(x.half(), x.half(), x.half(), padding)
 except RuntimeError as error:
@@ -338,9 +374,13 @@ q, k = wide.W_Q(tokens).detach(), wide.W_K(tokens).detach()  # (n, 64)
 def first_head(num_heads):
     d_k = 64 // num_heads
     scores = q[:, :d_k] @ k[:, :d_k].T  # (n_q, n_k)
-    return {"not scaled": scores.softmax(-1), "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1)}
+    return {
+        "not scaled": scores.softmax(-1),
+        "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1),
+    }
 
 
+# %%
 choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
 view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32))
 view

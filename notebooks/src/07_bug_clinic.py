@@ -2,7 +2,7 @@
 # # 07 · The bug clinic
 #
 # **Question.** Wrong attention code runs, has the right shape and trains a little. How do you find out that it is
-# wrong? *75 minutes; each section stands alone. This notebook needs torch.*
+# wrong? *75 minutes. This notebook needs torch.*
 #
 # Each case goes the same way: what you see, a guess, the smallest probe, the cause, the fix. The probe prints the
 # broken number and the fixed one side by side. Most of these bugs were found in five well-known texts on
@@ -40,16 +40,18 @@ _ = torch.set_num_threads(1), torch.set_grad_enabled(False)
 # %%
 def twins(name, embed_dim=24, num_heads=4, seed=0):
     torch.manual_seed(seed)
-    broken, fixed = CASES[name].module(embed_dim, num_heads), Attention(embed_dim, num_heads)
+    broken = CASES[name].module(embed_dim, num_heads)
+    fixed = Attention(embed_dim, num_heads)
     fixed.load_state_dict(broken.state_dict())
     return broken, fixed
 
 
 def beside(broken, fixed, **more):
-    return plot.head_grid(torch.stack([broken, fixed]), titles=["broken", "fixed"], **more)
+    maps = torch.stack([broken, fixed])
+    return plot.head_grid(maps, titles=["broken", "fixed"], **more)
 
 
-x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d_model)
+x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
 causal = torch.from_numpy(al.causal_mask(5))  # True = may attend
 
 # %% [markdown]
@@ -66,7 +68,8 @@ q, k = r.normal(size=(2, 32, 8, 10, 32))  # (b, h, n, d_k), variance 1
 dots = q @ k.swapaxes(-1, -2)  # (b, h, n_q, n_k)
 for name, divisor in (("broken, sqrt(256)", 16), ("fixed,  sqrt(32) ", 32**0.5)):
     H = al.entropy(al.softmax(dots / divisor)).mean()
-    print(f"{name}: variance of the scores {(dots / divisor).var():.2f}, mean entropy {H:.2f} nats")
+    variance = (dots / divisor).var()
+    print(f"{name}: variance of the scores {variance:.2f}, mean entropy {H:.2f} nats")
 
 # %% [markdown]
 # **Cause.** The width of the tokens in place of the width of one head. **Fix.** `scores / q.shape[-1] ** 0.5`, after
@@ -74,7 +77,8 @@ for name, divisor in (("broken, sqrt(256)", 16), ("fixed,  sqrt(32) ", 32**0.5))
 # slider:
 
 # %%
-wide_q, wide_k = torch.randn(2, 6, 64, generator=torch.Generator().manual_seed(26))  # (n, d_model)
+generator = torch.Generator().manual_seed(26)
+wide_q, wide_k = torch.randn(2, 6, 64, generator=generator)  # (n, d_model)
 
 
 def first_head(num_heads):
@@ -97,10 +101,13 @@ view
 
 # %%
 Q, K, V = BY_HAND.project()
+maps = []
 for name, scale in (("broken", 1.0), ("fixed ", None)):
     trace = al.attention_trace(Q, K, V, scale=scale)
-    print(f"{name}: weights of query 1 {trace.weights[0].round(6)}, output 1 {trace.output[0].round(6)}")
-figure = beside(*(torch.from_numpy(al.attention_trace(Q, K, V, scale=s).weights) for s in (1.0, None)))
+    print(f"{name}: weights of query 1 {trace.weights[0].round(6)}")
+    print(f"        output 1 {trace.output[0].round(6)}")
+    maps.append(torch.from_numpy(trace.weights))
+figure = beside(*maps)
 
 # %% [markdown]
 # **Cause.** The step is missing. **Fix.** Divide by $\sqrt 3$. torch's `scaled_dot_product_attention` is the second
@@ -116,14 +123,11 @@ cube = np.random.default_rng(0).normal(size=(3, 3, 3))  # (b, n, d)
 e = np.exp(cube @ cube.T / np.sqrt(cube.shape[1]))
 broken = (e / e.sum(axis=1, keepdims=True)) @ cube
 fixed = al.scaled_dot_product_attention(cube, cube, cube)
-print("no error, shapes", broken.shape, fixed.shape, " largest difference:", np.abs(broken - fixed).max().round(2))
+off = np.abs(broken - fixed).max().round(2)
+print("no error, shapes", broken.shape, fixed.shape, " largest difference:", off)
 sick, healthy = twins("scale_by_first_axis")
-print(
-    "under the root, with 4 heads of d_k = 6: broken",
-    round(sick.divisor(x[:, None].expand(2, 4, 5, 24)) ** 2),
-    " fixed",
-    6,
-)
+under_root = round(sick.divisor(x[:, None].expand(2, 4, 5, 24)) ** 2)
+print("under the root, with 4 heads of d_k = 6: broken", under_root, " fixed", 6)
 
 # %% [markdown]
 # **Cause.** `shape[1]` is $d_k$ in 2-D, the tokens in 3-D, the heads in 4-D. **Fix.** Count from the end: `shape[-1]`,
@@ -135,13 +139,15 @@ print(
 
 # %%
 torch.manual_seed(49)
-init = nn.init
-for name, start in {"nn.Linear's default": None, "torch.rand": init.uniform_, "Xavier": init.xavier_uniform_}.items():
+starts = {"nn.Linear's default": None, "torch.rand": nn.init.uniform_}
+starts["Xavier"] = nn.init.xavier_uniform_
+for name, start in starts.items():
     tokens_q, tokens_k = torch.randn(2, 1000, 64)
     W_Q, W_K = (nn.Linear(64, 64, bias=False) for _ in range(2))
     if start:
         start(W_Q.weight), start(W_K.weight)
-    print(f"{name:<20} variance of q.k / sqrt(d_k): {(W_Q(tokens_q) @ W_K(tokens_k).T / 8).var():.2f}")
+    scores = W_Q(tokens_q) @ W_K(tokens_k).T / 8
+    print(f"{name:<20} variance of q.k / sqrt(d_k): {scores.var():.2f}")
 
 # %% [markdown]
 # **Cause.** The derivation takes $q$ and $k$ of variance 1, and only one of the three draws gives that. **Fix.**
@@ -151,7 +157,8 @@ for name, start in {"nn.Linear's default": None, "torch.rand": init.uniform_, "X
 #
 # ### Case 5 · No maximum (S1)
 #
-# **You see** NaN after an hour of training. **Predict.** X is the identity times 31.6, or times 32. Which one fails?
+# **You see** NaN after an hour of training. **Predict.** Q and K of the identity example, times 31.6 or times 32.
+# Which one fails?
 
 # %%
 Q2, K2, V2 = IDENTITY.project()
@@ -172,18 +179,19 @@ for factor in (31.6, 32):
 
 
 # %%
-def off_by(Q, K, V, axis=-1):
-    scores = Q @ K.T / Q.shape[-1] ** 0.5
-    return np.abs(al.softmax(scores, axis) @ V - al.scaled_dot_product_attention(*example)).max()
+def off_by(right, Q, K, V, axis=-1):
+    weights = al.softmax(Q @ K.T / Q.shape[-1] ** 0.5, axis)
+    return np.abs(weights @ V - right).max()
 
 
-for name, example in (("identity", IDENTITY.project()), ("asymmetric", ASYMMETRIC.project())):
-    q, k, v = example
+for name, case in (("identity", IDENTITY), ("asymmetric", ASYMMETRIC)):
+    q, k, v = case.project()
+    right = al.scaled_dot_product_attention(q, k, v)
     print(
-        f"{name:<11} over queries: off by {off_by(q, k, v, axis=0):.4f}   Q and K swapped: {off_by(k, q, v):.4f}",
-        end="",
+        f"{name:<11} over queries: off by {off_by(right, q, k, v, axis=0):.4f}", end=""
     )
-    print(f"   fixed: {off_by(q, k, v):.4f}")
+    print(f"   Q and K swapped: {off_by(right, k, q, v):.4f}", end="")
+    print(f"   fixed: {off_by(right, q, k, v):.4f}")
 figure = beside(*(m(x)[1][0, 0] for m in twins("softmax_over_queries")))
 
 # %% [markdown]
@@ -197,8 +205,8 @@ figure = beside(*(m(x)[1][0, 0] for m in twins("softmax_over_queries")))
 # %%
 weights = al.softmax(Q @ K.T)  # (n_q, n_k), not scaled, as in the text
 rounded = np.array([[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]])
-print("broken", (rounded @ V).round(6).tolist())
-print("fixed ", (weights @ V).round(6).tolist())
+print("broken", *(rounded @ V).round(6).tolist(), sep="\n  ")
+print("fixed", *(weights @ V).round(6).tolist(), sep="\n  ")
 print(f"largest error: {np.abs(rounded @ V - weights @ V).max():.3f}")
 
 # %% [markdown]
@@ -217,7 +225,8 @@ for name, scale in (("no scale", 1.0), ("scaled  ", 1 / 32)):
     d_scores = w * (upstream - (w * upstream).sum(axis=-1, keepdims=True))
     mean = np.linalg.norm(scale * d_scores @ k, axis=-1).mean()
     dead = (np.abs(d_scores).max(axis=-1) < 1e-3).mean()
-    print(f"{name}: mean |dL/dq| {mean:.1f}   queries whose gradients are all below 0.001: {dead:.0%}")
+    print(f"{name}: mean |dL/dq| {mean:.1f}", end="   ")
+    print(f"queries whose gradients are all below 0.001: {dead:.0%}")
 
 # %% [markdown]
 # **Cause.** Most queries are dead, a few explode and carry the mean. **Fix.** Plot a median, or the share of dead
@@ -265,7 +274,8 @@ try:
 except RuntimeError as error:
     print("broken: RuntimeError:", error)
 output, _ = healthy.half()(half, attn_mask=mask)
-print("fixed:  finite output:", output.isfinite().all().item(), "  largest float16:", torch.finfo(torch.float16).max)
+print("fixed:  finite output:", output.isfinite().all().item(), end="   ")
+print("largest float16:", torch.finfo(torch.float16).max)
 
 # %% [markdown]
 # **Cause.** -1e20 is no float16. **Fix.** $-\infty$ is.
@@ -278,8 +288,8 @@ print("fixed:  finite output:", output.isfinite().all().item(), "  largest float
 sick, healthy = twins("nan_row")
 for name, module in (("broken", sick), ("fixed ", healthy)):
     output, weights = module(ten, attn_mask=mask)
-    lost = output.isnan().any(-1).sum().item()
-    print(f"{name}: tokens whose output is NaN: {lost} of 10, weights {weights[0, 0, 1, :3].tolist()}")
+    lost, row = output.isnan().any(-1).sum().item(), weights[0, 0, 1, :3].tolist()
+    print(f"{name}: tokens whose output is NaN: {lost} of 10, weights {row}")
 
 # %% [markdown]
 # **Cause.** In a row of $-\infty$, softmax divides 0 by 0. **Fix.** `.nan_to_num()`, or do not ask queries that may
@@ -295,21 +305,21 @@ for name, module in (("broken", sick), ("fixed ", healthy)):
 def poke(module):
     later = x.clone()
     later[:, -1] += 1  # change the future
-    before, after = module(x, attn_mask=causal)[0], module(later, attn_mask=causal)[0]
-    return (after - before).abs().amax((0, 2))[:-1].max().item()  # how far earlier outputs move
+    moved = module(later, attn_mask=causal)[0] - module(x, attn_mask=causal)[0]
+    return moved.abs().amax((0, 2))[:-1].max().item()  # how far earlier outputs move
 
 
 for name in ("mask_inverted", "mask_ignored", "mask_after_softmax"):
     for state, module in zip(("broken", "fixed "), twins(name)):
-        sums = module(x, attn_mask=causal)[1].sum(-1)
-        print(
-            f"{name:<18} {state}: earlier outputs move: {poke(module) > 1e-6!s:<5}  smallest row sum {sums.min():.2f}"
-        )
+        sums, moves = module(x, attn_mask=causal)[1].sum(-1), poke(module) > 1e-6
+        print(f"{name:<18} {state}: earlier outputs move: {moves!s:<5}", end="  ")
+        print(f"smallest row sum {sums.min():.2f}")
 
 # %%
 names = ("mask_inverted", "mask_ignored", "mask_after_softmax")
-maps = torch.stack([m(x, attn_mask=causal)[1][0, 0] for m in (*(twins(n)[0] for n in names), twins(names[0])[1])])
-figure = plot.head_grid(maps, titles=[*names, "fixed"])
+modules = [twins(name)[0] for name in names] + [twins(names[0])[1]]
+maps = torch.stack([m(x, attn_mask=causal)[1][0, 0] for m in modules])
+figure = plot.head_grid(maps, titles=[*names, "fixed"], columns=2)
 
 # %% [markdown]
 # **Cause.** Inverted: True was read as blocked; the last query may attend to nothing. Ignored: the mask never reaches
@@ -320,13 +330,20 @@ figure = plot.head_grid(maps, titles=[*names, "fixed"])
 #
 # **You see** a mask $(b, n)$ from a tokenizer, handed in as it is. **Predict.** Ten sequences of ten tokens: an error?
 
+
 # %%
+def copied(*names):  # the tutorial's class, with several bugs at once
+    return type("Copied", tuple(CASES[name].module for name in names), {})(256, 8)
+
+
 torch.manual_seed(5)
-sick = type("Copied", (CASES["shared_small_projection"].module, CASES["scale_by_embed_dim"].module), {})(256, 8)
-batch = torch.rand(10, 10, 256, generator=torch.Generator().manual_seed(5))  # (b, n, d_model)
-padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): sequence i has i + 1 tokens
-broken, fixed = sick(batch, attn_mask=padding), sick(batch, attn_mask=padding[:, None].expand(10, 10, 10))
-print(f"no error, and the output differs by {(broken[0] - fixed[0]).abs().max():.2f}")
+sick = copied("shared_small_projection", "scale_by_embed_dim")
+batch = torch.rand(10, 10, 256, generator=torch.Generator().manual_seed(5))  # (b, n, d)
+padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): i + 1 tokens in i
+broken = sick(batch, attn_mask=padding)
+fixed = sick(batch, attn_mask=padding[:, None].expand(10, 10, 10))
+off = (broken[0] - fixed[0]).abs().max()
+print(f"no error, and the output differs by {off:.2f}")
 figure = beside(broken[1][2, 0, :5], fixed[1][2, 0, :5])
 
 # %% [markdown]
@@ -342,20 +359,23 @@ figure = beside(broken[1][2, 0, :5], fixed[1][2, 0, :5])
 
 # %%
 torch.manual_seed(0)
-modules = {"broken": CASES["shared_small_projection"].module(256, 8), "fixed": Attention(256, 8)}
+sick, healthy = CASES["shared_small_projection"].module(256, 8), Attention(256, 8)
+modules = {"broken": sick, "fixed": healthy}
 tiled = torch.randn(1, 10, 32).repeat(1, 1, 8)  # the same slice eight times
 for name, module in modules.items():
-    count = sum(p.numel() for n, p in module.named_parameters() if not n.startswith("W_O"))
+    count = sum(p.numel() for n, p in module.named_parameters() if "W_O" not in n)
     weights = module(tiled)[1]
     print(f"{name}: {count} projection parameters, ", end="")
     print("all heads identical:", (weights - weights[:, :1]).abs().max().item() < 1e-6)
 
 # %%
 for name, module in modules.items():
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randn(1, 10, 256, generator=generator, requires_grad=True)
     with torch.enable_grad():
-        tokens = torch.randn(1, 10, 256, generator=torch.Generator().manual_seed(0)).requires_grad_()
         module(tokens)[1][0, 0].square().sum().backward()  # a loss on head 0 alone
-    print(f"{name}: head 0 depends on features outside its slice: {tokens.grad[..., 32:].abs().max().item() > 0}")
+    outside = tokens.grad[..., 32:].abs().max().item() > 0
+    print(f"{name}: head 0 depends on features outside its slice: {outside}")
 
 # %% [markdown]
 # **Cause.** `Linear(d_k, d_k)` after the split. Each head sees one eighth of each token, through the same matrix.
@@ -379,7 +399,8 @@ sick, batch = CASES["unused_projections"].module(256, 8), torch.randn(2, 10, 256
 with torch.enable_grad():
     sick(batch)[0].square().sum().backward()
 dead = sum(p.numel() for p in sick.parameters() if p.grad is None)
-print(f"{dead:,} of {sum(p.numel() for p in sick.parameters()):,} parameters never get a gradient")
+total = sum(p.numel() for p in sick.parameters())
+print(f"{dead:,} of {total:,} parameters never get a gradient")
 before = sick(batch)[0]
 for linear in (sick.W_Q, sick.W_K, sick.W_V):
     linear.weight.fill_(torch.nan)
@@ -393,11 +414,14 @@ torch.manual_seed(0)
 healthy = Attention(256, 8)
 with torch.enable_grad():
     healthy(batch)[0].square().sum().backward()
-print("fixed: parameters without a gradient:", sum(p.numel() for p in healthy.parameters() if p.grad is None))
-for name, module in (("broken", CASES["unused_projections"].module(256, 8)), ("fixed ", healthy)):
+dead = sum(p.numel() for p in healthy.parameters() if p.grad is None)
+print("fixed: parameters without a gradient:", dead)
+sick = CASES["unused_projections"].module(256, 8)
+for name, module in (("broken", sick), ("fixed ", healthy)):
     q, k, _ = module.project(batch, batch, batch)
     scores = module.scores(q, k)
-    print(f"{name}: scores are symmetric: {(scores - scores.transpose(-1, -2)).abs().max().item() < 1e-5}")
+    off = (scores - scores.transpose(-1, -2)).abs().max().item()
+    print(f"{name}: scores are symmetric: {off < 1e-5}")
 
 # %% [markdown]
 # **Cause.** `forward` never calls them; with their shape, (32, 256), it could not. Every token asks with what it
@@ -413,14 +437,13 @@ torch.manual_seed(1)
 sick, healthy = CASES["copied_heads"].module(24, 4), Attention(24, 4)
 for name, module in (("broken", sick), ("fixed ", healthy)):
     w = module(x)[1]
-    print(
-        f"{name}: heads with the weights of head 0: {sum((w[:, i] - w[:, 0]).abs().max() < 1e-6 for i in range(4))} of 4"
-    )
+    same = sum((w[:, i] - w[:, 0]).abs().max() < 1e-6 for i in range(4))
+    print(f"{name}: heads with the weights of head 0: {same} of 4")
 figure = beside(sick(x)[1][0, 1], healthy(x)[1][0, 1])
 
 # %% [markdown]
-# **Cause.** Equal weights give equal weights of attention. $W_O$ alone tells the heads apart, and only their values'
-# gradients differ. **Fix.** Draw every head's matrix anew.
+# **Cause.** Equal matrices give equal weights of attention. Only $W_O$ tells the heads apart, so training separates
+# them slowly. **Fix.** Draw every head's matrix anew.
 #
 # ### Cases 19, 20 · Split or merge without the swap
 #
@@ -448,7 +471,8 @@ W, token = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 0.0])
 linear = nn.Linear(2, 2, bias=False)
 for name, weight in (("broken, W  ", W), ("fixed,  W.T", W.T)):
     linear.weight.copy_(weight)
-    print(f"{name}: linear(x) = {linear(token).tolist()}   x W = {(token @ W).tolist()}")
+    print(f"{name}: linear(x) = {linear(token).tolist()}", end="   ")
+    print(f"x W = {(token @ W).tolist()}")
 
 # %% [markdown]
 # **Cause.** nn.Linear stores (out, in). **Fix.** Copy `W.T`, and compare one output.
@@ -459,8 +483,9 @@ for name, weight in (("broken, W  ", W), ("fixed,  W.T", W.T)):
 
 # %%
 torch.manual_seed(0)
-print(f"measured {nn.Linear(512, 64).weight.std():.4f}   1/sqrt(3 fan_in) {(3 * 512) ** -0.5:.4f}", end="")
-print(f"   Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}")
+print(f"measured {nn.Linear(512, 64).weight.std():.4f}", end="   ")
+print(f"1/sqrt(3 fan_in) {(3 * 512) ** -0.5:.4f}", end="   ")
+print(f"Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}")
 
 # %% [markdown]
 # **Cause.** It is uniform in $\pm 1/\sqrt{fan_{in}}$: neither scheme. **Fix.** Call `nn.init.xavier_uniform_` if you
@@ -473,7 +498,8 @@ print(f"   Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}
 
 # %%
 print("broken, 512 -> 512:", 3 * 512 * 512, "parameters in W_Q, W_K, W_V of one head")
-print("fixed,  512 -> 64: ", sum(nn.Linear(512, 64, bias=False).weight.numel() for _ in range(3)))
+fixed = [nn.Linear(512, 64, bias=False) for _ in range(3)]
+print("fixed,  512 -> 64: ", sum(linear.weight.numel() for linear in fixed))
 print("8 heads of 64, merged:", 8 * 64)
 
 # %% [markdown]
@@ -486,15 +512,15 @@ print("8 heads of 64, merged:", 8 * 64)
 # **You see** `forward(values, keys, query)`, called as everybody calls attention. **Predict.** An error?
 
 # %%
-mixed = (CASES[n].module for n in ("values_keys_query", "shared_small_projection", "scale_by_embed_dim"))
 torch.manual_seed(6)
-sick = type("Copied", tuple(mixed), {})(256, 8)
-q, k, v = torch.randn(3, 1, 10, 256, generator=torch.Generator().manual_seed(6)).unbind(0)
-print(f"broken, m(q, k, v): no error, output differs by {(sick(q, k, v)[0] - sick(v, k, q)[0]).abs().max():.2f}")
-print(
-    "fixed,  m(query=q, keys=k, values=v): differs by",
-    (sick(query=q, keys=k, values=v)[0] - sick(v, k, q)[0]).abs().max().item(),
-)
+sick = copied("values_keys_query", "shared_small_projection", "scale_by_embed_dim")
+generator = torch.Generator().manual_seed(6)
+q, k, v = torch.randn(3, 1, 10, 256, generator=generator)
+right = sick(v, k, q)[0]
+off = (sick(q, k, v)[0] - right).abs().max()
+print(f"broken, m(q, k, v): no error, output differs by {off:.2f}")
+off = (sick(query=q, keys=k, values=v)[0] - right).abs().max().item()
+print("fixed,  m(query=q, keys=k, values=v): differs by", off)
 
 # %% [markdown]
 # **Cause.** Three tensors of one shape in another order. **Fix.** The order query, key, value; names when you call what
@@ -505,14 +531,19 @@ print(
 # **You see** three `torch.rand` tensors go in, and `(32, 10, 256)` come out. **Predict.** What do the weights look
 # like?
 
+
 # %%
+def tell(name, output, weights):
+    least, largest = weights.min(), weights.max()
+    print(name, tuple(output.shape), f"weights between {least:.3f} and {largest:.3f}")
+
+
 torch.manual_seed(0)
-sick = type("Copied", (CASES["shared_small_projection"].module, CASES["scale_by_embed_dim"].module), {})(256, 8)
-output, weights = sick(*(torch.rand(32, 10, 256) for _ in range(3)))
-print("broken", tuple(output.shape), f"weights between {weights.min():.3f} and {weights.max():.3f}")
-same = torch.randn(32, 10, 256, generator=torch.Generator().manual_seed(0))  # one sequence, unit variance
-output, weights = Attention(256, 8)(same)
-print("fixed ", tuple(output.shape), f"weights between {weights.min():.3f} and {weights.max():.3f}")
+sick = copied("shared_small_projection", "scale_by_embed_dim")
+tell("broken", *sick(*(torch.rand(32, 10, 256) for _ in range(3))))
+# One sequence, unit variance.
+same = torch.randn(32, 10, 256, generator=torch.Generator().manual_seed(0))
+tell("fixed ", *Attention(256, 8)(same))
 
 # %% [markdown]
 # **Cause.** Unrelated, positive numbers and small projections: no choice is made. **Fix.** One sequence in all three
@@ -537,11 +568,14 @@ print("3-D: broken, dot", np.dot(A, B).shape, "  fixed, @", (A @ B).shape)
 
 # %%
 three, five = rng.normal(size=(3, 8)), rng.normal(size=(5, 8))
-for name, shape in (("broken, tril(n_q, n_q)", (3, 3)), ("fixed,  tril(n_q, n_k)", (3, 5))):
+shapes = {"broken, tril(n_q, n_q)": (3, 3), "fixed,  tril(n_q, n_k)": (3, 5)}
+for name, shape in shapes.items():
+    allowed = np.tril(np.ones(shape, dtype=bool))
     try:
-        print(name, al.scaled_dot_product_attention(three, five, five, np.tril(np.ones(shape, dtype=bool))).shape)
+        output = al.scaled_dot_product_attention(three, five, five, allowed)
+        print(name, output.shape)
     except al.ShapeError as error:
-        print(name, "ShapeError:", str(error).split(":")[0])
+        print(name, "ShapeError:\n ", str(error).split(". ")[0])
 
 # %% [markdown]
 # **Cause.** Only in self-attention are there as many keys as queries. **Fix.** A mask is $(n_q, n_k)$, always.
@@ -551,8 +585,9 @@ for name, shape in (("broken, tril(n_q, n_q)", (3, 3)), ("fixed,  tril(n_q, n_k)
 # **You see** two terms for one thing. **Predict.** Can the formula attend to another sequence?
 
 # %%
-self_attention = al.scaled_dot_product_attention(three, three, three)  # Q, K, V from one sequence
-cross_attention = al.scaled_dot_product_attention(three, five, five)  # K, V from another
+# Q, K, V from one sequence; then K, V from another
+self_attention = al.scaled_dot_product_attention(three, three, three)
+cross_attention = al.scaled_dot_product_attention(three, five, five)
 print("the same function:", self_attention.shape, cross_attention.shape)
 print("equal:", np.allclose(self_attention, cross_attention))
 
@@ -566,13 +601,18 @@ print("equal:", np.allclose(self_attention, cross_attention))
 # **Predict.** A recipe can be checked like a program: every name must be made before it is used. What is missing?
 
 # %%
-broken = {"key": "x W_K", "queue": "x W_Q", "value": "x W_V", "scores": "query key", "weights": "scores"}
-fixed = {"x": "", "W_Q": "", "W_K": "", "W_V": "", "query": "x W_Q", "key": "x W_K", "value": "x W_V"}
+broken = {"key": "x W_K", "queue": "x W_Q", "value": "x W_V"}
+broken |= {"scores": "query key", "weights": "scores"}
+fixed = {"x": "", "W_Q": "", "W_K": "", "W_V": ""}
+fixed |= {"query": "x W_Q", "key": "x W_K", "value": "x W_V"}
 fixed |= {"scores": "query key", "weights": "scores", "output": "weights value"}
 for name, recipe in (("broken", broken), ("fixed ", fixed)):
-    steps, used = list(recipe), [(step, word) for step, words in recipe.items() for word in words.split()]
-    missing = sorted({word for step, word in used if word not in steps[: steps.index(step)]})
-    print(f"{name}: used but never made: {missing}   never used: {sorted(set(steps) - {word for _, word in used})}")
+    steps = list(recipe)
+    used = [(step, word) for step in steps for word in recipe[step].split()]
+    missing = sorted({w for step, w in used if w not in steps[: steps.index(step)]})
+    unused = sorted(set(steps) - {word for _, word in used})
+    print(f"{name}: used but never made: {missing}")
+    print(f"        never used: {unused}")
 
 # %% [markdown]
 # **Cause.** Nobody ran the text. **Fix.** One term for one thing, and every step a cell.
@@ -586,8 +626,10 @@ for name, recipe in (("broken", broken), ("fixed ", fixed)):
 
 # %%
 for state, module in zip(("broken", "fixed "), twins("centred_over_batch")):
-    together, alone = module(x)[0], torch.cat([module(x[i : i + 1])[0] for i in range(2)])
-    print(f"{state}: one by one equals all at once: {(together - alone).abs().max().item() < 1e-5}")
+    together = module(x)[0]
+    alone = torch.cat([module(x[i : i + 1])[0] for i in range(2)])
+    equal = (together - alone).abs().max().item() < 1e-5
+    print(f"{state}: one by one equals all at once: {equal}")
 
 # %% [markdown]
 # **Cause.** `mean(0)`. **Fix.** `mean(-2)`, if it must be.
@@ -603,7 +645,8 @@ for name in ("dropout_always", "writes_into_input"):
         tokens = x.clone()
         first, second = (module.eval()(tokens)[0] for _ in range(2))
         same, kept = torch.equal(first, second), torch.equal(tokens, x)
-        print(f"{name:<17} {state}: the same again: {same!s:<5}  input as it was: {kept}")
+        print(f"{name:<17} {state}: the same again: {same!s:<5}", end="  ")
+        print(f"input as it was: {kept}")
 
 # %% [markdown]
 # **Cause.** `F.dropout(w, 0.1)` drops in eval mode, too; `query /= ...` writes into the caller's tensor. **Fix.**
@@ -619,7 +662,8 @@ diagnose(CASES["mask_after_softmax"].module(24, 4), embed_dim=24, num_heads=4)
 
 
 # %%
-def padding_only(module, query, key, value, mask):  # a module that takes a padding mask (b, n) and no other
+# For a module that takes a padding mask (b, n) and no other.
+def padding_only(module, query, key, value, mask):
     if mask is not None and not (mask == mask[:, :1]).all():
         raise ValueError("padding masks only")
     return module(query, key, value, None if mask is None else mask[:, 0])
@@ -628,14 +672,15 @@ def padding_only(module, query, key, value, mask):  # a module that takes a padd
 for name, case in CASES.items():
     torch.manual_seed(0)
     call = padding_only if name == "padding_read_as_queries" else None
-    found = [f.probe for f in diagnose(case.module(24, 4), embed_dim=24, num_heads=4, call=call) if f.look_at]
+    report = diagnose(case.module(24, 4), embed_dim=24, num_heads=4, call=call)
+    found = [f.probe for f in report if f.look_at]
     print(f"{name:<24} caught by: {', '.join(found)}")
 
 # %% [markdown]
 # ## Break it
 #
 # Two bugs at once can hide each other. **Predict.** The patient below divides by $\sqrt{d_{model}}$ and was given
-# tokens that are twice as large to make up for it, with 4 heads. What do its weights say, and what does `diagnose`?
+# tokens that are $\sqrt 2$ times as large to make up for it, with 4 heads. What do its weights say, and what does `diagnose`?
 
 # %%
 sick, healthy = twins("scale_by_embed_dim")

@@ -16,6 +16,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.checks import check, predict
 from attnlib.torch_layers import MultiHeadAttention, SelfAttention
 from attnlib.training import train
 
@@ -37,17 +38,26 @@ class Reverse(nn.Module):
     def __init__(self, with_positions):
         super().__init__()
         self.token, self.read = nn.Embedding(N_TOKENS, D), nn.Linear(D, N_TOKENS)
-        self.position = nn.Parameter(torch.randn(T, D) if with_positions else torch.zeros(T, D), with_positions)
+        places = torch.randn(T, D) if with_positions else torch.zeros(T, D)
+        self.position = nn.Parameter(places, requires_grad=with_positions)
         self.attention = MultiHeadAttention(D, 1, bias=False)
 
     def forward(self, tokens):
-        output, weights = self.attention(self.token(tokens) + self.position)  # (b, T, D), (b, 1, T, T)
+        x = self.token(tokens) + self.position  # (b, T, D)
+        output, weights = self.attention(x)  # (b, T, D), (b, 1, T, T)
         return self.read(output), weights
 
 
 # %% [markdown]
-# Without positions the vectors are zeros that do not train. **Predict.** Which accuracy does the model reach with
-# positions, and which without?
+# Without positions the vectors are zeros that do not train. With positions the model learns to reverse.
+# **Predict.** Which accuracy does it reach without?
+#
+# - **a** about 0.1: it can only guess one of ten tokens
+# - **b** about 0.3
+# - **c** nearly 1, if it is trained long enough
+
+# %%
+guess_no_positions = None  # "a", "b" or "c"
 
 
 # %%
@@ -56,14 +66,16 @@ def draw(generator, size=128):
 
 
 def loss(model, tokens):
-    return nn.functional.cross_entropy(model(tokens)[0].flatten(0, 1), tokens.flip(1).flatten())
+    logits, _ = model(tokens)  # (b, T, N_TOKENS)
+    return nn.functional.cross_entropy(logits.flatten(0, 1), tokens.flip(1).flatten())
 
 
 reversers = {}
 for with_positions in (True, False):
     _ = torch.manual_seed(0)
-    reversers[with_positions] = Reverse(with_positions)
-    train(reversers[with_positions], draw, loss, steps=300, lr=3e-3, description=f"positions: {with_positions}")
+    reversers[with_positions] = model = Reverse(with_positions)
+    name = f"positions: {with_positions}"
+    train(model, draw, loss, steps=300, lr=3e-3, description=name)
 
 # %%
 tokens, maps = draw(torch.Generator().manual_seed(1), size=4000), {}
@@ -72,15 +84,19 @@ for with_positions, model in reversers.items():
     with torch.no_grad():
         logits, weights = model(tokens)
     maps[with_positions] = weights.mean(0)[0]  # (T, T), the mean over 4000 sequences
-    accuracy[with_positions] = (logits.argmax(-1) == tokens.flip(1)).float().mean().item()
+    right = logits.argmax(-1) == tokens.flip(1)
+    accuracy[with_positions] = right.float().mean().item()
 print(f"with positions: accuracy {accuracy[True]:.2f}")
 print(f"without: below 0.3: {accuracy[False] < 0.3}")
 
 # %%
+predict.no_positions(guess_no_positions)
+
+# %%
 maps = torch.stack([maps[True], maps[False]])  # (2, T, T)
 figure = plot.head_grid(maps, titles=["with positions", "without positions"], columns=2)
-on_mirror = maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # the weight on the mirrored place
-print("with positions, weight on the mirrored place above 0.9:", bool(on_mirror[0] > 0.9))
+on_mirror = maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
+print(f"with positions, weight on the mirrored place above 0.9: {on_mirror[0] > 0.9}")
 print(f"without: {on_mirror[1]:.1f}, as if it were spread over 10 places")
 
 # %% [markdown]
@@ -89,8 +105,7 @@ print(f"without: {on_mirror[1]:.1f}, as if it were spread over 10 places")
 #
 # ## 2 · Attention does not know order
 #
-# Why can it not? Permute the tokens and look at the output. **Predict.** Without positions, what happens to the output if
-# the input rows change places?
+# Why? Permute the tokens and look at the output, with and without positions.
 
 # %%
 order = torch.randperm(T, generator=torch.Generator().manual_seed(2))
@@ -99,7 +114,8 @@ for with_positions, model in reversers.items():
         permuted_output = model(tokens[:8, order])[0]
         output_permuted = model(tokens[:8])[0][:, order]
     same = (permuted_output - output_permuted).abs().max().item() < 1e-4
-    print(f"positions: {with_positions}.  permute, then attend = attend, then permute: {same}")
+    name = f"positions: {with_positions}"
+    print(f"{name}.  permute, then attend = attend, then permute: {same}")
 
 # %% [markdown]
 # Each output row is the same mixture of the same set; the rows only change places with their tokens. This is called
@@ -111,7 +127,8 @@ for with_positions, model in reversers.items():
 # %%
 most_frequent = [Counter(row).most_common(1)[0][1] / T for row in tokens.tolist()]
 print(f"guessing the most frequent token: {np.mean(most_frequent):.2f}")
-print("the model without positions is within 0.02 of it:", abs(accuracy[False] - np.mean(most_frequent)) < 0.02)
+gap = abs(accuracy[False] - np.mean(most_frequent))
+print("the model without positions is within 0.02 of it:", gap < 0.02)
 
 # %% [markdown]
 # It learned all that can be learned without order. Longer training would not help.
@@ -124,7 +141,7 @@ print("the model without positions is within 0.02 of it:", abs(accuracy[False] -
 
 # %%
 def weight_on(weights, cells):
-    """Mean weight on the True cells; weights (..., b, h, n_q, n_k), cells broadcast to it. Returns (..., h)."""
+    """Mean weight on the True cells, both (..., b, h, n_q, n_k); gives (..., h)."""
     cells = torch.as_tensor(cells).expand_as(weights)
     hit = (weights * cells).sum(-1)  # (..., b, h, n_q)
     asked = cells.any(-1)  # queries that have such a cell
@@ -140,7 +157,8 @@ def weight_on(weights, cells):
 class Neighbours(nn.Module):
     def __init__(self, num_heads):
         super().__init__()
-        self.token, self.position = nn.Embedding(N_TOKENS, D), nn.Parameter(torch.randn(T, D))
+        self.token = nn.Embedding(N_TOKENS, D)
+        self.position = nn.Parameter(torch.randn(T, D))
         self.attention = MultiHeadAttention(D, num_heads, bias=False)
         self.read = nn.Linear(D, 2 * N_TOKENS)
 
@@ -151,21 +169,27 @@ class Neighbours(nn.Module):
 
 # %%
 def neighbour_loss(model, tokens):
-    target = torch.stack([tokens.roll(1, dims=1), tokens.roll(-1, dims=1)], dim=-1)  # (b, T, 2): before, after
+    before, after = tokens.roll(1, dims=1), tokens.roll(-1, dims=1)
+    target = torch.stack([before, after], dim=-1)  # (b, T, 2)
     return nn.functional.cross_entropy(model(tokens)[0].flatten(0, 2), target.flatten())
 
 
 # %%
 i = torch.arange(T)
-before, after = i[:, None] - 1 == i, i[:, None] + 1 == i  # (n_q, n_k), the ring's seam left out
+# The ring's seam is left out.
+before, after = i[:, None] - 1 == i, i[:, None] + 1 == i  # (n_q, n_k)
+
+# %%
 for h in (1, 2):
     _ = torch.manual_seed(0)
     model = Neighbours(h)
-    train(model, draw, neighbour_loss, steps=500, lr=3e-3, description=f"{h} head(s)")
+    name = f"{h} head(s)"
+    train(model, draw, neighbour_loss, steps=500, lr=3e-3, description=name)
     with torch.no_grad():
         weights = model(tokens[:500])[1]
-    for name, cells in (("before", before), ("after", after)):
-        print(f"{h} head(s): weight on the token {name} above 0.9:", (weight_on(weights, cells) > 0.9).tolist())
+    for side, cells in (("before", before), ("after", after)):
+        high = (weight_on(weights, cells) > 0.9).tolist()
+        print(f"{name}: weight on the token {side} above 0.9:", high)
 
 # %% [markdown]
 # One head serves neither. Of two heads, each takes one neighbour. Which head takes which is chance: it depends on the
@@ -182,7 +206,8 @@ V, LENGTH, LETTERS = 26, 24, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def draw_repeats(generator, size=32):
-    letters = torch.rand(size, V, generator=generator).argsort(-1)[:, :12]  # (b, 12), all different
+    # The first 12 places of a random order of all letters: all different.
+    letters = torch.rand(size, V, generator=generator).argsort(-1)[:, :12]  # (b, 12)
     period = torch.randint(6, 13, (size, 1), generator=generator)  # (b, 1)
     return letters.gather(1, torch.arange(LENGTH) % period), period  # (b, 24)
 
@@ -199,21 +224,28 @@ for row in draw_repeats(torch.Generator().manual_seed(3), size=3)[0].tolist():
 class AttentionOnly(nn.Module):
     def __init__(self, layers, num_heads=1):
         super().__init__()
-        self.token, self.position, self.read = nn.Embedding(V, D), nn.Embedding(LENGTH, D), nn.Linear(D, V)
-        self.layers = nn.ModuleList(MultiHeadAttention(D, num_heads, bias=False) for _ in range(layers))
+        self.token, self.position = nn.Embedding(V, D), nn.Embedding(LENGTH, D)
+        layers = (MultiHeadAttention(D, num_heads, bias=False) for _ in range(layers))
+        self.layers, self.read = nn.ModuleList(layers), nn.Linear(D, V)
 
     def forward(self, tokens):
-        x, maps = self.token(tokens) + self.position.weight[: tokens.shape[1]], []  # (b, n, D)
+        x, maps = self.token(tokens) + self.position.weight[: tokens.shape[1]], []
         for layer in self.layers:
             output, weights = layer(x, is_causal=True)
-            x = x + output
-            maps.append(weights)
+            x, maps = x + output, [*maps, weights]  # x: (b, n, D)
         return self.read(x), torch.stack(maps)  # (b, n, V), (layers, b, h, n, n)
 
 
 # %% [markdown]
 # Only the second half counts in the loss: there every letter has stood before. (With the loss on all places the model
-# spends its effort on letters that nobody can guess.) **Predict.** Can one layer do it? Can two?
+# spends its effort on letters that nobody can guess.) **Predict.** Can one layer do it?
+#
+# - **a** yes, if it is trained longer or has more heads
+# - **b** no: its keys do not know which letter stands before them
+# - **c** no: the causal mask hides the letter that it must predict
+
+# %%
+guess_one_layer = None  # "a", "b" or "c"
 
 
 # %%
@@ -225,10 +257,9 @@ def induction_loss(model, batch):
 inductors, histories = {}, {}
 for layers in (2, 1):
     _ = torch.manual_seed(0)
-    inductors[layers], options = AttentionOnly(layers), dict(steps=800, lr=3e-3, every=25)
-    histories[layers] = train(
-        inductors[layers], draw_repeats, induction_loss, **options, description=f"{layers} layer(s)"
-    )
+    inductors[layers] = model = AttentionOnly(layers)
+    options = dict(steps=800, lr=3e-3, every=25, description=f"{layers} layer(s)")
+    histories[layers] = train(model, draw_repeats, induction_loss, **options)
 
 # %%
 letters, period = draw_repeats(torch.Generator().manual_seed(4), size=1000)
@@ -237,7 +268,11 @@ for layers, model in inductors.items():
     with torch.no_grad():
         logits, maps[layers] = model(letters)
     right = (logits[:, 11:-1].argmax(-1) == letters[:, 12:]).float().mean().item()
-    print(f"{layers} layer(s): accuracy above 0.95: {right > 0.95}, below 0.4: {right < 0.4}")
+    verdict = f"above 0.95: {right > 0.95}, below 0.4: {right < 0.4}"
+    print(f"{layers} layer(s): accuracy {verdict}")
+
+# %%
+predict.one_layer(guess_one_layer)
 
 # %% [markdown]
 # Two layers solve it, one does not. Now the question is *how*, and it is asked of every head. Two measures: the weight on
@@ -246,15 +281,18 @@ for layers, model in inductors.items():
 
 # %%
 i = torch.arange(LENGTH)
-previous = (i[:, None] - 1 == i) & (i[:, None] < 12)  # (n_q, n_k)
+late = i[:, None] >= 12  # (n_q, 1)
+previous = (i[:, None] - 1 == i) & ~late  # (n_q, n_k)
 back = i[:, None] - i  # how far key j lies behind query i
-after_copy = (back > 0) & ((back + 1) % period[..., None] == 0) & (i[:, None] >= 12)  # (b, n_q, n_k)
+after_copy = (back > 0) & ((back + 1) % period[..., None] == 0) & late  # (b, n_q, n_k)
 measures = {"previous letter": previous, "after a copy": after_copy[:, None]}
+
+# %%
 for layers in (2, 1):
     for name, cells in measures.items():
-        for layer, w in enumerate(weight_on(maps[layers], cells)[:, 0].tolist()):
+        for layer, w in enumerate(weight_on(maps[layers], cells)[:, 0].tolist(), 1):
             said = "above 0.8" if w > 0.8 else "below 0.3" if w < 0.3 else "between"
-            print(f"model with {layers} layer(s), layer {layer + 1}, {name}: {said}")
+            print(f"model with {layers} layer(s), layer {layer}, {name}: {said}")
 
 # %% [markdown]
 # One head stands out for each measure. In the model with two layers:
@@ -279,24 +317,29 @@ snapshots = histories[2].snapshots
 
 def maps_at(step):
     with torch.no_grad():
-        _, maps = torch.func.functional_call(inductors[2], snapshots[step], (example,))  # (2, 1, 1, 16, 16)
-    return {"layer 1": maps[0, 0, 0], "layer 2": maps[1, 0, 0]}
+        _, maps = torch.func.functional_call(inductors[2], snapshots[step], (example,))
+    return {"layer 1": maps[0, 0, 0], "layer 2": maps[1, 0, 0]}  # (16, 16) each
 
 
 steps = {"step": list(snapshots), "still": (0, 150, 200, 800)}
-live.weights_view(maps_at, **steps, trained=True, queries=text, keys=text, attn_mask=al.causal_mask(16))
+names = {"queries": text, "keys": text, "attn_mask": al.causal_mask(16)}
+live.weights_view(maps_at, **steps, trained=True, **names)
 
 # %% [markdown]
 # The same as numbers: both measures and the loss over training.
 
 # %%
-curves = []
+curves, some = [], letters[:200]
 for snapshot in snapshots.values():
     with torch.no_grad():
-        _, m = torch.func.functional_call(inductors[2], snapshot, (letters[:200],))
-    curves.append((weight_on(m[0], previous).item(), weight_on(m[1], after_copy[:200, None]).item()))
+        _, (first, second) = torch.func.functional_call(inductors[2], snapshot, (some,))
+    on_copy = weight_on(second, after_copy[:200, None])
+    curves.append((weight_on(first, previous).item(), on_copy.item()))
+
+# %%
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
-left.plot(list(snapshots), curves, label=["layer 1, previous letter", "layer 2, after a copy"])
+both = ["layer 1, previous letter", "layer 2, after a copy"]
+left.plot(list(snapshots), curves, label=both)
 left.set(xlabel="step", ylabel="weight")
 right.plot(histories[2].losses, label="two layers")
 right.plot(histories[1].losses, label="one layer")
@@ -320,7 +363,8 @@ with torch.no_grad():
     logits, broken_maps = broken(letters)
 right = (logits[:, 11:-1].argmax(-1) == letters[:, 12:]).float().mean().item()
 print(f"without layer 1: accuracy below 0.3: {right < 0.3}")
-print("induction head, weight after a copy below 0.3:", weight_on(broken_maps, after_copy[:, None])[1].item() < 0.3)
+w = weight_on(broken_maps[1], after_copy[:, None]).item()
+print(f"induction head, weight after a copy below 0.3: {w < 0.3}")
 
 # %% [markdown]
 # A correlation became a cause: without the first head the second finds nothing.
@@ -341,16 +385,18 @@ class Recall(nn.Module):
 
     def forward(self, keys, values, asked):
         slots = self.key(keys) + self.value(values)  # (b, 32, d_model)
-        q = self.W.W_Q(self.key(asked))[:, None]  # (b, 1, d_k): only the asking token has a query
-        weights = (q @ self.W.W_K(slots).transpose(-1, -2) * self.scale).softmax(-1)  # (b, 1, 32)
+        q = self.W.W_Q(self.key(asked))[:, None]  # (b, 1, d_k), the asking token
+        scores = q @ self.W.W_K(slots).transpose(-1, -2) * self.scale  # (b, 1, 32)
+        weights = scores.softmax(-1)
         return self.read((weights @ self.W.W_V(slots))[:, 0]), weights[:, 0]
 
 
 # %%
 def draw_pairs(generator, size=32, pairs=32):
-    keys = torch.rand(size, 64, generator=generator).argsort(-1)[:, :pairs]  # (b, 32), all different
+    keys = torch.rand(size, 64, generator=generator).argsort(-1)[:, :pairs]  # (b, 32)
     values = torch.randint(32, (size, pairs), generator=generator)  # (b, 32)
-    slot, rows = torch.randint(pairs, (size,), generator=generator), torch.arange(size)
+    slot = torch.randint(pairs, (size,), generator=generator)  # (b,)
+    rows = torch.arange(size)
     return keys, values, keys[rows, slot], values[rows, slot]
 
 
@@ -358,37 +404,46 @@ def recall_loss(model, batch):
     return nn.functional.cross_entropy(model(*batch[:3])[0], batch[3])
 
 
-def recall_accuracy(model):
-    *shown, answer = draw_pairs(torch.Generator().manual_seed(99), size=400)
+def recall_accuracy(model, pairs=32):
+    *shown, answer = draw_pairs(torch.Generator().manual_seed(99), 400, pairs)
     return (model(*shown)[0].argmax(-1) == answer).float().mean().item()
 
 
 # %% [markdown]
-# One seed is an anecdote. Five seeds for each of three $d_k$, with the scale and without. **Predict.** At which $d_k$ is
-# the difference largest?
+# One seed is an anecdote. Five seeds for each of three $d_k$, with the scale and without. **Predict.** At which $d_k$
+# is the difference largest?
+#
+# - **a** 8
+# - **b** 128
+# - **c** there is none: training makes the weights as small as they need to be
 
 # %%
-SETTINGS = {8: (64, 3e-3), 64: (64, 3e-3), 128: (128, 1e-3)}  # d_k: (d_model, learning rate)
+guess_scale = None  # "a", "b" or "c"
+
+# %%
+SETTINGS = {8: (64, 3e-3), 64: (64, 3e-3), 128: (128, 1e-3)}  # d_k: (d_model, lr)
+plan = [(d, scaled, i) for d in SETTINGS for scaled in (True, False) for i in range(5)]
+options = dict(steps=200, every=20, measure=recall_accuracy)
 runs, recallers = {}, {}
-for d_k, scaled, seed in live.progress(
-    [(d, s, i) for d in SETTINGS for s in (True, False) for i in range(5)], "30 runs"
-):
+for run in live.progress(plan, "30 runs"):
+    d_k, scaled, seed = run
     d_model, lr = SETTINGS[d_k]
     _ = torch.manual_seed(seed)
-    model = Recall(d_model, d_k, scaled)
-    history = train(model, draw_pairs, recall_loss, steps=200, lr=lr, seed=seed, every=20, measure=recall_accuracy)
-    runs[d_k, scaled, seed], recallers[d_k, scaled, seed] = history.measured, model
+    recallers[run] = model = Recall(d_model, d_k, scaled)
+    history = train(model, draw_pairs, recall_loss, lr=lr, seed=seed, **options)
+    runs[run] = history.measured  # {step: accuracy}
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), sharey=True, layout="constrained")
-final = {}
-for ax, d_k in zip(axes, SETTINGS):
-    for scaled, line in ((True, "-"), (False, "--")):
-        five = np.array([list(runs[d_k, scaled, seed].values()) for seed in range(5)])  # (5, 11)
-        ax.plot(range(0, 201, 20), five.mean(0), line, label="scaled" if scaled else "not scaled")
-        ax.fill_between(range(0, 201, 20), five.min(0), five.max(0), alpha=0.2)
+final, x = {}, range(0, 201, 20)
+for ax, (d_k, (_, lr)) in zip(axes, SETTINGS.items()):
+    for scaled, line, name in ((True, "-", "scaled"), (False, "--", "not scaled")):
+        five = [list(runs[d_k, scaled, seed].values()) for seed in range(5)]
+        five = np.array(five)  # (5, 11): seeds, measurements
+        ax.plot(x, five.mean(0), line, label=name)
+        ax.fill_between(x, five.min(0), five.max(0), alpha=0.2)
         final[d_k, scaled] = five[:, -1]
-    ax.set(title=f"d_k = {d_k}, learning rate {SETTINGS[d_k][1]}", xlabel="step", ylabel="accuracy")
+    ax.set(title=f"d_k = {d_k}, learning rate {lr}", xlabel="step", ylabel="accuracy")
     ax.legend(loc="upper left")
 
 # %% [markdown]
@@ -397,12 +452,14 @@ for ax, d_k in zip(axes, SETTINGS):
 # %%
 for d_k in SETTINGS:
     gap = final[d_k, True].mean() - final[d_k, False].mean()
-    said = "above 0.2" if gap > 0.2 else "below 0.05" if gap < 0.05 else "between 0.05 and 0.2"
-    print(f"d_k = {d_k:3d}: accuracy with the scale minus without, mean of 5 seeds: {said}")
-spread = {scaled: np.ptp(final[128, scaled]) for scaled in (True, False)}
-print(
-    f"d_k = 128, best seed minus worst: scaled below 0.05: {spread[True] < 0.05}, not scaled above 0.2: {spread[False] > 0.2}"
-)
+    said = "above 0.2" if gap > 0.2 else "below 0.05" if gap < 0.05 else "0.05 to 0.2"
+    print(f"d_k = {d_k:3d}: mean accuracy with the scale minus without: {said}")
+scaled, plain = np.ptp(final[128, True]), np.ptp(final[128, False])
+print("d_k = 128, best seed minus worst:")
+print(f"scaled below 0.05: {scaled < 0.05}, not scaled above 0.2: {plain > 0.2}")
+
+# %%
+predict.scale_and_training(guess_scale)
 
 # %% [markdown]
 # The larger $d_k$, the more a missing scale costs. And look at the bands: unscaled training is not only slower, it is
@@ -420,31 +477,34 @@ asked = keys.diagonal()  # (16,): sequence i asks for its key i
 
 def recall_maps(d_k):
     with torch.no_grad():
-        plain, scaled = (recallers[d_k, s, 0](keys, values, asked)[1] for s in (False, True))  # (16, 16) each
+        _, plain = recallers[d_k, False, 0](keys, values, asked)  # (16, 16)
+        _, scaled = recallers[d_k, True, 0](keys, values, asked)
     return {"trained without the scale": plain, "trained with it": scaled}
 
 
 names = [f"asks {i}" for i in range(16)]
-live.weights_view(recall_maps, d_k=list(SETTINGS), still=tuple(SETTINGS), trained=True, queries=names)
+choices = {"d_k": list(SETTINGS), "still": tuple(SETTINGS)}
+live.weights_view(recall_maps, **choices, trained=True, queries=names)
 
 # %% [markdown]
 # Not scaled and $d_k = 128$: a large weight in every row, often in the wrong column. The row is peaky already, so hardly
 # any gradient says that another slot would be better. Peaky from the start:
 
 # %%
+*shown, _ = draw_pairs(torch.Generator().manual_seed(6), 400)
+print("largest weight before training, mean over 400 questions")
 for d_k, (d_model, _) in SETTINGS.items():
-    _ = torch.manual_seed(0)
-    fresh = [Recall(d_model, d_k, scaled) for scaled in (True, False)]
-    with torch.no_grad():
-        tops = [
-            model(*draw_pairs(torch.Generator().manual_seed(6), 400)[:3])[1].max(-1).values.mean() for model in fresh
-        ]
-    print(f"d_k = {d_k:3d}, largest weight before training: scaled {tops[0]:.1f}, not scaled {tops[1]:.1f}")
+    for scaled in (True, False):
+        _ = torch.manual_seed(0)
+        with torch.no_grad():
+            _, weights = Recall(d_model, d_k, scaled)(*shown)  # (400, 32)
+        name = "scaled" if scaled else "not scaled"
+        print(f"d_k = {d_k:3d}, {name}: {weights.amax(-1).mean():.1f}")
 
 # %% [markdown]
 # ### What this does not show
 #
-# Unscaled is not impossible: it is slower, and its curves were still rising. Two more experiments, so that nobody
+# Unscaled is not impossible: it is slower, and its curves were still rising. Three more experiments, so that nobody
 # over-reads them. First, the same model without a scale, but with $W_Q$ divided by $\sqrt{d_k}$ **once, at the start**.
 # Second, an easy task: 8 pairs.
 
@@ -453,8 +513,10 @@ _ = torch.manual_seed(0)
 repaired = Recall(128, 128, scaled=False)
 with torch.no_grad():
     repaired.W.W_Q.weight /= 128**0.5
-train(repaired, draw_pairs, recall_loss, steps=200, lr=1e-3, description="smaller start")
-print("d_k = 128, no scale, W_Q started smaller: above 0.95:", recall_accuracy(repaired) > 0.95)
+options = dict(steps=200, lr=1e-3, description="smaller start")
+train(repaired, draw_pairs, recall_loss, **options)
+right = recall_accuracy(repaired)
+print(f"d_k = 128, no scale, W_Q started smaller: above 0.95: {right > 0.95}")
 
 
 # %%
@@ -464,25 +526,160 @@ def draw_easy(generator):
 
 for scaled in (True, False):
     _ = torch.manual_seed(0)
-    model = Recall(64, 64, scaled)
-    train(model, draw_easy, recall_loss, steps=300, lr=3e-3, description=f"8 pairs, scaled: {scaled}")
-    *shown, answer = draw_pairs(torch.Generator().manual_seed(99), 400, pairs=8)
-    with torch.no_grad():
-        right = (model(*shown)[0].argmax(-1) == answer).float().mean().item()
-    print(f"8 pairs, scaled: {scaled}: above 0.95: {right > 0.95}")
+    model, name = Recall(64, 64, scaled), f"8 pairs, scaled: {scaled}"
+    train(model, draw_easy, recall_loss, steps=300, lr=3e-3, description=name)
+    print(f"{name}: above 0.95: {recall_accuracy(model, pairs=8) > 0.95}")
 
 # %% [markdown]
 # A smaller start repairs most of it: the scale mainly keeps the *beginning* of training out of the flat ends of softmax.
-# On an easy task both arrive. And all of this is Adam at two learning rates; other optimisers and rates shift the picture.
-# What can be said: the scale makes training robust over $d_k$ and seeds, and it costs nothing.
+# On an easy task both arrive.
 #
+# Third, another optimiser. A step of Adam has about the same size however large the gradient is. A step of SGD grows
+# with the gradient, and without the scale the gradients of $W_Q$ and $W_K$ are $\sqrt{d_k}$ times larger at the same
+# weights. So at a small learning rate the missing scale can even help:
+
+
+# %%
+def sgd_accuracy(scaled, lr):
+    _ = torch.manual_seed(0)
+    model, generator = Recall(64, 64, scaled), torch.Generator().manual_seed(0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    for _ in live.progress(range(600), f"SGD, lr {lr}, scaled: {scaled}"):
+        optimizer.zero_grad()
+        recall_loss(model, draw_pairs(generator)).backward()
+        optimizer.step()
+    return recall_accuracy(model)
+
+
+# %%
+for lr in (0.003, 0.03):
+    gain = sgd_accuracy(True, lr) - sgd_accuracy(False, lr)
+    leader = "the scale" if gain > 0.3 else "no scale" if gain < -0.3 else "neither"
+    print(f"SGD, learning rate {lr}: {leader} leads by more than 0.3")
+
+# %% [markdown]
+# So one curve at one learning rate proves little, for or against. Over optimisers and rates the picture shifts. What
+# can be said: with the scale, one learning rate serves every $d_k$ and every seed here, and the scale costs nothing.
+#
+# ## Exercises
+#
+# Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
+
+# %% [markdown]
+# ### Exercise 8.1 · What order is worth
+#
+# **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
+#
+# `Reverse` without positions gets sequences of 4 places with 2 tokens, equally frequent. Which accuracy can it reach at
+# best? One number, to four decimals.
+
+# %%
+my_accuracy = None  # a number
+
+# %%
+verdict = check.bag_accuracy(my_accuracy)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# # The best guess from a bag is its most frequent token. Splits 4:0, 3:1 and 2:2:
+# my_accuracy = 2 / 16 * 1 + 8 / 16 * 3 / 4 + 6 / 16 * 1 / 2
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 8.2 · Find the induction head
+#
+# **Goal.** Write a measure of your own, and let it choose the head. *10 minutes, hard.*
+#
+# `my_measure(weights, tokens)`: weights $(b, h, n_q, n_k)$ and tokens $(b, n)$ give one number per head, $(h,)$, the
+# largest for the induction head. Section 4 used the period of each sequence; your measure gets the letters only. The
+# check ranks heads of known habits with it. Then rank the trained ones:
+# `my_measure(maps[2][:, :, 0].transpose(0, 1), letters)` must be larger for layer 2.
+
+
+# %%
+def my_measure(weights, tokens):
+    return ...  # your code
+
+
+# %%
+verdict = check.induction_measure(my_measure)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_measure(weights, tokens):
+#     same = tokens[:, :, None] == tokens[:, None, :]  # (b, n_q, n_k): key = my letter
+#     hit = weights[..., 1:] * same[:, None, :, :-1]  # ... the letter *before* the key
+#     return hit.sum(-1).mean((0, -1))  # (h,)
+#
+#
+# heads = maps[2][:, :, 0].transpose(0, 1)  # (b, layers, n, n): each layer has one head
+# layer = int(my_measure(heads, letters).argmax()) + 1
+# assert layer == 2
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 8.3 · Fool one layer
+#
+# **Goal.** Show why one layer must fail. *8 minutes, medium.*
+#
+# A layer without positions gets "D A B C E A". The last letter is A, and A was followed by B. Which other sequence makes
+# the **same** mixture at the last place, though another letter is right? `my_fool(tokens)` returns it, $(n,)$. The last
+# letter stood there once before, all others stand there once.
+
+
+# %%
+def my_fool(tokens):
+    return ...  # your code
+
+
+# %%
+verdict = check.fool_one_layer(my_fool)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_fool(tokens):
+#     at = list(tokens).index(tokens[-1])  # where the last letter stood before
+#     other = 0 if at > 0 else 2  # any place but these two and the last
+#     fooling = np.array(tokens)
+#     fooling[[at + 1, other]] = fooling[[other, at + 1]]
+#     return fooling
+#
+#
+# # The trained models without their positions. One layer cannot tell the two apart:
+# first = np.array([3, 0, 1, 2, 4, 0])  # D A B C E A
+# pair = torch.from_numpy(np.stack([first, my_fool(first)]))  # (2, 6)
+# for layers, model in inductors.items():
+#     with torch.no_grad():
+#         model.position.weight.zero_()
+#         logits, _ = model(pair)
+#     print(layers, "layer(s), same at the last place:", torch.allclose(*logits[:, -1], atol=1e-4))
+#     assert torch.allclose(*logits[:, -1], atol=1e-4) == (layers == 1)
+# # A second layer can: under the causal mask its keys carry what stood before them.
+# # Four heads in one layer mix the same keys and values four times: fooled as well.
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
-# 1. Before you run it: which accuracy does `Reverse` reach without positions if `N_TOKENS = 2`? (Compute the most
-#    frequent token's share first; then train.)
-# 2. Write your own measure that finds the induction head, without using `period`. (Compare letters: `letters[:, None, :]`
-#    shifted by one against `letters[:, :, None]`.) It must name layer 2.
-# 3. Train `AttentionOnly(1, num_heads=4)`. It fails, too. Say why in one sentence before you look back at section 4.
+# 1. Check 8.1 by training: `N_TOKENS, T = 2, 4`, then run section 1 again.
+# 2. Train `AttentionOnly(1, num_heads=4)` as in section 4. It fails, too. Say why in one sentence.
+# 3. Take the scale out of `Recall` and search for the learning rate at which it learns best with Adam. How wide is the
+#    range that works, with the scale and without?
 #
 # **Remember.** Attention does not know order; positions are added. Measure every head against a rule, over many inputs,
 # then test the rule by taking the head away. Two layers can do what no single layer can. The scale makes training robust.

@@ -31,7 +31,8 @@ _ = torch.set_num_threads(1)
 
 # %% tags=["nbval-ignore-output"]
 folder = real_model.find()  # None where it is not installed
-print(real_model.missing() or "The model is installed. Everything below is computed in this session.")
+installed = "The model is installed. Everything below is computed in this session."
+print(real_model.missing() or installed)
 
 # %% [markdown]
 # `measured(name, function)` calls the function if the model is here, and otherwise replays the result of that name from a
@@ -39,9 +40,10 @@ print(real_model.missing() or "The model is installed. Everything below is compu
 # the same on every processor. If it does not agree, you see the fresh one.
 
 # %%
-measured = real_model.Measured(real_model.stored("minilm_results"), available=folder is not None)
+results = real_model.stored("minilm_results")
+measured = real_model.Measured(results, available=folder is not None)
 reference = real_model.stored("minilm_reference")
-print(reference["origin"])
+print(*reference["origin"].split(", "), sep="\n")
 print(len(reference["sentences"]), "sentences, the first:", reference["sentences"][0])
 
 # %% [markdown]
@@ -61,7 +63,8 @@ class Layer(nn.Module):
         self.norm_1, self.norm_2 = (nn.LayerNorm(384, eps=1e-12) for _ in range(2))
 
     def forward(self, x, mask):
-        output, weights = self.attention(x, attn_mask=mask)  # (b, n, 384), (b, 12, n, n)
+        # (b, n, 384), (b, 12, n, n)
+        output, weights = self.attention(x, attn_mask=mask)
         x = self.norm_1(x + output)
         return self.norm_2(x + self.down(nn.functional.gelu(self.up(x)))), weights
 
@@ -72,15 +75,27 @@ class Layer(nn.Module):
 
 
 # %%
-class MiniLM(nn.Module):
+class Embeddings(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.word, self.position = nn.Embedding(30522, 384), nn.Embedding(512, 384)
+        self.segment = nn.Embedding(2, 384)
+        self.norm = nn.LayerNorm(384, eps=1e-12)
+
+    def embed(self, ids):  # (b, n) -> (b, n, 384)
+        x = self.word(ids) + self.position.weight[: ids.shape[1]]
+        return self.norm(x + self.segment.weight[0])
+
+
+# %%
+class MiniLM(Embeddings):
     def __init__(self, Attention=MultiHeadAttention):
         super().__init__()
-        self.word, self.position, self.segment = (nn.Embedding(n, 384) for n in (30522, 512, 2))
-        self.norm, self.layers = nn.LayerNorm(384, eps=1e-12), nn.ModuleList(Layer(Attention) for _ in range(6))
+        self.layers = nn.ModuleList(Layer(Attention) for _ in range(6))
 
     def forward(self, ids):
         mask, maps = (ids != 0)[:, None, :], []  # (b, 1, n), True = may attend
-        x = self.norm(self.word(ids) + self.position.weight[: ids.shape[1]] + self.segment.weight[0])
+        x = self.embed(ids)
         for layer in self.layers:
             x, weights = layer(x, mask)
             maps.append(weights)
@@ -91,17 +106,15 @@ class MiniLM(nn.Module):
 # The published weights carry other names. This table translates them:
 
 # %%
-NAMES = {
-    "embeddings.word_embeddings": "word",
-    "embeddings.position_embeddings": "position",
-    "embeddings.token_type_embeddings": "segment",
-    "embeddings.LayerNorm": "norm",
-    "encoder.layer": "layers",
-}
+NAMES = {"embeddings.word_embeddings": "word"}
+NAMES |= {"embeddings.position_embeddings": "position"}
+NAMES |= {"embeddings.token_type_embeddings": "segment"}
+NAMES |= {"embeddings.LayerNorm": "norm", "encoder.layer": "layers"}
 for ours, theirs in zip("QKV", ("query", "key", "value")):
     NAMES[f"attention.self.{theirs}"] = f"attention.W_{ours}"
-NAMES |= {"attention.output.dense": "attention.W_O", "attention.output.LayerNorm": "norm_1"}
-NAMES |= {"intermediate.dense": "up", "output.dense": "down", "output.LayerNorm": "norm_2"}
+NAMES |= {"attention.output.dense": "attention.W_O"}
+NAMES |= {"attention.output.LayerNorm": "norm_1", "intermediate.dense": "up"}
+NAMES |= {"output.dense": "down", "output.LayerNorm": "norm_2"}
 
 # %% [markdown]
 # `load_weights` checks the sum of the file and reads it with the safetensors library. `load_state_dict` demands that every
@@ -186,7 +199,7 @@ for other_text in ("A kitten naps on the couch.", "The train arrived late."):
     print(f"{measured(other_text, cosine, cat, other_text):.2f}   {cat}   {other_text}")
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def speed():
     sentence, seconds = reference["sentences"][:1], []
     for _ in range(10):
@@ -194,12 +207,15 @@ def speed():
         sentence_vectors(model, sentence)
         seconds.append(time.perf_counter() - start)
     memory = psutil.Process().memory_info().rss / 1e9
-    told = f"loading {load_seconds:.2f} s, a sentence {1000 * min(seconds):.0f} ms, the kernel's memory {memory:.2f} GB"
+    told = f"loading {load_seconds:.2f} s, a sentence {1000 * min(seconds):.0f} ms, "
+    told += f"the kernel's memory {memory:.2f} GB"
     display(widgets.Label(told))  # your machine's figures: shown, not saved
     return [load_seconds < 2, min(seconds) < 0.05, memory < 1]
 
 
-for what, fits in zip(("loads within 2 s", "one sentence within 50 ms", "memory below 1 GB"), measured("speed", speed)):
+# %% tags=["nbval-ignore-output"]
+limits = ("loads within 2 s", "one sentence within 50 ms", "memory below 1 GB")
+for what, fits in zip(limits, measured("speed", speed)):
     print(f"{what}: {fits}")
 
 # %% [markdown]
@@ -260,11 +276,13 @@ def on_its_noun(tokens, w):
 heads = {}
 for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
     texts = list(pronoun_of) if measure is on_its_noun else reference["sentences"]
-    table = np.array(measured(measure.__name__, mean_over_sentences, measure, texts))  # (6, 12)
+    name = measure.__name__
+    table = np.array(measured(name, mean_over_sentences, measure, texts))  # (6, 12)
     layer, head = np.unravel_index(table.argmax(), table.shape)
-    heads[measure.__name__] = (layer + 1, head + 1)
+    heads[name] = (layer + 1, head + 1)
     second = np.sort(table.ravel())[-2]
-    print(f"{measure.__name__:13s} L{layer + 1}H{head + 1:<3d} {table.max():.2f}   next best head {second:.2f}")
+    print(f"{name:13s} L{layer + 1}H{head + 1:<3d} {table.max():.2f}", end="   ")
+    print(f"next best head {second:.2f}")
 
 # %% [markdown]
 # L1H3 means layer 1, head 3. The second number says whether the job belongs to one head: *previous* does, *[CLS]* and
@@ -318,7 +336,8 @@ real_model.sentence_view(attend, SENTENCE, layer=4, head=2, still=[(4, 2), (4, 1
 
 # %%
 def where_it_looks(size):
-    tokens, w = look(f"The trophy does not fit into the suitcase because it is too {size}.")
+    sentence = "The trophy does not fit into the suitcase because it is too {}."
+    tokens, w = look(sentence.format(size))
     row = w[3, 1, tokens.index("it")]  # L4H2
     return [row[tokens.index(noun)] for noun in ("trophy", "suitcase")]
 
@@ -354,14 +373,14 @@ class Mistaken(MultiHeadAttention):
     scale, masked, swapped, mixed = 32**-0.5, True, True, True
 
     def split(self, x):  # (b, n, 384) -> (b, 12, n, 32)
-        b, n, _ = x.shape
-        return x.view(b, n, 12, 32).transpose(1, 2) if self.swapped else x.view(b, 12, n, 32)
+        right = x.unflatten(-1, (12, 32)).transpose(1, 2)
+        return right if self.swapped else x.reshape(right.shape)
 
     def forward(self, x, attn_mask):
         q, k, v = (self.split(W(x)) for W in (self.W_Q, self.W_K, self.W_V))
         scores = q @ k.transpose(-1, -2) * self.scale  # (b, 12, n, n)
-        scores = scores.masked_fill(~attn_mask[:, None], -torch.inf) if self.masked else scores
-        weights = scores.softmax(-1)
+        blocked = ~attn_mask[:, None] if self.masked else torch.tensor(False)
+        weights = scores.masked_fill(blocked, -torch.inf).softmax(-1)
         output = (weights @ v).transpose(1, 2).flatten(2)  # (b, n, 384)
         return (self.W_O(output) if self.mixed else output), weights
 
@@ -372,9 +391,11 @@ if folder is not None:
 
 
 def cosines(mistake):
+    right = {"scale": 32**-0.5, "masked": True, "swapped": True, "mixed": True}
     for layer in other.layers:
-        vars(layer.attention).update({"scale": 32**-0.5, "masked": True, "swapped": True, "mixed": True} | mistake)
-    return (sentence_vectors(other, reference["sentences"]) * true_vectors).sum(-1)  # (12,)
+        vars(layer.attention).update(right | mistake)
+    vectors = sentence_vectors(other, reference["sentences"])
+    return (vectors * true_vectors).sum(-1)  # (12,)
 
 
 # %% [markdown]
@@ -420,13 +441,16 @@ def maps_at(d_k):
     return {"L4H2": rescaled[d_k]["weights"]}
 
 
-choices = [(f"{d_k}, cosine with the true vector {rescaled[d_k]['cosine']:.2f}", d_k) for d_k in D_K]
-live.weights_view(maps_at, d_k=choices, still=(32, 512), row=tokens.index("they"), queries=tokens, keys=tokens)
+label = "{}, cosine with the true vector {:.2f}"
+choices = [(label.format(d_k, rescaled[d_k]["cosine"]), d_k) for d_k in D_K]
+labels = {"queries": tokens, "keys": tokens, "row": tokens.index("they")}
+live.weights_view(maps_at, d_k=choices, still=(32, 512), **labels)
 
 # %%
 figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+cosine = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [np.array(rescaled[d_k]["weights"]).max(-1).mean() for d_k in D_K]
-ax.semilogx(D_K, [rescaled[d_k]["cosine"] for d_k in D_K], "o-", base=2, label="cosine with the true sentence vector")
+ax.semilogx(D_K, cosine, "o-", base=2, label="cosine with the true sentence vector")
 ax.semilogx(D_K, largest, "s--", base=2, label="largest weight, L4H2")
 ax.set(xlabel="d_k' in the scale (trained: 32)", ylim=(0, 1.05))
 _ = ax.legend()
@@ -437,7 +461,7 @@ for d_k in (2, 32, 512):
 # A wrong scale is a wrong temperature. Too small a $d_k'$ makes the weights peaky, too large a one makes them flat, and
 # both move the sentence vector away, the flat side further: sixteen times too large costs more than sixteen times too
 # small. A model lives with the scale it was trained with: the scale is part of its weights.
-# That is why dividing by $\sqrt{d_{model}}$ "works" in a model you train yourself and ruins one that you load.
+# That is why dividing by $\sqrt{d_{model}}$ "works" in a model you train yourself and harms one that you load.
 #
 # ## Try it
 #
@@ -446,5 +470,5 @@ for d_k in (2, 32, 512):
 # 3. Find a pronoun sentence in which L4H2 is wrong, with the view of section 5.
 #
 # **Remember.** Your module is the real thing: with the right weights it gives the right vectors. Some heads have jobs that
-# can be measured; a job is not understanding. Mistakes without an error message cost a real model almost everything, so
+# can be measured; a job is not understanding. Mistakes without an error message can cost a real model almost everything, so
 # compare with known numbers.

@@ -9,6 +9,8 @@ import nbformat
 import pytest
 from front_end import BIN, ROOT
 
+import attnlib
+
 NUMPY = ["00_start_here", "01_by_hand", "02_vectorized", "03_scaling", "05_masks"]
 TORCH = ["04_pytorch_module", "06_multi_head"]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
@@ -44,6 +46,16 @@ def test_runs_and_its_slider_moves_the_picture(front_ends, new_page, kind, name)
     cell = ".output_area" if kind == "classic" else ".jp-OutputArea-child"
     still = page.locator(f"{cell}:has(+ {cell} {LIVE})").first
     assert still.count() == 1 and not still.is_visible()
+
+
+def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(front_ends, new_page):
+    front_end, page = front_ends("classic"), new_page()
+    front_end.open(page, "00_start_here.ipynb")
+    front_end.run_all(page)
+    (site,) = (front_end.home / "venv").rglob("site-packages")
+    emulation = {"colab.pth", "google"}
+    installed = {path.name for path in site.iterdir()} - emulation
+    assert installed == {"attnlib", f"attnlib-{attnlib.__version__}.dist-info"}, "is it in .venv-colab? make clean"
 
 
 @pytest.mark.parametrize("key", ["ArrowRight", "End", "PageUp"])

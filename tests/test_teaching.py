@@ -1,0 +1,148 @@
+"""TEACHING.md agrees with the notebooks: headings, questions and their answers, exercises, mistakes, minutes."""
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from build_notebooks import read_source
+
+from attnlib.checks import EXERCISES, PREDICTIONS
+from attnlib.clinic import CASES
+
+ROOT = Path(__file__).resolve().parent.parent
+README, GUIDE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "TEACHING.md"))
+SOURCES = {path.stem[:2]: path for path in sorted((ROOT / "notebooks" / "src").glob("*.py"))}
+PLANS = {"45-minute lecture": 45, "90-minute lecture": 90, "Half day": 240}  # minutes
+QUESTION_MINUTES = 2  # for a question with options: vote, run, answer
+
+
+class Task(NamedTuple):
+    """An exercise of a notebook; `wrong` are the names its check knows."""
+
+    title: str
+    minutes: int
+    wrong: tuple
+
+
+class Contents:
+    """What stands in a notebook: its headings, the headings above each question, its exercises by number."""
+
+    def __init__(self, path):
+        self.headings, self.questions, self.exercises = set(), {}, {}
+        above, last = {}, None
+        for cell in read_source(path).cells:
+            if cell.cell_type == "markdown":
+                for marks, heading in re.findall(r"^(##+) (.+)$", cell.source, re.MULTILINE):
+                    above = {depth: h for depth, h in above.items() if depth < len(marks)} | {len(marks): heading}
+                    self.headings.add(heading)
+                if exercise := re.search(r"^### Exercise (\d\.\d) · (.+)$", cell.source, re.MULTILINE):
+                    minutes = re.search(r"\*(\d+)\s+minutes,", cell.source)[1]
+                    last, title = exercise[1], exercise[2]
+                    self.exercises[last] = Task(title, int(minutes), ())
+            elif check := re.search(r"^verdict = (?:check\.(\w+)|clinic\.name_bug)\(", cell.source, re.MULTILINE):
+                wrong = EXERCISES[check[1]].wrong if check[1] else CASES
+                self.exercises[last] = self.exercises[last]._replace(wrong=tuple(wrong))
+            elif question := re.search(r"^predict\.(\w+)\(", cell.source, re.MULTILINE):
+                self.questions[question[1]] = set(above.values())
+
+
+NOTEBOOKS = {number: Contents(path) for number, path in SOURCES.items()}
+
+
+def part(title, marks):
+    """Return the text under a heading of the guide, up to the next heading of its depth or above."""
+    (text,) = re.findall(rf"^{marks} {title}.*\n((?:(?!#{{1,{len(marks)}}} ).*\n)*)", GUIDE, re.MULTILINE)
+    return text
+
+
+def rows(text, columns):
+    """Return the cells of each row of the tables with so many columns, without their heads."""
+    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
+    heads = [i - 1 for i, row in enumerate(split) if set(row[0]) == {"-"}]
+    return [row for i, row in enumerate(split) if len(row) == columns and i not in heads and set(row[0]) != {"-"}]
+
+
+def bold(text):
+    return re.findall(r"\*\*(.+?)\*\*", " ".join(text.split()))
+
+
+def minutes_of(plan):
+    """Return (minutes, notebook, headings) of each row of a plan but the total, and the total."""
+    found = [(int(minutes), number, bold(headings)) for minutes, number, headings in rows(part(plan, "###"), 3)]
+    return found[:-1], found[-1][0]
+
+
+@pytest.fixture(params=SOURCES)
+def number(request):
+    return request.param
+
+
+@pytest.fixture
+def notebook(number):
+    return NOTEBOOKS[number]
+
+
+@pytest.fixture
+def text(number):
+    return part(number, "##")
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_the_minutes_of_a_plan_add_up(plan):
+    found, printed = minutes_of(plan)
+    assert sum(minutes for minutes, _, _ in found) == printed == PLANS[plan]
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_plan_names_headings_and_leaves_time_for_their_questions_and_exercises(plan):
+    for minutes, number, headings in minutes_of(plan)[0]:
+        if not number:
+            continue
+        notebook = NOTEBOOKS[number]
+        assert headings and set(headings) <= notebook.headings, f"{number}: {set(headings) - notebook.headings}"
+        asked = [name for name, above in notebook.questions.items() if above & set(headings)]
+        tasks = [task.minutes for n, task in notebook.exercises.items() if f"Exercise {n} · {task.title}" in headings]
+        assert minutes >= sum(tasks) + QUESTION_MINUTES * len(asked), f"{plan}, {number}: {headings}"
+
+
+def test_the_minutes_of_a_notebook_are_those_of_the_plans(number, text):
+    said = dict(re.findall(r"((?:45|90)-minute lecture|half day)\s(\d+)", re.search(r"\*Minutes\.\*.+", text)[0]))
+    planned = {plan.lower(): sum(m for m, n, _ in minutes_of(plan)[0] if n == number) for plan in PLANS}
+    assert {plan: int(minutes) for plan, minutes in said.items()} == planned
+
+
+def test_sessions_take_the_minutes_of_the_readme_and_of_the_exercises(number, notebook):
+    (session,) = [row for row in rows(part("One notebook a session", "###"), 5) if row[0] == number]
+    (reading,) = re.findall(rf"^\| {number} \|.*\| (\d+) \|", README, re.MULTILINE)
+    exercises = sum(task.minutes for task in notebook.exercises.values())
+    assert [int(n) for n in session[1:4]] == [int(reading), exercises, int(reading) + exercises]
+
+
+def test_all_bold_text_is_a_heading_of_the_notebook(notebook, text):
+    assert bold(text) and set(bold(text)) <= notebook.headings, set(bold(text)) - notebook.headings
+
+
+def test_every_question_is_there_with_its_options_its_answer_and_a_blank(notebook, text):
+    asked = {re.match(r"`predict\.(\w+)`: ", row[0])[1]: row[1:] for row in rows(text, 4) if "predict." in row[0]}
+    assert sorted(asked) == sorted(notebook.questions)
+    for name, (options, answer, split) in asked.items():
+        letters = PREDICTIONS[name].options
+        assert re.findall(r"(?:^|; )([a-z]) ", options) == letters, name
+        right, shown_at = re.fullmatch(r"(\w), \*\*(.+)\*\*", answer).groups()
+        assert right == PREDICTIONS[name].right, name
+        assert shown_at in notebook.questions[name], f"{name} is answered under {notebook.questions[name]}"
+        assert split == " ".join(f"{letter.upper()} __ %" for letter in letters), name
+
+
+def test_every_exercise_is_named_and_every_mistake_is_one_that_its_check_knows(notebook, text):
+    told, current = {}, None
+    for first, mistakes, *_ in rows(text, 4):
+        if "predict." in first:
+            continue
+        current = first or current
+        told[current] = told.get(current, []) + re.findall(r"`(\w+)`", mistakes)
+    assert sorted(told) == sorted(f"{n} {task.title}" for n, task in notebook.exercises.items())
+    for n, task in notebook.exercises.items():
+        names = told[f"{n} {task.title}"]
+        assert names and set(names) <= set(task.wrong), f"{n}: {set(names) - set(task.wrong)}"
