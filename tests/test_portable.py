@@ -18,7 +18,9 @@ import attnlib as al
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
-    path for folder in ("attnlib", "bench", "notebooks/src", "tests", "tools") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("attnlib", "bench", "lite", "notebooks/src", "tests", "tools")
+    for path in (ROOT / folder).rglob("*.py")
 )
 
 POSIX_MODULES = {"crypt", "fcntl", "grp", "posix", "pty", "pwd", "resource", "termios", "tty"}

@@ -8,7 +8,7 @@
 # |---|---|---|---|---|
 # | 01 | [by hand](01_by_hand.ipynb) | What happens to three tokens, number by number? | 35 | no |
 # | 02 | [vectorized](02_vectorized.ipynb) | Which matrix products do the same, and what can go wrong with axes? | 35 | no |
-# | 03 | [scaling](03_scaling.ipynb) | Why divide by $\sqrt{d_k}$? | 40 | one section |
+# | 03 | [scaling](03_scaling.ipynb) | Why divide by $\sqrt{d_k}$? | 40 | no |
 # | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns? | 35 | yes |
 # | 05 | [masks](05_masks.ipynb) | Who may look where? | 40 | one section |
 # | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |

@@ -201,28 +201,18 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 # ## 5 · When dividing does not bring the variance to 1
 #
 # The derivation assumed $q$ and $k$ with variance 1. In a layer, $q = x W_Q$, and its variance depends on how $W_Q$ was
-# drawn. Three ways for $W_Q$ and $W_K$ of size 64 x 64, with unit-normal tokens (this cell uses torch, if it is there):
+# drawn. Three ways for $W_Q$ and $W_K$ of size 64 x 64, with unit-normal tokens. Each draws evenly from a range:
 
 # %%
-try:
-    import torch
-except ImportError:
-    torch = None
-    print("torch is not installed: the next cell is skipped. Fix: pip install torch")
-
-# %%
-if torch:
-    torch.manual_seed(49)
-    init = torch.nn.init
-    starts = {"nn.Linear's default": None, "torch.rand": init.uniform_}
-    starts["Xavier"] = init.xavier_uniform_
-    for name, start in starts.items():
-        tokens_q, tokens_k = torch.randn(2, 1000, 64)
-        W_Q, W_K = (torch.nn.Linear(64, 64, bias=False) for _ in range(2))
-        if start:
-            start(W_Q.weight), start(W_K.weight)
-        scaled = (W_Q(tokens_q) @ W_K(tokens_k).T / 8).detach()
-        print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
+r = np.random.default_rng(90)
+xavier = np.sqrt(6 / (64 + 64))
+ranges = {"nn.Linear's default": (-1 / 8, 1 / 8), "torch.rand": (0, 1)}
+ranges["Xavier"] = (-xavier, xavier)
+for name, (low, high) in ranges.items():
+    tokens_q, tokens_k = r.normal(size=(2, 1000, 64))  # (n, d_in)
+    W_Q, W_K = r.uniform(low, high, size=(2, 64, 64))  # (d_in, d_k)
+    scaled = (tokens_q @ W_Q) @ (tokens_k @ W_K).T / 8  # (n_q, n_k)
+    print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
 
 # %% [markdown]
 # `torch.rand` fills the matrix with positive numbers: all queries point the same way, and the variance is in the
