@@ -56,8 +56,8 @@ def printed(number):
         ("06", "[[1.863874 6.319371 1.704189]"),
         # S1: NumPy
         ("02", "[[1.6604769 2.6604769] [2.3395231 3.3395231]]"),
-        ("02", "X times 32 plain softmax: [nan nan]"),
-        ("02", "X times 31.6 plain softmax: [1. 2.]"),
+        ("02", "times 32 plain softmax: [nan nan]"),
+        ("02", "times 31.6 plain softmax: [1. 2.]"),
         ("02", "largest difference: 0.56"),
         ("02", "3-D @: (2, 3, 5) 3-D dot: (2, 3, 2, 5)"),
         ("02", "identity softmax over queries: off by 0.0000"),
