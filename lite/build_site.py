@@ -124,6 +124,7 @@ def wheel(name, site, scratch):
     if name == "widgetsnbextension":  # the kernel brings one of 2 kB; the real one is for the classic notebook
         return max((site / "extensions").rglob("widgetsnbextension-4*.whl"))
     folder = scratch / name
+    folder.mkdir()
     if name == "attnlib":  # from a copy: setuptools leaves a build folder, and packs what an older one holds
         source = scratch / "source"
         shutil.copytree(ROOT / "attnlib", source / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
@@ -132,7 +133,7 @@ def wheel(name, site, scratch):
         options = ["wheel", "--no-build-isolation", source]
     else:
         options = ["download", f"{name}=={version(name)}"]
-    run([sys.executable, "-m", "pip", *options, "--no-deps", "--disable-pip-version-check", f"--{'wheel-dir' if name == 'attnlib' else 'dest'}", folder])
+    run([sys.executable, "-m", "pip", *options, "--no-deps", "--disable-pip-version-check"], cwd=folder)
     return next(folder.glob("*.whl"))
 
 
@@ -193,10 +194,11 @@ def write_pages(notebooks, site):
     (site / "read").mkdir()
     entries = []
     for name, notebook in notebooks.items():
-        paragraphs = re.split(r"\n{2,}", notebook.cells[0].source)
-        start = next(i for i, text in enumerate(paragraphs) if text.startswith("# "))
-        title = paragraphs[start].removeprefix("# ")
+        first = next(cell.source for cell in notebook.cells if cell.source.startswith("# "))  # badges stand above it
+        title, text, *_ = first.removeprefix("# ").split("\n\n")
         notebook.metadata["title"] = re.sub(r"[$\\]", "", title)
+        # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
+        notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
         page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}})
         (site / "read" / f"{name}.html").write_text(page, "utf-8")
         code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
@@ -204,12 +206,12 @@ def write_pages(notebooks, site):
             {
                 "name": name,
                 "title": to_html(title).strip().removeprefix("<p>").removesuffix("</p>"),
-                "text": to_html(paragraphs[start + 1]),
+                "text": to_html(text),
                 "needs_torch": re.search(r"^import torch", code, re.MULTILINE) is not None,
             }
         )
     template = Template((HERE / "index.html.j2").read_text("utf-8"))
-    (site / "index.html").write_text(template.render(notebooks=entries, megabytes=40), "utf-8")
+    (site / "index.html").write_text(template.render(notebooks=entries), "utf-8")
 
 
 if __name__ == "__main__":
