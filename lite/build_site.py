@@ -102,8 +102,14 @@ def add_pyodide(pyodide, site, scratch):
         lock, entry = json.loads((target / "pyodide-lock.json").read_text("utf-8")), "./static/pyodide/pyodide.mjs"
     else:
         target.mkdir(parents=True)
-        with urllib.request.urlopen(f"{pyodide}/pyodide-lock.json", timeout=60) as response:
-            lock, entry = json.load(response), f"{pyodide}/pyodide.mjs"
+        try:
+            with urllib.request.urlopen(f"{pyodide}/pyodide-lock.json", timeout=60) as response:
+                lock, entry = json.load(response), f"{pyodide}/pyodide.mjs"
+        except OSError as error:
+            sys.exit(
+                f"{pyodide}/pyodide-lock.json is out of reach ({error}). Fix: connect, or set PYODIDE_DIST to the "
+                "unpacked folder of a Pyodide distribution."
+            )
         for package in lock["packages"].values():
             package["file_name"] = f"{pyodide}/{package['file_name']}"
     for name in WHEELS.keys() - lock["packages"].keys():

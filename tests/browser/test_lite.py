@@ -247,7 +247,10 @@ def test_pyodide_can_come_from_another_address(new_page, tmp_path):
             assert elsewhere(requests, url, cdn) == []
 
 
-def test_a_folder_without_pyodide_is_named(tmp_path):
+def test_what_is_wrong_with_the_source_is_said(tmp_path):
     result = build(tmp_path / "site", str(tmp_path))
     assert result.returncode == 1
     assert f"PYODIDE_DIST={tmp_path} holds no pyodide.mjs" in result.stderr
+    result = build(tmp_path / "site", "http://127.0.0.1:9")
+    assert result.returncode == 1
+    assert result.stderr.startswith("http://127.0.0.1:9/pyodide-lock.json is out of reach")
