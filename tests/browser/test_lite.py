@@ -1,0 +1,256 @@
+"""The JupyterLite site: the NumPy notebooks run in the browser alone, and nothing is asked of another host.
+
+Needs the folder of a Pyodide distribution: PYODIDE_DIST=<folder> make test-site. Takes about five minutes.
+"""
+
+import contextlib
+import functools
+import json
+import os
+import re
+import subprocess
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from front_end import BIN, CHROMIUM, FLAGS, ROOT, FrontEnd
+
+NUMPY = ["00_start_here", "01_by_hand", "02_vectorized", "03_scaling", "05_masks"]
+NAMES = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+TORCH = [name for name in NAMES if name not in NUMPY]
+LIVE = ".attnlib-live"
+CODE_CELLS = (
+    f"() => {{ {FrontEnd.SESSION} return w.content.model.sharedModel.toJSON().cells"
+    ".filter(c => c.cell_type === 'code').map(c => [c.execution_count, c.outputs]) }"
+)
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@contextlib.contextmanager
+def served(folder, handler=Quiet):
+    """Serve a folder as `python -m http.server` does, and give the address."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_address[1]}"
+    server.shutdown()
+    server.server_close()
+
+
+def build(folder, pyodide=None):
+    command = [str(ROOT / ".venv-lite" / BIN / "python"), str(ROOT / "lite" / "build_site.py"), "--output", str(folder)]
+    environment = {**os.environ, "PYODIDE_DIST": pyodide or os.environ["PYODIDE_DIST"]}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site") / "a folder"
+    result = build(folder)
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def url(site):
+    with served(site) as address:
+        yield address
+
+
+def watched(page):
+    """Return a list to which every request of the page and its workers is added."""
+    requests = []
+    page.context.on("request", lambda request: requests.append(request.url))
+    return requests
+
+
+def elsewhere(requests, *addresses):
+    return [request for request in requests if not request.startswith((*addresses, "data:", "blob:"))]
+
+
+def open_live(page, url, name):
+    """Open a notebook on the site and wait for its kernel."""
+    page.goto(f"{url}/lab/index.html?path={name}.ipynb")
+    page.wait_for_function(FrontEnd.IDLE, timeout=180_000)
+
+
+def run_all(page):
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    return page.evaluate(CODE_CELLS)
+
+
+def problems(cells):
+    outputs = [output for _, outputs in cells for output in outputs]
+    return [o for o in outputs if o["output_type"] == "error" or o.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("name", NUMPY)
+def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
+    page = new_page()
+    requests = watched(page)
+    open_live(page, url, name)
+    cells = run_all(page)
+    assert problems(cells) == []
+    assert [count for count, _ in cells] == list(range(1, len(cells) + 1))
+    handle = page.locator(".jp-OutputArea .noUi-handle").first
+    handle.scroll_into_view_if_needed()
+    before = page.locator(LIVE).first.inner_html()
+    handle.focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_function(
+        "([selector, before]) => document.querySelector(selector).innerHTML !== before", arg=[LIVE, before]
+    )
+    assert any("numpy" in request for request in requests), "what the kernel's worker loads is not watched"
+    assert elsewhere(requests, url) == []
+
+
+def test_a_request_to_another_host_would_be_seen(url, new_page):
+    """The check above can fail: what Python in the browser fetches from elsewhere is in the list."""
+    page = new_page()
+    requests = watched(page)
+    open_live(page, url, "00_start_here")
+    page.evaluate(
+        f"() => {{ {FrontEnd.SESSION} return s.kernel.requestExecute({{code: "
+        "\"import js; js.fetch('http://elsewhere.test/numpy.whl')\"}).done.then(() => 0) }"
+    )
+    assert elsewhere(requests, url) == ["http://elsewhere.test/numpy.whl"]
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page, name):
+    page = new_page()
+    requests = watched(page)
+    open_live(page, url, name)
+    saved = page.evaluate(CODE_CELLS)
+    assert any("image/png" in output.get("data", {}) for _, outputs in saved for output in outputs)
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.jp-OutputArea img')].some(i => i.naturalWidth > 100)", timeout=10_000
+    )
+    message = json.dumps(run_all(page)[0][1])  # the first cell stops the run
+    assert "PyTorch does not run in the browser" in message and "Colab" in message
+    assert elsewhere(requests, url) == []
+
+
+def test_a_lecturers_laptop_serves_the_room(url, chromium):
+    """At http:// and a name other than localhost a browser withholds service workers and more. It works without."""
+    rules = "--host-resolver-rules=MAP laptop.test 127.0.0.1"
+    browser = chromium.browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])
+    page = browser.new_page()
+    requests, address = watched(page), url.replace("127.0.0.1", "laptop.test")
+    open_live(page, address, "00_start_here")
+    assert page.evaluate("window.isSecureContext") is False
+    assert problems(run_all(page)) == []
+    assert elsewhere(requests, address) == []
+    browser.close()
+
+
+def test_the_first_page_leads_everywhere(url, site, new_page):
+    page = new_page(390, 844)
+    page.goto(url)
+    links = [a.get_attribute("href") for a in page.locator("a").all()]
+    wanted = [form.format(name) for name in NAMES for form in ("read/{}.html", "lab/index.html?path={}.ipynb")]
+    assert set(links) == set(wanted)
+    assert all((site / link.partition("?")[0]).exists() for link in links)
+    assert page.locator("a", has_text="Run").count() == len(NUMPY)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_the_first_page_says_what_a_first_start_loads(site, chromium):
+    class Counting(Quiet):
+        sent = 0
+
+        def send_header(self, keyword, value):
+            if keyword == "Content-Length":
+                Counting.sent += int(value)
+            super().send_header(keyword, value)
+
+    context = chromium.new_context()  # not new_page: what it does to requests turns the browser's cache off
+    with served(site, Counting) as url:
+        page = context.new_page()
+        page.goto(url)
+        says = int(re.search(r"about (\d+) MB", page.inner_text("body"))[1])
+        page.click("text=Start with notebook 00")
+        page.wait_for_function(FrontEnd.IDLE, timeout=180_000)
+        context.close()
+    assert abs(Counting.sent / 1e6 - says) < 3, Counting.sent
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_to_read_stands_alone(url, site, new_page, name):
+    page = new_page(390, 844)
+    requests = watched(page)
+    page.goto(f"{url}/read/{name}.html")
+    assert elsewhere(requests, url) == []
+    assert page.locator("script").count() == 0
+    assert page.evaluate("[...document.querySelectorAll('math')].every(m => m.getBoundingClientRect().width > 3)")
+    assert page.locator("math").count() > 5
+    assert "$" not in page.locator(".jp-RenderedMarkdown").evaluate_all(
+        "cells => cells.map(c => { c = c.cloneNode(true); c.querySelectorAll('code, pre').forEach(x => x.remove());"
+        " return c.textContent }).join('')"
+    )
+    assert page.evaluate("[...document.images].every(i => i.naturalWidth > 50 && i.alt.length > 20)")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    links = [a.get_attribute("href") for a in page.locator("a[href]").all()]
+    local = [link.partition("?")[0] for link in links if not link.startswith(("https://", "#"))]
+    assert local and all((site / "read" / link).exists() for link in local), local
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_page_to_read_has_contrast(url, chromium, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = chromium.new_context(color_scheme=scheme)
+    page = context.new_page()
+    for path in ("index.html", "read/03_scaling.html"):
+        page.goto(f"{url}/{path}")
+        found = Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+        nodes = [node["html"][:100] for violation in found for node in violation["nodes"]]
+        assert nodes == [], (path, nodes)
+    context.close()
+
+
+def test_pyodide_can_come_from_another_address(new_page, tmp_path):
+    """As from the CDN: another origin, and a list of packages that knows neither attnlib nor ipywidgets."""
+    pyodide = Path(os.environ["PYODIDE_DIST"])
+    lock = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))
+    for name in ("comm", "ipywidgets", "jupyterlab-widgets", "widgetsnbextension"):
+        del lock["packages"][name]
+
+    class Elsewhere(Quiet):
+        def end_headers(self):
+            self.send_header("Access-Control-Allow-Origin", "*")
+            super().end_headers()
+
+        def do_GET(self):
+            if not self.path.endswith("pyodide-lock.json"):
+                return super().do_GET()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(lock).encode())
+
+    with served(pyodide, Elsewhere) as cdn:
+        result = build(tmp_path / "site", cdn)
+        assert result.returncode == 0, result.stderr
+        assert not list((tmp_path / "site").rglob("pyodide.mjs"))
+        with served(tmp_path / "site") as url:
+            page = new_page()
+            requests = watched(page)
+            open_live(page, url, "00_start_here")
+            assert problems(run_all(page)) == []
+            assert page.locator(LIVE).count() == 1
+            assert f"{cdn}/pyodide.mjs" in requests
+            assert elsewhere(requests, url, cdn) == []
+
+
+def test_what_is_wrong_with_the_source_is_said(tmp_path):
+    result = build(tmp_path / "site", str(tmp_path))
+    assert result.returncode == 1
+    assert f"PYODIDE_DIST={tmp_path} holds no pyodide.mjs" in result.stderr
+    result = build(tmp_path / "site", "http://127.0.0.1:9")
+    assert result.returncode == 1
+    assert result.stderr.startswith("http://127.0.0.1:9/pyodide-lock.json is out of reach")
