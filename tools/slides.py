@@ -27,7 +27,7 @@ CODE = HtmlFormatter(cssclass="code", style="default")
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
 GUESS = re.compile(r"\n?^predict\.\w+\(guess_\w+\)$", re.MULTILINE)
-LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(")
+LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(|\.sentence_view\(")
 
 
 class MathMLRenderer(IPythonRenderer):
@@ -63,7 +63,7 @@ def slide(cell, predict):
     source = GUESS.sub("", cell.source).strip()
     outputs = "".join(shown(output, "fragment" if predict else "") for output in cell.get("outputs", []))
     if kind == "skip" or not source or (not kind and LEFT_OUT.match(source) and not outputs):
-        return ""
+        return '<div data-type="exercise-ends"></div>' if "<details>" in source else ""
     if cell.cell_type == "markdown":
         body = markdown(source)
     else:
