@@ -43,7 +43,9 @@ def test_every_slide_fits(new_page, tmp_path, path):
     file.write_text(slides.deck(path), encoding="utf-8")
     page, problems = new_page(), []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url))
+    page.on(
+        "request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url)
+    )
     page.goto(file.as_uri())
     page.wait_for_selector(".reveal.ready")
     found = page.evaluate(FAULTS)
