@@ -52,10 +52,10 @@ slides: setup-tests  ## Turn the notebooks into reveal.js decks in _slides, whic
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
 	@$(RUN) tools/slides.py $(NB)
 
-student: setup-tests  ## Write the notebooks without solutions and outputs into _student and _student.zip
+student: setup-tests  ## Write the notebooks without solutions and outputs into _student/, and a zip
 	@$(RUN) tools/handouts.py student $(NB)
 
-solved: setup-tests  ## Write them with the solutions filled in and every check green into _solved and _solved.zip
+solved: setup-tests  ## Write them with the solutions filled in and every check green into _solved/, and a zip
 	@$(RUN) tools/handouts.py solved $(NB)
 
 bench: setup-tests  ## Print timings as ratios measured side by side

@@ -1,7 +1,7 @@
 """Write the notebooks as handouts: for students without solutions and outputs, or solved with every check green.
 
-python tools/handouts.py student          _student/ and _student.zip
-python tools/handouts.py solved           _solved/ and _solved.zip, executed
+python tools/handouts.py student          _student/, with a zip of all
+python tools/handouts.py solved           _solved/, executed, with a zip of all
 python tools/handouts.py solved 02 05     those whose name starts so
 """
 
@@ -78,7 +78,7 @@ def main():
             if wrong:
                 raise SystemExit(f"{target.name}: a solution does not pass its check:\n" + "\n".join(wrong))
             nbformat.write(notebook, target)
-    shutil.make_archive(str(folder), "zip", folder)
+    shutil.move(shutil.make_archive(str(folder), "zip", folder), folder)
 
 
 if __name__ == "__main__":
