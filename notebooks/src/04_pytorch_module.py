@@ -203,9 +203,8 @@ N_PAIRS, N_KEYS, N_VALUES, D = 8, 16, 16, 32
 
 
 def make_batch(size, generator):
-    keys = torch.rand(size, N_KEYS, generator=generator).argsort(-1)[
-        :, :N_PAIRS
-    ]  # (b, 8)
+    order = torch.rand(size, N_KEYS, generator=generator).argsort(-1)
+    keys = order[:, :N_PAIRS]  # (b, 8), all different
     values = torch.randint(N_VALUES, (size, N_PAIRS), generator=generator)  # (b, 8)
     slot = torch.randint(N_PAIRS, (size,), generator=generator)  # (b,)
     rows = torch.arange(size)

@@ -1,0 +1,85 @@
+"""Write the notebooks as handouts: for students without solutions and outputs, or solved with every check green.
+
+python tools/handouts.py student          _student/, with a zip of all
+python tools/handouts.py solved           _solved/, executed, with a zip of all
+python tools/handouts.py solved 02 05     those whose name starts so
+"""
+
+import argparse
+import re
+import shutil
+
+import build_notebooks as build
+import nbformat
+
+ROOT = build.NOTEBOOKS.parent
+HEAD = re.compile(
+    r"### Exercise (\d)\.(\d) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
+)
+SOLUTION = re.compile(r"<details><summary>Solution</summary>\n\n```python\n(.+)\n```\n\n</details>", re.DOTALL)
+CHECK = re.compile(r"verdict = \S+\(.*\)\nverdict")
+
+
+def exercises(notebook):
+    """Return (place of the stub, number, solution) of every exercise: text, stub, check, solution in this order."""
+    found = []
+    for i, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown" and "### Exercise" in cell.source:
+            head = HEAD.search(cell.source)
+            assert head, f"goal, minutes, difficulty: {cell.source[:80]}"
+            stub, check, solution = notebook.cells[i + 1 : i + 4]
+            assert [stub.cell_type, check.cell_type] == ["code", "code"] and CHECK.fullmatch(check.source), check.source
+            folded = SOLUTION.fullmatch(solution.source)
+            assert folded, f"no folded solution: {solution.source[:80]}"
+            found.append((i + 1, f"{head[1]}.{head[2]}", folded[1]))
+    return found
+
+
+def student(source):
+    """Return the notebook of a source without solutions and without outputs."""
+    notebook = build.read_source(source)
+    notebook.cells = [cell for cell in notebook.cells if not SOLUTION.fullmatch(cell.source)]
+    for cell in notebook.cells:
+        cell.source = re.sub(r"\s*The solution is folded below\.", "", cell.source)
+    return notebook
+
+
+def solved(source):
+    """Return the executed notebook with each solution in its stub, and the verdicts in order."""
+    notebook = build.read_source(source)
+    checks = []
+    for place, _, solution in exercises(notebook):
+        notebook.cells[place].source = solution
+        checks.append(notebook.cells[place + 1])
+    build.execute(notebook)
+    return notebook, [check.outputs[0].data["text/plain"] for check in checks]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=["student", "solved"])
+    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    arguments = parser.parse_args()
+    folder = ROOT / f"_{arguments.kind}"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    for source in sorted((build.NOTEBOOKS / "src").glob("*.py")):
+        if arguments.prefixes and not source.name.startswith(tuple(arguments.prefixes)):
+            continue
+        target = folder / f"{source.stem}.ipynb"
+        print(target, flush=True)
+        if arguments.kind == "student":
+            nbformat.write(student(source), target)
+        elif not exercises(build.read_source(source)):
+            shutil.copy(build.NOTEBOOKS / target.name, target)  # nothing to solve: it is built and executed
+        else:
+            notebook, verdicts = solved(source)
+            wrong = [verdict for verdict in verdicts if not verdict.startswith("✓")]
+            if wrong:
+                raise SystemExit(f"{target.name}: a solution does not pass its check:\n" + "\n".join(wrong))
+            nbformat.write(notebook, target)
+    shutil.move(shutil.make_archive(str(folder), "zip", folder), folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""Turn each built notebook into a deck of slides, _slides/NN_name.html: one file that needs no network.
+
+    python tools/slides.py          all
+    python tools/slides.py 03 05    those whose name starts so
+
+By rule, a heading starts a slide, and the browser breaks what does not fit. Imports, guesses, check cells and
+solutions stay out. Where the rule is not enough, a cell says so in its source, as Jupyter does:
+# %% slideshow={"slide_type": "skip"}, or "slide" (a new one), "-" (no new one), "notes" (for the speaker).
+"""
+
+import argparse
+import html
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from string import Template
+
+import nbformat
+from latex2mathml.converter import convert
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+ROOT = Path(__file__).resolve().parent.parent
+CODE = HtmlFormatter(cssclass="code", style="default")
+# What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
+LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
+GUESS = re.compile(r"\n?^predict\.\w+\(guess_\w+\)$", re.MULTILINE)
+LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(|\.sentence_view\(")
+
+
+class MathMLRenderer(IPythonRenderer):
+    def inline_math(self, body):
+        return convert(body)
+
+    def block_math(self, body):
+        return convert(body, display="block")
+
+    latex_environment = block_math
+
+
+def markdown(text):
+    page = MarkdownWithMath(renderer=MathMLRenderer(escape=False, exclude_anchor_links=True)).render(text)
+    return re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', page)
+
+
+def shown(output, how):
+    """Return the HTML of an output, empty for a verdict: nobody has answered yet."""
+    data = output.get("data", {})
+    if "image/png" in data:
+        alt = html.escape(output.metadata["image/png"]["alt"])
+        return f'<img class="{how}" alt="{alt}" src="data:image/png;base64,{data["image/png"].strip()}">'
+    if "text/html" in data:
+        return data["text/html"].replace("<table", f'<table class="{how}"', 1) if "<table" in data["text/html"] else ""
+    text = output.get("text") or data.get("text/plain", "")
+    return f'<pre class="printed {how}">{html.escape(text.rstrip())}</pre>' if text.strip() else ""
+
+
+def slide(cell, predict):
+    """Return the HTML of one cell; the script of the page makes slides of them. A click shows what was to predict."""
+    kind = cell.metadata.get("slideshow", {}).get("slide_type", "")
+    source = GUESS.sub("", cell.source).strip()
+    outputs = "".join(shown(output, "fragment" if predict else "") for output in cell.get("outputs", []))
+    if kind == "skip" or not source or (not kind and LEFT_OUT.match(source) and not outputs):
+        return '<div data-type="exercise-ends"></div>' if "<details>" in source else ""
+    if cell.cell_type == "markdown":
+        body = markdown(source)
+    else:
+        live = f'<p class="live">Live in the notebook: cell [{cell.execution_count}]</p>'
+        body = highlight(source.replace("\n\n\n", "\n\n"), PythonLexer(), CODE)
+        body += (live if LIVE.search(source) and "<img" in outputs else "") + outputs
+    return f'<aside class="notes">{body}</aside>' if kind == "notes" else f'<div data-type="{kind}">{body}</div>'
+
+
+def deck(path):
+    cells = nbformat.read(path, as_version=4).cells
+    slides, predict = [], False
+    for cell in cells:
+        slides.append(slide(cell, predict))
+        if cell.cell_type == "markdown" or slides[-1]:
+            predict = "**Predict.**" in cell.source
+    reveal = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs" / "dist"
+    return Template((ROOT / "tools" / "slides.html").read_text("utf-8")).substitute(
+        title=html.escape(re.match(r"# (.+)", cells[0].source)[1]),
+        reveal_css=(reveal / "reveal.css").read_text("utf-8"),
+        reveal_js=(reveal / "reveal.js").read_text("utf-8"),
+        code_css=CODE.get_style_defs(".code"),
+        cells="\n".join(slides),
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    parser.add_argument("--to", type=Path, default=ROOT / "_slides", help="folder to write to")
+    arguments = parser.parse_args()
+    arguments.to.mkdir(parents=True, exist_ok=True)
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        if not arguments.prefixes or path.name.startswith(tuple(arguments.prefixes)):
+            target = arguments.to / f"{path.stem}.html"
+            target.write_text(deck(path), encoding="utf-8")
+            print(target)
+
+
+if __name__ == "__main__":
+    main()
