@@ -84,9 +84,7 @@ def test_without_torch_the_torch_notebooks_say_where_they_run(machine, path):
     if path.name[:2] not in NEED_TORCH:
         exec(cell, {})
         return
-    with pytest.raises(
-        ImportError, match=r"a browser cannot .*\. Saved outputs: .* Colab \(badge\) or make lab"
-    ):
+    with pytest.raises(ImportError, match=r"a browser cannot .*\. Saved outputs: .* Colab \(badge\) or make lab"):
         exec(cell, {})
 
 

@@ -82,7 +82,7 @@ def deck(path):
             predict = "**Predict.**" in cell.source
     reveal = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs" / "dist"
     return Template((ROOT / "tools" / "slides.html").read_text("utf-8")).substitute(
-        title=html.escape(re.match(r"# (.+)", cells[0].source)[1]),
+        title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),
         reveal_css=(reveal / "reveal.css").read_text("utf-8"),
         reveal_js=(reveal / "reveal.js").read_text("utf-8"),
         code_css=CODE.get_style_defs(".code"),
