@@ -81,7 +81,7 @@ def build_lite(notebooks, site, scratch):
 
 
 def run(command, **options):
-    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
+    result = subprocess.run([str(c) for c in command], capture_output=True, encoding="utf-8", check=False, **options)
     if result.returncode:
         sys.exit(f"{' '.join(map(str, command))} failed:\n{result.stdout[-3000:]}\n{result.stderr[-3000:]}")
 

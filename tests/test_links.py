@@ -22,7 +22,7 @@ URL = re.compile(r"(?:git\+)?https?://[^\s\"'<>()\[\]`\\]+")
 HOSTED = re.compile(
     r"https://(github\.com/.|raw\.github|colab\.research\.google\.com/github/|mybinder\.org/v2/|[\w.-]+\.github\.io)"
 )
-OTHERS = ()
+OTHERS = ("https://github.com/pyodide/",)
 
 
 def texts(root=ROOT):

@@ -44,7 +44,7 @@ def served(folder, handler=Quiet):
 def build(folder, pyodide=None):
     command = [str(ROOT / ".venv-lite" / BIN / "python"), str(ROOT / "lite" / "build_site.py"), "--output", str(folder)]
     environment = {**os.environ, "PYODIDE_DIST": pyodide or os.environ["PYODIDE_DIST"]}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
 
 
 @pytest.fixture(scope="session")
@@ -132,7 +132,7 @@ def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page
         "() => [...document.querySelectorAll('.jp-OutputArea img')].some(i => i.naturalWidth > 100)", timeout=10_000
     )
     message = json.dumps(run_all(page)[0][1])  # the first cell stops the run
-    assert "PyTorch does not run in the browser" in message and "Colab" in message
+    assert "a browser cannot run it" in message and "Colab" in message
     assert elsewhere(requests, url) == []
 
 
