@@ -50,9 +50,8 @@ def vector_times_matrix(vector, matrix):
 
 k1 = vector_times_matrix(x[0], W_K)
 print("k1 =", k1, end="   ")
-print(
-    "for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0
-)
+last = 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0
+print("for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", last)
 
 # %% [markdown]
 # Five exercises stand along the way. Write your answer in the first cell, then run it and the cell below it. The verdict

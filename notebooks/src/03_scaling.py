@@ -71,15 +71,14 @@ for d_k in (1, 16, 64, 256, 1024):
 
 # %% [markdown]
 # Unscaled attention turns into picking one key. Scaled attention is equally broad at every $d_k$. See it move:
-# the left map is not scaled, the right one is, the bars show the framed query.
+# the left map is not scaled, the right one is, the bars show the framed query. "Dead queries" are explained in the
+# next section.
 
 # %%
 view = live.scaling(n=8, d_k=(1, 512), row=4)
 view
 
 # %% [markdown]
-# "Dead queries" are the subject of the next section.
-#
 # ## 3 · Peaky softmax passes on hardly any gradient
 #
 # Training moves the scores along the gradient of the loss $L$. With $g_j = \partial L / \partial w_j$, the gradient that
@@ -124,9 +123,8 @@ for d_k in (1, 16, 64, 256, 1024):
     w1, g1, scaled = score_gradients(d_k, 1 / np.sqrt(d_k))
     medians = [np.median(np.abs(s).mean(axis=-1)) for s in (plain, scaled)]
     dead = [live.dead_share(w0, g0), live.dead_share(w1, g1)]
-    print(
-        f"{d_k:4d} {medians[0]:15.1e} {medians[1]:10.1e} {dead[0]:12.0%} {dead[1]:7.0%}"
-    )
+    columns = f"{medians[0]:15.1e} {medians[1]:10.1e} {dead[0]:12.0%} {dead[1]:7.0%}"
+    print(f"{d_k:4d} {columns}")
 
 # %% [markdown]
 # At $d_k = 1024$ the typical unscaled query learns practically nothing, and about seven in ten are dead. Scaled, none is.

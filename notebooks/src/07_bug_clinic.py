@@ -187,9 +187,8 @@ def off_by(right, Q, K, V, axis=-1):
 for name, case in (("identity", IDENTITY), ("asymmetric", ASYMMETRIC)):
     q, k, v = case.project()
     right = al.scaled_dot_product_attention(q, k, v)
-    print(
-        f"{name:<11} over queries: off by {off_by(right, q, k, v, axis=0):.4f}", end=""
-    )
+    wrong_axis = off_by(right, q, k, v, axis=0)
+    print(f"{name:<11} over queries: off by {wrong_axis:.4f}", end="")
     print(f"   Q and K swapped: {off_by(right, k, q, v):.4f}", end="")
     print(f"   fixed: {off_by(right, q, k, v):.4f}")
 figure = beside(*(m(x)[1][0, 0] for m in twins("softmax_over_queries")))
