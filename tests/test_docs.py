@@ -7,6 +7,7 @@ import sys
 import types
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 
@@ -24,6 +25,14 @@ def test_the_output_in_the_readme_is_real(code, output):
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue() == output
+
+
+def test_the_table_of_mistakes_in_the_readme_is_that_of_notebook_09():
+    (table,) = re.findall(r"```text\n(mistake  (?:(?!```).)+)```", README, re.DOTALL)
+    cells = nbformat.read(ROOT / "notebooks" / "09_a_real_model.ipynb", as_version=4).cells
+    printed = [o.text for cell in cells for o in cell.get("outputs", []) if o.output_type == "stream"]
+    assert table in printed
+    assert any("equal to 1e-4: True\n                         to 1e-6: True" in text for text in printed)
 
 
 @pytest.mark.parametrize("code", GRADERS, ids=["nbgrader", "otter"])
