@@ -23,12 +23,14 @@ from pathlib import Path
 import nbformat
 from jinja2 import Template, pass_context
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
-from latex2mathml.converter import convert as mathml
 from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from page import markdown  # noqa: E402
+
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
@@ -45,6 +47,8 @@ def main():
     parser.add_argument("--output", type=Path, default=ROOT / "_site", help="folder to make anew (default: _site)")
     site = parser.parse_args().output.resolve()
     pyodide = os.environ.get("PYODIDE_DIST") or PYODIDE_CDN_URL
+    if site.exists() and any(site.iterdir()) and not (site / "jupyter-lite.json").exists():
+        sys.exit(f"--output is emptied first, and {site} holds something else than a site. Fix: name a new folder.")
     shutil.rmtree(site, ignore_errors=True)
     notebooks = {path.stem: read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
     with tempfile.TemporaryDirectory() as scratch:
@@ -170,24 +174,10 @@ def configure(site, settings):
     path.write_text(json.dumps(config), "utf-8")
 
 
-class Renderer(IPythonRenderer):
-    """Markdown to HTML with formulas as MathML: MathJax would be a script, and nbconvert takes it from a CDN."""
-
-    def inline_math(self, body):
-        return mathml(body)
-
-    def block_math(self, body):
-        return mathml(body, display="block")
-
-
-def to_html(source):
-    return MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(source)
-
-
 class Reading(HTMLExporter):
     @pass_context
     def markdown2html(self, context, source):
-        return to_html(re.sub(r"\]\((\w+)\.ipynb\)", r"](\1.html)", source))
+        return markdown(source)
 
 
 def write_pages(notebooks, site):
@@ -211,8 +201,8 @@ def write_pages(notebooks, site):
         entries.append(
             {
                 "name": name,
-                "title": to_html(title).strip().removeprefix("<p>").removesuffix("</p>"),
-                "text": to_html(text),
+                "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
+                "text": markdown(text),
                 "needs_torch": re.search(r"^import torch", code, re.MULTILINE) is not None,
             }
         )

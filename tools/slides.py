@@ -16,8 +16,7 @@ from pathlib import Path
 from string import Template
 
 import nbformat
-from latex2mathml.converter import convert
-from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from page import markdown
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -28,21 +27,6 @@ CODE = HtmlFormatter(cssclass="code", style="default")
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
 GUESS = re.compile(r"\n?^predict\.\w+\(guess_\w+\)$", re.MULTILINE)
 LIVE = re.compile(r"\blive\.(?!progress\b|dead_share\b)\w+\(|\.sentence_view\(")
-
-
-class MathMLRenderer(IPythonRenderer):
-    def inline_math(self, body):
-        return convert(body)
-
-    def block_math(self, body):
-        return convert(body, display="block")
-
-    latex_environment = block_math
-
-
-def markdown(text):
-    page = MarkdownWithMath(renderer=MathMLRenderer(escape=False, exclude_anchor_links=True)).render(text)
-    return re.sub(r'href="(\d\d_\w+)\.ipynb"', r'href="\1.html"', page)
 
 
 def shown(output, how):

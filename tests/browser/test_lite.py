@@ -1,6 +1,6 @@
 """The JupyterLite site: the NumPy notebooks run in the browser alone, and nothing is asked of another host.
 
-Needs the folder of a Pyodide distribution: PYODIDE_DIST=<folder> make test-site. Takes about five minutes.
+Needs the folder of a Pyodide distribution: PYODIDE_DIST=<folder> make test-site. Takes five to six minutes on two cores.
 """
 
 import contextlib
@@ -254,3 +254,10 @@ def test_what_is_wrong_with_the_source_is_said(tmp_path):
     result = build(tmp_path / "site", "http://127.0.0.1:9")
     assert result.returncode == 1
     assert result.stderr.startswith("http://127.0.0.1:9/pyodide-lock.json is out of reach")
+
+
+def test_a_folder_that_is_no_site_is_not_emptied(tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious", "utf-8")
+    result = build(tmp_path)
+    assert result.returncode == 1 and "holds something else than a site" in result.stderr
+    assert (tmp_path / "thesis.txt").exists()
