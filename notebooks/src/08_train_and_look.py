@@ -596,9 +596,9 @@ verdict
 # **Goal.** Write a measure of your own, and let it choose the head. *10 minutes, hard.*
 #
 # `my_measure(weights, tokens)`: weights $(b, h, n_q, n_k)$ and tokens $(b, n)$ give one number per head, $(h,)$, the
-# largest for the induction head. Section 4 used the period of each sequence; your measure gets the letters only. The
-# check ranks heads of known habits with it. Then rank the trained ones:
-# `my_measure(maps[2][:, :, 0].transpose(0, 1), letters)` must be larger for layer 2.
+# largest for the induction head. Both are NumPy arrays. Section 4 used the period of each sequence; your measure gets
+# the letters only. The check ranks heads of known habits with it. Then rank the two trained ones; layer 2 must win:
+# `my_measure(maps[2][:, :, 0].transpose(0, 1).numpy(), letters.numpy())`.
 
 
 # %%
@@ -621,7 +621,7 @@ verdict
 #
 #
 # heads = maps[2][:, :, 0].transpose(0, 1)  # (b, layers, n, n): each layer has one head
-# layer = int(my_measure(heads, letters).argmax()) + 1
+# layer = my_measure(heads.numpy(), letters.numpy()).argmax() + 1
 # assert layer == 2
 # ```
 #
@@ -633,8 +633,8 @@ verdict
 # **Goal.** Show why one layer must fail. *8 minutes, medium.*
 #
 # A layer without positions gets "D A B C E A". The last letter is A, and A was followed by B. Which other sequence makes
-# the **same** mixture at the last place, though another letter is right? `my_fool(tokens)` returns it, $(n,)$. The last
-# letter stood there once before, all others stand there once.
+# the **same** mixture at the last place, though another letter is right? `my_fool(tokens)` returns it, $(n,)$. Letters
+# are numbers in a NumPy array, A is 0. The last one stood there once before, all others stand there once.
 
 
 # %%

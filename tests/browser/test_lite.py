@@ -1,6 +1,6 @@
 """The JupyterLite site: the NumPy notebooks run in the browser alone, and nothing is asked of another host.
 
-Needs the folder of a Pyodide distribution: PYODIDE_DIST=<folder> make test-site. Takes five to six minutes on two cores.
+Needs the folder of a Pyodide distribution: PYODIDE_DIST=<folder> make test-site. About five minutes on two cores.
 """
 
 import contextlib
