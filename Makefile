@@ -41,7 +41,7 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) tools/setup_env.py notebook7
 	@$(PYTHON) tools/setup_env.py colab
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
-	$(RUN) -m pytest -m browser tests/browser
+	$(RUN) -m pytest -n 2 --dist worksteal -m browser tests/browser
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py

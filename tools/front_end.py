@@ -40,8 +40,7 @@ def colab(home):
     subprocess.run([str(below / BIN / "python"), "-m", "venv", "--without-pip", str(venv)], check=True)
     (site,) = venv.rglob("site-packages")
     (packages,) = below.glob(site.relative_to(venv).as_posix())
-    start = f"import site; site.addsitedir({str(packages)!r})\nimport google.colab\n"
-    (site / "colab.pth").write_text(start, encoding="utf-8")
+    (site / "colab.pth").write_text("import google.colab\n", encoding="utf-8")
     (site / "google" / "colab").mkdir(parents=True)
     (site / "google" / "colab" / "__init__.py").touch()
     shutil.copytree(ROOT / "attnlib", repository / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
@@ -52,7 +51,8 @@ def colab(home):
     for command in (["init", "-q", "-b", branch], ["add", "."], ["commit", "-q", "-m", "attnlib"]):
         subprocess.run([*git, *command], check=True)
     return venv / BIN / "python", {
-        "PYTHONPATH": "",
+        # Not by a .pth file: pip's isolated builds would read it, and find the setuptools of .venv-colab.
+        "PYTHONPATH": str(packages),
         "JUPYTER_PATH": str(below / "share" / "jupyter"),
         "JUPYTER_CONFIG_PATH": str(below / "etc" / "jupyter"),
         "GIT_CONFIG_COUNT": "1",
