@@ -86,7 +86,12 @@ def execute(notebook):
     # One BLAS thread: 8 x 8 matrices gain nothing from two, and on a busy machine they lose a lot.
     os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
     client = NotebookClient(
-        notebook, timeout=600, record_timing=False, coalesce_streams=True, resources={"metadata": {"path": NOTEBOOKS}}
+        notebook,
+        timeout=600,
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": NOTEBOOKS}},
+        extra_arguments=["--log-level=ERROR"],  # without it each kernel warns of TCP, which is all Jupyter uses
     )
     client.execute()
     for cell in notebook.cells:
