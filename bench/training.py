@@ -1,8 +1,8 @@
 """Accuracies of notebook 08 over five seeds: its own cells, run with other first weights."""
 
 import contextlib
-import importlib.util
 import io
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -15,10 +15,10 @@ SEEDS = range(5)
 
 def sections():
     """Return the code cells of notebook 08 before its section 5, and those of the comparison over d_k in section 6."""
-    spec = importlib.util.spec_from_file_location("build_notebooks", ROOT / "tools" / "build_notebooks.py")
-    build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(build)
-    cells = build.read_source(ROOT / "notebooks" / "src" / "08_train_and_look.py").cells
+    sys.path.insert(0, str(ROOT / "tools"))
+    from build_notebooks import read_source
+
+    cells = read_source(ROOT / "notebooks" / "src" / "08_train_and_look.py").cells
 
     def place(heading):
         return next(i for i, cell in enumerate(cells) if heading in cell.source)
@@ -39,7 +39,7 @@ def run(cells, names, seed=0):
 def induction(names, layers):
     with torch.no_grad():
         logits, _ = names["inductors"][layers](names["letters"])
-    return (logits[:, 11:-1].argmax(-1) == names["letters"][:, 12:]).float().mean().item()
+    return names["share_right"](logits)
 
 
 def main():

@@ -1,6 +1,9 @@
 """The training loop: what it learns, keeps, repeats and refuses."""
 
 import doctest
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -120,3 +123,13 @@ def test_bad_losses_are_named(bad, error, words):
 def test_examples_run():
     result = doctest.testmod(training, optionflags=doctest.NORMALIZE_WHITESPACE)
     assert result.attempted > 0 and result.failed == 0
+
+
+def test_the_bench_finds_the_trainings_of_notebook_08():
+    code = "from bench import training; early, recall = training.sections(); print('\\n'.join(early + recall))"
+    root = Path(__file__).resolve().parent.parent
+    command = [sys.executable, "-c", code]
+    cells = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=True).stdout
+    for name in ("reversers", "inductors", "recallers"):
+        assert f"{name}[" in cells or f"{name} =" in cells
+    assert cells.count("torch.manual_seed(0)") == 4  # what another seed takes the place of

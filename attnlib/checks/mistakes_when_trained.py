@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ..core import entropy
 from .mistake import Mistake
 from .pipeline import after_copy, copies, copy_of_last, mean_on
 
@@ -22,7 +23,7 @@ def _behind(tokens, by):
 
 
 def _entropy(weights):
-    return -(weights * np.log(np.where(weights > 0, weights, 1))).sum(-1).mean((0, -1))
+    return entropy(weights).mean((0, -1))
 
 
 def _fool_with(change):
