@@ -361,7 +361,8 @@ def row_at(d_k, vectors=longer):
     return {"not scaled": [softmax(row)], "divided by sqrt(d_k)": [softmax(divided)]}
 
 
-view = live.weights_view(row_at, d_k=(1, 128), still=(3, 16, 128), keys=tokens)
+names = ["key 1", "key 2", "key 3"]
+view = live.weights_view(row_at, d_k=(1, 128), still=(3, 16, 128), keys=names)
 view
 
 # %% [markdown]

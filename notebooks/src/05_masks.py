@@ -275,8 +275,9 @@ key, value = rng.normal(size=(5, 8)), rng.normal(size=(5, 6))  # (n_k, d_k), (n_
 mask = np.broadcast_to(al.padding_mask([4], 5)[0], (3, 5))  # (n_q, n_k)
 cross = al.attention_trace(query, key, value, mask)
 print("output:", cross.output.shape)
+title = "cross-attention, random vectors"
 ax = plot.attention_heatmap(
-    cross.weights, queries=written, keys=read, attn_mask=mask, title="cross-attention"
+    cross.weights, queries=written, keys=read, attn_mask=mask, title=title
 )
 
 # %% [markdown]
