@@ -21,7 +21,7 @@ def softmax(x, axis=-1):
 
     Parameters
     ----------
-    x : ndarray, any shape
+    x : array_like, any shape
         Scores. Integers are computed in float64. -inf gets weight 0; a row of nothing but -inf gives zeros.
     axis : int
         The axis that sums to 1. For attention it is the last one, the keys.
@@ -33,7 +33,7 @@ def softmax(x, axis=-1):
     Raises
     ------
     TypeError
-        If `x` is not a NumPy array of real numbers.
+        If `x` does not hold real numbers, or is a list with rows of different lengths, or a tensor.
     ShapeError
         If `x` is a single number or empty.
 
@@ -71,7 +71,7 @@ def entropy(weights, axis=-1):
 
     Parameters
     ----------
-    weights : ndarray, (..., n_k)
+    weights : array_like, (..., n_k)
         Attention weights, each between 0 and 1.
     axis : int
         The axis of the keys.
@@ -104,15 +104,18 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
 
     Parameters
     ----------
-    query : ndarray, (..., n_q, d_k)
-    key : ndarray, (..., n_k, d_k)
-    value : ndarray, (..., n_k, d_v)
-        `...` are batch and head axes; they must be equal or 1. Integers are computed in float64.
+    query : array_like, (..., n_q, d_k)
+    key : array_like, (..., n_k, d_k)
+    value : array_like, (..., n_k, d_v)
+        Arrays or lists of numbers. `...` are batch and head axes; they must be equal or 1. Integers are computed in
+        float64.
     attn_mask : ndarray of bool or float, optional
         (n_q, n_k), or as many axes as the scores, each of the scores' size or 1.
         Boolean: True = may attend. Floating: added to the scaled scores. Integer masks raise.
     is_causal : bool
-        Query i attends to keys 0..i only. Together with `attn_mask` both must allow it (torch raises instead).
+        Query i attends to keys 0..i only; needs n_q = n_k. Otherwise pass `attnlib.causal_mask` with its `align` as
+        `attn_mask` (torch takes the upper left without a word). Together with `attn_mask` both must allow it (torch
+        raises instead).
     scale : float, optional
         Factor on Q K^T; 1/sqrt(d_k) by default.
 
@@ -124,9 +127,9 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     Raises
     ------
     ShapeError
-        If shapes do not fit together.
+        If shapes do not fit together, or `is_causal` is given and n_q != n_k.
     TypeError, ValueError
-        If something is not a real array, or the mask is not boolean or floating.
+        If something is not an array of real numbers, or the mask is not boolean or floating.
 
     See Also
     --------

@@ -19,7 +19,7 @@ def split_heads(x, num_heads):
 
     Parameters
     ----------
-    x : ndarray, (..., n, d_model)
+    x : array_like, (..., n, d_model)
     num_heads : int
 
     Returns
@@ -44,7 +44,7 @@ def split_heads(x, num_heads):
            [[3, 4],
             [7, 8]]])
     """
-    _at_least("x", x, 2, "(..., n, d_model)")
+    x = _at_least("x", x, 2, "(..., n, d_model)")
     d_k = validation.head_dim(x.shape[-1], num_heads)
     return np.swapaxes(x.reshape(*x.shape[:-1], num_heads, d_k), -2, -3)
 
@@ -54,7 +54,7 @@ def merge_heads(x):
 
     Parameters
     ----------
-    x : ndarray, (..., h, n, d_k)
+    x : array_like, (..., h, n, d_k)
 
     Returns
     -------
@@ -70,7 +70,7 @@ def merge_heads(x):
     array([[1, 2, 3, 4],
            [5, 6, 7, 8]])
     """
-    _at_least("x", x, 3, "(..., h, n, d_k)")
+    x = _at_least("x", x, 3, "(..., h, n, d_k)")
     h, n, d_k = x.shape[-3:]
     return np.swapaxes(x, -2, -3).reshape(*x.shape[:-3], n, h * d_k)
 
@@ -144,16 +144,16 @@ class MultiHeadAttention:
 
         Parameters
         ----------
-        query : ndarray, (..., n_q, embed_dim)
-        key : ndarray, (..., n_k, kdim), optional
+        query : array_like, (..., n_q, embed_dim)
+        key : array_like, (..., n_k, kdim), optional
             The query by default: self-attention.
-        value : ndarray, (..., n_k, vdim), optional
+        value : array_like, (..., n_k, vdim), optional
             The key by default.
         attn_mask : ndarray of bool or float, optional
             True = may attend. (n_q, n_k); or (..., n_q, n_k) without a head axis, for all heads alike; or
             (..., h, n_q, n_k).
         is_causal : bool
-            Combined with `attn_mask`.
+            Combined with `attn_mask`; needs n_q = n_k.
         need_weights : bool
             Return the weights too; None in their place otherwise.
         average_attn_weights : bool
@@ -205,7 +205,7 @@ def _linear(x, weight, bias):
 
 
 def _at_least(name, x, axes, expected):
-    if not isinstance(x, np.ndarray):
-        raise TypeError(f"{name} must be a NumPy array {expected}, got {type(x).__name__}. Fix: np.array({name}).")
+    x = validation.as_array(x, name)
     if x.ndim < axes:
         raise ShapeError(f"{name} must be {expected}, at least {axes} axes, got shape {x.shape}. Fix: {name}[None].")
+    return x

@@ -10,24 +10,37 @@ from . import validation
 from .validation import ShapeError
 
 
-def causal_mask(n_q, n_k=None):
-    """Let query i attend to keys 0..i only.
+def causal_mask(n_q, n_k=None, *, align=None):
+    """Let each query attend to its own position and to earlier ones only.
 
-    mask[i, j] = (j <= i), aligned at the upper left as torch's ``is_causal`` is when n_q != n_k.
+    mask[i, j] = (j <= i) for n_q = n_k. For n_q != n_k there are two alignments, and `align` says which:
+
+    lower_right: mask[i, j] = (j <= i + n_k - n_q);  upper_left: mask[i, j] = (j <= i)
 
     Parameters
     ----------
     n_q, n_k : int
         Number of queries and keys; `n_k` defaults to `n_q`.
+    align : {"lower_right", "upper_left"}, optional
+        Needed only for n_q != n_k. "lower_right": the queries continue the sequence of the keys, as in decoding, and
+        the last query sees all keys. "upper_left": query i sees keys 0..i, as with torch's ``is_causal``.
 
     Returns
     -------
     ndarray of bool, (n_q, n_k)
-        True = may attend.
+        True = may attend. With "lower_right" and n_q > n_k the first n_q - n_k queries may attend to nothing.
+
+    Raises
+    ------
+    ShapeError
+        If n_q != n_k and `align` is not given.
+    TypeError, ValueError
+        If a number is not whole or below 1, or `align` is another word.
 
     Notes
     -----
-    Derived in notebook 05. Source: Vaswani et al. 2017, section 3.2.3 ("masking out illegal connections").
+    Derived in notebook 05. Source: Vaswani et al. 2017, section 3.2.3 ("masking out illegal connections"). In torch
+    the two are ``torch.nn.attention.bias.causal_lower_right`` and ``causal_upper_left``.
 
     Examples
     --------
@@ -35,10 +48,20 @@ def causal_mask(n_q, n_k=None):
     array([[1, 0, 0],
            [1, 1, 0],
            [1, 1, 1]])
+    >>> causal_mask(2, 4, align="lower_right").astype(int)
+    array([[1, 1, 1, 0],
+           [1, 1, 1, 1]])
     """
     n_q = validation.positive_int(n_q, "n_q")
     n_k = n_q if n_k is None else validation.positive_int(n_k, "n_k")
-    return np.tri(n_q, n_k, dtype=bool)
+    if align not in (None, "lower_right", "upper_left"):
+        raise ValueError(
+            f'align must be "lower_right" or "upper_left", got {align!r}. '
+            'Fix: "lower_right" for queries that continue the sequence of the keys.'
+        )
+    if align is None:
+        validation.one_causal_mask(n_q, n_k)
+    return np.tri(n_q, n_k, k=n_k - n_q if align == "lower_right" else 0, dtype=bool)
 
 
 def padding_mask(lengths, n_k):

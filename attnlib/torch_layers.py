@@ -16,9 +16,10 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     """Compute softmax(Q K^T * scale + mask) V with torch's fused kernel.
 
     Takes the arguments of `attnlib.scaled_dot_product_attention` as tensors and raises the same errors. It differs
-    from torch.nn.functional.scaled_dot_product_attention in three points: a query that may attend to no key gets
+    from torch.nn.functional.scaled_dot_product_attention in four points: a query that may attend to no key gets
     exactly 0 (torch: 0, NaN or a mean, depending on the path); `is_causal` together with `attn_mask` means both
-    (torch raises); a mask with other numbers of axes than 2 or the scores' raises (torch broadcasts it).
+    (torch raises); `is_causal` with n_q != n_k raises and names both alignments (torch takes the upper left); a mask
+    with other numbers of axes than 2 or the scores' raises (torch broadcasts it).
 
     Parameters
     ----------
@@ -27,6 +28,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     attn_mask : Tensor or ndarray, bool or float, optional
         True = may attend; floating: added to the scaled scores.
     is_causal : bool
+        Query i attends to keys 0..i only; needs n_q = n_k. Otherwise pass `attnlib.causal_mask` with its `align`.
     scale : float, optional
         1/sqrt(d_k) by default.
 
@@ -44,6 +46,8 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     shape = _check(query, key, value)
     scale = validation.attention_scale(scale, query.shape[-1])
     if attn_mask is None:
+        if is_causal:
+            validation.one_causal_mask(*shape[-2:])
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
     mask, dead = _open_dead_rows(_mask(attn_mask, is_causal, shape, query))
     output = F.scaled_dot_product_attention(query, key, value, attn_mask=mask, scale=scale)
@@ -223,7 +227,7 @@ class MultiHeadAttention(nn.Module):
             True = may attend. (n_q, n_k); or (..., n_q, n_k) without a head axis, for all heads alike; or
             (..., h, n_q, n_k).
         is_causal : bool
-            Combined with `attn_mask`.
+            Combined with `attn_mask`; needs n_q = n_k.
         need_weights : bool
             False takes torch's fused kernel, which never stores an n_q x n_k array.
         average_attn_weights : bool

@@ -22,16 +22,31 @@ class ShapeError(ValueError):
     """
 
 
-def real_array(x, name):
-    """Return `x` if it is a floating NumPy array, as float64 if it holds integers; raise TypeError otherwise."""
-    if not isinstance(x, np.ndarray):
-        kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
-        fix = (
-            "use the functions of the same name in attnlib.torch_layers"
-            if kind.startswith("torch.")
-            else f"write np.array({name}); all rows must have the same length"
+def as_array(x, name):
+    """Return `x` as an array, which it is or NumPy makes of it; raise TypeError for tensors and ragged lists."""
+    kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
+    if kind.startswith("torch."):
+        raise TypeError(
+            f"{name} must be a NumPy array or a list of numbers, got {kind}. "
+            f"Fix: {name}.numpy(), or for attention on tensors what has the same name in attnlib.torch_layers."
         )
-        raise TypeError(f"{name} must be a NumPy array of real numbers, got {kind}. Fix: {fix}.")
+    try:
+        return np.asarray(x)
+    except ValueError:
+        raise TypeError(
+            f"{name} must be an array of numbers, got {kind} with rows of different lengths. "
+            "Fix: give all rows the same length."
+        ) from None
+
+
+def real_array(x, name):
+    """Return `x` as a floating NumPy array, float64 if it holds integers; raise TypeError if it holds anything else."""
+    given, x = x, as_array(x, name)
+    if x.dtype == object and x is not given:
+        raise TypeError(
+            f"{name} must be an array of real numbers, got {type(given).__name__}. "
+            "Fix: pass an array, or a list of numbers whose rows have the same length."
+        )
     if x.dtype.kind in "iu":
         return x.astype(np.float64)
     if x.dtype.kind != "f":
@@ -86,6 +101,17 @@ def mask_shape(mask, scores):
             f"attn_mask {mask} does not broadcast to the scores {scores}. Expected (n_q, n_k) = {scores[-2:]}, or "
             f"{len(scores)} axes, each of that size or 1. Fix: a padding mask (batch, n_k) needs its query axis, "
             "attn_mask[:, None, :]; a head axis is attn_mask[:, None]."
+        )
+
+
+def one_causal_mask(n_q, n_k):
+    """Check that n_q = n_k, where causal needs no word on how queries and keys line up."""
+    if n_q != n_k:
+        raise ShapeError(
+            f"is_causal, and causal_mask without align, need n_q = n_k: got n_q = {n_q}, n_k = {n_k}, which line up in "
+            f'two ways. Fix: attn_mask=causal_mask({n_q}, {n_k}, align="lower_right") for queries that continue the '
+            'sequence of the keys, as in decoding (the last query sees all keys); align="upper_left" for what torch\'s '
+            "is_causal does (query i sees keys 0..i)."
         )
 
 

@@ -98,7 +98,7 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "argmax_instead_of_softmax unstable_softmax swapped_query_key swapped_key_value untransposed_key "
         "weights_returned weights_transposed mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores "
         "finite_fill nan_on_fully_masked padding_masks_queries wrong_batch_axis mutates_input returns_float16",
-        "causal_mask": "mask_inverted mask_future_only mask_blocks_diagonal causal_lower_right mask_as_numbers",
+        "causal_mask": "mask_inverted mask_future_only mask_blocks_diagonal causal_upper_left mask_as_numbers",
         "padding_mask": "mask_inverted padding_masks_queries padding_without_query_axis padding_off_by_one",
         "combine_masks": "mask_ignored mask_inverted masks_joined_with_or mutates_input",
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
@@ -325,10 +325,10 @@ RIGHT = {
     ],
     "scaled_dot_product_attention": [*ATTENTIONS, torch_layers.scaled_dot_product_attention],
     "causal_mask": [
-        al.causal_mask,
-        lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q), dtype=bool)),
-        lambda n_q, n_k=None: np.arange(n_q)[:, None] >= np.arange(n_k or n_q),
-        lambda n_q, n_k=None: torch.ones(n_q, n_k or n_q, dtype=torch.bool).tril(),
+        lambda n_q, n_k=None: al.causal_mask(n_q, n_k, align="lower_right"),
+        lambda n_q, n_k=None: np.tril(np.ones((n_k or n_q, n_k or n_q), dtype=bool))[-n_q:],
+        lambda n_q, n_k=None: np.arange((n_k or n_q) - n_q, n_k or n_q)[:, None] >= np.arange(n_k or n_q),
+        lambda n_q, n_k=None: torch.ones(n_q, n_k or n_q, dtype=torch.bool).tril((n_k or n_q) - n_q),
     ],
     "padding_mask": [
         al.padding_mask,
@@ -628,7 +628,12 @@ def test_a_students_own_code_is_named_too(id, lines):
 @pytest.mark.parametrize(
     "exercise, id, answer",
     [
-        ("causal_mask", "mask_as_numbers", lambda n_q, n_k=None: np.tri(n_q, n_k)),
+        ("causal_mask", "mask_as_numbers", lambda n_q, n_k=None: np.tri(n_k or n_q)[-n_q:]),
+        ("causal_mask", "causal_upper_left", lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q), bool))),
+        ("causal_mask", "causal_upper_left", lambda n_q, n_k=None: np.arange(n_q)[:, None] >= np.arange(n_k or n_q)),
+        ("causal_mask", "mask_inverted", lambda n_q, n_k=None: ~np.tri(n_k or n_q, dtype=bool)[-n_q:]),
+        ("causal_mask", "mask_future_only", lambda n_q, n_k=None: np.tri(n_k or n_q, dtype=bool).T[-n_q:]),
+        ("causal_mask", "mask_blocks_diagonal", lambda n_q, n_k=None: np.tri(n_k or n_q, k=-1, dtype=bool)[-n_q:]),
         ("causal_mask", "mask_inverted", lambda n_q, n_k=None: np.triu(np.ones((n_q, n_k or n_q), bool), 1)),
         ("causal_mask", "mask_future_only", lambda n_q, n_k=None: np.triu(np.ones((n_q, n_k or n_q), bool))),
         (

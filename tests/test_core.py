@@ -67,6 +67,7 @@ def bias(*shape):
 
 DEAD = np.array([[True, False, True, True, False], [False] * 5, [True] * 5])  # query 1 may attend to nothing
 PLAIN, BATCH, HEADS = [((*b, 3, 4), (*b, 5, 4), (*b, 5, 6)) for b in ((), (2,), (2, 3))]
+SELF = ((2, 3, 5, 4), (2, 3, 5, 4), (2, 3, 5, 6))  # n_q = n_k
 CASES = [
     Case("n_q != n_k, d_v != d_k", PLAIN),
     Case("one of everything", ((1, 1), (1, 1), (1, 1))),
@@ -89,12 +90,14 @@ CASES = [
     Case("floating for each head", HEADS, bias(1, 3, 3, 5)),
     Case("floating and scale", PLAIN, bias(3, 5), {"scale": 3.0}),
     Case("floating over queries", PLAIN, np.array([[0.5], [-INF], [-1.0]]), torch_has_it=False),
-    Case("causal", HEADS, options={"is_causal": True}),
-    Case("causal, more queries than keys", ((5, 4), (3, 4), (3, 6)), options={"is_causal": True}),
-    Case("causal and boolean", BATCH, some(2, 1, 5), {"is_causal": True}, False),
-    Case("causal and boolean over queries", PLAIN, np.array([[True], [False], [True]]), {"is_causal": True}, False),
-    Case("causal and floating", PLAIN, bias(3, 5), {"is_causal": True}, False),
-    Case("causal and key 0 blocked", PLAIN, np.array([[False, True, True, True, True]]), {"is_causal": True}, False),
+    Case("causal", SELF, options={"is_causal": True}),
+    Case("causal, one query and one key", ((1, 4), (1, 4), (1, 6)), options={"is_causal": True}),
+    Case("causal and boolean", SELF, some(2, 1, 1, 5), {"is_causal": True}, False),
+    Case(
+        "causal and boolean over queries", SELF, np.array([[True], [False]] * 2 + [[True]]), {"is_causal": True}, False
+    ),
+    Case("causal and floating", SELF, bias(5, 5), {"is_causal": True}, False),
+    Case("causal and key 0 blocked", SELF, np.array([[False, True, True, True, True]]), {"is_causal": True}, False),
     Case("dead row", PLAIN, DEAD, torch_has_it=False),
     Case("dead row, heads", HEADS, DEAD, torch_has_it=False),
     Case("dead row, floating", BATCH, np.where(DEAD, 0.5, -INF), torch_has_it=False),
@@ -220,6 +223,20 @@ def test_repr_of_the_two_twins_is_the_same(rng):
 @pytest.mark.parametrize("name", ["scaled_dot_product_attention", "attention_trace"])
 def test_twins_take_the_same_arguments(name):
     assert inspect.signature(getattr(al, name)) == inspect.signature(getattr(torch_layers, name))
+
+
+def test_lists_of_numbers_are_arrays():
+    query, key, value = BY_HAND.project()
+    lists = [x.astype(int).tolist() for x in (query, key, value)]
+    trace = al.attention_trace(*lists)
+    for name, array in (("query", query), ("key", key), ("value", value)):
+        assert getattr(trace, name).dtype == np.float64 and (getattr(trace, name) == array).all()
+    assert (trace.output == al.scaled_dot_product_attention(query, key, value)).all()
+    assert (al.scaled_dot_product_attention(tuple(lists[0]), *lists[1:]) == trace.output).all()
+    assert al.softmax([2, 4, 4]).tolist() == al.softmax(np.array([2, 4, 4])).tolist()
+    assert al.softmax([np.zeros(2), [0.0, 0.0]]).tolist() == [[0.5, 0.5]] * 2
+    assert al.entropy([0.5, 0.5]) == al.entropy(np.array([0.5, 0.5]))
+    assert lists == [x.tolist() for x in (query, key, value)]  # nothing was written into
 
 
 def test_integers_are_computed_in_float64():

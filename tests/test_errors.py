@@ -20,6 +20,13 @@ Q, K, V = a(3, 4), a(5, 4), a(5, 6)
 BATCH = a(2, 3, 4), a(2, 5, 4), a(2, 5, 6)
 HEADS = a(2, 3, 3, 4), a(2, 3, 5, 4), a(2, 3, 5, 6)
 T = torch.ones(3, 4)
+TWO_WAYS = (
+    "need n_q = n_k: got n_q = 3, n_k = 5",
+    'causal_mask(3, 5, align="lower_right") for queries that continue',
+    "(the last query sees all keys)",
+    'align="upper_left"',
+    "(query i sees keys 0..i)",
+)
 NO_FIT = ("does not broadcast to the scores", "Expected (n_q, n_k) = (3, 5)", "or 4 axes", "attn_mask[:, None, :]")
 
 # What both twins refuse, in the function and in the trace: name, arguments, options, exception, parts of the message.
@@ -57,7 +64,6 @@ ATTENTION = [
     ("no queries", (a(0, 4), K, V), {}, ShapeError, ("query must not be empty", "at least 1 position", "(0, 4)")),
     ("no keys", (Q, a(0, 4), a(0, 6)), {}, ShapeError, ("key must not be empty", "got shape (0, 4)", "drop empty")),
     ("no features", (a(3, 0), a(5, 0), V), {}, ShapeError, ("query must not be empty", "1 feature", "(3, 0)")),
-    ("a list", ([[1.0, 2.0]], K, V), {}, TypeError, ("query must be a", "got list")),
     ("a ragged list", (Q, [[1.0, 2.0], [3.0]], V), {}, TypeError, ("key must be a", "got list")),
     ("nothing", (Q, K, None), {}, TypeError, ("value must be a", "got NoneType")),
     ("booleans", (Q > 0, K, V), {}, TypeError, ("query must hold", "got", "bool")),
@@ -86,6 +92,8 @@ ATTENTION = [
         ShapeError,
         ("(2, 5) does not", "(2, 3, 5)"),
     ),
+    ("causal, n_q != n_k", (Q, K, V), {"is_causal": True}, ShapeError, TWO_WAYS),
+    ("causal and a mask, n_q != n_k", BATCH, {"attn_mask": a(3, 5) > 0, "is_causal": True}, ShapeError, TWO_WAYS),
     *(
         (
             f"mask of {np.dtype(kind)}",
@@ -179,7 +187,14 @@ LAYERS = [
         ("value has 4 positions but key has n_k = 3", "same sequence"),
     ),
     ("batch differs", both_mha(X, a(3, 3, 8)), ShapeError, ("leading (batch, head) axes do not fit", "same batch")),
-    ("a list", both_mha([[1.0] * 8]), TypeError, ("query must be a", "got list")),
+    ("a ragged list", both_mha([[1.0] * 8, [1.0]]), TypeError, ("query must be a", "got list")),
+    ("causal, n_q != n_k", both_mha(a(3, 8), a(5, 8), is_causal=True), ShapeError, TWO_WAYS),
+    (
+        "causal without weights, n_q != n_k",
+        both_mha(a(3, 8), a(5, 8), is_causal=True, need_weights=False),
+        ShapeError,
+        TWO_WAYS,
+    ),
     ("booleans", both_mha(X > 0), TypeError, ("query must hold", "bool")),
     ("complex", both_mha(X, X + 1j), TypeError, ("key must hold", "complex128")),
     ("mask (b, n_k)", both_mha(X, attn_mask=a(2, 3) > 0), ShapeError, ("(2, 3) does not broadcast", "[:, None, :]")),
@@ -241,7 +256,7 @@ CALLS += [
     ),
     ("tensor mask to NumPy", lambda: al.attention_trace(Q, K, V, torch.ones(3, 5) > 0), TypeError, ("got Tensor",)),
     ("tensor to to_blocked", lambda: al.to_blocked(T > 0), TypeError, ("got Tensor", "mask.numpy()", "~mask")),
-    ("tensor to split_heads", lambda: al.split_heads(T, 2), TypeError, ("x must be a NumPy array", "got Tensor")),
+    ("tensor to split_heads", lambda: al.split_heads(T, 2), TypeError, ("x must be a NumPy array", "x.numpy()")),
     (
         "array to torch",
         lambda: torch_layers.scaled_dot_product_attention(Q, K, V),
@@ -296,11 +311,19 @@ CALLS += [
     ("softmax of a number", lambda: al.softmax(a()), ShapeError, ("at least one score", "got shape ()", "whole row")),
     ("softmax of nothing", lambda: al.softmax(a(3, 0)), ShapeError, ("at least one score", "got shape (3, 0)")),
     (
-        "softmax of a list",
-        lambda: al.softmax([1.0, 2.0]),
+        "softmax of a ragged list",
+        lambda: al.softmax([[1.0, 2.0], [3.0]]),
         TypeError,
-        ("x must be a NumPy array", "list", "np.array(x)"),
+        ("x must be an array", "got list", "different lengths", "same length"),
     ),
+    ("softmax of a dict", lambda: al.softmax({1: 2.0}), TypeError, ("x must be an array of real", "got dict")),
+    ("softmax of a list with a gap", lambda: al.softmax([1.0, None]), TypeError, ("of real numbers, got list",)),
+    ("softmax of a huge number", lambda: al.softmax([10**400, 0]), TypeError, ("of real numbers, got list",)),
+    ("softmax of a string", lambda: al.softmax("2 4"), TypeError, ("must hold real numbers", "dtype <U3")),
+    ("softmax of a list of booleans", lambda: al.softmax([True]), TypeError, ("must hold real numbers", "bool")),
+    ("softmax of one number", lambda: al.softmax(3.0), ShapeError, ("at least one score", "got shape ()")),
+    ("softmax of an empty list", lambda: al.softmax([]), ShapeError, ("at least one score", "got shape (0,)")),
+    ("entropy of a ragged list", lambda: al.entropy([[1.0], [0.5, 0.5]]), TypeError, ("weights must be an array",)),
     ("softmax of booleans", lambda: al.softmax(a(2) > 0), TypeError, ("x must hold real numbers", "bool", "astype")),
     (
         "entropy of scores",
@@ -311,11 +334,12 @@ CALLS += [
     ("entropy below 0", lambda: al.entropy(-a(2)), ValueError, ("between 0 and 1", "got -1 to -1", "softmax(scores)")),
     ("entropy of scores and NaN", lambda: al.entropy(np.array([np.nan, 2])), ValueError, ("got 2 to 2",)),
     # heads
+    ("split: ragged", lambda: al.split_heads([[1, 2], [3]], 2), TypeError, ("x must be an array", "different lengths")),
     (
-        "split: list",
-        lambda: al.split_heads([[1, 2]], 2),
-        TypeError,
-        ("x must be a NumPy array (..., n, d_model)", "list"),
+        "split: list of one token",
+        lambda: al.split_heads([1, 2], 2),
+        ShapeError,
+        ("(..., n, d_model)", "2 axes", "(2,)"),
     ),
     ("split: vector", lambda: al.split_heads(a(4), 2), ShapeError, ("(..., n, d_model)", "2 axes", "(4,)", "x[None]")),
     (
@@ -332,11 +356,24 @@ CALLS += [
         ("num_heads must be a whole number", "float"),
     ),
     ("merge: two axes", lambda: al.merge_heads(a(3, 4)), ShapeError, ("(..., h, n, d_k)", "at least 3 axes", "(3, 4)")),
-    ("merge: list", lambda: al.merge_heads([[[1]]]), TypeError, ("x must be a NumPy array (..., h, n, d_k)", "list")),
+    (
+        "merge: ragged",
+        lambda: al.merge_heads([[[1]], [[1, 2]]]),
+        TypeError,
+        ("x must be an array", "different lengths"),
+    ),
     # masks
     ("causal: 0", lambda: al.causal_mask(0), ValueError, ("n_q must be at least 1, got 0", "positive n_q")),
     ("causal: n_k -1", lambda: al.causal_mask(2, -1), ValueError, ("n_k must be at least 1, got -1",)),
     ("causal: 2.0", lambda: al.causal_mask(2.0), TypeError, ("n_q must be a whole number, got float",)),
+    ("causal: n_q != n_k", lambda: al.causal_mask(3, 5), ShapeError, TWO_WAYS),
+    (
+        "causal: another word",
+        lambda: al.causal_mask(3, 5, align="right"),
+        ValueError,
+        ('align must be "lower_right" or "upper_left", got \'right\'', "continue the sequence"),
+    ),
+    ("causal: another word, square", lambda: al.causal_mask(3, align=True), ValueError, ("align must be", "got True")),
     ("causal: a shape", lambda: al.causal_mask((2, 3)), TypeError, ("n_q must be a whole number, got tuple",)),
     (
         "padding: too long",

@@ -69,10 +69,21 @@ def inputs(rng):
 @pytest.mark.parametrize("name", MASKS)
 def test_the_module_is_a_loop_over_heads(mha, inputs, name, is_causal):
     mask, masks = MASKS[name]
+    if is_causal:  # n_q = n_k: the last key is left out
+        inputs, masks = (inputs[0], *(x[:, :N_Q] for x in inputs[1:])), masks[..., :N_Q]
+        mask = None if mask is None else mask[..., :N_Q]
     expected_output, expected_weights = attend_head_by_head(mha, *inputs, masks, is_causal)
     output, weights = mha(*inputs, attn_mask=mask, is_causal=is_causal)
     np.testing.assert_allclose(output, expected_output, atol=1e-12)
     np.testing.assert_allclose(weights, expected_weights, atol=1e-12)
+
+
+def test_lists_of_numbers_are_arrays(rng):
+    x, mha = rng.normal(size=(3, 4)), al.MultiHeadAttention(4, 2, rng=rng)
+    for ours, theirs in zip(mha(x.tolist()), mha(x), strict=True):
+        assert (ours == theirs).all()
+    assert (al.split_heads(x.tolist(), 2) == al.split_heads(x, 2)).all()
+    assert (al.merge_heads(al.split_heads(x, 2).tolist()) == x).all()
 
 
 def test_weights_can_be_averaged_or_left_out(mha, inputs):

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 import attnlib as al
 
@@ -10,27 +12,56 @@ INF = np.inf
 
 
 @pytest.mark.parametrize(
-    ("n_q", "n_k", "expected"),
+    ("n_q", "n_k", "align", "expected"),
     [
-        (3, None, [[1, 0, 0], [1, 1, 0], [1, 1, 1]]),
-        (2, 4, [[1, 0, 0, 0], [1, 1, 0, 0]]),
-        (4, 2, [[1, 0], [1, 1], [1, 1], [1, 1]]),
-        (1, 1, [[1]]),
+        (3, None, None, [[1, 0, 0], [1, 1, 0], [1, 1, 1]]),
+        (1, 1, None, [[1]]),
+        (2, 2, "upper_left", [[1, 0], [1, 1]]),
+        (2, None, "lower_right", [[1, 0], [1, 1]]),
+        (2, 4, "upper_left", [[1, 0, 0, 0], [1, 1, 0, 0]]),
+        (2, 4, "lower_right", [[1, 1, 1, 0], [1, 1, 1, 1]]),
+        (1, 5, "lower_right", [[1, 1, 1, 1, 1]]),  # decoding: the newest token sees all
+        (4, 2, "upper_left", [[1, 0], [1, 1], [1, 1], [1, 1]]),
+        (4, 2, "lower_right", [[0, 0], [0, 0], [1, 0], [1, 1]]),
     ],
 )
-def test_causal_mask_starts_at_the_upper_left(n_q, n_k, expected):
-    mask = al.causal_mask(n_q, n_k)
+def test_causal_mask_in_both_alignments(n_q, n_k, align, expected):
+    mask = al.causal_mask(n_q, n_k, align=align)
     assert mask.dtype == bool
     assert mask.astype(int).tolist() == expected
 
 
+SIZES = [(1, 5), (3, 5), (5, 3), (4, 4)]
+
+
+@pytest.mark.parametrize(("n_q", "n_k"), SIZES)
+@pytest.mark.parametrize(("align", "bias"), [("lower_right", causal_lower_right), ("upper_left", causal_upper_left)])
+@pytest.mark.filterwarnings("ignore:Lower right causal bias")
+def test_both_alignments_are_torchs(align, bias, n_q, n_k):
+    assert al.causal_mask(n_q, n_k, align=align).tolist() == bias(n_q, n_k)._materialize().tolist()
+
+
+@pytest.mark.parametrize(("n_q", "n_k"), SIZES)
+def test_torchs_is_causal_is_the_upper_left(twin, rng, n_q, n_k):
+    query, key, value = (rng.normal(size=(n, 3)) for n in (n_q, n_k, n_k))
+    expected = F.scaled_dot_product_attention(*map(torch.tensor, (query, key, value)), is_causal=True)
+    ours = twin.attend(query, key, value, attn_mask=al.causal_mask(n_q, n_k, align="upper_left"))
+    np.testing.assert_allclose(ours, expected, atol=1e-12)
+
+
+def test_queries_that_continue_a_sequence_get_what_the_whole_sequence_gives_them(twin, rng):
+    x = rng.normal(size=(5, 3))
+    whole = twin.attend(x, x, x, is_causal=True)
+    for n_q in (1, 2, 5):
+        step = twin.attend(x[-n_q:], x, x, attn_mask=al.causal_mask(n_q, 5, align="lower_right"))
+        np.testing.assert_allclose(step, whole[-n_q:], atol=1e-12)
+
+
 def test_is_causal_is_the_causal_mask(twin, rng):
-    query, key, value = (rng.normal(size=(n, 3)) for n in (2, 4, 4))
-    by_flag = twin.trace(query, key, value, is_causal=True)
-    by_mask = twin.trace(query, key, value, attn_mask=al.causal_mask(2, 4))
+    x = rng.normal(size=(3, 4, 2))
+    by_flag, by_mask = twin.trace(x, x, x, is_causal=True), twin.trace(x, x, x, attn_mask=al.causal_mask(4))
     assert (by_flag.weights == by_mask.weights).all()
-    assert (by_flag.attn_mask == al.causal_mask(2, 4)).all()
-    assert (by_flag.weights[0] == [1, 0, 0, 0]).all()  # the first query sees the first key, not the first n_k - n_q
+    assert (by_flag.attn_mask == al.causal_mask(4)).all()
 
 
 @pytest.mark.parametrize("lengths", [[3, 0, 4], (3, 0, 4), np.array([3, 0, 4], np.uint8)])

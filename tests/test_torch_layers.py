@@ -22,7 +22,9 @@ def masks(n_q=N_Q):
     per_head = torch.tensor(rng.random((B, H, n_q, N_K)) < 0.6)
     real = torch.tensor([[True, True, True, False, False], [True] * 5])  # (b, n_k)
     shared[:, 0] = per_head[..., 0] = True  # no dead rows: theirs are NaN
-    causal = torch.ones(n_q, N_K).tril().bool()
+    causal = torch.ones(n_q, N_K).tril(N_K - n_q).bool()  # the queries are the last ones of the sequence
+    by_flag = {"is_causal": True} if n_q == N_K else None  # otherwise ours needs the word
+    by_mask = al.causal_mask(n_q, N_K, align="lower_right")
     bias = torch.tensor(rng.normal(size=(n_q, N_K))).masked_fill(~shared, -torch.inf)
     return {
         "none": ({}, {}),
@@ -30,14 +32,14 @@ def masks(n_q=N_Q):
         "boolean, NumPy": ({"attn_mask": shared.numpy()}, {"attn_mask": torch.tensor(al.to_blocked(shared.numpy()))}),
         "padding": ({"attn_mask": real[:, None]}, {"key_padding_mask": ~real}),
         "each head": ({"attn_mask": per_head}, {"attn_mask": ~per_head.flatten(0, 1)}),
-        "causal": ({"is_causal": True}, {"attn_mask": ~causal, "is_causal": True}),
+        "causal": (by_flag or {"attn_mask": by_mask}, {"attn_mask": ~causal}),
         "causal and padding": (
-            {"is_causal": True, "attn_mask": real[:, None]},
+            {"attn_mask": real[:, None]} | by_flag if by_flag else {"attn_mask": real[:, None].numpy() & by_mask},
             {"attn_mask": ~causal, "key_padding_mask": ~real},
         ),
         "floating": ({"attn_mask": bias}, {"attn_mask": bias}),
         "floating and causal": (
-            {"attn_mask": bias, "is_causal": True},
+            {"attn_mask": bias} | by_flag if by_flag else {"attn_mask": al.combine_masks(bias.numpy(), by_mask)},
             {"attn_mask": bias.masked_fill(~causal, -torch.inf)},
         ),
     }
@@ -90,7 +92,7 @@ def test_outputs_equal_torchs_module(direction, widths, bias, mask):
     query, key, value = inputs(**widths)
     for average in (False, True):
         output, weights = ours(query, key, value, average_attn_weights=average, **our_options)
-        expected = theirs(query, key, value, average_attn_weights=average, **(their_options | {"is_causal": False}))
+        expected = theirs(query, key, value, average_attn_weights=average, **their_options)
         close(output, expected[0])
         close(weights, expected[1])
     output, weights = ours(query, key, value, need_weights=False, **our_options)
@@ -107,7 +109,9 @@ def test_self_attention_equals_torchs_module_in_either_mode(direction, mask, tra
     our_options, their_options = masks(n_q=N_K)[mask]
     x = inputs()[1]
     with torch.inference_mode():  # in eval mode theirs takes another path here
-        close(ours(x, **our_options)[0], theirs(x, x, x, **their_options, need_weights=False)[0])
+        expected = theirs(x, x, x, **their_options, need_weights=False)[0]
+        for need_weights in (True, False):
+            close(ours(x, need_weights=need_weights, **our_options)[0], expected)
 
 
 @with_and_without_bias

@@ -71,14 +71,15 @@ _ALL = (
     ),
     Exercise(
         "causal_mask",
-        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: query i to keys 0..i.",
+        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and all before it.",
         (
-            "Row i is query i. Which keys come no later than i?",
-            "Compare two ranges, one as a column and one as a row; or look for a triangle in NumPy.",
-            "np.arange(n_q)[:, None] is the column. The dtype has to be bool.",
+            "Tokens stand at places 0 .. n_k - 1, and the last query is the last token. Where is the first one?",
+            "Compare the places of the queries, as a column, with those of the keys, as a row.",
+            "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
         ),
         probes.causal(),
-        lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_k},
+        lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_q if n_k is None else n_k},
         lambda s: s.causal,
         axes=_MASK_AXES,
         stage="mask",
@@ -264,7 +265,8 @@ class Checks:
     >>> check.attention_scores(lambda query, key: key @ np.swapaxes(query, -1, -2)).mistake
     'swapped_query_key'
     >>> check.causal_mask
-    check.causal_mask: causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: query i to keys 0..i.
+    check.causal_mask: causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q
+    of n_k tokens, and each sees itself and all before it.
     """
 
     def __getattr__(self, name):

@@ -307,8 +307,8 @@ MISTAKES = (
     ),
     Mistake(
         "kaiming_assumed",
-        "Gives the start of Kaiming, which nn.Linear does not use.",
-        "Measure: nn.Linear(768, 64).weight.std().",
+        "Gives Kaiming's start with the gain for ReLU.",
+        "nn.Linear calls Kaiming's function with another, unusual gain. Measure: nn.Linear(768, 64).weight.std().",
         "Section 2 prints three formulas. Which of them was measured?",
     ),
     Mistake(

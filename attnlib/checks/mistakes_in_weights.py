@@ -48,6 +48,11 @@ def _first_head_only(s):
     return np.where(mask, s.scaled, -np.inf)
 
 
+def _triangle(s, moved=0):
+    """Return the causal mask of the last n_q of n_k tokens, its edge moved to the right."""
+    return np.tri(s.n_q, s.n_k, k=s.n_k - s.n_q + moved, dtype=bool)
+
+
 def _given_masks(s):
     return np.broadcast_arrays(*(m for m in s.masks if m is not None))
 
@@ -261,10 +266,11 @@ MISTAKES = (
         (
             masked_by(lambda s: np.where(s.mask, -np.inf, s.scaled))
             | {
-                "causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool),
+                "causal": lambda s: ~_triangle(s),
                 "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
                 "combined": lambda s: ~np.logical_and.reduce(_given_masks(s)),
             },
+            {"causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool)},
         ),
     ),
     Mistake(
@@ -338,21 +344,21 @@ MISTAKES = (
         "A token may not attend to itself.",
         "The first token may attend to nothing at all.",
         "What may the very first token look at?",
-        ({"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},),
+        ({"causal": lambda s: _triangle(s, -1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
     ),
     Mistake(
         "mask_future_only",
         "The triangle is the upper one: a token sees itself and the future.",
         "The last token sees only itself; in training the answers leak.",
         "Which rows should have the most True in them: the first or the last?",
-        ({"causal": lambda s: swap(np.tri(s.n_q if s.n_k is None else s.n_k, s.n_q, dtype=bool))},),
+        ({"causal": lambda s: ~_triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
     ),
     Mistake(
-        "causal_lower_right",
-        "Aligned at the lower right corner when n_q and n_k differ.",
-        "The same for n_q = n_k; otherwise the first query sees more (or less) than the first key.",
-        "Number queries and keys from the same end as torch does. What may query 0 see?",
-        ({"causal": lambda s: np.tri(s.n_q, s.n_k, k=0 if s.n_k is None else s.n_k - s.n_q, dtype=bool)},),
+        "causal_upper_left",
+        "Lines the first query up with the first key (upper left), although the queries are the last tokens.",
+        "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
+        "Give each token its place in the sequence. At which place stands the first query?",
+        ({"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},),
     ),
     Mistake(
         "masks_joined_with_or",

@@ -77,7 +77,7 @@ STEPS = {
     "context": lambda s: s.weights @ s.v,
     "merge": lambda s: heads.merge_heads,
     "output": lambda s: s.merge(s.context) @ s.W_O,
-    "causal": lambda s: masks.causal_mask(s.n_q, s.n_k),
+    "causal": lambda s: masks.causal_mask(s.n_q, s.n_k, align="lower_right"),
     "padding": lambda s: masks.padding_mask(s.lengths, s.n_k),
     "combined": lambda s: masks.combine_masks(*s.masks),
     "head_scores": lambda s: mean_on(s.weights, after_copy(s.tokens)),

@@ -126,10 +126,10 @@ _ALL = (
     Question(
         "mean_gradient",
         "c",
-        "Most unscaled queries get next to nothing, and the few undecided ones get huge gradients, "
+        "At d_k = 1024 most unscaled queries get next to nothing, and the undecided ones get huge gradients, "
         "which carry the mean.",
         {
-            "a": 'That is what "gradients vanish" suggests, and it holds for the median. The mean is another matter.',
+            "a": '"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
             "b": "The softmax passes on less to most queries, and nothing divides K on the way to q: not equal.",
         },
         "a",

@@ -155,8 +155,8 @@ def causal():
         Probe("n_q = 4", (4,)),
         Probe("n_q = 1", (1,)),
         Probe("n_q = n_k = 3", (3, 3)),
-        Probe("fewer queries than keys", (3, 5)),
-        Probe("more queries than keys", (5, 3)),
+        Probe("the last 3 of 5 tokens as queries", (3, 5)),
+        Probe("one new token after 4 others", (1, 5)),
     )
 
 
@@ -171,7 +171,7 @@ def padding():
 def combine():
     tri, padded = masks.causal_mask(5), masks.padding_mask([3, 4], 5)
     return (
-        Probe("two masks of one shape", (_MASK, masks.causal_mask(4, 5))),
+        Probe("two masks of one shape", (_MASK, masks.causal_mask(4, 5, align="lower_right"))),
         Probe("a causal and a padding mask", (tri, padded)),
         Probe("three masks", (tri, padded, _rng.random((5, 5)) < 0.7)),
         Probe("None among them", (None, tri, padded)),

@@ -54,12 +54,23 @@ print("each row sums to 1:    ", weights.sum(axis=1))
 #
 # ## Your first slider
 #
-# Random queries and keys with $d_k$ entries each. Drag $d_k$ to the right: without scaling, each row ends up on a
-# single key. With scaling it does not. Notebook 03 explains why, and defines the numbers below the maps; for now, look.
+# Random queries and keys with $d_k$ entries each. Drag $d_k$ to the right: without scaling, most rows end up on a
+# single key. With scaling they do not. Notebook 03 explains why, and defines the numbers below the maps; for now, look.
 
 # %%
 first_view = live.scaling(n=6, d_k=(1, 256), seed=1, row=None)
 first_view
+
+# %% [markdown]
+# How many are most? Count the rows in which one key has more than 0.95, in 200 draws at $d_k = 256$:
+
+# %%
+rng = np.random.default_rng(0)
+query, key = rng.normal(size=(2, 200, 6, 256))  # (draws, n, d_k)
+scores = query @ key.swapaxes(-1, -2)  # (draws, n_q, n_k)
+for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
+    largest = al.softmax(scores / divisor).max(axis=-1)  # (draws, n_q)
+    print(f"{name:<20} above 0.95: {(largest > 0.95).mean():.0%} of the rows")
 
 # %% [markdown]
 # ## Notation

@@ -13,6 +13,7 @@
 
 # %%
 import math
+import random
 
 import attnlib as al
 from attnlib import live, plot
@@ -98,9 +99,10 @@ print("V =", V)
 # %% [markdown]
 # ## Step 3 · Scores: one query against every key
 #
-# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. It is large if both
-# are large in the same features. Both need the same number of features for this: a query must have as many as a key,
-# $d_q = d_k$. The value is not part of the product, so $d_v$ is free.
+# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. A feature in which both
+# have the same sign adds to it, one with opposite signs takes away, and a longer query or key stretches it. Both need the
+# same number of features: a query must have as many as a key, $d_q = d_k$. The value is not part of the product, so $d_v$ is
+# free.
 
 
 # %%
@@ -108,6 +110,10 @@ def dot(a, b):
     return sum(p * q for p, q in zip(a, b, strict=True))
 
 
+print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
+print("one of each:", dot([2, -1], [1, 2]), "  a longer key:", dot([2, -1], [20, -10]))
+
+# %%
 for j, key in enumerate(K, start=1):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
     print(f"q1.k{j} = {terms} = {dot(Q[0], key)}")
@@ -337,25 +343,43 @@ print("equal to 1e-12:", difference < 1e-12)
 # %% [markdown]
 # ## See it · If the vectors were longer
 #
-# Query 3 has the scores 4, 12, 10 from vectors with $d_k = 3$ entries. A dot product adds up $d_k$ terms, and sums of
-# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). So with longer vectors of the same kind
-# these scores would be $\sqrt{d_k / 3}$ times as large.
+# Here are one query and three keys with 128 entries each, drawn at random with mean 0 and variance 1. The slider takes the
+# first $d_k$ of them. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread like $\sqrt{d_k}$
+# (notebook 03 derives it).
 #
-# **Predict.** What does softmax do to them at $d_k = 128$, without scaling?
-
+# **Predict.** What does softmax do to the three scores at $d_k = 128$, without scaling?
 
 # %%
-def row_at(d_k):
-    longer = [s * math.sqrt(d_k / 3) for s in scores[2]]
-    divided = [s / math.sqrt(d_k) for s in longer]
-    return {"not scaled": [softmax(longer)], "divided by sqrt(d_k)": [softmax(divided)]}
+r = random.Random(2)
+longer = [[r.gauss(0, 1) for _ in range(128)] for _ in range(4)]  # q, k1, k2, k3
 
 
-view = live.weights_view(row_at, d_k=(1, 128), still=(3, 16, 128), keys=tokens)
+def row_at(d_k, vectors=longer):
+    q, *keys = [vector[:d_k] for vector in vectors]
+    row = [dot(q, k) for k in keys]
+    divided = [s / math.sqrt(d_k) for s in row]
+    return {"not scaled": [softmax(row)], "divided by sqrt(d_k)": [softmax(divided)]}
+
+
+names = ["key 1", "key 2", "key 3"]
+view = live.weights_view(row_at, d_k=(1, 128), still=(3, 16, 128), keys=names)
 view
 
 # %% [markdown]
-# Without scaling, one key takes everything. Divided by $\sqrt{d_k}$, the weights stay the same at every $d_k$.
+# One draw may be lucky. The mean of the largest weight over 500 draws:
+
+# %%
+r = random.Random(3)
+draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(500)]
+for d_k in (3, 16, 128):
+    rows = [row_at(d_k, vectors) for vectors in draws]
+    for name in rows[0]:
+        mean = sum(max(row[name][0]) for row in rows) / len(rows)
+        print(f"d_k = {d_k:3d}  {name:<20}  largest weight {mean:.2f}")
+
+# %% [markdown]
+# Without scaling the largest weight grows with $d_k$, until one key takes nearly everything. Divided by $\sqrt{d_k}$ the
+# weights still change with each entry, but the largest keeps its size, near 0.6.
 #
 # ## Other score functions
 #

@@ -143,7 +143,7 @@ guess_mean = None  # "a", "b" or "c"
 
 
 # %%
-def mean_gradient_on_q(scale, d_k=1024, d_v=16, seed=3):
+def gradients_on_q(scale, d_k, d_v=16, seed=3):
     r = np.random.default_rng(seed)
     q, k, v = (r.normal(size=(200, 10, d)) for d in (d_k, d_k, d_v))
     # A random dL/doutput, taken back through the values: dL/dweights.
@@ -151,19 +151,32 @@ def mean_gradient_on_q(scale, d_k=1024, d_v=16, seed=3):
     w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
     d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
     d_q = scale * d_scores @ k  # dL/dq = scale * dL/ds K
-    return np.linalg.norm(d_q, axis=-1).mean()
+    return np.linalg.norm(d_q, axis=-1)  # (200, n_q)
 
 
-plain, scaled = mean_gradient_on_q(1), mean_gradient_on_q(1 / 32)
+plain, scaled = gradients_on_q(1, 1024).mean(), gradients_on_q(1 / 32, 1024).mean()
 print(f"mean |dL/dq| at d_k = 1024:  plain {plain:.1f}   scaled {scaled:.1f}")
 
 # %%
 predict.mean_gradient(guess_mean)
 
 # %% [markdown]
-# It is **larger**. A few undecided queries get huge gradients, because nothing divides $K$ in $\partial L/\partial q =
-# \text{scale} \cdot \partial L / \partial s\; K$, and they carry the mean. The typical query gets nothing. Say "most
-# gradients vanish and a few explode", and plot the median and the dead share, not the mean.
+# It is **larger**. The queries that are still undecided get huge gradients, because nothing divides $K$ in
+# $\partial L/\partial q = \text{scale} \cdot \partial L / \partial s\; K$, and they carry the mean. What does the
+# **typical** query get, the median?
+
+# %%
+print(" d_k   median |dL/dq|: plain    scaled")
+for d_k in (16, 64, 256, 1024):
+    plain = np.median(gradients_on_q(1, d_k))
+    scaled = np.median(gradients_on_q(d_k**-0.5, d_k))
+    print(f"{d_k:4d} {plain:22.4f} {scaled:9.4f}")
+
+# %% [markdown]
+# At $d_k = 16$ the typical unscaled query gets *more* than the scaled one, at 64 as much: the gradient on its scores is
+# smaller, and the missing division of $K$ makes up for it. The argument bites beyond: at 256 less than a tenth is left,
+# and at 1024 next to nothing. So say "at large $d_k$ most gradients vanish and a few explode", and plot the median and
+# the dead share, not the mean.
 
 # %%
 from matplotlib import pyplot as plt
@@ -213,10 +226,28 @@ for name, (low, high) in ranges.items():
     print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
 
 # %% [markdown]
-# `torch.rand` fills the matrix with positive numbers: all queries point the same way, and the variance is in the
-# thousands. nn.Linear's default gives about $1/9$, since each entry of $q$ has variance $1/3$ (notebook 04 shows why).
-# Only the Xavier draw comes out near 1. "Dividing by $\sqrt{d_k}$ keeps the variance near 1" is true **if** $q$ and $k$
-# have variance 1. Layer norm before attention and the initialisation see to that.
+# nn.Linear's default gives about $1/9$, since each entry of $q$ has variance $1/3$ (notebook 04 shows why). Only the
+# Xavier draw comes out near 1. `torch.rand` is in the thousands. It fills the matrix with positive numbers, so all columns
+# are alike, and so are all entries of one query. How alike are the queries?
+
+# %%
+r = np.random.default_rng(91)
+for name in ("torch.rand", "Xavier"):
+    q = r.normal(size=(1000, 64)) @ r.uniform(*ranges[name], size=(64, 64))  # (n, d_k)
+    unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    cosines = (unit @ unit.T)[np.triu_indices(1000, k=1)]  # of all pairs
+    apart = [(cosines > 0.7).mean(), (cosines < -0.7).mean()]
+    on_line = (q.sum(axis=-1) ** 2 / 64).sum() / (q**2).sum()
+    print(
+        f"{name:<10} cosine > 0.7: {apart[0]:3.0%}   < -0.7: {apart[1]:3.0%}", end="   "
+    )
+    print(f"of |q|^2 along (1, ..., 1): {on_line:.0%}")
+
+# %% [markdown]
+# Under `torch.rand` queries lie mostly along one line, that of $(1, ..., 1)$, which holds three quarters of their squared
+# length: some point one way, as many the other. So the 64 products of a score mostly have one sign. "Dividing
+# by $\sqrt{d_k}$ keeps the variance near 1" is true **if** $q$ and $k$ have variance 1. Tokens of variance 1, as layer
+# norm makes them, are not enough: the tokens above have it. The draw of $W_Q$ and $W_K$ must keep it.
 #
 # ## 6 · Temperature is the same knob
 #
@@ -374,7 +405,7 @@ verdict
 # ## Try it
 #
 # 1. In `view`, find the smallest $d_k$ at which a query of the left map dies.
-# 2. Run `mean_gradient_on_q` for $d_k = 16$. Is the unscaled mean still larger? (Yes, though less.)
+# 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the unscaled one still larger? (Yes, though less.)
 #
 # **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
 # that softmax stays undecided enough to learn. The $d_k$ is that of the vectors that are multiplied: one head's.

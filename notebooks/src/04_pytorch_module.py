@@ -105,14 +105,26 @@ predict.square_weight(guess_square)
 # %%
 torch.manual_seed(0)
 fan_in, fan_out = 512, 64
-std = nn.Linear(fan_in, fan_out, bias=False).weight.std().item()
+weight = nn.Linear(fan_in, fan_out, bias=False).weight.detach()
+std = weight.std().item()
 print(f"measured std                       {std:.4f}")
 print(f"1 / sqrt(3 fan_in)                 {(3 * fan_in) ** -0.5:.4f}")
 print(f"Xavier,  sqrt(2/(fan_in+fan_out))  {(2 / (fan_in + fan_out)) ** 0.5:.4f}")
 print(f"Kaiming, sqrt(2/fan_in)            {(2 / fan_in) ** 0.5:.4f}")
 
 # %% [markdown]
-# It is neither. The entries are uniform in $\pm 1/\sqrt{fan_{in}}$, with standard deviation $1/\sqrt{3\, fan_{in}}$. Each
+# It is not Xavier, and Kaiming's function with an unusual gain: nn.Linear calls `kaiming_uniform_(weight, a=sqrt(5))`.
+# The gain is what stands above $\sqrt{fan_{in}}$: $\sqrt 2$ in the formula for ReLU, and here $\sqrt{1/3}$:
+
+# %%
+torch.manual_seed(0)  # the same draw once more
+by_kaiming = nn.init.kaiming_uniform_(torch.empty(fan_out, fan_in), a=5**0.5)
+print("gain for ReLU       ", round(nn.init.calculate_gain("relu"), 4))
+print("gain for a = sqrt(5)", round(nn.init.calculate_gain("leaky_relu", 5**0.5), 4))
+print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
+
+# %% [markdown]
+# So the entries are uniform in $\pm 1/\sqrt{fan_{in}}$, with standard deviation $1/\sqrt{3\, fan_{in}}$. Each
 # entry of $q = W x$ adds $fan_{in}$ terms of variance $1/(3\,fan_{in})$, so it has variance $1/3$, and
 # $q \cdot k / \sqrt{d_k}$ has $1/9 \approx 0.11$: the number of notebook 03. Fresh layers attend almost uniformly.
 #

@@ -21,7 +21,7 @@ Q, K, V = BY_HAND.project()  # (3, 3) each
 # ## 1 · The causal mask
 #
 # A model that predicts the next token may use the tokens so far, and no later ones. The mask is a boolean array
-# $(n_q, n_k)$. **In this series True means: may attend.**
+# $(n_q, n_k)$. **In this series True means: may attend.** Here every token is a query and a key, $n_q = n_k$.
 
 # %%
 tokens = ["the", "cat", "sat", "down"]
@@ -262,8 +262,9 @@ if torch is not None:
 # ## 7 · Cross-attention: queries from elsewhere
 #
 # Queries need not come from the sequence that is read. In a translator, each word being written (query) looks at the
-# sentence being read (keys and values). Then $n_q \ne n_k$, and scaled dot-product attention is the same formula.
-# Self-attention is the special case of one sequence.
+# sentence being read (keys and values). Then $n_q$ and $n_k$ may differ, and scaled dot-product attention is the same
+# formula. Self-attention is the special case of one sequence. The vectors below are drawn at random, so only the shapes
+# and the mask of this map mean something. In a trained model "sleeps" may well look at "dort"; here chance decides.
 
 # %%
 rng = np.random.default_rng(3)
@@ -274,15 +275,45 @@ key, value = rng.normal(size=(5, 8)), rng.normal(size=(5, 6))  # (n_k, d_k), (n_
 mask = np.broadcast_to(al.padding_mask([4], 5)[0], (3, 5))  # (n_q, n_k)
 cross = al.attention_trace(query, key, value, mask)
 print("output:", cross.output.shape)
+title = "cross-attention, random vectors"
 ax = plot.attention_heatmap(
-    cross.weights, queries=written, keys=read, attn_mask=mask, title="cross-attention"
+    cross.weights, queries=written, keys=read, attn_mask=mask, title=title
 )
 
 # %% [markdown]
-# The output has a row per query and a column per value feature. A causal mask makes no sense here: positions of two
-# different sequences have no common order. `causal_mask(n_q, n_k)` exists for queries that continue a sequence, and
-# lines up at the upper left, as torch does.
+# The output has a row per query and a column per value feature. A translator that has the whole sentence needs no
+# causal mask here: place 2 of one language need not come after place 1 of the other. (One that translates while it
+# listens does need a mask, on the words not heard yet.)
 #
+# ### Queries that continue a sequence
+#
+# A model that writes keeps the keys and values of the tokens so far, and asks with the newest token only. **Predict.**
+# $n_q = 1$ and $n_k = 5$. Which keys may the newest token attend to?
+
+# %%
+print("lower_right:", al.causal_mask(1, 5, align="lower_right").astype(int))
+print("upper_left: ", al.causal_mask(1, 5, align="upper_left").astype(int))
+try:
+    al.causal_mask(1, 5)
+except al.ShapeError as error:
+    print(fill(str(error), 88))
+
+# %% [markdown]
+# All five: it is the last of them. Its row is the last row of the square mask, so the mask lines up at the **lower
+# right**. The **upper left** lets query $i$ see keys 0 to $i$, and the newest token would see the first key only. torch
+# has both (`torch.nn.attention.bias`), and its `is_causal=True` takes the upper left without a word. For $n_q = n_k$ they
+# are the same; otherwise attnlib asks which you mean. The proof that decoding needs the lower right: two queries that
+# continue three tokens must get what the whole sequence gives them.
+
+# %%
+x = np.random.default_rng(5).normal(size=(5, 8))  # (n, d)
+whole = al.scaled_dot_product_attention(x, x, x, is_causal=True)  # (n, d)
+for align in ("lower_right", "upper_left"):
+    mask = al.causal_mask(2, 5, align=align)  # (n_q, n_k)
+    last_two = al.scaled_dot_product_attention(x[3:], x, x, mask)  # (n_q, d)
+    print(f"{align:<11} differs by {np.abs(last_two - whole[3:]).max():.4f}")
+
+# %% [markdown]
 # ## 8 · See it · $d_k$ under a causal mask
 #
 # Seven tokens, causal. **Predict.** Row 0 has only one key. Does $d_k$ change its weights?
@@ -320,15 +351,15 @@ both_masks
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
 # Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
-# Each function has the signature of attnlib's function of the same name. Masks are boolean, **True = may attend**. NumPy only.
+# Masks are boolean, **True = may attend**. NumPy only.
 
 # %% [markdown]
 # ### Exercise 5.1 · The causal mask
 #
-# **Goal.** Write the mask that hides the future. *5 minutes, easy.*
+# **Goal.** Write the mask that hides the future, in training and in decoding. *6 minutes, medium.*
 #
-# `my_causal_mask(n_q, n_k=None)` returns $(n_q, n_k)$ of bool: query $i$ may attend to keys 0 to $i$. `n_k` defaults to
-# `n_q`.
+# `my_causal_mask(n_q, n_k=None)` returns $(n_q, n_k)$ of bool. The queries are the **last** `n_q` tokens of a sequence of
+# `n_k`: each may attend to itself and to all tokens before it. `n_k` defaults to `n_q`, the whole sequence.
 
 
 # %%
@@ -345,7 +376,9 @@ verdict
 #
 # ```python
 # def my_causal_mask(n_q, n_k=None):
-#     return np.arange(n_q)[:, None] >= np.arange(n_q if n_k is None else n_k)
+#     n_k = n_q if n_k is None else n_k
+#     place = np.arange(n_k - n_q, n_k)[:, None]  # of each query in the sequence
+#     return np.arange(n_k) <= place
 # ```
 #
 # </details>
