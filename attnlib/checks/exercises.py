@@ -66,6 +66,7 @@ _ALL = (
         probes.attention(),
         lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         lambda s: s.context,
+        own=("attention_trace",),
         axes=_OUTPUT_AXES,
         reveal=Reveal(probes.attention_reveal()),
     ),
@@ -123,6 +124,7 @@ _ALL = (
         probes.masked(),
         lambda scores, mask=None: {"scaled": scores, "mask": mask},
         lambda s: s.weights,
+        own=("softmax",),
         axes=_WEIGHT_AXES,
         stage="softmax",
     ),
@@ -163,13 +165,13 @@ _ALL = (
             "Project first, with the whole matrix, then split.",
             "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
         ),
-        probes.multi_head(),
+        probes.multi_head("multi_head_attention"),
         lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None: dict(
             query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, mask=_heads_mask(mask)
         ),
         lambda s: s.output,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal()),
+        reveal=Reveal(*probes.multi_head_reveal("multi_head_attention")),
     ),
     Exercise(
         "SelfAttention",
@@ -178,12 +180,15 @@ _ALL = (
         "Hand in the class.",
         (*_ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes.self_attention(),
-        lambda x, W_Q, W_K, W_V, mask=None: dict(query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask),
+        lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(
+            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask, learning=learning
+        ),
         lambda s: (s.context, s.weights),
         axes=_OUTPUT_AXES,
         reveal=Reveal(probes.self_attention_reveal()),
         adapt=_self_attention_module,
         many=True,
+        own=("forward",),
     ),
     Exercise(
         "MultiHeadAttention",
@@ -195,15 +200,25 @@ _ALL = (
             "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
             "Merge with transpose and flatten(-2), then W_O.",
         ),
-        probes.multi_head(same_width=True),
-        lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None: dict(
-            query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, mask=_heads_mask(mask)
+        probes.multi_head("MultiHeadAttention", same_width=True),
+        lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=(): dict(
+            query=query,
+            key=key,
+            value=value,
+            W_Q=W_Q,
+            W_K=W_K,
+            W_V=W_V,
+            W_O=W_O,
+            num_heads=h,
+            mask=_heads_mask(mask),
+            learning=learning,
         ),
         lambda s: (s.output, s.weights),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal()),
+        reveal=Reveal(*probes.multi_head_reveal("MultiHeadAttention")),
         adapt=_multi_head_module,
         many=True,
+        own=("forward",),
     ),
     Exercise(
         "cross_attention",
