@@ -177,7 +177,7 @@ _ALL = (
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
         "W_V (d_in -> d_v); forward(x, *, attn_mask=None) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class.",
+        "Hand in the class. The gradient of the output must reach all three.",
         (*_ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes.self_attention(),
         lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(
@@ -194,7 +194,8 @@ _ALL = (
         "MultiHeadAttention",
         "class MultiHeadAttention(nn.Module): __init__(embed_dim, num_heads) makes nn.Linear W_Q, W_K, W_V, W_O "
         "(embed_dim -> embed_dim); forward(query, key=None, value=None, *, attn_mask=None) -> (output, weights), "
-        "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. " + _HEADS_TASK,
+        "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. "
+        "The gradient of the output must reach all four. " + _HEADS_TASK,
         (
             "Project with the whole matrix, then split: unflatten(-1, (h, d_k)) and transpose.",
             "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",

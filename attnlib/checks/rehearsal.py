@@ -6,7 +6,6 @@ is kept is how far it came. Linux only: macOS libraries do not bear a fork, Wind
 
 import contextlib
 import os
-import resource
 import select
 import signal
 import sys
@@ -56,11 +55,13 @@ def rehearse(calls, seconds):
 def _perform(calls, write):
     """Make the calls without a sound, send a byte after each and one at the end; never come back."""
     with contextlib.suppress(BaseException):
+        import resource  # not on Windows
+
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(silence, stream)
-        sys.stdout = sys.stderr = os.fdopen(silence, "w")
+        sys.stdout = sys.stderr = os.fdopen(silence, "w", encoding="utf-8")
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(1)  # the threads of the pool were not copied
         for call in calls:
