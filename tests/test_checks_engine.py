@@ -4,6 +4,7 @@ import decimal
 import fractions
 import os
 import re
+import select
 import subprocess
 import sys
 import time
@@ -416,6 +417,37 @@ def test_torch_with_threads_can_be_rehearsed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=120)
     assert done.stdout == "(1, None) True\n", done
+
+
+@linux
+def test_a_copy_ends_though_the_notebook_was_killed():
+    code = (
+        "import os, signal, threading; from attnlib.checks.rehearsal import rehearse\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
+        "rehearse([lambda: sum(range(10**11))], 1)"
+    )
+    read, write = os.pipe()
+    subprocess.run([sys.executable, "-c", code], pass_fds=[write], timeout=60)
+    os.close(write)
+    assert select.select([read], [], [], 30)[0] == [read]  # closed: neither of the two is left
+    os.close(read)
+
+
+@pytest.mark.rehearsal
+def test_without_room_for_a_copy_answers_are_checked_all_the_same(monkeypatch):
+    def full():
+        raise BlockingIOError
+
+    monkeypatch.setattr(os, "fork", full, raising=False)
+    assert check.softmax(al.softmax).passed
+
+
+@pytest.mark.rehearsal
+@pytest.mark.parametrize("platform", ["win32", "darwin", "emscripten"])
+def test_other_platforms_make_no_copy(monkeypatch, platform):
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.delattr(os, "fork", raising=False)
+    assert check.softmax(al.softmax).passed
 
 
 def test_where_nothing_can_be_stopped_the_reader_is_told_how(monkeypatch, capsys):

@@ -25,7 +25,7 @@ def rehearse(calls, seconds):
         warnings.simplefilter("ignore")  # Python 3.12 warns of threads: the copy uses none of them
         pid = os.fork()
     if pid == 0:
-        _perform(calls, write)
+        _perform(calls, write, seconds)
     os.close(write)
     done, timed_out = 0, True
     try:
@@ -52,11 +52,13 @@ def rehearse(calls, seconds):
     return len(calls), None
 
 
-def _perform(calls, write):
+def _perform(calls, write, seconds):
     """Make the calls without a sound, send a byte after each and one at the end; never come back."""
     with contextlib.suppress(BaseException):
         import resource  # not on Windows
 
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, 2 * seconds)  # also if nobody is left to end it
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         silence = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
