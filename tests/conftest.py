@@ -9,6 +9,7 @@ import torch
 
 import attnlib as al
 from attnlib import torch_layers
+from attnlib.checks import grading
 
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None, database=None, max_examples=60)
@@ -51,3 +52,10 @@ def twins():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def no_rehearsal(request, monkeypatch):
+    """Leave out the copy of the process for thousands of answers of ours, which all end; some tests are about it."""
+    if "rehearsal" not in request.keywords:
+        monkeypatch.setattr(grading, "_rehearsed", lambda calls: (len(calls), None))

@@ -28,8 +28,12 @@ POSIX_NAMES = {
     "os": {"chown", "fork", "geteuid", "getpgid", "getuid", "killpg", "mkfifo", "nice", "setsid", "uname", "wait"},
     "signal": {"ITIMER_REAL", "SIGALRM", "SIGHUP", "SIGKILL", "SIGUSR1", "alarm", "pause", "setitimer"},
 }
-# Asks whether the platform has them first: tests/test_checks.py runs it without.
-ASKS_FIRST = {"attnlib/checks/calling.py": {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}}
+# Asks whether the platform has them first: tests/test_checks.py and test_checks_engine.py run it without.
+_TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
+ASKS_FIRST = {
+    "attnlib/checks/calling.py": _TIMER,
+    "attnlib/checks/rehearsal.py": {*_TIMER, "signal.SIGKILL", "os.fork", "resource"},
+}
 
 
 def posix_only(source):

@@ -2,22 +2,37 @@
 
 import contextlib
 import linecache
+import os
 import signal
 import sys
 import threading
 import traceback
 import warnings
+from numbers import Number
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 TIME_LIMIT = 5.0  # seconds for all probes of one check
+LARGEST = 10**6  # entries; the largest right answer has some hundreds
+
+# References of our own: a notebook that has patched np.allclose must not change what is right.
+_abs, _array_equal, _isclose, _isfinite = np.abs, np.array_equal, np.isclose, np.isfinite
+
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+_LIBRARIES = (
+    _PACKAGE,
+    os.path.join(os.path.dirname(os.__file__), ""),
+    "<frozen ",
+    "<__array_function__",
+)
 
 
 class Outcome(NamedTuple):
     """What came back from one call: arrays, or a problem in words.
 
-    `kind` is "" where arrays came back, else "untried", "raised", "late" (out of time) or "type".
+    `kind` is "" where arrays came back, else "untried", "raised", "late" (out of time), "ended" (Python) or "type".
     """
 
     values: tuple = ()
@@ -25,6 +40,15 @@ class Outcome(NamedTuple):
     problem: str = ""
     mutated: bool = False
     tensor: bool = False
+
+
+def late(seconds):
+    """Return the Outcome of code that did not end."""
+    return Outcome(
+        kind="late",
+        problem=f"Your code was stopped: it did not finish within {seconds:g} seconds. "
+        "Fix: look for a loop that never ends, or one with far too many steps.",
+    )
 
 
 class Unfit(Exception):
@@ -37,9 +61,10 @@ class TimeUp(BaseException):  # not an Exception: a learner's `except Exception`
 
 @contextlib.contextmanager
 def time_limit(seconds):
-    """Raise TimeUp after `seconds` where the platform can: POSIX signals, main thread. Elsewhere there is no limit."""
+    """Raise TimeUp after `seconds` where the platform can: POSIX signals, main thread. Elsewhere say how to stop."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        yield
+        with _reminder(seconds):
+            yield
         return
 
     def stop(signum, frame):
@@ -52,6 +77,38 @@ def time_limit(seconds):
     finally:
         signal.setitimer(signal.ITIMER_REAL, remaining, interval)
         signal.signal(signal.SIGALRM, previous)
+
+
+@contextlib.contextmanager
+def _reminder(seconds):
+    """Print after `seconds` that the code still runs: all that Windows and a browser allow."""
+    text = f"Your code has been running for {seconds:g} seconds. If it does not end, interrupt the kernel (■)."
+    timer = threading.Timer(seconds, print, (text,))
+    timer.daemon = True
+    with contextlib.suppress(RuntimeError):  # a browser starts no threads
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextlib.contextmanager
+def calls_into_attnlib(names):
+    """Give a set that fills with those of `names` that run as attnlib's own functions."""
+    seen = set()
+
+    def watch(frame, event, arg):
+        code = frame.f_code
+        if event == "call" and code.co_name in names and code.co_filename.startswith(_PACKAGE):
+            seen.add(code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield seen
+    finally:
+        sys.setprofile(before)
 
 
 def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
@@ -67,9 +124,9 @@ def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
     except Unfit:
         raise
     except (Exception, SystemExit) as error:
-        return Outcome(kind="raised", problem=_describe(error, function))
+        return Outcome(kind="raised", problem=_describe(error))
     mutated = any(
-        isinstance(before, np.ndarray) and not np.array_equal(before, np.asarray(after))
+        isinstance(before, np.ndarray) and not _array_equal(before, np.asarray(after))
         for before, after in zip(args, given, strict=True)
     )
     if judge is not None and result is not None and result is not ...:
@@ -102,41 +159,65 @@ def _is_tensor(x):
 def _as_array(x, lists):
     """Return (array, "") or (None, problem)."""
     if _is_tensor(x):
+        if x.numel() > LARGEST:
+            return None, _too_large(tuple(x.shape))
         x = x.detach().cpu()
         x = (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()
-    elif isinstance(x, (list, tuple)):
-        if not lists:
-            what = f"a {type(x).__name__} of {len(x)}"
-            fix = (
-                "return only what the exercise asks for"
-                if isinstance(x, tuple)
-                else "np.array(...) around it, all rows of the same length"
-            )
-            return None, f"You return {what}, where one array is expected. Fix: {fix}."
-        try:
-            x = np.array(x, dtype=np.float64)
-        except (TypeError, ValueError):
-            return None, "Your list does not hold numbers only. Fix: rows of the same length, numbers in each."
-    elif not isinstance(x, (np.ndarray, np.generic, int, float)):
+    elif isinstance(x, (list, tuple)) and not lists:
+        what = f"a {type(x).__name__} of {len(x)}"
+        fix = (
+            "return only what the exercise asks for"
+            if isinstance(x, tuple)
+            else "np.array(...) around it, all rows of the same length"
+        )
+        return None, f"You return {what}, where one array is expected. Fix: {fix}."
+    elif not isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
         return None, f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
-    x = np.asarray(x)
+    try:
+        number = isinstance(x, Number)
+        x = np.asarray(x)
+        if x.size > LARGEST:
+            return None, _too_large(x.shape)
+        if x.dtype == object and (lists or number):  # fractions, decimals, integers beyond int64
+            x = x.astype(np.float64)
+    except OverflowError:
+        return None, "One of your numbers is too large: a float ends near 1.8e308. Fix: print it; which step made it?"
+    except (TypeError, ValueError):
+        return None, "Your list does not hold numbers only. Fix: rows of the same length, numbers in each."
     if x.dtype.kind not in "bfiu":
         return None, f"Your array has dtype {x.dtype}, real numbers are expected. Fix: np.array(..., dtype=float)."
     return x, ""
+
+
+def _too_large(shape):
+    return f"Your result has shape {shape}, far more numbers than any answer here. Fix: print the shape of each step."
 
 
 def _kind(x):
     return f"a {type(x).__name__}"
 
 
-def _describe(error, function):
-    """Say what was raised and in which line of the learner's own code."""
+def _describe(error):
+    """Say what was raised and in which line of the learner's own code: the last one that is no library's."""
     text = f"Your code raises {type(error).__name__}: {error}".rstrip(": ")
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    mine = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == file]
-    if mine:
-        text += f"\nLine {mine[-1]}: {linecache.getline(file, mine[-1]).strip()}".rstrip(": ")
+    own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
+    if own:
+        file, line = own[-1]
+        text += f"\nLine {line}: {linecache.getline(file, line).strip()}".rstrip(": ")
     return text
+
+
+def _in_library(frame):
+    file = frame.f_code.co_filename
+    return file.startswith(_LIBRARIES) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+
+
+def near(x, y, tolerance):
+    """Return where two arrays of one shape are equal up to `tolerance`, relative to y and to its largest entry."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    finite = _abs(y[_isfinite(y)])
+    largest = min(1.0, finite.max()) if finite.size else 1.0
+    return _isclose(x, y, rtol=tolerance, atol=tolerance * (largest or 1.0), equal_nan=True)
 
 
 def close(x, y, tolerance):
@@ -146,8 +227,7 @@ def close(x, y, tolerance):
         return False
     if x.dtype == bool:
         return bool((x == y).all())
-    tolerance = 2e-2 if half else tolerance
-    return np.allclose(x.astype(np.float64), y.astype(np.float64), rtol=tolerance, atol=tolerance, equal_nan=True)
+    return bool(near(x, y, 2e-2 if half else tolerance).all())
 
 
 def same(a, b, tolerance):

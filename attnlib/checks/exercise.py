@@ -67,6 +67,7 @@ class Exercise:
     lists: bool = False  # numbers by hand may come as lists
     slips: dict | None = None  # the mistakes of a number by hand: id -> wrong values
     judged: Judged | None = None  # otherwise all of the result is compared
+    own: tuple = ()  # attnlib's functions that are this exercise, besides the one of its name
 
     def __call__(self, answer) -> Any:
         """Check an answer and return the Verdict."""
@@ -89,7 +90,10 @@ class Exercise:
         def solution(*args):
             steps = self.steps(args, replaced)
             result = self.result(steps)
-            return tuple(steps.finish(y) for y in result) if self.many else steps.finish(result)
+            if not self.many:
+                return steps.finish(result)
+            values = tuple(steps.finish(y) for y in result)  # what raises or writes does so for the gradient, too
+            return (steps.gradient_cut,) if steps.learning else values
 
         return solution
 

@@ -66,6 +66,7 @@ _ALL = (
         probes.attention(),
         lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         lambda s: s.context,
+        own=("attention_trace",),
         axes=_OUTPUT_AXES,
         reveal=Reveal(probes.attention_reveal()),
     ),
@@ -124,6 +125,7 @@ _ALL = (
         probes.masked(),
         lambda scores, mask=None: {"scaled": scores, "mask": mask},
         lambda s: s.weights,
+        own=("softmax",),
         axes=_WEIGHT_AXES,
         stage="softmax",
     ),
@@ -164,47 +166,61 @@ _ALL = (
             "Project first, with the whole matrix, then split.",
             "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
         ),
-        probes.multi_head(),
+        probes.multi_head("multi_head_attention"),
         lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None: dict(
             query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, mask=_heads_mask(mask)
         ),
         lambda s: s.output,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal()),
+        reveal=Reveal(*probes.multi_head_reveal("multi_head_attention")),
     ),
     Exercise(
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
         "W_V (d_in -> d_v); forward(x, *, attn_mask=None) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class.",
+        "Hand in the class. The gradient of the output must reach all three.",
         (*_ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes.self_attention(),
-        lambda x, W_Q, W_K, W_V, mask=None: dict(query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask),
+        lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(
+            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask, learning=learning
+        ),
         lambda s: (s.context, s.weights),
         axes=_OUTPUT_AXES,
         reveal=Reveal(probes.self_attention_reveal()),
         adapt=_self_attention_module,
         many=True,
+        own=("forward",),
     ),
     Exercise(
         "MultiHeadAttention",
         "class MultiHeadAttention(nn.Module): __init__(embed_dim, num_heads) makes nn.Linear W_Q, W_K, W_V, W_O "
         "(embed_dim -> embed_dim); forward(query, key=None, value=None, *, attn_mask=None) -> (output, weights), "
-        "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. " + _HEADS_TASK,
+        "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. "
+        "The gradient of the output must reach all four. " + _HEADS_TASK,
         (
             "Project with the whole matrix, then split: unflatten(-1, (h, d_k)) and transpose.",
             "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
             "Merge with transpose and flatten(-2), then W_O.",
         ),
-        probes.multi_head(same_width=True),
-        lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None: dict(
-            query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, mask=_heads_mask(mask)
+        probes.multi_head("MultiHeadAttention", same_width=True),
+        lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=(): dict(
+            query=query,
+            key=key,
+            value=value,
+            W_Q=W_Q,
+            W_K=W_K,
+            W_V=W_V,
+            W_O=W_O,
+            num_heads=h,
+            mask=_heads_mask(mask),
+            learning=learning,
         ),
         lambda s: (s.output, s.weights),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal()),
+        reveal=Reveal(*probes.multi_head_reveal("MultiHeadAttention")),
         adapt=_multi_head_module,
         many=True,
+        own=("forward",),
     ),
     Exercise(
         "cross_attention",

@@ -2,33 +2,64 @@
 
 import contextlib
 import sys
+from functools import partial
 
 import numpy as np
 
-from .calling import TIME_LIMIT, Outcome, TimeUp, Unfit, close, same, time_limit
+from .calling import TIME_LIMIT, TimeUp, Unfit, calls_into_attnlib, close, late, near, same, time_limit
 from .mistakes import MISTAKES
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
 
+# Before the hints of an attention exercise: to look at, then to do, if the stage that is wrong was found.
+STAGE_HINTS = {
+    "scores": (
+        "The scores differ by more than a factor. Which query and which key meet in entry (i, j)?",
+        "Before scaling, entry (i, j) is the dot product of row i of Q and row j of K.",
+    ),
+    "scale": (
+        "The scores are right up to a factor. What are they divided by?",
+        "Divide by the square root of the length of one query, once, before the softmax.",
+    ),
+    "mask": (
+        "Without a mask the weights are right. Which scores does the mask change, and into what?",
+        "Where the mask is False, the scaled score becomes -inf, before the softmax.",
+    ),
+    "softmax": (
+        "Look at the sum of each row of your weights, also where every key is blocked or a score is very large.",
+        "The softmax runs over the keys, minus the largest score of each row; a row without any key becomes 0.",
+    ),
+    "output": (
+        "The weights are right. What is done with them?",
+        "Row i of the output is the sum of the rows of V, each times its weight in row i.",
+    ),
+}
+
 
 def outcomes(exercise, function, **options):
-    """Return the outcome of `function` on every probe; stop at the first that runs out of time or was not tried."""
+    """Return the outcome of `function` on every probe; stop at the first that does not end or was not tried."""
+    calls = [partial(exercise.run, function, probe.args, **options) for probe in exercise.probes]
+    safe, broken = _rehearsed(calls) if exercise.slips is None else (len(calls), None)
     found = []
     try:
         with time_limit(TIME_LIMIT):
-            for probe in exercise.probes:
-                found.append(exercise.run(function, probe.args, **options))
+            for run in calls[:safe]:
+                found.append(run())
                 if found[0].kind == "untried":
-                    break
+                    return found
     except TimeUp:
-        found.append(
-            Outcome(
-                kind="late",
-                problem=f"Your code was stopped: it did not finish within {TIME_LIMIT:g} seconds. "
-                "Fix: look for a loop whose condition never becomes False.",
-            )
-        )
-    return found
+        broken = late(TIME_LIMIT)
+    return [*found, broken] if broken else found
+
+
+def _rehearsed(calls):
+    if sys.platform != "linux" or sys.gettrace():  # a debugger would follow the copy
+        return len(calls), None
+    from .rehearsal import rehearse
+
+    with contextlib.suppress(OSError):  # no room for a copy
+        return rehearse(calls, TIME_LIMIT)
+    return len(calls), None
 
 
 def all_same(exercise, found, others):
@@ -43,16 +74,17 @@ def examine(exercise, answer):
         return _untried(exercise)
     try:
         function = exercise.adapt(answer)
-        found = outcomes(exercise, function)
-        if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
-            as_tensors = outcomes(exercise, function, tensors=True)
-            found = as_tensors if _errors(as_tensors) < _errors(found) else found
+        with calls_into_attnlib({exercise.name, *exercise.own}) as own:
+            found = outcomes(exercise, function)
+            if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
+                as_tensors = outcomes(exercise, function, tensors=True)
+                found = as_tensors if _errors(as_tensors) < _errors(found) else found
     except Unfit as error:
         return Verdict(exercise.name, "wrong", str(error), hints=exercise.hints)
     if found[0].kind == "untried":
         return _untried(exercise, returned=True)
     if all_same(exercise, found, exercise.expected):
-        return Verdict(exercise.name, "right", _remark(exercise, found))
+        return Verdict(exercise.name, "right", _remarks(exercise, found, own))
     named = [id for id, ways in exercise.wrong_outcomes.items() if any(all_same(exercise, found, w) for w in ways)]
     if len(named) == 1 and MISTAKES[named[0]].accepted:
         return Verdict(exercise.name, "right", f"Remark: your code {MISTAKES[named[0]].does} {MISTAKES[named[0]].see}")
@@ -68,10 +100,17 @@ def _untried(exercise, returned=False):
     return Verdict(exercise.name, "not tried", text, hints=exercise.hints)
 
 
-def _remark(exercise, found):
+def _remarks(exercise, found, own):
+    """Return what a right answer is told all the same."""
+    lines = []
+    if own:
+        names = " and ".join(sorted(exercise.name if name == "forward" else name for name in own))
+        lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
     if not exercise.many and any(outcome.tensor for outcome in found):
-        return "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
-    return ""
+        lines.append(
+            "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
+        )
+    return "\n".join(lines)
 
 
 def _wrong(exercise, function, found, mistake):
@@ -93,6 +132,8 @@ def _wrong(exercise, function, found, mistake):
         lines.append("Here your function returns None. Fix: every branch needs its own return.")
     elif outcome.kind:
         lines.append(outcome.problem)
+    elif probe.says and not close(outcome.values[0], right.values[0], probe.tolerance):
+        lines.append(probe.says(outcome.values[0], right.values[0]))
     elif exercise.judged and not close(outcome.values[0], right.values[0], probe.tolerance):
         lines.append(exercise.judged.says(outcome.values[0], right.values[0]))
     else:
@@ -105,7 +146,8 @@ def _wrong(exercise, function, found, mistake):
             if stage:
                 lines.append(f"The first stage that differs: {stage}." + (f" {detail}" if detail else ""))
         lines.append(text)
-    hints = (mistake.hint, *exercise.hints) if mistake else exercise.hints
+    first = (mistake.hint,) if mistake else STAGE_HINTS.get(stage, ()) if exercise.reveal else ()
+    hints = (*first, *exercise.hints)
     id = mistake.id if mistake else None
     return Verdict(exercise.name, "wrong", "\n".join(lines), id, stage, axes=exercise.axes, hints=hints, **arrays)
 
@@ -121,8 +163,7 @@ def _difference(exercise, outcome, right, probe):
             want = "bool (True = may attend)" if y.dtype == bool else f"{y.dtype} or wider"
             return f"{name}Your result has dtype {x.dtype}, expected {want}.", {}
         a, b = x.astype(np.float64), y.astype(np.float64)
-        differ = ~np.isclose(a, b, rtol=probe.tolerance, atol=probe.tolerance, equal_nan=True)
-        index = tuple(int(k) for k in np.argwhere(differ)[0])
+        index = tuple(int(k) for k in np.argwhere(~near(a, b, probe.tolerance))[0])
         at = f" at {list(index)}" if index else ""
         text = f"{name}First difference{at}: yours {_entry(x[index])}, expected {_entry(y[index])}."
         if np.isnan(a).any() and not np.isnan(b).any():

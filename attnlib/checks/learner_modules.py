@@ -3,6 +3,8 @@
 torch is imported when a class is handed in: not before.
 """
 
+import numpy as np
+
 from .calling import Unfit
 
 
@@ -10,9 +12,9 @@ def self_attention(cls):
     """Return a function (x, W_Q, W_K, W_V, mask) -> what `cls` returns with these weights."""
     _check_class(cls, "SelfAttention")
 
-    def run(x, W_Q, W_K, W_V, mask=None):
+    def run(x, W_Q, W_K, W_V, mask=None, learning=()):
         weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-        return _run(cls, (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask)
+        return _run(cls, (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask, learning)
 
     return run
 
@@ -21,9 +23,9 @@ def multi_head_attention(cls):
     """Return a function (query, key, value, W_Q, W_K, W_V, W_O, num_heads, mask) -> what `cls` returns."""
     _check_class(cls, "MultiHeadAttention")
 
-    def run(query, key, value, W_Q, W_K, W_V, W_O, num_heads, mask=None):
+    def run(query, key, value, W_Q, W_K, W_V, W_O, num_heads, mask=None, learning=()):
         weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
-        return _run(cls, (W_Q.shape[0], num_heads), weights, (query, key, value), mask)
+        return _run(cls, (W_Q.shape[0], num_heads), weights, (query, key, value), mask, learning)
 
     return run
 
@@ -43,13 +45,39 @@ def _check_class(cls, name):
         )
 
 
-def _run(cls, sizes, weights, inputs, mask):
+def _run(cls, sizes, weights, inputs, mask, learning):
+    """Return (output, weights); or, where `learning` names matrices, which of them get no gradient."""
+    import torch
+
+    inputs = [torch.from_numpy(x) for x in inputs]
+    module = _made(cls, sizes, weights, inputs[0].dtype)
+    if learning:
+        return (_without_gradient(module, inputs, learning),)
+    with torch.no_grad():
+        result = module(*inputs, attn_mask=None if mask is None else torch.from_numpy(mask))
+    if result is None or result is ...:
+        return result
+    if not (isinstance(result, tuple | list) and len(result) == 2) or result[1] is None:
+        raise Unfit(
+            "The exercise asks for two tensors, (output, weights); your module returns "
+            f"{_kind(result)}. Fix: return output, weights."
+        )
+    return tuple(result)
+
+
+def _kind(result):
+    if not isinstance(result, tuple | list):
+        return f"one {type(result).__name__}"
+    return "(output, None)" if len(result) == 2 else f"a {type(result).__name__} of {len(result)}"
+
+
+def _made(cls, sizes, weights, dtype):
+    """Return a module of the class with the weights of the probe in it."""
     import torch
 
     with torch.random.fork_rng(devices=[]):  # making a layer draws numbers: the notebook's own must not move
         module = cls(*sizes)
-    tensors = [torch.from_numpy(x) for x in inputs]
-    module.to(tensors[0].dtype).eval()
+    module.to(dtype).eval()
     for name, weight in weights.items():
         linear = getattr(module, name, None)
         if not isinstance(linear, torch.nn.Linear) or tuple(linear.weight.shape) != weight.shape[::-1]:
@@ -62,5 +90,32 @@ def _run(cls, sizes, weights, inputs, mask):
             linear.weight.copy_(torch.from_numpy(weight.T))
             if linear.bias is not None:
                 linear.bias.zero_()
-    with torch.no_grad():
-        return module(*tensors, attn_mask=None if mask is None else torch.from_numpy(mask))
+    return module
+
+
+def _without_gradient(module, inputs, names):
+    """Return (len(names),) of bool, True where the output depends on a matrix and no gradient reaches it."""
+    import torch
+
+    try:
+        with torch.enable_grad():
+            output = torch.as_tensor(module(*inputs)[0])
+            if output.requires_grad:
+                slopes = torch.linspace(0.5, 1, output.numel(), dtype=output.dtype)  # the sum of all may be constant
+                (output * slopes.reshape(output.shape)).sum().backward()
+    except RuntimeError as error:
+        if "numpy()" in str(error):  # the advice that follows there, to detach, would be the mistake itself
+            return np.ones(len(names), dtype=bool)
+        raise
+
+    def depends(weight):
+        with torch.no_grad():
+            before, kept = torch.as_tensor(module(*inputs)[0]).clone(), weight.clone()
+            weight += torch.linspace(-1, 1, weight.numel(), dtype=weight.dtype).reshape(weight.shape)
+            moved = torch.as_tensor(module(*inputs)[0]) - before
+            weight.copy_(kept)
+        return bool((moved.abs() > 1e-6).any())
+
+    weights = [getattr(module, name).weight for name in names]
+    reached = [weight.grad is not None and bool((weight.grad != 0).any()) for weight in weights]
+    return np.array([not r and depends(w) for r, w in zip(reached, weights, strict=True)])

@@ -82,6 +82,8 @@ STEPS = {
     "combined": lambda s: masks.combine_masks(*s.masks),
     "head_scores": lambda s: mean_on(s.weights, after_copy(s.tokens)),
     "fooling": lambda s: fooling(s.tokens),
+    "learning": lambda s: (),  # names of matrices, where the gradient is asked for
+    "gradient_cut": lambda s: np.zeros(len(s.learning), dtype=bool),  # which matrices get no gradient
     "finish": lambda s: lambda y: y,  # the last thing done to whatever is returned
 }
 

@@ -3,6 +3,8 @@
 One probe per exercise has all axes equal on purpose: there wrong axes run without an error, and show in the numbers.
 """
 
+import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ class Probe(NamedTuple):
     name: str
     args: tuple[Any, ...]
     tolerance: float = 1e-4
+    says: Callable | None = None  # what is wrong, in words: (yours, right) -> a sentence
 
 
 # In scores of 1e4 a float32 cannot hold more: an answer that computes in float32 is still right.
@@ -32,12 +35,20 @@ SINGLE = "float32 arrays"
 DEAD = "a query that may attend to no key"
 HUGE = "scores near +-1e4"
 HUGE_MASKED = "blocked keys with scores near 1e4"
+GRADIENT = "the gradient of the output"
 
-_rng = np.random.default_rng(2017)
 
+class _Draw:
+    """Numbers that depend on the name of the exercise alone, so that another exercise never changes them."""
 
-def _draw(*shape):
-    return _rng.normal(size=shape)
+    def __init__(self, name):
+        self.rng = np.random.default_rng(zlib.crc32(name.encode()))
+
+    def __call__(self, *shape):
+        return self.rng.normal(size=shape)
+
+    def matrix(self, rows, columns):
+        return self(rows, columns) * 1.3 / np.sqrt(rows)
 
 
 def _single(*arrays):
@@ -53,41 +64,46 @@ _PADDING = masks.padding_mask([3, 4], 5)
 
 
 def softmax():
-    x = _draw(4, 5)
+    draw = _Draw("softmax")
+    x = draw(4, 5)
     high = x + np.array([1e4, -1e4, 800, 0])[:, None]
     return (
         Probe("one row", (x[0],)),
         Probe("one score per query and key", (x,)),
-        Probe("a batch", (_draw(2, 4, 5),)),
+        Probe("a batch", (draw(2, 4, 5),)),
         Probe("axis=0", (x, 0)),
-        Probe("axis=1 of a batch", (_draw(2, 4, 5), 1)),
-        Probe("equal axes", (_draw(3, 3, 3),)),
-        Probe(SINGLE, _single(_draw(2, 3))),
+        Probe("axis=1 of a batch", (draw(2, 4, 5), 1)),
+        Probe("equal axes", (draw(3, 3, 3),)),
+        Probe(SINGLE, _single(draw(2, 3))),
         Probe("scores of -inf", (np.where(_MASK, x, -np.inf),)),
         Probe("numbers near +-1e4", (high,), EXTREME),
     )
 
 
 def scores():
+    draw = _Draw("attention_scores")
     return (
-        Probe(PLAIN, (_draw(4, 3), _draw(5, 3))),
-        Probe(BATCH, (_draw(2, 4, 3), _draw(2, 5, 3))),
-        Probe(CUBE, (_draw(3, 3, 3), _draw(3, 3, 3))),
-        Probe(SINGLE, _single(_draw(4, 3), _draw(5, 3))),
+        Probe(PLAIN, (draw(4, 3), draw(5, 3))),
+        Probe(BATCH, (draw(2, 4, 3), draw(2, 5, 3))),
+        Probe(CUBE, (draw(3, 3, 3), draw(3, 3, 3))),
+        Probe(SINGLE, _single(draw(4, 3), draw(5, 3))),
     )
 
 
 def variance():
+    draw = _Draw("variance_of_scores")
     # Enough scores for the variances over N and N - 1 to agree: both are right.
     return (
-        Probe("d_k = 3", (_draw(70, 3), _draw(60, 3)), 2e-3),
-        Probe("d_k = 16", (_draw(70, 16), _draw(60, 16)), 2e-3),
-        Probe("n_q = n_k = d_k", (_draw(60, 60), 2 * _draw(60, 60)), 2e-3),
+        Probe("d_k = 3", (draw(70, 3), draw(60, 3)), 2e-3),
+        Probe("d_k = 16", (draw(70, 16), draw(60, 16)), 2e-3),
+        Probe("n_q = n_k = d_k", (draw(60, 60), 2 * draw(60, 60)), 2e-3),
+        Probe("scores whose mean is not 0", (1 + draw(70, 3), 1 + draw(60, 3)), 2e-3),
     )
 
 
 def entropy():
-    one, batch, cube = (_share(_draw(*shape)) for shape in ((4, 5), (2, 4, 5), (3, 3, 3)))
+    draw = _Draw("entropy")
+    one, batch, cube = (_share(draw(*shape)) for shape in ((4, 5), (2, 4, 5), (3, 3, 3)))
     return (
         Probe("one map of weights", (one,)),
         Probe("a batch of maps", (batch,)),
@@ -119,30 +135,44 @@ def _edges(arrays, cube, huge):
     )
 
 
+def _gradient(args, matrices):
+    """Return the probe that asks which of the matrices get no gradient."""
+
+    def says(yours, right):
+        cut = [name for name, missing in zip(matrices, yours, strict=True) if missing]
+        return f"The output depends on {' and '.join(cut)}, but no gradient comes back there."
+
+    return Probe(GRADIENT, (*args, matrices), says=says)
+
+
 def attention():
+    draw = _Draw("scaled_dot_product_attention")
+
     def huge(arrays):
         return 5e3 * arrays[0], *arrays[1:]
 
     return _edges(
-        lambda *b: (_draw(*b, 4, 3), _draw(*b, 5, 3), _draw(*b, 5, 2)),
-        lambda: (_draw(3, 3, 3), _draw(3, 3, 3), _draw(3, 3, 3)),
+        lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
+        lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
         huge,
     )
 
 
 def attention_reveal():
-    given = (_draw(4, 3), _draw(5, 3), np.eye(5))
+    draw = _Draw("scaled_dot_product_attention reveal")
+    given = (draw(4, 3), draw(5, 3), np.eye(5))
     return given, (*given, _MASK)
 
 
 def masked():
-    x, batch = _draw(4, 5), _draw(2, 4, 5)
+    draw = _Draw("masked_softmax")
+    x, batch = draw(4, 5), draw(2, 4, 5)
     offset = np.array([1e4, -1e4, 800, 0])[:, None]
     return (
         Probe("scores without a mask", (x,)),
         Probe("scores with a mask", (x, _MASK)),
         Probe(PADDED, (batch, _PADDING)),
-        Probe(CUBE_MASKED, (_draw(3, 3, 3), _CUBE)),
+        Probe(CUBE_MASKED, (draw(3, 3, 3), _CUBE)),
         Probe(SINGLE, (*_single(batch), np.stack([_MASK, _MASK[::-1]]))),
         Probe(DEAD, (x, _DEAD)),
         Probe(HUGE, (x + offset,), EXTREME),
@@ -169,66 +199,66 @@ def padding():
 
 
 def combine():
+    draw = _Draw("combine_masks")
     tri, padded = masks.causal_mask(5), masks.padding_mask([3, 4], 5)
     return (
         Probe("two masks of one shape", (_MASK, masks.causal_mask(4, 5, align="lower_right"))),
         Probe("a causal and a padding mask", (tri, padded)),
-        Probe("three masks", (tri, padded, _rng.random((5, 5)) < 0.7)),
+        Probe("three masks", (tri, padded, draw.rng.random((5, 5)) < 0.7)),
         Probe("None among them", (None, tri, padded)),
         Probe("one mask", (tri,)),
     )
 
 
 def split():
+    draw = _Draw("split_heads")
     return (
-        Probe(PLAIN, (_draw(5, 6), 3)),
-        Probe(BATCH, (_draw(2, 4, 15), 3)),
-        Probe(CUBE, (_draw(4, 4, 16), 4)),
-        Probe(SINGLE, (*_single(_draw(5, 8)), 2)),
+        Probe(PLAIN, (draw(5, 6), 3)),
+        Probe(BATCH, (draw(2, 4, 15), 3)),
+        Probe(CUBE, (draw(4, 4, 16), 4)),
+        Probe(SINGLE, (*_single(draw(5, 8)), 2)),
     )
 
 
 def merge():
+    draw = _Draw("merge_heads")
     return (
-        Probe(PLAIN, (_draw(3, 5, 2),)),
-        Probe(BATCH, (_draw(2, 3, 4, 5),)),
-        Probe(CUBE, (_draw(4, 4, 4, 4),)),
-        Probe(SINGLE, _single(_draw(3, 4, 2))),
+        Probe(PLAIN, (draw(3, 5, 2),)),
+        Probe(BATCH, (draw(2, 3, 4, 5),)),
+        Probe(CUBE, (draw(4, 4, 4, 4),)),
+        Probe(SINGLE, _single(draw(3, 4, 2))),
     )
 
 
-def _matrix(rows, columns):
-    return _draw(rows, columns) * 1.3 / np.sqrt(rows)
-
-
-def multi_head(same_width=False):
+def multi_head(name, same_width=False):
     """Return the probes of multi-head attention; `same_width` leaves out keys and values of another width."""
-    width, h = 8, 2
+    draw, width, h = _Draw(name), 8, 2
 
     def matrices(d, kdim=None, vdim=None):
-        return _matrix(d, d), _matrix(kdim or d, d), _matrix(vdim or d, d), _matrix(d, d)
+        return draw.matrix(d, d), draw.matrix(kdim or d, d), draw.matrix(vdim or d, d), draw.matrix(d, d)
 
     w = matrices(width)
     edges = _edges(
-        lambda *b: (_draw(*b, 4, width), _draw(*b, 5, width), _draw(*b, 5, width), *w, h),
-        lambda: (_draw(3, 3, 9), _draw(3, 3, 9), _draw(3, 3, 9), *matrices(9), 3),
+        lambda *b: (draw(*b, 4, width), draw(*b, 5, width), draw(*b, 5, width), *w, h),
+        lambda: (draw(3, 3, 9), draw(3, 3, 9), draw(3, 3, 9), *matrices(9), 3),
         lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
     if same_width:
-        return edges
-    others = (_draw(4, width), _draw(5, 6), _draw(5, 7), *matrices(width, 6, 7), 4)
+        return (*edges, _gradient((*edges[0].args, None), ("W_Q", "W_K", "W_V", "W_O")))
+    others = (draw(4, width), draw(5, 6), draw(5, 7), *matrices(width, 6, 7), 4)
     return (*edges, Probe("keys and values of other widths", others))
 
 
-def multi_head_reveal():
+def multi_head_reveal(name):
+    draw = _Draw(f"{name} reveal")
     n, h, d_k = 5, 2, 6
     width = h * d_k
     W_V = np.zeros((width, width))
     for i in range(h):
         W_V[:n, i * d_k : i * d_k + n] = np.eye(n)  # every head's values are the identity
     value = np.eye(n, width)
-    W_Q, W_K, W_O = _matrix(width, width), _matrix(width, width), np.eye(width)
-    given = (_draw(4, width), _draw(n, width), value, W_Q, W_K, W_V, W_O, h)
+    W_Q, W_K, W_O = draw.matrix(width, width), draw.matrix(width, width), np.eye(width)
+    given = (draw(4, width), draw(n, width), value, W_Q, W_K, W_V, W_O, h)
 
     def weights(output):
         return np.moveaxis(output.reshape(4, h, d_k), 0, 1)[..., :n]
@@ -237,9 +267,10 @@ def multi_head_reveal():
 
 
 def self_attention():
-    w = _matrix(6, 4), _matrix(6, 4), _matrix(6, 3)
-    equal = _matrix(3, 3), _matrix(3, 3), _matrix(3, 3)
-    x, batch, cube = _draw(5, 6), _draw(2, 5, 6), _draw(3, 3, 3)
+    draw = _Draw("SelfAttention")
+    w = draw.matrix(6, 4), draw.matrix(6, 4), draw.matrix(6, 3)
+    equal = draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)
+    x, batch, cube = draw(5, 6), draw(2, 5, 6), draw(3, 3, 3)
     mask = np.vstack([_MASK, [[1, 1, 0, 1, 0]]]).astype(bool)
     dead = mask & (np.arange(5) != 2)[:, None]
     large = tuple(70 * m for m in w[:2])
@@ -254,46 +285,52 @@ def self_attention():
         Probe(DEAD, (x, *w, dead)),
         Probe(HUGE, (x, *large, w[2]), EXTREME),
         Probe(HUGE_MASKED, (x, *large, w[2], mask), EXTREME),
+        _gradient((x, *w, None), ("W_Q", "W_K", "W_V")),
     )
 
 
 def self_attention_reveal():
-    x = _draw(5, 6)
-    given = (x, _matrix(6, 3), _matrix(6, 3), np.linalg.pinv(x))  # x W_V = identity
+    draw = _Draw("SelfAttention reveal")
+    x = draw(5, 6)
+    given = (x, draw.matrix(6, 3), draw.matrix(6, 3), np.linalg.pinv(x))  # x W_V = identity
     mask = np.vstack([_MASK, [[1, 1, 0, 1, 0]]]).astype(bool)
     return given, (*given, mask)
 
 
 def cross():
-    def arrays(*b):
-        return _draw(*b, 4, 6), _draw(*b, 5, 7), *w
+    draw = _Draw("cross_attention")
 
-    w = _matrix(6, 3), _matrix(7, 3), _matrix(7, 2)
+    def arrays(*b):
+        return draw(*b, 4, 6), draw(*b, 5, 7), *w
+
+    w = draw.matrix(6, 3), draw.matrix(7, 3), draw.matrix(7, 2)
     return _edges(
         arrays,
-        lambda: (_draw(3, 3, 3), _draw(3, 3, 3), _matrix(3, 3), _matrix(3, 3), _matrix(3, 3)),
+        lambda: (draw(3, 3, 3), draw(3, 3, 3), draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)),
         lambda a: (5e3 * a[0], *a[1:]),
     )
 
 
 def cross_reveal():
-    context = _draw(5, 7)
-    given = (_draw(4, 6), context, _matrix(6, 3), _matrix(7, 3), np.linalg.pinv(context))
+    draw = _Draw("cross_attention reveal")
+    context = draw(5, 7)
+    given = (draw(4, 6), context, draw.matrix(6, 3), draw.matrix(7, 3), np.linalg.pinv(context))
     return given, (*given, _MASK)
 
 
 def heads_to_rank():
     """Return batches with heads of known habits; one of them does induction, and not the sharpest."""
+    draw = _Draw("induction_measure")
     # Four patterns of different length, repeated; then letters that come back at random.
-    repeated = np.stack([_rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
-    random = _rng.integers(6, size=(4, 16))
+    repeated = np.stack([draw.rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
+    random = draw.rng.integers(6, size=(4, 16))
     return tuple(
-        Probe(name, (_habits(tokens)[:, _rng.permutation(7)], tokens))
+        Probe(name, (_habits(draw, tokens)[:, draw.rng.permutation(7)], tokens))
         for name, tokens in (("repeated patterns", repeated), ("letters that come back at random", random))
     )
 
 
-def _habits(tokens):
+def _habits(draw, tokens):
     """Return the weights (b, 7, n, n) of seven heads."""
     (b, n), i = tokens.shape, np.arange(tokens.shape[1])
     causal = np.tri(n, dtype=bool)
@@ -304,7 +341,7 @@ def _habits(tokens):
         share = share * cells.any(-1, keepdims=True)
         return share * cells / np.maximum(cells.sum(-1, keepdims=True), 1) + (1 - share) * causal / (i + 1)[:, None]
 
-    sharp = i == _rng.integers(i + 1)[:, None]  # one key for each query, at random
+    sharp = i == draw.rng.integers(i + 1)[:, None]  # one key for each query, at random
     return np.stack(
         [
             head(0.7, after_copy(tokens)),

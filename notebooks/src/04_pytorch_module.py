@@ -391,7 +391,8 @@ verdict
 # **Goal.** Write self-attention as a module that returns the output and the weights. *20 minutes, hard.*
 #
 # The signature is that of `attnlib.torch_layers.SelfAttention`. `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear`
-# called `W_Q`, `W_K`, `W_V`; `d_v` defaults to `d_k`. `forward(x, *, attn_mask=None)` returns `(output, weights)`.
+# called `W_Q`, `W_K`, `W_V`; `d_v` defaults to `d_k`. `forward(x, *, attn_mask=None)` returns `(output, weights)`. The
+# gradient of the output must reach all three layers.
 #
 # `attn_mask` is boolean, **True = may attend** (the subject of notebook 05). Where it is False, put $-\infty$:
 # `scores.masked_fill(~attn_mask, -torch.inf)`. A row of nothing but $-\infty$ becomes NaN in torch's softmax;

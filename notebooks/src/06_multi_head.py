@@ -516,6 +516,7 @@ verdict
 # `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)` called `W_Q`, `W_K`, `W_V`, `W_O`.
 # `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(b, h, n_q, n_k)$. `key` defaults
 # to `query`, `value` to `key`. The mask is as in 6.3. A row that may attend to nothing gives 0: `.nan_to_num()`.
+# The gradient of the output must reach all four layers.
 
 
 # %%
