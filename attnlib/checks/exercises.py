@@ -2,10 +2,10 @@
 
 import difflib
 
-from . import probes
+from . import probes, stages
 from .by_formula import by_formula
 from .by_hand import by_hand
-from .exercise import Exercise, Reveal
+from .exercise import Exercise
 from .learner_modules import multi_head_attention as _multi_head_module
 from .learner_modules import self_attention as _self_attention_module
 from .trained import trained
@@ -67,7 +67,7 @@ _ALL = (
         lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         lambda s: s.context,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(probes.attention_reveal()),
+        reveal=stages.attention(),
     ),
     Exercise(
         "causal_mask",
@@ -169,7 +169,7 @@ _ALL = (
         ),
         lambda s: s.output,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal()),
+        reveal=stages.multi_head(),
     ),
     Exercise(
         "SelfAttention",
@@ -179,9 +179,9 @@ _ALL = (
         (*_ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes.self_attention(),
         lambda x, W_Q, W_K, W_V, mask=None: dict(query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask),
-        lambda s: (s.context, s.weights),
+        lambda s: (s.context, s.shown),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(probes.self_attention_reveal()),
+        reveal=stages.self_attention(),
         adapt=_self_attention_module,
         many=True,
     ),
@@ -199,9 +199,9 @@ _ALL = (
         lambda query, key, value, W_Q, W_K, W_V, W_O, h, mask=None: dict(
             query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, mask=_heads_mask(mask)
         ),
-        lambda s: (s.output, s.weights),
+        lambda s: (s.output, s.shown),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal()),
+        reveal=stages.multi_head(),
         adapt=_multi_head_module,
         many=True,
     ),
@@ -216,7 +216,7 @@ _ALL = (
         ),
         lambda s: s.context,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(probes.cross_reveal()),
+        reveal=stages.cross_attention(),
     ),
     Exercise(
         "variance_of_scores",

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from .calling import TIME_LIMIT, Outcome, TimeUp, Unfit, close, same, time_limit
-from .mistakes import MISTAKES
+from .naming import all_same, explain
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
 
@@ -31,12 +31,6 @@ def outcomes(exercise, function, **options):
     return found
 
 
-def all_same(exercise, found, others):
-    return len(found) == len(exercise.probes) and all(
-        same(a, b, probe.tolerance) for a, b, probe in zip(found, others, exercise.probes, strict=True)
-    )
-
-
 def examine(exercise, answer):
     """Return the Verdict on an answer."""
     if answer is None or answer is ...:
@@ -53,10 +47,12 @@ def examine(exercise, answer):
         return _untried(exercise, returned=True)
     if all_same(exercise, found, exercise.expected):
         return Verdict(exercise.name, "right", _remark(exercise, found))
-    named = [id for id, ways in exercise.wrong_outcomes.items() if any(all_same(exercise, found, w) for w in ways)]
-    if len(named) == 1 and MISTAKES[named[0]].accepted:
-        return Verdict(exercise.name, "right", f"Remark: your code {MISTAKES[named[0]].does} {MISTAKES[named[0]].see}")
-    return _wrong(exercise, function, found, MISTAKES[named[0]] if len(named) == 1 else None)
+    explanation = explain(exercise, found)
+    mistakes = tuple(m for m in explanation.mistakes if not m.accepted)
+    if explanation.whole and not mistakes:
+        remark = " ".join(f"{m.does} {m.see}" for m in explanation.mistakes)
+        return Verdict(exercise.name, "right", f"Remark: your code {remark}")
+    return _wrong(exercise, function, found, explanation._replace(mistakes=mistakes))
 
 
 def _errors(found):
@@ -74,7 +70,7 @@ def _remark(exercise, found):
     return ""
 
 
-def _wrong(exercise, function, found, mistake):
+def _wrong(exercise, function, found, explanation):
     """Describe the first probe that goes wrong."""
     i = next(
         i
@@ -83,8 +79,9 @@ def _wrong(exercise, function, found, mistake):
     )
     outcome, right, probe = found[i], exercise.expected[i], exercise.probes[i]
     lines, stage, detail, arrays = [], None, "", {}
-    if mistake:
-        lines.append(f"{mistake.does} {mistake.see}")
+    if explanation.mistakes:
+        subject = "Your code behaves" if exercise.slips is None else "Your answer looks"
+        lines.append(explanation.says(subject))
     if i > 0:
         lines.append(f"Right so far; the first difference is on {probe.name}.")
     elif len(exercise.probes) > 1:
@@ -99,15 +96,17 @@ def _wrong(exercise, function, found, mistake):
         text, arrays = _difference(exercise, outcome, right, probe)
         if exercise.slips is not None and "First difference" in text:  # the expected numbers are the whole solution
             text, arrays = text[: text.rindex(", expected")] + ".", {}
-        if not mistake and arrays:
+        if not explanation.whole and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
                 stage, detail = locate(exercise, function, probe, outcome)
             if stage:
-                lines.append(f"The first stage that differs: {stage}." + (f" {detail}" if detail else ""))
+                lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
+            elif exercise.reveal:
+                lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
         lines.append(text)
-    hints = (mistake.hint, *exercise.hints) if mistake else exercise.hints
-    id = mistake.id if mistake else None
-    return Verdict(exercise.name, "wrong", "\n".join(lines), id, stage, axes=exercise.axes, hints=hints, **arrays)
+    hints = (*(m.hint for m in explanation.mistakes), *exercise.hints)
+    text = "\n".join(lines)
+    return Verdict(exercise.name, "wrong", text, explanation.id, stage, axes=exercise.axes, hints=hints, **arrays)
 
 
 def _difference(exercise, outcome, right, probe):

@@ -130,11 +130,6 @@ def attention():
     )
 
 
-def attention_reveal():
-    given = (_draw(4, 3), _draw(5, 3), np.eye(5))
-    return given, (*given, _MASK)
-
-
 def masked():
     x, batch = _draw(4, 5), _draw(2, 4, 5)
     offset = np.array([1e4, -1e4, 800, 0])[:, None]
@@ -220,22 +215,6 @@ def multi_head(same_width=False):
     return (*edges, Probe("keys and values of other widths", others))
 
 
-def multi_head_reveal():
-    n, h, d_k = 5, 2, 6
-    width = h * d_k
-    W_V = np.zeros((width, width))
-    for i in range(h):
-        W_V[:n, i * d_k : i * d_k + n] = np.eye(n)  # every head's values are the identity
-    value = np.eye(n, width)
-    W_Q, W_K, W_O = _matrix(width, width), _matrix(width, width), np.eye(width)
-    given = (_draw(4, width), _draw(n, width), value, W_Q, W_K, W_V, W_O, h)
-
-    def weights(output):
-        return np.moveaxis(output.reshape(4, h, d_k), 0, 1)[..., :n]
-
-    return (given, (*given, _MASK)), weights
-
-
 def self_attention():
     w = _matrix(6, 4), _matrix(6, 4), _matrix(6, 3)
     equal = _matrix(3, 3), _matrix(3, 3), _matrix(3, 3)
@@ -257,13 +236,6 @@ def self_attention():
     )
 
 
-def self_attention_reveal():
-    x = _draw(5, 6)
-    given = (x, _matrix(6, 3), _matrix(6, 3), np.linalg.pinv(x))  # x W_V = identity
-    mask = np.vstack([_MASK, [[1, 1, 0, 1, 0]]]).astype(bool)
-    return given, (*given, mask)
-
-
 def cross():
     def arrays(*b):
         return _draw(*b, 4, 6), _draw(*b, 5, 7), *w
@@ -274,12 +246,6 @@ def cross():
         lambda: (_draw(3, 3, 3), _draw(3, 3, 3), _matrix(3, 3), _matrix(3, 3), _matrix(3, 3)),
         lambda a: (5e3 * a[0], *a[1:]),
     )
-
-
-def cross_reveal():
-    context = _draw(5, 7)
-    given = (_draw(4, 6), context, _matrix(6, 3), _matrix(7, 3), np.linalg.pinv(context))
-    return given, (*given, _MASK)
 
 
 def heads_to_rank():
