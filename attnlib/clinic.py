@@ -130,7 +130,7 @@ class NaNOnFullyMasked(Attention):
         return scores.softmax(-1)
 
 
-class ValuesKeysQuery(Attention):
+class SwappedQueryValue(Attention):
     def forward(self, values, keys=None, query=None, attn_mask=None):
         return super().forward(query, keys, values, attn_mask)
 
@@ -220,7 +220,7 @@ CASES = {
     "scale_by_embed_dim": Case(ScaleByEmbedDim, "S0, S2", ("score scale",)),
     "shared_small_projection": Case(SharedSmallProjection, "S0", ("heads differ",)),
     "finite_fill": Case(FiniteFill, "S0, S2", ("fully masked row", "float16")),
-    "values_keys_query": Case(ValuesKeysQuery, "S0", ("argument order",)),
+    "swapped_query_value": Case(SwappedQueryValue, "S0", ("argument order",)),
     "padding_read_as_queries": Case(PaddingReadAsQueries, "S0", ("padding",)),
     "unstable_softmax": Case(UnstableSoftmax, "S1", ("large inputs",)),
     "scale_by_first_axis": Case(ScaleByFirstAxis, "S1", ("score scale",)),

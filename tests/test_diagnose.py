@@ -232,7 +232,7 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named():
         assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(CASES[right].caught_by)
         assert all(right not in verdict.message for verdict in states.values())
         assert clinic.name_bug(number, None).state == "not tried"
-        assert "did you mean 'no_scale'" in clinic.name_bug(number, "never_scale").message
+        assert "did you mean 'no_scale'" in clinic.name_bug(number, "no_scal").message
         assert all(right not in hint for hint in clinic.name_bug(number, None).hints)
     assert "Near: both fail the same probes" in clinic.name_bug(3, "split_without_transpose").message
     with pytest.raises(ValueError, match="patients 1 to 5"):

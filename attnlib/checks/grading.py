@@ -50,8 +50,8 @@ def examine(exercise, answer):
     explanation = explain(exercise, found)
     mistakes = tuple(m for m in explanation.mistakes if not m.accepted)
     if explanation.whole and not mistakes:
-        remark = " ".join(f"{m.does} {m.see}" for m in explanation.mistakes)
-        return Verdict(exercise.name, "right", f"Remark: your code {remark}")
+        remark = " ".join(f"{m.does}. {m.see}" for m in explanation.mistakes)
+        return Verdict(exercise.name, "right", f"Remark: your code behaves as if {remark}")
     return _wrong(exercise, function, found, explanation._replace(mistakes=mistakes))
 
 

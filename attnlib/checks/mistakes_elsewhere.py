@@ -155,7 +155,7 @@ MISTAKES = (
     ),
     Mistake(
         "heads_averaged",
-        "it averages the heads, where they should stand side by side",
+        "it averages (or adds) the heads, where they should stand side by side",
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
         (

@@ -335,7 +335,7 @@ MISTAKES = (
     ),
     Mistake(
         "mask_renormalised",
-        "masks after the softmax and then divides by what is left.",
+        "it masks after the softmax and then divides by what is left",
         "Right as long as the blocked keys do not take all the weight: with very large scores nothing is left.",
         "What does a blocked score have to be, so that exp turns it into 0?",
         (
@@ -356,7 +356,7 @@ MISTAKES = (
         "a query that may attend to no key attends to all of them",
         "Blocked scores of -1e9, or any large finite number, do that; so does a NaN row that gets equal weights.",
         "What should the output of a query be that may look at nothing? What is it in your code?",
-        tuple(way for value in (-1e4, -1e9, -1e20) for way in _fill(value)),
+        tuple(way for value in (-1e9, -1e4, -1e20) for way in _fill(value)),
     ),
     Mistake(
         "nan_on_fully_masked",

@@ -4,7 +4,8 @@ The output is linear in the values: values that are known give the weights back.
 and mask of the probe that failed, and a second reading has to confirm the first. A stage is named only if the stages
 before it are seen to be right; otherwise nothing is said.
 
-Stages are reported in the order projections, split, scores, scale, mask, softmax, output; "heads" is split or merge.
+Stages are reported in the order projections, scores, scale, mask, softmax, output; "heads" is all that is done with
+several of them and not with one.
 """
 
 from collections.abc import Callable
@@ -174,27 +175,30 @@ class _Look:
         return read(got.values[0].astype(np.float64)), values
 
     def before_weights(self, args, weights, right):
-        """Tell projections, split, scores, scale and softmax apart where the weights are known and wrong."""
+        """Tell projections, heads, scores, scale and softmax apart where the weights are known and wrong."""
         q, k = right.q.astype(float), right.k.astype(float)
         plain, sure = self.weights(self.reveal.plain(args, q, k))
         if plain is not None and _near(plain, right.weights):
             return "projections", "With projections that change nothing your weights are right."
-        if not sure or not _near(plain, weights):
+        if not sure:
             return None, ""
+        if not _near(plain, weights):
+            return "projections", "The same queries and keys, projected or not, get different weights."
         if right.num_heads is not None:
             for i in range(right.num_heads):
                 alone, sure = self.weights(self.reveal.plain(args, q[..., [i], :, :], k[..., [i], :, :]))
                 if not sure or not _near(alone, weights[..., [i], :, :]):
                     return self.heads(args, right)
-        return _of_weights(weights, right) or self._of_scores(args, weights, q, k)
+        told = _of_weights(weights, right)
+        return told or (self._of_scores(args, weights, q, k) if _as_scores(weights, right) else (None, ""))
 
     def heads(self, args, right):
-        """Try one head, for which split and merge do nothing."""
+        """Try one head."""
         if right.num_heads is not None and right.num_heads > 1:
             one = (*args[:7], 1)
             expected, got = (self.exercise.run(f, one) for f in (self.exercise.reference, self.function))
             if not got.kind and close(got.values[0], expected.values[0], 1e-3):
-                return "heads", "With one head your output is right: look at split and merge."
+                return "heads", "With one head your output is right, with several it is not."
         return None, ""
 
     def _of_scores(self, args, weights, q, k):
@@ -208,26 +212,32 @@ class _Look:
 
 
 def _of_weights(weights, right):
-    """Return scale or softmax, if the scores are right up to that; else None."""
+    """Return what is wrong with weights whose scores are right up to a factor; else None."""
+    sums = weights.sum(axis=-1)
+    if np.allclose(sums, 1, atol=1e-3) and (weights > 1e-12).all():
+        factor = _factor(np.log(weights), right.scaled)
+        return factor and ("scale", f"Your scaled scores are {factor:.4g} times the expected ones.")
     if not _follows(weights, right.scaled):
         return None
-    sums = weights.sum(axis=-1)
+    # A factor on the output does the same as one on the weights.
     if (weights < -1e-6).any():
-        return "softmax", f"Weights should be positive; your smallest is {weights.min():.4g}."
+        return "softmax or output", f"Weights should be positive; the smallest of yours is {weights.min():.4g}."
     if not np.allclose(sums, 1, atol=1e-3):
         worst = sums.flat[np.abs(sums - 1).argmax()]
-        return "softmax", f"The weights of a query should sum to 1; yours sum to {worst:.4g}."
-    if (weights < 1e-12).any():
-        return "softmax", "Some weights are 0 where no mask is involved."
-    yours, expected = (x - x.mean(axis=-1, keepdims=True) for x in (np.log(weights), right.scaled))
+        return "softmax or output", f"The weights of a query should sum to 1; yours sum to {worst:.4g}."
+    return None
+
+
+def _factor(yours, expected):
+    """Return the factor between scores that are known up to a number in each row; None if there is no single one."""
+    yours, expected = (x - x.mean(axis=-1, keepdims=True) for x in (yours, expected))
     factor = float((yours * expected).sum() / (expected * expected).sum())
-    if np.allclose(yours, factor * expected, atol=1e-3 * np.abs(yours).max()):
-        return "scale", f"Your scaled scores are {factor:.4g} times the expected ones."
-    return "softmax", "Larger scores get larger weights, as they should, but not in the right proportion."
+    fits = np.allclose(yours, factor * expected, atol=1e-3 * np.abs(yours).max())
+    return factor if fits and abs(factor) > 1e-6 else None
 
 
 def _follows(weights, scores):
-    """Tell whether weights rise with the scores along some axis: then the scores are right, up to a factor."""
+    """Tell whether weights rise with the scores along the keys or along the queries."""
     if np.ptp(weights) < 1e-9:
         return False
 
@@ -236,6 +246,18 @@ def _follows(weights, scores):
         return (np.diff(np.take_along_axis(weights, order, axis), axis=axis) > -1e-6).all()
 
     return any(rises(axis) for axis in (-1, -2))
+
+
+def _as_scores(weights, right):
+    """Tell whether the weights leave no doubt that the scores differ: not by their shares, nor by the order of rows."""
+    if (
+        (weights < 1e-12).any()
+        or not np.allclose(weights.sum(axis=-1), 1, atol=1e-3)
+        or _follows(weights, right.scaled)
+    ):
+        return False
+    rows = right.weights.reshape(-1, weights.shape[-1])
+    return not any(_near(row, other) for row in weights.reshape(rows.shape) for other in rows)
 
 
 def _near(x, y):

@@ -512,7 +512,7 @@ print("8 heads of 64, merged:", 8 * 64)
 
 # %%
 torch.manual_seed(6)
-sick = copied("values_keys_query", "shared_small_projection", "scale_by_embed_dim")
+sick = copied("swapped_query_value", "shared_small_projection", "scale_by_embed_dim")
 generator = torch.Generator().manual_seed(6)
 q, k, v = torch.randn(3, 1, 10, 256, generator=generator)
 right = sick(v, k, q)[0]
