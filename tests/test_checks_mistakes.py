@@ -1,6 +1,8 @@
 """Mistakes as learners write them: named, or not named, and nothing untrue said about them."""
 
+import functools
 import itertools
+import types
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib.checks import EXERCISES, MISTAKES, check
+from attnlib.checks.naming import explain
 from attnlib.checks.pipeline import STEPS
 from attnlib.clinic import CASES
 
@@ -140,6 +143,15 @@ ROWS = {
     "NaN -> mean of values": (A, "finite_fill", "behaves as if a query", "", nan_rows(mean_of_values)),
     "fill 1e-9": (A, "mask_multiplies_scores", "1e-9", "", student(mask="np.where(m, s, 1e-9)")),
     "fill 1e-9, 5.4": ("masked_softmax", "mask_multiplies_scores", "behaves as if", "", masked_softmax(1e-9)),
+    "0 times inf": (A, "zero_times_infinity", "NaN", "", student(mask="s * m + (1 - m) * -np.inf")),
+    "masked after exp": (
+        "masked_softmax",
+        "unstable_softmax",
+        "",
+        "",
+        lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
+    ),
+    "5.5 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
     # --- told wrongly
     "1.3 scaled": ("weights_1", "scaled_already", "flatter", "every number", al.softmax(np.array([2, 4, 4]) / 3**0.5)),
     "1.4 scaled": ("output_1", "scaled_already", "flatter", "same factor", [1.8639, 6.3194, 1.7042]),
@@ -332,6 +344,64 @@ ROWS = {
 }
 
 
+def by_where(q, k, v, m=None):
+    s = q @ np.swapaxes(k, -1, -2) * q.shape[-1] ** -0.5
+    m = np.ones_like(s, bool) if m is None else np.broadcast_to(m, s.shape)
+    e = np.exp(s - s.max(-1, keepdims=True, where=m, initial=-1e300), where=m, out=np.zeros_like(s))
+    total = e.sum(-1, keepdims=True)
+    return np.divide(e, total, where=total > 0, out=np.zeros_like(e)) @ v
+
+
+def added(q, k, v, m=None):
+    s = q @ np.swapaxes(k, -1, -2) / np.sqrt(k.shape[-1])
+    with np.errstate(divide="ignore"):
+        s = s if m is None else s + np.log(m)
+    return np.nan_to_num((e := np.exp(s - s.max(-1, keepdims=True))) / e.sum(-1, keepdims=True)) @ v
+
+
+# right answers in forms near to a mistake
+NEAR = [
+    ("softmax", lambda x, axis=-1: (e := np.exp(x - np.max(x, axis, keepdims=True))) / np.sum(e, axis, keepdims=True)),
+    ("softmax", lambda x, axis=-1: np.moveaxis(al.softmax(np.moveaxis(x, axis, -1)), -1, axis)),
+    ("attention_scores", lambda q, k: np.matmul(q, np.moveaxis(k, -1, -2))),
+    ("attention_scores", lambda q, k: q @ k.T if k.ndim == 2 else q @ k.transpose(0, 2, 1)),
+    (A, by_where),
+    (A, added),
+    (
+        A,
+        student(
+            mask="np.where(m, s, np.finfo(s.dtype).min) + 0 * s",
+            softmax="al.softmax(s)",
+            rest="(w * m if m is not None else w) @ v",
+        ),
+    ),
+    (A, student(mask="np.where(m, s, -1e9)", rest="(w if m is None else w * m.any(-1, keepdims=True)) @ v")),
+    (A, student(mask="s + np.where(m, 0, -np.inf)")),
+    ("masked_softmax", masked_softmax(-np.inf)),
+    ("causal_mask", lambda n_q, n_k=None: ~np.triu(np.ones((n_q, n_k or n_q), bool), k=1)),
+    ("causal_mask", lambda n_q, n_k=None: np.tri(n_q, n_k, dtype=bool)),
+    ("padding_mask", lambda n, n_k: np.arange(n_k) < n.reshape(-1, 1, 1)),
+    ("padding_mask", lambda n, n_k: np.tri(n_k + 1, n_k, -1, dtype=bool)[n][:, None]),
+    ("combine_masks", lambda *m: functools.reduce(np.logical_and, [x for x in m if x is not None]).copy()),
+    ("split_heads", lambda x, h: np.moveaxis(np.array(np.array_split(x, h, axis=-1)), 0, -3)),
+    ("merge_heads", lambda x: np.concatenate(np.moveaxis(x, -3, 0), axis=-1)),
+    (M, multi_head()),
+    (M, multi_head(scale="(W_Q.shape[0] / h) ** 0.5", mask="m[:, None, :, :]")),
+    ("cross_attention", single()),
+    ("cross_attention", single(v="(c @ W_V.T.T)", out="(w @ c) @ W_V")),
+    (MODULE, Layer),
+    (MODULE, layer(fill=lambda self, s, m: torch.where(m, s, -torch.inf))),
+    ("weights_1", [0.0634, 0.4683, 0.4683]),
+    ("output_1", [1.937, 6.683, 1.595]),
+]
+
+
+@pytest.mark.parametrize("name, answer", NEAR)
+def test_a_right_answer_near_to_a_mistake_is_not_accused(name, answer):
+    verdict = EXERCISES[name](answer)
+    assert verdict.passed and verdict.mistake is None and not verdict.message, verdict
+
+
 @pytest.mark.parametrize("row", ROWS)
 def test_a_learners_mistake_is_named_and_told_truly(row):
     name, id, says, never, answer = ROWS[row]
@@ -487,6 +557,7 @@ UNNAMED = [
 ]
 
 
+@functools.cache
 def staged(name, change):
     """Return the verdict on the right steps with one replaced, and the stages that are true."""
     steps, truth = (STAGES | PROJECTED | HEADS)[change]
@@ -500,6 +571,35 @@ def test_the_stage_is_told_truly_or_not_at_all(name, change):
     assert verdict.state == "wrong"
     assert verdict.mistake is None, verdict
     assert verdict.stage is None or set(verdict.stage.split(" or ")) & set(truth), verdict
+
+
+def test_errors_alone_are_no_evidence_of_two_mistakes():
+    """An answer that mostly raises may do so for any reason."""
+
+    def broken(q, k, v, m=None):
+        if q.ndim == 2 or m is not None:
+            raise ValueError("anything")
+        return q @ np.swapaxes(k, -1, -2) @ v
+
+    assert check.scaled_dot_product_attention(broken).mistake is None
+
+
+def test_several_explanations_are_none():
+    exercise = EXERCISES["softmax"]
+    found = exercise.wrong_outcomes["no_softmax"][0]
+    assert [m.id for m in explain(exercise, found)] == ["no_softmax"]
+    twice = types.SimpleNamespace(
+        wrong_outcomes={"no_softmax": [found], "axis_ignored": [found]}, probes=exercise.probes, pairs=exercise.pairs
+    )
+    assert explain(twice, found) == ()
+
+
+@pytest.mark.parametrize("name", [A, "masked_softmax"])
+def test_a_mistake_unknown_to_the_catalogue_is_not_called_two_others(name):
+    exercise = EXERCISES[name]
+    for id, ways in exercise.wrong_outcomes.items():
+        for outcomes in ways:
+            assert not [ids for ids in exercise.pairs.fitting(outcomes) if id not in ids], id
 
 
 def test_the_stage_can_be_told_for_most():

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 from .calling import TIME_LIMIT, Outcome, TimeUp, Unfit, close, same, time_limit
-from .naming import all_same, explain
+from .naming import all_same, explain, in_words
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
 
@@ -47,12 +47,10 @@ def examine(exercise, answer):
         return _untried(exercise, returned=True)
     if all_same(exercise, found, exercise.expected):
         return Verdict(exercise.name, "right", _remark(exercise, found))
-    explanation = explain(exercise, found)
-    mistakes = tuple(m for m in explanation.mistakes if not m.accepted)
-    if explanation.whole and not mistakes:
-        remark = " ".join(f"{m.does}. {m.see}" for m in explanation.mistakes)
-        return Verdict(exercise.name, "right", f"Remark: your code behaves as if {remark}")
-    return _wrong(exercise, function, found, explanation._replace(mistakes=mistakes))
+    mistakes = explain(exercise, found)
+    if mistakes and all(m.accepted for m in mistakes):
+        return Verdict(exercise.name, "right", f"Remark: {in_words(mistakes, 'your code behaves')}")
+    return _wrong(exercise, function, found, tuple(m for m in mistakes if not m.accepted))
 
 
 def _errors(found):
@@ -70,7 +68,7 @@ def _remark(exercise, found):
     return ""
 
 
-def _wrong(exercise, function, found, explanation):
+def _wrong(exercise, function, found, mistakes):
     """Describe the first probe that goes wrong."""
     i = next(
         i
@@ -79,9 +77,8 @@ def _wrong(exercise, function, found, explanation):
     )
     outcome, right, probe = found[i], exercise.expected[i], exercise.probes[i]
     lines, stage, detail, arrays = [], None, "", {}
-    if explanation.mistakes:
-        subject = "Your code behaves" if exercise.slips is None else "Your answer looks"
-        lines.append(explanation.says(subject))
+    if mistakes:
+        lines.append(in_words(mistakes, "Your code behaves" if exercise.slips is None else "Your answer looks"))
     if i > 0:
         lines.append(f"Right so far; the first difference is on {probe.name}.")
     elif len(exercise.probes) > 1:
@@ -96,17 +93,17 @@ def _wrong(exercise, function, found, explanation):
         text, arrays = _difference(exercise, outcome, right, probe)
         if exercise.slips is not None and "First difference" in text:  # the expected numbers are the whole solution
             text, arrays = text[: text.rindex(", expected")] + ".", {}
-        if not explanation.whole and arrays:
+        if not mistakes and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
                 stage, detail = locate(exercise, function, probe, outcome)
-            if stage:
+            if stage and (exercise.reveal or detail):  # an exercise about one step has no other
                 lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
-            elif exercise.reveal:
+            elif not stage and exercise.reveal:
                 lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
         lines.append(text)
-    hints = (*(m.hint for m in explanation.mistakes), *exercise.hints)
-    text = "\n".join(lines)
-    return Verdict(exercise.name, "wrong", text, explanation.id, stage, axes=exercise.axes, hints=hints, **arrays)
+    hints = (*(m.hint for m in mistakes), *exercise.hints)
+    text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
+    return Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
 
 
 def _difference(exercise, outcome, right, probe):

@@ -4,7 +4,6 @@ Behaviour is compared, never code: a name says "behaves as if".
 """
 
 import itertools
-from typing import NamedTuple
 
 from .calling import same
 from .mistakes import MISTAKES
@@ -17,38 +16,23 @@ def all_same(exercise, found, others):
     return all(same(a, b, probe.tolerance) for a, b, probe in zip(found, others, exercise.probes, strict=True))
 
 
-class Explanation(NamedTuple):
-    """The mistakes that are sure, in the order of the catalogue, and whether they explain the whole answer."""
-
-    mistakes: tuple = ()
-    whole: bool = False
-
-    @property
-    def id(self):
-        return " + ".join(m.id for m in self.mistakes) if self.whole and self.mistakes else None
-
-    def says(self, subject):
-        """Put it into words."""
-        if not self.mistakes:
-            return ""
-        as_if = ", and as if ".join(m.does for m in self.mistakes)
-        start = "Two mistakes at once: " if len(self.mistakes) > 1 else ""
-        end = "." if self.whole else "; something else is wrong, too, and could not be told."
-        return f"{start}{subject} as if {as_if}{end} " + " ".join(m.see for m in self.mistakes)
-
-
 def explain(exercise, found):
-    """Return what explains the outcomes: a single mistake, or, where none will do, two at once.
+    """Return the mistakes that explain the outcomes: one, or, where no single one will do, two at once; or none.
 
-    Where several pairs explain them, only what all of these have in common is sure.
+    Where several pairs would do, nothing is sure, and none is returned.
     """
     fitting = [{id} for id, ways in exercise.wrong_outcomes.items() if any(all_same(exercise, found, w) for w in ways)]
     fitting = fitting or exercise.pairs.fitting(found)
-    fitting = [ids for i, ids in enumerate(fitting) if ids not in fitting[:i]]
-    if not fitting:
-        return Explanation()
-    sure = set.intersection(*fitting)
-    return Explanation(tuple(m for m in MISTAKES.values() if m.id in sure), len(fitting) == 1)
+    if not fitting or any(ids != fitting[0] for ids in fitting):
+        return ()
+    return tuple(m for m in MISTAKES.values() if m.id in fitting[0])
+
+
+def in_words(mistakes, subject):
+    """Say what the mistakes do, and what one would see."""
+    start = "Two mistakes at once: " if len(mistakes) > 1 else ""
+    as_if = ", and as if ".join(m.does for m in mistakes)
+    return f"{start}{subject} as if {as_if}. " + " ".join(m.see for m in mistakes)
 
 
 class Pairs:
@@ -63,8 +47,8 @@ class Pairs:
 
     def fitting(self, found):
         """Return the pairs that explain the outcomes, as sets of ids."""
-        if len(found) < len(self._exercise.probes) or all(outcome.kind for outcome in found):
-            return []
+        if sum(not outcome.kind for outcome in found) <= len(self._exercise.probes) / 4:
+            return []  # errors may have any cause: too little is known for two names
         return [
             {a[0], b[0]}
             for a, b, known in self._all
