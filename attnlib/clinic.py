@@ -78,7 +78,7 @@ class ScaleByEmbedDim(Attention):
         return math.sqrt(self.embed_dim)
 
 
-class NeverScales(Attention):
+class NoScale(Attention):
     def scores(self, q, k):
         return q @ k.transpose(-1, -2)
 
@@ -110,7 +110,7 @@ class CopiedHeads(Attention):
                 linear.weight.copy_(linear.weight[: self.d_k].repeat(self.num_heads, 1))
 
 
-class UnusedProjections(Attention):
+class ProjectionsUnused(Attention):
     """Makes projections, Linear(d_k, embed_dim) which could not even be applied, and attends with the tokens."""
 
     def make_projections(self):
@@ -125,12 +125,12 @@ class FiniteFill(Attention):
         return scores if attn_mask is None else scores.masked_fill(~self.with_head_axis(attn_mask), -1e20)
 
 
-class NaNRow(Attention):
+class NaNOnFullyMasked(Attention):
     def softmax(self, scores):
         return scores.softmax(-1)
 
 
-class ValuesKeysQuery(Attention):
+class SwappedQueryValue(Attention):
     def forward(self, values, keys=None, query=None, attn_mask=None):
         return super().forward(query, keys, values, attn_mask)
 
@@ -142,7 +142,7 @@ class PaddingReadAsQueries(Attention):
         return super().forward(query, key, value, padding)
 
 
-class NoMaximum(Attention):
+class UnstableSoftmax(Attention):
     def softmax(self, scores):
         e = scores.exp()
         return e / e.sum(-1, keepdim=True).clamp(min=1e-6)
@@ -197,7 +197,7 @@ class DropoutAlways(Attention):
         return nn.functional.dropout(super().softmax(scores), 0.1)
 
 
-class WritesIntoInput(Attention):
+class MutatesInput(Attention):
     def forward(self, query, key=None, value=None, attn_mask=None):
         key = query.clone() if key is None or key is query else key
         value = key if value is None or value is query else value
@@ -220,24 +220,24 @@ CASES = {
     "scale_by_embed_dim": Case(ScaleByEmbedDim, "S0, S2", ("score scale",)),
     "shared_small_projection": Case(SharedSmallProjection, "S0", ("heads differ",)),
     "finite_fill": Case(FiniteFill, "S0, S2", ("fully masked row", "float16")),
-    "values_keys_query": Case(ValuesKeysQuery, "S0", ("argument order",)),
+    "swapped_query_value": Case(SwappedQueryValue, "S0", ("argument order",)),
     "padding_read_as_queries": Case(PaddingReadAsQueries, "S0", ("padding",)),
-    "no_maximum": Case(NoMaximum, "S1", ("large inputs",)),
+    "unstable_softmax": Case(UnstableSoftmax, "S1", ("large inputs",)),
     "scale_by_first_axis": Case(ScaleByFirstAxis, "S1", ("score scale",)),
-    "unused_projections": Case(UnusedProjections, "S2", ("dead parameters",)),
+    "projections_unused": Case(ProjectionsUnused, "S2", ("dead parameters",)),
     "rounded_weights": Case(RoundedWeights, "S3", ("row sums",)),
-    "never_scales": Case(NeverScales, "S3", ("score scale",)),
+    "no_scale": Case(NoScale, "S3", ("score scale",)),
     "softmax_over_queries": Case(SoftmaxOverQueries, "common", ("row sums",)),
     "mask_inverted": Case(MaskInverted, "common", ("causality", "padding", "fully masked row")),
     "mask_ignored": Case(MaskIgnored, "common", ("causality", "padding", "fully masked row")),
     "mask_after_softmax": Case(MaskAfterSoftmax, "common", ("row sums",)),
-    "nan_row": Case(NaNRow, "common", ("fully masked row",)),
+    "nan_on_fully_masked": Case(NaNOnFullyMasked, "common", ("fully masked row",)),
     "split_without_transpose": Case(SplitWithoutTranspose, "common", ("permutation",)),
     "merge_without_transpose": Case(MergeWithoutTranspose, "common", ("permutation",)),
     "copied_heads": Case(CopiedHeads, "common", ("heads differ",)),
     "centred_over_batch": Case(CentredOverBatch, "S1", ("batch consistency",)),
     "dropout_always": Case(DropoutAlways, "common", ("determinism",)),
-    "writes_into_input": Case(WritesIntoInput, "common", ("inputs untouched",)),
+    "mutates_input": Case(MutatesInput, "common", ("inputs untouched",)),
 }
 
 
@@ -266,7 +266,7 @@ _UNKNOWN = (
         ("Permute the tokens: do the outputs follow?", "Are the weights right, and only the output mixed up?"),
     ),
     _Unknown(
-        "unused_projections",
+        "projections_unused",
         "Count the parameters without a gradient.",
         ("Call backward on a loss and list the gradients.", "Which parameters could be NaN without harm?"),
     ),
@@ -302,9 +302,9 @@ def name_bug(number, answer):
     --------
     >>> name_bug(1, None)
     … patient 1: not tried yet
-    >>> name_bug(1, "never_scales")
+    >>> name_bug(1, "no_scale")
     ✗ patient 1: wrong
-    A module with never_scales fails the probe 'score scale' of diagnose; this patient does not.
+    A module with no_scale fails the probe 'score scale' of diagnose; this patient does not.
     """
     unknown, title = _unknown(number), f"patient {number}"
     if answer is None or answer is ...:

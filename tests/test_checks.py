@@ -441,7 +441,7 @@ def test_right_answers_in_other_forms_pass(name):
 )
 def test_a_mask_after_the_softmax_passes_with_a_remark_if_renormalised(name, wrap):
     verdict = EXERCISES[name](wrap(renormalised))
-    assert verdict.passed and verdict.message.startswith("Remark: your code masks after the softmax")
+    assert verdict.passed and verdict.message.startswith("Remark: your code behaves as if it masks after the softmax")
 
 
 # --- nothing is named that is not there
@@ -467,19 +467,27 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
         assert (verdict.state, verdict.mistake) == ("wrong", None)
 
 
+def named(verdict):
+    """Return the ids of the mistakes that a verdict is sure to explain the answer by."""
+    return set((verdict.mistake or "").split(" + ")) - {""}
+
+
 @pytest.mark.parametrize("name", ["scaled_dot_product_attention", "multi_head_attention", "masked_softmax"])
 def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
     exercise = EXERCISES[name]
     mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and not m.accepted and m.ways]
-    tried = 0
-    for a, b in itertools.combinations(mistakes, 2):
+    tried = both = 0
+    every = 5 if name == "multi_head_attention" else 1  # more than a thousand pairs: some of them will do
+    for a, b in itertools.islice(itertools.combinations(mistakes, 2), 0, None, every):
         if set(a.ways[0]) & set(b.ways[0]):
             continue  # they replace the same step: only one of them can be made
         verdict = exercise(exercise.solve(a.ways[0] | b.ways[0]))
         tried += 1
         assert verdict.state == "wrong", (a.id, b.id)
-        assert verdict.mistake in (None, a.id, b.id), (a.id, b.id, verdict.mistake)
-    assert tried > 20
+        said = {m.id for m in MISTAKES.values() if m.does in verdict.message}
+        assert said <= {a.id, b.id} and named(verdict) <= said, (a.id, b.id, verdict)
+        both += named(verdict) == {a.id, b.id}
+    assert tried > 20 and both > tried / 2, (tried, both)
 
 
 # --- odd answers get a message of their own
@@ -572,7 +580,7 @@ def test_the_stage_is_measured():
     for change, stage, detail in cases:
         verdict = check.scaled_dot_product_attention(functools.partial(attention, **change))
         assert verdict.stage == stage and detail in verdict.message
-    assert check.scaled_dot_product_attention(lambda *a: right(*a) / 2).stage == "softmax"
+    assert check.scaled_dot_product_attention(lambda *a: right(*a) / 2).stage == "softmax or output"
 
 
 @pytest.mark.parametrize("name", ["multi_head_attention", "cross_attention", "SelfAttention", "MultiHeadAttention"])
@@ -582,7 +590,7 @@ def test_the_stage_is_measured():
         ("scale", {"scaled": lambda s: 1.3 * s.scores / np.sqrt(s.q.shape[-1])}),
         ("scores", {"scores": lambda s: s.q @ np.swapaxes(s.k**2, -1, -2)}),
         ("mask", {"masked": lambda s: s.scaled if s.mask is None else s.scaled + np.where(s.mask, 1, -1)}),
-        ("softmax", {"weights": lambda s: np.exp(s.masked)}),
+        ("softmax or output", {"weights": lambda s: al.softmax(s.masked) ** 2}),
         ("output", {"context": lambda s: s.weights @ s.v**3}),
     ],
     ids=lambda x: x if isinstance(x, str) else "",

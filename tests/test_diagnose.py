@@ -150,7 +150,7 @@ def test_nothing_is_changed_by_the_examination():
 
 def test_where_gradients_are_off_the_diagnosis_is_the_same():
     with torch.no_grad():
-        diagnosis = diagnose(CASES["unused_projections"].module(24, 4), embed_dim=24, num_heads=4)
+        diagnosis = diagnose(CASES["projections_unused"].module(24, 4), embed_dim=24, num_heads=4)
     assert diagnosis.wrong == ["dead parameters"]
 
 
@@ -175,7 +175,7 @@ def test_the_table_says_what_was_measured():
     assert lines[0].split() == ["probe", "verdict", "measured", "look", "at"]
     assert len(lines) == len(PROBES) + 1
     assert diagnosis._repr_html_().count("<tr>") == len(PROBES) + 1
-    dead = diagnose(CASES["unused_projections"].module(24, 4), embed_dim=24, num_heads=4)
+    dead = diagnose(CASES["projections_unused"].module(24, 4), embed_dim=24, num_heads=4)
     assert dead["dead parameters"].measured.startswith("432 of 1032 parameters do nothing: W_Q.weight")
     assert dead["heads differ"].measured == "first see to dead parameters"
 
@@ -232,7 +232,7 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named():
         assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(CASES[right].caught_by)
         assert all(right not in verdict.message for verdict in states.values())
         assert clinic.name_bug(number, None).state == "not tried"
-        assert "did you mean 'never_scales'" in clinic.name_bug(number, "never_scale").message
+        assert "did you mean 'no_scale'" in clinic.name_bug(number, "no_scal").message
         assert all(right not in hint for hint in clinic.name_bug(number, None).hints)
     assert "Near: both fail the same probes" in clinic.name_bug(3, "split_without_transpose").message
     with pytest.raises(ValueError, match="patients 1 to 5"):

@@ -25,7 +25,7 @@ def page():
         "○ passes with a remark. An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
         "Written by `python -m attnlib.checks > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
         + table()
-        + "\n\n## What the names mean\n\n| mistake | what the code does | what you would see |\n|---|---|---|\n"
+        + "\n\n## What the names mean\n\n| mistake | your code behaves as if | what you would see |\n|---|---|---|\n"
         + "\n".join(f"| {m.id} | {m.does} | {m.see} |" for m in MISTAKES.values())
     )
 

@@ -6,9 +6,11 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from .calling import Unfit, call, same
-from .grading import all_same, examine
+from .grading import examine
 from .mistakes import MISTAKES
+from .naming import Pairs, all_same
 from .pipeline import Steps
+from .stages import Reveal
 
 
 def _callable(answer):
@@ -18,13 +20,6 @@ def _callable(answer):
             "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
         )
     return answer
-
-
-class Reveal(NamedTuple):
-    """Inputs, without and with a mask, for which the output holds the weights; and how to read them off."""
-
-    args: tuple
-    weights: Callable = lambda output: output
 
 
 class Judged(NamedTuple):
@@ -110,25 +105,31 @@ class Exercise:
     @cached_property
     def wrong(self):
         """The mistakes that can be made here: id -> implementations, each different from the right one on a probe."""
-        return {id: [f for f, _ in ways] for id, ways in self._mistakes.items()}
+        return {id: [f for f, *_ in ways] for id, ways in self._mistakes.items()}
 
     @cached_property
     def wrong_outcomes(self):
-        return {id: [o for _, o in ways] for id, ways in self._mistakes.items()}
+        return {id: [o for _, o, _ in ways] for id, ways in self._mistakes.items()}
+
+    @cached_property
+    def pairs(self):
+        """Two mistakes at once: (ids, outcomes) of every pair that replaces different steps."""
+        return Pairs(self, [(id, way, o) for id, ways in self._mistakes.items() for _, o, way in ways if way])
 
     @cached_property
     def _mistakes(self):
         if self.slips is not None:
-            made = {id: [lambda value=value: value for value in values] for id, values in self.slips.items()}
+            made = {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
         else:
-            made = {id: [self.solve(way) for way in mistake.ways] for id, mistake in MISTAKES.items()}
+            made = {id: [(self.solve(way), way) for way in mistake.ways] for id, mistake in MISTAKES.items()}
         found, seen = {}, []
         for id, ways in made.items():
-            for f in ways:
+            for f, way in ways:
                 outcomes = self._outcomes(f)
                 # What cannot be told apart here (d_v = d_k in heads) belongs to the first in the catalogue.
-                if self._differs(outcomes) and not any(all_same(self, outcomes, other) for other in seen):
-                    found.setdefault(id, []).append((f, outcomes))
+                shows = self._differs(outcomes) or (MISTAKES[id].raises and self._fails(outcomes))
+                if shows and not any(all_same(self, outcomes, other) for other in seen):
+                    found.setdefault(id, []).append((f, outcomes, way))
                     seen.append(outcomes)
         return found
 
@@ -138,6 +139,11 @@ class Exercise:
             not o.kind and not same(o, right, probe.tolerance)
             for o, right, probe in zip(outcomes, self.expected, self.probes, strict=True)
         )
+
+    def _fails(self, outcomes):
+        """Tell whether a mistake shows here in errors on some probes, while it is right on the others."""
+        raised = [o.kind == "raised" for o in outcomes]
+        return any(raised) and not all(raised)
 
     def _outcomes(self, function):
         return [self.run(function, probe.args) for probe in self.probes]

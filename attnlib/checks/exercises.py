@@ -2,10 +2,10 @@
 
 import difflib
 
-from . import probes
+from . import probes, stages
 from .by_formula import by_formula
 from .by_hand import by_hand
-from .exercise import Exercise, Reveal
+from .exercise import Exercise
 from .learner_modules import multi_head_attention as _multi_head_module
 from .learner_modules import self_attention as _self_attention_module
 from .trained import trained
@@ -68,7 +68,7 @@ _ALL = (
         lambda s: s.context,
         own=("attention_trace",),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(probes.attention_reveal()),
+        reveal=stages.attention(),
     ),
     Exercise(
         "causal_mask",
@@ -172,7 +172,7 @@ _ALL = (
         ),
         lambda s: s.output,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal("multi_head_attention")),
+        reveal=stages.multi_head(),
     ),
     Exercise(
         "SelfAttention",
@@ -184,9 +184,9 @@ _ALL = (
         lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(
             query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask, learning=learning
         ),
-        lambda s: (s.context, s.weights),
+        lambda s: (s.context, s.shown),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(probes.self_attention_reveal()),
+        reveal=stages.self_attention(),
         adapt=_self_attention_module,
         many=True,
         own=("forward",),
@@ -215,9 +215,9 @@ _ALL = (
             mask=_heads_mask(mask),
             learning=learning,
         ),
-        lambda s: (s.output, s.weights),
+        lambda s: (s.output, s.shown),
         axes=_OUTPUT_AXES,
-        reveal=Reveal(*probes.multi_head_reveal("MultiHeadAttention")),
+        reveal=stages.multi_head(),
         adapt=_multi_head_module,
         many=True,
         own=("forward",),
@@ -233,7 +233,7 @@ _ALL = (
         ),
         lambda s: s.context,
         axes=_OUTPUT_AXES,
-        reveal=Reveal(probes.cross_reveal()),
+        reveal=stages.cross_attention(),
     ),
     Exercise(
         "variance_of_scores",

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from .calling import TIME_LIMIT, TimeUp, Unfit, calls_into_attnlib, close, late, near, same, time_limit
-from .mistakes import MISTAKES
+from .naming import all_same, explain, in_words
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
 
@@ -24,6 +24,14 @@ STAGE_HINTS = {
     "mask": (
         "Without a mask the weights are right. Which scores does the mask change, and into what?",
         "Where the mask is False, the scaled score becomes -inf, before the softmax.",
+    ),
+    "projections": (
+        "With the right queries and keys your weights are right. What comes before them?",
+        "Each projection is a product with a whole matrix, queries with W_Q, keys with W_K, values with W_V.",
+    ),
+    "heads": (
+        "With one head the output is right. Which axis do several heads add, and where does it stand?",
+        "Split the features into heads, bring the head axis before the tokens, and undo both when merging.",
     ),
     "softmax": (
         "Look at the sum of each row of your weights, also where every key is blocked or a score is very large.",
@@ -62,12 +70,6 @@ def _rehearsed(calls):
     return len(calls), None
 
 
-def all_same(exercise, found, others):
-    return len(found) == len(exercise.probes) and all(
-        same(a, b, probe.tolerance) for a, b, probe in zip(found, others, exercise.probes, strict=True)
-    )
-
-
 def examine(exercise, answer):
     """Return the Verdict on an answer."""
     if answer is None or answer is ...:
@@ -85,10 +87,10 @@ def examine(exercise, answer):
         return _untried(exercise, returned=True)
     if all_same(exercise, found, exercise.expected):
         return Verdict(exercise.name, "right", _remarks(exercise, found, own))
-    named = [id for id, ways in exercise.wrong_outcomes.items() if any(all_same(exercise, found, w) for w in ways)]
-    if len(named) == 1 and MISTAKES[named[0]].accepted:
-        return Verdict(exercise.name, "right", f"Remark: your code {MISTAKES[named[0]].does} {MISTAKES[named[0]].see}")
-    return _wrong(exercise, function, found, MISTAKES[named[0]] if len(named) == 1 else None)
+    mistakes = explain(exercise, found)
+    if mistakes and all(m.accepted for m in mistakes):
+        return Verdict(exercise.name, "right", f"Remark: {in_words(mistakes, 'your code behaves')}")
+    return _wrong(exercise, function, found, tuple(m for m in mistakes if not m.accepted))
 
 
 def _errors(found):
@@ -113,7 +115,7 @@ def _remarks(exercise, found, own):
     return "\n".join(lines)
 
 
-def _wrong(exercise, function, found, mistake):
+def _wrong(exercise, function, found, mistakes):
     """Describe the first probe that goes wrong."""
     i = next(
         i
@@ -122,8 +124,8 @@ def _wrong(exercise, function, found, mistake):
     )
     outcome, right, probe = found[i], exercise.expected[i], exercise.probes[i]
     lines, stage, detail, arrays = [], None, "", {}
-    if mistake:
-        lines.append(f"{mistake.does} {mistake.see}")
+    if mistakes:
+        lines.append(in_words(mistakes, "Your code behaves" if exercise.slips is None else "Your answer looks"))
     if i > 0:
         lines.append(f"Right so far; the first difference is on {probe.name}.")
     elif len(exercise.probes) > 1:
@@ -140,16 +142,20 @@ def _wrong(exercise, function, found, mistake):
         text, arrays = _difference(exercise, outcome, right, probe)
         if exercise.slips is not None and "First difference" in text:  # the expected numbers are the whole solution
             text, arrays = text[: text.rindex(", expected")] + ".", {}
-        if not mistake and arrays:
+        if not mistakes and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
                 stage, detail = locate(exercise, function, probe, outcome)
-            if stage:
-                lines.append(f"The first stage that differs: {stage}." + (f" {detail}" if detail else ""))
+            if stage and (exercise.reveal or detail):  # an exercise about one step has no other
+                lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
+            elif not stage and exercise.reveal:
+                lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
         lines.append(text)
-    first = (mistake.hint,) if mistake else STAGE_HINTS.get(stage, ()) if exercise.reveal else ()
+    first = tuple(m.hint for m in mistakes)
+    if not mistakes and exercise.reveal:
+        first = STAGE_HINTS.get(stage, ())
     hints = (*first, *exercise.hints)
-    id = mistake.id if mistake else None
-    return Verdict(exercise.name, "wrong", "\n".join(lines), id, stage, axes=exercise.axes, hints=hints, **arrays)
+    text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
+    return Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
 
 
 def _difference(exercise, outcome, right, probe):

@@ -5,7 +5,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mistake:
-    """A named mistake: what it does, what you would see, and a hint that does not give the answer away."""
+    """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
+
+    A check compares behaviour and never reads code, so `does` completes "your code behaves as if ...": where two
+    causes behave alike, it names what they have in common, or both.
+    """
 
     id: str
     does: str
@@ -13,6 +17,7 @@ class Mistake:
     hint: str
     ways: tuple = ()
     accepted: bool = False  # right, but worth a remark
+    raises: bool = False  # shows in an error on some inputs, while all the others are right
 
 
 def scaled_by(factor):
@@ -23,6 +28,16 @@ def scaled_by(factor):
 def masked_by(change):
     """Replace how the mask enters the scores; without a mask nothing changes."""
     return {"masked": lambda s: s.scaled if s.mask is None else change(s)}
+
+
+def allowed_by(change):
+    """Replace which keys the mask allows by `change(mask, steps)`."""
+    return {"allowed": lambda s: change(s.mask, s)}
+
+
+def filled_with(value):
+    """Replace the -inf of blocked scores."""
+    return {"fill": lambda s: value}
 
 
 def weights_by(change):

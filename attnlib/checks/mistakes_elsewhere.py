@@ -1,10 +1,10 @@
-"""Mistakes after the weights (output, heads), before them (projections), and around them (arrays, numbers by hand)."""
+"""Mistakes after the weights (output, heads), before them (projections), and around them (arrays)."""
 
 import numpy as np
 
 from ..core import softmax
-from .mistake import Mistake, masked_by, scaled_by, weights_by
-from .pipeline import swap
+from .mistake import Mistake, weights_by
+from .pipeline import STEPS, swap
 
 
 def _first_head_columns(name, weight):
@@ -49,6 +49,31 @@ def _merge_interleaved(s):
     return lambda x: _flatten_last(np.moveaxis(x, -3, -1))
 
 
+def _transposed(*weights):
+    """Project by transposed matrices."""
+    inputs = {"W_Q": "query", "W_K": "key", "W_V": "value"}
+    return {inputs[w][0]: lambda s, w=w: s.split(getattr(s, inputs[w]) @ swap(getattr(s, w))) for w in weights}
+
+
+def _transposed_output(s):
+    return s.merge(s.context) @ swap(s.W_O)
+
+
+def _batched(s):
+    return s.q.ndim > (2 if s.num_heads is None else 3)
+
+
+def _only(fits, step):
+    """Raise in a step unless `fits(steps)`."""
+
+    def raising(s):
+        if not fits(s):
+            raise ValueError("axes do not match")
+        return STEPS[step](s)
+
+    return {step: raising}
+
+
 def _average(s):
     return s.context.mean(axis=-3)
 
@@ -64,25 +89,11 @@ def _overwriting(s):
     return finish
 
 
-def _log(x):
-    with np.errstate(divide="ignore"):
-        return np.log(x)
-
-
-def _entropy_by(change):
-    """Replace the entropy by `change(weights)`."""
-    return {"entropy": lambda s: change(s.weights)}
-
-
-def _surprise(w, axis=-1, log=np.log):
-    return -(w * log(np.where(w > 0, w, 1))).sum(axis=axis)
-
-
 MISTAKES = (
     # --- output
     Mistake(
         "weights_returned",
-        "Returns the attention weights, not the output.",
+        "it returns the attention weights, not the output",
         "(..., n_q, n_k) where (..., n_q, d_v) belongs.",
         "Which array have you not used yet?",
         (
@@ -92,7 +103,7 @@ MISTAKES = (
     ),
     Mistake(
         "weights_transposed",
-        "Multiplies the values by the transposed weights.",
+        "it multiplies the values by the transposed weights",
         "Runs where n_q = n_k; each output is a sum over queries, and its weights do not sum to 1.",
         "Output i belongs to query i. Which row or column of the weights does it use?",
         ({"context": lambda s: swap(s.weights) @ s.v},),
@@ -100,14 +111,14 @@ MISTAKES = (
     # --- heads
     Mistake(
         "merge_without_transpose",
-        "Reshapes the heads back without moving the head axis behind the tokens.",
+        "it reshapes the heads back without moving the head axis behind the tokens",
         "Right shape, but a row holds pieces of different tokens.",
         "Merging undoes splitting, step by step in reverse. What was the last step of splitting?",
         ({"merge": lambda s: _merge_straight}, {"merge": lambda s: _flatten_last}),
     ),
     Mistake(
         "split_without_transpose",
-        "Reshapes into heads without bringing the head axis to the front.",
+        "it reshapes into heads without bringing the head axis to the front",
         "The shape may be right, but a head holds pieces of different tokens; or heads attend to heads.",
         "Number the entries 0, 1, 2, ... and print head 0.",
         (
@@ -119,7 +130,7 @@ MISTAKES = (
     ),
     Mistake(
         "heads_interleaved",
-        "Deals the features out like cards: head i takes every h-th one.",
+        "it deals the features out like cards: head i takes every h-th one",
         "Trains as well, but no weights of another library fit.",
         "Which features belong to head 0: the first d_k, or every h-th?",
         (
@@ -130,7 +141,7 @@ MISTAKES = (
     ),
     Mistake(
         "heads_averaged",
-        "Averages the heads, where they should stand side by side.",
+        "it averages (or adds) the heads, where they should stand side by side",
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
         (
@@ -140,19 +151,27 @@ MISTAKES = (
             },
             {"output": _average},
             {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
+            {"merge": lambda s: lambda x: x.sum(axis=-3)},
         ),
+    ),
+    Mistake(
+        "weights_averaged",
+        "the weights it returns are averaged over the heads",
+        "(..., n_q, n_k), where each head has a map of its own. nn.MultiheadAttention averages them, too.",
+        "How many maps of weights should come back from a layer with h heads?",
+        ({"shown": lambda s: s.weights if s.num_heads is None else s.weights.mean(axis=-3)},),
     ),
     # --- projections
     Mistake(
         "no_output_projection",
-        "The merged heads are returned without W_O.",
+        "the merged heads are returned without W_O",
         "The heads' features never mix.",
         "Which of the four matrices does your output not depend on?",
         ({"output": lambda s: s.merge(s.context)},),
     ),
     Mistake(
         "projections_unused",
-        "Attends with the inputs themselves; the projections are never applied.",
+        "it attends with the inputs themselves; the projections are never applied",
         "In self-attention the scores are symmetric, and W_Q, W_K, W_V never get a gradient.",
         "Set W_Q to zero. Does your output change?",
         (
@@ -164,8 +183,19 @@ MISTAKES = (
         ),
     ),
     Mistake(
+        "projection_transposed",
+        "it multiplies by a projection that is transposed",
+        "An error where W is not square; where it is, the shapes are right and the numbers are not.",
+        "x is (..., n, d_in). Which axis of W has to be d_in: the first or the second?",
+        (
+            _transposed("W_Q", "W_K", "W_V"),
+            _transposed("W_Q", "W_K", "W_V") | {"output": _transposed_output},
+            {"output": _transposed_output},
+        ),
+    ),
+    Mistake(
         "projections_shared",
-        "One projection does the work of several.",
+        "one projection does the work of several",
         "Queries equal keys, or every head sees the same: parameters that should differ do not.",
         "Count: how many different matrices does your output depend on?",
         (
@@ -181,177 +211,81 @@ MISTAKES = (
     ),
     Mistake(
         "context_ignored",
-        "Keys and values come from the same sequence as the queries: this is self-attention.",
+        "keys and values come from the same sequence as the queries: this is self-attention",
         "The other sequence can be replaced by anything; the output does not change.",
         "Which of your arrays depend on the second argument?",
+        ({"k": lambda s: s.split(s.query @ s.W_K), "v": lambda s: s.split(s.query @ s.W_V)},),
+    ),
+    Mistake(
+        "context_half_ignored",
+        "the keys or the values, but not both, come from the same sequence as the queries",
+        "A key and its value belong to one token; here they belong to two.",
+        "Which of your arrays depend on the second argument? Should it be one, or two?",
+        ({"k": lambda s: s.split(s.query @ s.W_K)}, {"v": lambda s: s.split(s.query @ s.W_V)}),
+    ),
+    Mistake(
+        "keys_for_values",
+        "the keys do the work of the values, too",
+        "What comes back is a mixture of labels, not of contents; the values are never read.",
+        "Which array did you compare with the queries, and which one do you average?",
+        ({"context": lambda s: s.weights @ s.k}, {"v": lambda s: s.split(s.key @ s.W_V)}),
+    ),
+    Mistake(
+        "residual_added",
+        "the queries are added to the output",
+        "A Transformer block adds them around attention; attention itself returns the weighted sum alone.",
+        "What would your output be if all values were 0?",
         (
-            {"k": lambda s: s.split(s.query @ s.W_K), "v": lambda s: s.split(s.query @ s.W_V)},
-            {"k": lambda s: s.split(s.query @ s.W_K)},
-            {"v": lambda s: s.split(s.query @ s.W_V)},
+            {"output": lambda s: s.merge(s.context) @ s.W_O + s.query},
+            {"context": lambda s: s.weights @ s.v + s.q},
+            {"context": lambda s: s.weights @ s.v + s.query},
         ),
     ),
     # --- arrays
     Mistake(
         "wrong_batch_axis",
-        "Counts axes from the front, so that a batch axis shifts them.",
+        "it counts axes from the front, so that a batch axis shifts them",
         "Right for one sequence; with a batch an error, or wrong numbers if the axes happen to be equally long.",
         "Which axes stay where they are, whatever comes before them? Count from the other end.",
         (
             {"scores": lambda s: s.q @ s.k.T},
-            scaled_by(lambda s: s.q.shape[1] ** -0.5),
             weights_by(lambda x, axis: softmax(x, 1) if axis == -1 else softmax(x, axis)),
             {"split": lambda s: lambda x: np.swapaxes(x.reshape(*x.shape[:-1], s.num_heads, -1), 0, 1)},
             {"merge": lambda s: lambda x: _flatten_last(np.swapaxes(x, 0, 1))},
-            masked_by(lambda s: np.where(s.mask if s.mask.ndim < 4 else s.mask[:, 0], s.scaled, -np.inf)),
         ),
     ),
     Mistake(
+        "dot_instead_of_matmul",
+        "it multiplies with np.dot, which pairs every sequence of a batch with every other one",
+        "Right for one sequence; with a batch an error, or a result with an axis too many.",
+        "Which product of NumPy treats the axes in front as a stack of matrices?",
+        ({"scores": lambda s: np.dot(s.q, s.k.T)}, {"scores": lambda s: np.dot(s.q, swap(s.k))}),
+    ),
+    Mistake(
+        "fixed_number_of_axes",
+        "it expects a fixed number of axes",
+        "It raises an error either for one sequence or for a batch, and is right for the other.",
+        "Which of your lines names an axis by a number, or counts the axes? Count from the end: -1, -2.",
+        (
+            _only(_batched, "scores"),
+            _only(lambda s: not _batched(s), "scores"),
+            *(_only(lambda s, n=n: s.x.ndim == n, "split") for n in (2, 3)),
+            *(_only(lambda s, n=n: s.x.ndim == n, "merge") for n in (3, 4)),
+        ),
+        raises=True,
+    ),
+    Mistake(
         "mutates_input",
-        "Writes into the arrays it was given.",
+        "it writes into the arrays it was given",
         "The result is right, and the caller's data are spoiled: the same cell run twice gives two answers.",
         "Look for +=, -=, *=, /= and for [...] = on the left of an argument.",
         ({"finish": _overwriting},),
     ),
     Mistake(
         "returns_float16",
-        "Returns half precision.",
+        "it returns half precision",
         "Three digits are left, and numbers above 65504 become inf.",
         "Print the dtype of what you return.",
         ({"finish": lambda s: lambda y: y if y.dtype == bool else y.astype(np.float16)},),
-    ),
-    # --- variance
-    Mistake(
-        "std_instead_of_variance",
-        "Gives the standard deviation.",
-        "Grows with sqrt(d_k), where the variance grows with d_k.",
-        "How does the result change if all numbers are doubled?",
-        ({"variance": lambda s: np.std(s.raw_scores)},),
-    ),
-    Mistake(
-        "variance_per_query",
-        "Gives one variance per query.",
-        "An array, where one number for all scores is asked for.",
-        "Along which axes do you average?",
-        ({"variance": lambda s: np.var(s.raw_scores, axis=-1)}, {"variance": lambda s: np.var(s.raw_scores, axis=0)}),
-    ),
-    # --- entropy
-    Mistake(
-        "zero_times_log_zero",
-        "Takes the logarithm of 0.",
-        "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
-        "What does your code do with [0.5, 0.5, 0]?",
-        (_entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),),
-    ),
-    Mistake(
-        "log2_instead_of_ln",
-        "Takes the logarithm to base 2.",
-        "Bits, not nats: every entropy is 1.44 times as large.",
-        "What should the entropy of ten equal weights be?",
-        (_entropy_by(lambda w: _surprise(w, log=np.log2)), _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1))),
-    ),
-    Mistake(
-        "minus_forgotten",
-        "Leaves out the minus sign.",
-        "Negative entropies: the logarithm of a number below 1 is negative.",
-        "Which sign has ln 0.5?",
-        (_entropy_by(lambda w: -_surprise(w)), _entropy_by(lambda w: (w * _log(w)).sum(axis=-1))),
-    ),
-    Mistake(
-        "entropy_over_queries",
-        "Sums over the wrong axis, or over all of them.",
-        "An entropy belongs to one query: its weights are one row.",
-        "Along which axis do the weights sum to 1?",
-        (
-            _entropy_by(lambda w: _surprise(w, axis=-2)),
-            _entropy_by(lambda w: _surprise(w, axis=None)),
-            _entropy_by(lambda w: _surprise(w, axis=1)),
-            _entropy_by(lambda w: _surprise(w).mean()),
-        ),
-    ),
-    # --- numbers by formula
-    Mistake(
-        "variance_instead_of_std",
-        "Gives the variance, not its root.",
-        "The variance is d_k; a typical score is as large as its root.",
-        "How do you get from a variance to a typical size?",
-    ),
-    Mistake(
-        "unit_variance_assumed",
-        "Takes entries of variance 1; these have another.",
-        "sqrt(d_k) makes the scores too flat here.",
-        "What is the variance of one product of two such entries?",
-    ),
-    Mistake(
-        "one_factor_counted",
-        "Takes the variance of one factor, where a product of two has the product of both variances.",
-        "Halfway between no correction and the right one.",
-        "A score multiplies two entries. Both are smaller than you may think.",
-    ),
-    Mistake(
-        "scale_by_num_heads",
-        "Uses the number of heads for the scale.",
-        "The scores of one head do not add up more terms when other heads stand beside it.",
-        "How many numbers are added up in one dot product of one head?",
-    ),
-    Mistake(
-        "root_forgotten",
-        "Leaves out the root.",
-        "A variance where a standard deviation, or a divisor of scores, is asked for.",
-        "Scores divided by c have a variance divided by c times c.",
-    ),
-    Mistake(
-        "xavier_assumed",
-        "Gives the start of Xavier, which nn.Linear does not use.",
-        "Measure: nn.Linear(768, 64).weight.std().",
-        "Section 2 prints three formulas. Which of them was measured?",
-    ),
-    Mistake(
-        "kaiming_assumed",
-        "Gives Kaiming's start with the gain for ReLU.",
-        "nn.Linear calls Kaiming's function with another, unusual gain. Measure: nn.Linear(768, 64).weight.std().",
-        "Section 2 prints three formulas. Which of them was measured?",
-    ),
-    Mistake(
-        "bound_instead_of_std",
-        "Gives the bound of the uniform draw.",
-        "Uniform numbers in -b .. b have the standard deviation b / sqrt(3).",
-        "How far from 0 is a typical number, if all in -b .. b are equally likely?",
-    ),
-    Mistake(
-        "square_matrices_assumed",
-        "Counts square matrices, d_in times d_in.",
-        "A head of the original Transformer maps 512 features to 64, not to 512.",
-        "Which shape has W_Q of one head?",
-    ),
-    Mistake(
-        "one_matrix_counted",
-        "Counts one matrix.",
-        "A head has one matrix each for queries, keys and values.",
-        "How many projections has a head?",
-    ),
-    # --- numbers by hand
-    Mistake(
-        "counted_from_zero",
-        "The row of another token than the one asked for.",
-        "Token 2 of the text is row 1 in NumPy.",
-        "The exercises count tokens from 1, NumPy counts from 0.",
-    ),
-    Mistake(
-        "wrong_projection",
-        "The right token, multiplied by another W.",
-        "A query where a key is asked for, or the other way round.",
-        "Which of W_Q, W_K and W_V makes this vector?",
-    ),
-    Mistake(
-        "column_instead_of_row",
-        "A column, where a row is asked for.",
-        "One feature of all tokens, where all features of one token belong.",
-        "One row is one token.",
-    ),
-    Mistake(
-        "rounded_weights",
-        "The weights were rounded before they were used.",
-        "Rounding [0.063, 0.468, 0.468] to [0, 0.5, 0.5] moves the output by up to 0.3.",
-        "Keep at least four digits until the end.",
     ),
 )

@@ -15,7 +15,7 @@ def _cut(matrices):
 MISTAKES = (
     Mistake(
         "gradient_cut",
-        "Cuts the gradient: weights that make the output never hear of the loss.",
+        "the gradient were cut: weights that make the output never hear of the loss",
         "Every number is right, and training leaves these weights where they started.",
         "Which line leaves torch for NumPy or plain numbers, or detaches?",
         tuple(_cut(matrices) for matrices in product((False, True), repeat=4) if any(matrices)),

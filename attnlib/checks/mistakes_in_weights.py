@@ -1,18 +1,18 @@
-"""Mistakes on the way to the weights: scores, scale, softmax, masks."""
+"""Mistakes on the way from scaled scores to weights: softmax and masks."""
 
 import numpy as np
 
 from ..core import softmax
-from .mistake import Mistake, masked_by, scaled_by, weights_by
-from .pipeline import self_width, swap
+from .mistake import Mistake, allowed_by, filled_with, masked_by, weights_by
+from .pipeline import swap
 
 
 def _after_softmax(change):
-    """Replace the weights by `change(unmasked weights, mask)`; without a mask nothing changes."""
+    """Replace the weights by `change(unmasked weights, what is allowed)`; without a mask nothing changes."""
 
     def weights(s):
         unmasked = softmax(s.scaled, s.axis)
-        return unmasked if s.mask is None else change(unmasked, s.mask)
+        return unmasked if s.mask is None else change(unmasked, s.allowed)
 
     return {"weights": weights}
 
@@ -28,24 +28,42 @@ def _over_sum(x, guarded=False):
     return x / np.where(total == 0, 1, total) if guarded else x / total
 
 
+def _masked_exp(s):
+    """Take exp of all scores, blocked ones too, and set those to 0."""
+    return np.exp(s.scaled) if s.mask is None else np.exp(s.scaled) * s.allowed
+
+
 def _one_hot(x, axis):
     n = x.shape[axis]
     return np.moveaxis(np.eye(n)[x.argmax(axis=axis)], -1, axis)
 
 
 def _fill(value):
-    return [
-        masked_by(lambda s: np.where(s.mask, s.scaled, value)),
-        masked_by(lambda s: s.scaled + np.where(s.mask, 0, value)),
-    ]
+    return [filled_with(value), masked_by(lambda s: s.scaled + np.where(s.allowed, 0, value))]
 
 
-def _first_head_only(s):
+def _without_keepdims(largest, guarded=False):
+    """Divide by sums that have lost their axis; `largest` says what becomes of the maximum."""
+
+    def weights(x, axis):
+        e = np.exp(x - largest(x, axis))
+        total = e.sum(axis=axis)
+        return e / np.where(total == 0, 1, total) if guarded else e / total
+
+    return weights_by(weights)
+
+
+def _row_maximum(x, axis):
+    largest = x.max(axis=axis, keepdims=True)
+    return np.where(np.isneginf(largest), 0, largest)
+
+
+def _first_head_only(mask, s):
     if s.num_heads is None:
-        return np.where(s.mask, s.scaled, -np.inf)
-    mask = np.broadcast_to(s.mask, s.scaled.shape).copy()
+        return mask
+    mask = np.broadcast_to(mask, s.scaled.shape).copy()
     mask[..., 1:, :, :] = True
-    return np.where(mask, s.scaled, -np.inf)
+    return mask
 
 
 def _triangle(s, moved=0):
@@ -62,154 +80,45 @@ def _numbers(convert):
 
 
 MISTAKES = (
-    # --- scores
-    Mistake(
-        "swapped_query_key",
-        "Queries and keys have changed places.",
-        "With n_q = n_k everything runs: row i holds what the others ask of token i, not what token i asks.",
-        "Which of the two arrays gives the rows of the score matrix?",
-        (
-            {"scores": lambda s: s.k @ swap(s.q)},
-            {"q": lambda s: s.split(s.key @ s.W_Q), "k": lambda s: s.split(s.query @ s.W_K)},
-            {"q": lambda s: s.split(s.query @ s.W_K), "k": lambda s: s.split(s.key @ s.W_Q)},
-        ),
-    ),
-    Mistake(
-        "swapped_key_value",
-        "Keys and values have changed places.",
-        "Queries are compared with the content, and what comes back are labels.",
-        "Which array is compared with the queries, and which one is averaged?",
-        (
-            {"scores": lambda s: s.q @ swap(s.v), "context": lambda s: s.weights @ s.k},
-            {"k": lambda s: s.split(s.key @ s.W_V), "v": lambda s: s.split(s.value @ s.W_K)},
-            {"k": lambda s: s.split(s.value @ s.W_K), "v": lambda s: s.split(s.key @ s.W_V)},
-        ),
-    ),
-    Mistake(
-        "swapped_query_value",
-        "Query and value have changed places, as in code that takes (values, keys, query).",
-        "No error where the shapes agree; the output is that of another question.",
-        "Compare the order of your arguments with the order in the exercise.",
-        (
-            {"scores": lambda s: s.v @ swap(s.k), "context": lambda s: s.weights @ s.q},
-            {"q": lambda s: s.split(s.value @ s.W_Q), "v": lambda s: s.split(s.query @ s.W_V)},
-        ),
-    ),
-    Mistake(
-        "untransposed_key",
-        "Multiplies by the keys without transposing them.",
-        "An error in most shapes; if n_k = d_k it runs, and mixes features with positions.",
-        "A score is the dot product of two rows. What does @ combine?",
-        ({"scores": lambda s: s.q @ s.k},),
-    ),
-    Mistake(
-        "products_not_summed",
-        "Multiplies query and key feature by feature and never adds the products up.",
-        "One number per feature where one number per pair of tokens belongs.",
-        "A dot product has two parts: multiply, then ...?",
-        ({"raw_scores": lambda s: s.q[..., :, None, :] * s.k[..., None, :, :]},),
-    ),
-    Mistake(
-        "scaled_already",
-        "Scales the scores, where the raw ones are asked for.",
-        "Every number is too small by the same factor.",
-        "Read the formula in the exercise again: which part of it is the next exercise?",
-        ({"raw_scores": lambda s: s.scaled},),
-    ),
-    # --- scale
-    Mistake(
-        "no_scale",
-        "The scores are never scaled.",
-        "Weights too peaked, and the more so the larger d_k is.",
-        "How does the variance of a dot product grow with the length of the vectors?",
-        (scaled_by(lambda s: 1),),
-    ),
-    Mistake(
-        "scale_by_d_k",
-        "Divides by d_k itself.",
-        "Weights too flat: large d_k turns attention into a plain average.",
-        "Which power of d_k brings a *variance* of d_k back to 1?",
-        (scaled_by(lambda s: 1 / s.q.shape[-1]),),
-    ),
-    Mistake(
-        "scale_by_d_v",
-        "Uses the width of the values for the scale.",
-        "Invisible where d_v = d_k, wrong everywhere else.",
-        "Which two arrays enter the dot product? Only their width matters.",
-        (scaled_by(lambda s: s.v.shape[-1] ** -0.5), scaled_by(lambda s: 1 / s.v.shape[-1])),
-    ),
-    Mistake(
-        "scale_by_n",
-        "Uses the number of tokens for the scale.",
-        "The same two tokens score differently in a longer sequence.",
-        "How many numbers are added up in one dot product?",
-        (
-            scaled_by(lambda s: s.k.shape[-2] ** -0.5),
-            scaled_by(lambda s: 1 / s.k.shape[-2]),
-            scaled_by(lambda s: s.q.shape[-2] ** -0.5),
-            scaled_by(lambda s: 1 / s.q.shape[-2]),
-        ),
-    ),
-    Mistake(
-        "scale_by_embed_dim",
-        "Uses the width of the tokens, d_model, for the scale.",
-        "Weights too flat, and flatter with every head you add.",
-        "The dot product is taken after projecting (and splitting). How long are the vectors then?",
-        (scaled_by(lambda s: self_width(s) ** -0.5), scaled_by(lambda s: 1 / self_width(s))),
-    ),
-    Mistake(
-        "multiply_by_sqrt_d_k",
-        "Multiplies by sqrt(d_k).",
-        "Weights almost 0 or 1.",
-        "Should scaling make the scores larger or smaller?",
-        (scaled_by(lambda s: s.q.shape[-1] ** 0.5),),
-    ),
-    Mistake(
-        "scale_after_softmax",
-        "Scales after the softmax.",
-        "The weights of a query no longer sum to 1, and they are as peaked as without any scale.",
-        "Sum one row of your weights.",
-        (
-            {"scaled": lambda s: s.scores, "weights": lambda s: softmax(s.masked) / np.sqrt(s.q.shape[-1])},
-            {"scaled": lambda s: s.scores, "context": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
-        ),
-    ),
     # --- softmax
     Mistake(
         "softmax_over_queries",
-        "Normalises over the queries: columns sum to 1.",
+        "it normalises over the queries: columns sum to 1",
         "Every key hands out one unit of attention, where every query should.",
         "Whose weights have to sum to 1: those of one query, or those of one key?",
-        (weights_by(lambda x, axis: softmax(x, -2)), weights_by(lambda x, axis: softmax(x, 0))),
+        ({"axis": lambda s: -2}, weights_by(lambda x, axis: softmax(x, -2)), weights_by(lambda x, axis: softmax(x, 0))),
     ),
     Mistake(
         "softmax_over_everything",
-        "Normalises over the whole array at once.",
+        "it normalises over the whole array at once",
         "All numbers together sum to 1; a single row sums to much less.",
         "Sum one row of your weights, then all of them.",
         (
             weights_by(lambda x, axis: softmax(x.reshape(-1)).reshape(x.shape)),
             weights_by(lambda x, axis: softmax(x.reshape(*x.shape[:-2], -1)).reshape(x.shape)),
+            weights_by(lambda x, axis: _exp_over_sum(x, None)),
+            weights_by(lambda x, axis: _exp_over_sum(x, None, largest=x.max())),
+            weights_by(lambda x, axis: _exp_over_sum(x, None, largest=_row_maximum(x, axis))),
         ),
     ),
     Mistake(
         "axis_ignored",
-        "Always normalises along the last axis, whatever `axis` says.",
+        "it always normalises along the last axis, whatever `axis` says",
         "Right by default, wrong as soon as somebody passes axis=0.",
         "Where in your code does the argument `axis` arrive?",
         ({"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},),
     ),
     Mistake(
         "no_softmax",
-        "The scores are used as weights.",
+        "the scores are used as weights",
         "Negative weights, and rows that do not sum to 1.",
         "What must be true of numbers that are used as shares?",
         (weights_by(lambda x, axis: x), weights_by(lambda x, axis: np.where(np.isneginf(x), 0, x))),
     ),
     Mistake(
         "no_exponential",
-        "Divides the scores by their sum, without exp.",
-        "Rows sum to 1, but there are negative weights, and huge ones where the sum is near 0.",
+        "it divides the scores by their sum, without exp",
+        "Rows sum to 1, so positive scores hide it; a negative score gets a negative weight, a sum near 0 huge ones.",
         "What makes every number positive before it is divided by the sum?",
         (
             weights_by(lambda x, axis: x / x.sum(axis=axis, keepdims=True)),
@@ -217,22 +126,54 @@ MISTAKES = (
         ),
     ),
     Mistake(
+        "exp_not_divided",
+        "it takes exp of the scores and never divides by the sum",
+        "All weights are positive, but a row of them sums to anything.",
+        "What do the weights of one query have to sum to?",
+        (
+            weights_by(lambda x, axis: np.exp(x)),
+            weights_by(lambda x, axis: np.exp(x - _row_maximum(x, axis))),
+            weights_by(lambda x, axis: np.exp(x - x.max())),
+        ),
+    ),
+    Mistake(
+        "keepdims_forgotten",
+        "the sum (or the maximum) loses its axis, and row i is divided by the sum of another row",
+        "An error in most shapes; where the axes are equally long it runs, and rows do not sum to 1.",
+        "Which shape has the sum over the keys, and which one do you need to divide row by row?",
+        (
+            _without_keepdims(_row_maximum),
+            _without_keepdims(_row_maximum, guarded=True),
+            _without_keepdims(lambda x, axis: 0),
+            _without_keepdims(lambda x, axis: x.max(axis=axis)),
+            _without_keepdims(lambda x, axis: x.max()),
+            weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis))),
+        ),
+    ),
+    Mistake(
+        "rounded_weights",
+        "the weights are rounded before they are used",
+        "Small weights vanish, rows need no longer sum to 1, and the error goes on into every later step.",
+        "Keep at least four digits until the end.",
+        tuple(weights_by(lambda x, axis, n=n: softmax(x, axis).round(n)) for n in (1, 2, 3, 0)),
+    ),
+    Mistake(
         "double_softmax",
-        "Takes the softmax twice.",
+        "it takes the softmax twice",
         "Weights nearly equal: all between 1/n and e/n. Blocked keys get weight again.",
         "Print your weights. Are they flatter than the scores suggest?",
         (weights_by(lambda x, axis: softmax(softmax(x, axis), axis)),),
     ),
     Mistake(
         "argmax_instead_of_softmax",
-        "All weight goes to the largest score.",
+        "all weight goes to the largest score",
         "Weights of exactly 0 and 1: nothing is mixed, and no gradient flows.",
         "What should happen to a score that is only a little smaller than the largest?",
         (weights_by(_one_hot), weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x))),
     ),
     Mistake(
         "unstable_softmax",
-        "Takes exp of large scores without subtracting the maximum of each row.",
+        "it takes exp of large scores without subtracting the maximum of each row",
         "Fine for small scores; NaN (or rows of 0) as soon as a score passes about 700 or all lie below -745.",
         "Which number can you subtract from a whole row without changing its softmax?",
         (
@@ -240,12 +181,14 @@ MISTAKES = (
             weights_by(lambda x, axis: _exp_over_sum(x, axis, guarded=True)),
             weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max())),
             weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(), guarded=True)),
+            {"weights": lambda s: _over_sum(_masked_exp(s))},
+            {"weights": lambda s: _over_sum(_masked_exp(s), guarded=True)},
         ),
     ),
     # --- mask
     Mistake(
         "mask_ignored",
-        "The mask (or one of the masks) changes nothing.",
+        "the mask (or one of the masks) changes nothing",
         "Tokens see what they must not see.",
         "Call your function with two different masks and compare.",
         (
@@ -260,11 +203,11 @@ MISTAKES = (
     ),
     Mistake(
         "mask_inverted",
-        "True and False have changed roles: what may be seen is hidden, what is hidden is seen.",
-        "With a causal mask every token looks at the future only. Shapes and row sums look fine.",
+        "True and False have changed roles: what may be seen is hidden, what is hidden is seen",
+        "A padding mask then shows nothing but padding, a causal mask nothing but the future. The shapes look fine.",
         "In attnlib, does True mean 'may attend' or 'blocked'?",
         (
-            masked_by(lambda s: np.where(s.mask, -np.inf, s.scaled))
+            allowed_by(lambda mask, s: ~mask)
             | {
                 "causal": lambda s: ~_triangle(s),
                 "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
@@ -275,14 +218,14 @@ MISTAKES = (
     ),
     Mistake(
         "mask_after_softmax",
-        "Sets weights to 0 after the softmax and leaves it at that.",
+        "it sets weights to 0 after the softmax and leaves it at that",
         "The remaining weights sum to less than 1: the blocked keys took their share with them.",
         "Sum one row of the weights. Who got the rest?",
         (_after_softmax(lambda w, mask: w * mask),),
     ),
     Mistake(
         "mask_renormalised",
-        "masks after the softmax and then divides by what is left.",
+        "it masks after the softmax and then divides by what is left",
         "Right as long as the blocked keys do not take all the weight: with very large scores nothing is left.",
         "What does a blocked score have to be, so that exp turns it into 0?",
         (
@@ -293,21 +236,28 @@ MISTAKES = (
     ),
     Mistake(
         "mask_multiplies_scores",
-        "Multiplies the scores by the mask, so that blocked scores become 0.",
+        "blocked scores become 0: multiplied by the mask, or filled with a number next to 0, such as 1e-9",
         "A score of 0 still gets weight: exp(0) = 1. It even beats negative scores.",
         "Which score gets weight 0 after exp?",
-        (masked_by(lambda s: s.scaled * s.mask),),
+        (filled_with(0), filled_with(1)),
+    ),
+    Mistake(
+        "zero_times_infinity",
+        "it multiplies the mask by infinity",
+        "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row.",
+        "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
+        (masked_by(lambda s: s.scaled + np.where(s.allowed, np.nan, -np.inf)),),
     ),
     Mistake(
         "finite_fill",
-        "Blocked scores get a large finite number, such as -1e9.",
-        "A query that may attend to no key attends to all of them, where its output should be 0.",
-        "What is the softmax of a row in which all numbers are the same?",
-        tuple(way for value in (-1e4, -1e9, -1e20) for way in _fill(value)),
+        "a query that may attend to no key attends to all of them",
+        "Blocked scores of -1e9, or any large finite number, do that; so does a NaN row that gets equal weights.",
+        "What should the output of a query be that may look at nothing? What is it in your code?",
+        tuple(way for value in (-1e9, -1e4, -1e20) for way in _fill(value)),
     ),
     Mistake(
         "nan_on_fully_masked",
-        "A query that may attend to no key gets NaN: its row is 0 / 0.",
+        "a query that may attend to no key gets NaN: its row is 0 / 0",
         "One NaN row spreads through every later layer.",
         "What is the sum of a row in which everything is blocked? What should its output be?",
         (
@@ -317,59 +267,73 @@ MISTAKES = (
     ),
     Mistake(
         "padding_masks_queries",
-        "The padding mask lies along the queries: rows are hidden where columns should be.",
+        "the padding mask lies along the queries: rows are hidden where columns should be",
         "Real tokens still attend to padding; padded rows attend to nothing.",
         "Padding must not be *looked at*. Is that a row or a column of the score matrix?",
         (
-            masked_by(lambda s: np.where(swap(s.mask), s.scaled, -np.inf))
+            allowed_by(lambda mask, s: swap(mask))
             | {"padding": lambda s: (np.arange(s.n_k) < np.asarray(s.lengths)[:, None])[:, :, None]},
         ),
     ),
     Mistake(
         "padding_without_query_axis",
-        "The padding mask is (b, n_k): the axis for the queries is missing.",
+        "the padding mask is (b, n_k): the axis for the queries is missing",
         "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
         "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
         ({"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},),
     ),
     Mistake(
         "padding_off_by_one",
-        "Lets one padded token through.",
+        "it lets one padded token through",
         "The first padding token gets weight in every sequence.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
         ({"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},),
     ),
     Mistake(
+        "padding_on_the_left",
+        "the padding stands in front of the tokens",
+        "Real tokens at the beginning are hidden, padding at the end is seen.",
+        "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
+        ({"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},),
+    ),
+    Mistake(
         "mask_blocks_diagonal",
-        "A token may not attend to itself.",
+        "a token may not attend to itself",
         "The first token may attend to nothing at all.",
         "What may the very first token look at?",
         ({"causal": lambda s: _triangle(s, -1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
     ),
     Mistake(
+        "mask_shows_the_next",
+        "a token may also attend to the one that follows it",
+        "In training the token to be predicted is in plain sight.",
+        "What may the very first token look at?",
+        ({"causal": lambda s: _triangle(s, 1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)}),
+    ),
+    Mistake(
         "mask_future_only",
-        "The triangle is the upper one: a token sees itself and the future.",
+        "the triangle is the upper one: a token sees itself and the future",
         "The last token sees only itself; in training the answers leak.",
         "Which rows should have the most True in them: the first or the last?",
         ({"causal": lambda s: ~_triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
     ),
     Mistake(
         "causal_upper_left",
-        "Lines the first query up with the first key (upper left), although the queries are the last tokens.",
+        "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
         "Give each token its place in the sequence. At which place stands the first query?",
         ({"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},),
     ),
     Mistake(
         "masks_joined_with_or",
-        "A query may attend where one mask allows it.",
+        "a query may attend where one mask allows it",
         "The combined mask hides less than each of them alone.",
         "Two locks on a door: when does it open?",
         ({"combined": lambda s: np.logical_or.reduce(_given_masks(s))},),
     ),
     Mistake(
         "mask_as_numbers",
-        "The mask is made of numbers, not of True and False.",
+        "the mask is made of numbers, not of True and False",
         "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
         "Print the dtype of your mask.",
         (
@@ -380,9 +344,16 @@ MISTAKES = (
     ),
     Mistake(
         "one_mask_for_first_head_only",
-        "The mask reaches the first head only.",
+        "the mask reaches the first head only",
         "One head behaves, the others see everything; averaged over heads it hardly shows.",
         "Print the masked scores of every head.",
-        (masked_by(_first_head_only),),
+        (allowed_by(_first_head_only),),
+    ),
+    Mistake(
+        "mask_without_head_axis",
+        "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
+        "NumPy lines up axes from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
+        "Which axis do the scores have between batch and queries?",
+        (allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),),
     ),
 )

@@ -61,39 +61,39 @@ MISTAKES = (
     # --- numbers
     Mistake(
         "chance_assumed",
-        "Gives the accuracy of guessing without looking at the tokens.",
+        "it is the accuracy of guessing without looking at the tokens",
         "The model sees which tokens there are, only not where.",
         "Which token would you guess if you knew that three of the four are the same?",
     ),
     Mistake(
         "order_assumed",
-        "Gives the accuracy of a model that knows the order.",
+        "the model knew the order",
         "Without positions every place gets the same choice of keys.",
         "Can the model tell place 1 from place 4?",
     ),
     Mistake(
         "likeliest_bag_only",
-        "Counts the most likely split, 3 : 1, and no other.",
+        "only the most likely split, 3 : 1, was counted",
         "Half of the sequences have another split.",
         "How often do all four tokens agree?",
     ),
     Mistake(
         "bags_weighted_alike",
-        "Takes the five bags as equally likely.",
+        "the five bags were equally likely",
         "There is 1 sequence with no token of the first kind, and there are 6 with two.",
         "How many of the 16 sequences belong to each bag?",
     ),
     # --- measures of heads
     Mistake(
         "previous_letter_measured",
-        "Is largest for the head that looks at the letter just before.",
+        "it looks for the head that looks at the letter just before",
         "That head prepares induction in layer 1; it does not do it.",
         "Where does the present letter itself come into your measure?",
         (_ranked_on(lambda tokens: _behind(tokens, 1)),),
     ),
     Mistake(
         "copy_itself_measured",
-        "Is largest for the head that looks at the earlier copy itself.",
+        "it looks for the head that looks at the earlier copy itself",
         "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
         "One place further: which key is that, j - 1 or j + 1?",
         (
@@ -103,28 +103,28 @@ MISTAKES = (
     ),
     Mistake(
         "before_copy_measured",
-        "Is largest for the head that looks at the letter before the earlier copy.",
+        "it looks for the head that looks at the letter before the earlier copy",
         "Moved one place in the wrong direction: the prediction stands after the copy.",
         "Key j is asked for if the letter at j - 1 is that of the query.",
         (_ranked_on(lambda tokens: after_copy(tokens, -1)),),
     ),
     Mistake(
         "fixed_distance_measured",
-        "Is largest for the head that looks a fixed number of places back.",
+        "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
         (_ranked_on(lambda tokens: _behind(tokens, 5)),),
     ),
     Mistake(
         "sharpest_head_measured",
-        "Is largest for the head with the sharpest weights.",
+        "it looks for the head with the sharpest weights",
         "A head can be sharp on the wrong key.",
         "Which key should the weight be on?",
         (_ranked_by(lambda s: s.weights.max(-1).mean((0, -1))), _ranked_by(lambda s: -_entropy(s.weights))),
     ),
     Mistake(
         "broadest_head_measured",
-        "Is largest for the head that spreads its weights evenly.",
+        "it looks for the head that spreads its weights evenly",
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
         (_ranked_by(lambda s: _entropy(s.weights)), _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1)))),
@@ -132,21 +132,21 @@ MISTAKES = (
     # --- what one layer cannot tell
     Mistake(
         "letters_changed",
-        "Changes which letters there are.",
+        "it changes which letters there are",
         "One layer sees the letters, and so it can tell the two sequences apart.",
         "Only swap; put nothing in and take nothing out.",
         (_fool_with(_new_letter), _fool_with(_new_last)),
     ),
     Mistake(
         "last_letter_changed",
-        "Changes the last letter.",
+        "it changes the last letter",
         "The query of the last place comes from it, so one layer can tell the two sequences apart.",
         "The last letter asks the question. Leave it.",
         (_fool_with(_reversed), _fool_with(_rolled)),
     ),
     Mistake(
         "same_answer_left",
-        "Leaves the letter that follows the earlier copy of the last letter.",
+        "it leaves the letter that follows the earlier copy of the last letter",
         "The right answer is the same for both, so the layer may well be right on both.",
         "Which letter is the right answer? That one has to change.",
         (_fool_with(_nothing),),

@@ -71,9 +71,12 @@ STEPS = {
     "raw_scores": lambda s: s.scores,
     "variance": lambda s: np.var(s.raw_scores),
     "scaled": lambda s: s.scores / np.sqrt(s.q.shape[-1]),
-    "masked": lambda s: s.scaled if s.mask is None else np.where(s.mask, s.scaled, -np.inf),
+    "allowed": lambda s: s.mask,
+    "fill": lambda s: -np.inf,  # what a blocked score becomes
+    "masked": lambda s: s.scaled if s.mask is None else np.where(s.allowed, s.scaled, s.fill),
     "weights": lambda s: core.softmax(s.masked, s.axis),
     "entropy": lambda s: core.entropy(s.weights),
+    "shown": lambda s: s.weights,  # the weights that a module returns beside its output
     "context": lambda s: s.weights @ s.v,
     "merge": lambda s: heads.merge_heads,
     "output": lambda s: s.merge(s.context) @ s.W_O,

@@ -158,12 +158,6 @@ def attention():
     )
 
 
-def attention_reveal():
-    draw = _Draw("scaled_dot_product_attention reveal")
-    given = (draw(4, 3), draw(5, 3), np.eye(5))
-    return given, (*given, _MASK)
-
-
 def masked():
     draw = _Draw("masked_softmax")
     x, batch = draw(4, 5), draw(2, 4, 5)
@@ -249,23 +243,6 @@ def multi_head(name, same_width=False):
     return (*edges, Probe("keys and values of other widths", others))
 
 
-def multi_head_reveal(name):
-    draw = _Draw(f"{name} reveal")
-    n, h, d_k = 5, 2, 6
-    width = h * d_k
-    W_V = np.zeros((width, width))
-    for i in range(h):
-        W_V[:n, i * d_k : i * d_k + n] = np.eye(n)  # every head's values are the identity
-    value = np.eye(n, width)
-    W_Q, W_K, W_O = draw.matrix(width, width), draw.matrix(width, width), np.eye(width)
-    given = (draw(4, width), draw(n, width), value, W_Q, W_K, W_V, W_O, h)
-
-    def weights(output):
-        return np.moveaxis(output.reshape(4, h, d_k), 0, 1)[..., :n]
-
-    return (given, (*given, _MASK)), weights
-
-
 def self_attention():
     draw = _Draw("SelfAttention")
     w = draw.matrix(6, 4), draw.matrix(6, 4), draw.matrix(6, 3)
@@ -289,14 +266,6 @@ def self_attention():
     )
 
 
-def self_attention_reveal():
-    draw = _Draw("SelfAttention reveal")
-    x = draw(5, 6)
-    given = (x, draw.matrix(6, 3), draw.matrix(6, 3), np.linalg.pinv(x))  # x W_V = identity
-    mask = np.vstack([_MASK, [[1, 1, 0, 1, 0]]]).astype(bool)
-    return given, (*given, mask)
-
-
 def cross():
     draw = _Draw("cross_attention")
 
@@ -309,13 +278,6 @@ def cross():
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)),
         lambda a: (5e3 * a[0], *a[1:]),
     )
-
-
-def cross_reveal():
-    draw = _Draw("cross_attention reveal")
-    context = draw(5, 7)
-    given = (draw(4, 6), context, draw.matrix(6, 3), draw.matrix(7, 3), np.linalg.pinv(context))
-    return given, (*given, _MASK)
 
 
 def heads_to_rank():

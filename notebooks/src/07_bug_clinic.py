@@ -284,7 +284,7 @@ print("largest float16:", torch.finfo(torch.float16).max)
 # **You see** NaN in the loss as soon as a sequence is empty. **Predict.** How many outputs are NaN here?
 
 # %%
-sick, healthy = twins("nan_row")
+sick, healthy = twins("nan_on_fully_masked")
 for name, module in (("broken", sick), ("fixed ", healthy)):
     output, weights = module(ten, attn_mask=mask)
     lost, row = output.isnan().any(-1).sum().item(), weights[0, 0, 1, :3].tolist()
@@ -394,7 +394,7 @@ guess_poison = None  # "a", "b" or "c"
 
 # %%
 torch.manual_seed(0)
-sick, batch = CASES["unused_projections"].module(256, 8), torch.randn(2, 10, 256)
+sick, batch = CASES["projections_unused"].module(256, 8), torch.randn(2, 10, 256)
 with torch.enable_grad():
     sick(batch)[0].square().sum().backward()
 dead = sum(p.numel() for p in sick.parameters() if p.grad is None)
@@ -415,7 +415,7 @@ with torch.enable_grad():
     healthy(batch)[0].square().sum().backward()
 dead = sum(p.numel() for p in healthy.parameters() if p.grad is None)
 print("fixed: parameters without a gradient:", dead)
-sick = CASES["unused_projections"].module(256, 8)
+sick = CASES["projections_unused"].module(256, 8)
 for name, module in (("broken", sick), ("fixed ", healthy)):
     q, k, _ = module.project(batch, batch, batch)
     scores = module.scores(q, k)
@@ -512,7 +512,7 @@ print("8 heads of 64, merged:", 8 * 64)
 
 # %%
 torch.manual_seed(6)
-sick = copied("values_keys_query", "shared_small_projection", "scale_by_embed_dim")
+sick = copied("swapped_query_value", "shared_small_projection", "scale_by_embed_dim")
 generator = torch.Generator().manual_seed(6)
 q, k, v = torch.randn(3, 1, 10, 256, generator=generator)
 right = sick(v, k, q)[0]
@@ -639,7 +639,7 @@ for state, module in zip(("broken", "fixed "), twins("centred_over_batch")):
 # them apart?
 
 # %%
-for name in ("dropout_always", "writes_into_input"):
+for name in ("dropout_always", "mutates_input"):
     for state, module in zip(("broken", "fixed "), twins(name)):
         tokens = x.clone()
         first, second = (module.eval()(tokens)[0] for _ in range(2))
@@ -791,7 +791,7 @@ verdict
 #
 # ```python
 # diagnose(clinic.patient(4), embed_dim=24, num_heads=4)  # dead parameters: W_Q, W_K, W_V
-# my_patient_4 = "unused_projections"
+# my_patient_4 = "projections_unused"
 # ```
 #
 # </details>

@@ -1,0 +1,133 @@
+"""Mistakes in the scores and in their scale."""
+
+import numpy as np
+
+from ..core import softmax
+from .mistake import Mistake, scaled_by
+from .pipeline import self_width, swap
+
+MISTAKES = (
+    # --- scores
+    Mistake(
+        "swapped_query_key",
+        "queries and keys have changed places",
+        "With n_q = n_k everything runs: row i holds what the others ask of token i, not what token i asks.",
+        "Which of the two arrays gives the rows of the score matrix?",
+        (
+            {"scores": lambda s: s.k @ swap(s.q)},
+            {"q": lambda s: s.split(s.key @ s.W_Q), "k": lambda s: s.split(s.query @ s.W_K)},
+            {"q": lambda s: s.split(s.query @ s.W_K), "k": lambda s: s.split(s.key @ s.W_Q)},
+        ),
+    ),
+    Mistake(
+        "swapped_key_value",
+        "keys and values have changed places",
+        "Queries are compared with the content, and what comes back are labels.",
+        "Which array is compared with the queries, and which one is averaged?",
+        (
+            {"scores": lambda s: s.q @ swap(s.v), "context": lambda s: s.weights @ s.k},
+            {"k": lambda s: s.split(s.key @ s.W_V), "v": lambda s: s.split(s.value @ s.W_K)},
+            {"k": lambda s: s.split(s.value @ s.W_K), "v": lambda s: s.split(s.key @ s.W_V)},
+        ),
+    ),
+    Mistake(
+        "swapped_query_value",
+        "query and value have changed places, as in code that takes (values, keys, query)",
+        "No error where the shapes agree; the output is that of another question.",
+        "Compare the order of your arguments with the order in the exercise.",
+        (
+            {"scores": lambda s: s.v @ swap(s.k), "context": lambda s: s.weights @ s.q},
+            {"q": lambda s: s.split(s.value @ s.W_Q), "v": lambda s: s.split(s.query @ s.W_V)},
+        ),
+    ),
+    Mistake(
+        "untransposed_key",
+        "it multiplies by the keys without transposing them",
+        "An error in most shapes; if n_k = d_k it runs, and mixes features with positions.",
+        "A score is the dot product of two rows. What does @ combine?",
+        ({"scores": lambda s: s.q @ s.k},),
+    ),
+    Mistake(
+        "products_not_summed",
+        "it multiplies query and key feature by feature and never adds the products up",
+        "One number per feature where one number per pair of tokens belongs.",
+        "A dot product has two parts: multiply, then ...?",
+        ({"raw_scores": lambda s: s.q[..., :, None, :] * s.k[..., None, :, :]},),
+    ),
+    Mistake(
+        "scaled_already",
+        "it scales the scores, where the raw ones are asked for",
+        "Scaled scores are smaller by the factor sqrt(d_k), and their weights are flatter.",
+        "Read the formula in the exercise again: which part of it is the next exercise?",
+        ({"raw_scores": lambda s: s.scaled},),
+    ),
+    # --- scale
+    Mistake(
+        "no_scale",
+        "the scores are never scaled",
+        "Weights too peaked, and the more so the larger d_k is.",
+        "How does the variance of a dot product grow with the length of the vectors?",
+        (scaled_by(lambda s: 1),),
+    ),
+    Mistake(
+        "scale_by_d_k",
+        "the scores are divided by d_k itself",
+        "Weights too flat: large d_k turns attention into a plain average.",
+        "Which power of d_k brings a *variance* of d_k back to 1?",
+        (scaled_by(lambda s: 1 / s.q.shape[-1]),),
+    ),
+    Mistake(
+        "scale_by_d_v",
+        "the scale is taken from the width of the values",
+        "Invisible where d_v = d_k, wrong everywhere else.",
+        "Which two arrays enter the dot product? Only their width matters.",
+        (scaled_by(lambda s: s.v.shape[-1] ** -0.5), scaled_by(lambda s: 1 / s.v.shape[-1])),
+    ),
+    Mistake(
+        "scale_by_n",
+        "the scale is taken from the number of tokens",
+        "The same two tokens score differently in a longer sequence.",
+        "How many numbers are added up in one dot product?",
+        (
+            scaled_by(lambda s: s.k.shape[-2] ** -0.5),
+            scaled_by(lambda s: 1 / s.k.shape[-2]),
+            scaled_by(lambda s: s.q.shape[-2] ** -0.5),
+            scaled_by(lambda s: 1 / s.q.shape[-2]),
+        ),
+    ),
+    Mistake(
+        "scale_by_embed_dim",
+        "the scale is taken from the width of the tokens before they are projected",
+        "Weights too flat where a head is narrower than the tokens; invisible where both are equally wide.",
+        "The dot product is taken after projecting (and splitting). How long are the vectors then?",
+        (
+            scaled_by(lambda s: self_width(s) ** -0.5),
+            scaled_by(lambda s: 1 / self_width(s)),
+            scaled_by(lambda s: s.key.shape[-1] ** -0.5),
+        ),
+    ),
+    Mistake(
+        "scale_by_first_axis",
+        "the scale is taken from axis 1, counted from the front",
+        "For (tokens, d_k) that is d_k; with a batch or with heads it is something else.",
+        "Print query.shape and the number you divide by, once with a batch and once without.",
+        (scaled_by(lambda s: s.q.shape[1] ** -0.5), scaled_by(lambda s: 1 / s.q.shape[1])),
+    ),
+    Mistake(
+        "multiply_by_sqrt_d_k",
+        "the scores are multiplied by sqrt(d_k)",
+        "Weights almost 0 or 1.",
+        "Should scaling make the scores larger or smaller?",
+        (scaled_by(lambda s: s.q.shape[-1] ** 0.5),),
+    ),
+    Mistake(
+        "scale_after_softmax",
+        "it scales after the softmax",
+        "The weights of a query no longer sum to 1, and they are as peaked as without any scale.",
+        "Sum one row of your weights.",
+        (
+            {"scaled": lambda s: s.scores, "weights": lambda s: softmax(s.masked) / np.sqrt(s.q.shape[-1])},
+            {"scaled": lambda s: s.scores, "context": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
+        ),
+    ),
+)
