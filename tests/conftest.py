@@ -1,6 +1,7 @@
 """Shared by all tests: the NumPy library and its torch twin behind one face, and hypothesis made repeatable."""
 
 import dataclasses
+import sys
 
 import hypothesis
 import numpy as np
@@ -51,3 +52,10 @@ def twins():
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left_over():
+    """Which file ran before in this process depends on the number of processes."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
