@@ -14,8 +14,8 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab test test-browser test-binder test-numpy test-site notebooks links site slides student solved \
-	real-model bench clean setup setup-tests
+.PHONY: help lab check test test-real-model test-browser test-binder test-numpy test-site notebooks links site slides \
+	student solved real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -29,12 +29,21 @@ setup-tests:
 lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
 
-test: setup-tests  ## Lint, unit and property tests, doctests, strict nbval over every notebook
+# Two processes on two cores: threads of their own would only wait for each other.
+check test test-real-model: export OMP_NUM_THREADS = 1
+check test test-real-model: export OPENBLAS_NUM_THREADS = 1
+
+check: setup-tests  ## The first half of make test, in a minute: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) tools/build_notebooks.py --check
 	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder" --doctest-modules attnlib tests --ignore tests/browser
-	$(RUN) -m pytest -n 2 --dist loadfile --nbval notebooks
+
+test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
+	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
+
+test-real-model: setup-tests  ## What make real-model adds to the tests: the model itself, and notebook 09 with it
+	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py notebooks/09_a_real_model.ipynb
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
 	@$(PYTHON) tools/setup_env.py browser

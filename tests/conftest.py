@@ -1,6 +1,7 @@
 """Shared by all tests: the NumPy library and its torch twin behind one face, and hypothesis made repeatable."""
 
 import dataclasses
+import sys
 
 import hypothesis
 import numpy as np
@@ -59,3 +60,10 @@ def no_rehearsal(request, monkeypatch):
     """Leave out the copy of the process for thousands of answers of ours, which all end; some tests are about it."""
     if "rehearsal" not in request.keywords:
         monkeypatch.setattr(grading, "_rehearsed", lambda calls: (len(calls), None))
+
+
+@pytest.fixture(autouse=True)
+def no_figure_is_left_over():
+    """Which file ran before in this process depends on the number of processes."""
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -1,4 +1,4 @@
-"""The built notebooks: what nbval cannot see, and every slider moved through its range."""
+"""The built notebooks: what nbval cannot see. What happens when they run is held by one_run.py, in nbval's kernel."""
 
 import ast
 import os
@@ -10,7 +10,6 @@ from pathlib import Path
 import build_notebooks as build
 import nbformat
 import pytest
-from nbclient import NotebookClient
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -77,6 +76,16 @@ def test_follows_the_rules_of_the_series(path, notebook):
         assert "**Predict.**" in text and "Break it" in text and "Try it" in text
 
 
+TELLS_OF_THE_MACHINE = re.compile(r"\b(find_spec|real_model\.find|perf_counter|cpu_count)\(|\b(platform|psutil)\.")
+
+
+def test_what_tells_of_the_machine_is_not_compared(notebook):
+    """Of a cell tagged so nbval compares no output; `make test` must be green on any machine."""
+    for cell in code_cells(notebook):
+        if TELLS_OF_THE_MACHINE.search(cell.source) and cell.outputs:
+            assert "nbval-ignore-output" in cell.metadata.get("tags", []), cell.source
+
+
 def test_fits_a_projector(notebook):
     """88 columns are what JupyterLab shows at 1024 px without scrolling, and a slide, too."""
     lines = [line for cell in code_cells(notebook) for line in cell.source.splitlines()]
@@ -101,118 +110,19 @@ def test_01_needs_no_numpy():
             assert not (isinstance(node, ast.ImportFrom) and node.module == "numpy")
 
 
-# Python tells a hook before it opens a file or a connection. What the hook raises is what a folder without write
-# permission, or a machine without a network, would raise; neither could be had for a test that runs as root.
-OFFLINE_AND_READ_ONLY = """
-import os as _os, sys as _sys
-
-def _forbid(event, arguments):
-    if event in ("open", "os.mkdir", "os.remove", "os.rename"):
-        writes = event != "open" or arguments[2] & (_os.O_WRONLY | _os.O_RDWR | _os.O_CREAT)
-        path = arguments[0]
-        if writes and isinstance(path, str | bytes) and _os.path.abspath(_os.fsdecode(path)).startswith(_root):
-            raise PermissionError(f"this folder cannot be written to: {path}")
-    elif event in ("socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "socket.sendto"):
-        address = arguments[1] if event in ("socket.connect", "socket.sendto") else arguments
-        if isinstance(address, tuple) and address[0] not in ("127.0.0.1", "::1", "localhost", None):
-            raise OSError(f"no network: {address[0]}")
-
-_root = _os.path.dirname(_os.getcwd())
-_sys.addaudithook(_forbid)
-"""
-
-
-@pytest.mark.parametrize(
-    ("code", "error"),
-    [
-        ("open('written.txt', 'w')", PermissionError),
-        ("__import__('os').mkdir('made')", PermissionError),
-        ("__import__('urllib.request').request.urlopen('http://github.com')", OSError),
-        ("__import__('socket').create_connection(('192.0.2.1', 80), 1)", OSError),
-    ],
-)
-def test_the_hook_forbids_writing_and_connecting(tmp_path, code, error):
-    (tmp_path / "notebooks").mkdir()
-    script = f"{OFFLINE_AND_READ_ONLY}\nopen(_sys.executable, 'rb').close()\n{code}"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path / "notebooks", capture_output=True, encoding="utf-8", check=False
-    )
-    assert ("cannot be written" if error is PermissionError else "no network") in done.stderr
-    assert not list((tmp_path / "notebooks").iterdir())
-
-
-MOVE_EVERY_SLIDER = """
-from attnlib import live as _live
-
-def _values(slider):
-    if isinstance(slider.value, str) and not hasattr(slider, "options"):
-        return [slider.value, "<b>two</b> words"]
-    if hasattr(slider, "options"):
-        return [value for _, value in slider._options_full]
-    step = max(1, (slider.max - slider.min) // 40)
-    return list(range(slider.min, slider.max, step)) + [slider.max]
-
-_views = [value for value in list(globals().values()) if isinstance(value, _live.LiveView)]
-assert _views, "no live view"
-for _view in _views:
-    for _name, _slider in _view.sliders.items():
-        _start, _pictures, _peak = _slider.value, [], []
-        for _value in _values(_slider):
-            _slider.value = _value
-            assert "<pre>" not in _view.picture.value, _view.picture.value
-            _pictures.append(_view.picture.value)
-            _peak.append({title: float(w.max(-1).mean()) for title, w in _view.shown.items()})
-        print(_name, len(_pictures), len(set(_pictures)))
-        for _title in _peak[0].keys() & _peak[-1].keys():  # a message shows no map
-            print("|".join([_title, f"{_peak[0][_title]:.6f}", f"{_peak[-1][_title]:.6f}"]))
-        _slider.value = _start
-"""
-
-
-def test_every_slider_moves_its_picture(path, notebook):
-    """Unscaled weights grow peakier with d_k; scaled ones do not. The number of heads lowers d_k, so it is reversed.
-
-    Divided by sqrt(embed_dim) they grow peakier, too: that is how they get too flat as heads are added.
-    All this without a network, and in a folder that cannot be written to.
-    """
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(OFFLINE_AND_READ_ONLY))
-    notebook.cells.append(nbformat.v4.new_code_cell(MOVE_EVERY_SLIDER))
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": path.parent}}).execute()
-    lines = "".join(o.text for o in notebook.cells[-1].outputs if o.output_type == "stream").splitlines()
-    seen = 0
-    for line in lines:
-        if "|" not in line:
-            slider, steps, different = line.split()
-            assert int(different) > int(steps) / 2, line
-            continue
-        if slider not in ("d_k", "num_heads"):
-            continue
-        title, first, last = line.split("|")
-        first, last = (float(last), float(first)) if slider == "num_heads" else (float(first), float(last))
-        if title in ("not scaled", "divided by sqrt(embed_dim)"):
-            assert last > first + 0.1, line
-            seen += 1
-        elif title == "divided by sqrt(d_k)":
-            assert last < first + 0.05, line
-            seen += 1
-    # After training (08, 09) a map may be peaky or broad for good reasons: there only the moving counts.
-    assert seen >= 2 or path.stem[:2] in ("08", "09")
-
-
 def test_notebooks_without_torch_run_without_torch(tmp_path):
     """00 to 03 and 05 must run, and say what is missing, where torch is not installed."""
     block = tmp_path / "torch"
     block.mkdir()
     (block / "__init__.py").write_text("raise ImportError('torch is blocked in this test')", encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    script = (
-        "import nbformat, sys; from nbclient import NotebookClient\n"
-        "for path in sys.argv[1:]:\n"
-        "    notebook = nbformat.read(path, as_version=4)\n"
-        "    NotebookClient(notebook, timeout=300).execute()\n"
-        "    print(''.join(o.get('text', '') for c in notebook.cells for o in c.get('outputs', [])))\n"
-    )
-    paths = [str(p) for p in NOTEBOOKS if p.stem[:2] in ("00", "01", "02", "03", "05")]
+    folders = [str(tmp_path), str(ROOT / "tools"), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders), "MPLBACKEND": "agg"}
+    script = "import sys; from record_results import run_cells; [run_cells(path) for path in sys.argv[1:]]"
+    paths = [
+        str(p)
+        for p in sorted((ROOT / "notebooks" / "src").glob("*.py"))
+        if p.stem[:2] in ("00", "01", "02", "03", "05")
+    ]
     result = subprocess.run(
         [sys.executable, "-c", script, *paths], env=environment, capture_output=True, encoding="utf-8", check=False
     )

@@ -73,11 +73,12 @@ def first_cells(name, needs_torch):
     both out.
     """
     words = {**address()._asdict(), "name": name}
-    options = {"metadata": {"slideshow": {"slide_type": "skip"}}}
+    skip = {"slideshow": {"slide_type": "skip"}}
     setup = (SETUP + SETUP_TORCH * needs_torch).format_map(words)
+    folded = {"jupyter": {"source_hidden": True}}  # in JupyterLab: what comes first is for the reader
     return [
-        nbformat.v4.new_markdown_cell(BADGES.format_map(words), id="badges", **options),
-        nbformat.v4.new_code_cell(setup, id="setup", **options),
+        nbformat.v4.new_markdown_cell(BADGES.format_map(words), id="badges", metadata=skip),
+        nbformat.v4.new_code_cell(setup, id="setup", metadata=skip | folded),
     ]
 
 

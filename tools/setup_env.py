@@ -31,6 +31,11 @@ REQUIREMENTS = {
     "lite": "lite/requirements.txt",
 }
 IN_MAIN = ("run", "tests", "browser")  # each holds all of the one before it
+# For JupyterLab: no question about news over the first page, and no tab that is unsaved before anything was typed.
+SETTINGS = {
+    "tools/lab/overrides.json": "share/jupyter/lab/settings/overrides.d/attnlib.json",
+    "tools/lab/jupyter_server_config.py": "etc/jupyter/jupyter_server_config.py",
+}
 
 
 def main():
@@ -42,8 +47,13 @@ def main():
             f"Python 3.11 or newer is needed for the pinned packages, this is {platform.python_version()} "
             f"({sys.executable}). Fix: make PYTHON=python3.11 ..."
         )
-    if name == "binder":  # binder/requirements.txt is installed by then, and an image with CUDA would be too big
-        sys.exit(None if install_torch(sys.executable) else "Fix: build where PyTorch's CPU index can be reached.")
+    if name == "binder":
+        # binder/requirements.txt is installed by then, and an image with CUDA would be too big
+        if not install_torch(sys.executable):
+            sys.exit("Fix: build where PyTorch's CPU index can be reached.")
+        ship_settings(Path(sys.prefix))
+        write_bytecode(sys.executable)
+        return
     venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
@@ -52,11 +62,14 @@ def main():
         return
     make_venv(venv, python, newest_python() if name == "colab" else sys.executable)
     if name in IN_MAIN:
+        ship_settings(venv)
         install_torch(python)
     print(f"installing {REQUIREMENTS[name]} into {venv.name}", flush=True)
     pip(python, "-r", str(ROOT / REQUIREMENTS[name]))
     if name != "colab":  # as in Colab, the first cell of a notebook brings attnlib
         pip(python, "--no-deps", "-e", str(ROOT))
+    if name == "run":  # tests need a third of it, and Python writes that as it goes
+        write_bytecode(python)
     for stamp in stamps:
         stamp.touch()
 
@@ -64,8 +77,16 @@ def main():
 def digest(name):
     """Return a word that changes with any file the environment is made from, and with the place it stands in."""
     files = [REQUIREMENTS[n] for n in (IN_MAIN if name in IN_MAIN else (name,))]
-    content = b"".join((ROOT / file).read_bytes() for file in [*files, "pyproject.toml", "tools/setup_env.py"])
+    files += ["pyproject.toml", "tools/setup_env.py", *SETTINGS]
+    content = b"".join((ROOT / file).read_bytes() for file in files)
     return hashlib.sha256(content + str(ROOT).encode()).hexdigest()[:16]
+
+
+def ship_settings(environment):
+    """Put the settings where Jupyter looks for those of this environment; a reader's own settings come after them."""
+    for source, target in SETTINGS.items():
+        (environment / target).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / source, environment / target)
 
 
 def newest_python():
@@ -125,6 +146,12 @@ def install_torch(python):
     return False
 
 
+def write_bytecode(python):
+    """Compile what is installed on all cores; pip would use one. In a class the folder may be read-only afterwards."""
+    code = "import compileall, sysconfig; compileall.compile_dir(sysconfig.get_path('purelib'), quiet=2, workers=0)"
+    subprocess.run([str(python), "-c", code], check=False)
+
+
 def installed(python, package):
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
     result = subprocess.run([str(python), "-c", code], capture_output=True, encoding="utf-8", check=False)
@@ -133,7 +160,16 @@ def installed(python, package):
 
 def pip(python, *arguments, quiet=False):
     """Run pip install in .venv; pip's own environment variables and settings apply. Return whether it worked."""
-    command = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *arguments]
+    command = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-compile",
+        "--disable-pip-version-check",
+        *arguments,
+    ]
     result = subprocess.run(command, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)
     if result.returncode and not quiet:
         lines = result.stderr.splitlines()

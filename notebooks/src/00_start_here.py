@@ -3,6 +3,17 @@
 #
 # Attention is a weighted average in which the data choose the weights. This series builds it from single
 # multiplications up to a multi-head module with masks that you can trust. Every number is computed in front of you.
+
+# %%
+import attnlib as al
+from attnlib import examples, live, plot
+
+weights = al.attention_trace(*examples.BY_HAND.project()).weights  # (n_q, n_k)
+ax = plot.attention_heatmap(weights, title="three tokens: who looks at whom")
+ax.figure.set_figheight(2.8)
+
+# %% [markdown]
+# Notebook 01 computes these nine numbers by hand. The others ask where they come from, and what can go wrong.
 #
 # | | notebook | the question it answers | minutes | needs torch? |
 # |---|---|---|---|---|
@@ -29,9 +40,6 @@
 
 # %%
 import numpy as np
-
-import attnlib as al
-from attnlib import live, plot
 
 tokens = ["the", "cat", "sat"]
 weights = np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.0, 0.7, 0.3]])  # (n_q, n_k)
@@ -98,7 +106,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 #
 # ## Is everything there?
 
-# %%
+# %% tags=["nbval-ignore-output"]
 from importlib.util import find_spec
 
 needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")

@@ -11,6 +11,8 @@
 # | $d_k = d_{model} / h$ | features of a query and of a key in one head |
 
 # %%
+from copy import deepcopy
+
 import numpy as np
 import torch
 from torch import nn
@@ -339,7 +341,7 @@ with torch.no_grad():
 least = tutorial.weights.min()
 print(f"a mask of zeros: every weight is {least:.1f}, on keys that are all forbidden")
 try:
-    tutorial.half()(x.half(), x.half(), x.half(), padding)
+    deepcopy(tutorial).half()(x.half(), x.half(), x.half(), padding)
 except RuntimeError as error:
     print("float16: RuntimeError:", error)
 

@@ -93,9 +93,10 @@ print(f"without: below 0.3: {accuracy[False] < 0.3}")
 predict.no_positions(guess_no_positions)
 
 # %%
-maps = torch.stack([maps[True], maps[False]])  # (2, T, T)
-figure = plot.head_grid(maps, titles=["with positions", "without positions"], columns=2)
-on_mirror = maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
+two_maps = torch.stack([maps[True], maps[False]])  # (2, T, T)
+titles = ["with positions", "without positions"]
+figure = plot.head_grid(two_maps, titles=titles, columns=2)
+on_mirror = two_maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
 print(f"with positions, weight on the mirrored place above 0.9: {on_mirror[0] > 0.9}")
 print(f"without: {on_mirror[1]:.1f}, as if it were spread over 10 places")
 

@@ -76,6 +76,19 @@ def test_keys_move_a_slider_up_and_home_brings_it_back(front_ends, new_page, key
     assert float(handle.get_attribute("aria-valuenow")) == start
 
 
+def test_the_first_page_of_make_lab(front_ends, new_page):
+    """No question about news lies over it, nothing waits to be saved, and a picture is seen without scrolling."""
+    front_end, page = front_ends("lab"), new_page(1366, 768)
+    page.goto(f"{front_end.url}/lab/tree/00_start_here.ipynb")
+    page.wait_for_function(front_end.IDLE, timeout=90_000)
+    page.wait_for_timeout(3000)  # the question comes after the kernel, and so does what makes a tab dirty
+    assert page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
+    assert page.evaluate(f"() => {{ {front_end.SESSION} return w.context.model.dirty }}") is False
+    box = page.locator(".jp-Notebook .jp-OutputArea-output img").first.bounding_box()
+    status_bar = page.locator("#jp-main-statusbar").bounding_box()
+    assert box["y"] > 0 and box["y"] + box["height"] <= status_bar["y"], box
+
+
 def shows_a_static_picture(page):
     """The static picture of a view is the one whose text tells its slider's values."""
     assert "VBox(children" not in page.inner_text("body")

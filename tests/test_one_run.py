@@ -1,0 +1,89 @@
+"""The plugin that continues in nbval's kernel: each fault it is there for, seen to fail."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from one_run import OFFLINE_AND_READ_ONLY, grows
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.mark.parametrize(
+    ("code", "error"),
+    [
+        ("open('written.txt', 'w')", PermissionError),
+        ("__import__('os').mkdir('made')", PermissionError),
+        ("__import__('urllib.request').request.urlopen('http://github.com')", OSError),
+        ("__import__('socket').create_connection(('192.0.2.1', 80), 1)", OSError),
+    ],
+)
+def test_the_hook_forbids_writing_and_connecting(tmp_path, code, error):
+    (tmp_path / "notebooks").mkdir()
+    script = f"{OFFLINE_AND_READ_ONLY}\nopen(_sys.executable, 'rb').close()\n{code}"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path / "notebooks", capture_output=True, encoding="utf-8", check=False
+    )
+    assert ("cannot be written" if error is PermissionError else "no network") in done.stderr
+    assert not list((tmp_path / "notebooks").iterdir())
+
+
+def exercise(number, solution):
+    """The four cells of an exercise: k2 of notebook 01, whose answer is [4, 4, 0]."""
+    return [
+        new_markdown_cell(f"### Exercise {number} · A key\n\n**Goal.** Compute k2. *2 minutes, easy.*"),
+        new_code_cell("my_k2 = None"),
+        new_code_cell("verdict = check.k2(my_k2)\nverdict"),
+        new_markdown_cell(f"<details><summary>Solution</summary>\n\n```python\n{solution}\n```\n\n</details>"),
+    ]
+
+
+TRAIN = """torch.manual_seed(0)
+model = torch.nn.Linear(1, 1)
+options = {"steps": 3, "lr": 0.1}
+history = training.train(model, lambda g: calls.append(1) or torch.randn(4, 1, generator=g), loss, **options)"""
+CELLS = [
+    new_code_cell("import torch\nfrom attnlib import live, training\nfrom attnlib.checks import check"),
+    new_code_cell("calls, counts = [], []\nloss = lambda model, batch: (model(batch) - batch).square().mean()"),
+    new_code_cell(TRAIN),
+    new_code_cell("assert len(calls) == 3 and len(history.losses) == 3, calls"),  # the second time nothing was drawn
+    *exercise("1.1", "my_k2 = [4, 4, 0]"),
+    *exercise("1.2", "my_k2 = [4, 4, 1]"),
+    new_code_cell("assert my_k2 is None"),  # the solutions are gone
+    new_code_cell("once = {1: 2}"),
+    new_code_cell("del once[1]"),
+    new_code_cell("open('written.txt', 'w')"),
+    new_code_cell("view = live.scaling(n=4, d_k=(1, 64))\nstuck = live.scaling(n=4, d_k=(8, 8))"),
+]
+
+
+def test_a_notebook_with_every_fault(tmp_path):
+    (tmp_path / "notebooks").mkdir()
+    path = tmp_path / "notebooks" / "x.ipynb"
+    nbformat.write(new_notebook(cells=CELLS), path)
+    command = [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+    command += ["-p", "tests.one_run", "-p", "no:cacheprovider", "--color=no", "--nbval", str(path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    failed = re.findall(r"^FAILED .*::(.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+    assert failed == [
+        "Cell 7, solved",
+        "Cell 10, a second time",
+        "Cell 11",
+        "Cell 11, a second time",
+        "Cell 12, then every slider",
+    ], done.stdout
+    assert "KeyError" in done.stdout and "this folder cannot be written to" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("title", "first", "last"),
+    [("not scaled", 0.5, 0.5), ("divided by sqrt(embed_dim)", 0.5, 0.5), ("divided by sqrt(d_k)", 0.5, 0.6)],
+)
+def test_what_the_maps_must_do_as_d_k_grows(title, first, last):
+    with pytest.raises(AssertionError, match=re.escape(title)):
+        grows(title, first, last)
+    assert not grows("a trained map", first, last)
