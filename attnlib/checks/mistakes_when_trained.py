@@ -63,7 +63,7 @@ MISTAKES = (
         "chance_assumed",
         "Gives the accuracy of guessing without looking at the tokens.",
         "The model sees which tokens there are, only not where.",
-        "Which token would you guess if you knew that three of the four are the same?",
+        "Which token would you guess if you knew that the other three are the same?",
     ),
     Mistake(
         "order_assumed",
@@ -72,16 +72,22 @@ MISTAKES = (
         "Can the model tell place 1 from place 4?",
     ),
     Mistake(
+        "own_token_forgotten",
+        "Counts how often the most frequent of all four tokens is right.",
+        "Each place also knows its own token, and that is never the one to name: place i names the token of another place.",
+        "Leave the own token out. Which of the other three would you name?",
+    ),
+    Mistake(
         "likeliest_bag_only",
-        "Counts the most likely split, 3 : 1, and no other.",
-        "Half of the sequences have another split.",
-        "How often do all four tokens agree?",
+        "Counts the most likely split of the other three tokens, 2 : 1, and no other.",
+        "In 2 of 8 cases the other three agree.",
+        "How often do the other three tokens agree?",
     ),
     Mistake(
         "bags_weighted_alike",
-        "Takes the five bags as equally likely.",
-        "There is 1 sequence with no token of the first kind, and there are 6 with two.",
-        "How many of the 16 sequences belong to each bag?",
+        "Takes all bags as equally likely.",
+        "Of the 16 sequences 1 has no token of the first kind, and 6 have two.",
+        "How many sequences belong to each bag?",
     ),
     # --- measures of heads
     Mistake(

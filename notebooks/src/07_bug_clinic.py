@@ -440,9 +440,30 @@ for name, module in (("broken", sick), ("fixed ", healthy)):
     print(f"{name}: heads with the weights of head 0: {same} of 4")
 figure = beside(sick(x)[1][0, 1], healthy(x)[1][0, 1])
 
+
+# %%
+def train_a_little(module, steps=5):  # to return the token before
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
+    for _ in range(steps):
+        with torch.enable_grad():
+            loss = (module(x)[0] - x.roll(1, dims=1)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+    w = module(x)[1]
+    return (w - w[:, :1]).abs().max().item()  # how far a head is from head 0
+
+
+# %% tags=["nbval-ignore-output"]
+alike = CASES["copied_heads"].module(24, 4)
+alike.W_O.weight.copy_(alike.W_O.weight[:, :6].repeat(1, 4))  # W_O copied as well
+print(f"copied heads after 5 steps: differ by {train_a_little(sick):.2f}")
+print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
+
 # %% [markdown]
-# **Cause.** Equal matrices give equal weights of attention. Only $W_O$ tells the heads apart, so training separates
-# them slowly. **Fix.** Draw every head's matrix anew.
+# **Cause.** Equal matrices give equal weights of attention. But each head has its own columns of $W_O$, so each gets its own
+# gradient, and a few steps tell the heads apart. Only if those columns are copies, too, nothing ever does. **Fix.** Draw
+# every head's matrices anew.
 #
 # ### Cases 19, 20 · Split or merge without the swap
 #
