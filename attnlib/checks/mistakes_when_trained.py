@@ -74,7 +74,7 @@ MISTAKES = (
     Mistake(
         "own_token_forgotten",
         "Counts how often the most frequent of all four tokens is right.",
-        "Each place also knows its own token, and that is never the one to name: place i names the token of another place.",
+        "Each place also knows its own token, and that is never the one to name: the answer stands in another place.",
         "Leave the own token out. Which of the other three would you name?",
     ),
     Mistake(

@@ -11,8 +11,8 @@ from .verdict import printable
 class Question(NamedTuple):
     """A question of a notebook; its text and options stand there.
 
-    `wrong` says why each other option is wrong; `tempting` is the one of them that comes to mind first, in the judgement
-    of who asks: nobody has counted.
+    `wrong` says why each other option is wrong; `tempting` is the one of them that comes to mind first. That is a
+    judgement: nobody has counted.
     """
 
     name: str
@@ -247,8 +247,7 @@ _ALL = (
         "looks at itself learns what the answer is not.",
         {
             "a": "The diagonal is darker with other seeds, too, and the mean is taken over 4000 sequences.",
-            "c": "It cannot know places: permute the tokens, and the outputs are permuted with them. But it knows its own "
-            "token.",
+            "c": "It cannot know places: permute the tokens, and the outputs are permuted with them.",
         },
         "a",
     ),
