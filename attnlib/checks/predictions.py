@@ -267,7 +267,7 @@ _ALL = (
         "Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
         "starts out peaky.",
         {
-            "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed. The cost grows with d_k.",
+            "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed.",
             "c": "It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
         },
         "c",

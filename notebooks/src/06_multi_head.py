@@ -134,12 +134,13 @@ def with_hidden_layer():
     return nn.Sequential(nn.Linear(D, 128), nn.ReLU(), nn.Linear(128, 2 * N_TOKENS))
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 def two_shares(w):  # of each query, the larger first
     pair = torch.stack([w[:, 0, i, (i - 1) % T], w[:, 0, i, (i + 1) % T]])
     return f"shares {pair.amax(0).mean():.2f} and {pair.amin(0).mean():.2f}"
 
 
+# %% tags=["nbval-ignore-output"]
 print(f"linear read-out, seed 0: {two_shares(maps[1])}")
 for seed in (0, 1):
     told, w = look(train(1, with_hidden_layer, seed))
@@ -269,7 +270,7 @@ output, weights = layer(x)
 print("output", tuple(output.shape), "  weights", tuple(weights.shape))
 
 # %% [markdown]
-# A class found in many tutorials has the same outer shape and four differences. It projects each head's slice with one
+# A class found in many tutorials ([S0](../REFERENCES.md#s0)) has the same outer shape and four differences. It projects each head's slice with one
 # shared $d_k \times d_k$ matrix, divides by $\sqrt{d_{model}}$, fills blocked scores with -1e20, and takes its arguments
 # in the order (values, keys, queries). Written out here, to experiment with:
 
@@ -387,7 +388,7 @@ except RuntimeError as error:
 # ## 7 · When nobody needs the weights
 #
 # Weights take $h \cdot n_q \cdot n_k$ numbers. With `need_weights=False` torch's fused kernel computes the same output
-# block by block and never stores them.
+# block by block and never stores them ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
 
 # %%
 layer, x = MultiHeadAttention(256, 8).eval(), torch.randn(1, 500, 256)
@@ -448,7 +449,8 @@ typed
 
 # %% [markdown]
 # Equal words have equal rows: without positions, attention does not know where a word stands. And a bright cell means
-# nothing, since nothing was trained. A picture of attention weights is not yet an explanation.
+# nothing, since nothing was trained. A picture of attention weights is not yet an explanation
+# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
 
 # %% [markdown]
 # ## Exercises

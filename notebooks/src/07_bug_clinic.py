@@ -5,8 +5,8 @@
 # wrong? *75 minutes. This notebook needs torch.*
 #
 # Each case goes the same way: what you see, a guess, the smallest probe, the cause, the fix. The probe prints the
-# broken number and the fixed one side by side. Most of these bugs were found in five well-known texts on
-# self-attention:
+# broken number and the fixed one side by side. Most of these bugs were found in five public texts on
+# self-attention ([their names](../REFERENCES.md#the-five-texts)):
 #
 # | | text | cases |
 # |---|---|---|
@@ -16,7 +16,7 @@
 # | S3 | an example by hand | 2, 7, 29 |
 # | S4 | a lecture on trainable weights | 4, 8, 21, 22, 23, 28 |
 #
-# The others are the common ones.
+# The others are common ones. Some were found in [public threads](../REFERENCES.md#threads).
 
 # %%
 import numpy as np
@@ -506,10 +506,14 @@ torch.manual_seed(0)
 print(f"measured {nn.Linear(512, 64).weight.std():.4f}", end="   ")
 print(f"1/sqrt(3 fan_in) {(3 * 512) ** -0.5:.4f}", end="   ")
 print(f"Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}")
+torch.manual_seed(0)
+called = nn.init.kaiming_uniform_(torch.empty(64, 512), a=5**0.5)
+print(f"kaiming_uniform_(a=sqrt(5)) {called.std():.4f}")
 
 # %% [markdown]
-# **Cause.** It is uniform in $\pm 1/\sqrt{fan_{in}}$: neither scheme. **Fix.** Call `nn.init.xavier_uniform_` if you
-# mean it.
+# **Cause.** Its code calls Kaiming's function with an unusual gain, `a=sqrt(5)`. That makes the entries uniform in
+# $\pm 1/\sqrt{fan_{in}}$, $\sqrt 6$ times smaller than Kaiming's ([sources](../REFERENCES.md#torch-linear)). **Fix.** Call
+# `nn.init.xavier_uniform_` if you mean it.
 #
 # ### Case 23 · "Input and output have the same size" (S4)
 #

@@ -4,7 +4,7 @@
 # **Question.** Is the module of notebook 06 the real thing? Put the weights of a trained language model into it and
 # compare. *45 minutes. This notebook needs torch.*
 #
-# The model is **all-MiniLM-L6-v2**: 6 layers, 12 heads, $d_{model} = 384$, so $d_k = 32$. It turns a sentence into one
+# The model is **all-MiniLM-L6-v2** ([source](../REFERENCES.md#minilm)): 6 layers, 12 heads, $d_{model} = 384$, so $d_k = 32$. It turns a sentence into one
 # vector; sentences that mean similar things get similar vectors. Its weights are a separate download:
 #
 #     make real-model
@@ -281,6 +281,7 @@ def told(table, place):  # place 0 is the largest of the 72
     )
 
 
+# %%
 heads = {}
 for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
     texts = list(pronoun_of) if measure is on_its_noun else reference["sentences"]
@@ -293,10 +294,10 @@ for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
 # L1H3 means layer 1, head 3. The heads behind the first say whether the job belongs to one head: *previous* does, *[CLS]*
 # and *broad* do not. Nor does the pronoun: L4H2 leads with 0.62, L3H5 follows with 0.55.
 #
-# Half of all heads put most of a word's weight on `[CLS]`. Do they fetch something there? A weight says how much of a
+# Nearly half of all heads put most of a word's weight on `[CLS]`. Do they fetch something there? A weight says how much of a
 # value is taken, not how much there is to take: head $h$ adds $w_j W_O v_j$ to its output. So measure three things: the
 # weight on `[CLS]`, the length $|W_O v|$ there against that of a word, and the share of `[CLS]` in the sum of
-# $w_j |W_O v_j|$. (Kobayashi et al. 2020, [source](../REFERENCES.md#kobayashi-2020).)
+# $w_j |W_O v_j|$. ([Kobayashi et al. 2020](../REFERENCES.md#kobayashi-2020).)
 
 
 # %%
@@ -339,7 +340,8 @@ for name, of in (("weight above 0.5", weight > 0.5), ("all others", weight <= 0.
 
 # %% [markdown]
 # L5H6 gives `[CLS]` nine tenths of its weight and takes little from there: the value is 3 % as long as that of a word. It
-# parks: weights must sum to 1, so they have to go somewhere. But parked is not nothing, `[CLS]` still makes up a quarter
+# parks: weights must sum to 1, so they have to go somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019),
+# [Xiao et al. 2023](../REFERENCES.md#xiao-2023)). But parked is not nothing, `[CLS]` still makes up a quarter
 # of what this head adds, and up to half in another.
 #
 # The maps of the six for the first sentence. **Predict.** Which key gets the row of "they" in L4H2?
@@ -379,7 +381,8 @@ real_model.sentence_view(attend, SENTENCE, layer=4, head=2, still=[(4, 2), (4, 1
 # %% [markdown]
 # ## 6 · Attention is not understanding
 #
-# "They" looks at the students. Does head L4H2 *understand* the sentence? Two sentences that differ in one word:
+# "They" looks at the students. Does head L4H2 *understand* the sentence? Two sentences that differ in one word
+# ([Levesque et al. 2012](../REFERENCES.md#levesque-2012)):
 #
 # - The trophy does not fit into the suitcase because it is too **big**. ("It" is the trophy.)
 # - The trophy does not fit into the suitcase because it is too **small**. ("It" is the suitcase.)
