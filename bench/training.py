@@ -58,6 +58,7 @@ def main():
             ("both neighbours, 1 head, hidden", both_neighbours(first, 1, "with_hidden_layer", seed)),
             ("reverse, with positions", names["accuracy"][True]),
             ("reverse, without", names["accuracy"][False]),
+            ("its weight on itself, without", names["on_itself"][1].item()),
             ("induction, two layers", induction(names, 2)),
             ("induction, one layer", induction(names, 1)),
         ):

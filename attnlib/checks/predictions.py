@@ -181,7 +181,8 @@ _ALL = (
     Question(
         "two_heads",
         "b",
-        "A head has one row of weights per query. Two places need two rows.",
+        "A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. Two "
+        "heads keep the places apart.",
         {
             "a": "The large head has more features, but one row of weights: both neighbours end up in one sum, which a "
             "linear read-out cannot take apart.",

@@ -275,10 +275,8 @@ def on_its_noun(tokens, w):
 # %%
 def told(table, place):  # place 0 is the largest of the 72
     layer, head = divmod(int(np.argsort(-table.ravel())[place]), 12)
-    return f"L{layer + 1}H{head + 1:<2d} {table[layer, head]:.2f}", (
-        layer + 1,
-        head + 1,
-    )
+    name = f"L{layer + 1}H{head + 1:<2d} {table[layer, head]:.2f}"
+    return name, (layer + 1, head + 1)
 
 
 # %%
