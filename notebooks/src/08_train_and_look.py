@@ -514,7 +514,7 @@ for lr, d_k, scaled in each:
     ax.plot(x, many.mean(0), line, label=name)
     ax.fill_between(x, many.min(0), many.max(0), alpha=0.2)
     ax.set(title=f"d_k = {d_k}, learning rate {lr}", xlabel="step", ylabel="accuracy")
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper left")
 
 # %% [markdown]
 # Lines are means over the seeds, bands go from the worst seed to the best.
