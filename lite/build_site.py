@@ -29,6 +29,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
+from links import outward  # noqa: E402
 from page import markdown  # noqa: E402
 
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
@@ -65,11 +66,14 @@ def is_folder(pyodide):
 
 
 def read(path):
-    """Return a notebook whose badges are plain links: their pictures would be fetched from another host."""
+    """Return a notebook whose badges are plain links, since their pictures would be fetched from another host.
+
+    Links to pages that the site does not have lead to the public ones.
+    """
     notebook = nbformat.read(path, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            cell.source = re.sub(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]", r"[\1]", cell.source)
+            cell.source = re.sub(r"\[!\[([^]]*)\]\(https?://[^)]*\)\]", r"[\1]", outward(cell.source))
     return notebook
 
 

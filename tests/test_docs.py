@@ -10,6 +10,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+from links import address, outward
 
 import attnlib as al
 
@@ -33,6 +34,29 @@ def test_the_table_of_mistakes_in_the_readme_is_that_of_notebook_09():
     printed = [o.text for cell in cells for o in cell.get("outputs", []) if o.output_type == "stream"]
     assert table in printed
     assert any("equal to 1e-4: True\n                         to 1e-6: True" in text for text in printed)
+
+
+NAMED = re.compile(r"\b([A-Z]\w+)(?: et al\.| and [A-Z]\w+)?,? \(?((?:19|20)\d\d)\b")
+SOURCES = [p for folder in ("notebooks/src", "attnlib") for p in sorted((ROOT / folder).rglob("*.py"))]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
+def test_every_paper_that_is_named_stands_in_the_references(path):
+    references = (ROOT / "REFERENCES.md").read_text(encoding="utf-8")
+    known = set(NAMED.findall(references))
+    named = set(NAMED.findall(path.read_text(encoding="utf-8")))
+    assert named <= known, named - known
+
+
+def test_every_notebook_names_its_sources():
+    for path in sorted((ROOT / "notebooks" / "src").glob("*.py")):
+        assert "](../REFERENCES.md" in path.read_text(encoding="utf-8"), path.stem
+
+
+def test_links_out_of_the_notebooks_lead_to_the_public_pages():
+    text = outward("[a](../REFERENCES.md#s3) [b](01_by_hand.ipynb)")
+    repo, branch = address()
+    assert text == f"[a](https://github.com/{repo}/blob/{branch}/REFERENCES.md#s3) [b](01_by_hand.ipynb)"
 
 
 @pytest.mark.parametrize("code", GRADERS, ids=["nbgrader", "otter"])

@@ -90,12 +90,13 @@ def test_every_question_is_asked_once():
 
 
 @pytest.mark.parametrize("question", PREDICTIONS.values(), ids=lambda q: q.name)
-def test_a_guess_is_judged_and_the_popular_wrong_one_explained(question):
-    assert question.right not in question.wrong and question.popular in question.wrong
+def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
+    assert question.right not in question.wrong and question.tempting in question.wrong
     assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
-    assert right.right and question.wrong[question.popular] in repr(right)
+    assert right.right and f"Tempting: {question.tempting}. {question.wrong[question.tempting]}" in repr(right)
+    assert "Many" not in repr(right)  # there are no data on what learners choose
     for letter, why in question.wrong.items():
         wrong = question(letter)
         assert wrong.right is False and repr(wrong).endswith(f"{why} {question.because}")

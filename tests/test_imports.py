@@ -5,6 +5,7 @@ import doctest
 import importlib
 import inspect
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -26,9 +27,9 @@ MAY_IMPORT = {
     "core": {"masks", "validation"},
     "heads": {"core", "masks", "validation"},
     "torch_layers": {"core", "masks", "heads", "validation"},
-    "plot": {"core", "validation"},
-    "svg": {"plot", "core"},
-    "live": {"core", "examples", "heads", "masks", "plot", "svg", "validation"},
+    "plot": {"validation"},
+    "svg": {"plot"},
+    "live": {"core", "heads", "masks", "plot", "svg", "validation"},
     "training": {"live", "validation"},
     "real_model": {"live", "plot", "svg"},
     "clinic": {"checks"},
@@ -90,6 +91,21 @@ def test_modules_import_only_what_stands_below_them(path):
     assert part in MAY_IMPORT, f"say in MAY_IMPORT what {part} may import"
     source = (PACKAGE / path).read_text(encoding="utf-8")
     assert siblings_imported(source, ("attnlib", *path.parts[:-1])) <= MAY_IMPORT[part]
+
+
+def test_the_arrows_of_contributing_are_these():
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    arrows = re.findall(r"^(\w+) +-> (\w+(?:, \w+)*)", text, re.MULTILINE)
+    written = {name: set(above.split(", ")) - {"nothing"} for name, above in arrows}
+    assert written == {name: above for name, above in MAY_IMPORT.items() if name != "__init__"}
+
+
+def test_every_arrow_is_used():
+    used = {part: set() for part in MAY_IMPORT}
+    for path in FILES:
+        source = (PACKAGE / path).read_text(encoding="utf-8")
+        used[path.parts[0].removesuffix(".py")] |= siblings_imported(source, ("attnlib", *path.parts[:-1]))
+    assert used == MAY_IMPORT
 
 
 MAY_USE_TORCH = ("torch_layers.py", "training.py", "clinic.py", "checks")  # what checks may is said below

@@ -22,7 +22,13 @@ URL = re.compile(r"(?:git\+)?https?://[^\s\"'<>()\[\]`\\]+")
 HOSTED = re.compile(
     r"https://(github\.com/.|raw\.github|colab\.research\.google\.com/github/|mybinder\.org/v2/|[\w.-]+\.github\.io)"
 )
-OTHERS = ("https://github.com/pyodide/",)
+OTHERS = (
+    "https://github.com/pyodide/",
+    "https://github.com/aladdinpersson/Machine-Learning-Collection/blob/",
+    "https://github.com/Open-Deep-ML/DML-OpenProblem/tree/",
+    "https://github.com/rasbt/LLMs-from-scratch",
+)
+THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+$")  # of anybody: a source
 
 
 def texts(root=ROOT):
@@ -79,7 +85,7 @@ def leads_nowhere(target, path, root):
     if re.match(r"[a-z+]+:", target):
         if not re.fullmatch(r"https://[\w.-]+\.[a-z]+(/[^\s<>{}]*)?", target):
             return "an external link must be https:// without blanks or placeholders"
-        return None if not HOSTED.match(target) or target.startswith(OTHERS) else "names another repository or branch"
+        return "names another repository or branch" if foreign(target) else None
     if re.search(r"\s", target) or target.startswith("/"):
         return "a path must be relative and without blanks"
     file, _, anchor = unquote(target).partition("#")
@@ -89,6 +95,11 @@ def leads_nowhere(target, path, root):
     if not there.resolve().is_relative_to(root.resolve()):
         return "leads out of the repository"
     return f"no heading has this anchor in {there.name}" if anchor and anchor not in anchors(there) else None
+
+
+def foreign(url):
+    """Tell whether a link names a repository that is neither this one nor a source."""
+    return HOSTED.match(url) and not url.startswith(OTHERS) and not THREAD.match(url)
 
 
 def our_page(url, root):
@@ -119,7 +130,7 @@ def strangers(root=ROOT):
             at = own.match(url)
             plain_page = at and at[1] == f"https://github.com/{links.address(root).repo}"
             other_branch = plain_page and re.search(r"^/(blob|tree|raw)/|^@|[?&]branch=", url[at.end() :])
-            if other_branch or (not at and HOSTED.match(url) and not url.startswith(OTHERS)):
+            if other_branch or (not at and foreign(url)):
                 found.append(f"{path.name}: {url}")
     return found
 
@@ -184,6 +195,8 @@ def project(root):
         ("http://example.org/", "must be https://"),
         ("https://localhost/", "must be https://"),
         ("https://github.com/octocat/other", "names another repository"),
+        ("https://github.com/octocat/other/issues/new", "names another repository"),
+        ("REFERENCES.md#nobody-1999", "no heading has this anchor in REFERENCES.md"),
         ("https://OWNER.github.io/attnlib/", "names another repository"),
         ("{page}#nothing", "no heading has this anchor in README.md"),
         ("{page}/blob/{branch}/docs/none.md", "there is no docs/none.md in the repository"),

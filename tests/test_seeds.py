@@ -1,14 +1,18 @@
 """Every number of the worked examples and experiments stands in the output of a cell that a reader can run.
 
-The numbers are those of five well-known texts on self-attention (called S0 to S4 here), checked by running them.
+The numbers are those of five texts on self-attention (called S0 to S4 in REFERENCES.md), checked by running them. What
+training makes is held between bounds, wide enough for another processor.
 """
 
 import re
+from collections import Counter
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import nbformat
 import pytest
+from build_notebooks import code_between
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
@@ -129,12 +133,100 @@ def printed(number):
         ("07", "the same function: (3, 8) (3, 8) equal: False"),
         ("07", "broken, W : linear(x) = [1.0, 3.0] x W = [1.0, 2.0]"),
         # heads
-        ("06", "1 head(s): 5396 parameters, both neighbours right: not learned"),
-        ("06", "2 head(s): 5396 parameters, both neighbours right: learned"),
+        ("06", "1 head(s), 5396 parameters: both right"),
+        ("06", "2 head(s), 5396 parameters: both right"),
+        # without order: the best guess from the bag, and from the bag without the own token
+        ("08", "most frequent of all ten tokens: 0.276 most frequent of the other nine: 0.287"),
+        # a real model
+        ("09", "on_its_noun L4H2 0.62 next L3H5 0.55 third L2H4 0.46"),
+        ("09", "L5H6: weight 0.89, |W_O v| 0.03, share 0.27"),
+        ("09", "weight above 0.5: 34 heads, |W_O v| 0.01 to 0.14, share up to 0.52"),
+        ("09", "trophy first, too big : weight on trophy 0.61, on suitcase 0.22"),
+        ("09", "suitcase first, too small: weight on trophy 0.06, on suitcase 0.83"),
+        ("09", "he -> man L4H2 0.02 L3H5 0.81"),
+        # how nn.Linear starts
+        ("07", "kaiming_uniform_(a=sqrt(5)) 0.0255"),
     ],
 )
 def test_printed(number, text):
     assert text in printed(number)
+
+
+@pytest.mark.parametrize(
+    ("number", "text", "bounds"),
+    [
+        # one head with a linear read-out names one neighbour; two heads, or a hidden layer, name both
+        ("06", "1 head.s., 5396 parameters: both right #", [(0, 0.3)]),
+        ("06", "2 head.s., 5396 parameters: both right #", [(0.99, 1)]),
+        ("06", "hidden layer, seed 0: shares # and #, both right #", [(0.5, 0.9), (0.1, 0.45), (0.8, 1)]),
+        ("06", "hidden layer, seed 1: shares # and #, both right #", [(0.5, 0.9), (0.1, 0.45), (0.97, 1)]),
+        # copied heads part at once, unless W_O is copied as well
+        ("07", "copied heads after 5 steps: differ by #", [(0.2, 1)]),
+        ("07", "W_O copied, too: differ by #", [(0, 0.01)]),
+        # without positions: as good as the best guess, which leaves the own token out
+        ("08", "positions: True accuracy #", [(0.99, 1)]),
+        ("08", "the model without positions: #", [(0.281, 0.293)]),
+        (
+            "08",
+            "without positions: mirrored place #, itself #, mean of all others #",
+            [(0.09, 0.11), (0.04, 0.09), (0.1, 0.11)],
+        ),
+        # induction: layer 2's keys need layer 1, and nothing else does
+        ("08", "2 layer.s.: accuracy #", [(0.95, 1)]),
+        ("08", "1 layer.s.: accuracy #", [(0, 0.4)]),
+        ("08", "1 layer with 4 heads: accuracy #", [(0, 0.4)]),
+        ("08", "2 layer.s., layer 1, previous letter: #", [(0.8, 1)]),
+        ("08", "2 layer.s., layer 2, after a copy: #", [(0.8, 1)]),
+        ("08", "without layer 1: accuracy #, induction head's weight after a copy #", [(0, 0.3), (0, 0.3)]),
+        ("08", "layer 2's keys, values accuracy #", [(0.95, 1)]),
+        ("08", "layer 2's queries, values accuracy #", [(0, 0.3)]),
+        ("08", "layer 2's queries, keys accuracy #", [(0.95, 1)]),
+        ("08", "layer 2's keys alone accuracy #", [(0.95, 1)]),
+        # the scale and training
+        ("08", "rate 0.003, step 200: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.05), (0.05, 0.35), (0.4, 0.95)]),
+        ("08", "rate 0.001, step 200: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.2), (0.5, 0.97), (0.5, 0.97)]),
+        ("08", "rate 0.001, step 600: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.03), (0, 0.03), (0, 0.03)]),
+        ("08", "rate 0.003, d_k 128, worst: scaled #, not scaled #", [(0.95, 1), (0, 0.5)]),
+        ("08", "W_Q divided at start: #", [(0.8, 1)]),
+        ("08", "8 pairs, d_k = 64, scaled: True: accuracy #", [(0.95, 1)]),
+        ("08", "8 pairs, d_k = 64, scaled: False: accuracy #", [(0.95, 1)]),
+        ("08", "SGD, learning rate 0.003: scaled #, not scaled #", [(0, 0.4), (0.8, 1)]),
+        ("08", "SGD, learning rate 0.03: scaled #, not scaled #", [(0.8, 1), (0, 0.6)]),
+    ],
+)
+def test_trained(number, text, bounds):
+    found = re.search(text.replace("#", r"-?(\d\.\d+)"), printed(number))
+    assert found, text
+    for value, (low, high) in zip(found.groups(), bounds, strict=True):
+        assert low <= float(value) <= high, found[0]
+
+
+@pytest.mark.parametrize(("places", "letters", "best"), [(4, 2, 0.75), (4, 3, 17 / 27), (2, 3, 1)])
+def test_the_best_without_order_leaves_the_own_token_out(places, letters, best):
+    """For each bag and own token, which is all an output depends on, count what stands in the mirrored place."""
+    seen = {}
+    for row in product(range(letters), repeat=places):
+        for i, own in enumerate(row):
+            seen.setdefault((tuple(sorted(row)), own), Counter())[row[places - 1 - i]] += 1
+    right = sum(max(answers.values()) for answers in seen.values())
+    assert right / (places * letters**places) == pytest.approx(best)
+
+
+@pytest.fixture(scope="module")
+def neighbours():
+    """What the first section of notebook 06 defines, without its trainings."""
+    names = {}
+    for cell in code_between("06", "# 06 ·", "## 2 ·"):
+        if "def " in cell or "import " in cell:
+            exec(cell, names)
+    return names
+
+
+@pytest.mark.parametrize(("read", "seed", "low", "high"), [("linear", 1, 0, 0.3), ("with_hidden_layer", 3, 0.97, 1)])
+def test_what_one_head_learns_with_other_seeds(neighbours, read, seed, low, high):
+    """All five seeds: `python -m bench training`."""
+    told, _ = neighbours["look"](neighbours["train"](1, neighbours[read], seed))
+    assert low <= float(re.search(r"both right (\d\.\d+)", told)[1]) <= high
 
 
 def test_dead_queries():

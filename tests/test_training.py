@@ -126,10 +126,11 @@ def test_examples_run():
 
 
 def test_the_bench_finds_the_trainings_of_notebook_08():
-    code = "from bench import training; early, recall = training.sections(); print('\\n'.join(early + recall))"
+    code = "from bench import training; print('\\n'.join(sum(training.sections(), [])))"
     root = Path(__file__).resolve().parent.parent
     command = [sys.executable, "-c", code]
     cells = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=True).stdout
+    assert "def with_hidden_layer" in cells and "1e-3: 5" in cells.replace("0.001", "1e-3")
     for name in ("reversers", "inductors", "recallers"):
         assert f"{name}[" in cells or f"{name} =" in cells
     assert cells.count("torch.manual_seed(0)") == 4  # what another seed takes the place of

@@ -66,6 +66,14 @@ def read_source(path):
     return notebook
 
 
+def code_between(number, start, stop):
+    """Return the code cells of a source from the cell that holds one heading to the one that holds another."""
+    (path,) = (NOTEBOOKS / "src").glob(f"{number}_*.py")
+    cells = read_source(path).cells
+    first, last = (next(i for i, cell in enumerate(cells) if heading in cell.source) for heading in (start, stop))
+    return [cell.source for cell in cells[first:last] if cell.cell_type == "code"]
+
+
 def first_cells(name, needs_torch):
     """Return the cell with the badges and the one that makes attnlib importable.
 

@@ -11,6 +11,7 @@ import shutil
 
 import build_notebooks as build
 import nbformat
+from links import outward
 
 ROOT = build.NOTEBOOKS.parent
 HEAD = re.compile(
@@ -40,7 +41,7 @@ def student(source):
     notebook = build.read_source(source)
     notebook.cells = [cell for cell in notebook.cells if not SOLUTION.fullmatch(cell.source)]
     for cell in notebook.cells:
-        cell.source = re.sub(r"\s*The solution is folded below\.", "", cell.source)
+        cell.source = outward(re.sub(r"\s*The solution is folded below\.", "", cell.source))
     return notebook
 
 
@@ -52,6 +53,8 @@ def solved(source):
         notebook.cells[place].source = solution
         checks.append(notebook.cells[place + 1])
     build.execute(notebook)
+    for cell in notebook.cells:
+        cell.source = outward(cell.source)
     return notebook, [check.outputs[0].data["text/plain"] for check in checks]
 
 

@@ -48,6 +48,15 @@ def address(root=ROOT):
     return Address(*re.search(r'^Repository = "https://github\.com/([^/]+/[^/]+)/tree/([^/"]+)"$', text, re.M).groups())
 
 
+def outward(text, root=ROOT):
+    """Return a notebook's Markdown with its links to pages beside notebooks/ as public ones.
+
+    A deck, a handout and the site have no such pages.
+    """
+    repo, branch = address(root)
+    return text.replace("](../", f"](https://github.com/{repo}/blob/{branch}/")
+
+
 def checked(repo, branch="main"):
     """Return the Address of two words that somebody typed, or end with what is wrong with them."""
     example = "Example: make links REPO=octocat/attnlib BRANCH=main"

@@ -3,6 +3,7 @@
 import re
 
 from latex2mathml.converter import convert
+from links import outward
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 
@@ -20,5 +21,5 @@ class Renderer(IPythonRenderer):
 
 def markdown(text):
     """Return HTML; a link to a notebook leads to the page of the same name."""
-    html = MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(text)
+    html = MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(outward(text))
     return re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', html)

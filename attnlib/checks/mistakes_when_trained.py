@@ -63,7 +63,7 @@ MISTAKES = (
         "chance_assumed",
         "it is the accuracy of guessing without looking at the tokens",
         "The model sees which tokens there are, only not where.",
-        "Which token would you guess if you knew that three of the four are the same?",
+        "Which token would you guess if you knew that the other three are the same?",
     ),
     Mistake(
         "order_assumed",
@@ -72,16 +72,22 @@ MISTAKES = (
         "Can the model tell place 1 from place 4?",
     ),
     Mistake(
+        "own_token_forgotten",
+        "it is how often the most frequent of all four tokens is right",
+        "Each place also knows its own token, and that is never the one to name: the answer stands in another place.",
+        "Leave the own token out. Which of the other three would you name?",
+    ),
+    Mistake(
         "likeliest_bag_only",
-        "only the most likely split, 3 : 1, was counted",
-        "Half of the sequences have another split.",
-        "How often do all four tokens agree?",
+        "only the most likely split of the other three tokens, 2 : 1, was counted",
+        "In 2 of 8 cases the other three agree.",
+        "How often do the other three tokens agree?",
     ),
     Mistake(
         "bags_weighted_alike",
-        "the five bags were equally likely",
-        "There is 1 sequence with no token of the first kind, and there are 6 with two.",
-        "How many of the 16 sequences belong to each bag?",
+        "all bags were equally likely",
+        "Of the 16 sequences 1 has no token of the first kind, and 6 have two.",
+        "How many sequences belong to each bag?",
     ),
     # --- measures of heads
     Mistake(

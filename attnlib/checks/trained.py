@@ -49,17 +49,19 @@ def trained():
         number(
             "bag_accuracy",
             "the best accuracy without positions for 4 places and 2 equally frequent tokens",
-            11 / 16,
+            3 / 4,
             {
                 "chance_assumed": [1 / 2],
                 "order_assumed": [1.0],
-                "likeliest_bag_only": [3 / 4],
-                "bags_weighted_alike": [(1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
+                "own_token_forgotten": [11 / 16],
+                "likeliest_bag_only": [2 / 3],
+                "bags_weighted_alike": [(1 + 2 / 3 + 2 / 3 + 1) / 4, (1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
             },
             (
-                "Without order the best guess is the more frequent token, for every place. How often is it right?",
-                "There are 16 sequences: 2 with split 4 : 0, 8 with 3 : 1, 6 with 2 : 2.",
-                "2/16 of them give accuracy 1, 8/16 give 3/4, 6/16 give 1/2. Add up.",
+                "A place knows its own token and which tokens there are. Which of these can the answer be?",
+                "The answer is one of the other three, each as likely as the next: guess their more frequent token.",
+                "The other three split 3 : 0 in 2 of 8 cases, 2 : 1 in 6 of 8. How often is the guess right in each?",
+                "2/8 of the cases give accuracy 1, 6/8 give 2/3. Add up.",
             ),
         ),
         Exercise(

@@ -85,7 +85,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 #
 # One term for one thing, in all notebooks:
 #
-# | here | meaning | Vaswani et al. 2017 | torch's docs | einops letters |
+# | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops letters |
 # |---|---|---|---|---|
 # | $n_q$, `n_q` | number of queries | $n$ | L | `q` |
 # | $n_k$, `n_k` | number of keys, and of values | $n$ | S | `k` |

@@ -269,8 +269,9 @@ for i, row in enumerate(output, start=1):
 # %% [markdown]
 # ## Break it · What rounding does
 #
-# A well-known version of this example rounds the weights to one decimal before it goes on: softmax(2, 4, 4) becomes
-# (0, 0.5, 0.5). **Predict.** How far off is the worst output number?
+# The text this example comes from (Karim 2019, *Illustrated: Self-Attention*, [S3](../REFERENCES.md#s3)) rounds the
+# weights to one decimal before it goes on: softmax(2, 4, 4) becomes (0, 0.5, 0.5). **Predict.** How far off is the worst
+# output number?
 #
 # - **a** 0.001
 # - **b** 0.03
@@ -295,7 +296,8 @@ predict.rounding(guess_rounding)
 #
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
-# The attention of Vaswani et al. (2017) divides scores by $\sqrt{d_k}$ before softmax: *scaled* dot-product attention.
+# The attention of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before
+# softmax: *scaled* dot-product attention.
 # Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
 # %% [markdown]
@@ -384,7 +386,8 @@ for d_k in (3, 16, 128):
 # ## Other score functions
 #
 # The dot product is one way to compare a query with a key. Before it became the standard, *additive* attention was
-# common (Bahdanau et al. 2014): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$. All three on one pair of vectors,
+# common ([Bahdanau et al. 2014](../REFERENCES.md#bahdanau-2014)): a small network,
+# $s = u \cdot \tanh(W_1 q + W_2 k)$. All three on one pair of vectors,
 # with $W_1 = W_2$ the identity and $u$ all ones:
 
 # %%
@@ -403,5 +406,6 @@ print("additive:          ", round(sum(math.tanh(a + b) for a, b in zip(q, k)), 
 # 3. Give `W_Q` a fourth column. Which line complains, and why? (`dot`: $d_q$ must equal $d_k$.)
 #
 # **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output
-# is a weighted sum of values, one per query. BERT, RoBERTa, ViT and Swin are all built on this.
+# is a weighted sum of values, one per query. BERT, RoBERTa, ViT and Swin are all
+# built on this ([sources](../REFERENCES.md#models)).
 # Next: [02 vectorized](02_vectorized.ipynb).

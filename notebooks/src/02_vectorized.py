@@ -61,7 +61,7 @@ with np.printoptions(precision=6, suppress=True):
     print(output)
 
 # %% [markdown]
-# With the scale of Vaswani et al. (2017),
+# With the scale of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017),
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
 # that is notebook 01's last result. `attention_trace` computes it and keeps each step:
 

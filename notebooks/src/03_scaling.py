@@ -4,7 +4,7 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without, and when does the division not
 # help? *40 minutes.*
 #
-# Vaswani et al. (2017) give the reason in one sentence: for large $d_k$ dot products grow large and push softmax into
+# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give the reason in one sentence: for large $d_k$ dot products grow large and push softmax into
 # regions with very small gradients. This notebook measures each part of that sentence.
 
 # %%
@@ -194,7 +194,7 @@ _ = ax.legend()
 # %% [markdown]
 # ## 4 · The right $d_k$ is that of one head
 #
-# A multi-head layer of width 256 with 8 heads takes dot products of $256 / 8 = 32$ entries. A widely copied class divides
+# A multi-head layer of width 256 with 8 heads takes dot products of $256 / 8 = 32$ entries. A widely copied class ([S0](../REFERENCES.md#s0)) divides
 # by $\sqrt{256} = 16$ all the same. **Predict.** Are its weights too peaky or too flat?
 
 # %%
@@ -359,7 +359,7 @@ verdict
 #
 # **Goal.** Find what a layer with $d_{model} = 768$ and 12 heads divides its scores by. *2 minutes, medium.*
 #
-# These are the sizes of BERT and of the smallest GPT-2.
+# These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)).
 
 # %%
 my_head_divisor = None  # one number

@@ -128,7 +128,7 @@ print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
 # entry of $q = W x$ adds $fan_{in}$ terms of variance $1/(3\,fan_{in})$, so it has variance $1/3$, and
 # $q \cdot k / \sqrt{d_k}$ has $1/9 \approx 0.11$: the number of notebook 03. Fresh layers attend almost uniformly.
 #
-# The sizes above are those of one head of the original Transformer: 512 features go in, 64 come out. Input and output
+# The sizes above are those of one head of the [original Transformer](../REFERENCES.md#vaswani-2017): 512 features go in, 64 come out. Input and output
 # sizes of a head differ.
 
 # %%
@@ -207,7 +207,7 @@ predict.sum_of_weights(guess_gradients)
 #
 # ## 5 · It learns: associative recall
 #
-# A task that plainly needs attention. Eight slots each hold a key and a value. Then one key is asked for, and the layer
+# A task that plainly needs attention ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Eight slots each hold a key and a value. Then one key is asked for, and the layer
 # must return its value. Which slot is right changes with every sequence, so no fixed rule works.
 
 # %%

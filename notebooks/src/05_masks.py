@@ -166,8 +166,8 @@ except al.ShapeError as error:
 #
 # | who | boolean mask says |
 # |---|---|
-# | attnlib, torch's `scaled_dot_product_attention`, flax, ONNX | True = may attend |
-# | `nn.MultiheadAttention`, `nn.Transformer` | True = **blocked** |
+# | attnlib, torch's [`scaled_dot_product_attention`](../REFERENCES.md#torch-sdpa), [flax, ONNX](../REFERENCES.md#onnx) | True = may attend |
+# | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer` | True = **blocked** |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
 # A mask of the wrong polarity has the right shape and no error. So attnlib takes booleans or floats only, and the

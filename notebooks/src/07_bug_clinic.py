@@ -5,8 +5,8 @@
 # wrong? *75 minutes. This notebook needs torch.*
 #
 # Each case goes the same way: what you see, a guess, the smallest probe, the cause, the fix. The probe prints the
-# broken number and the fixed one side by side. Most of these bugs were found in five well-known texts on
-# self-attention:
+# broken number and the fixed one side by side. Most of these bugs were found in five public texts on
+# self-attention ([their names](../REFERENCES.md#the-five-texts)):
 #
 # | | text | cases |
 # |---|---|---|
@@ -16,7 +16,7 @@
 # | S3 | an example by hand | 2, 7, 29 |
 # | S4 | a lecture on trainable weights | 4, 8, 21, 22, 23, 28 |
 #
-# The others are the common ones.
+# The others are common ones. Some were found in [public threads](../REFERENCES.md#threads).
 
 # %%
 import numpy as np
@@ -440,9 +440,30 @@ for name, module in (("broken", sick), ("fixed ", healthy)):
     print(f"{name}: heads with the weights of head 0: {same} of 4")
 figure = beside(sick(x)[1][0, 1], healthy(x)[1][0, 1])
 
+
+# %%
+def train_a_little(module, steps=5):  # to return the token before
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
+    for _ in range(steps):
+        with torch.enable_grad():
+            loss = (module(x)[0] - x.roll(1, dims=1)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+    w = module(x)[1]
+    return (w - w[:, :1]).abs().max().item()  # how far a head is from head 0
+
+
+# %% tags=["nbval-ignore-output"]
+alike = CASES["copied_heads"].module(24, 4)
+alike.W_O.weight.copy_(alike.W_O.weight[:, :6].repeat(1, 4))  # W_O copied as well
+print(f"copied heads after 5 steps: differ by {train_a_little(sick):.2f}")
+print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
+
 # %% [markdown]
-# **Cause.** Equal matrices give equal weights of attention. Only $W_O$ tells the heads apart, so training separates
-# them slowly. **Fix.** Draw every head's matrix anew.
+# **Cause.** Equal matrices give equal weights of attention. But each head has its own columns of $W_O$, so each gets its own
+# gradient, and a few steps tell the heads apart. Only if those columns are copies, too, nothing ever does. **Fix.** Draw
+# every head's matrices anew.
 #
 # ### Cases 19, 20 · Split or merge without the swap
 #
@@ -485,10 +506,14 @@ torch.manual_seed(0)
 print(f"measured {nn.Linear(512, 64).weight.std():.4f}", end="   ")
 print(f"1/sqrt(3 fan_in) {(3 * 512) ** -0.5:.4f}", end="   ")
 print(f"Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}")
+torch.manual_seed(0)
+called = nn.init.kaiming_uniform_(torch.empty(64, 512), a=5**0.5)
+print(f"kaiming_uniform_(a=sqrt(5)) {called.std():.4f}")
 
 # %% [markdown]
-# **Cause.** It is uniform in $\pm 1/\sqrt{fan_{in}}$: neither scheme. **Fix.** Call `nn.init.xavier_uniform_` if you
-# mean it.
+# **Cause.** Its code calls Kaiming's function with an unusual gain, `a=sqrt(5)`. That makes the entries uniform in
+# $\pm 1/\sqrt{fan_{in}}$, $\sqrt 6$ times smaller than Kaiming's ([sources](../REFERENCES.md#torch-linear)). **Fix.** Call
+# `nn.init.xavier_uniform_` if you mean it.
 #
 # ### Case 23 · "Input and output have the same size" (S4)
 #

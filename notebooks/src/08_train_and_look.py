@@ -20,7 +20,7 @@ from attnlib.checks import check, predict
 from attnlib.torch_layers import MultiHeadAttention, SelfAttention
 from attnlib.training import train
 
-_ = torch.set_num_threads(1)
+_ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 N_TOKENS, T, D = 10, 10, 32  # different tokens, places, features of a token
 
 # %% [markdown]
@@ -77,7 +77,7 @@ for with_positions in (True, False):
     name = f"positions: {with_positions}"
     train(model, draw, loss, steps=300, lr=3e-3, description=name)
 
-# %%
+# %% tags=["nbval-ignore-output"]
 tokens, maps = draw(torch.Generator().manual_seed(1), size=4000), {}
 accuracy = {}
 for with_positions, model in reversers.items():
@@ -86,8 +86,7 @@ for with_positions, model in reversers.items():
     maps[with_positions] = weights.mean(0)[0]  # (T, T), the mean over 4000 sequences
     right = logits.argmax(-1) == tokens.flip(1)
     accuracy[with_positions] = right.float().mean().item()
-print(f"with positions: accuracy {accuracy[True]:.2f}")
-print(f"without: below 0.3: {accuracy[False] < 0.3}")
+    print(f"positions: {with_positions!s:5}  accuracy {accuracy[with_positions]:.3f}")
 
 # %%
 predict.no_positions(guess_no_positions)
@@ -96,13 +95,20 @@ predict.no_positions(guess_no_positions)
 two_maps = torch.stack([maps[True], maps[False]])  # (2, T, T)
 titles = ["with positions", "without positions"]
 figure = plot.head_grid(two_maps, titles=titles, columns=2)
+
+# %% tags=["nbval-ignore-output"]
 on_mirror = two_maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
-print(f"with positions, weight on the mirrored place above 0.9: {on_mirror[0] > 0.9}")
-print(f"without: {on_mirror[1]:.1f}, as if it were spread over 10 places")
+on_itself = two_maps.diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
+for name, mirror, itself in zip(("with", "without"), on_mirror, on_itself):
+    others = (1 - itself) / (T - 1)
+    print(
+        f"{name:7} positions: mirrored place {mirror:.2f}, itself {itself:.2f}", end=""
+    )
+    print(f", mean of all others {others:.2f}")
 
 # %% [markdown]
 # With positions the head learns the anti-diagonal: query $i$ looks at key $9 - i$. Without them every query has the same
-# choice of keys whatever its place.
+# choice of keys whatever its place: the weights are spread evenly, but for the diagonal, which is darker.
 #
 # ## 2 · Attention does not know order
 #
@@ -120,19 +126,43 @@ for with_positions, model in reversers.items():
 
 # %% [markdown]
 # Each output row is the same mixture of the same set; the rows only change places with their tokens. This is called
-# **permutation equivariance**. A sum over keys has no first or last term.
+# **permutation equivariance** ([Zaheer et al. 2017](../REFERENCES.md#zaheer-2017)). A sum over keys has no first or last term.
 #
-# So without positions the model sees a bag of tokens. The best guess from a bag is its most frequent token, for every
-# place. How often is that right?
+# So without positions an output depends on two things: the bag of all tokens, and the query's own token.
+# **Predict.** Why is the diagonal darker?
+#
+# - **a** chance: another seed would show another pattern
+# - **b** a place's own token is never the one it must name
+# - **c** the head has found out a little about places
 
 # %%
-most_frequent = [Counter(row).most_common(1)[0][1] / T for row in tokens.tolist()]
-print(f"guessing the most frequent token: {np.mean(most_frequent):.2f}")
-gap = abs(accuracy[False] - np.mean(most_frequent))
-print("the model without positions is within 0.02 of it:", gap < 0.02)
+guess_diagonal = None  # "a", "b" or "c"
 
 # %% [markdown]
-# It learned all that can be learned without order. Longer training would not help.
+# Two ways to guess without order: the most frequent token of the whole bag, or the most frequent one of the *other* nine.
+
+
+# %%
+def most_frequent(row):
+    return Counter(row).most_common(1)[0][1] / len(row)  # how often it is right
+
+
+rows = tokens.tolist()
+of_bag = np.mean([most_frequent(row) for row in rows])
+of_others = np.mean([most_frequent(r[:i] + r[i + 1 :]) for r in rows for i in range(T)])
+print(f"most frequent of all ten tokens: {of_bag:.3f}")
+print(f"most frequent of the other nine: {of_others:.3f}")
+
+# %% tags=["nbval-ignore-output"]
+print(f"the model without positions:     {accuracy[False]:.3f}")
+
+# %%
+predict.dark_diagonal(guess_diagonal)
+
+# %% [markdown]
+# The second guess is the best there is: without order each of the other nine is as likely to stand in the mirrored place.
+# The model does as well. It has learned all that can be learned without order, its own token included; longer training
+# would not help.
 #
 # ## 3 · Measure every head
 #
@@ -180,7 +210,7 @@ i = torch.arange(T)
 # The ring's seam is left out.
 before, after = i[:, None] - 1 == i, i[:, None] + 1 == i  # (n_q, n_k)
 
-# %%
+# %% tags=["nbval-ignore-output"]
 for h in (1, 2):
     _ = torch.manual_seed(0)
     model = Neighbours(h)
@@ -189,14 +219,17 @@ for h in (1, 2):
     with torch.no_grad():
         weights = model(tokens[:500])[1]
     for side, cells in (("before", before), ("after", after)):
-        high = (weight_on(weights, cells) > 0.9).tolist()
-        print(f"{name}: weight on the token {side} above 0.9:", high)
+        told = ", ".join(f"{w:.2f}" for w in weight_on(weights, cells).tolist())
+        print(f"{name}: weight on the token {side}: {told}")
 
 # %% [markdown]
-# One head serves neither. Of two heads, each takes one neighbour. Which head takes which is chance: it depends on the
-# seed. That is why all heads are measured.
+# One head shares itself between both. Of two heads, each takes one neighbour. Which head takes which is chance: it depends
+# on the seed. That is why all heads are measured.
 #
 # ## 4 · Induction: two layers work together
+#
+# The task, the two heads and how to measure them are from [Elhage et al. 2021](../REFERENCES.md#elhage-2021) and
+# [Olsson et al. 2022](../REFERENCES.md#olsson-2022).
 #
 # A sequence of 6 to 12 different letters, repeated until 24 places are full. Predict the next letter. Which letters come,
 # and how long the pattern is, changes with every sequence. So the only way is: find where the present letter stood
@@ -262,7 +295,7 @@ for layers in (2, 1):
     options = dict(steps=800, lr=3e-3, every=25, description=f"{layers} layer(s)")
     histories[layers] = train(model, draw_repeats, induction_loss, **options)
 
-# %%
+# %% tags=["nbval-ignore-output"]
 letters, period = draw_repeats(torch.Generator().manual_seed(4), size=1000)
 maps = {}
 
@@ -274,9 +307,7 @@ def share_right(logits):
 for layers, model in inductors.items():
     with torch.no_grad():
         logits, maps[layers] = model(letters)
-    right = share_right(logits)
-    verdict = f"above 0.95: {right > 0.95}, below 0.4: {right < 0.4}"
-    print(f"{layers} layer(s): accuracy {verdict}")
+    print(f"{layers} layer(s): accuracy {share_right(logits):.2f}")
 
 # %%
 predict.one_layer(guess_one_layer)
@@ -294,12 +325,11 @@ back = i[:, None] - i  # how far key j lies behind query i
 after_copy = (back > 0) & ((back + 1) % period[..., None] == 0) & late  # (b, n_q, n_k)
 measures = {"previous letter": previous, "after a copy": after_copy[:, None]}
 
-# %%
+# %% tags=["nbval-ignore-output"]
 for layers in (2, 1):
     for name, cells in measures.items():
         for layer, w in enumerate(weight_on(maps[layers], cells)[:, 0].tolist(), 1):
-            said = "above 0.8" if w > 0.8 else "below 0.3" if w < 0.3 else "between"
-            print(f"model with {layers} layer(s), layer {layer}, {name}: {said}")
+            print(f"model with {layers} layer(s), layer {layer}, {name}: {w:.2f}")
 
 # %% [markdown]
 # One head stands out for each measure. In the model with two layers:
@@ -311,14 +341,13 @@ for layers in (2, 1):
 # The second step needs the first one done. One layer has nothing to match: its keys say what a letter *is*, not what stood
 # before it. More heads in that layer do not change this:
 
-# %%
+# %% tags=["nbval-ignore-output"]
 _ = torch.manual_seed(0)
 four = AttentionOnly(1, num_heads=4)
 options = dict(steps=800, lr=3e-3, description="1 layer, 4 heads")
 train(four, draw_repeats, induction_loss, **options)
 with torch.no_grad():
-    right = share_right(four(letters)[0])
-print(f"1 layer with 4 heads: accuracy below 0.4: {right < 0.4}")
+    print(f"1 layer with 4 heads: accuracy {share_right(four(letters)[0]):.2f}")
 
 # %% [markdown]
 # ## 5 · See it · A head forms
@@ -372,19 +401,42 @@ _ = left.legend(), right.legend()
 # The claim is that layer 2 *uses* layer 1. Test it: let layer 1 add nothing. **Predict.** What remains of the accuracy,
 # and where does the induction head look?
 
-# %%
+# %% tags=["nbval-ignore-output"]
 broken = AttentionOnly(2)
 broken.load_state_dict(inductors[2].state_dict())
 with torch.no_grad():
     broken.layers[0].W_O.weight.zero_()
     logits, broken_maps = broken(letters)
-right = share_right(logits)
-print(f"without layer 1: accuracy below 0.3: {right < 0.3}")
 w = weight_on(broken_maps[1], after_copy[:, None]).item()
-print(f"induction head, weight after a copy below 0.3: {w < 0.3}")
+print(f"without layer 1: accuracy {share_right(logits):.2f}", end=", ")
+print(f"induction head's weight after a copy {w:.2f}")
 
 # %% [markdown]
-# A correlation became a cause: without the first head the second finds nothing.
+# Without the first head the second finds nothing. But what does it use it for? Section 4 said: for its *keys*. Taking
+# everything away cannot tell. So let layer 2 make its queries, keys and values with layer 1's output or without, each in
+# turn. **Predict.** Which of the three needs it?
+
+
+# %%
+def with_layer_1_in(query, key, value):
+    first, second = inductors[2].layers
+    before = inductors[2].token(letters) + inductors[2].position.weight  # (b, n, D)
+    after = before + first(before, is_causal=True)[0]
+    q, k, v = (after if given else before for given in (query, key, value))
+    return inductors[2].read(after + second(q, k, v, is_causal=True)[0])
+
+
+# %% tags=["nbval-ignore-output"]
+WHERE = {"queries, keys, values": (True, True, True)}
+WHERE |= {"keys, values": (False, True, True), "queries, values": (True, False, True)}
+WHERE |= {"queries, keys": (True, True, False), "keys alone": (False, True, False)}
+for name, where in WHERE.items():
+    with torch.no_grad():
+        right = share_right(with_layer_1_in(*where))
+    print(f"layer 1 reaches layer 2's {name:22} accuracy {right:.2f}")
+
+# %% [markdown]
+# Only the keys need it, and the keys alone are enough. Now the story of section 4 is tested.
 #
 # ## 6 · Does $1/\sqrt{d_k}$ matter for learning?
 #
@@ -427,8 +479,9 @@ def recall_accuracy(model, pairs=32):
 
 
 # %% [markdown]
-# One seed is an anecdote. Five seeds for each of three $d_k$, with the scale and without. **Predict.** At which $d_k$
-# is the difference largest?
+# One seed is an anecdote. Three seeds for each of three $d_k$, with the scale and without, and nothing else changes. Then
+# two seeds at a third of the learning rate, with three times the steps. **Predict.** At the larger rate, 0.003, at which
+# $d_k$ is the difference largest?
 #
 # - **a** 8
 # - **b** 128
@@ -438,54 +491,58 @@ def recall_accuracy(model, pairs=32):
 guess_scale = None  # "a", "b" or "c"
 
 # %%
-SETTINGS = {8: (64, 3e-3), 64: (64, 3e-3), 128: (128, 1e-3)}  # d_k: (d_model, lr)
-plan = [(d, scaled, i) for d in SETTINGS for scaled in (True, False) for i in range(5)]
-options = dict(steps=200, every=20, measure=recall_accuracy)
+D_KS, STEPS, SEEDS = (8, 64, 128), {3e-3: 200, 1e-3: 600}, {3e-3: 3, 1e-3: 2}
+each = [(lr, d, scaled) for lr in STEPS for d in D_KS for scaled in (True, False)]
+plan = [(*setting, seed) for setting in each for seed in range(SEEDS[setting[0]])]
 runs, recallers = {}, {}
-for run in live.progress(plan, "30 runs"):
-    d_k, scaled, seed = run
-    d_model, lr = SETTINGS[d_k]
+for run in live.progress(plan, f"{len(plan)} runs"):
+    lr, d_k, scaled, seed = run
     _ = torch.manual_seed(seed)
-    recallers[run] = model = Recall(d_model, d_k, scaled)
-    history = train(model, draw_pairs, recall_loss, lr=lr, seed=seed, **options)
+    recallers[run] = model = Recall(64, d_k, scaled)
+    options = dict(steps=STEPS[lr], lr=lr, every=50, measure=recall_accuracy)
+    history = train(model, draw_pairs, recall_loss, seed=seed, **options)
     runs[run] = history.measured  # {step: accuracy}
 
 # %%
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), sharey=True, layout="constrained")
-final, x = {}, range(0, 201, 20)
-for ax, (d_k, (_, lr)) in zip(axes, SETTINGS.items()):
-    for scaled, line, name in ((True, "-", "scaled"), (False, "--", "not scaled")):
-        five = [list(runs[d_k, scaled, seed].values()) for seed in range(5)]
-        five = np.array(five)  # (5, 11): seeds, measurements
-        ax.plot(x, five.mean(0), line, label=name)
-        ax.fill_between(x, five.min(0), five.max(0), alpha=0.2)
-        final[d_k, scaled] = five[:, -1]
+figure, axes = plt.subplots(2, 3, figsize=(12, 6), sharey=True, layout="constrained")
+panels = dict(zip([(lr, d) for lr in STEPS for d in D_KS], axes.flat))
+measured = {}  # (rate, d_k, scaled): (seeds, measurements)
+for lr, d_k, scaled in each:
+    of = [runs[lr, d_k, scaled, seed] for seed in range(SEEDS[lr])]
+    many = np.array([list(one.values()) for one in of])
+    measured[lr, d_k, scaled], ax, x = many, panels[lr, d_k], list(of[0])
+    line, name = ("-", "scaled") if scaled else ("--", "not scaled")
+    ax.plot(x, many.mean(0), line, label=name)
+    ax.fill_between(x, many.min(0), many.max(0), alpha=0.2)
     ax.set(title=f"d_k = {d_k}, learning rate {lr}", xlabel="step", ylabel="accuracy")
     ax.legend(loc="upper left")
 
 # %% [markdown]
-# Lines are means over the five seeds, bands go from the worst seed to the best.
+# Lines are means over the seeds, bands go from the worst seed to the best.
 
-# %%
-for d_k in SETTINGS:
-    gap = final[d_k, True].mean() - final[d_k, False].mean()
-    said = "above 0.2" if gap > 0.2 else "below 0.05" if gap < 0.05 else "0.05 to 0.2"
-    print(f"d_k = {d_k:3d}: mean accuracy with the scale minus without: {said}")
-scaled, plain = np.ptp(final[128, True]), np.ptp(final[128, False])
-print("d_k = 128, best seed minus worst:")
-print(f"scaled below 0.05: {scaled < 0.05}, not scaled above 0.2: {plain > 0.2}")
+# %% tags=["nbval-ignore-output"]
+print("accuracy with the scale minus without, mean over seeds")
+for lr, step in ((3e-3, 200), (1e-3, 200), (1e-3, 600)):
+    print(f"rate {lr}, step {step}:", end="")
+    for d_k in D_KS:
+        with_it, without = (measured[lr, d_k, s][:, step // 50] for s in (True, False))
+        print(f"   d_k {d_k:3d}: {with_it.mean() - without.mean():.2f}", end="")
+    print()
+worst = [measured[3e-3, 128, scaled][:, -1].min() for scaled in (True, False)]
+print("rate 0.003, d_k 128, worst: scaled {:.2f}, not scaled {:.2f}".format(*worst))
 
 # %%
 predict.scale_and_training(guess_scale)
 
 # %% [markdown]
-# The larger $d_k$, the more a missing scale costs. And look at the bands: unscaled training is not only slower, it is
-# **fragile**. Some seeds learn, some hardly do.
+# At the larger rate the gap grows with $d_k$. And look at the bands: unscaled training is not only slower, it is **fragile**.
+# Some seeds learn, some hardly do. At the smaller rate the gap after 200 steps is as large at 64 as at 128, and after 600
+# steps it is gone. So there the missing scale costs time, not ability, and how much depends on the learning rate.
 #
 # ### Look inside
 #
-# Sixteen questions to the models of seed 0. Sequence $i$ asks for slot $i$, so good attention is a diagonal. The slider
-# goes through the three $d_k$.
+# Sixteen questions to the models of seed 0 and rate 0.003. Sequence $i$ asks for slot $i$, so good attention is a diagonal.
+# The slider goes through the three $d_k$.
 
 # %%
 keys, values, _, _ = draw_pairs(torch.Generator().manual_seed(5), size=16, pairs=16)
@@ -494,13 +551,13 @@ asked = keys.diagonal()  # (16,): sequence i asks for its key i
 
 def recall_maps(d_k):
     with torch.no_grad():
-        _, plain = recallers[d_k, False, 0](keys, values, asked)  # (16, 16)
-        _, scaled = recallers[d_k, True, 0](keys, values, asked)
+        _, plain = recallers[3e-3, d_k, False, 0](keys, values, asked)  # (16, 16)
+        _, scaled = recallers[3e-3, d_k, True, 0](keys, values, asked)
     return {"trained without the scale": plain, "trained with it": scaled}
 
 
 names = [f"asks {i}" for i in range(16)]
-choices = {"d_k": list(SETTINGS), "still": tuple(SETTINGS)}
+choices = {"d_k": list(D_KS), "still": D_KS}
 live.weights_view(recall_maps, **choices, trained=True, queries=names)
 
 # %% [markdown]
@@ -510,30 +567,29 @@ live.weights_view(recall_maps, **choices, trained=True, queries=names)
 # %%
 *shown, _ = draw_pairs(torch.Generator().manual_seed(6), 400)
 print("largest weight before training, mean over 400 questions")
-for d_k, (d_model, _) in SETTINGS.items():
+for d_k in D_KS:
     for scaled in (True, False):
         _ = torch.manual_seed(0)
         with torch.no_grad():
-            _, weights = Recall(d_model, d_k, scaled)(*shown)  # (400, 32)
+            _, weights = Recall(64, d_k, scaled)(*shown)  # (400, 32)
         name = "scaled" if scaled else "not scaled"
-        print(f"d_k = {d_k:3d}, {name}: {weights.amax(-1).mean():.1f}")
+        print(f"d_k = {d_k:3d}, {name}: {weights.amax(-1).mean():.2f}")
 
 # %% [markdown]
 # ### What this does not show
 #
-# Unscaled is not impossible: it is slower, and its curves were still rising. Three more experiments, so that nobody
-# over-reads them. First, the same model without a scale, but with $W_Q$ divided by $\sqrt{d_k}$ **once, at the start**.
-# Second, an easy task: 8 pairs.
+# Three more experiments, so that nobody over-reads these curves. First, the same model without a scale, but with $W_Q$
+# divided by $\sqrt{d_k}$ **once, at the start**. Second, an easy task: 8 pairs.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 _ = torch.manual_seed(0)
-repaired = Recall(128, 128, scaled=False)
+repaired = Recall(64, 128, scaled=False)
 with torch.no_grad():
     repaired.W.W_Q.weight /= 128**0.5
-options = dict(steps=200, lr=1e-3, description="smaller start")
+options = dict(steps=200, lr=3e-3, description="smaller start")
 train(repaired, draw_pairs, recall_loss, **options)
-right = recall_accuracy(repaired)
-print(f"d_k = 128, no scale, W_Q started smaller: above 0.95: {right > 0.95}")
+print(f"no scale, W_Q as drawn:         {runs[3e-3, 128, False, 0][200]:.2f}")
+print(f"no scale, W_Q divided at start: {recall_accuracy(repaired):.2f}")
 
 
 # %%
@@ -541,11 +597,12 @@ def draw_easy(generator):
     return draw_pairs(generator, pairs=8)
 
 
+# %% tags=["nbval-ignore-output"]
 for scaled in (True, False):
     _ = torch.manual_seed(0)
-    model, name = Recall(64, 64, scaled), f"8 pairs, scaled: {scaled}"
+    model, name = Recall(64, 64, scaled), f"8 pairs, d_k = 64, scaled: {scaled}"
     train(model, draw_easy, recall_loss, steps=300, lr=3e-3, description=name)
-    print(f"{name}: above 0.95: {recall_accuracy(model, pairs=8) > 0.95}")
+    print(f"{name}: accuracy {recall_accuracy(model, pairs=8):.2f}")
 
 # %% [markdown]
 # A smaller start repairs most of it: the scale mainly keeps the *beginning* of training out of the flat ends of softmax.
@@ -568,16 +625,17 @@ def sgd_accuracy(scaled, lr):
     return recall_accuracy(model)
 
 
-# %%
+# %% tags=["nbval-ignore-output"]
 for lr in (0.003, 0.03):
-    gain = sgd_accuracy(True, lr) - sgd_accuracy(False, lr)
-    leader = "the scale" if gain > 0.3 else "no scale" if gain < -0.3 else "neither"
-    print(f"SGD, learning rate {lr}: {leader} leads by more than 0.3")
+    told = (
+        f"scaled {sgd_accuracy(True, lr):.2f}, not scaled {sgd_accuracy(False, lr):.2f}"
+    )
+    print(f"SGD, learning rate {lr}: {told}")
 
 # %% [markdown]
 # So one curve at one learning rate proves little, for or against. Over optimisers and rates the picture shifts. What
-# can be said: with Adam at the rates above, training with the scale was robust over $d_k$ and seeds, training without
-# it was not, and the scale costs nothing.
+# can be said: with Adam at the rates above, training with the scale was ahead after 200 steps at every $d_k$, and far ahead
+# at 64 and 128. And the scale costs nothing.
 #
 # ## Exercises
 #
@@ -589,7 +647,7 @@ for lr in (0.003, 0.03):
 # **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
 #
 # `Reverse` without positions gets sequences of 4 places with 2 tokens, equally frequent. Which accuracy can it reach at
-# best? One number, to four decimals.
+# best? One number. Remember what an output depends on.
 
 # %%
 my_accuracy = None  # a number
@@ -602,8 +660,13 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# # The best guess from a bag is its most frequent token. Splits 4:0, 3:1 and 2:2:
-# my_accuracy = 2 / 16 * 1 + 8 / 16 * 3 / 4 + 6 / 16 * 1 / 2
+# # A place names the token of another one: the more frequent of the other three. Splits 3:0 and 2:1:
+# my_accuracy = 2 / 8 * 1 + 6 / 8 * 2 / 3
+# # All 16 sequences, each of the 4 places left out in turn:
+# from itertools import product
+#
+# right = [most_frequent(s[:i] + s[i + 1 :]) for s in product("ab", repeat=4) for i in range(4)]
+# assert np.isclose(my_accuracy, np.mean(right))
 # ```
 #
 # </details>
@@ -700,5 +763,6 @@ verdict
 #    range that works, with the scale and without?
 #
 # **Remember.** Attention does not know order; positions are added. Measure every head against a rule, over many inputs,
-# then test the rule by taking the head away. Two layers can do what no single layer can. The scale makes training robust.
+# then test the rule by taking the head away. Two layers can do what no single layer can. Without the scale training
+# is slower and fragile; by how much depends on the learning rate.
 # Next: [09 a real model](09_a_real_model.ipynb).

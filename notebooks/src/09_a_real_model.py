@@ -4,7 +4,7 @@
 # **Question.** Is the module of notebook 06 the real thing? Put the weights of a trained language model into it and
 # compare. *45 minutes. This notebook needs torch.*
 #
-# The model is **all-MiniLM-L6-v2**: 6 layers, 12 heads, $d_{model} = 384$, so $d_k = 32$. It turns a sentence into one
+# The model is **all-MiniLM-L6-v2** ([source](../REFERENCES.md#minilm)): 6 layers, 12 heads, $d_{model} = 384$, so $d_k = 32$. It turns a sentence into one
 # vector; sentences that mean similar things get similar vectors. Its weights are a separate download:
 #
 #     make real-model
@@ -273,23 +273,76 @@ def on_its_noun(tokens, w):
 
 
 # %%
+def told(table, place):  # place 0 is the largest of the 72
+    layer, head = divmod(int(np.argsort(-table.ravel())[place]), 12)
+    name = f"L{layer + 1}H{head + 1:<2d} {table[layer, head]:.2f}"
+    return name, (layer + 1, head + 1)
+
+
+# %%
 heads = {}
 for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
     texts = list(pronoun_of) if measure is on_its_noun else reference["sentences"]
     name = measure.__name__
     table = np.array(measured(name, mean_over_sentences, measure, texts))  # (6, 12)
-    layer, head = np.unravel_index(table.argmax(), table.shape)
-    heads[name] = (layer + 1, head + 1)
-    second = np.sort(table.ravel())[-2]
-    print(f"{name:13s} L{layer + 1}H{head + 1:<3d} {table.max():.2f}", end="   ")
-    print(f"next best head {second:.2f}")
+    best, heads[name] = told(table, 0)
+    print(f"{name:13s} {best}   next {told(table, 1)[0]}   third {told(table, 2)[0]}")
 
 # %% [markdown]
-# L1H3 means layer 1, head 3. The second number says whether the job belongs to one head: *previous* does, *[CLS]* and
-# *broad* do not. A head that parks on `[CLS]` has nothing to say about this sentence: the weights must sum to 1, so they
-# have to go somewhere.
+# L1H3 means layer 1, head 3. The heads behind the first say whether the job belongs to one head: *previous* does, *[CLS]*
+# and *broad* do not. Nor does the pronoun: L4H2 leads with 0.62, L3H5 follows with 0.55.
 #
-# Their maps for the first sentence. **Predict.** Which key gets the row of "they" in the pronoun head?
+# Nearly half of all heads put most of a word's weight on `[CLS]`. Do they fetch something there? A weight says how much of a
+# value is taken, not how much there is to take: head $h$ adds $w_j W_O v_j$ to its output. So measure three things: the
+# weight on `[CLS]`, the length $|W_O v|$ there against that of a word, and the share of `[CLS]` in the sum of
+# $w_j |W_O v_j|$. ([Kobayashi et al. 2020](../REFERENCES.md#kobayashi-2020).)
+
+
+# %%
+def value_lengths(text):  # |W_O v| of each head and token
+    ids = torch.tensor([pieces.encode(text)])  # (1, n)
+    x, lengths = model.embed(ids), []
+    for layer in model.layers:
+        v = layer.attention.W_V(x)[0].unflatten(-1, (12, 32))  # (n, 12, 32)
+        W_O = layer.attention.W_O.weight.unflatten(1, (12, 32))  # (384, 12, 32)
+        lengths.append(torch.einsum("nhc,dhc->hnd", v, W_O).norm(dim=-1))  # (12, n)
+        x, _ = layer(x, None)
+    return torch.stack(lengths)  # (6, 12, n)
+
+
+# %%
+def parking(text):
+    w, length = look(text)[1][..., 1:-1, :], value_lengths(text)  # queries: words
+    part = w * length[..., None, :]  # (6, 12, words, n)
+    against_a_word = length[..., 0] / length[..., 1:-1].mean(-1)
+    share = (part[..., 0] / part.sum(-1)).mean(-1)
+    return torch.stack([w[..., 0].mean(-1), against_a_word, share])  # (3, 6, 12)
+
+
+def mean_parking():
+    return torch.stack([parking(text) for text in reference["sentences"]]).mean(0)
+
+
+# %%
+weight, against, share = np.array(measured("parking", mean_parking))  # (6, 12) each
+layer, head = heads["on_cls"]
+one = (
+    weight[layer - 1, head - 1],
+    against[layer - 1, head - 1],
+    share[layer - 1, head - 1],
+)
+print("L{}H{}: weight {:.2f}, |W_O v| {:.2f}, share {:.2f}".format(layer, head, *one))
+for name, of in (("weight above 0.5", weight > 0.5), ("all others", weight <= 0.5)):
+    print(f"{name:16}: {of.sum()} heads, |W_O v| {against[of].min():.2f}", end=" to ")
+    print(f"{against[of].max():.2f}, share up to {share[of].max():.2f}")
+
+# %% [markdown]
+# L5H6 gives `[CLS]` nine tenths of its weight and takes little from there: the value is 3 % as long as that of a word. It
+# parks: weights must sum to 1, so they have to go somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019),
+# [Xiao et al. 2023](../REFERENCES.md#xiao-2023)). But parked is not nothing, `[CLS]` still makes up a quarter
+# of what this head adds, and up to half in another.
+#
+# The maps of the six for the first sentence. **Predict.** Which key gets the row of "they" in L4H2?
 
 
 # %%
@@ -326,7 +379,8 @@ real_model.sentence_view(attend, SENTENCE, layer=4, head=2, still=[(4, 2), (4, 1
 # %% [markdown]
 # ## 6 · Attention is not understanding
 #
-# "They" looks at the students. Does head L4H2 *understand* the sentence? Two sentences that differ in one word:
+# "They" looks at the students. Does head L4H2 *understand* the sentence? Two sentences that differ in one word
+# ([Levesque et al. 2012](../REFERENCES.md#levesque-2012)):
 #
 # - The trophy does not fit into the suitcase because it is too **big**. ("It" is the trophy.)
 # - The trophy does not fit into the suitcase because it is too **small**. ("It" is the suitcase.)
@@ -335,32 +389,44 @@ real_model.sentence_view(attend, SENTENCE, layer=4, head=2, still=[(4, 2), (4, 1
 
 
 # %%
-def where_it_looks(size):
-    sentence = "The trophy does not fit into the suitcase because it is too {}."
-    tokens, w = look(sentence.format(size))
+def where_it_looks(one, other, size):
+    text = f"The {one} does not fit into the {other} because it is too {size}."
+    tokens, w = look(text)
     row = w[3, 1, tokens.index("it")]  # L4H2
     return [row[tokens.index(noun)] for noun in ("trophy", "suitcase")]
 
 
-for size in ("big", "small"):
-    trophy, suitcase = measured(f"too {size}", where_it_looks, size)
-    print(f"too {size:5s}: weight on trophy {trophy:.2f}, on suitcase {suitcase:.2f}")
+def tell(one, other):
+    for size in ("big", "small"):
+        found = measured(f"{one} first, {size}", where_it_looks, one, other, size)
+        told = "weight on trophy {:.2f}, on suitcase {:.2f}".format(*found)
+        print(f"{one} first, too {size:5s}: {told}")
+
+
+tell("trophy", "suitcase")
 
 # %% [markdown]
-# The meaning turned round, the head did not. It found a rule that is often right, not what "too small" implies. And the
-# mean above hides sentences where it fails:
+# The meaning turned round, the head did not. Which rule does it follow, then? Let the nouns change places.
+# **Predict.** Where does "it" look now?
+
+# %%
+tell("suitcase", "trophy")
+
+# %% [markdown]
+# In these four sentences it looks at the noun that stands first, whatever the noun and whatever fits. That is not what "too
+# small" implies. And the mean of section 4 hides sentences where L4H2 fails and the runner-up does not:
 
 
 # %%
 def noun_weights():
-    return [on_its_noun(*look(text))[3, 1] for text in pronoun_of]
+    return [on_its_noun(*look(text))[[3, 2], [1, 4]] for text in pronoun_of]
 
 
-for (pronoun, noun), weight in zip(NOUNS, measured("L4H2 by sentence", noun_weights)):
-    print(f"{pronoun:4s} -> {noun:8s} {weight:.2f}")
+for (pronoun, noun), w in zip(NOUNS, measured("pronouns by sentence", noun_weights)):
+    print(f"{pronoun:4s} -> {noun:8s}  L4H2 {w[0]:.2f}   L3H5 {w[1]:.2f}")
 
 # %% [markdown]
-# "He" does not find "man". A map shows where information was read, not whether the reading was right.
+# In L4H2 "he" does not find "man". A map shows where information was read, not whether the reading was right.
 #
 # ## Break it · What the mistakes cost
 #
