@@ -6,7 +6,6 @@ The browser part needs what `make test-browser` installs; without it only the ke
 import importlib.util
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -81,7 +80,6 @@ def main():
     if importlib.util.find_spec("playwright") is None or not (ROOT / ".venv-colab").exists():
         print("in the browser: skipped, make test-browser installs what it needs")
         return
-    sys.path.insert(0, str(ROOT / "tools"))
     in_browser()
 
 
@@ -112,8 +110,9 @@ def growth():
 
 def in_browser():
     import nbformat
-    from front_end import CHROMIUM, FLAGS, FrontEnd
     from playwright.sync_api import sync_playwright
+
+    from tests.browser.front_end import CHROMIUM, FLAGS, FrontEnd
 
     folder, home = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}

@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -15,8 +14,7 @@ SEEDS = range(5)
 
 def sections():
     """Return the code cells of notebook 08 before its section 5, and those of the comparison over d_k in section 6."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    from build_notebooks import read_source
+    from tools.build_notebooks import read_source
 
     cells = read_source(ROOT / "notebooks" / "src" / "08_train_and_look.py").cells
 

@@ -10,8 +10,9 @@ import pytest
 from front_end import BIN, ROOT
 
 import attnlib
+from tools.series import SERIES
 
-NUMPY = ["00_start_here", "01_by_hand", "02_vectorized", "03_scaling", "05_masks"]
+NUMPY = [notebook.name for notebook in SERIES if notebook.torch != "yes"]
 TORCH = ["04_pytorch_module", "06_multi_head"]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
 LIVE = ".attnlib-live"

@@ -16,8 +16,10 @@ from pathlib import Path
 import pytest
 from front_end import BIN, CHROMIUM, FLAGS, ROOT, FrontEnd
 
-NUMPY = ["00_start_here", "01_by_hand", "02_vectorized", "03_scaling", "05_masks"]
-NAMES = [path.stem for path in sorted((ROOT / "notebooks").glob("*.ipynb"))]
+from tools.series import SERIES
+
+NUMPY = [notebook.name for notebook in SERIES if notebook.browser]
+NAMES = [notebook.name for notebook in SERIES]
 TORCH = [name for name in NAMES if name not in NUMPY]
 LIVE = ".attnlib-live"
 CODE_CELLS = (
@@ -42,9 +44,9 @@ def served(folder, handler=Quiet):
 
 
 def build(folder, pyodide=None):
-    command = [str(ROOT / ".venv-lite" / BIN / "python"), str(ROOT / "lite" / "build_site.py"), "--output", str(folder)]
+    command = [str(ROOT / ".venv-lite" / BIN / "python"), "-m", "lite.build_site", "--output", str(folder)]
     environment = {**os.environ, "PYODIDE_DIST": pyodide or os.environ["PYODIDE_DIST"]}
-    return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False)
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8", check=False)
 
 
 @pytest.fixture(scope="session")

@@ -2,8 +2,9 @@
 
 import nbformat
 import pytest
-import slides
 from front_end import ROOT
+
+from tools import slides
 
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 

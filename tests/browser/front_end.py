@@ -7,12 +7,12 @@ import socket
 import subprocess
 import time
 import urllib.request
-from pathlib import Path
 from typing import ClassVar
 
-from links import address
+from tools.links import Address
+from tools.series import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
+PUBLIC = Address("octocat/attnlib", "main")  # where Colab believes to install from; never asked
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = [
     f"--{flag}"
@@ -46,7 +46,7 @@ def colab(home):
     shutil.copytree(ROOT / "attnlib", repository / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, repository)
-    repo, branch = address()
+    repo, branch = PUBLIC
     git = ["git", "-c", "user.name=test", "-c", "user.email=test", "-C", str(repository)]
     for command in (["init", "-q", "-b", branch], ["add", "."], ["commit", "-q", "-m", "attnlib"]):
         subprocess.run([*git, *command], check=True)
