@@ -87,7 +87,7 @@ def test_elsewhere_it_says_what_to_type(machine, number):
     machine.packages.remove("attnlib")
     with pytest.raises(ImportError, match=r"make lab, or: pip install git\+https://github\.com/"):
         exec(setup(number), {})
-    with pytest.raises(ImportError, match=r"In its folder type: make lab, or pip install \.$"):
+    with pytest.raises(ImportError, match=r"In its folder: make lab, or pip install \.$"):
         exec(setup(number, None), {})
     assert machine.commands == []
 

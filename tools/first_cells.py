@@ -25,7 +25,7 @@ SETUP_AT_HOME = """\
 from importlib.util import find_spec
 
 if not find_spec("attnlib"):
-    raise ImportError("attnlib is missing. In its folder type: make lab, or pip install .")"""
+    raise ImportError("attnlib is missing. In its folder: make lab, or pip install .")"""
 SETUP_TORCH = """
 if not find_spec("torch"):
     how = "Saved outputs: reload the page. To run it: {where}."
