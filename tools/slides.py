@@ -70,6 +70,7 @@ def deck(path):
         title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),
         reveal_css=(reveal / "reveal.css").read_text("utf-8"),
         reveal_js=(reveal / "reveal.js").read_text("utf-8"),
+        slides_js=(ROOT / "tools" / "slides.js").read_text("utf-8"),
         code_css=CODE.get_style_defs(".code"),
         cells="\n".join(slides),
     )
