@@ -93,7 +93,9 @@ def run(command, **options):
 def add_pyodide(pyodide, site, scratch):
     """Put Pyodide into the site, or refer to it; in both cases list attnlib among its packages. Return the settings.
 
-    A package in pyodide-lock.json is there when the kernel starts, so that no notebook has to install anything.
+    A package in pyodide-lock.json is there when the kernel starts, so that no notebook has to install anything. The
+    kernel's PyodideLockAddon would write it, but it asks a package index at each build, and sends a browser to the CDN
+    for what a folder that is not the whole release lacks.
     """
     target = site / "static" / "pyodide"
     if is_folder(pyodide):

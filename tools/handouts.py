@@ -14,6 +14,7 @@ import nbformat
 from . import build_notebooks as build
 from .series import ROOT, chosen
 
+# Regular expressions and not cell tags: they also give the code of a solution, and hold the form that readers see.
 HEAD = re.compile(
     r"### Exercise (\d)\.(\d) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
