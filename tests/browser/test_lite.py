@@ -123,7 +123,7 @@ def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page
     assert any("image/png" in output.get("data", {}) for _, outputs in saved for output in outputs)
     page.wait_for_function("ask.showsASavedPicture()", timeout=10_000)
     message = json.dumps(run_all(page)[0][1])  # the first cell stops the run
-    assert "a browser cannot run it" in message and "Colab" in message
+    assert "a browser cannot run it" in message and "To run it: " in message and "make lab" in message
     assert elsewhere(requests, url) == []
 
 
