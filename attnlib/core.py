@@ -3,7 +3,6 @@
 Source of the formula: Vaswani et al. 2017, "Attention Is All You Need", equation 1.
 """
 
-import html
 from dataclasses import dataclass
 from typing import Any
 
@@ -282,6 +281,8 @@ class AttentionTrace:
         return "\n".join([f"AttentionTrace, {self._summary()}", *lines])
 
     def _repr_html_(self):
+        import html  # only here: it would be a sixth of what `import attnlib` takes
+
         rows = "".join(
             f"<tr><td><code>{name}</code></td><td>{html.escape(formula)}</td><td>{dims}</td>"
             f"<td>{tuple(array.shape)}</td></tr>"

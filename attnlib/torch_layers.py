@@ -343,50 +343,36 @@ class MultiHeadAttention(nn.Module):
 
 
 def _attend(q, k, v, attn_mask, is_causal, need_weights):
-    """Return (output, weights), or (output, None) through the fused kernel."""
+    """Return softmax(Q K^T / sqrt(d_k) + mask) V and the weights, or (output, None) through the fused kernel."""
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal), None
-    mask = _mask(attn_mask, is_causal, _check(q, k, v), q)
-    # The product copies a key whose heads were split, and copying it before it is transposed is cheaper.
-    k = k.contiguous().transpose(-1, -2)  # (..., d_k, n_k)
-    scores = (q * validation.attention_scale(None, q.shape[-1])) @ k  # (..., n_q, n_k)
-    dead = None
-    if mask is not None:
-        mask, dead = _open_dead_rows(mask)
-        scores = _apply_mask(scores, mask)
-    weights = _softmax(scores)
+    mask, dead = _open_dead_rows(_mask(attn_mask, is_causal, _check(q, k, v), q))
+    q = q * validation.attention_scale(None, q.shape[-1])
+    scores = q @ k.contiguous().transpose(-1, -2)  # (..., n_q, n_k); heads copied before the transpose: cheaper
+    weights = _softmax(scores, mask)
     if dead is not None:
         weights = weights.masked_fill(dead, 0)
     return weights @ v, weights
 
 
-# Fresh memory for an n_q x n_k array costs more than the arithmetic done on it, so the next two write over the scores
-# where they can. torch.func's transforms cannot: they have no rule for out=, and vmap none for writing a batch into a
-# single tensor. They raise before anything is written.
+def _softmax(scores, mask):
+    """Return softmax of the masked scores over the keys. May write over `scores`.
 
-
-def _apply_mask(scores, mask):
-    """Return the masked scores, written over `scores` if they have all the axes of the mask."""
-    if mask.dtype != torch.bool:
-        try:
-            return scores.add_(mask)
-        except RuntimeError:
-            return scores + mask
-    try:
-        with torch.no_grad():  # the gradient needs no masking: softmax passes none to a weight of 0
-            return scores.masked_fill_(~mask, -torch.inf)
-    except RuntimeError:
-        return scores.masked_fill(~mask, -torch.inf)
-
-
-def _softmax(scores):
-    """Return softmax over the keys, written over `scores` where no gradient is wanted."""
-    if torch.is_grad_enabled() or not scores.is_cpu:  # other devices reuse memory
+    Fresh memory for an n_q x n_k array costs more than the arithmetic done on it, so plain scores lend theirs: to a
+    boolean mask always, unseen by autograd, for softmax passes no gradient to a weight of 0; to the weights only where
+    no gradient is wanted.
+    """
+    if mask is not None and mask.dtype == torch.bool:
+        has_all_axes = scores.shape == torch.broadcast_shapes(scores.shape, mask.shape)
+        if has_all_axes and _is_plain(scores, mask):
+            scores.detach().masked_fill_(~mask, -torch.inf)
+        else:
+            scores = scores.masked_fill(~mask, -torch.inf)
+    elif mask is not None:
+        scores = scores + mask
+    if torch.is_grad_enabled() or not _is_plain(scores):
         return scores.softmax(-1)
-    try:
-        return torch.softmax(scores, -1, out=scores)
-    except RuntimeError:
-        return scores.softmax(-1)
+    return torch.softmax(scores, -1, out=scores)
 
 
 def _check(query, key, value):
@@ -455,18 +441,23 @@ def _open_dead_rows(mask):
 
     Their output is then finite and can be set to 0; masking them would give NaN, in the gradient too.
     """
+    if mask is None:
+        return None, None
     is_bool = mask.dtype == torch.bool
     dead = ~mask.any(-1, keepdim=True) if is_bool else torch.isneginf(mask).all(-1, keepdim=True)
-    if not _may_be_any(dead):
+    if _is_plain(dead) and not dead.any():
         return mask, None
     return (mask | dead if is_bool else mask.masked_fill(dead, 0)), dead
 
 
-def _may_be_any(x):
-    """Return False if no element is True; True also where asking is impossible (compiling, vmap) or slow (a GPU)."""
-    if torch.compiler.is_compiling() or not x.is_cpu:
-        return True
+def _is_plain(*tensors):
+    """Return True if numbers can be read and written over at once.
+
+    Not while compiling, nor under a transform of torch.func such as vmap; and reading from a GPU would wait for it.
+    """
+    if torch.compiler.is_compiling() or any(type(x) is not torch.Tensor or not x.is_cpu for x in tensors):
+        return False
     try:
-        return bool(x.any())
-    except RuntimeError:
-        return True
+        return all(x.data_ptr() for x in tensors)
+    except RuntimeError:  # what a transform hands on has no memory of its own
+        return False

@@ -246,8 +246,7 @@ def torch_kernels():
 
 def server():
     """Weigh one JupyterLab server: under JupyterHub every student has one."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    from front_end import FrontEnd
+    from tests.browser.front_end import FrontEnd
 
     home = Path(tempfile.mkdtemp())
     try:

@@ -6,7 +6,6 @@ The browser part needs what `make test-browser` installs; without it only the ke
 import importlib.util
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -44,22 +43,6 @@ def draw(d_k):
     plt.show()
 interact(draw, d_k=IntSlider(min=1, max=512, value=1));
 """
-# Records when a key went down and when the output below the slider next changed (a picture counts once decoded).
-WATCH = """() => {
-const area = document.querySelector('.jp-OutputArea');
-window.keys = []; window.frames = []; window.blank = 0;
-addEventListener('keydown', () => window.keys.push(performance.now()), true);
-const seen = () => {
-  const image = area.querySelector('.jp-OutputArea img'), svg = area.querySelector('.attnlib-live svg');
-  const content = svg ? svg.parentElement.innerHTML : image && image.src;
-  if (!content) { window.blank++; return }
-  if (content === window.last) return;
-  window.last = content;
-  const done = () => window.frames.push(performance.now());
-  svg ? requestAnimationFrame(done) : image.decode().then(done, done);
-};
-new MutationObserver(seen).observe(area, {subtree: true, childList: true, attributes: true, characterData: true});
-seen() }"""
 
 
 def main():
@@ -81,7 +64,6 @@ def main():
     if importlib.util.find_spec("playwright") is None or not (ROOT / ".venv-colab").exists():
         print("in the browser: skipped, make test-browser installs what it needs")
         return
-    sys.path.insert(0, str(ROOT / "tools"))
     in_browser()
 
 
@@ -112,8 +94,9 @@ def growth():
 
 def in_browser():
     import nbformat
-    from front_end import CHROMIUM, FLAGS, FrontEnd
     from playwright.sync_api import sync_playwright
+
+    from tests.browser.front_end import CHROMIUM, FLAGS, FrontEnd
 
     folder, home = Path(tempfile.mkdtemp()), Path(tempfile.mkdtemp())
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
@@ -152,7 +135,7 @@ def watched(front_end, browser, name):
     front_end.run_all(page)
     page.wait_for_selector(".attnlib-live svg" if name == "ours" else ".jp-OutputArea img")
     page.wait_for_timeout(1500)
-    page.evaluate(WATCH)
+    page.evaluate(Path(__file__).with_suffix(".js").read_text("utf-8"))
     front_end.handles(page).first.focus()
     return page
 
@@ -160,19 +143,19 @@ def watched(front_end, browser, name):
 def press(page):
     """Return milliseconds from one arrow key to the next changed picture."""
     page.bring_to_front()
-    page.evaluate("() => { window.keys = []; window.frames = [] }")
+    page.evaluate("watch.start()")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => window.frames.length > 0", timeout=10_000)
+    page.wait_for_function("watch.frames.length > 0", timeout=10_000)
     page.wait_for_timeout(150)
-    return page.evaluate("() => window.frames[0] - window.keys[0]")
+    return page.evaluate("watch.frames[0] - watch.keys[0]")
 
 
 def drag(page):
     """Press 30 arrow keys quickly; return (frames shown, ms from the last key to the last frame, blank moments)."""
     page.bring_to_front()
-    page.evaluate("() => { window.keys = []; window.frames = []; window.blank = 0 }")
+    page.evaluate("watch.start()")
     for _ in range(30):
         page.keyboard.press("ArrowRight")
         page.wait_for_timeout(10)
     page.wait_for_timeout(2000)
-    return page.evaluate("() => [window.frames.length, window.frames.at(-1) - window.keys.at(-1), window.blank]")
+    return page.evaluate("[watch.frames.length, watch.frames.at(-1) - watch.keys.at(-1), watch.blank]")

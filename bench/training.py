@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import sys
 from pathlib import Path
 
 import matplotlib
@@ -15,8 +14,7 @@ SEEDS = range(5)
 
 def sections():
     """Return code cells: what section 1 of 06 defines, 08 before its section 5, and its comparison over d_k."""
-    sys.path.insert(0, str(ROOT / "tools"))
-    from build_notebooks import code_between
+    from tools.build_notebooks import code_between
 
     heads = [c for c in code_between("06", "# 06 ·", "## 2 ·") if "def " in c or "import " in c]
     recall, few = code_between("08", "## 6 ·", "### Look inside"), "{3e-3: 3, 1e-3: 2}"

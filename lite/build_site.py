@@ -25,12 +25,12 @@ from jinja2 import Template, pass_context
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 from nbconvert import HTMLExporter
 
+from tools.links import outward
+from tools.page import markdown
+from tools.series import SERIES, named
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-sys.path.insert(0, str(ROOT / "tools"))
-
-from links import outward  # noqa: E402
-from page import markdown  # noqa: E402
 
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
@@ -51,7 +51,7 @@ def main():
     if site.exists() and any(site.iterdir()) and not (site / "jupyter-lite.json").exists():
         sys.exit(f"--output is emptied first, and {site} holds something else than a site. Fix: name a new folder.")
     shutil.rmtree(site, ignore_errors=True)
-    notebooks = {path.stem: read(path) for path in sorted((ROOT / "notebooks").glob("*.ipynb"))}
+    notebooks = {entry.name: read(entry.built) for entry in SERIES}
     with tempfile.TemporaryDirectory() as scratch:
         build_lite(notebooks, site, Path(scratch))
         settings = add_pyodide(pyodide, site, Path(scratch))
@@ -97,7 +97,9 @@ def run(command, **options):
 def add_pyodide(pyodide, site, scratch):
     """Put Pyodide into the site, or refer to it; in both cases list attnlib among its packages. Return the settings.
 
-    A package in pyodide-lock.json is there when the kernel starts, so that no notebook has to install anything.
+    A package in pyodide-lock.json is there when the kernel starts, so that no notebook has to install anything. The
+    kernel's PyodideLockAddon would write it, but it asks a package index at each build, and sends a browser to the CDN
+    for what a folder that is not the whole release lacks.
     """
     target = site / "static" / "pyodide"
     if is_folder(pyodide):
@@ -201,13 +203,12 @@ def write_pages(notebooks, site):
         notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
         page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}})
         (site / "read" / f"{name}.html").write_text(page, "utf-8")
-        code = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "code")
         entries.append(
             {
                 "name": name,
                 "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
                 "text": markdown(text),
-                "needs_torch": re.search(r"^import torch", code, re.MULTILINE) is not None,
+                "runs_here": named(name).browser,
             }
         )
     template = Template((HERE / "index.html.j2").read_text("utf-8"))

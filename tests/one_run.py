@@ -10,9 +10,10 @@ import re
 from collections import defaultdict
 
 import pytest
-from handouts import exercises
 from nbformat.v4 import new_code_cell
 from nbval.plugin import IPyNbCell, IPyNbFile
+
+from tools.handouts import exercises
 
 # Python tells a hook before it opens a file or a connection. What the hook raises is what a folder without write
 # permission, or a machine without a network, would raise; neither could be had for a test that runs as root.

@@ -9,8 +9,9 @@ import time
 from pathlib import Path
 
 import pytest
-import setup_env
 import tomllib
+
+from tools import setup_env
 
 ROOT = Path(__file__).resolve().parent.parent
 BINDER = ROOT / "binder"

@@ -10,9 +10,9 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
-from links import address, outward
 
 import attnlib as al
+from tools.links import address, outward
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-import build_notebooks as build
 import nbformat
 import pytest
-from handouts import exercises, solved, student
 
 from attnlib.checks import PREDICTIONS, predict
+from tools import build_notebooks as build
+from tools.handouts import exercises, solved, student
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "08"]
@@ -27,7 +27,7 @@ def notebook(path):
 def test_there_are_three_to_five_and_they_are_numbered(notebook):
     numbers = [number for _, number, _ in exercises(notebook)]
     assert 3 <= len(numbers) <= 5
-    chapter = re.search(r"# 0(\d) ·", notebook.cells[1].source)[1]
+    chapter = re.search(r"^# 0(\d) ·", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1]
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
 

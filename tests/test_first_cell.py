@@ -2,23 +2,35 @@
 
 import importlib.machinery
 import importlib.util
+import re
 import subprocess
 import sys
 import types
 
-import build_notebooks as build
 import nbformat
 import pytest
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
-SOURCES = sorted((build.NOTEBOOKS / "src").glob("*.py"))
-NEED_TORCH = ("04", "06", "07", "08", "09")
+from tools import build_notebooks as build
+from tools import links
+from tools.first_cells import first_cells
+from tools.series import SERIES
+
+PUBLIC = links.Address("octocat/attnlib", "main")
+NEED_TORCH = [notebook for notebook in SERIES if notebook.torch == "yes"]
 
 
-def setup(number):
-    (path,) = (path for path in SOURCES if path.name.startswith(number))
-    return next(cell for cell in build.read_source(path).cells if cell.cell_type == "code").source
+def setup(number, where=PUBLIC):
+    """Return the cell of a notebook at a public address, or in a copy without one (None)."""
+    (notebook,) = (notebook for notebook in SERIES if notebook.number == number)
+    return first_cells(notebook, where)[1]["source"]
+
+
+def test_the_cell_is_the_first_code_of_every_notebook():
+    for notebook in SERIES:
+        code = next(cell for cell in build.read_source(notebook.source).cells if cell.cell_type == "code")
+        assert code.source == setup(notebook.number, links.address())
 
 
 @pytest.fixture
@@ -46,8 +58,9 @@ def colab(machine, monkeypatch):
 
 
 @pytest.mark.parametrize("number", ["01", "04"])
-def test_where_all_is_installed_nothing_happens(colab, capsys, number):
-    exec(setup(number), {})
+@pytest.mark.parametrize("where", [PUBLIC, None])
+def test_where_all_is_installed_nothing_happens(colab, capsys, number, where):
+    exec(setup(number, where), {})
     assert colab.commands == [] and capsys.readouterr() == ("", "")
 
 
@@ -55,7 +68,7 @@ def test_where_all_is_installed_nothing_happens(colab, capsys, number):
 def test_colab_installs_attnlib_alone(colab, number):
     colab.packages.remove("attnlib")
     exec(setup(number), {})
-    repo, branch = build.address()
+    repo, branch = PUBLIC
     (command,) = colab.commands
     assert command[:4] == [sys.executable, "-m", "pip", "install"]
     assert "--no-deps" in command and command[-1] == f"git+https://github.com/{repo}@{branch}"
@@ -74,23 +87,36 @@ def test_elsewhere_it_says_what_to_type(machine, number):
     machine.packages.remove("attnlib")
     with pytest.raises(ImportError, match=r"make lab, or: pip install git\+https://github\.com/"):
         exec(setup(number), {})
+    with pytest.raises(ImportError, match=r"In its folder: make lab, or pip install \.$"):
+        exec(setup(number, None), {})
     assert machine.commands == []
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_without_torch_the_torch_notebooks_say_where_they_run(machine, path):
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.name)
+@pytest.mark.parametrize(("where", "open_it"), [(PUBLIC, r"Colab \(badge\) or make lab"), (None, "run it: make lab")])
+def test_without_torch_the_torch_notebooks_say_where_they_run(machine, notebook, where, open_it):
     machine.packages.remove("torch")
-    cell = setup(path.name[:2])
-    if path.name[:2] not in NEED_TORCH:
+    cell = setup(notebook.number, where)
+    if notebook not in NEED_TORCH:
         exec(cell, {})
         return
-    with pytest.raises(ImportError, match=r"a browser cannot .*\. Saved outputs: .* Colab \(badge\) or make lab"):
+    with pytest.raises(ImportError, match=rf"a browser cannot .*\. Saved outputs: .* {open_it}\.$"):
         exec(cell, {})
+
+
+def test_the_series_says_which_notebooks_import_torch():
+    """The whole notebook where the first cell asks for it, else in a cell that says what is missing."""
+    for notebook in SERIES:
+        code = [c.source for c in build.read_source(notebook.source).cells if c.cell_type == "code"]
+        at_the_top = any(re.search("^import torch", source, re.MULTILINE) for source in code)
+        somewhere = any("torch" in re.findall(r"^\s*(?:import|from) (\w+)", source, re.MULTILINE) for source in code)
+        assert notebook.torch == ("yes" if at_the_top else "one section" if somewhere else "no"), notebook.name
+        assert notebook.browser == (notebook.torch != "yes"), notebook.name
 
 
 def test_a_failure_is_short_and_stops_the_cells_below(monkeypatch):
     """In a real kernel: ImportError does both; SystemExit lets the cells below run."""
-    notebook = build.read_source(SOURCES[4])
+    notebook = build.read_source(NEED_TORCH[0].source)
     code = [cell for cell in notebook.cells if cell.cell_type == "code"]
     hide = "import importlib.util\nimportlib.util.find_spec = lambda name: name == 'attnlib'"
     notebook.cells = [nbformat.v4.new_code_cell(hide), code[0], nbformat.v4.new_code_cell("print('ran on')")]

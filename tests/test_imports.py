@@ -1,41 +1,21 @@
 """What may import what, and that every public name comes with an example that runs."""
 
-import ast
 import doctest
 import importlib
 import inspect
 import pathlib
-import re
 import subprocess
 import sys
 
 import pytest
+from importlinter.cli import lint_imports
 
 import attnlib as al
 from attnlib import torch_layers
 
 PACKAGE = pathlib.Path(al.__file__).parent
-FILES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))
-PARTS = sorted({path.parts[0].removesuffix(".py") for path in FILES})  # modules, and packages as a whole
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEAVY = ("torch", "matplotlib", "ipywidgets", "IPython", "tqdm", "PIL")
-
-# A module, or a package as a whole, may import these of its siblings and no others.
-MAY_IMPORT = {
-    "validation": set(),
-    "examples": set(),
-    "masks": {"validation"},
-    "core": {"masks", "validation"},
-    "heads": {"core", "masks", "validation"},
-    "torch_layers": {"core", "masks", "heads", "validation"},
-    "plot": {"validation"},
-    "svg": {"plot"},
-    "live": {"core", "heads", "masks", "plot", "svg", "validation"},
-    "training": {"live", "validation"},
-    "real_model": {"live", "plot", "svg"},
-    "clinic": {"checks"},
-    "checks": {"core", "masks", "heads", "validation", "examples"},
-    "__init__": {"core", "masks", "heads", "validation"},
-}
 
 
 def test_importing_attnlib_loads_numpy_and_nothing_heavier():
@@ -44,94 +24,17 @@ def test_importing_attnlib_loads_numpy_and_nothing_heavier():
     assert (done.stdout.strip(), done.stderr) == ("[] True", "")
 
 
-def siblings_imported(source, package=("attnlib",)):
-    """The parts of attnlib that `source`, a module of `package`, imports anywhere in it; '' is attnlib itself."""
-    found = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Import):
-            names = [alias.name.split(".") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else ()
-            base = [*above, *(node.module.split(".") if node.module else [])]
-            names = [base] if len(base) > 1 else [[*base, alias.name] for alias in node.names]
-        else:
-            continue
-        for top, *rest in names:
-            if top == "attnlib":
-                found.add(rest[0] if rest and rest[0] in PARTS else "")
-    return found - set(package[1:])
+def test_the_house_stands():
+    """The contracts are in pyproject.toml; a broken one is printed with the imports that break it."""
+    assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-@pytest.mark.parametrize(
-    ("source", "found"),
-    [
-        ("from . import core, masks", {"core", "masks"}),
-        ("from .core import softmax", {"core"}),
-        ("import attnlib.heads as h", {"heads"}),
-        ("from attnlib import masks", {"masks"}),
-        ("from attnlib.core import softmax", {"core"}),
-        ("def f():\n    from .heads import split_heads", {"heads"}),
-        ("import attnlib as al", {""}),
-        ("from . import softmax", {""}),
-        ("import numpy as np\nfrom numpy import core", set()),
-    ],
-)
-def test_the_reader_of_imports_sees_every_form(source, found):
-    assert siblings_imported(source) == found
-
-
-def test_the_reader_of_imports_knows_packages():
-    source = "from .. import plot, svg\nfrom ..masks import causal_mask\nfrom . import view\nfrom .view import View"
-    assert siblings_imported(source, ("attnlib", "live")) == {"plot", "svg", "masks"}
-
-
-@pytest.mark.parametrize("path", FILES, ids=str)
-def test_modules_import_only_what_stands_below_them(path):
-    part = path.parts[0].removesuffix(".py")
-    assert part in MAY_IMPORT, f"say in MAY_IMPORT what {part} may import"
-    source = (PACKAGE / path).read_text(encoding="utf-8")
-    assert siblings_imported(source, ("attnlib", *path.parts[:-1])) <= MAY_IMPORT[part]
-
-
-def test_the_arrows_of_contributing_are_these():
-    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    arrows = re.findall(r"^(\w+) +-> (\w+(?:, \w+)*)", text, re.MULTILINE)
-    written = {name: set(above.split(", ")) - {"nothing"} for name, above in arrows}
-    assert written == {name: above for name, above in MAY_IMPORT.items() if name != "__init__"}
-
-
-def test_every_arrow_is_used():
-    used = {part: set() for part in MAY_IMPORT}
-    for path in FILES:
-        source = (PACKAGE / path).read_text(encoding="utf-8")
-        used[path.parts[0].removesuffix(".py")] |= siblings_imported(source, ("attnlib", *path.parts[:-1]))
-    assert used == MAY_IMPORT
-
-
-MAY_USE_TORCH = ("torch_layers.py", "training.py", "clinic.py", "checks")  # what checks may is said below
-
-
-@pytest.mark.parametrize("path", [path for path in FILES if path.parts[0] not in MAY_USE_TORCH], ids=str)
-def test_torch_lives_in_one_module(path):
-    tree = ast.parse((PACKAGE / path).read_text(encoding="utf-8"))
-    imported = {alias.name.split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names}
-    imported |= {
-        (n.module or "").split(".")[0] for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and not n.level
-    }
-    assert "torch" not in imported
-
-
-CHECKS = sorted((PACKAGE / "checks").glob("*.py"))
-
-
-@pytest.mark.parametrize("path", CHECKS, ids=lambda path: path.stem)
-def test_checks_import_torch_only_where_modules_are_examined(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    at_the_top = set()
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom) and not getattr(node, "level", 0):
-            at_the_top |= {(getattr(node, "module", None) or node.names[0].name).split(".")[0]}
-    assert not at_the_top & set(HEAVY) - ({"torch"} if path.stem in ("diagnosis", "observe") else set())
+def test_checks_load_torch_only_where_modules_are_examined():
+    modules = [f"attnlib.checks.{path.stem}" for path in sorted((PACKAGE / "checks").glob("[!_]*.py"))]
+    light = [name for name in modules if name.rpartition(".")[2] not in ("diagnosis", "observe")]
+    code = f"import sys, {', '.join(light)}; print([name for name in {HEAVY} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
 def test_all_is_sorted_and_complete():

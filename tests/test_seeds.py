@@ -12,7 +12,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from build_notebooks import code_between
+
+from tools.build_notebooks import code_between
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 

@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from build_notebooks import read_source
 
 from attnlib.checks import EXERCISES, PREDICTIONS
 from attnlib.clinic import CASES
+from tools.build_notebooks import read_source
+from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
-README, GUIDE = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "TEACHING.md"))
-SOURCES = {path.stem[:2]: path for path in sorted((ROOT / "notebooks" / "src").glob("*.py"))}
+GUIDE = (ROOT / "TEACHING.md").read_text(encoding="utf-8")
+SOURCES = {notebook.number: notebook.source for notebook in SERIES}
 PLANS = {"45-minute lecture": 45, "90-minute lecture": 90, "Half day": 240}  # minutes
 QUESTION_MINUTES = 2  # for a question with options: vote, run, answer
 
@@ -114,9 +115,9 @@ def test_the_minutes_of_a_notebook_are_those_of_the_plans(number, text):
 
 def test_sessions_take_the_minutes_of_the_readme_and_of_the_exercises(number, notebook):
     (session,) = [row for row in rows(part("One notebook a session", "###"), 5) if row[0] == number]
-    (reading,) = re.findall(rf"^\| {number} \|.*\| (\d+) \|", README, re.MULTILINE)
+    (reading,) = (notebook.minutes for notebook in SERIES if notebook.number == number)
     exercises = sum(task.minutes for task in notebook.exercises.values())
-    assert [int(n) for n in session[1:4]] == [int(reading), exercises, int(reading) + exercises]
+    assert [int(n) for n in session[1:4]] == [reading, exercises, reading + exercises]
 
 
 def test_all_bold_text_is_a_heading_of_the_notebook(notebook, text):

@@ -372,3 +372,18 @@ def test_layers_work_under_vmap_and_functional_gradients(mask):
     query.requires_grad_()
     (expected,) = torch.autograd.grad(loss(query, key), query)
     close(torch.func.grad(loss)(query.detach(), key), expected)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_masks_with_more_axes_than_the_scores_are_taken(training):
+    """Memory of the scores is lent to the mask only where the scores have all its axes."""
+    layer = filled(MultiHeadAttention(WIDTH, H))
+    query, key, value = inputs()
+    mask = torch.ones(B, N_Q, N_K, dtype=torch.bool)
+    mask[0, :, 0] = False
+    with torch.set_grad_enabled(training):
+        output, weights = layer(query[:1], key[:1], value, attn_mask=mask)
+        close(output, layer(query[:1].expand(B, -1, -1), key[:1].expand(B, -1, -1), value, attn_mask=mask)[0])
+        assert (weights[0, ..., 0] == 0).all() and (weights[1:, ..., 0] > 0).all()
+        each = torch.func.vmap(lambda m: layer(query[0], key[0], value[0], attn_mask=m)[0])(mask)
+        close(each, torch.stack([layer(query[0], key[0], value[0], attn_mask=m)[0] for m in mask]))

@@ -1,19 +1,21 @@
 """Write the notebooks as handouts: for students without solutions and outputs, or solved with every check green.
 
-python tools/handouts.py student          _student/, with a zip of all
-python tools/handouts.py solved           _solved/, executed, with a zip of all
-python tools/handouts.py solved 02 05     those whose name starts so
+python -m tools.handouts student          _student/, with a zip of all
+python -m tools.handouts solved           _solved/, executed, with a zip of all
+python -m tools.handouts solved 02 05     those whose name starts so
 """
 
 import argparse
 import re
 import shutil
 
-import build_notebooks as build
 import nbformat
-from links import outward
 
-ROOT = build.NOTEBOOKS.parent
+from . import build_notebooks as build
+from .links import outward
+from .series import ROOT, chosen
+
+# Regular expressions and not cell tags: they also give the code of a solution, and hold the form that readers see.
 HEAD = re.compile(
     r"### Exercise (\d)\.(\d) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
@@ -66,15 +68,13 @@ def main():
     folder = ROOT / f"_{arguments.kind}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for source in sorted((build.NOTEBOOKS / "src").glob("*.py")):
-        if arguments.prefixes and not source.name.startswith(tuple(arguments.prefixes)):
-            continue
-        target = folder / f"{source.stem}.ipynb"
+    for notebook in chosen(arguments.prefixes):
+        source, target = notebook.source, folder / notebook.built.name
         print(target, flush=True)
         if arguments.kind == "student":
             nbformat.write(student(source), target)
         elif not exercises(build.read_source(source)):
-            shutil.copy(build.NOTEBOOKS / target.name, target)  # nothing to solve: it is built and executed
+            shutil.copy(notebook.built, target)  # nothing to solve: it is built and executed
         else:
             notebook, verdicts = solved(source)
             wrong = [verdict for verdict in verdicts if not verdict.startswith("✓")]

@@ -1,102 +1,180 @@
-"""Set the public address of the repository in every link and badge: `make links REPO=owner/name BRANCH=main`.
+"""Set the public address of the repository in every link and badge.
 
-    python tools/links.py owner/name           branch main
-    python tools/links.py owner/name branch
+    make links                                   as `git remote get-url origin` says
+    make links REPO=owner/name BRANCH=main       as you say
 
-The address stands in pyproject.toml; the links in the files of FILES are rewritten with it. Notebooks are not run: a
-build afterwards gives the same bytes.
+The address stands in pyproject.toml. From it and from notebooks/series.toml are written: the marked parts of README.md,
+the repository in CITATION.cff, and the first cells of the notebooks, without running them. A build afterwards gives
+the same bytes. Without an address there is no badge and no link to it.
 """
 
+import json
 import re
+import subprocess
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-FILES = ["*.md", "*.cff", "pyproject.toml", "docs/*.md", "notebooks/*.ipynb", "binder/*", "lite/*", ".github/*/*.yml"]
-UNKNOWN = "THE_OWNER"  # GitHub allows no underscore in a name: nobody can register it, so no link leads to a stranger
-# What stands in README until the address is known.
-NOTE = """> The links and badges lead nowhere until this repository has a public address. Set it, then commit:
-> `make links REPO=owner/name BRANCH=main`
+from .first_cells import first_cells
+from .series import ROOT, SERIES
 
+EXAMPLE = "Example: make links REPO=octocat/attnlib BRANCH=main"
+UNSET = """\
+> This copy has no public address, so it shows no badges: `make links` takes the address from the git remote `origin`.
 """
+BADGES = """\
+[![Tests]({page}/actions/workflows/test.yml/badge.svg?branch={branch})]({page}/actions/workflows/test.yml)
+[![Open in Colab](https://colab.research.google.com/assets/colab-badge.svg)]({colab})
+[![Open in Binder](https://mybinder.org/badge_logo.svg)]({binder})
+[![License: MIT and CC BY 4.0](https://img.shields.io/badge/license-MIT%20%2B%20CC%20BY%204.0-blue)](LICENSE)
+"""
+OPEN = """\
+## Open it without installing
+
+- [Colab]({colab}): all
+  notebooks, with a Google account. The first cell installs `attnlib` and nothing else.
+- [Binder]({binder}): all notebooks, in
+  JupyterLab, without an account.
+- [In this browser]({site}): the notebooks without torch run with no server at all; the others are
+  there to read.
+"""
+WITHOUT_TORCH = {"no": "yes", "one section": "yes, but for one section", "yes": "no"}
 
 
 class Address(NamedTuple):
     repo: str
     branch: str
 
-    @property
-    def forms(self):
-        """Return every form of a link to this address, the longer of two alike first."""
-        owner, name = self.repo.split("/")
-        page = f"https://github.com/{self.repo}"
-        return [
-            f"{page}/actions/workflows/test.yml/badge.svg?branch={self.branch}",
-            *(f"{page}/{kind}/{self.branch}" for kind in ("blob", "tree")),
-            f"{page}@{self.branch}",
-            page,
-            f"https://colab.research.google.com/github/{self.repo}/blob/{self.branch}",
-            f"https://mybinder.org/v2/gh/{self.repo}/{self.branch}",
-            f"https://{owner}.github.io/{name}",
-        ]
+    def words(self, name):
+        """Return what links to this address are made of; `name` is the notebook that Colab and Binder open."""
+        owner, project = self.repo.split("/")
+        return {
+            "page": f"https://github.com/{self.repo}",
+            "branch": self.branch,
+            "colab": f"https://colab.research.google.com/github/{self.repo}/blob/{self.branch}/notebooks/{name}.ipynb",
+            "binder": f"https://mybinder.org/v2/gh/{self.repo}/{self.branch}?labpath=notebooks%2F{name}.ipynb",
+            "site": f"https://{owner}.github.io/{project}/",
+        }
 
 
 def address(root=ROOT):
-    """Return the public address, read from the one place where it stands."""
+    """Return the public address, read from the one place where it stands, or None."""
     text = (root / "pyproject.toml").read_text(encoding="utf-8")
-    return Address(*re.search(r'^Repository = "https://github\.com/([^/]+/[^/]+)/tree/([^/"]+)"$', text, re.M).groups())
+    found = re.search(r'^Repository = "https://github\.com/([^/]+/[^/]+)/tree/([^/"]+)"$', text, re.M)
+    return Address(*found.groups()) if found else None
 
 
 def outward(text, root=ROOT):
-    """Return a notebook's Markdown with its links to pages beside notebooks/ as public ones.
+    """Return a notebook's Markdown with its links to pages beside notebooks/ as public ones; without an address, none.
 
     A deck, a handout and the site have no such pages.
     """
-    repo, branch = address(root)
-    return text.replace("](../", f"](https://github.com/{repo}/blob/{branch}/")
+    where = address(root)
+    if where is None:
+        return re.sub(r"\[([^][]*)\]\(\.\./[^()]*\)", r"\1", text)
+    return text.replace("](../", f"](https://github.com/{where.repo}/blob/{where.branch}/")
 
 
 def checked(repo, branch="main"):
     """Return the Address of two words that somebody typed, or end with what is wrong with them."""
-    example = "Example: make links REPO=octocat/attnlib BRANCH=main"
     if not re.fullmatch(r"[A-Za-z0-9]+(-[A-Za-z0-9]+)*/(?!\.)[\w.-]+(?<!\.git)", repo, re.ASCII):
-        sys.exit(f"REPO must be owner/name as GitHub spells it, without https:// and .git; it is {repo!r}. {example}")
+        sys.exit(f"REPO must be owner/name as GitHub spells it, without https:// and .git; it is {repo!r}. {EXAMPLE}")
     if not re.fullmatch(r"[A-Za-z0-9][\w.-]*", branch, re.ASCII):
-        sys.exit(f"BRANCH must be one word of letters, digits, '.', '_' and '-'; it is {branch!r}. {example}")
+        sys.exit(f"BRANCH must be one word of letters, digits, '.', '_' and '-'; it is {branch!r}. {EXAMPLE}")
     return Address(repo, branch)
 
 
-def files(root=ROOT):
-    return sorted({path for pattern in FILES for path in root.glob(pattern) if path.is_file()})
+def origin(root=ROOT):
+    """Return owner/name of the git remote `origin`, or end with what is wrong with it."""
+    command = ["git", "-C", str(root), "remote", "get-url", "origin"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    if done.returncode:
+        sys.exit(f"git knows no remote called origin here, so the address must be said. {EXAMPLE}")
+    url = done.stdout.strip()
+    found = re.fullmatch(r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)github\.com[:/](.+?)(?:\.git)?/?", url)
+    if not found:
+        sys.exit(f"the git remote origin must be a repository on GitHub, it is {url}. {EXAMPLE}")
+    return found[1]
 
 
-def pattern(old):
-    """Return the regular expression that finds a link to an address, and no link to one whose name goes on."""
-    return re.compile(f"({'|'.join(map(re.escape, old.forms))})" + r"(?![\w-]|\.(?!git\b)\w)")
+def marked(text, name, content):
+    """Return a text whose part between <!-- name --> and <!-- /name --> is replaced."""
+    pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->\n)"
+    return re.sub(pattern, lambda _: content, text, count=1, flags=re.DOTALL)
 
 
-def rewrite(new, root=ROOT):
-    """Turn every link to the present address to the new one; return the paths of the files that changed."""
-    old = address(root)
-    turned = dict(zip(old.forms, new.forms, strict=True))
-    changed = {}
-    for path in files(root):
-        text = path.read_bytes().decode("utf-8")  # bytes: line ends stay as they are
-        fresh = pattern(old).sub(lambda found: turned[found[1]], text.replace(NOTE, ""))
-        if fresh != text:
-            changed[path] = fresh
-    for path, fresh in changed.items():
-        path.write_bytes(fresh.encode("utf-8"))
-    return list(changed)
+def table(where):
+    """Return the table of the notebooks."""
+    heads = ["", "notebook", "the question it answers", "minutes", "runs without torch?", *(["open"] if where else [])]
+    lines = ["|".join(["", *(f" {head} " if head else " " for head in heads), ""]), "|---" * len(heads) + "|"]
+    for notebook in SERIES:
+        link = f"[{notebook.title}](notebooks/{notebook.name}.ipynb)"
+        cells = [notebook.number, link, notebook.question, str(notebook.minutes), WITHOUT_TORCH[notebook.torch]]
+        cells += [f"[Colab]({where.words(notebook.name)['colab']})"] if where else []
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def readme(text, where):
+    words = where.words(SERIES[0].name) if where else {}
+    text = marked(text, "badges", BADGES.format(**words) if where else UNSET)
+    text = marked(text, "open", OPEN.format(**words) if where else "")
+    return marked(text, "series", table(where))
+
+
+def pyproject(text, where):
+    line = f'Repository = "https://github.com/{where.repo}/tree/{where.branch}"\n' if where else ""
+    return re.sub(r"(?<=^\[project\.urls\]\n)(Repository = .*\n)?", line, text, count=1, flags=re.MULTILINE)
+
+
+def citation(text, where):
+    text = re.sub(r"^repository-code: .*\n", "", text, flags=re.MULTILINE)
+    return text + (f'repository-code: "https://github.com/{where.repo}"\n' if where else "")
+
+
+def ipynb(text, notebook, where):
+    """Return the JSON of a built notebook with other first cells, as nbformat writes it."""
+    content = json.loads(text)
+    badges, setup = first_cells(notebook, where)
+    (old,) = (cell for cell in content["cells"] if cell["id"] == "setup")
+    old["source"] = setup["source"].splitlines(keepends=True)
+    content["cells"] = [cell for cell in content["cells"] if cell["id"] != "badges"]
+    if badges:
+        content["cells"].insert(0, {**badges, "source": badges["source"].splitlines(keepends=True)})
+    return json.dumps(content, ensure_ascii=False, indent=1, sort_keys=True, separators=(",", ": ")) + "\n"
+
+
+def rewrite(where, root=ROOT):
+    """Write what depends on the address, or on there being None; return the paths of the files that changed."""
+    fresh = {
+        root / name: function
+        for name, function in (("pyproject.toml", pyproject), ("CITATION.cff", citation), ("README.md", readme))
+    }
+    fresh |= {
+        root / "notebooks" / notebook.built.name: lambda text, where, notebook=notebook: ipynb(text, notebook, where)
+        for notebook in SERIES
+    }
+    changed = []
+    for path, function in fresh.items():
+        if not path.exists():  # a notebook that is not built yet
+            continue
+        text = path.read_bytes().decode("utf-8")
+        new = function(text.replace("\r\n", "\n"), where)
+        new = new.replace("\n", "\r\n") if "\r\n" in text else new  # line ends stay as they are
+        if new != text:
+            path.write_bytes(new.encode("utf-8"))
+            changed.append(path)
+    return changed
 
 
 def main(arguments):
-    if not 1 <= len(arguments) <= 2:
-        sys.exit(__doc__)
-    new = checked(*arguments)
-    changed = rewrite(new)
-    print(f"{new.repo}, branch {new.branch}: {len(changed)} files rewritten" if changed else f"{new.repo}: set already")
+    repo, branch = ([*arguments, "", ""])[:2]
+    where = checked(repo or origin(), branch or "main")
+    changed = rewrite(where)
+    print(
+        f"{where.repo}, branch {where.branch}: {len(changed)} files written"
+        if changed
+        else f"{where.repo}: set already"
+    )
 
 
 if __name__ == "__main__":

@@ -3,8 +3,9 @@
 import re
 
 from latex2mathml.converter import convert
-from links import outward
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+
+from .links import outward
 
 
 class Renderer(IPythonRenderer):

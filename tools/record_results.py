@@ -1,6 +1,6 @@
 """Write attnlib/data/minilm_results.json: what notebook 09 replays where the model is not installed.
 
-    make real-model && python tools/record_results.py && make notebooks NB=09
+    make real-model && python -m tools.record_results && make notebooks NB=09
 
 Runs the cells of notebooks/src/09_a_real_model.py in order and keeps every result that `measured` got. Run it after a
 change of an experiment; tests/test_real_model.py compares fresh results with the file.

@@ -1,12 +1,12 @@
 """Make a virtual environment and install what the notebooks, the tests or the browser tests need.
 
-    python tools/setup_env.py run         .venv: what running the notebooks needs (`make lab`)
-    python tools/setup_env.py tests       .venv: also what tests and builds need (`make test`)
-    python tools/setup_env.py browser     .venv: also what drives Chromium (`make test-browser`)
-    python tools/setup_env.py notebook7   .venv-notebook7: Notebook 7
-    python tools/setup_env.py colab       .venv-colab: the classic notebook with the versions of Colab
-    python tools/setup_env.py binder      the Python that runs this, in the image of Binder: the CPU-only torch
-    python tools/setup_env.py lite        .venv-lite: what builds the JupyterLite site (`make site`)
+    python -m tools.setup_env run         .venv: what running the notebooks needs (`make lab`)
+    python -m tools.setup_env tests       .venv: also what tests and builds need (`make test`)
+    python -m tools.setup_env browser     .venv: also what drives Chromium (`make test-browser`)
+    python -m tools.setup_env notebook7   .venv-notebook7: Notebook 7
+    python -m tools.setup_env colab       .venv-colab: the classic notebook with the versions of Colab
+    python -m tools.setup_env binder      the Python that runs this, in the image of Binder: the CPU-only torch
+    python -m tools.setup_env lite        .venv-lite: what builds the JupyterLite site (`make site`)
 
 A second call starts no installer: a stamp in the environment remembers the files it was made from.
 """

@@ -1,7 +1,7 @@
 """Turn each built notebook into a deck of slides, _slides/NN_name.html: one file that needs no network.
 
-    python tools/slides.py          all
-    python tools/slides.py 03 05    those whose name starts so
+    python -m tools.slides          all
+    python -m tools.slides 03 05    those whose name starts so
 
 By rule, a heading starts a slide, and the browser breaks what does not fit. Imports, guesses, check cells and
 solutions stay out. Where the rule is not enough, a cell says so in its source, as Jupyter does:
@@ -16,12 +16,13 @@ from pathlib import Path
 from string import Template
 
 import nbformat
-from page import markdown
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-ROOT = Path(__file__).resolve().parent.parent
+from .page import markdown
+from .series import ROOT, chosen
+
 CODE = HtmlFormatter(cssclass="code", style="default")
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
@@ -69,6 +70,7 @@ def deck(path):
         title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),
         reveal_css=(reveal / "reveal.css").read_text("utf-8"),
         reveal_js=(reveal / "reveal.js").read_text("utf-8"),
+        slides_js=(ROOT / "tools" / "slides.js").read_text("utf-8"),
         code_css=CODE.get_style_defs(".code"),
         cells="\n".join(slides),
     )
@@ -80,11 +82,10 @@ def main():
     parser.add_argument("--to", type=Path, default=ROOT / "_slides", help="folder to write to")
     arguments = parser.parse_args()
     arguments.to.mkdir(parents=True, exist_ok=True)
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        if not arguments.prefixes or path.name.startswith(tuple(arguments.prefixes)):
-            target = arguments.to / f"{path.stem}.html"
-            target.write_text(deck(path), encoding="utf-8")
-            print(target)
+    for notebook in chosen(arguments.prefixes):
+        target = arguments.to / f"{notebook.name}.html"
+        target.write_text(deck(notebook.built), encoding="utf-8")
+        print(target)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
 """Fixtures of the browser tests: front ends that start once, and pages that reach nothing but this machine."""
 
 import os
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from front_end import CHROMIUM, FLAGS, ROOT, FrontEnd
+from front_end import CHROMIUM, FLAGS, PUBLIC, ROOT, FrontEnd
+
+from tools import links
+from tools.series import SERIES
 
 HERE = Path(__file__).parent
 
@@ -52,8 +54,11 @@ def front_ends(tmp_path_factory):
     def start(kind):
         if kind not in running:
             folder = tmp_path_factory.mktemp(f"{kind}-notebooks")
-            for path in (ROOT / "notebooks").glob("*.ipynb"):
-                shutil.copy(path, folder)
+            for notebook in SERIES:
+                text = notebook.built.read_text("utf-8")
+                # In Colab the first cell installs from the public address, which this copy may not have.
+                text = links.ipynb(text, notebook, PUBLIC) if kind == "classic" else text
+                (folder / notebook.built.name).write_text(text, "utf-8")
             running[kind] = FrontEnd(kind, folder, tmp_path_factory.mktemp(f"{kind}-home"))
         return running[kind]
 

@@ -10,8 +10,9 @@ import pytest
 from front_end import BIN, ROOT
 
 import attnlib
+from tools.series import SERIES
 
-NUMPY = ["00_start_here", "01_by_hand", "02_vectorized", "03_scaling", "05_masks"]
+NUMPY = [notebook.name for notebook in SERIES if notebook.torch != "yes"]
 TORCH = ["04_pytorch_module", "06_multi_head"]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
 LIVE = ".attnlib-live"
@@ -23,7 +24,7 @@ def picture(page):
 
 def wait_for_change(page, before):
     page.wait_for_function(
-        "([selector, before]) => document.querySelector(selector).innerHTML !== before",
+        "ask.changed",
         arg=[LIVE, before],
         timeout=10_000,
     )
@@ -154,7 +155,7 @@ def test_as_a_web_page(new_page, tmp_path, sanitize):
 def themed(request, front_ends, new_page):
     front_end, page = front_ends("lab"), new_page(1024, 768)
     front_end.open(page, "03_scaling.ipynb")
-    page.evaluate("theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})", request.param)
+    page.evaluate("theme => ask.useTheme(theme)", request.param)
     page.wait_for_timeout(800)
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
@@ -176,26 +177,15 @@ def test_accessibility_inside_our_outputs(themed):
 
 def test_text_has_contrast_and_size(themed):
     """Text takes the theme's colour: at least 4.5 : 1 on the page; nothing is under 12 px at 1024 x 768."""
-    colours = themed.evaluate(
-        """() => { const live = document.querySelector('.attnlib-live');
-        const clear = x => /rgba\\(.*, 0\\)|transparent/.test(getComputedStyle(x).backgroundColor);
-        let e = live; while (e && clear(e)) e = e.parentElement;
-        return [getComputedStyle(live.querySelector('svg text')).fill, getComputedStyle(e).backgroundColor]; }"""
-    )
+    colours = themed.evaluate("ask.colours()")
     a, b = (luminance([int(v) / 255 for v in re.findall(r"\d+", c)[:3]]) for c in colours)
     assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5, colours
-    sizes = themed.evaluate(
-        """() => [...document.querySelectorAll('.attnlib-live svg')].flatMap(svg => {
-        const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-        return [...svg.querySelectorAll('text')].map(t => parseFloat(getComputedStyle(t).fontSize) * scale) })"""
-    )
+    sizes = themed.evaluate("ask.textSizes()")
     assert min(sizes) >= 12
 
 
 def test_two_maps_stand_beside_each_other_on_a_projector(themed):
-    tops = themed.evaluate(
-        "() => [...document.querySelectorAll('.attnlib-live figure')].map(f => f.getBoundingClientRect().top)"
-    )
+    tops = themed.evaluate("ask.tops('.attnlib-live figure')")
     assert len(tops) == 2 and tops[0] == tops[1]
 
 

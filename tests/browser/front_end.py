@@ -10,9 +10,10 @@ import urllib.request
 from pathlib import Path
 from typing import ClassVar
 
-from links import address
+from tools.links import Address
+from tools.series import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
+PUBLIC = Address("octocat/attnlib", "main")  # where Colab believes to install from; never asked
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = [
     f"--{flag}"
@@ -28,6 +29,12 @@ FLAGS = [
     )
 ]
 BIN = "Scripts" if os.name == "nt" else "bin"
+
+
+def prepared(page):
+    """Let a page answer what page.js asks, and return it."""
+    page.add_init_script(path=Path(__file__).with_name("page.js"))
+    return page
 
 
 def colab(home):
@@ -46,7 +53,7 @@ def colab(home):
     shutil.copytree(ROOT / "attnlib", repository / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, repository)
-    repo, branch = address()
+    repo, branch = PUBLIC
     git = ["git", "-c", "user.name=test", "-c", "user.email=test", "-C", str(repository)]
     for command in (["init", "-q", "-b", branch], ["add", "."], ["commit", "-q", "-m", "attnlib"]):
         subprocess.run([*git, *command], check=True)
@@ -119,20 +126,17 @@ class FrontEnd:
     def open(self, page, name):
         """Open a notebook and wait until its kernel is idle."""
         path = {"lab": "doc/tree", "notebook7": "notebooks", "classic": "notebooks"}[self.kind]
-        page.goto(f"{self.url}/{path}/{name}")
-        page.wait_for_function(self.IDLE_CLASSIC if self.kind == "classic" else self.IDLE, timeout=90_000)
+        prepared(page).goto(f"{self.url}/{path}/{name}")
+        page.wait_for_function("ask.idleClassic()" if self.kind == "classic" else "ask.idle()", timeout=90_000)
         if self.kind == "classic":
-            page.wait_for_timeout(
-                1500
-            )  # its widget manager asks the kernel for old widgets first; nothing tells its end
+            page.wait_for_timeout(1500)  # its widget manager first asks for old widgets; nothing tells its end
 
     def run_all(self, page):
         if self.kind == "classic":
             page.evaluate("Jupyter.notebook.execute_all_cells()")
-            page.wait_for_function(self.DONE_CLASSIC, timeout=300_000, polling=100)
+            page.wait_for_function("ask.doneClassic()", timeout=300_000, polling=100)
         else:
-            # The command's promise is kept when the last cell has run.
-            page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+            page.evaluate("ask.runAll()")
 
     def errors(self, page):
         selector = {
@@ -142,21 +146,3 @@ class FrontEnd:
 
     def handles(self, page):
         return page.locator(".ui-slider-handle" if self.kind == "classic" else ".jp-OutputArea .noUi-handle")
-
-    SESSION = (
-        "const w = [...window.jupyterapp.shell.widgets('main')].find(x => x.context && x.context.sessionContext);"
-        "const s = w && w.context.sessionContext.session;"
-    )
-    IDLE = (
-        "() => { if (!window.jupyterapp || !document.querySelector('.jp-Notebook .jp-Cell')) return false;"
-        + SESSION
-        + "return s && s.kernel && s.kernel.status === 'idle' }"
-    )
-    IDLE_CLASSIC = (
-        "() => window.Jupyter && Jupyter.notebook && Jupyter.notebook.kernel && Jupyter.notebook.kernel.is_connected()"
-        " && Jupyter.notebook._fully_loaded && Jupyter.notebook.kernel.widget_manager"
-    )
-    DONE_CLASSIC = (
-        "() => !Jupyter.notebook.kernel_busy && (document.querySelector('.output_error') || "
-        "Jupyter.notebook.get_cells().every(c => c.cell_type != 'code' || /^\\d+$/.test(c.input_prompt_number)))"
-    )

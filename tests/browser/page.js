@@ -1,0 +1,92 @@
+// What the browser tests and the bench ask of a page; front_end.prepared puts it there before the page loads.
+window.ask = {
+  // The notebook in JupyterLab or Notebook 7, and its session.
+  notebook: () =>
+    [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext),
+  session: () => window.ask.notebook()?.context.sessionContext.session,
+  idle: () => document.querySelector(".jp-Notebook .jp-Cell") && window.ask.session()?.kernel?.status === "idle",
+  codeCells: () =>
+    window.ask
+      .notebook()
+      .content.model.sharedModel.toJSON()
+      .cells.filter((cell) => cell.cell_type === "code")
+      .map((cell) => [cell.execution_count, cell.outputs]),
+  // Returns once the kernel has run the code.
+  run: (code) => window.ask.session().kernel.requestExecute({ code }).done.then(() => 0),
+
+  idleClassic: () => {
+    const notebook = window.Jupyter?.notebook;
+    return notebook?.kernel?.is_connected() && notebook._fully_loaded && notebook.kernel.widget_manager;
+  },
+  doneClassic: () => {
+    const ran = (cell) => cell.cell_type !== "code" || /^\d+$/.test(cell.input_prompt_number);
+    const { notebook } = window.Jupyter;
+    return !notebook.kernel_busy && (document.querySelector(".output_error") || notebook.get_cells().every(ran));
+  },
+
+  changed: ([selector, before]) => document.querySelector(selector).innerHTML !== before,
+  useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
+  runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
+  showsASavedPicture: () =>
+    [...document.querySelectorAll(".jp-OutputArea img")].some((image) => image.naturalWidth > 100),
+  fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
+  formulasAreDrawn: () => [...document.querySelectorAll("math")].every((math) => math.getBoundingClientRect().width > 3),
+  imagesAreShown: () => [...document.images].every((image) => image.naturalWidth > 50 && image.alt.length > 20),
+  prose: () =>
+    [...document.querySelectorAll(".jp-RenderedMarkdown")]
+      .map((cell) => {
+        const copy = cell.cloneNode(true);
+        copy.querySelectorAll("code, pre").forEach((code) => code.remove());
+        return copy.textContent;
+      })
+      .join(""),
+
+  // The colour of a live view's text and that of the ground it stands on.
+  colours: () => {
+    const live = document.querySelector(".attnlib-live");
+    const clear = (node) => /rgba\(.*, 0\)|transparent/.test(getComputedStyle(node).backgroundColor);
+    let ground = live;
+    while (ground && clear(ground)) ground = ground.parentElement;
+    return [getComputedStyle(live.querySelector("svg text")).fill, getComputedStyle(ground).backgroundColor];
+  },
+  textSizes: () =>
+    [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
+      const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
+      return [...svg.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);
+    }),
+  tops: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect().top),
+
+  // On each slide: what leaves it by more than a pixel, what scrolls, and what is too small to read from the last row.
+  slides: () => {
+    const faults = [];
+    const smallest = { prose: 99, code: 99 };
+    const { Reveal } = window;
+    const slides = Reveal.getSlides();
+    for (const slide of slides) {
+      Reveal.slide(Reveal.getIndices(slide).h);
+      const at = `slide ${Reveal.getSlidePastCount() + 1} (${slide.querySelector("h1, h2, h3")?.textContent}): `;
+      const frame = slide.getBoundingClientRect();
+      if (frame.width !== 1024 || frame.height !== 768) faults.push(`${at}is ${frame.width} x ${frame.height}`);
+      if (!slide.children.length) faults.push(`${at}is empty`);
+      for (const element of slide.querySelectorAll("*:not(aside, aside *)")) {
+        const box = element.getBoundingClientRect();
+        const name = `${element.tagName}: ${element.textContent.slice(0, 60)}`;
+        if (box.left < -1 || box.top < -1 || box.right > 1025 || box.bottom > 769) faults.push(`${at}leaves it: ${name}`);
+        if (element.scrollWidth > element.clientWidth + 1 && element.clientWidth && !element.closest("math, svg"))
+          faults.push(`${at}scrolls: ${name}`);
+        const size = parseFloat(getComputedStyle(element).fontSize);
+        if (element.closest("pre")) smallest.code = Math.min(smallest.code, size);
+        else if (element.matches("p, li")) smallest.prose = Math.min(smallest.prose, size);
+      }
+      const walker = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
+      const range = document.createRange();
+      while (walker.nextNode()) {
+        range.selectNodeContents(walker.currentNode);
+        for (const box of range.getClientRects())
+          if (box.right > 1025 || box.bottom > 769)
+            faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
+      }
+    }
+    return { faults, smallest, count: slides.length, text: document.querySelector(".slides").textContent };
+  },
+};

@@ -1,0 +1,1 @@
+"""What builds and serves the series: each module is a program, `python -m tools.<name>`."""
