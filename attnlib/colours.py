@@ -11,7 +11,7 @@ MASKED, HATCH = "#E8E8E8", "#767676"
 LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one
 INK, PAPER = "#1A1A1A", "#FFFFFF"  # text of the stills, and the halo that carries it on a dark page
 
-# Viridis at 35 places; what lies between is interpolated, at most 2 of 255 steps off.
+# Viridis at 35 places; what lies between is interpolated, about 2 of 255 steps off at most.
 VIRIDIS = (
     "440154470d60481769482071472a7a463480433d844045883d4e8a39568c355e8d32658e2e6d8e2b748e297b8e26828e23898e21918c"
     "1f978b1f9e8921a58526ad812eb37c38b97746c06f56c66765cb5e75d05489d5489dd93bb0dd2fc2df23d8e219ece51bfde725"

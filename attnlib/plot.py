@@ -12,9 +12,11 @@ from matplotlib.artist import Artist
 from matplotlib.collections import PolyCollection
 
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, table, text_on
-from .figure import VALUE, subplots
+from .figure import VALUE, save, subplots
 from .svg.parts import SYMBOL, decimals
 from .validation import ShapeError
+
+__all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "to_array"]
 
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24

@@ -58,14 +58,14 @@ def slider(name, values, still, start=None):
     start = still[len(still) // 2] if start is None else start
     if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Integral) for v in values):
         low, high = values
-        outside = [v for v in (*still, start) if not low <= v <= high]
+        outside = [v for v in dict.fromkeys((*still, start)) if not low <= v <= high]
         if not outside:
             return (
                 choice(name, stops(low, high, *still, start), start) if name == "d_k" else whole(name, low, high, start)
             )
     else:
         choices = [v[1] if isinstance(v, tuple) else v for v in values]
-        outside = [v for v in (*still, start) if v not in choices]
+        outside = [v for v in dict.fromkeys((*still, start)) if v not in choices]
         if not outside:
             return choice(name, values, start)
     raise ValueError(f"still must lie in the slider's range {values}, got {outside}. Fix: drop these values.")

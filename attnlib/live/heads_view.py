@@ -99,7 +99,7 @@ def _given(weights):
 def _grid(maps, head, top):
     """Return all heads small, as many beside each other as stay below the height of the large one."""
     columns = min(len(maps), 4)
-    side = min(128, GRID // -(-len(maps) // columns) - 30)
+    side = min(112, GRID // -(-len(maps) // columns) - 30)
     small = [
         svg.thumbnail(m, title=f"head {i}", side=side, vmax=top, framed=i == head, head=i)
         for i, m in enumerate(maps, start=1)

@@ -12,7 +12,7 @@ from .heads_view import colour_top, one_head
 from .view import LiveView
 from .weights import panel, readings
 
-SIDE = 288  # of the map of a short sentence: its labels are slanted, and bars stand below it
+SIDE = 272  # of the map of a short sentence: its labels are slanted, and bars stand below it
 
 
 def sentence(text="The cat sat on the mat, because it was tired.", *, attend=None, num_heads=4, size=1.0):

@@ -124,7 +124,7 @@ class LiveView(widgets.VBox):
         shown, (queries, keys, mask) = self.shown.get(title), self._labels()
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
             return HINT
-        names = [x if labels is None else f"{x} {svg.cut(labels[x], 24)!r}" for x, labels in ((i, queries), (j, keys))]
+        names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         value = "blocked" if blocked else svg.exact(float(shown[i, j]))
         words = html.escape(f"query {names[0]}, key {names[1]}:", quote=False)
@@ -136,6 +136,13 @@ class LiveView(widgets.VBox):
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
         display_widget(self)
+
+
+def _named(number, labels):
+    """Return a token's number, and its label where that says more."""
+    return (
+        str(number) if labels is None or labels[number] == str(number) else f"{number} “{svg.cut(labels[number], 24)}”"
+    )
 
 
 def _readouts(sliders):

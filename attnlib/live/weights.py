@@ -213,6 +213,8 @@ def _format(what, value, places=2):
 
 def panel(drawings, told):
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = "".join(f"<span>{html.escape(what)} <b>{_format(what, value)}</b></span>" for what, value in told.items())
+    caption = " ".join(
+        f"<span>{html.escape(what)} <b>{_format(what, value)}</b></span>" for what, value in told.items()
+    )
     # The caption is wrapped to the width of the drawings, so that two panels fit beside each other.
     return f"<figure>{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"

@@ -100,11 +100,11 @@ def heatmap(
     bottom = TOP + place.height + place.bottom
     if bars:
         chosen = None if blocked is None else blocked[row]
-        drawn.append(f'<g transform="translate({place.left} {bottom + 4:g})">')
+        drawn.append(f'<g transform="translate({place.left} {bottom + 8:g})">')
         drawn.append(f"{_bars(weights[row], place.cell, BARS, keys, chosen)}</g>")
-        bottom += BARS + 8
+        bottom += BARS + 16
     # The title must fit, also over a narrow map.
-    wide = max(place.left + place.width + (58 if scale else 10), place.left + 0.8 * parts.width(title, LARGE) + 10)
+    wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
     return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask), drawn)
 
 
@@ -166,7 +166,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     return picture(*size, title, describe(weights[None], ["0"], keys, attn_mask), drawn)
 
 
-def curve(x, lines, *, mark, title="", x_name="", wide=230, high=100):
+def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
     """Return lines over x, on a logarithmic axis, as an <svg> element, with a mark at one x.
 
     Parameters
@@ -253,9 +253,9 @@ def _spacing(keys, cell):
     longest = max(parts.width(cut(key)) for key in keys)
     every = math.ceil(LINE_HEIGHT / cell)  # rows are lower than a line of text
     slanted = cell * every < longest + 4
-    if slanted and longest <= 3 * SLANTED:  # short ones, as numbers: fewer of them, upright
+    if slanted and all(key.isdecimal() for key in keys):  # fewer of them, upright
         every, slanted = math.ceil((longest + 6) / cell), False
-    return every, slanted, round(34 + 0.64 * longest) if slanted else 44
+    return every, slanted, round(32 + 0.77 * longest) if slanted else 44
 
 
 def _layout(shape, queries, keys, side):
@@ -276,7 +276,7 @@ def _axis_labels(place, queries, keys):
     for j in range(0, len(keys), math.ceil(SLANTED / cell) if place.slanted else place.every):
         x = round(left + (j + 0.5) * cell)
         if place.slanted:
-            drawn.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-40))
+            drawn.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-50))
         else:
             drawn.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
     drawn.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, "keys (columns)", KEY))

@@ -69,9 +69,9 @@ def maths(words, markup="svg"):
         "svg": (
             '<tspan font-style="italic">{}</tspan>',
             '<tspan dy="3" style="font-size:.78em">{}</tspan><tspan dy="-3">&#8203;</tspan>',
-            '√<tspan text-decoration="overline">{}</tspan>',
+            "√{}",
         ),
-        "html": ("<i>{}</i>", "<sub>{}</sub>", '√<span style="text-decoration:overline">{}</span>'),
+        "html": ("<i>{}</i>", "<sub>{}</sub>", "√{}"),
     }[markup]
     up = sub.replace('dy="3"', 'dy="-5"').replace('dy="-3"', 'dy="5"').replace("sub>", "sup>")
 
@@ -136,7 +136,8 @@ def frame(x, y, wide, high, colour):
     2
     """
     box = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none"'
-    return f'<rect {box} stroke="#fff" stroke-width="6"/><rect {box} stroke="{colour}" stroke-width="3"/>'
+    halo, line = (6, 3) if min(wide, high) >= 16 else (3, 1.5)  # narrow rows still show their colours
+    return f'<rect {box} stroke="#fff" stroke-width="{halo}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
 
 
 def hatch(cells, side):
