@@ -12,7 +12,6 @@ from .view import LiveView
 from .weights import draw_maps
 
 KINDS = ["none", "causal", "padding", "both"]
-SIDE = 276  # of each of the two maps
 
 
 def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
@@ -60,7 +59,7 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
         mask, shown = at(kind, length, d_k)
         now["mask"] = mask
         dead = int((~mask.any(-1)).sum())
-        panels = draw_maps(shown, attn_mask=mask, row=query, column=key, side=SIDE)
+        panels = draw_maps(shown, attn_mask=mask, row=query, column=key)
         allowed = f"{int(mask.sum())} of {n * n} pairs may attend"
         return f'{panels}<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
 

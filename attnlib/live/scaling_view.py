@@ -9,7 +9,6 @@ from .controls import buttons, choice, stops, whole
 from .view import LiveView
 from .weights import draw_maps, draw_static
 
-SIDE = 256  # of each of the two maps: with bars, readings and the curve they stay below 600 pixels
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"
 
 
@@ -60,7 +59,7 @@ def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
             shown = {maps: shown[maps]}
         query = None if query is None else min(query, n - 1)
         key = None if key is None or key >= n else key
-        drawn = {"row": query, "column": key, "bars": row is not None, "side": SIDE}
+        drawn = {"row": query, "column": key, "bars": row is not None}
         pictures = draw_maps(shown, upstream=nested.vectors(seed)[2][:n, :n], **drawn)
         line = svg.curve(grid, nested.largest(tuple(grid), n, seed), mark=d_k, title="largest weight", x_name="d_k")
         return f"{pictures}<div>{line}</div>", shown

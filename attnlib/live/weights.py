@@ -9,6 +9,7 @@ from ..validation import ShapeError
 from .controls import slider
 from .view import LiveView
 
+PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this learns almost nothing
 
 
@@ -101,11 +102,10 @@ def weights_view(
     )
 
 
-def draw_maps(
-    shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None, side=svg.SIDE
-):
+def draw_maps(shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None):
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings."""
     figures = []
+    side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
         mask = None if attn_mask is None else np.broadcast_to(attn_mask, weights.shape)
         if len(weights) == 1:

@@ -208,8 +208,8 @@ def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
     for tick in (x[0], x[len(x) // 2], x[-1]):
         place = float(np.interp(np.log2(tick), logs, places))
         drawn.append(text(round(place), TOP + high + 16, f"{tick:g}", anchor="middle"))
-    drawn.append(text(left + wide + 12, TOP + high + 16, x_name, math=True))
-    size = left + wide + 20 + round(parts.width(x_name)), TOP + high + 30 + 18 * len(told)
+    drawn.append(text(left + wide + 8 + round(parts.width(f"{x[-1]:g}") / 2), TOP + high + 16, x_name, math=True))
+    size = left + wide + 34 + round(parts.width(x_name)), TOP + high + 30 + 18 * len(told)
     return picture(*size, title, f"at {x_name} = {mark:g}: {', '.join(told)}", drawn)
 
 
