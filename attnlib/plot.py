@@ -5,6 +5,7 @@ are pink; neither is ever drawn as a small weight.
 """
 
 from functools import lru_cache
+from math import ceil
 
 import numpy as np
 from matplotlib import colors, font_manager
@@ -13,7 +14,7 @@ from matplotlib.collections import PolyCollection
 
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, table, text_on
 from .figure import VALUE, save, subplots
-from .svg.parts import SYMBOL, decimals
+from .svg.parts import SYMBOL, decimals, width
 from .validation import ShapeError
 
 __all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "to_array"]
@@ -21,7 +22,7 @@ __all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "to
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24
 WIDEST = 9.5  # inches of a grid: in a page 700 pixels wide its text is still 10 pixels high
-VALUE_SIZES = (11, 10, 9, 8)  # points; below the last no number is written
+VALUE_SIZES = (11, 10, 9, 8)  # points; what can't be read in a page 700 pixels wide is not written
 
 
 def attention_heatmap(
@@ -94,7 +95,7 @@ def attention_heatmap(
         (ax.xaxis, keys, weights.shape[1], KEY, "keys (columns)"),
         (ax.yaxis, queries, weights.shape[0], QUERY, "queries (rows)"),
     ):
-        _ticks(axis, labels, n, text.split()[0])
+        _ticks(axis, labels, n, text.split()[0], _cell(ax, *weights.shape))
         _tag(axis, text, colour)
     if title is not None:
         _title(ax, title)
@@ -142,9 +143,9 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
         raise ShapeError(f"titles must hold one text per map: expected {h}, got {len(titles)}. Fix: leave them out.")
     masks = [None] * h if attn_mask is None else np.broadcast_to(to_array(attn_mask), weights.shape)
     rows, columns = -(-h // columns), min(columns, h)
-    width, height = _size(n_q, n_k, colorbar=False)
-    shrink = min(1.0, WIDEST / (width * columns))
-    figure, axes = subplots(rows, columns, figsize=(width * columns * shrink, height * rows * shrink), squeeze=False)
+    wide, high = _size(n_q, n_k, colorbar=False)
+    shrink = min(1.0, WIDEST / (wide * columns))
+    figure, axes = subplots(rows, columns, figsize=(wide * columns * shrink, high * rows * shrink), squeeze=False)
     for ax in axes.flat[h:]:
         ax.set_axis_off()
     for i, (ax, title, mask) in enumerate(zip(axes.flat[:h], titles, masks, strict=True)):
@@ -188,7 +189,7 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
         if len(row) <= 6:  # numbers above more bars than that would collide
             ax.bar_label(bars, fmt="{:.2f}")
         ax.set_ylim(0, 1.15)
-        _ticks(ax.xaxis, keys, len(row), "keys")
+        _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
         _tag(ax.xaxis, "keys (columns)", KEY)
         ax.set_ylabel("weight")
         _title(ax, title)
@@ -267,17 +268,21 @@ class _Values(Artist):
 
     def draw(self, renderer):
         corners = self.axes.transData.transform([(0, 0), (1, 1)])
-        width, height = abs(corners[1] - corners[0])
+        wide, high = abs(corners[1] - corners[0])
         longest = max(self.texts, key=lambda text: len(text.get_text()), default=None)
         fits = False
-        for size in VALUE_SIZES if longest else ():
+        if longest:
+            longest.set_visible(True)  # one that is not has no extent
+        legible = [size for size in VALUE_SIZES if size >= self.axes.figure.get_figwidth()]
+        for size in legible if longest else ():
             longest.set_fontsize(size)
             box = longest.get_window_extent(renderer)
-            if fits := bool(box.width <= 0.9 * width and box.height <= 0.9 * height):
+            if fits := bool(box.width <= 0.9 * wide and box.height <= 0.9 * high):
                 break
         for text in self.texts:
-            text.set_fontsize(size)
             text.set_visible(fits)
+            if fits:
+                text.set_fontsize(size)
 
 
 def _tag(axis, text, colour):
@@ -303,16 +308,26 @@ def _title(ax, title):
     ax.set_title(title if math == words else math, parse_math=math != words, fontsize=11, gid=title)
 
 
-def _ticks(axis, labels, n, name):
-    step = -(-n // LABELS_PER_AXIS)
-    positions = list(range(0, n, step))
+def _ticks(axis, labels, n, name, cell):
+    """Label as many tokens as have room in cells of `cell` inches; words that are wider than theirs are slanted."""
     if labels is not None and len(labels) != n:
         raise ShapeError(
             f"{name} must hold one label per token: expected {n}, got {len(labels)}. Fix: pass all tokens."
         )
-    texts = [printable(labels[i]) if labels is not None else str(i) for i in positions]
-    long = name == "keys" and max(map(len, texts)) > 3
-    axis.set_ticks(positions, texts, parse_math=False, **({"rotation": 45, "ha": "right"} if long else {}))
+    texts = [str(i) if labels is None else printable(labels[i]) for i in range(n)]
+    size = 10 if cell > 0.2 else 8
+    longest = max(width(text, size) for text in texts) / 72
+    slanted = name == "keys" and longest > cell and not all(text.isdecimal() for text in texts)
+    line = 1.3 * size / 72
+    step = max(-(-n // LABELS_PER_AXIS), ceil((line if slanted or name == "queries" else longest) / cell))
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axis.set_ticks(range(0, n, step), texts[::step], parse_math=False, fontsize=size, **turned)
+
+
+def _cell(ax, n_q, n_k):
+    """Return about how many inches a cell will have: the layout leaves a little less than the place of `ax`."""
+    place, (wide, high) = ax.get_position(), ax.figure.get_size_inches()
+    return 0.85 * min(place.width * wide / n_k, place.height * high / n_q)
 
 
 def printable(label):

@@ -25,7 +25,7 @@ def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
     d_k : (int, int)
         Range of the slider; it moves on logarithmic stops and starts at 64, or at the end that is nearest.
     still : sequence of int, optional
-        d_k of the static figure; by default both ends of the range, and 8 and 64 where they lie between.
+        d_k of the static figure; by default both ends of the range, and 64 (or 8) where it lies between.
     seed : int
         The first draw; the slider "draw" makes others.
     row : int or None
@@ -49,7 +49,7 @@ def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
     if not 2 <= n <= 64:
         raise ValueError(f"n must lie between 2 and 64 tokens, got {n}. Fix: scaling(n=8).")
     if still is None:
-        still = sorted({low, high, *(d for d in (8, 64) if low < d < high)})
+        still = sorted({low, high, *[d for d in (64, 8) if low < d < high][:1]})
     grid = stops(low, high, *still)
     nested = _Nested(high)
 

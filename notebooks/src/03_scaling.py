@@ -166,11 +166,9 @@ predict.mean_gradient(guess_mean)
 # gradients vanish and a few explode", and plot the median and the dead share, not the mean.
 
 # %%
-from matplotlib import pyplot as plt
-
 d_ks = [1, 4, 16, 64, 256, 1024]
 powers = {"not scaled": 0, "divided by sqrt(d_k)": -0.5}
-figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
+figure, ax = plot.subplots(figsize=(6, 3.4))
 for (name, power), marker in zip(powers.items(), "os"):
     share = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
     ax.semilogx(d_ks, share, marker=marker, label=name, base=2)

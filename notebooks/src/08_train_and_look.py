@@ -11,7 +11,6 @@ from collections import Counter
 
 import numpy as np
 import torch
-from matplotlib import pyplot as plt
 from torch import nn
 
 import attnlib as al
@@ -353,7 +352,7 @@ for snapshot in snapshots.values():
     curves.append((weight_on(first, previous).item(), on_copy.item()))
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3))
 both = ["layer 1, previous letter", "layer 2, after a copy"]
 left.plot(list(snapshots), curves, label=both)
 left.set(xlabel="step", ylabel="weight")
@@ -450,7 +449,7 @@ for run in live.progress(plan, "30 runs"):
     runs[run] = history.measured  # {step: accuracy}
 
 # %%
-figure, axes = plt.subplots(1, 3, figsize=(12, 3.2), sharey=True, layout="constrained")
+figure, axes = plot.subplots(1, 3, figsize=(12, 3.2), sharey=True)
 final, x = {}, range(0, 201, 20)
 for ax, (d_k, (_, lr)) in zip(axes, SETTINGS.items()):
     for scaled, line, name in ((True, "-", "scaled"), (False, "--", "not scaled")):
