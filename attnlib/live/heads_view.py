@@ -12,7 +12,7 @@ from .controls import choice, whole
 from .view import LiveView
 from .weights import in_words, panel, readings
 
-GRID = 400  # height of the grid of small maps
+GRID, COLUMNS = 400, 4  # height of the grid of small maps, and how many stand beside each other
 
 
 def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, attn_mask=None, size=1.0):
@@ -46,6 +46,7 @@ def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, att
     """
     layer, controls = _random_layer(n, d_model, seed) if weights is None else _given(weights)
     cached = lru_cache(maxsize=2)(layer)
+    small = lru_cache(maxsize=64)(lambda h, i, framed: _small(cached(*h), i, framed))
     labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
 
     def render(*values):
@@ -57,7 +58,9 @@ def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, att
             None if at is None or at >= length else at for at, length in zip((query, key), chosen.shape, strict=True)
         )
         large = svg.heatmap(chosen, title=title, vmax=top, scale=True, row=row, column=column, **labels)
-        return panel([large], readings(chosen)) + _grid(maps, head, top), {title: chosen}
+        return panel([large], readings(chosen)) + _grid(
+            [small(tuple(h), i, i == head) for i in range(1, len(maps) + 1)]
+        ), {title: chosen}
 
     def static():
         maps = layer(*(control.value for name, control in controls.items() if name != "head"))
@@ -96,16 +99,15 @@ def _given(weights):
     return lambda: fixed, {"head": whole("head", 0, len(fixed), 1)}
 
 
-def _grid(maps, head, top):
-    """Return all heads small, as many beside each other as stay below the height of the large one."""
-    columns = min(len(maps), 4)
-    side = min(112, GRID // -(-len(maps) // columns) - 30)
-    small = [
-        svg.thumbnail(m, title=f"head {i}", side=side, vmax=top, framed=i == head, head=i)
-        for i, m in enumerate(maps, start=1)
-    ]
-    style = f"grid-template-columns:repeat({columns},auto)"
-    return f'<div class="attnlib-heads" style="{style}">{"".join(small)}</div>'
+def _small(maps, i, framed):
+    """Return head `i`, counted from 1, as large as all of them together can be."""
+    side = min(112, GRID // -(-len(maps) // COLUMNS) - 30)
+    return svg.thumbnail(maps[i - 1], title=f"head {i}", side=side, vmax=colour_top(maps), framed=framed, head=i)
+
+
+def _grid(pictures):
+    style = f"grid-template-columns:repeat({min(len(pictures), COLUMNS)},auto)"
+    return f'<div class="attnlib-heads" style="{style}">{"".join(pictures)}</div>'
 
 
 def one_head(maps, head):

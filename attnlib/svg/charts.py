@@ -2,6 +2,7 @@
 
 import html
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +78,7 @@ def heatmap(
     '<svg role="img'
     """
     queries, keys = _labels(weights, queries, keys)
-    place = _layout(weights.shape, queries, keys, side)
+    place = _layout(weights.shape, tuple(queries), tuple(keys), side)
     blocked = None if attn_mask is None else ~np.asarray(attn_mask)
     drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
     drawn.append(f'<g transform="translate({place.left} {TOP})">')
@@ -96,7 +97,7 @@ def heatmap(
         drawn.append(f'<g transform="translate({place.width + 12:g} 0)">')
         drawn.append(f"{parts.colour_bar(place.height, vmin, vmax)}</g>")
     drawn.append("</g>")
-    drawn.extend(_axis_labels(place, queries, keys))
+    drawn.append(_axis_labels(place, tuple(queries), tuple(keys)))
     bottom = TOP + place.height + place.bottom
     if bars:
         chosen = None if blocked is None else blocked[row]
@@ -161,7 +162,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     ]
     drawn.append("</g>")
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
-    drawn += _axis_labels(place, [], keys)
+    drawn.append(_axis_labels(place, (), tuple(keys)))
     size = left + n * step + 10, TOP + place.height + place.bottom
     return picture(*size, title, describe(weights[None], ["0"], keys, attn_mask), drawn)
 
@@ -194,7 +195,7 @@ def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
     logs = np.log2(np.asarray(x, dtype=float))
     places = left + wide * (logs - logs[0]) / ((logs[-1] - logs[0]) or 1)
     here = float(np.interp(np.log2(mark), logs, places))
-    drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), *_grid(left, TOP, wide, high)]
+    drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), _grid(left, TOP, wide, high)]
     drawn.append(f'<path d="M{here:.1f} {TOP}v{high}" stroke="{LINE}" stroke-width="2"/>')
     told = []
     for i, (name, values) in enumerate(list(lines.items())[:2]):
@@ -258,6 +259,7 @@ def _spacing(keys, cell):
     return every, slanted, round(32 + 0.77 * longest) if slanted else 44
 
 
+@lru_cache(maxsize=64)
 def _layout(shape, queries, keys, side):
     n_q, n_k = shape
     cell = min(whole(side, max(n_q, n_k)), LARGEST)
@@ -265,6 +267,7 @@ def _layout(shape, queries, keys, side):
     return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))
 
 
+@lru_cache(maxsize=64)
 def _axis_labels(place, queries, keys):
     """Return the labels of tokens that have room, and the two names of the axes on plates in their colours."""
     left, cell = place.left, place.cell
@@ -282,7 +285,7 @@ def _axis_labels(place, queries, keys):
     drawn.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, "keys (columns)", KEY))
     if queries:
         drawn.append(tag(15, max(TOP + place.height / 2, 52), "queries (rows)", QUERY, turn=-90))
-    return drawn
+    return "".join(drawn)
 
 
 def _targets(shape, place, title):
@@ -300,17 +303,20 @@ def _dead_rows(blocked, place):
         yield text(round(x), round(y), "no key to attend to", anchor="middle", bold=True)
 
 
+@lru_cache(maxsize=64)
 def _grid(left, top, wide, high):
     """Return lines at 0, 0.5 and 1 with their numbers."""
+    drawn = []
     for tick in (0, 0.5, 1):
         y = round(top + high * (1 - tick))
-        yield f'<path d="M{left} {y}h{wide:g}" stroke="{LINE}" opacity="0.5"/>'
-        yield text(left - 6, y + 4, f"{tick:g}", anchor="end")
+        drawn.append(f'<path d="M{left} {y}h{wide:g}" stroke="{LINE}" opacity="0.5"/>')
+        drawn.append(text(left - 6, y + 4, f"{tick:g}", anchor="end"))
+    return "".join(drawn)
 
 
 def _bars(weights, step, high, keys, blocked):
     """Return bars over columns of `step` pixels, their feet at y = `high`, numbers above them where they have room."""
-    colours, drawn = palette(), list(_grid(0, 0, step * len(weights), high))
+    colours, drawn = palette(), [_grid(0, 0, step * len(weights), high)]
     places = parts.decimals(weights, step, parts.SMALL)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0
     for j, (w, level) in enumerate(zip(weights.tolist(), levels(weights, 0, 1).tolist(), strict=True)):

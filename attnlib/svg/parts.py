@@ -28,6 +28,9 @@ SYMBOL = re.compile(
 )
 
 
+escape = lru_cache(maxsize=1024)(html.escape)  # the same labels at every step of a slider
+
+
 def picture(width, height, title, description, parts):
     """Return an <svg> element of this size, with a name and a description for screen readers.
 
@@ -54,9 +57,10 @@ def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn
     extra = "" if anchor == "start" else f' text-anchor="{anchor}"'
     extra += ' font-weight="600"' if bold else ""
     extra += f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
-    return f'<text x="{x:g}" y="{y:g}" font-size="{size}"{extra}>{maths(words) if math else html.escape(words)}</text>'
+    return f'<text x="{x:g}" y="{y:g}" font-size="{size}"{extra}>{maths(words) if math else escape(words)}</text>'
 
 
+@lru_cache(maxsize=256)
 def maths(words, markup="svg"):
     """Return escaped text in which sqrt(d_k), d_k, W_Q, K^T and q.k are set as mathematics, for SVG or for "html".
 
@@ -98,6 +102,7 @@ def cut(label, length=LABEL):
     return label if len(label) <= length else label[: length - 1] + "…"
 
 
+@lru_cache(maxsize=1024)
 def width(words, size=SIZE):
     """Return how wide a text is at most, in pixels, in the widest font that is usual (DejaVu Sans).
 
@@ -217,8 +222,7 @@ def matrix(
     """
     n, m = values.shape
     rows, columns = (
-        [html.escape(label) for label in (labels or map(str, range(count)))]
-        for labels, count in ((rows, n), (columns, m))
+        [escape(label) for label in (labels or map(str, range(count)))] for labels, count in ((rows, n), (columns, m))
     )
     colours, steps = palette(tint), levels(values, vmin, vmax).tolist()
     places = decimals(values if blocked is None else values[~blocked], side) if side >= LABEL else None
