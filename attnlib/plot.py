@@ -12,12 +12,14 @@ from matplotlib import colors, font_manager
 from matplotlib.artist import Artist
 from matplotlib.collections import PolyCollection
 
-from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, table, text_on
+from . import colours
+from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
 from .figure import VALUE, save, subplots
 from .svg.parts import SYMBOL, decimals, width
+from .tables import table
 from .validation import ShapeError
 
-__all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "to_array"]
+__all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24
@@ -209,7 +211,7 @@ def to_array(x):
 
 @lru_cache(maxsize=1)
 def _colour_map():
-    return colors.ListedColormap(table() / 255).with_extremes(bad=NOT_FINITE)
+    return colors.ListedColormap(colours.table() / 255).with_extremes(bad=NOT_FINITE)
 
 
 def _size(n_q, n_k, colorbar=True, places=2):

@@ -4,6 +4,7 @@ import base64
 import io
 import json
 import pathlib
+import re
 
 import matplotlib
 import numpy as np
@@ -261,3 +262,21 @@ def test_figures_say_in_words_what_they_show():
     figure = plot.head_grid(np.ones((3, 4, 5)) / 5, columns=2)
     assert repr(figure) == "Heatmaps: head 1; head 2; head 3. 4 queries (rows) by 5 keys (columns)."
     assert repr(plot.bar_grid([[0.5, 0.5]], titles=["one"])) == "Bar chart: one."
+
+
+def test_tables_tell_the_same_as_html_and_as_text():
+    made = plot.table(["d_k", "std(q.k)", "<b>"], [(1, 1.0, "a&b"), (64, 8.0, True)], tint=["std(q.k)"])
+    assert repr(made) == "d_k   std(q.k)    <b>\n  1       1.00    a&b\n 64       8.00   True"
+    page = made._repr_html_()
+    assert "<i>q</i>·<i>k</i>" in page and "&lt;b&gt;" in page and "a&amp;b" in page
+    tints = re.findall(r"background:(#\w+);color:(#\w+)", page)
+    assert len(set(tints)) == 2 and all(colours.contrast(*pair) >= 4.5 for pair in tints)
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "tint", "words"),
+    [(["a"], [(1, 2)], [], "expected 1, got 2"), (["a"], [(1,)], ["b"], r"got \['b'\]. Fix: choose from \['a'\]")],
+)
+def test_tables_say_what_does_not_fit(names, rows, tint, words):
+    with pytest.raises(ValueError, match=words):
+        plot.table(names, rows, tint=tint)
