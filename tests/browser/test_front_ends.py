@@ -125,9 +125,9 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=spec), front_end.folder / "views.ipynb")
-    front_end.open(page, "views.ipynb")
-    page.goto(f"{front_end.url}/lab/tree/views.ipynb")  # with the file browser
+    page.goto(f"{front_end.url}/lab/tree/views.ipynb")
     page.wait_for_function(front_end.IDLE, timeout=90_000)
+    page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
     front_end.run_all(page)
     page.wait_for_function(f"n => document.querySelectorAll('{LIVE}').length === n", arg=len(cells) - 1)
     page.wait_for_timeout(1500)
