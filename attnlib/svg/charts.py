@@ -84,9 +84,9 @@ def heatmap(
     drawn.append(f'<g transform="translate({place.left} {TOP})">')
     drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax))
     if column is not None:
-        drawn.append(frame(column * place.cell, 0, place.cell, place.height, KEY))
+        drawn.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
     if row is not None:
-        drawn.append(frame(0, row * place.cell, place.width, place.cell, QUERY))
+        drawn.append(frame(-1.5, row * place.cell - 1.5, place.width + 3, place.cell + 3, QUERY))
     drawn.append(_targets(weights.shape, place, title))
     if scale:
         bar = parts.colour_bar(place.height, vmin, vmax)
