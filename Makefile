@@ -55,9 +55,9 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py
 
-NUMPY_MODULES := $(foreach m,validation masks core heads examples plot svg,attnlib/$(m).py) attnlib/live
+NUMPY_MODULES := $(foreach m,validation masks core heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
-	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_live.py \
+	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one

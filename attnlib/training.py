@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
-from . import live, validation
+from . import validation
+from .progress import progress
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def train(model, draw, loss, *, steps, lr, seed=0, every=None, measure=None, des
     history = History([], {}, {})
     _keep(history, model, 0, every, measure, steps)
     numbers_of_steps = range(1, steps + 1)
-    for step in numbers_of_steps if description is None else live.progress(numbers_of_steps, description):
+    for step in numbers_of_steps if description is None else progress(numbers_of_steps, description):
         value = loss(model, draw(generator))
         _check_loss(value, step, lr)
         optimizer.zero_grad()

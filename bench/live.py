@@ -82,10 +82,11 @@ def step(view, name):
 def growth():
     view = live.scaling(n=8)
     slider = view.sliders["d_k"]
+    stops = [value for _, value in slider._options_full]
 
     def run(steps):
         for i in range(steps):
-            slider.value = 1 + i % 512
+            slider.value = stops[i % len(stops)]
         return psutil.Process().memory_info().rss / 1e6
 
     before = run(600)

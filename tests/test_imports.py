@@ -29,6 +29,23 @@ def test_the_house_stands():
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [
+        ("colours", ("matplotlib", "ipywidgets", "IPython", "PIL")),
+        ("svg", ("matplotlib", "ipywidgets", "IPython")),
+        ("tables", ("matplotlib", "ipywidgets", "IPython")),
+        ("training", ("matplotlib", "ipywidgets", "IPython")),
+    ],
+)
+def test_pictures_and_training_load_no_more_than_they_need(module, without):
+    if module == "training":
+        pytest.importorskip("torch")
+    code = f"import sys, attnlib.{module}; print([name for name in {without} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
 def test_checks_load_torch_only_where_modules_are_examined():
     modules = [f"attnlib.checks.{path.stem}" for path in sorted((PACKAGE / "checks").glob("[!_]*.py"))]
     light = [name for name in modules if name.rpartition(".")[2] not in ("diagnosis", "observe")]

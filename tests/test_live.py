@@ -1,5 +1,6 @@
 """Live views: one picture per step, nothing a learner types is markup, errors are shown, and saved output is static."""
 
+import json
 import re
 from xml.etree import ElementTree
 
@@ -14,11 +15,10 @@ from matplotlib import pyplot as plt
 
 import attnlib as al
 import attnlib.examples
-from attnlib import live, plot, svg
-from attnlib.live import explore
+from attnlib import live, svg
+from attnlib.live import sentence_view, trace_view
 
 SVG = re.compile(r"<svg.*?</svg>", re.S)
-HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
 
 
 def parsed(picture):
@@ -42,12 +42,24 @@ def test_scaling_grows_peaky_only_without_scaling():
 
 
 def test_vectors_are_nested_so_that_the_picture_moves_continuously():
-    view = live.scaling(n=6, d_k=(1, 400))
+    view = live.scaling(n=6, d_k=(300, 301))
     view.sliders["d_k"].value = 300
     before = view.shown["divided by sqrt(d_k)"]
     view.sliders["d_k"].value = 301
     change = np.abs(view.shown["divided by sqrt(d_k)"] - before).max()
     assert 0 < change < 0.1
+
+
+def test_d_k_moves_on_logarithmic_stops_and_opens_where_the_maps_differ():
+    view = live.scaling(n=8)
+    stops = [value for _, value in view.sliders["d_k"]._options_full]
+    assert stops[:8] == [1, 2, 3, 4, 6, 8, 12, 16] and stops[-1] == 512 and len(stops) < 25
+    plain, scaled = view.shown.values()
+    assert view.sliders["d_k"].value == 64 and np.abs(plain - scaled).max() > 0.3
+    given = live.weights_view(lambda d: {"a": np.eye(2)}, still=(5, 100), d_k=(2, 130))
+    assert {2, 5, 100, 130} <= {value for _, value in given.sliders["d_k"]._options_full}
+    listed = live.weights_view(lambda d: {"a": np.eye(2)}, still=(8, 32), start=32, d_k=[("x", 2), ("y", 8), ("z", 32)])
+    assert listed.sliders["d_k"].value == 32
 
 
 def test_one_step_computes_once():
@@ -59,64 +71,8 @@ def test_one_step_computes_once():
 
     view = live.weights_view(weights_at, still=(1,), d_k=(1, 9))
     del calls[:]
-    view.sliders["d_k"].value = 5
-    assert calls == [5]
-
-
-def test_the_picture_is_svg_with_a_name_and_a_description_that_tells_the_numbers():
-    weights = al.softmax(np.random.default_rng(0).normal(size=(3, 4)))
-    (picture,) = parsed(svg.heatmap(weights, title="a map", keys=list("wxyz")))
-    assert picture.get("role") == "img"
-    assert picture.find("title").text == "a map"
-    description = picture.find("desc").text
-    assert "3 queries (rows) by 4 keys (columns)" in description
-    for i, row in enumerate(weights):
-        assert f"Query {i}: most on key {'wxyz'[row.argmax()]}, {row.max():.4f}." in description
-
-
-def test_every_cell_tells_query_key_and_value():
-    weights = np.array([[0.125, 0.875]])
-    texts = [t.text for t in parsed(svg.heatmap(weights))[0].iter("title")]
-    assert texts[1:] == ["query 0, key 0: 0.1250", "query 0, key 1: 0.8750"]
-
-
-def test_blocked_and_not_finite_cells_differ_from_zero():
-    weights, mask = np.array([[0.0, 0.0, np.nan]]), np.array([[True, False, True]])
-    texts = [t.text for t in parsed(svg.heatmap(weights, attn_mask=mask))[0].iter("title")]
-    assert [t.split(": ")[1] for t in texts[1:]] == ["0.0000", "blocked", "nan"]
-
-
-def test_a_row_that_may_look_nowhere_is_told():
-    assert "Query 1 may attend to no key." in svg.describe(np.eye(2) * [[1], [0]], ["0", "1"], ["a", "b"], None)
-
-
-@pytest.mark.parametrize("draw", ["heatmap", "bars"])
-def test_what_a_learner_types_is_text(draw):
-    n = len(HOSTILE)
-    weights = np.full((n, n), 1 / n)
-    if draw == "heatmap":
-        picture = svg.heatmap(weights, title=HOSTILE[0], queries=HOSTILE, keys=HOSTILE)
-    else:
-        picture = svg.bars(weights[0], title=HOSTILE[0], keys=HOSTILE)
-    (root,) = parsed(picture)
-    assert "script" not in "".join(tags(root))
-    assert root.find("title").text == HOSTILE[0]
-    assert "a&b" in [t.text for t in root.iter("text")]
-
-
-def test_large_maps_are_one_image():
-    weights = al.softmax(np.random.default_rng(0).normal(size=(512, 512)))
-    picture = svg.heatmap(weights, attn_mask=np.tri(512, dtype=bool))
-    (root,) = parsed(picture)
-    assert "image" in tags(root) and len(tags(root)) < 100
-    assert "image-rendering:pixelated" in picture
-
-
-def test_text_follows_the_theme():
-    picture = svg.heatmap(np.eye(2)) + svg.bars(np.array([0.5, 0.5]))
-    assert 'fill="currentColor"' in picture
-    inks = re.findall(r"fill:(#\w+)", picture)
-    assert set(inks) <= {"#000000", "#ffffff"}
+    view.sliders["d_k"].value = 6
+    assert calls == [6]
 
 
 def test_an_error_in_a_step_is_shown():
@@ -148,8 +104,9 @@ def test_display_is_a_static_picture_then_the_widget():
     view = live.scaling(n=4, d_k=(1, 64))
     with capture_output() as captured:
         view._ipython_display_()
-    static, widget = (output.data for output in captured.outputs)
+    static, note, widget = (output.data for output in captured.outputs)
     assert set(static) == {"image/png", "text/plain"}
+    assert "Run this cell" in note["text/html"] and "Run this cell" in note["text/plain"]
     assert list(widget) == ["application/vnd.jupyter.widget-view+json"]
     assert "VBox" not in str(static["text/plain"])
     assert not plt.get_fignums()
@@ -241,7 +198,7 @@ def test_scaling_computes_its_curve_only_when_it_changes(monkeypatch):
     view, calls = live.scaling(n=6), []
     softmax = al.core.softmax
     monkeypatch.setattr(al.core, "softmax", lambda x: calls.append(1) or softmax(x))
-    view.sliders["d_k"].value = 33
+    view.sliders["d_k"].value = 32
     assert len(calls) == 2  # two maps, and not once per point of the curve
 
 
@@ -252,15 +209,34 @@ def test_trace_writes_the_numbers_out(scale):
     view = live.trace(trace, queries=["1", "2", "3"], keys=["1", "2", "3"])
     view.sliders["query"].value, view.sliders["key"].value = 1, 2
     text = read(view)
-    assert "query 2 . key 3 = 2*2 + 2*3 + 2*1 = 12" in text
-    assert ("12/sqrt(3) = 6.928" if scale is None else "12 * 0.25 = 3") in text
-    assert f"softmax -&gt; {trace.weights[1, 2]:.4f}" in text
+    assert "query 2 · key 3 = 2*2 + 2*3 + 2*1 = 12" in text
+    assert ("12/√3 = 6.928" if scale is None else "12 * 0.25 = 3") in text
+    shares = np.exp(trace.masked_scores[1])
+    assert f"exp({trace.masked_scores[1, 2]:.4g}) = {shares[2]:.4g}, sum over the keys {shares.sum():.4g}" in text
+    assert f"{shares[2]:.4g}/{shares.sum():.4g} = {trace.weights[1, 2]:.4f}" in text
+
+
+def test_trace_marks_the_lines_of_its_step_and_moves_nothing():
+    trace = al.attention_trace(*al.examples.BY_HAND.project())
+    view, boxes = live.trace(trace), set()
+    for step, marked in zip(
+        trace_view.STEPS, ("query 0 · key 0", "/√3", "may attend", "exp(", "output ="), strict=True
+    ):
+        view.sliders["step"].value = step
+        assert marked in read(view).split("▸")[1]
+        boxes.add(re.search(r"min-height:.*?px", view.picture.value)[0])
+    assert len(boxes) == 1
+
+
+def test_trace_writes_large_scores_relative_to_the_largest():
+    view = live.trace(al.attention_trace(*(1000 * x for x in al.examples.BY_HAND.project())))
+    assert "exp(" in read(view) and "inf" not in read(view).replace("-inf", "")
 
 
 def test_trace_shows_every_step_and_marks_blocked_cells():
     trace = al.attention_trace(*al.examples.BY_HAND.project(), is_causal=True)
     view = live.trace(trace)
-    for step in explore.STEPS:
+    for step in trace_view.STEPS:
         view.sliders["step"].value = step
         assert np.array_equal(view.shown[step], getattr(trace, step))
     view.sliders["step"].value, view.sliders["key"].value = "weights", 2
@@ -271,7 +247,7 @@ def test_trace_shows_every_step_and_marks_blocked_cells():
 
 def test_trace_where_every_key_is_blocked():
     view = live.trace(al.attention_trace(*al.examples.BY_HAND.project(), np.zeros((3, 3), dtype=bool)))
-    for step in explore.STEPS:  # a warning is an error here
+    for step in trace_view.STEPS:  # a warning is an error here
         view.sliders["step"].value = step
         assert "Warning" not in view.picture.value and "<pre>" not in view.picture.value
     assert "blocked: -inf" in read(view)
@@ -305,7 +281,7 @@ def test_masks_mark_rows_without_a_key():
 def test_heads_at_fixed_width():
     view = live.heads(n=5, d_model=16)
     view.sliders["num_heads"].value = 4
-    assert view.picture.value.count("<image") == 4
+    assert view.picture.value.count('data-row="head"') == 4
     view.sliders["head"].value = 0
     average = view.shown["average of all heads"]
     each = []
@@ -318,6 +294,11 @@ def test_heads_at_fixed_width():
 def test_heads_of_given_weights():
     with pytest.raises(al.ShapeError, match="pick one sequence"):
         live.heads(np.eye(3))
+    view = live.heads(n=4, d_model=16)
+    view.sliders["num_heads"].value = 16
+    view.sliders["head"].value = 7
+    view.sliders["num_heads"].value = 1  # "head 7" of one head was shown here
+    assert (view.sliders["head"].max, view.sliders["head"].value, list(view.shown)) == (1, 1, ["head 1"])
     assert list(live.heads(np.full((2, 3, 3), 1 / 3)).sliders) == ["head"]
 
 
@@ -339,7 +320,7 @@ def test_sentence_shows_any_text_as_typed(text):
     assert "<pre>" not in view.picture.value
     (root,) = parsed(view.picture.value)
     assert not {tag for tag in tags(root) if tag in ("script", "b")}
-    tokens = explore.tokenize(text)
+    tokens = sentence_view.tokenize(text)
     assert "".join(tokens) == "".join(text.split())
     assert next(iter(view.shown.values())).shape == (len(tokens), len(tokens))
     assert len(view.picture.value) < 150_000
@@ -389,9 +370,77 @@ def test_every_view_has_a_static_picture_names_and_large_text(name):
     plt.close(figure)
     assert all(control.description for control in view.sliders.values())
     sizes = {float(size) for size in re.findall(r'font-size="([\d.]+)"', view.picture.value)}
-    assert min(sizes) >= 13
+    assert min(sizes) >= 12
     for root in parsed(view.picture.value):
         assert root.get("role") == "img" and root.find("title").text and root.find("desc").text
+
+
+SVG_BOX = re.compile(r'viewBox="0 0 (\d+) (\d+)"')
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_view_moves_while_its_slider_does(name):
+    """Sizes of all pictures stay as they are at every value, but where there are more tokens, words or maps."""
+    view = VIEWS[name]()
+    for what, slider in view.sliders.items():
+        options = getattr(slider, "_options_full", None)
+        if what in ("tokens", "text", "maps", "num_heads", "step") or not (options or hasattr(slider, "max")):
+            continue
+        sizes = set()
+        for value in [v for _, v in options] if options else range(slider.min, slider.max + 1):
+            slider.value = value
+            sizes.add(tuple(SVG_BOX.findall(view.picture.value)))
+        assert len(sizes) == 1, (what, sizes)
+
+
+def mouse(view, what, **told):
+    view.mouse.value = json.dumps({"what": what, "count": id(told), **told})
+
+
+def test_a_click_chooses_a_cell_and_its_exact_value_is_told():
+    view = live.scaling(n=6)
+    mouse(view, "click", row="query", i=4, column="key", j=2)
+    weights = view.shown["not scaled"]
+    assert view.picked == {"query": 4, "key": 2}
+    assert f"not scaled: query 4, key 2: {svg.exact(weights[4, 2])}" in strip(view.readout.value)
+    assert f"key 5: {svg.exact(weights[4, 5])}</title>" in view.picture.value.split("keys (columns)")[1]  # the bars
+    mouse(view, "over", row="query", i=1, column="key", j=3, shown="divided by sqrt(d_k)")
+    assert f"query 1, key 3: {svg.exact(view.shown['divided by sqrt(d_k)'][1, 3])}" in strip(view.readout.value)
+    mouse(view, "out")
+    assert "query 4, key 2" in view.readout.value
+    mouse(view, "click", row="query", i=0, column="", j=0)  # a label chooses its token alone
+    assert view.picked == {"query": 0, "key": 2}
+    view.sliders["tokens"].value = 2  # the chosen key is no more
+    assert "<pre>" not in view.picture.value
+
+
+def test_a_click_moves_the_slider_where_there_is_one():
+    trace = live.trace(al.attention_trace(*al.examples.BY_HAND.project()))
+    mouse(trace, "click", row="query", i=2, column="key", j=1)
+    assert (trace.sliders["query"].value, trace.sliders["key"].value) == (2, 1)
+    heads = live.heads(np.full((3, 4, 4), 0.25))
+    mouse(heads, "click", row="head", i=3, column="", j=0)
+    assert heads.sliders["head"].value == 3
+    heads.choose(head=99, nonsense=1)
+    assert heads.sliders["head"].value == 3
+
+
+def test_images_tell_their_values_too():
+    view = live.sentence("word other " * 20)
+    mouse(view, "over", row="query", i=39, column="key", j=38, shown="head 1")
+    assert "<image" in view.picture.value
+    assert f"query 39 “other”, key 38 “word”: {svg.exact(view.shown['head 1'][39, 38])}" in strip(view.readout.value)
+
+
+def strip(html):
+    return re.sub(r"<[^>]*>", "", html)
+
+
+def test_every_map_has_targets_for_the_mouse():
+    for name, make in VIEWS.items():
+        for root in parsed(make().picture.value):
+            shown = [rect for rect in root.iter("rect") if rect.get("class") == "attnlib-target"]
+            assert shown or root.find("desc").text.startswith("at d_k"), name
 
 
 def test_size_enlarges_for_a_projector():
@@ -402,24 +451,3 @@ def test_messages_stay_small():
     x = np.random.default_rng(0).normal(size=(512, 16))
     view = live.weights_view(lambda d: {"map": al.softmax(x @ x.T)}, still=(1,), d_k=(1, 2))
     assert len(view.picture.value) <= 150_000
-
-
-def test_the_three_colours_stay_apart_for_colour_blind_readers():
-    """Machado et al. 2009, severity 1: the CIELAB distance of any two of query, key and value."""
-    matrices = {
-        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
-        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
-        "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
-    }
-    srgb = np.array([matplotlib.colors.to_rgb(c) for c in (plot.QUERY, plot.KEY, plot.VALUE)])
-    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
-    for name, matrix in matrices.items():
-        seen = cielab(np.clip(linear @ np.array(matrix).T, 0, 1))
-        for i, j in ((0, 1), (0, 2), (1, 2)):
-            assert np.linalg.norm(seen[i] - seen[j]) > 10, (name, i, j)  # 2.3 is just noticeable
-
-
-def cielab(linear):
-    xyz = linear @ np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
-    f = np.cbrt(xyz / (0.9505, 1.0, 1.089))
-    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=-1)

@@ -1,6 +1,10 @@
 """Static pictures: what stands on the axes, what masked and broken cells look like, and that no text is interpreted."""
 
+import base64
 import io
+import json
+import pathlib
+import re
 
 import matplotlib
 import numpy as np
@@ -8,9 +12,10 @@ import pytest
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
+from PIL import Image
 
 import attnlib as al
-from attnlib import plot
+from attnlib import colours, plot
 
 HOSTILE = ["$x_1$", "<b>&", "\U0001f984", "中文", "a" * 40, "back\\slash", "new\nline", ""]
 
@@ -39,20 +44,130 @@ def test_axes_say_which_is_query_and_which_is_key():
 def test_row_0_is_on_top_and_values_are_exact():
     weights = np.array([[0.1, 0.9], [0.25, 0.75]])
     ax = plot.attention_heatmap(weights)
-    assert texts(ax) == ["0.1000", "0.9000", "0.2500", "0.7500"]
+    assert texts(ax) == ["0.10", "0.90", "0.25", "0.75"]
+    assert texts(plot.attention_heatmap(weights, places=4)) == ["0.1000", "0.9000", "0.2500", "0.7500"]
     assert ax.texts[0].get_position() == (0, 0) and ax.texts[1].get_position() == (1, 0)
     assert ax.get_ylim()[0] > ax.get_ylim()[1]
 
 
 def test_value_texts_have_contrast():
-    for colour, ink in plot.palette():
-        a, b = (relative_luminance(matplotlib.colors.to_rgb(c)) for c in (colour, ink))
-        assert (max(a, b) + 0.05) / (min(a, b) + 0.05) >= 4.5
+    for tint in (None, colours.QUERY, colours.KEY, colours.VALUE):
+        assert all(colours.contrast(*pair) >= 4.5 for pair in colours.palette(tint))
 
 
-def relative_luminance(rgb):
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def test_the_colour_table_is_viridis():
+    viridis = matplotlib.colormaps["viridis"](np.arange(256))[:, :3] * 255
+    assert np.abs(colours.table() - viridis).max() < 2.5
+
+
+def boxes(figure):
+    """Return (text, box) of all that is written and visible, as the renderer draws it."""
+    for _ in range(2):  # the layout moves what is drawn again
+        figure.canvas.draw()
+    found = []
+    for ax in figure.axes:
+        for text in ax.findobj(matplotlib.text.Text) if ax.axison else ():
+            if text.get_visible() and text.get_text().strip():
+                found.append((text, text.get_window_extent()))
+    return found
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (6, 6), (2, 9), (10, 10), (12, 12), (20, 20)])
+@pytest.mark.parametrize("places", [2, 4])
+@pytest.mark.parametrize("size", [None, (2, 2), (9, 4)])
+def test_values_never_leave_their_cells(shape, places, size):
+    ax = None if size is None else plot.subplots(figsize=size)[1]
+    ax = plot.attention_heatmap(np.random.default_rng(0).random(shape), places=places, ax=ax)
+    cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]
+    values = [box for text, box in boxes(ax.figure) if text.get_gid() == "value"]
+    cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]  # after the layout
+    assert all(box.width < cell[0] and box.height < cell[1] for box in values)
+    assert size is not None or places == 4 or max(shape) > 10 or len(values) == shape[0] * shape[1]
+
+
+STILLS = {
+    "grid": lambda: plot.head_grid(np.full((4, 8, 8), 1 / 8), titles=["not scaled\nd_k = 64"] * 4),
+    "words": lambda: plot.head_grid(np.full((2, 9, 9), 1 / 9), queries=["tremendously"] * 9, keys=["tremendously"] * 9),
+    "short words": lambda: plot.head_grid(np.full((4, 14, 14), 1 / 14), queries=["the"] * 14, keys=["the"] * 14),
+    "bars": lambda: plot.bar_grid(np.full((3, 6), 1 / 6), titles=["d_k = 1", "d_k = 2", "d_k = 3"]),
+    "many bars": lambda: plot.bar_grid(np.full((3, 12), 1 / 12), titles=["d_k = 1", "d_k = 2", "d_k = 3"]),
+    "one": lambda: plot.attention_heatmap(np.full((7, 3), 1 / 3), title="weights of a narrow map").figure,
+}
+
+
+@pytest.mark.parametrize("name", STILLS)
+def test_no_two_texts_collide(name):
+    found = boxes(STILLS[name]())
+    assert len(found) > 4
+    for k, (one, a) in enumerate(found):
+        for other, b in found[:k]:
+            if one.get_rotation() in (0, 90) and other.get_rotation() in (0, 90):
+                apart = a.x1 <= b.x0 + 1 or b.x1 <= a.x0 + 1 or a.y1 <= b.y0 + 1 or b.y1 <= a.y0 + 1
+                assert apart, (one.get_text(), other.get_text())
+
+
+GROUNDS = {"white": 255, "JupyterLab dark": 0x11, "black": 0}
+
+
+@pytest.mark.parametrize("ground", GROUNDS)
+def test_text_can_be_read_on_every_page(ground):
+    """Text is drawn once without and once on a page; its own colour and the halo around it are both there."""
+    figure, ax = plot.subplots(figsize=(3, 2))
+    ax.text(0.5, 0.5, "MMMMM", fontsize=20, ha="center")
+    ax.set_axis_off()
+    drawn = Image.open(io.BytesIO(plot.save(figure)))
+    assert drawn.getpixel((2, 2))[3] == 0  # no slab
+    page = Image.new("RGBA", drawn.size, (GROUNDS[ground],) * 3)
+    page.alpha_composite(drawn)
+    seen = {f"#{bytes(rgb[:3]).hex()}" for _, rgb in page.getcolors(100_000)}
+    assert {colours.INK.lower(), colours.PAPER.lower()} <= seen
+    assert colours.contrast(colours.INK, colours.PAPER) >= 4.5
+
+
+def test_names_of_axes_can_be_read_and_carry_their_role():
+    ax = plot.attention_heatmap(np.eye(2))
+    for label, role in ((ax.xaxis.label, colours.KEY), (ax.yaxis.label, colours.QUERY)):
+        plate = matplotlib.colors.to_hex(label.get_bbox_patch().get_facecolor())
+        assert plate == role.lower() and colours.contrast(plate, label.get_color()) >= 4.5
+
+
+def roles_in(png):
+    seen = {rgb[:3] for _, rgb in Image.open(io.BytesIO(png)).convert("RGBA").getcolors(1_000_000)}
+    return [role for role in (colours.QUERY, colours.KEY) if colours.rgb(role) in seen]
+
+
+def test_a_saved_figure_keeps_the_colours_of_the_roles():
+    pytest.importorskip("ipywidgets")
+    from attnlib.live.view import picture_bytes
+
+    figure = plot.head_grid(np.random.default_rng(0).random((6, 9, 9)))
+    assert roles_in(base64.b64decode(picture_bytes(figure))) == [colours.QUERY, colours.KEY]
+
+
+NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_map_in_the_notebooks_keeps_them(path):
+    cells = json.loads(path.read_text("utf-8"))["cells"]
+    outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
+    maps = [data for data in outputs if "image/png" in data and "queries (rows)" in "".join(data["text/plain"])]
+    assert maps or path.stem not in ("00_start_here", "05_masks")
+    for data in maps:
+        assert roles_in(base64.b64decode(data["image/png"])) == [colours.QUERY, colours.KEY], data["text/plain"]
+
+
+def test_lines_are_in_no_colour_of_a_role():
+    _, ax = plot.subplots()
+    drawn = {ax.plot([0, 1])[0].get_color().lower() for _ in range(6)}
+    assert len(drawn) == 3 and not drawn & {role.lower() for role in (colours.QUERY, colours.KEY, colours.VALUE)}
+
+
+def test_titles_are_mathematics_and_dollars_are_not():
+    ax = plot.attention_heatmap(np.eye(2), title="divided by sqrt(d_k), $5")
+    assert ax.get_title() == r"divided by $\sqrt{d_{k}}$, \$5"
+    pixels(ax.figure)
+    assert repr(ax.figure).startswith("Heatmap: divided by sqrt(d_k), $5.")
 
 
 def test_masked_cells_are_hatched_and_carry_no_value():
@@ -108,8 +223,8 @@ def test_head_grid():
 
 def test_torch_weights_with_gradient():
     torch = pytest.importorskip("torch")
-    weights = torch.eye(2, requires_grad=True, dtype=torch.bfloat16)
-    assert texts(plot.attention_heatmap(weights))[0] == "1.0000"
+    weights = torch.full((2, 2), 0.5, requires_grad=True, dtype=torch.bfloat16)
+    assert texts(plot.attention_heatmap(weights))[0] == "0.50"
 
 
 @pytest.mark.parametrize(
@@ -147,3 +262,21 @@ def test_figures_say_in_words_what_they_show():
     figure = plot.head_grid(np.ones((3, 4, 5)) / 5, columns=2)
     assert repr(figure) == "Heatmaps: head 1; head 2; head 3. 4 queries (rows) by 5 keys (columns)."
     assert repr(plot.bar_grid([[0.5, 0.5]], titles=["one"])) == "Bar chart: one."
+
+
+def test_tables_tell_the_same_as_html_and_as_text():
+    made = plot.table(["d_k", "std(q.k)", "<b>"], [(1, 1.0, "a&b"), (64, 8.0, True)], tint=["std(q.k)"])
+    assert repr(made) == "d_k   std(q.k)    <b>\n  1       1.00    a&b\n 64       8.00   True"
+    page = made._repr_html_()
+    assert "<i>q</i>·<i>k</i>" in page and "&lt;b&gt;" in page and "a&amp;b" in page
+    tints = re.findall(r"background:(#\w+);color:(#\w+)", page)
+    assert len(set(tints)) == 2 and all(colours.contrast(*pair) >= 4.5 for pair in tints)
+
+
+@pytest.mark.parametrize(
+    ("names", "rows", "tint", "words"),
+    [(["a"], [(1, 2)], [], "expected 1, got 2"), (["a"], [(1,)], ["b"], r"got \['b'\]. Fix: choose from \['a'\]")],
+)
+def test_tables_say_what_does_not_fit(names, rows, tint, words):
+    with pytest.raises(ValueError, match=words):
+        plot.table(names, rows, tint=tint)

@@ -130,8 +130,7 @@ def test_the_reader_sees_text_without_an_encoding(source, found):
     assert bool(leaves_encoding_open(source)) == found
 
 
-# The view that names sliders is left, until it reads its script from a file.
-WITH_SCRIPTS = [path for path in SOURCES if path.name not in ("view.py", Path(__file__).name)]
+WITH_SCRIPTS = [path for path in SOURCES if path.name != Path(__file__).name]
 
 
 @pytest.mark.parametrize("path", WITH_SCRIPTS, ids=lambda path: path.relative_to(ROOT).as_posix())

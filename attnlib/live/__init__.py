@@ -4,9 +4,14 @@ A view is one persistent ``widgets.HTML`` that gets a new SVG string at each ste
 figure, which readers see where no kernel runs.
 """
 
-from .explore import heads, masks, sentence, trace
-from .view import LiveView, progress
-from .weights import dead_share, readings, scaling, weights_view
+from ..progress import progress
+from .heads_view import heads
+from .masks_view import masks
+from .scaling_view import scaling
+from .sentence_view import sentence
+from .trace_view import trace
+from .view import LiveView
+from .weights import dead_share, readings, weights_view
 
 __all__ = [
     "LiveView",

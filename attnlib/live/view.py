@@ -1,47 +1,50 @@
-"""What all live views share: the widget, its controls, and how it shows itself with and without a kernel."""
+"""What all live views share: the widget, the mouse, and how a view shows itself with and without a kernel."""
 
 import base64
 import html
 import io
-import numbers
+import json
 import traceback
+from pathlib import Path
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
-from IPython import get_ipython
-from IPython.core.pylabtools import print_figure
 from IPython.display import display
 from PIL import Image
+from traitlets import TraitError
 
-# The static figure is there for readers without a kernel; while the view lives, its output steps aside. The class
-# names are JupyterLab's and Notebook 7's, then the classic notebook's.
-HIDE_STILL = (
-    "<style>.jp-OutputArea-child:has(+ .jp-OutputArea-child .attnlib-live){display:none}"
-    ".output_area:has(+ .output_area .attnlib-live){display:none}</style>"
-)
-STYLE = {"description_width": "initial"}
+from .. import svg
+from ..figure import save
+from ..progress import display_widget
 
-# ipywidgets gives its sliders no accessible name: a screen reader would say "slider, 64" and not which. This copies the
-# visible label onto the handle, once the front end has made it.
-NAME_SLIDERS = """<style onload="const box = this.closest('.widget-vbox'); let tries = 0;
-const timer = setInterval(() => { box.querySelectorAll('.widget-label').forEach(label =>
-label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
-handle.setAttribute('aria-label', label.textContent))); if (++tries > 20) clearInterval(timer); }, 200)"></style>"""
+HERE = Path(__file__).parent
+SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
+STYLE = (HERE / "view.css").read_text("utf-8")
+HINT = "Point at a cell for its exact value; click it to choose it."
+# Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
+# restarted, has a widget without a kernel: its style hides that, and the line says what to do.
+NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:not(:has(
+.attnlib-view:not(.jupyter-widgets-disconnected) .attnlib-live)){display:none}</style>
+<p class="attnlib-note">Run this cell (Shift+Enter) to move the picture.</p>"""
 
 
 class LiveView(widgets.VBox):
-    """Controls above one picture; made by the functions of this module.
+    """Controls above one picture; made by the functions of this package.
 
     Parameters
     ----------
     sliders : dict of str to widget
         Anything with a `value`.
     render : callable
-        Called with the values of the sliders in order; returns (html, shown).
+        Called with the values of the sliders in order, then with what is chosen by a click; returns (html, shown).
     still : callable
         Returns (Figure, text) for readers without a kernel.
     size : float
         1.5 enlarges the picture for a projector.
+    picked : dict of str to int or None, optional
+        What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
+    labels : callable, optional
+        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
 
     Attributes
     ----------
@@ -49,96 +52,110 @@ class LiveView(widgets.VBox):
     shown : dict of str to ndarray
         What the picture shows now, by title.
     picture : widgets.HTML
+    readout : widgets.HTML
+        One line: the cell under the mouse, else the one that is chosen.
     """
 
-    def __init__(self, sliders, render, still, size=1.0):
-        self.sliders, self.shown = sliders, {}
+    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None):
+        self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
         self.picture = widgets.HTML()
+        self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
+        self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
+        self.mouse.add_class("attnlib-mouse")
         self._render, self._still, self._size = render, still, size
+        self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
-        names = widgets.HTML(NAME_SLIDERS, layout=widgets.Layout(display="none"))
-        super().__init__([*sliders.values(), self.picture, names])
+        self.mouse.observe(self._on_mouse, "value")
+        script = widgets.HTML(f'<style onload="{SCRIPT}">{STYLE}{_readouts(sliders.values())}</style>')
+        script.layout.display = "none"
+        controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
+        super().__init__([controls, self.picture, self.readout, self.mouse, script])
+        self.add_class("attnlib-view")
         self._update()
 
     def _update(self, change=None):
+        if self._held:
+            return
         try:
-            content, self.shown = self._render(*(slider.value for slider in self.sliders.values()))
+            values = [slider.value for slider in self.sliders.values()]
+            content, self.shown = self._render(*values, *self.picked.values())
         except Exception:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
             content = f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
-        self.picture.value = (
-            f'{HIDE_STILL}<div class="attnlib-live" style="display:flex;flex-wrap:wrap;gap:8px 32px;'
-            f'line-height:1.4;zoom:{self._size}">{content}</div>'
-        )
+        self.picture.value = f'<div class="attnlib-live" style="zoom:{self._size}">{content}</div>'
+        self.readout.value = self._chosen()
+
+    def _on_mouse(self, change):
+        told = json.loads(change["new"])
+        if told["what"] == "click":
+            self.choose(**{told[axis]: told[at] for axis, at in (("row", "i"), ("column", "j")) if told[axis]})
+        elif told["what"] == "over":
+            self.readout.value = self._tell(told["shown"], told["i"], told["j"])
+        else:
+            self.readout.value = self._chosen()
+
+    def choose(self, **chosen):
+        """Choose by name what a click chooses: ``view.choose(query=2, key=0)``.
+
+        Names that this view does not know are ignored, and so is a number that its slider does not have.
+        """
+        self._held = True
+        for name, number in chosen.items():
+            if name in self.picked:
+                self.picked[name] = number
+            elif name in self.sliders:
+                try:
+                    self.sliders[name].value = number
+                except TraitError:
+                    continue
+        self._held = False
+        self._update()
+
+    def _chosen(self):
+        """Return the line about the cell that is chosen, or what a reader can do."""
+        values = {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
+        i, j = values.get("query"), values.get("key")
+        maps = [title for title, x in self.shown.items() if None not in (i, j) and x.ndim == 2 and i < len(x) > 1]
+        return " &nbsp; ".join(self._tell(title, i, j) for title in maps if j < self.shown[title].shape[1]) or HINT
+
+    def _tell(self, title, i, j):
+        """Return a cell in words: its map, query, key and exact value."""
+        shown, (queries, keys, mask) = self.shown.get(title), self._labels()
+        if shown is None or i >= len(shown) or j >= shown.shape[-1]:
+            return HINT
+        names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
+        blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
+        value = "blocked" if blocked else svg.exact(float(shown[i, j]))
+        words = html.escape(f"query {names[0]}, key {names[1]}:", quote=False)
+        return f"{svg.maths(title, 'html')}: {words} <b>{value}</b>"
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        png = print_figure(figure, "png", dpi=72)
+        display({"image/png": picture_bytes(figure), "text/plain": text}, raw=True)
         plt.close(figure)
-        # 256 colours are enough for a map, and a third of the bytes: notebooks are kept in git.
-        small = io.BytesIO()
-        Image.open(io.BytesIO(png)).convert("RGB").quantize(256).save(small, "PNG", optimize=True)
-        data = base64.b64encode(small.getvalue()).decode()
-        display({"image/png": data, "text/plain": text}, raw=True)
-        _display_widget(self)
+        display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
+        display_widget(self)
 
 
-def progress(iterable, description=""):
-    """Return `iterable` with a progress bar in the notebook.
-
-    tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget
-    alone, so that a saved notebook stays the same.
-
-    Examples
-    --------
-    >>> sum(progress([1, 2, 3], "adding"))
-    6
-    """
-    from tqdm.notebook import tqdm
-
-    bar = tqdm(iterable, desc=description, display=False)
-    _display_widget(bar.container)
-    return bar
-
-
-def whole(name, low, high, value):
-    """Return a slider over whole numbers."""
-    return widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE, layout=_wide())
-
-
-def choice(name, options, value=None):
-    """Return a slider over given values, or over (text, value) pairs."""
-    options = list(options)
-    first = options[0][1] if isinstance(options[0], tuple) else options[0]
-    return widgets.SelectionSlider(
-        options=options, value=first if value is None else value, description=name, style=STYLE, layout=_wide()
+def _named(number, labels):
+    """Return a token's number, and its label where that says more."""
+    return (
+        str(number) if labels is None or labels[number] == str(number) else f"{number} “{svg.cut(labels[number], 24)}”"
     )
 
 
-def slider(name, values, still):
-    """Return a slider over (low, high) or over a list of values; it starts at the first static value."""
-    if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Integral) for v in values):
-        low, high = values
-        outside = [v for v in still if not low <= v <= high]
-        control = whole(name, low, high, still[0])
-    else:
-        choices = [v[1] if isinstance(v, tuple) else v for v in values]
-        outside = [v for v in still if v not in choices]
-        control = choice(name, values)
-    if outside:
-        raise ValueError(f"still must lie in the slider's range {values}, got {outside}. Fix: drop these values.")
-    return control
+def _readouts(sliders):
+    """Return the rules that give the readout of each slider its width."""
+    widths = sorted({slider.readout_width for slider in sliders if hasattr(slider, "readout_width")})
+    return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
 
 
-def _wide():
-    return widgets.Layout(width="420px", max_width="100%")
+def picture_bytes(figure):
+    """Return a figure as a PNG in base64, with the colours it was drawn in.
 
-
-def _display_widget(widget):
-    # Only the widget type, without a text/plain of the widget's repr: that says nothing to a reader. raw=True because
-    # ipywidgets 7 does not use _repr_mimebundle_.
-    if get_ipython() is None:
-        return
-    mime = "application/vnd.jupyter.widget-view+json"
-    display({mime: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}, raw=True)
+    A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.
+    """
+    png = io.BytesIO()
+    Image.open(io.BytesIO(save(figure))).save(png, "PNG", optimize=True)
+    return base64.b64encode(png.getvalue()).decode()

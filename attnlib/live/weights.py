@@ -1,13 +1,15 @@
 """Views of attention weights that depend on d_k (or on another number), and the numbers they tell."""
 
-from functools import lru_cache
+import html
 
 import numpy as np
 
 from .. import core, plot, svg
 from ..validation import ShapeError
-from .view import LiveView, choice, slider, whole
+from .controls import slider
+from .view import LiveView
 
+PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this learns almost nothing
 
 
@@ -15,6 +17,7 @@ def weights_view(
     weights_at,
     *,
     still,
+    start=None,
     row=None,
     queries=None,
     keys=None,
@@ -33,8 +36,10 @@ def weights_view(
         bars, others as heatmaps.
     still : sequence
         The slider values of the static figure.
+    start : number, optional
+        Where the slider starts; by default at the middle one of `still`.
     row : int, optional
-        A query whose weights are drawn as bars, too.
+        The query that is chosen at the start: its weights are drawn as bars, too. A click chooses another.
     queries, keys : sequence of str, optional
         Token labels.
     attn_mask : ndarray of bool, (n_q, n_k), optional
@@ -47,9 +52,9 @@ def weights_view(
     size : float
         1.5 enlarges the picture for a projector.
     **values : (int, int) or sequence
-        Exactly one; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers,
-        ``d_k=(1, 128)``. A list makes one over just those values, or over (text, value) pairs,
-        ``num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]``.
+        Exactly one; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers;
+        for ``d_k=(1, 128)`` over logarithmic stops. A list makes one over just those values, or over (text, value)
+        pairs, ``num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]``.
 
     Returns
     -------
@@ -79,107 +84,37 @@ def weights_view(
 
     labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
 
-    def render(value):
+    def render(value, query, key):
         shown = panels(value)
-        return draw_maps(shown, row=row, upstream=upstream, **labels), shown
+        return draw_maps(shown, row=query, column=key, bars=row is not None, upstream=upstream, **labels), shown
 
     def static():
         figure, text = draw_static(name, {value: panels(value) for value in still}, upstream=upstream, **labels)
         return figure, text.splitlines()[0] if trained else text
 
-    return LiveView({name: slider(name, values, still)}, render, static, size=size)
+    return LiveView(
+        {name: slider(name, values, still, start)},
+        render,
+        static,
+        size=size,
+        picked={"query": row, "key": None},
+        labels=lambda: (queries, keys, attn_mask),
+    )
 
 
-def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
-    """Show what dividing by sqrt(d_k) does: unscaled beside scaled weights of unit-normal queries and keys.
-
-    The vectors are nested: 64 queries and keys are drawn once with the largest d_k. The sliders take the first tokens
-    and their first d_k entries, so that the picture moves continuously.
-
-    Parameters
-    ----------
-    n : int
-        Number of tokens at the start, 2 to 64.
-    d_k : (int, int)
-        Range of the slider.
-    still : sequence of int, optional
-        d_k of the static figure; by default both ends of the range, and 8 and 64 where they lie between.
-    seed : int
-        The first draw; the slider "draw" makes others.
-    row : int or None
-        The query whose weights are drawn as bars.
-    size : float
-        1.5 enlarges the picture for a projector.
-
-    Returns
-    -------
-    LiveView
-        Controls: d_k, tokens, maps (both, or one of them), draw.
-
-    Examples
-    --------
-    >>> view = scaling(n=4)
-    >>> view.sliders["d_k"].value = 512
-    >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
-    True
-    """
-    low, high = d_k
-    if not 2 <= n <= 64:
-        raise ValueError(f"n must lie between 2 and 64 tokens, got {n}. Fix: scaling(n=8).")
-    if still is None:
-        still = (low, *(d for d in (8, 64) if low < d < high), high)
-    grid = [low, *(2**e for e in range(1, 20) if low < 2**e < high), high]
-
-    @lru_cache(maxsize=4)
-    def vectors(seed):
-        rng = np.random.default_rng(seed)
-        return rng.normal(size=(64, high)), rng.normal(size=(64, high)), rng.normal(size=(64, 64))
-
-    def weights_at(d_k, n, seed):
-        query, key, _ = vectors(seed)
-        scores = query[:n, :d_k] @ key[:n, :d_k].T  # (n, n)
-        return {"not scaled": core.softmax(scores), "divided by sqrt(d_k)": core.softmax(scores / np.sqrt(d_k))}
-
-    @lru_cache(maxsize=16)
-    def largest(n, seed):
-        at = [weights_at(d, n, seed) for d in grid]
-        return {title: [float(shown[title].max(-1).mean()) for shown in at] for title in at[0]}
-
-    def render(d_k, n, maps, seed):
-        shown = weights_at(d_k, n, seed)
-        if maps != "both":
-            shown = {maps: shown[maps]}
-        framed = None if row is None else min(row, n - 1)
-        pictures = draw_maps(shown, row=framed, upstream=vectors(seed)[2][:n, :n])
-        line = svg.curve(grid, largest(n, seed), mark=d_k, title="largest weight", x_name="d_k")
-        return f"{pictures}<div>{line}</div>", shown
-
-    def static():
-        return draw_static("d_k", {d: weights_at(d, n, seed) for d in still}, upstream=vectors(seed)[2][:n, :n])
-
-    controls = {
-        "d_k": whole("d_k", low, high, still[0]),
-        "tokens": whole("tokens", 2, 64, n),
-        "maps": choice("maps", ["both", "not scaled", "divided by sqrt(d_k)"]),
-        "draw": whole("draw", seed, seed + 20, seed),
-    }
-    return LiveView(controls, render, static, size=size)
-
-
-def draw_maps(shown, *, queries=None, keys=None, attn_mask=None, row=None, upstream=None):
-    """Return a panel per title: a map (bars if it has one row), the bars of query `row`, and the readings below."""
+def draw_maps(shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None):
+    """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings."""
     figures = []
+    side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
         mask = None if attn_mask is None else np.broadcast_to(attn_mask, weights.shape)
-        drawings = []
-        if len(weights) > 1:
-            drawings.append(svg.heatmap(weights, title=title, queries=queries, keys=keys, attn_mask=mask, row=row))
-        if len(weights) == 1 or row is not None:
-            i = row or 0
-            text = title if len(weights) == 1 else f"query {i if queries is None else queries[i]}"
-            blocked = None if mask is None else mask[i]
-            drawings.append(svg.bars(weights[i], title=text, keys=keys, attn_mask=blocked))
-        figures.append(panel(drawings, readings(weights, upstream)))
+        if len(weights) == 1:
+            drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
+        else:
+            labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side}
+            below = bars and row is not None
+            drawing = svg.heatmap(weights, title=title, row=row, column=column, bars=below, **labels)
+        figures.append(panel([drawing], readings(weights, upstream)))
     return "".join(figures)
 
 
@@ -189,7 +124,7 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstr
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            told = ", ".join(f"{what} {_format(what, x)}" for what, x in readings(weights, upstream).items())
+            told = in_words(readings(weights, upstream))
             text.append(f"{name} = {value}, {title}: {told}")
     maps = np.stack([columns[value][title] for title in titles for value in columns])
     titles = [f"{title}\n{name} = {value}" for title in titles for value in columns]
@@ -248,6 +183,17 @@ def readings(weights, upstream=None):
     return told
 
 
+def in_words(told):
+    """Return readings as one line of the text that stands for a static figure.
+
+    Examples
+    --------
+    >>> in_words({"largest weight": 0.75, "dead queries": 0.5})
+    'largest weight 0.7500, dead queries 50%'
+    """
+    return ", ".join(f"{what} {_format(what, x, 4)}" for what, x in told.items())
+
+
 def _weights(title, weights):
     weights = plot.to_array(weights)
     if weights.ndim == 1:
@@ -259,20 +205,16 @@ def _weights(title, weights):
     return weights
 
 
-def _format(what, value):
+def _format(what, value, places=2):
     if isinstance(value, int):
         return str(value)
-    return f"{value:.0%}" if what == "dead queries" else f"{value:.4f}"
+    return f"{value:.0%}" if what == "dead queries" else f"{value:.{places}f}"
 
 
 def panel(drawings, told):
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = " &nbsp; ".join(
-        f'<span style="white-space:nowrap">{what} <b>{_format(what, value)}</b></span>' for what, value in told.items()
+    caption = " ".join(
+        f"<span>{html.escape(what)} <b>{_format(what, value)}</b></span>" for what, value in told.items()
     )
-    return (
-        '<figure style="margin:0;max-width:100%;display:flex;flex-direction:column">'
-        f"{''.join(drawings)}"
-        # Wrapped to the width of the drawings, so that two panels fit beside each other.
-        f'<figcaption style="width:0;min-width:100%">{caption}</figcaption></figure>'
-    )
+    # The caption is wrapped to the width of the drawings, so that two panels fit beside each other.
+    return f"<figure>{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"

@@ -216,7 +216,7 @@ for row in weights:
 # %%
 tokens = ["token 1", "token 2", "token 3"]
 ax = plot.attention_heatmap(
-    weights, queries=tokens, keys=tokens, title="weights, not scaled"
+    weights, queries=tokens, keys=tokens, title="weights, not scaled", places=4
 )
 
 # %% [markdown]

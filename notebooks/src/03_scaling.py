@@ -37,12 +37,13 @@ rng = np.random.default_rng(0)
 guess_std = None  # "a", "b" or "c"
 
 # %%
-print(" d_k   var(q.k)   std(q.k)   var(q.k / sqrt(d_k))")
+rows = []
 for d_k in (1, 4, 16, 64, 256, 1024):
     q, k = rng.normal(size=(2, 4000, d_k))
     dots = (q * k).sum(axis=-1)  # (4000,)
     scaled = dots / np.sqrt(d_k)
-    print(f"{d_k:4d} {dots.var():10.2f} {dots.std():10.2f} {scaled.var():14.2f}")
+    rows.append((d_k, dots.var(), dots.std(), scaled.var()))
+plot.table(["d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
 
 # %%
 predict.score_std(guess_std)
@@ -64,10 +65,11 @@ def peakiness(d_k, scale, n=10, draws=200):
 
 
 print(f"largest possible entropy: ln 10 = {np.log(10):.4f};  exp(8) = {np.exp(8):.0f}")
-print(" d_k   largest weight: plain  scaled      entropy: plain  scaled")
+rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
     (w0, h0), (w1, h1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
-    print(f"{d_k:4d} {w0:22.2f} {w1:7.2f} {h0:19.2f} {h1:7.2f}")
+    rows.append((d_k, w0, w1, h0, h1))
+plot.table(["d_k", *largest, "entropy", "entropy, scaled"], rows, tint=largest)
 
 # %% [markdown]
 # Unscaled attention turns into picking one key. Scaled attention is equally broad at every $d_k$. See it move:
@@ -179,11 +181,9 @@ for d_k in (16, 64, 256, 1024):
 # the dead share, not the mean.
 
 # %%
-from matplotlib import pyplot as plt
-
 d_ks = [1, 4, 16, 64, 256, 1024]
 powers = {"not scaled": 0, "divided by sqrt(d_k)": -0.5}
-figure, ax = plt.subplots(figsize=(6, 3.4), layout="constrained")
+figure, ax = plot.subplots(figsize=(6, 3.4))
 for (name, power), marker in zip(powers.items(), "os"):
     share = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
     ax.semilogx(d_ks, share, marker=marker, label=name, base=2)

@@ -278,11 +278,9 @@ print(f"after training: accuracy {accuracy:.2f}", end=", ")
 print(f"weight on the right slot above 0.8: {on_slot > 0.8}")
 
 # %%
-from matplotlib import pyplot as plt
-
-figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+figure, ax = plot.subplots(figsize=(6, 3))
 ax.plot(losses)
-ax.axhline(np.log(N_VALUES), linestyle="--", color="gray", label="guessing: ln 16")
+ax.axhline(np.log(N_VALUES), linestyle="--", label="guessing: ln 16")
 ax.set(xlabel="step", ylabel="loss")
 _ = ax.legend()
 

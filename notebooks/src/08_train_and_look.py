@@ -11,7 +11,6 @@ from collections import Counter
 
 import numpy as np
 import torch
-from matplotlib import pyplot as plt
 from torch import nn
 
 import attnlib as al
@@ -383,7 +382,7 @@ for snapshot in snapshots.values():
     curves.append((weight_on(first, previous).item(), on_copy.item()))
 
 # %%
-figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3))
 both = ["layer 1, previous letter", "layer 2, after a copy"]
 left.plot(list(snapshots), curves, label=both)
 left.set(xlabel="step", ylabel="weight")
@@ -504,7 +503,7 @@ for run in live.progress(plan, f"{len(plan)} runs"):
     runs[run] = history.measured  # {step: accuracy}
 
 # %%
-figure, axes = plt.subplots(2, 3, figsize=(12, 6), sharey=True, layout="constrained")
+figure, axes = plot.subplots(2, 3, figsize=(12, 6), sharey=True)
 panels = dict(zip([(lr, d) for lr in STEPS for d in D_KS], axes.flat))
 measured = {}  # (rate, d_k, scaled): (seeds, measurements)
 for lr, d_k, scaled in each:

@@ -20,7 +20,6 @@ import numpy as np
 import psutil
 import torch
 from IPython.display import display
-from matplotlib import pyplot as plt
 from torch import nn
 
 import attnlib as al
@@ -510,10 +509,10 @@ def maps_at(d_k):
 label = "{}, cosine with the true vector {:.2f}"
 choices = [(label.format(d_k, rescaled[d_k]["cosine"]), d_k) for d_k in D_K]
 labels = {"queries": tokens, "keys": tokens, "row": tokens.index("they")}
-live.weights_view(maps_at, d_k=choices, still=(32, 512), **labels)
+live.weights_view(maps_at, d_k=choices, still=(32, 512), start=32, **labels)
 
 # %%
-figure, ax = plt.subplots(figsize=(6, 3), layout="constrained")
+figure, ax = plot.subplots(figsize=(6, 3))
 cosine = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [np.array(rescaled[d_k]["weights"]).max(-1).mean() for d_k in D_K]
 ax.semilogx(D_K, cosine, "o-", base=2, label="cosine with the true sentence vector")

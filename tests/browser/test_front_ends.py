@@ -43,10 +43,99 @@ def test_runs_and_its_slider_moves_the_picture(front_ends, new_page, kind, name)
     for _ in range(3):  # Notebook 7 takes the arrow keys for itself
         page.keyboard.press("PageUp" if kind == "notebook7" else "ArrowRight")
     wait_for_change(page, before)
-    # The static picture steps aside while the view lives.
+    # The static picture and the note below it step aside while the view lives.
     cell = ".output_area" if kind == "classic" else ".jp-OutputArea-child"
-    still = page.locator(f"{cell}:has(+ {cell} {LIVE})").first
-    assert still.count() == 1 and not still.is_visible()
+    for before in (f"{cell}:has(+ {cell} {LIVE})", f"{cell}:has(+ {cell} + {cell} {LIVE})"):
+        assert page.locator(before).count() >= 1 and not page.locator(before).first.is_visible()
+
+
+@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
+def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kind):
+    front_end, page = front_ends(kind), new_page(1366, 768)
+    front_end.open(page, "03_scaling.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    page.wait_for_timeout(1000)
+    view = page.locator(".attnlib-view").first
+    says = "([view, words]) => view.innerText.includes(words)"
+    for k in (1, 18, 36, 63):
+        cell = view.locator("svg rect:has(title)").nth(k)
+        cell.scroll_into_view_if_needed()
+        cell.hover()
+        page.wait_for_function(says, arg=[view.element_handle(), f"query {k // 8}, key {k % 8}"], timeout=5000)
+        cell.click()
+        page.mouse.move(2, 2)  # what is chosen stays when the mouse has left
+        page.wait_for_timeout(300)
+        assert f"query {k // 8}, key {k % 8}" in view.inner_text()
+
+
+def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, new_page):
+    front_end, page = front_ends("lab"), new_page(1366, 768)
+    front_end.open(page, "03_scaling.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    page.evaluate(f"() => {{ {front_end.SESSION} return s.kernel.restart() }}")
+    page.wait_for_function(f"() => !document.querySelector('{LIVE}')?.getClientRects().length")
+    note = page.locator(".attnlib-note").first
+    assert note.is_visible() and "Run this cell" in note.inner_text()
+    assert page.locator(".jp-OutputArea-child:has(+ .jp-OutputArea-child .attnlib-note) img").first.is_visible()
+
+
+VIEWS = """
+import numpy as np, attnlib as al, attnlib.examples
+from attnlib import live
+x = np.random.default_rng(0).normal(size=(8, 32))
+q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
+def maps_at(d_k):
+    return {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T), "scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T / 8)}
+---
+live.scaling(n=8)
+---
+live.trace(al.attention_trace(x, x, x, is_causal=True))
+---
+live.trace(al.attention_trace(*al.examples.BY_HAND.project()))
+---
+live.masks()
+---
+live.heads(n=6, d_model=64)
+---
+live.heads(np.full((16, 40, 40), 1 / 40))
+---
+live.sentence("The cat saw the dog, and the dog saw the cat.")
+---
+live.sentence("The cat saw the dog, and the dog saw the cat. " * 3)
+---
+live.weights_view(maps_at, d_k=(1, 64), still=(1, 64), row=2)
+"""
+CLIPPED = """() => [...document.querySelectorAll('.attnlib-live svg')].flatMap(svg => {
+const a = svg.getBoundingClientRect();
+return [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();
+return b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2 || b.bottom > a.bottom + 2 })
+.map(t => t.textContent) })"""
+CROWDED = """() => {
+const numbers = [...document.querySelectorAll('.attnlib-live g[pointer-events=none][text-anchor=middle]')];
+return numbers.flatMap(g => {
+const cell = g.parentElement.querySelector('rect').getBoundingClientRect();
+return [...g.querySelectorAll('text')].filter(t => t.getBoundingClientRect().width > cell.width)
+.map(t => t.textContent) }) }"""
+
+
+def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
+    """At 1366 x 768 with the file browser open 656 pixels are visible: a view has 600 at most."""
+    front_end, page = front_ends("lab"), new_page(1366, 768)
+    cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
+    spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=spec), front_end.folder / "views.ipynb")
+    page.goto(f"{front_end.url}/lab/tree/views.ipynb")
+    page.wait_for_function(front_end.IDLE, timeout=90_000)
+    page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
+    front_end.run_all(page)
+    page.wait_for_function(f"n => document.querySelectorAll('{LIVE}').length === n", arg=len(cells) - 1)
+    page.wait_for_timeout(1500)
+    assert page.evaluate("() => document.querySelector('.jp-FileBrowser').getBoundingClientRect().width") > 200
+    boxes = [view.bounding_box() for view in page.locator(".attnlib-view").all()]
+    assert max(box["height"] for box in boxes) <= 600, [box["height"] for box in boxes]
+    assert page.evaluate(CLIPPED) == [] and page.evaluate(CROWDED) == []
 
 
 def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(front_ends, new_page):
@@ -136,6 +225,8 @@ def test_a_readers_saved_notebook_opened_again(front_ends, new_page):
     front_end.open(again, copy.name)
     again.wait_for_timeout(1500)
     assert shows_a_static_picture(again) >= 2
+    assert "Error displaying widget" not in again.inner_text("body")
+    assert again.locator(".attnlib-note").first.is_visible()
 
 
 @pytest.mark.parametrize("sanitize", [False, True])

@@ -1,0 +1,108 @@
+"""The colours of every picture of the series, still or alive: one table, which needs NumPy alone."""
+
+from functools import lru_cache
+
+import numpy as np
+
+# One colour each for queries, keys and values, and for nothing else; the word always stands beside it.
+QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
+NOT_FINITE = "#CC79A7"
+MASKED, HATCH = "#E8E8E8", "#767676"
+LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one
+INK, PAPER = "#1A1A1A", "#FFFFFF"  # text of the stills, and the halo that carries it on a dark page
+
+# Viridis at 35 places; what lies between is interpolated, about 2 of 255 steps off at most.
+VIRIDIS = (
+    "440154470d60481769482071472a7a463480433d844045883d4e8a39568c355e8d32658e2e6d8e2b748e297b8e26828e23898e21918c"
+    "1f978b1f9e8921a58526ad812eb37c38b97746c06f56c66765cb5e75d05489d5489dd93bb0dd2fc2df23d8e219ece51bfde725"
+)
+
+
+def rgb(colour):
+    """Return a colour as three numbers from 0 to 255.
+
+    Examples
+    --------
+    >>> rgb("#0072B2")
+    (0, 114, 178)
+    """
+    return tuple(bytes.fromhex(colour[1:]))
+
+
+def luminance(colour):
+    """Return the relative luminance of WCAG 2 (0 is black, 1 is white).
+
+    Examples
+    --------
+    >>> luminance("#ffffff")
+    1.0
+    """
+    r, g, b = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in np.array(rgb(colour)) / 255)
+    return float(0.2126 * r + 0.7152 * g + 0.0722 * b)
+
+
+def contrast(one, other):
+    """Return the contrast of WCAG 2, from 1 (the same colour) to 21 (black on white); text needs 4.5.
+
+    Examples
+    --------
+    >>> round(contrast("#000000", "#ffffff"))
+    21
+    """
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@lru_cache(maxsize=512)
+def text_on(colour):
+    """Return black or white, whichever stands out more on `colour`: at least 4.58 : 1.
+
+    Examples
+    --------
+    >>> text_on("#440154")
+    '#ffffff'
+    """
+    return max("#000000", "#ffffff", key=lambda ink: contrast(ink, colour))
+
+
+@lru_cache(maxsize=8)
+def table(tint=None):
+    """Return the 256 colours of a scale, (256, 3) uint8: viridis, or from nearly white to the colour `tint`.
+
+    Examples
+    --------
+    >>> table()[0].tolist(), table(QUERY)[255].tolist()
+    ([68, 1, 84], [0, 114, 178])
+    """
+    if tint is None:
+        stops = np.frombuffer(bytes.fromhex(VIRIDIS), dtype=np.uint8).reshape(-1, 3)
+    else:
+        stops = np.array([(247, 247, 247), rgb(tint)])
+    places = np.linspace(0, 255, len(stops))
+    columns = [np.interp(np.arange(256), places, stops[:, c]) for c in range(3)]
+    return np.stack(columns, axis=-1).round().astype(np.uint8)
+
+
+@lru_cache(maxsize=8)
+def palette(tint=None):
+    """Return the colours of `table` as (hex, colour of a text on it).
+
+    Examples
+    --------
+    >>> palette()[255]
+    ('#fde725', '#000000')
+    """
+    colours = [f"#{bytes(row).hex()}" for row in table(tint)]
+    return [(colour, text_on(colour)) for colour in colours]
+
+
+def levels(values, vmin, vmax):
+    """Return for each value its place in a scale that ends at `vmin` and `vmax`, 0 to 255; 0 if it is not finite.
+
+    Examples
+    --------
+    >>> levels(np.array([0.0, 0.5, 7.0]), 0, 1).tolist()
+    [0, 127, 255]
+    """
+    finite = np.where(np.isfinite(values), values, vmin)
+    return (255 * np.clip((finite - vmin) / ((vmax - vmin) or 1), 0, 1)).astype(np.uint8)

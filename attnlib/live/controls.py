@@ -1,0 +1,82 @@
+"""The controls of views: sliders over whole numbers, stops or choices, and buttons for a few words."""
+
+import numbers
+
+import ipywidgets as widgets
+
+LABEL = 76  # pixels of every label: nothing beside it moves
+STYLE = {"description_width": f"{LABEL}px"}
+RAIL = 220
+
+
+def whole(name, low, high, value):
+    """Return a slider over whole numbers."""
+    return _fixed(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
+
+
+def choice(name, options, value=None):
+    """Return a slider over given values, or over (text, value) pairs."""
+    options = list(options)
+    pairs = [option if isinstance(option, tuple) else (str(option), option) for option in options]
+    value = pairs[0][1] if value is None else value
+    control = widgets.SelectionSlider(options=options, value=value, description=name, style=STYLE)
+    return _fixed(control, [words for words, _ in pairs])
+
+
+def buttons(name, options, value=None):
+    """Return a row of buttons, one of which is pressed: for a few choices that are words."""
+    control = widgets.ToggleButtons(options=options, description=name, style={**STYLE, "button_width": "auto"})
+    control.value = control.value if value is None else value
+    return control
+
+
+def typed(name, value, **options):
+    """Return a field to type a text into, over the whole width."""
+    layout = widgets.Layout(width="min(640px, 100%)")
+    return widgets.Text(value=value, description=name, style=STYLE, layout=layout, **options)
+
+
+def stops(low, high, *also):
+    """Return 1, 2, 3, 4, 6, 8, 12, ..., from `low` to `high`, and the numbers of `also`.
+
+    Softmax changes with the logarithm of d_k: on a linear slider over 1 to 512, 80 % of the change is in the first 5 %.
+
+    Examples
+    --------
+    >>> stops(1, 16), stops(5, 20, 10)
+    ([1, 2, 3, 4, 6, 8, 12, 16], [5, 6, 8, 10, 12, 16, 20])
+    """
+    steps = {x for e in range(high.bit_length()) for x in (2**e, 3 * 2**e) if low <= x <= high}
+    return sorted(steps | {low, high} | {x for x in also if low <= x <= high})
+
+
+def slider(name, values, still, start=None):
+    """Return a slider over (low, high), with logarithmic stops for d_k, or over a list of values.
+
+    It starts at `start`, by default at the middle one of the static values: there both neighbours show what changes.
+    """
+    start = still[len(still) // 2] if start is None else start
+    if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Integral) for v in values):
+        low, high = values
+        outside = [v for v in dict.fromkeys((*still, start)) if not low <= v <= high]
+        if not outside:
+            return (
+                choice(name, stops(low, high, *still, start), start) if name == "d_k" else whole(name, low, high, start)
+            )
+    else:
+        choices = [v[1] if isinstance(v, tuple) else v for v in values]
+        outside = [v for v in dict.fromkeys((*still, start)) if v not in choices]
+        if not outside:
+            return choice(name, values, start)
+    raise ValueError(f"still must lie in the slider's range {values}, got {outside}. Fix: drop these values.")
+
+
+def _fixed(control, texts):
+    """Give a slider a readout as wide as its longest text, so that neither is cut nor moves."""
+    longest = max(len(str(text)) for text in texts) + 1
+    readout = max(40, 8 * longest)
+    control.layout.width = f"{LABEL + RAIL + readout + 24}px"
+    control.layout.max_width = "100%"
+    control.add_class(f"attnlib-readout-{readout}")
+    control.readout_width = readout
+    return control

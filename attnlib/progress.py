@@ -1,0 +1,31 @@
+"""A progress bar, and how a widget is shown, without a widget library at import: training alone needs none."""
+
+
+def progress(iterable, description=""):
+    """Return `iterable` with a progress bar in the notebook.
+
+    tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget
+    alone, so that a saved notebook stays the same.
+
+    Examples
+    --------
+    >>> sum(progress([1, 2, 3], "adding"))
+    6
+    """
+    from tqdm.notebook import tqdm
+
+    bar = tqdm(iterable, desc=description, display=False)
+    display_widget(bar.container)
+    return bar
+
+
+def display_widget(widget):
+    """Show a widget where there is a notebook, without a text of its repr: that says nothing to a reader."""
+    from IPython import get_ipython
+    from IPython.display import display
+
+    if get_ipython() is None:
+        return
+    # raw=True because ipywidgets 7 does not use _repr_mimebundle_.
+    mime = "application/vnd.jupyter.widget-view+json"
+    display({mime: {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}}, raw=True)

@@ -1,0 +1,48 @@
+"""Pictures as SVG text: pure functions from arrays to strings, fast enough to follow a slider.
+
+`parts` are what pictures are made of: matrices, labels, plates of the roles, frames, hatch, colour bars, mathematics,
+and targets for the mouse. `charts` are whole pictures: maps, thumbnails, bars, curves.
+"""
+
+from .charts import CELLS, SIDE, bars, curve, describe, heatmap, thumbnail, whole
+from .parts import (
+    colour_bar,
+    cut,
+    decimals,
+    exact,
+    frame,
+    hatch,
+    image,
+    maths,
+    matrix,
+    picture,
+    tag,
+    target,
+    text,
+    width,
+)
+
+__all__ = [
+    "CELLS",
+    "SIDE",
+    "bars",
+    "colour_bar",
+    "curve",
+    "cut",
+    "decimals",
+    "describe",
+    "exact",
+    "frame",
+    "hatch",
+    "heatmap",
+    "image",
+    "maths",
+    "matrix",
+    "picture",
+    "tag",
+    "target",
+    "text",
+    "thumbnail",
+    "whole",
+    "width",
+]

@@ -1,0 +1,338 @@
+"""Whole pictures, made of parts: a map with its labels, a thumbnail of one, bars, a curve."""
+
+import html
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ..colours import KEY, LINE, NOT_FINITE, QUERY, levels, palette
+from . import parts
+from .parts import LARGE, cut, exact, frame, picture, tag, target, text
+
+CELLS = 16  # above this many tokens a map goes in as one image, not as rectangles
+SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
+LARGEST = 54  # pixels of a cell at most
+TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
+BARS = 64  # height of the bars below a map
+
+
+class Layout(NamedTuple):
+    """Where the parts of a map stand, in whole pixels."""
+
+    left: int
+    cell: float
+    width: float
+    height: float
+    every: int  # a label stands at every so many tokens
+    slanted: bool
+    bottom: int  # room for the labels of the keys and the name of their axis
+
+
+def heatmap(
+    weights,
+    *,
+    title="",
+    queries=None,
+    keys=None,
+    attn_mask=None,
+    row=None,
+    column=None,
+    vmin=0.0,
+    vmax=1.0,
+    side=SIDE,
+    bars=False,
+    scale=False,
+):
+    """Return one map as an <svg> element; its cells and labels can be clicked.
+
+    Parameters
+    ----------
+    weights : ndarray, (n_q, n_k)
+        Weights, or scores with their own vmin and vmax.
+    title : str
+        Also the name under which the view finds the exact values of the map.
+    queries, keys : sequence of str, optional
+        Token labels; numbers from 0 by default.
+    attn_mask : ndarray of bool, (n_q, n_k), optional
+        True = may attend; other cells are hatched, and a row without a key to attend to says so.
+    row, column : int, optional
+        A query and a key that get a frame.
+    vmin, vmax : float
+        Ends of the colour scale.
+    side : int
+        Pixels that the cells take at most.
+    bars : bool
+        Draw the weights of query `row` as bars below their columns.
+    scale : bool
+        Draw the colour scale beside the map.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> heatmap(np.eye(2), title="identity")[:14]
+    '<svg role="img'
+    """
+    queries, keys = _labels(weights, queries, keys)
+    place = _layout(weights.shape, tuple(queries), tuple(keys), side)
+    blocked = None if attn_mask is None else ~np.asarray(attn_mask)
+    drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
+    drawn.append(f'<g transform="translate({place.left} {TOP})">')
+    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax))
+    if column is not None:
+        drawn.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
+    if row is not None:
+        drawn.append(frame(-1.5, row * place.cell - 1.5, place.width + 3, place.cell + 3, QUERY))
+    drawn.append(_targets(weights.shape, place, title))
+    if scale:
+        bar = parts.colour_bar(place.height, vmin, vmax)
+        drawn.append(f'<g transform="translate({place.width + 12:g} 0)">{bar}</g>')
+    drawn.append("</g>")
+    drawn.append(_axis_labels(place, tuple(queries), tuple(keys)))
+    bottom = TOP + place.height + place.bottom
+    if bars:
+        chosen = None if blocked is None else blocked[row]
+        drawn.append(f'<g transform="translate({place.left} {bottom + 8:g})">')
+        drawn.append(f"{_bars(weights[row], place.cell, BARS, keys, chosen)}</g>")
+        bottom += BARS + 16
+    # The title must fit, also over a narrow map.
+    wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
+    return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask), drawn)
+
+
+def _cells(weights, place, queries, keys, blocked, vmin, vmax):
+    """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
+    if max(weights.shape) > CELLS:
+        return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
+    labels = {"rows": queries, "columns": keys}
+    cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
+    return cells + "".join(_dead_rows(blocked, place))
+
+
+def thumbnail(weights, *, title="", side=128, vmax=1.0, framed=False, head=None):
+    """Return a small map, without values and labels, as an <svg> element; `framed` if it is the chosen one.
+
+    Examples
+    --------
+    >>> thumbnail(np.eye(2), title="head 1").count("<image")
+    1
+    """
+    n_q, n_k = weights.shape
+    cell = whole(side, max(n_q, n_k))
+    drawn = [
+        text(4, 14, title),
+        '<g transform="translate(4 22)">',
+        parts.image(weights, cell, vmax=vmax),
+        frame(0, 0, cell * n_k, cell * n_q, QUERY) if framed else "",
+        "" if head is None else target(0, -22, cell * n_k, cell * n_q + 22, row="head", first=head),
+        "</g>",
+    ]
+    size = max(cell * n_k, round(parts.width(title))) + 8, cell * n_q + 26
+    return picture(*size, title, describe(weights, *_labels(weights, None, None), None), drawn)
+
+
+def bars(weights, *, title="", keys=None, attn_mask=None):
+    """Return one query's weights as a bar chart in an <svg> element.
+
+    Parameters
+    ----------
+    weights : ndarray, (n_k,)
+    title : str
+    keys : sequence of str, optional
+    attn_mask : ndarray of bool, (n_k,), optional
+        True = may attend; other bars are marked as blocked.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "key 1: 0.7500" in bars(np.array([0.25, 0.75]))
+    True
+    """
+    n, high, left = len(weights), 110, 44
+    _, keys = _labels(weights[None], None, keys)
+    step = min(whole(SIDE, n), 100)
+    drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), f'<g transform="translate({left} {TOP + 16})">']
+    blocked = None if attn_mask is None else ~np.asarray(attn_mask)
+    drawn += [
+        _bars(weights, step, high, keys, blocked),
+        _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title),
+    ]
+    drawn.append("</g>")
+    place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
+    drawn.append(_axis_labels(place, (), tuple(keys)))
+    size = left + n * step + 10, TOP + place.height + place.bottom
+    return picture(*size, title, describe(weights[None], ["0"], keys, attn_mask), drawn)
+
+
+def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
+    """Return lines over x, on a logarithmic axis, as an <svg> element, with a mark at one x.
+
+    Parameters
+    ----------
+    x : sequence of float
+        Positive, rising.
+    lines : dict of str to sequence of float
+        Up to two lines by name, values between 0 and 1; the second is dashed.
+    mark : float
+        Where the reader is now.
+    title, x_name : str
+    wide, high : int
+        Size of the field of the lines.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "at d_k = 2: a 0.50" in curve([1, 2, 4], {"a": [0, 0.5, 1]}, mark=2, x_name="d_k")
+    True
+    """
+    left = 40
+    logs = np.log2(np.asarray(x, dtype=float))
+    places = left + wide * (logs - logs[0]) / ((logs[-1] - logs[0]) or 1)
+    here = float(np.interp(np.log2(mark), logs, places))
+    drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), _grid(left, TOP, wide, high)]
+    drawn.append(f'<path d="M{here:.1f} {TOP}v{high}" stroke="{LINE}" stroke-width="2"/>')
+    told = []
+    for i, (name, values) in enumerate(list(lines.items())[:2]):
+        points = " ".join(f"{px:.1f},{TOP + high * (1 - v):.1f}" for px, v in zip(places, values, strict=True))
+        at, dash, y = float(np.interp(here, places, values)), ("none", "6 4")[i], TOP + high + 40 + 18 * i
+        stroke = f'stroke="currentColor" stroke-width="2.5" stroke-dasharray="{dash}"'
+        drawn.append(f'<polyline points="{points}" fill="none" {stroke}/>')
+        drawn.append(f'<circle cx="{here:.1f}" cy="{TOP + high * (1 - at):.1f}" r="5"/>')
+        drawn.append(f'<path d="M{left} {y - 4}h28" {stroke}/>{text(left + 36, y, f"{name} {at:.2f}", math=True)}')
+        told.append(f"{name} {at:.2f}")
+    for tick in (x[0], x[len(x) // 2], x[-1]):
+        place = float(np.interp(np.log2(tick), logs, places))
+        drawn.append(text(round(place), TOP + high + 16, f"{tick:g}", anchor="middle"))
+    drawn.append(text(left + wide + 8 + round(parts.width(f"{x[-1]:g}") / 2), TOP + high + 16, x_name, math=True))
+    size = left + wide + 34 + round(parts.width(x_name)), TOP + high + 30 + 18 * len(told)
+    return picture(*size, title, f"at {x_name} = {mark:g}: {', '.join(told)}", drawn)
+
+
+def describe(weights, queries, keys, attn_mask):
+    """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
+    n_q, n_k = weights.shape
+    told = [f"{n_q} queries (rows) by {n_k} keys (columns)."]
+    for i in range(min(n_q, CELLS)):
+        row = weights[i] if attn_mask is None else np.where(attn_mask[i], weights[i], -1)
+        if not np.isfinite(row).all():
+            told.append(f"Query {queries[i]}: weights that are not finite.")
+        elif row.max() <= 0:
+            told.append(f"Query {queries[i]} may attend to no key.")
+        else:
+            j = int(row.argmax())
+            told.append(f"Query {queries[i]}: most on key {keys[j]}, {row[j]:.4f}.")
+    return " ".join(told)
+
+
+def whole(side, n):
+    """Return the side of a cell in whole pixels, or the fraction of one where there are more cells than pixels.
+
+    Examples
+    --------
+    >>> whole(300, 8), whole(300, 600)
+    (37, 0.5)
+    """
+    return side // n if side >= n else side / n
+
+
+def _labels(weights, queries, keys):
+    n_q, n_k = weights.shape
+    return (
+        [str(i) for i in range(n_q)] if queries is None else list(queries),
+        [str(j) for j in range(n_k)] if keys is None else list(keys),
+    )
+
+
+def _spacing(keys, cell):
+    """Return (a label at every so many tokens, whether they are slanted, room below for them and the axis name)."""
+    longest = max(parts.width(cut(key)) for key in keys)
+    every = math.ceil(LINE_HEIGHT / cell)  # rows are lower than a line of text
+    slanted = cell * every < longest + 4
+    if slanted and all(key.isdecimal() for key in keys):  # fewer of them, upright
+        every, slanted = math.ceil((longest + 6) / cell), False
+    return every, slanted, round(32 + 0.77 * longest) if slanted else 44
+
+
+@lru_cache(maxsize=64)
+def _layout(shape, queries, keys, side):
+    n_q, n_k = shape
+    cell = min(whole(side, max(n_q, n_k)), LARGEST)
+    left = 34 + round(min(max(parts.width(cut(query)) for query in queries), 80))
+    return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))
+
+
+@lru_cache(maxsize=64)
+def _axis_labels(place, queries, keys):
+    """Return the labels of tokens that have room, and the two names of the axes on plates in their colours."""
+    left, cell = place.left, place.cell
+    below = TOP + place.height
+    drawn = [
+        text(left - 6, round(TOP + (i + 0.5) * cell + 4), cut(queries[i]), anchor="end")
+        for i in range(0, len(queries), max(1, math.ceil(LINE_HEIGHT / cell)))
+    ]
+    for j in range(0, len(keys), math.ceil(SLANTED / cell) if place.slanted else place.every):
+        x = round(left + (j + 0.5) * cell)
+        if place.slanted:
+            drawn.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-50))
+        else:
+            drawn.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
+    drawn.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, "keys (columns)", KEY))
+    if queries:
+        drawn.append(tag(15, max(TOP + place.height / 2, 52), "queries (rows)", QUERY, turn=-90))
+    return "".join(drawn)
+
+
+def _targets(shape, place, title):
+    n_q, n_k = shape
+    options = {"row": "query", "rows": n_q, "column": "key", "columns": n_k, "shown": title}
+    labels = target(-place.left, 0, place.left, place.height, row="query", rows=n_q) if place.left else ""
+    below = target(0, place.height, place.width, 22, column="key", columns=n_k)
+    return target(0, 0, place.width, place.height, **options) + labels + below
+
+
+def _dead_rows(blocked, place):
+    """Return the words over the rows of a map that may look nowhere."""
+    for i in () if blocked is None else np.flatnonzero(blocked.all(-1)):
+        x, y = place.width / 2, place.height * i / len(blocked) + place.cell / 2 + 4
+        yield text(round(x), round(y), "no key to attend to", anchor="middle", bold=True)
+
+
+@lru_cache(maxsize=64)
+def _grid(left, top, wide, high):
+    """Return lines at 0, 0.5 and 1 with their numbers."""
+    drawn = []
+    for tick in (0, 0.5, 1):
+        y = round(top + high * (1 - tick))
+        drawn.append(f'<path d="M{left} {y}h{wide:g}" stroke="{LINE}" opacity="0.5"/>')
+        drawn.append(text(left - 6, y + 4, f"{tick:g}", anchor="end"))
+    return "".join(drawn)
+
+
+def _bars(weights, step, high, keys, blocked):
+    """Return bars over columns of `step` pixels, their feet at y = `high`, numbers above them where they have room."""
+    colours, drawn = palette(), [_grid(0, 0, step * len(weights), high)]
+    places = parts.decimals(weights, step, parts.SMALL)
+    inset = max(1, round(step * 0.1)) if step >= 4 else 0
+    for j, (w, level) in enumerate(zip(weights.tolist(), levels(weights, 0, 1).tolist(), strict=True)):
+        hidden, finite = blocked is not None and blocked[j], math.isfinite(w)
+        tall = round(high * min(max(w, 0), 1)) if finite else high
+        told = "blocked" if hidden else exact(w)
+        fill = colours[level][0] if finite else NOT_FINITE
+        drawn.append(
+            f'<rect x="{j * step + inset:g}" y="{high - tall}" width="{step - 2 * inset:g}" height="{tall}" '
+            f'fill="{fill}" stroke="{LINE}"><title>key {html.escape(keys[j])}: {told}</title></rect>'
+        )
+        if places is not None:
+            words = "-" if hidden else f"{w:.{places}f}"
+            drawn.append(text(j * step + step / 2, high - tall - 4, words, size=parts.SMALL, anchor="middle"))
+    return "".join(drawn)

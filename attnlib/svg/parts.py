@@ -1,0 +1,321 @@
+"""The parts that pictures are made of: pure functions from numbers and words to SVG text.
+
+Text takes the colour of the page (currentColor), so that it can be read in a light and in a dark theme, and whatever a
+learner can type is escaped. Every part takes its place in whole pixels: at a fraction of one, neighbouring cells leave
+seams that look like groups.
+"""
+
+import base64
+import html
+import io
+import re
+from functools import lru_cache
+
+import numpy as np
+from PIL import Image
+
+from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, levels, palette, rgb, table, text_on
+
+LABEL = 10  # most characters of a label
+SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
+NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
+FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
+ROLES = {"queries": QUERY, "query": QUERY, "keys": KEY, "key": KEY, "values": VALUE, "value": VALUE}
+# Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, K^T, q.k.
+SYMBOL = re.compile(
+    r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'?)"
+    r"|\b(?P<up>[KQX])\^T\b|\b(?P<dot>q\.k)\b"
+)
+
+
+escape = lru_cache(maxsize=1024)(html.escape)  # the same labels at every step of a slider
+
+
+def picture(width, height, title, description, parts):
+    """Return an <svg> element of this size, with a name and a description for screen readers.
+
+    Examples
+    --------
+    >>> picture(10, 10, "a < b", "two letters", [])[:36]
+    '<svg role="img" viewBox="0 0 10 10" '
+    """
+    return (
+        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+        f'style="max-width:100%;height:auto" {FONT}><title>{html.escape(title)}</title>'
+        f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
+    )
+
+
+def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn=0):
+    """Return a text with its baseline at (x, y); with `math` its symbols are set as mathematics.
+
+    Examples
+    --------
+    >>> text(0, 10, "a < b")
+    '<text x="0" y="10" font-size="13">a &lt; b</text>'
+    """
+    extra = "" if anchor == "start" else f' text-anchor="{anchor}"'
+    extra += ' font-weight="600"' if bold else ""
+    extra += f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
+    return f'<text x="{x:g}" y="{y:g}" font-size="{size}"{extra}>{maths(words) if math else escape(words)}</text>'
+
+
+@lru_cache(maxsize=256)
+def maths(words, markup="svg"):
+    """Return escaped text in which sqrt(d_k), d_k, W_Q, K^T and q.k are set as mathematics, for SVG or for "html".
+
+    Examples
+    --------
+    >>> maths("K^T", "html")
+    '<i>K</i><sup>T</sup>'
+    """
+    italic, sub, over = {
+        "svg": (
+            '<tspan font-style="italic">{}</tspan>',
+            '<tspan dy="3" style="font-size:.78em">{}</tspan><tspan dy="-3">&#8203;</tspan>',
+            "√{}",
+        ),
+        "html": ("<i>{}</i>", "<sub>{}</sub>", "√{}"),
+    }[markup]
+    up = sub.replace('dy="3"', 'dy="-5"').replace('dy="-3"', 'dy="5"').replace("sub>", "sup>")
+
+    def symbol(match):
+        if match["root"]:
+            return over.format(SYMBOL.sub(symbol, match["root"]))
+        if match["letter"]:
+            return italic.format(match["letter"]) + sub.format(match["sub"]) + match["prime"]
+        return (
+            italic.format(match["up"]) + up.format("T") if match["up"] else f"{italic.format('q')}·{italic.format('k')}"
+        )
+
+    return SYMBOL.sub(symbol, html.escape(words, quote=False))
+
+
+def cut(label, length=LABEL):
+    """Return a label of at most `length` characters.
+
+    Examples
+    --------
+    >>> cut("internationalisation")
+    'internati…'
+    """
+    return label if len(label) <= length else label[: length - 1] + "…"
+
+
+@lru_cache(maxsize=1024)
+def width(words, size=SIZE):
+    """Return how wide a text is at most, in pixels, in the widest font that is usual (DejaVu Sans).
+
+    Examples
+    --------
+    >>> round(width("0.12", 12))
+    27
+    """
+    return size * sum(0.33 if c in " .,:;|'!il" else 0.9 if c in "mwMW@%" else 0.64 for c in words)
+
+
+def tag(x, y, words, colour, *, anchor="middle", turn=0):
+    """Return words on a plate in the colour of their role, black or white on it: the same in every theme.
+
+    Examples
+    --------
+    >>> KEY in tag(50, 20, "keys (columns)", KEY)
+    True
+    """
+    long = round(width(words)) + 8
+    left = x - long / 2 if anchor == "middle" else x
+    turned = f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
+    return (
+        f'<g{turned}><rect x="{left:g}" y="{y - 13}" width="{long}" height="17" rx="3" fill="{colour}"/>'
+        f'<text x="{left + long / 2:g}" y="{y}" text-anchor="middle" font-size="{SIZE}" '
+        f'style="fill:{text_on(colour)}">{html.escape(words)}</text></g>'
+    )
+
+
+def frame(x, y, wide, high, colour, line=3):
+    """Return a frame with a halo, which stands out from every colour of a map.
+
+    Examples
+    --------
+    >>> frame(0, 0, 10, 10, QUERY).count("stroke=")
+    2
+    """
+    box = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none"'
+    line = line if min(wide, high) >= 16 else 1.5  # narrow rows still show their colours
+    halo = 2 * line
+    return f'<rect {box} stroke="#fff" stroke-width="{halo:g}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
+
+
+def hatch(cells, side):
+    """Return the stripes of blocked cells; `cells` are their (row, column).
+
+    Examples
+    --------
+    >>> hatch([(0, 0)], 20).count("m")
+    2
+    """
+    half = side // 2
+    lines = "".join(
+        f"M{j * side} {i * side + side}l{side} {-side}m{-side} {half}l{half} {-half}m0 {side}l{half} {-half}"
+        for i, j in cells
+    )
+    return f'<path d="{lines}" stroke="{LINE}" fill="none" opacity="0.7" pointer-events="none"/>' if lines else ""
+
+
+def exact(value):
+    """Return a number as it is told where somebody asks for it: 4 decimals, or a power of ten where these say nothing.
+
+    Examples
+    --------
+    >>> exact(0.25), exact(1.25e-7), exact(float("nan"))
+    ('0.2500', '1.25e-07', 'nan')
+    """
+    return f"{value:.2e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
+
+
+def decimals(values, room, size=SMALL, most=2):
+    """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
+
+    Whole numbers get none. Others get `most`, or no number is written at all: cells that differ in the second decimal
+    would look alike with one.
+
+    Examples
+    --------
+    >>> decimals(np.array([0.25, 1.0]), 32), decimals(np.array([0.25, 1.0]), 20), decimals(np.array([3.0, 12.0]), 20)
+    (2, None, 0)
+    """
+    finite = values[np.isfinite(values)]
+    if not finite.size:
+        return None
+    places = 0 if (finite == finite.round()).all() else most
+    ends = (float(finite.min()), float(finite.max()))
+    return places if max(width(f"{v:.{places}f}", size) for v in ends) <= room - 1 else None
+
+
+def matrix(
+    values, side, *, vmin=0.0, vmax=1.0, tint=None, blocked=None, rows=None, columns=None, names=("query", "key")
+):
+    """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
+
+    Parameters
+    ----------
+    values : ndarray, (n, m)
+    side : int
+    vmin, vmax : float
+        Ends of the colour scale.
+    tint : str, optional
+        A role's colour, for queries, keys and values; viridis by default.
+    blocked : ndarray of bool, (n, m), optional
+        Cells that are hatched.
+    rows, columns : sequence of str, optional
+        Their labels in the tooltips; numbers from 0 by default.
+    names : (str, str)
+        What a row and a column is, in the tooltips.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> "query 0, key 1: 0.7500" in matrix(np.array([[0.25, 0.75]]), 40)
+    True
+    """
+    n, m = values.shape
+    rows, columns = (
+        [escape(label) for label in (labels or map(str, range(count)))] for labels, count in ((rows, n), (columns, m))
+    )
+    colours, steps = palette(tint), levels(values, vmin, vmax).tolist()
+    places = decimals(values if blocked is None else values[~blocked], side) if side >= LABEL else None
+    cells, numbers, striped = [], [], []
+    for i, row in enumerate(values.tolist()):
+        y, name = i * side, f"<title>{names[0]} {rows[i]}, {names[1]} "
+        for j, value in enumerate(row):
+            x = j * side
+            fill, ink = colours[steps[i][j]]
+            if blocked is not None and blocked[i, j]:
+                fill, told = NO_FILL, "blocked"
+                striped.append((i, j))
+            else:
+                told, shown = exact(value), places
+                if not -np.inf < value < np.inf:
+                    fill, ink, shown = NOT_FINITE, "#000000", 2 if side >= 28 else None
+                if shown is not None:
+                    numbers.append(
+                        f'<text x="{x + side / 2:g}" y="{y + side / 2 + 4:g}" fill="{ink}">{value:.{shown}f}</text>'
+                    )
+            cells.append(
+                f'<rect x="{x}" y="{y}" width="{side}" height="{side}" fill="{fill}">'
+                f"{name}{columns[j]}: {told}</title></rect>"
+            )
+    return (
+        f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side)}'
+        f'<g text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
+        f'<path d="M0 0h{side * m}v{side * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
+    )
+
+
+def image(values, side, *, vmin=0.0, vmax=1.0, tint=None, blocked=None):
+    """Return a matrix as one embedded PNG with a pixel per cell; blocked cells are striped grey.
+
+    Examples
+    --------
+    >>> image(np.eye(2), 10)[:30]
+    '<image width="20" height="20" '
+    """
+    pixels = table(tint)[levels(values, vmin, vmax)]  # (n, m, 3)
+    pixels[~np.isfinite(values)] = rgb(NOT_FINITE)
+    if blocked is not None:
+        i, j = np.nonzero(blocked)
+        pixels[i, j] = np.where((i + j) % 4 < 2, 200, 235)[:, None]
+    n, m = values.shape
+    return _png(pixels, f'width="{side * m:g}" height="{side * n:g}"')
+
+
+@lru_cache(maxsize=32)
+def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
+    """Return the scale of colours as a bar, 12 pixels wide and `high` high, with its ends written beside it.
+
+    Examples
+    --------
+    >>> ">0.25</text>" in colour_bar(100, 0, 0.25)
+    True
+    """
+    bar = _png(table(tint)[::-4, None], f'width="12" height="{high:g}"')
+    return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
+
+
+def _png(pixels, size):
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", compress_level=1)
+    data = base64.b64encode(buffer.getvalue()).decode()
+    style = 'preserveAspectRatio="none" style="image-rendering:pixelated"'
+    return f'<image {size} {style} href="data:image/png;base64,{data}"/>'
+
+
+def target(x, y, wide, high, *, row=None, rows=1, column=None, columns=1, first=0, shown=None):
+    """Return an invisible grid that a reader can click and hover: live/view.js tells the view which cell it was.
+
+    Parameters
+    ----------
+    x, y, wide, high : float
+    row, column : str, optional
+        What a click selects, by name: "query", "key", "head".
+    rows, columns : int
+        How many there are of each.
+    first : int
+        The number of the first row.
+    shown : str, optional
+        The title of the map in the view's `shown`, whose exact value is told while the mouse is over it.
+
+    Examples
+    --------
+    >>> 'data-row="head"' in target(0, 0, 10, 10, row="head", first=3)
+    True
+    """
+    told = "" if shown is None else f' data-shown="{html.escape(shown)}"'
+    return (
+        f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none" '
+        f'class="attnlib-target" data-row="{row or ""}" data-rows="{rows}" data-column="{column or ""}" '
+        f'data-columns="{columns}" data-first="{first}"{told}/>'
+    )

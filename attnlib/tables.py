@@ -1,0 +1,85 @@
+"""Small tables of numbers that a reader compares: HTML with tinted cells, and the same as plain text."""
+
+import html
+import numbers
+
+import numpy as np
+
+from .colours import levels, palette
+from .svg.parts import maths
+
+TINT = "#7B61D9"  # no role's colour
+CELL = "padding:2px 10px;text-align:right;font-variant-numeric:tabular-nums"
+
+
+class Table:
+    """A table, made by `table`."""
+
+    def __init__(self, names, rows, places, tint):
+        self.names, self.rows, self.places, self.tint = list(names), [list(row) for row in rows], places, set(tint)
+
+    def _text(self, value):
+        if isinstance(value, (bool, np.bool_, numbers.Integral)) or not isinstance(value, numbers.Real):
+            return str(value)
+        return f"{value:.{self.places}f}"
+
+    def __repr__(self):
+        lines = [self.names, *([self._text(value) for value in row] for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join("   ".join(f"{text:>{w}}" for text, w in zip(line, widths, strict=True)) for line in lines)
+
+    def _repr_html_(self):
+        tinted = [j for j, name in enumerate(self.names) if name in self.tint]
+        largest = max((abs(row[j]) for row in self.rows for j in tinted), default=1)
+        head = "".join(f'<th scope="col" style="{CELL}">{maths(name, "html")}</th>' for name in self.names)
+        lines = [f"<tr>{head}</tr>"]
+        for row in self.rows:
+            cells = []
+            for j, value in enumerate(row):
+                style = CELL
+                if j in tinted:
+                    fill, ink = palette(TINT)[int(levels(abs(value), 0, largest))]
+                    style += f";background:{fill};color:{ink}"
+                cells.append(f'<td style="{style}">{html.escape(self._text(value))}</td>')
+            lines.append(f"<tr>{''.join(cells)}</tr>")
+        return f'<table class="attnlib-table">{"".join(lines)}</table>'
+
+
+def table(names, rows, *, places=2, tint=()):
+    """Return a table for the last line of a cell: HTML in a notebook, padded text elsewhere.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the columns; d_k, sqrt(d_k) and q.k are set as mathematics.
+    rows : sequence of sequence
+        Numbers or words. Whole numbers are written as they are, others with `places` decimals.
+    places : int
+    tint : sequence of str
+        Columns whose cells are tinted, all on one scale from 0 to their largest number.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        If a row has not one entry per column, or `tint` names no column.
+
+    Examples
+    --------
+    >>> table(["d_k", "variance"], [(1, 1.0), (64, 63.9)], tint=["variance"])
+    d_k   variance
+      1       1.00
+     64      63.90
+    """
+    wrong = [row for row in rows if len(row) != len(names)]
+    if wrong:
+        raise ValueError(
+            f"a row has one entry per column: expected {len(names)}, got {len(wrong[0])} in {wrong[0]}. "
+            "Fix: name every column."
+        )
+    if unknown := set(tint) - set(names):
+        raise ValueError(f"tint must name columns, got {sorted(unknown)}. Fix: choose from {list(names)}.")
+    return Table(names, rows, places, tint)
