@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from tools.links import address, outward
+from tools.links import outward
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -53,10 +53,19 @@ def test_every_notebook_names_its_sources():
         assert "](../REFERENCES.md" in path.read_text(encoding="utf-8"), path.stem
 
 
-def test_links_out_of_the_notebooks_lead_to_the_public_pages():
-    text = outward("[a](../REFERENCES.md#s3) [b](01_by_hand.ipynb)")
-    repo, branch = address()
-    assert text == f"[a](https://github.com/{repo}/blob/{branch}/REFERENCES.md#s3) [b](01_by_hand.ipynb)"
+@pytest.mark.parametrize(
+    ("project", "there"),
+    [
+        (
+            '[project.urls]\nRepository = "https://github.com/octo-cat/a/tree/v2"\n',
+            "[a](https://github.com/octo-cat/a/blob/v2/R.md#s3)",
+        ),
+        ("[project.urls]\n", "a"),  # no address: no link that leads nowhere
+    ],
+)
+def test_links_out_of_the_notebooks_lead_to_the_public_pages(tmp_path, project, there):
+    (tmp_path / "pyproject.toml").write_text(project, encoding="utf-8")
+    assert outward("[a](../R.md#s3) [b](01_by_hand.ipynb)", tmp_path) == f"{there} [b](01_by_hand.ipynb)"
 
 
 @pytest.mark.parametrize("code", GRADERS, ids=["nbgrader", "otter"])

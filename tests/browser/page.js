@@ -54,7 +54,24 @@ window.ask = {
       const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
       return [...svg.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);
     }),
-  tops: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect().top),
+  boxes: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect()),
+  tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
+  restart: () => window.ask.session().kernel.restart(),
+
+  // Texts that leave the picture of their view, and numbers wider than their cell.
+  clipped: () =>
+    [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
+      const a = svg.getBoundingClientRect();
+      const leaves = (b) => b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2 || b.bottom > a.bottom + 2;
+      const texts = [...svg.querySelectorAll("text")].filter((text) => leaves(text.getBoundingClientRect()));
+      return texts.map((text) => text.textContent);
+    }),
+  crowded: () =>
+    [...document.querySelectorAll(".attnlib-live g[pointer-events=none][text-anchor=middle]")].flatMap((numbers) => {
+      const cell = numbers.parentElement.querySelector("rect").getBoundingClientRect();
+      const texts = [...numbers.querySelectorAll("text")];
+      return texts.filter((text) => text.getBoundingClientRect().width > cell.width).map((text) => text.textContent);
+    }),
 
   // On each slide: what leaves it by more than a pixel, what scrolls, and what is too small to read from the last row.
   slides: () => {

@@ -74,8 +74,8 @@ def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, ne
     front_end.open(page, "03_scaling.ipynb")
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
-    page.evaluate(f"() => {{ {front_end.SESSION} return s.kernel.restart() }}")
-    page.wait_for_function(f"() => !document.querySelector('{LIVE}')?.getClientRects().length")
+    page.evaluate("ask.restart()")
+    page.wait_for_function("selector => !ask.boxes(selector).some((box) => box.height)", arg=LIVE)
     note = page.locator(".attnlib-note").first
     assert note.is_visible() and "Run this cell" in note.inner_text()
     assert page.locator(".jp-OutputArea-child:has(+ .jp-OutputArea-child .attnlib-note) img").first.is_visible()
@@ -107,17 +107,6 @@ live.sentence("The cat saw the dog, and the dog saw the cat. " * 3)
 ---
 live.weights_view(maps_at, d_k=(1, 64), still=(1, 64), row=2)
 """
-CLIPPED = """() => [...document.querySelectorAll('.attnlib-live svg')].flatMap(svg => {
-const a = svg.getBoundingClientRect();
-return [...svg.querySelectorAll('text')].filter(t => { const b = t.getBoundingClientRect();
-return b.left < a.left - 1 || b.right > a.right + 1 || b.top < a.top - 2 || b.bottom > a.bottom + 2 })
-.map(t => t.textContent) })"""
-CROWDED = """() => {
-const numbers = [...document.querySelectorAll('.attnlib-live g[pointer-events=none][text-anchor=middle]')];
-return numbers.flatMap(g => {
-const cell = g.parentElement.querySelector('rect').getBoundingClientRect();
-return [...g.querySelectorAll('text')].filter(t => t.getBoundingClientRect().width > cell.width)
-.map(t => t.textContent) }) }"""
 
 
 def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
@@ -127,15 +116,15 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=spec), front_end.folder / "views.ipynb")
     page.goto(f"{front_end.url}/lab/tree/views.ipynb")
-    page.wait_for_function(front_end.IDLE, timeout=90_000)
+    page.wait_for_function("ask.idle()", timeout=90_000)
     page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
     front_end.run_all(page)
-    page.wait_for_function(f"n => document.querySelectorAll('{LIVE}').length === n", arg=len(cells) - 1)
+    page.wait_for_function("([selector, n]) => ask.boxes(selector).length === n", arg=[LIVE, len(cells) - 1])
     page.wait_for_timeout(1500)
-    assert page.evaluate("() => document.querySelector('.jp-FileBrowser').getBoundingClientRect().width") > 200
+    assert page.locator(".jp-FileBrowser").bounding_box()["width"] > 200
     boxes = [view.bounding_box() for view in page.locator(".attnlib-view").all()]
     assert max(box["height"] for box in boxes) <= 600, [box["height"] for box in boxes]
-    assert page.evaluate(CLIPPED) == [] and page.evaluate(CROWDED) == []
+    assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
 
 
 def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(front_ends, new_page):
@@ -170,10 +159,10 @@ def test_the_first_page_of_make_lab(front_ends, new_page):
     """No question about news lies over it, nothing waits to be saved, and a picture is seen without scrolling."""
     front_end, page = front_ends("lab"), new_page(1366, 768)
     page.goto(f"{front_end.url}/lab/tree/00_start_here.ipynb")
-    page.wait_for_function(front_end.IDLE, timeout=90_000)
+    page.wait_for_function("ask.idle()", timeout=90_000)
     page.wait_for_timeout(3000)  # the question comes after the kernel, and so does what makes a tab dirty
     assert page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
-    assert page.evaluate(f"() => {{ {front_end.SESSION} return w.context.model.dirty }}") is False
+    assert page.evaluate("ask.notebook().context.model.dirty") is False
     box = page.locator(".jp-Notebook .jp-OutputArea-output img").first.bounding_box()
     status_bar = page.locator("#jp-main-statusbar").bounding_box()
     assert box["y"] > 0 and box["y"] + box["height"] <= status_bar["y"], box
