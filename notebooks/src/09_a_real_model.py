@@ -82,10 +82,13 @@ class MiniLM(nn.Module):
         self.norm = nn.LayerNorm(384, eps=1e-12)
         self.layers = nn.ModuleList(Layer(Attention) for _ in range(6))
 
-    def forward(self, ids):  # (b, n)
-        mask, maps = (ids != 0)[:, None, :], []  # (b, 1, n), True = may attend
+    def embed(self, ids):  # (b, n) -> (b, n, 384)
         x = self.word(ids) + self.position.weight[: ids.shape[1]]
-        x = self.norm(x + self.segment.weight[0])  # (b, n, 384)
+        return self.norm(x + self.segment.weight[0])
+
+    def forward(self, ids):
+        mask, maps = (ids != 0)[:, None, :], []  # (b, 1, n), True = may attend
+        x = self.embed(ids)
         for layer in self.layers:
             x, weights = layer(x, mask)
             maps.append(weights)
