@@ -278,7 +278,7 @@ print("output", tuple(output.shape), "  weights", tuple(weights.shape))
 
 
 # %%
-class Projections(nn.Module):
+class TutorialAttention(nn.Module):
     def __init__(self, embed_dim, num_heads):
         super().__init__()
         self.h, self.d_k = num_heads, embed_dim // num_heads
@@ -287,14 +287,9 @@ class Projections(nn.Module):
         self.to_q = nn.Linear(self.d_k, self.d_k, bias=False)
         self.out = nn.Linear(embed_dim, embed_dim)
 
-    def split(self, x):  # (b, n, d_model) -> (b, h, n, d_k)
-        return x.unflatten(-1, (self.h, self.d_k)).transpose(1, 2)
-
-
-# %%
-class TutorialAttention(Projections):
     def forward(self, values, keys, query, mask=None):
-        v, k, q = self.split(values), self.split(keys), self.split(query)
+        parts = (x.unflatten(-1, (self.h, self.d_k)) for x in (values, keys, query))
+        v, k, q = (x.transpose(1, 2) for x in parts)  # (b, h, n, d_k) each
         v, k, q = self.to_v(v), self.to_k(k), self.to_q(q)  # one matrix for all heads
         scores = q @ k.transpose(-1, -2)  # (b, h, n, n)
         if mask is not None:

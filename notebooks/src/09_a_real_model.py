@@ -74,23 +74,17 @@ class Layer(nn.Module):
 
 
 # %%
-class Embeddings(nn.Module):
-    def __init__(self):
+class MiniLM(nn.Module):
+    def __init__(self, Attention=MultiHeadAttention):
         super().__init__()
         self.word, self.position = nn.Embedding(30522, 384), nn.Embedding(512, 384)
         self.segment = nn.Embedding(2, 384)
         self.norm = nn.LayerNorm(384, eps=1e-12)
+        self.layers = nn.ModuleList(Layer(Attention) for _ in range(6))
 
     def embed(self, ids):  # (b, n) -> (b, n, 384)
         x = self.word(ids) + self.position.weight[: ids.shape[1]]
         return self.norm(x + self.segment.weight[0])
-
-
-# %%
-class MiniLM(Embeddings):
-    def __init__(self, Attention=MultiHeadAttention):
-        super().__init__()
-        self.layers = nn.ModuleList(Layer(Attention) for _ in range(6))
 
     def forward(self, ids):
         mask, maps = (ids != 0)[:, None, :], []  # (b, 1, n), True = may attend
