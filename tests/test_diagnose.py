@@ -7,7 +7,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import clinic, torch_layers
-from attnlib.checks import diagnose
+from attnlib.diagnose import diagnose
 from attnlib.clinic import CASES, Attention
 
 torch.set_num_threads(1)
