@@ -102,7 +102,7 @@ def diagnose(
 
 def _must_attend(patient, name):
     alone = not (patient.reach & ~torch.eye(patient.n, dtype=torch.bool)).any()
-    if alone and not patient.watch(patient.x[:2], need=False).uses:
+    if alone and not patient.watch(patient.x[:2], need=False).multiplies:
         raise TypeError(
             f"{name} is not an attention module: expected outputs that depend on other tokens, got outputs that move "
             "with their own token only. Fix: diagnose the module that attends, or its layer."

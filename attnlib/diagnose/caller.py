@@ -117,6 +117,10 @@ class Caller:
             yield {"x": free[0]}
 
     @property
+    def one_by_one(self):
+        return self.layout.name == _ONE_BY_ONE
+
+    @property
     def insists(self):
         """Whether a mask must be given."""
         return self.own is None and bool(self.required & set(self.masks))
@@ -141,7 +145,7 @@ class Caller:
         if self.own is not None:
             result = self.own(module, query, key, value, (masks or {}).get("mask"))
             return _output(result, query), result
-        if self.layout.name == _ONE_BY_ONE:
+        if self.one_by_one:
             one_by_one = [self._call(module, *x, masks, x[0]) for x in zip(query, key, value, strict=True)]
             return torch.stack([output for output, _ in one_by_one]), None
         return self._call(module, query, key, value, masks, query)

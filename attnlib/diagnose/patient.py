@@ -93,6 +93,7 @@ class Patient:
     def _runs(self, errors):
         try:
             self.run(self.x)
+            self.run(self.x[:2])  # as many sequences as tokens may hide that the axes are others
             return True
         except Exception as error:
             errors.append((self.caller.layout, error))
@@ -102,7 +103,10 @@ class Patient:
         """Drop a context that does nothing; tell whether what was guessed to be keys and values does nothing at all."""
         roles, other = self.caller.roles, self.draw(self.n)
         by_name = set(roles.values()) <= set(self.caller.by_name.values())
-        if self.caller.own or not {"context", "value"} & set(roles) or ("value" in roles and by_name):
+        if self.caller.own:
+            self._see_what_call_uses()
+            return False
+        if not {"context", "value"} & set(roles) or ("value" in roles and by_name):
             return False
         try:
             query = self.x.clone()
@@ -113,6 +117,16 @@ class Patient:
             self.caller.roles = {role: name for role, name in roles.items() if role != "context"}
             return False
         return same
+
+    def _see_what_call_uses(self):
+        """A call that passes on the query alone makes self-attention of it."""
+        query, other = self.x.clone(), self.draw(self.n)
+        try:
+            same = torch.equal(self.call(self.module, query, other)[0], self.call(self.module, query, other.flip(0))[0])
+        except Exception:
+            same = False
+        if same:
+            self.caller.roles = {"x": "query"}
 
     def _any_mask(self):
         """Where no form of a mask that is insisted on does what it should: the first that runs."""
@@ -236,9 +250,17 @@ class Patient:
         return best_attempt(self, PAIRS, mask, self._try_pairs)
 
     @property
+    def takes_keys_only(self):
+        """A mask of keys works, one of pairs does not: no fault, unless (b, 1, n_q, n_k) is taken without a word."""
+        form = self.padding.form
+        if self.pairs.works or not self.padding.works or form.shape not in KEYS:
+            return False
+        return form.shape != "(b, 1, 1, n_k)" or form._replace(shape="(b, 1, n_q, n_k)") not in self.pairs.effects
+
+    @property
     def masked(self):
-        """The Attempts that count: a mask of keys is no failure at a mask of pairs."""
-        if self.causal or (self.padding.works and not self.pairs.works and self.padding.form.shape in KEYS):
+        """The Attempts that count."""
+        if self.causal or self.takes_keys_only:
             return (self.padding,)
         return (self.pairs,) if self.pairs.works else (self.pairs, self.padding)
 
@@ -287,7 +309,7 @@ class Attempt:
 
     def __init__(self):
         self.form = self.first = self.error = None
-        self.leaks, self.lost, self.accepted = 0, 0, False
+        self.leaks, self.lost, self.accepted, self.effects = 0, 0, False, set()
 
     @property
     def works(self):
@@ -297,7 +319,7 @@ class Attempt:
 def best_attempt(patient, shapes, mask, measure):
     """Try the forms of mask one after another until one does what the mask says."""
     best, tried = Attempt(), None
-    if not patient.steady:
+    if not patient.steady or (patient.caller.one_by_one and shapes is PADDING):
         return best
     names = [name for name in patient.masks if shapes is PADDING or "pad" not in name]
     candidates = [Form("mask", "boolean", "(b, n_q, n_k)")] if patient.caller.own else forms(names, shapes)
@@ -313,6 +335,8 @@ def best_attempt(patient, shapes, mask, measure):
             if not effect:
                 continue
             best.first = best.first or form
+            best.effects.add(form)
+            _must_be_finite_where_allowed(patient, masks, mask, shapes)
             leaks, lost = measure(masks, mask)
         except Exception as error:
             best.error = best.error or error
@@ -322,3 +346,10 @@ def best_attempt(patient, shapes, mask, measure):
         if best.works:
             break
     return best
+
+
+def _must_be_finite_where_allowed(patient, masks, mask, shapes):
+    """A query that has keys left must not give NaN: then the module does not mean this form."""
+    rows = mask[:, 0] if shapes is PADDING else mask.any(-1)
+    if patient.run(patient.x, masks)[rows].isnan().any():
+        raise ValueError("NaN where keys are allowed")

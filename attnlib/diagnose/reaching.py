@@ -3,7 +3,6 @@
 import torch
 from torch import nn
 
-from .forms import KEYS
 from .report import CouldNotTell
 from .verdicts import amount, judge
 
@@ -82,7 +81,7 @@ def causality(p):
         return judge(not leaks, f"{leaks} pairs: a token moves an earlier output{by}")
     attempt = p.pairs
     if not attempt.works:
-        if p.padding.works and p.padding.form.shape in KEYS:
+        if p.takes_keys_only:
             raise CouldNotTell("it takes a padding mask only")
         if fault := _fails(p, attempt, p.padding):
             return "wrong", fault
@@ -120,15 +119,19 @@ def allowed(p):
 
 
 def polarity(p):
-    attempts = [attempt for attempt in p.masked if attempt.works]
+    attempts = [attempt for attempt in ((p.padding,) if p.causal else (p.pairs, p.padding)) if attempt.works]
     if not attempts or p.caller.own is not None:
         raise CouldNotTell("no mask of a known form works" if p.masks else "it takes no mask")
-    form, declared = attempts[0].form, p.declared.blocked
+    verdicts = [_polarity_of(p, attempt.form) for attempt in attempts]
+    return next((found for found in verdicts if found[0] != "ok"), verdicts[0])
+
+
+def _polarity_of(p, form):
     if "additive" in form.kind or form.shape == "(b,) lengths":
-        return "ok", f"{form}: no polarity"
+        return "ok", f"no polarity ({form})"
     measured = f"True means {'blocked' if form.blocked else 'may attend'} ({form})"
-    if declared is not None:
-        return judge(form.blocked == declared, measured)
+    if p.declared.blocked is not None:
+        return judge(form.blocked == p.declared.blocked, measured)
     usual = "padding" in form.name.lower() or _is_torch(p)  # torch's convention: True = blocked
     return ("ok" if form.blocked == usual else "beware"), measured
 
@@ -151,6 +154,8 @@ def fully_masked(p):
         if fault := _fails(p, p.padding, p.pairs):
             return "wrong", fault
         raise CouldNotTell("no mask of a known form works")
+    if "additive" in attempt.form.kind:
+        raise CouldNotTell("a mask that is added decides that itself")
     masks = p.mask(attempt.form, mask)
     before, after = p.run(p.x, masks), p.run(changed, masks)
     if before[rows].isnan().any():

@@ -5,6 +5,7 @@ import torch
 from .patient import copied
 from .report import CouldNotTell
 from .verdicts import amount, judge, short
+from .watch import plain_attention
 
 
 def deterministic(p):
@@ -67,10 +68,11 @@ def dead(p):
     parameters = dict(p.module.named_parameters())
     if not parameters:
         raise CouldNotTell("there are no parameters")
-    runs = _runs(p)
-    gradients = _gradients(p, runs)
     multiplied = p.watch(p.x, need=False).multiplied
-    found = {name: _dead_entries(p, runs, name, gradients[name], name in multiplied) for name in parameters}
+    with plain_attention():  # a fused kernel swallows NaN
+        runs = _runs(p)
+        gradients = _gradients(p, runs)
+        found = {name: _dead_entries(p, runs, name, gradients[name], name in multiplied) for name in parameters}
     count = sum(int(mask.sum()) for mask in found.values())
     total = sum(parameter.numel() for parameter in parameters.values())
     names = [name if mask.all() else f"part of {name}" for name, mask in found.items() if mask.any()]

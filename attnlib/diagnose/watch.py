@@ -47,8 +47,8 @@ class Watch(TorchDispatchMode):
     uses : list of Use
     multiplied : set of str
         Names of parameters that multiplied features as a whole matrix.
-    convolves, dropout : bool
-        A convolution wider than 1, a dropout was seen.
+    convolves, dropout, multiplies : bool
+        A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs was seen.
     single : bool
         Something was computed in float32 or less.
     """
@@ -57,7 +57,7 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self.n_q, self.n_k, self.alone = n_q, n_k, alone
         self.uses, self.multiplied = [], set()
-        self.convolves = self.dropout = self.single = self._projected = False
+        self.convolves = self.dropout = self.single = self.multiplies = self._projected = False
         self._alive = []  # an identity stays unique only as long as its tensor lives
         self._tags = {}
         for name, parameter in module.named_parameters():
@@ -139,6 +139,7 @@ class Watch(TorchDispatchMode):
         first, second = self._tag(a), self._tag(b)
         if first is None or second is None or PARAMETER in (first.stage, second.stage):
             return self._layer(a, b, first, second)
+        self.multiplies = True
         stages = first.stage, second.stage
         if stages == (FEATURES, FEATURES) and self._are_pairs(a.shape[-2], b.shape[-1]):
             factor = first.factor * second.factor * kwargs.get("alpha", 1)

@@ -139,6 +139,6 @@ def order(p):
     moved = p.change(output, p.call(p.module, query, key[:, shuffled], value[:, shuffled])[0]).max()
     if moved > p.tolerance:
         raise CouldNotTell("it knows positions")
-    if p.caller.three and p.caller.order != ["query", "key", "value"] and p.caller.own is None:
+    if p.caller.own is None and p.caller.three and p.caller.order != ["query", "key", "value"]:
         return "beware", f"forward({', '.join(p.caller.roles[role] for role in p.caller.order)}, ...)"
     return "ok", f"2 queries, {p.n} keys: 2 outputs; reordering the keys moves them by 0"
