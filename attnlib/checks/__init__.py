@@ -13,4 +13,3 @@ from .predictions import PREDICTIONS, predict
 from .verdict import Verdict
 
 __all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "Mistake", "Verdict", "check", "predict"]
-

@@ -1,6 +1,6 @@
 """Examine a module from the command line; the exit status is 1 if something is wrong, 2 if it cannot be examined.
 
-    python -m attnlib.diagnose package.module:Class --embed-dim 64 --num-heads 4 [--init "expr"] [--causal]
+python -m attnlib.diagnose package.module:Class --embed-dim 64 --num-heads 4 [--init "expr"] [--causal]
 """
 
 import argparse
@@ -16,8 +16,9 @@ def main(arguments=None):
     parser.add_argument("target", metavar="package.module:Class", help="a class, or anything --init can build from")
     parser.add_argument("--embed-dim", type=int, required=True)
     parser.add_argument("--num-heads", type=int, default=1)
-    parser.add_argument("--init", help="an expression that makes the module, such as 'Class(Config(64), bias=False)'; it "
-                        "sees the names of the file. Without it: Class(embed_dim, num_heads)")  # fmt: skip
+    parser.add_argument(
+        "--init", help="an expression in the names of that file; Class(embed_dim, num_heads) without it"
+    )
     parser.add_argument("--causal", action="store_true", default=None, help="the module must mask the future by itself")
     parser.add_argument("--positions", action="store_true", help="the module knows positions")
     parser.add_argument("--scale", type=float, help="what the scores are multiplied by, if not 1/sqrt(head_dim)")
@@ -42,7 +43,9 @@ def main(arguments=None):
 def _build(given):
     path, colon, name = given.target.partition(":")
     if not colon:
-        raise ValueError("expected package.module:Class, got no colon. Fix: python -m attnlib.diagnose my_file:MyAttention")
+        raise ValueError(
+            "expected package.module:Class, got no colon. Fix: python -m attnlib.diagnose my_file:MyAttention"
+        )
     sys.path.insert(0, os.getcwd())
     module = importlib.import_module(path)
     if given.init:

@@ -14,7 +14,9 @@ _POSITIONS = ("start_pos", "position", "offset", "cos", "freq")
 
 def cached(p):
     names = [q.name for q in p.caller.parameters] if p.caller.own is None and "x" in p.caller.roles else []
-    caches = [name for name in names if ("cache" in name or "past" in name) and not name.startswith(("use_", "cache_pos"))]
+    caches = [
+        name for name in names if ("cache" in name or "past" in name) and not name.startswith(("use_", "cache_pos"))
+    ]
     if not caches and "use_cache" not in names:
         raise CouldNotTell("there is no cache")
     whole = _all_at_once(p)

@@ -12,7 +12,7 @@ from .watch import Watch, plain_attention
 
 
 def copied(module):
-    """Return a copy with tensors of its own; weights that a module kept of a former call cannot be copied as they are."""
+    """Return a deep copy. Weights kept of a former call are detached: torch refuses to copy them as they are."""
     kept = {}
 
     def look(x):
@@ -30,7 +30,7 @@ def copied(module):
 
 
 def _with_zeros_filled(module):
-    """Give all-zero parameters but biases random numbers: a projection or gate that starts at 0 hides what is before."""
+    """Give all-zero parameters but biases random numbers: a projection that starts at 0 hides what is before it."""
     with torch.no_grad():
         for name, parameter in module.named_parameters():
             if not name.endswith("bias") and parameter.is_floating_point() and not parameter.any():
@@ -68,7 +68,8 @@ class Patient:
                 self.n, self.dtype = n, dtype
                 self.module = copied(self.original).to(dtype)
                 self.x = self.draw(n)
-                for self.caller.layout, self.caller.roles in calling.combinations(self.caller):
+                for way in calling.combinations(self.caller):
+                    self.caller.layout, self.caller.roles = way
                     if self._works(errors):
                         return
                 if self._any_mask():

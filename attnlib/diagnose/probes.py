@@ -27,16 +27,24 @@ PROBES = (
     _Probe("inputs untouched", stable.untouched, "+=, *=, masked_fill_ on an argument"),
     _Probe("row sums", weighing.row_sums, "the axis of the softmax; a mask or a rounding after it", _SAME),
     _Probe("batch consistency", stable.batch, "an axis counted from the front, or a sum over the batch", _SAME),
-    _Probe("permutation", reaching.permutation, "reshape without transpose: it mixes tokens", (*_SAME, "batch consistency")),
+    _Probe(
+        "permutation", reaching.permutation, "reshape without transpose: it mixes tokens", (*_SAME, "batch consistency")
+    ),
     _Probe("causality", reaching.causality, "whether the mask reaches the softmax, and its shape", _MASKED),
-    _Probe("padding", reaching.padding, "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]", _MASKED),
+    _Probe(
+        "padding", reaching.padding, "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]", _MASKED
+    ),
     _Probe("mask polarity", reaching.polarity, "what True means to those who call it", _MASKED),
     _Probe("allowed keys", reaching.allowed, "a mask that blocks too much; an axis that is not the tokens", _ORDERED),
-    _Probe("fully masked row", reaching.fully_masked, "the fill: a finite one lets all keys in, -inf gives NaN", _MASKED),
+    _Probe(
+        "fully masked row", reaching.fully_masked, "the fill: a finite one lets all keys in, -inf gives NaN", _MASKED
+    ),
     _Probe("dead parameters", stable.dead, "layers made in __init__ and not used in forward", _SAME),
     _Probe("heads differ", weighing.heads, "one small projection shared by all heads; copies", ("dead parameters",)),
     _Probe("score scale", weighing.scale, "the divisor of the scores: sqrt of the width *after* splitting"),
-    _Probe("keys matter", weighing.keys_matter, "keys made from the query; scores that are not used", (*_SAME, "causality")),
+    _Probe(
+        "keys matter", weighing.keys_matter, "keys made from the query; scores that are not used", (*_SAME, "causality")
+    ),
     _Probe("values apart", weighing.values_apart, "keys and values exchanged", _SAME),
     _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation")),
     _Probe("cache", cache.cached, "the order of old and new keys; a position that starts at 0 again", _ORDERED),

@@ -1,4 +1,4 @@
-"""Probes for what has nothing to do with attention: the same again, alone, larger, in half precision; dead parameters."""
+"""Probes for what any layer must do: the same again, alone, with large numbers, in float16; no dead parameters."""
 
 import torch
 

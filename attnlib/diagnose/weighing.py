@@ -4,7 +4,7 @@ import torch
 
 from .caller import NoOutput
 from .report import CouldNotTell
-from .verdicts import amount, judge, short
+from .verdicts import judge, short
 
 
 def row_sums(p):
@@ -101,8 +101,11 @@ def keys_matter(p):
     query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
-        moves = {"keys": _differ(p, before, _weights(p, query, other, value)) if p.caller.three else _differ(
-            p, before, _weights(p, query, other, other))}
+        moves = {
+            "keys": _differ(p, before, _weights(p, query, other, value))
+            if p.caller.three
+            else _differ(p, before, _weights(p, query, other, other))
+        }
         moves["queries"] = _differ(p, before, _weights(p, other, key, value))
     else:
         changed = torch.cat([other[:, :-1], query[:, -1:]], 1)  # the last token stays, those it attends to change
@@ -111,7 +114,9 @@ def keys_matter(p):
         changed = torch.cat([query[:, :-1], other[:, -1:]], 1)
         moves["queries"] = _differ(p, before[:, -1, :-1], _weights(p, changed)[:, -1, :-1])
     idle = [name for name, does in moves.items() if not does]
-    return judge(not idle, f"the weights do not depend on the {' and '.join(idle)}" if idle else "the weights move with both")
+    return judge(
+        not idle, f"the weights do not depend on the {' and '.join(idle)}" if idle else "the weights move with both"
+    )
 
 
 def values_apart(p):
@@ -120,8 +125,8 @@ def values_apart(p):
     query, key, value, other = (p.draw(p.n) for _ in range(4))
     if _differ(p, _weights(p, query, key, value), _weights(p, query, key, other)):
         return "wrong", "the weights depend on the values"
-    moved = p.change(p.call(p.module, query, key, value)[0], p.call(p.module, query, key, other)[0]).max()
-    return judge(moved > p.tolerance, f"values move the output by {amount(moved, p.tolerance)}, the weights by 0")
+    moved = p.moved(p.call(p.module, query, key, value)[0], p.call(p.module, query, key, other)[0]).any()
+    return judge(bool(moved), f"values {'move' if moved else 'do not move'} the output, and not the weights")
 
 
 def order(p):

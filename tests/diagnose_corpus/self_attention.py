@@ -66,7 +66,7 @@ class ListOfHeads(nn.Module):
             self.bug = bug
 
         def forward(self, x):
-            B, T, C = x.shape
+            T, C = x.shape[1:]
             k, q = self.key(x), self.query(x)
             wei = q @ k.transpose(-2, -1) * (C if self.bug == "scale of the full width" else k.shape[-1]) ** -0.5
             wei = wei.masked_fill(self.tril[:T, :T] == 0, float("-inf"))
@@ -175,7 +175,11 @@ class Rotary(nn.Module):
         return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
     def forward(self, x):
-        q, k, v = split(self.wq(x), self.n_heads), split(self.wk(x), self.n_kv_heads), split(self.wv(x), self.n_kv_heads)
+        q, k, v = (
+            split(self.wq(x), self.n_heads),
+            split(self.wk(x), self.n_kv_heads),
+            split(self.wv(x), self.n_kv_heads),
+        )
         q, k = self.rotate(q), self.rotate(k)
         k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, 1) for t in (k, v))
         scale = self.d**-1.0 if self.bug == "scaled twice" else None
