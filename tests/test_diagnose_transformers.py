@@ -74,6 +74,12 @@ def test_a_bug_in_a_module_of_transformers_is_named():
     assert diagnose(module, embed_dim=32, num_heads=4).wrong == ["score scale"]
 
 
+def test_a_scale_inside_a_product_is_seen():
+    config = GPT2Config(n_embd=32, n_head=4, reorder_and_upcast_attn=True, attn_implementation="eager")
+    diagnosis = diagnose(GPT2Attention(config, layer_idx=0), embed_dim=32, num_heads=4)  # baddbmm(alpha=)
+    assert diagnosis["score scale"].verdict == "ok", diagnosis
+
+
 def test_a_cache_of_transformers_is_used():
     module = MODULES["GPT2Attention"]("eager")
     assert diagnose(module, embed_dim=32, num_heads=4)["cache"].verdict == "ok"

@@ -92,6 +92,11 @@ def diagnose(
             f"diagnose takes an nn.Module, got {type(module).__name__}. Fix: an instance, MyAttention(...); "
             "for functions there is check.scaled_dot_product_attention."
         )
+    if any(isinstance(parameter, torch.nn.parameter.UninitializedParameter) for parameter in module.parameters()):
+        raise TypeError(
+            f"{type(module).__name__} has lazy layers that do not know their sizes yet: expected parameters. "
+            "Fix: call it once on an input of the right size."
+        )
     declared = _Declared(causal, positions, blocked, batch_first, scale)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # also where the caller works without gradients
         torch.manual_seed(0)

@@ -42,6 +42,9 @@ def _heads_apart(x, heads):
 LAYOUTS = (
     _Layout("(batch, tokens, features)", lambda x, h: x, lambda y: y),
     _Layout("(batch, heads, tokens, features)", _heads_apart, lambda y: y.transpose(1, 2).flatten(2)),
+    _Layout(
+        "(batch, tokens, heads, features)", lambda x, h: _heads_apart(x, h).transpose(1, 2), lambda y: y.flatten(2)
+    ),
     _Layout("(tokens, features)", lambda x, h: x, lambda y: y),
     _Layout("(batch, features, 1, tokens)", lambda x, h: x.mT.contiguous()[:, :, None], lambda y: y.flatten(2).mT),
     _Layout("(batch, features, tokens)", lambda x, h: x.mT.contiguous(), lambda y: y.mT),
@@ -206,7 +209,7 @@ class NoOutput(TypeError):
     """The module was called, and returned nothing that can be its output."""
 
 
-_AXES = {layout.name: axes for layout, axes in zip((*LAYOUTS, SEQUENCE_FIRST), (3, 4, 2, 4, 3, 3), strict=True)}
+_AXES = {layout.name: axes for layout, axes in zip((*LAYOUTS, SEQUENCE_FIRST), (3, 4, 4, 2, 4, 3, 3), strict=True)}
 
 
 def refusal(errors, embed_dim):

@@ -61,6 +61,8 @@ CASES = [
     Case(s.Bert, "mask of sequence 0 for all", "padding"),
     Case(s.Bert, "dropout that never stops", "determinism"),
     Case(s.Bert, "normalised over the batch", "batch consistency"),
+    Case(s.ZerosAndOnes),
+    Case(s.ZerosAndOnes, "sign of the fill", "mask polarity"),
     Case(s.Swallows),
     Case(s.Vision),
     Case(s.Vision, make={"init_zero": True}),

@@ -116,6 +116,16 @@ class Bert(nn.Module):
         return (context, probs) if output_attentions else (context,)
 
 
+class ZerosAndOnes(Bert):
+    """A mask (b, n) of ones and zeros, made additive inside with a large constant."""
+
+    def forward(self, hidden_states, attention_mask=None):
+        if attention_mask is not None:
+            fill = 10000.0 if self.bug == "sign of the fill" else -10000.0
+            attention_mask = (1.0 - attention_mask[:, None, None, :]) * fill
+        return super().forward(hidden_states, attention_mask)[0]
+
+
 class Swallows(Bert):
     """Takes any keyword and passes none on: no mask reaches the softmax, and none is promised."""
 
