@@ -71,11 +71,27 @@ def test_every_bug_is_caught_by_the_right_probe_and_by_no_other(id, embed_dim, n
         assert diagnosis[case.caught_by[0]].look_at
 
 
+# What correct modules are warned of: each is so, and each is meant.
+WARNED = {
+    self_attention.ZerosAndOnes: {"fully masked row"},
+    self_attention.BigHeads: {"fully masked row"},
+    self_attention.RelativeBias: {"permutation"},
+    self_attention.Image: {"score scale"},
+    other_styles.Annotated: {"fully masked row", "float16"},
+    other_styles.ValuesFirst: {"fully masked row", "argument order", "float16"},
+    other_styles.SequenceFirst: {"layout"},
+    other_styles.AxesOfXL: {"layout", "mask polarity", "fully masked row"},
+    other_styles.Graph: {"fully masked row"},
+    other_styles.Lengths: {"float16"},
+}
+
+
 @pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
 def test_the_corpus(case):
     diagnosis = diagnose(case.module(), **case.arguments())
     if case.probe is None:
         assert diagnosis.wrong == [] and diagnosis.ok, diagnosis
+        assert caught(diagnosis) == WARNED.get(case.style, set()), diagnosis
     else:
         assert case.probe in caught(diagnosis), diagnosis
         assert diagnosis[case.probe].look_at
@@ -299,6 +315,11 @@ def test_zeros_at_the_start_hide_nothing():
 
 def test_the_refusal_shows_what_went_wrong_deepest_inside():
     class Deep(Attention):
+        def forward(self, tokens, other):
+            if other is not None:
+                raise ValueError("the first guess")
+            return super().forward(tokens)
+
         def split(self, x):
             raise RuntimeError("the real reason")
 
@@ -325,9 +346,16 @@ def test_the_command_line(arguments, status, printed):
     assert printed in done.stdout + done.stderr
 
 
-def test_embed_dim_must_be_divisible():
-    with pytest.raises(al.ShapeError, match="divisible"):
-        diagnose(Attention(24, 4), embed_dim=24, num_heads=5)
+def test_heads_may_be_wider_than_a_share_of_embed_dim():
+    module = self_attention.BigHeads(dim=30, heads=4, dim_head=16)
+    assert diagnose(module, embed_dim=30, num_heads=4)["score scale"].verdict == "ok"
+
+
+def test_sizes_are_whole_numbers_above_0():
+    with pytest.raises(TypeError, match=r"embed_dim must be a whole number"):
+        diagnose(Attention(24, 4), embed_dim=24.0)
+    with pytest.raises(ValueError, match="num_heads must be at least 1"):
+        diagnose(Attention(24, 4), embed_dim=24, num_heads=0)
 
 
 def test_the_clinic_looks_healthy():

@@ -78,7 +78,10 @@ def diagnose(
     Raises
     ------
     TypeError
-        If the module cannot be called, or no token's output depends on another token.
+        If the module cannot be called, has lazy layers, or no token's output depends on another token; if `embed_dim`
+        or `num_heads` is no whole number.
+    ValueError
+        If one of them is below 1.
 
     Examples
     --------
@@ -86,7 +89,8 @@ def diagnose(
     >>> diagnose(MultiHeadAttention(16, 4), embed_dim=16, num_heads=4).wrong
     []
     """
-    validation.head_dim(embed_dim, num_heads)
+    embed_dim = validation.positive_int(embed_dim, "embed_dim")
+    num_heads = validation.positive_int(num_heads, "num_heads")
     if not isinstance(module, torch.nn.Module):
         raise TypeError(
             f"diagnose takes an nn.Module, got {type(module).__name__}. Fix: an instance, MyAttention(...); "

@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import traceback
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -23,36 +24,48 @@ _NOT_SEQUENCES = ("cos", "sin", "freq", "rope", "rot", "pos", "bias", "emb", "ca
 _SIZES = {"h", "w", "n", "b", "t"}
 
 
-class _Layout(NamedTuple):
-    """How tokens (b, n, d) are laid out for the module, and its output is laid back."""
-
-    name: str
-    into: object
-    back: object
-
-
 def _is_sequence(name):
     return name.lower() not in _SIZES and not any(word in name.lower() for word in _NOT_SEQUENCES)
 
 
-def _heads_apart(x, heads):
-    return x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(1, 2)
+class _Layout(NamedTuple):
+    """How tokens (b, n, d) are laid out for the module, and its output is laid back."""
+
+    name: str
+    axes: int
+    into: Callable  # of tokens and the number of heads
+    back: Callable
+
+
+def _same(x, heads=None):
+    return x
+
+
+def _swapped(x, heads=None):
+    return x.transpose(0, 1).contiguous()
+
+
+def _heads_after(x, heads):
+    return x.unflatten(-1, (heads, -1))
+
+
+def _heads_before(x, heads):
+    return _heads_after(x, heads).transpose(1, 2)
+
+
+def _channels(x, heads=None):
+    return x.mT.contiguous()
 
 
 LAYOUTS = (
-    _Layout("(batch, tokens, features)", lambda x, h: x, lambda y: y),
-    _Layout("(batch, heads, tokens, features)", _heads_apart, lambda y: y.transpose(1, 2).flatten(2)),
-    _Layout(
-        "(batch, tokens, heads, features)", lambda x, h: _heads_apart(x, h).transpose(1, 2), lambda y: y.flatten(2)
-    ),
-    _Layout("(tokens, features)", lambda x, h: x, lambda y: y),
-    _Layout("(batch, features, 1, tokens)", lambda x, h: x.mT.contiguous()[:, :, None], lambda y: y.flatten(2).mT),
-    _Layout("(batch, features, tokens)", lambda x, h: x.mT.contiguous(), lambda y: y.mT),
+    _Layout("(batch, tokens, features)", 3, _same, _same),
+    _Layout("(batch, heads, tokens, features)", 4, _heads_before, lambda y: y.transpose(1, 2).flatten(2)),
+    _Layout("(batch, tokens, heads, features)", 4, _heads_after, lambda y: y.flatten(2)),
+    _Layout("(tokens, features)", 2, _same, _same),
+    _Layout("(batch, features, 1, tokens)", 4, lambda x, heads: _channels(x)[:, :, None], lambda y: y.flatten(2).mT),
+    _Layout("(batch, features, tokens)", 3, _channels, _channels),
 )
-SEQUENCE_FIRST = _Layout(
-    "(tokens, batch, features)", lambda x, h: x.transpose(0, 1).contiguous(), lambda y: y.transpose(0, 1)
-)
-_ONE_BY_ONE = "(tokens, features)"
+SEQUENCE_FIRST = _Layout("(tokens, batch, features)", 3, _swapped, _swapped)
 
 
 class Caller:
@@ -121,7 +134,7 @@ class Caller:
 
     @property
     def one_by_one(self):
-        return self.layout.name == _ONE_BY_ONE
+        return self.layout.axes == 2
 
     @property
     def insists(self):
@@ -192,7 +205,7 @@ def _output(result, like, layout=LAYOUTS[0]):
         tensor
         for tensor in tensors(result)
         if tensor.is_floating_point()
-        and tensor.ndim == _AXES[layout.name]
+        and tensor.ndim == layout.axes
         and tensor.numel()
         and layout.back(tensor).shape[:-1] == like.shape[:-1]
     ]
@@ -207,9 +220,6 @@ def _output(result, like, layout=LAYOUTS[0]):
 
 class NoOutput(TypeError):
     """The module was called, and returned nothing that can be its output."""
-
-
-_AXES = {layout.name: axes for layout, axes in zip((*LAYOUTS, SEQUENCE_FIRST), (3, 4, 4, 2, 4, 3, 3), strict=True)}
 
 
 def refusal(errors, embed_dim):

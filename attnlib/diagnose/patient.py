@@ -284,7 +284,8 @@ class Patient:
     def _try_padding(self, masks, mask):
         real = mask[:, 0]  # (b, n)
         before = self.run(self.x, masks)
-        leaks = self.moved(self.run(torch.where(real[..., None], self.x, self.x + 1), masks), before) & real
+        changed = torch.where(real[..., None], self.x, self.draw(self.n))
+        leaks = self.moved(self.run(changed, masks), before) & real
         lost, each = 0, torch.arange(self.n)
         for token in (real.long().argmax(-1), self.n - 1 - real.flip(1).long().argmax(-1)):  # the first, the last one
             changed = self.x.clone()
@@ -324,20 +325,20 @@ def best_attempt(patient, shapes, mask, measure):
         return best
     names = [name for name in patient.masks if shapes is PADDING or "pad" not in name]
     candidates = [Form("mask", "boolean", "(b, n_q, n_k)")] if patient.caller.own else forms(names, shapes)
-    idle = patient.run(patient.x)
     for form in candidates:
         if tried and tried.shape == "(b, n_k)" != form.shape and "pad" in form.name and best.form is not None:
             break  # it takes (b, n_k), and takes it wrongly
         tried = form
         try:
             masks = patient.mask(form, mask)
-            effect = patient.moved(patient.run(patient.x, masks), idle).any()
+            output = patient.run(patient.x, masks)
             best.accepted = True
-            if not effect:
+            if not patient.moved(output, patient.output).any():
                 continue
             best.first = best.first or form
             best.effects.add(form)
-            _must_be_finite_where_allowed(patient, masks, mask, shapes)
+            if output[mask[:, 0] if shapes is PADDING else mask.any(-1)].isnan().any():
+                raise ValueError("NaN for queries that have keys left: the module means another form")
             leaks, lost = measure(masks, mask)
         except Exception as error:
             best.error = best.error or error
@@ -347,10 +348,3 @@ def best_attempt(patient, shapes, mask, measure):
         if best.works:
             break
     return best
-
-
-def _must_be_finite_where_allowed(patient, masks, mask, shapes):
-    """A query that has keys left must not give NaN: then the module does not mean this form."""
-    rows = mask[:, 0] if shapes is PADDING else mask.any(-1)
-    if patient.run(patient.x, masks)[rows].isnan().any():
-        raise ValueError("NaN where keys are allowed")

@@ -141,14 +141,14 @@ def fully_masked(p):
     if p.pairs.works and not p.causal:
         attempt = p.pairs
         mask[:, i] = False
-        changed = p.x + 1
+        changed = p.draw(p.n)
         changed[:, i] = p.x[:, i]  # the query stays
         rows = (slice(None), i)
     elif p.padding.works and p.padding.form.shape != "(b,) lengths":
         attempt = p.padding
         mask[i] = False
         changed = p.x.clone()
-        changed[i, 0] += 1
+        changed[i, 0] = p.draw(1)[0, 0]
         rows = (i, slice(1, None))
     else:
         if fault := _fails(p, p.padding, p.pairs):

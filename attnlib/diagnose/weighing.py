@@ -80,8 +80,8 @@ def heads(p):
         raise CouldNotTell("nothing projects queries and keys")
     tiled = torch.randn(1, p.n, p.embed_dim // p.num_heads, dtype=p.dtype).repeat(1, 1, p.num_heads)
     # The same small projection for every slice of a token is a design, too, if a rare one.
-    cases = (p.x[:1], "on any input", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")
-    for x, what, verdict in cases:
+    cases = [(p.x[:1], "on any input", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
+    for x, what, verdict in cases if p.embed_dim % p.num_heads == 0 else cases[:1]:
         weights = torch.cat([use.weights for use in p.watch(x).uses])  # one sequence: every slice is a head
         if len(weights) == 1:
             raise CouldNotTell("one map of weights was seen")

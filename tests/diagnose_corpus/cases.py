@@ -82,6 +82,7 @@ CASES = [
     Case(s.RelativeBias, "mask multiplied into scores", "causality"),
     Case(s.BigHeads),
     Case(s.BigHeads, "scale of embed_dim", "score scale"),
+    Case(s.BigHeads, "only the first key left", "allowed keys"),
     Case(s.BigHeads, "half of the heads lost", "dead parameters"),
     Case(s.Image, heads=1),
     Case(s.Image, "weights not transposed", "row sums", heads=1),
