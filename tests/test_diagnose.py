@@ -249,6 +249,7 @@ def test_the_table_says_what_was_measured():
     [
         (al.softmax, {}, "takes an nn.Module, got function"),
         (nn.LazyLinear(3), {}, "LazyLinear has lazy layers"),
+        (nn.Conv1d(24, 24, 3, padding=1), {}, "Conv1d is not an attention module"),
         (nn.Linear(24, 3), {}, "Linear is not an attention module"),
         (nn.Linear(3, 3), {}, r"could not call the module.*mat1 and mat2"),
         (nn.Identity(), {"call": lambda m, q, k, v, mask: "text"}, "must be a tensor"),

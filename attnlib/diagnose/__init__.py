@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 
 from .. import validation
+from .caller import LAYOUTS
 from .patient import Patient
 from .probes import examine
 from .report import Diagnosis, Finding
@@ -110,9 +111,11 @@ def diagnose(
 
 
 def _must_attend(patient, name):
+    if patient.watch(patient.x[:2], need=False).multiplies:
+        return
     alone = not (patient.reach & ~torch.eye(patient.n, dtype=torch.bool)).any()
-    if alone and not patient.watch(patient.x[:2], need=False).multiplies:
+    if alone or patient.caller.layout is not LAYOUTS[0]:  # a convolution takes many a layout for its own
         raise TypeError(
-            f"{name} is not an attention module: expected outputs that depend on other tokens, got outputs that move "
-            "with their own token only. Fix: diagnose the module that attends, or its layer."
+            f"{name} is not an attention module: expected weights, which depend on the tokens, times values, got a "
+            "module that multiplies nothing of the kind. Fix: diagnose the module that attends, or its layer."
         )
