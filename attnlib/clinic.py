@@ -1,7 +1,7 @@
 """The bug clinic: attention modules with one bug each, for notebook 07. None of them raises; each looks healthy.
 
 `Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
-`attnlib.checks.diagnose` catch which patient, and where the bug was found. `patient` gives one without its name, and
+`attnlib.diagnose` catch which patient, and where the bug was found. `patient` gives one without its name, and
 `name_bug` checks what a learner calls it.
 """
 
@@ -228,7 +228,7 @@ CASES = {
     "rounded_weights": Case(RoundedWeights, "S3", ("row sums",)),
     "no_scale": Case(NoScale, "S3", ("score scale",)),
     "softmax_over_queries": Case(SoftmaxOverQueries, "common", ("row sums",)),
-    "mask_inverted": Case(MaskInverted, "common", ("causality", "padding", "fully masked row")),
+    "mask_inverted": Case(MaskInverted, "common", ("mask polarity",)),
     "mask_ignored": Case(MaskIgnored, "common", ("causality", "padding", "fully masked row")),
     "mask_after_softmax": Case(MaskAfterSoftmax, "common", ("row sums",)),
     "nan_on_fully_masked": Case(NaNOnFullyMasked, "common", ("fully masked row",)),

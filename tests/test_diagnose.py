@@ -1,4 +1,8 @@
-"""`diagnose` finds each bug of the clinic by the right probe and by no wrong one, and nothing in healthy modules."""
+"""`diagnose` finds each bug of the clinic and of the corpus by the right probe, and accuses no healthy module."""
+
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import torch
@@ -7,26 +11,38 @@ from torch import nn
 
 import attnlib as al
 from attnlib import clinic, torch_layers
-from attnlib.checks import diagnose
 from attnlib.clinic import CASES, Attention
+from attnlib.diagnose import diagnose
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))  # tests is no package of pytest's; the corpus is one, so that it runs by -m
+
+from tests.diagnose_corpus import __main__ as corpus  # noqa: E402
+from tests.diagnose_corpus import other_styles, self_attention  # noqa: E402
 
 torch.set_num_threads(1)
 
 PROBES = {
     "determinism",
+    "layout",
     "inputs untouched",
     "row sums",
     "permutation",
     "batch consistency",
     "causality",
     "padding",
+    "mask polarity",
+    "allowed keys",
     "fully masked row",
     "dead parameters",
     "heads differ",
     "score scale",
+    "keys matter",
+    "values apart",
+    "argument order",
+    "cache",
     "large inputs",
     "float16",
-    "argument order",
 }
 
 
@@ -55,18 +71,54 @@ def test_every_bug_is_caught_by_the_right_probe_and_by_no_other(id, embed_dim, n
         assert diagnosis[case.caught_by[0]].look_at
 
 
-def test_every_probe_but_none_too_many_is_needed_for_the_clinic():
-    assert {probe for case in CASES.values() for probe in case.caught_by} == PROBES
+# What correct modules are warned of: each is so, and each is meant.
+WARNED = {
+    self_attention.ZerosAndOnes: {"fully masked row"},
+    self_attention.BigHeads: {"fully masked row"},
+    self_attention.RelativeBias: {"permutation"},
+    self_attention.Image: {"score scale"},
+    other_styles.Annotated: {"fully masked row", "float16"},
+    other_styles.ValuesFirst: {"fully masked row", "argument order", "float16"},
+    other_styles.SequenceFirst: {"layout"},
+    other_styles.AxesOfXL: {"layout", "mask polarity", "fully masked row"},
+    other_styles.Graph: {"fully masked row"},
+    other_styles.Lengths: {"float16"},
+}
+
+
+@pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
+def test_the_corpus(case):
+    diagnosis = diagnose(case.module(), **case.arguments())
+    if case.probe is None:
+        assert diagnosis.wrong == [] and diagnosis.ok, diagnosis
+        assert caught(diagnosis) == WARNED.get(case.style, set()), diagnosis
+    else:
+        assert case.probe in caught(diagnosis), diagnosis
+        assert diagnosis[case.probe].look_at
+
+
+def test_every_probe_is_needed():
+    clinical = {probe for case in CASES.values() for probe in case.caught_by}
+    assert clinical | {case.probe for case in corpus.CASES if case.probe} | {"layout"} == PROBES
+
+
+def test_the_readme_says_what_the_corpus_says(capsys):
+    corpus.main()
+    assert capsys.readouterr().out in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 HEALTHY = {
-    "ours": (torch_layers.MultiHeadAttention(24, 4), 4, set()),
-    "ours, no bias": (torch_layers.MultiHeadAttention(40, 5, bias=False), 5, set()),
-    "clinic": (Attention(24, 4), 4, set()),
-    "SelfAttention": (torch_layers.SelfAttention(24, 24), 1, {"heads differ", "argument order"}),
-    "torch": (nn.MultiheadAttention(24, 4, batch_first=True), 4, set()),
-    "torch, batch second, dropout": (nn.MultiheadAttention(24, 4, dropout=0.5), 4, set()),
-    "torch, no bias": (nn.MultiheadAttention(40, 5, bias=False, batch_first=True), 5, set()),
+    "ours": (torch_layers.MultiHeadAttention(24, 4), 4, {"cache"}),
+    "ours, no bias": (torch_layers.MultiHeadAttention(40, 5, bias=False), 5, {"cache"}),
+    "clinic": (Attention(24, 4), 4, {"cache"}),
+    "SelfAttention": (
+        torch_layers.SelfAttention(24, 24),
+        1,
+        {"heads differ", "values apart", "argument order", "cache"},
+    ),
+    "torch": (nn.MultiheadAttention(24, 4, batch_first=True), 4, {"cache"}),
+    "torch, batch second, dropout": (nn.MultiheadAttention(24, 4, dropout=0.5), 4, {"cache"}),
+    "torch, no bias": (nn.MultiheadAttention(40, 5, bias=False, batch_first=True), 5, {"cache"}),
 }
 
 
@@ -102,7 +154,11 @@ def test_a_module_that_is_causal_by_itself_and_shows_no_weights():
     assert diagnosis.wrong == []
     assert diagnosis["causality"].verdict == diagnosis["score scale"].verdict == "ok"
     assert diagnosis["heads differ"].verdict == "ok"
-    assert diagnosis["padding"].verdict == diagnosis["permutation"].verdict == "could not tell"
+    assert diagnosis["padding"].verdict == "could not tell"
+    assert diagnose(Causal(), embed_dim=24, num_heads=4) == diagnosis[:0] + tuple(
+        finding._replace(measured=finding.measured + " (causal by itself)") if finding.probe == "causality" else finding
+        for finding in diagnosis
+    )
     assert diagnose(Causal(leaks=True), embed_dim=24, num_heads=4, causal=True).wrong == ["causality"]
     assert diagnose(Causal(scale=24**-0.5), embed_dim=24, num_heads=4, causal=True).wrong == ["score scale"]
 
@@ -113,15 +169,21 @@ def test_call_adapts_any_signature():
             super().__init__()
             self.inner = torch_layers.MultiHeadAttention(24, 4)
 
-        def forward(self, values, keys, query, blocked):
+        def forward(self, pairs, rope):
+            query, keys, values, blocked = pairs
             return {"out": self.inner(query, keys, values, attn_mask=None if blocked is None else ~blocked)}
 
     def call(module, query, key, value, mask):
-        return module(value, key, query, None if mask is None else ~mask)["out"]
+        return module((query, key, value, None if mask is None else ~mask), rope=())
 
-    assert caught(diagnose(Strange(), embed_dim=24, num_heads=4, call=call)) == set()
+    diagnosis = diagnose(Strange(), embed_dim=24, num_heads=4, call=call)
+    assert caught(diagnosis) == set()
+    assert diagnosis["values apart"].verdict == "ok"
     with pytest.raises(TypeError, match="Fix: call="):
         diagnose(Strange(), embed_dim=24, num_heads=4)
+    itself = diagnose(Strange(), embed_dim=24, num_heads=4, call=lambda m, q, k, v, mask: m((q, q, q, None), rope=()))
+    assert itself.ok  # the call passes no mask on: nobody is accused of ignoring it
+    assert itself["causality"].measured == "no mask reached it"
 
 
 def test_a_mask_that_has_no_default_and_four_axes_is_found_out():
@@ -163,7 +225,9 @@ def test_what_goes_wrong_inside_a_probe_is_a_finding_not_an_error():
 
     diagnosis = diagnose(Picky(24, 4), embed_dim=24, num_heads=4)
     unknown = {f.probe for f in diagnosis if f.verdict == "could not tell"}
-    assert unknown == {"batch consistency", "causality", "padding", "fully masked row"}
+    assert unknown == {"batch consistency", "causality", "padding", "mask polarity", "fully masked row", "cache"} | {
+        "heads differ"  # looks at one sequence
+    }
     assert "only batches" in diagnosis["batch consistency"].measured
     assert "<b>" not in diagnosis._repr_html_()
 
@@ -184,7 +248,10 @@ def test_the_table_says_what_was_measured():
     "module, kwargs, message",
     [
         (al.softmax, {}, "takes an nn.Module, got function"),
-        (nn.Linear(3, 3), {}, "could not call the module"),
+        (nn.LazyLinear(3), {}, "LazyLinear has lazy layers"),
+        (nn.Conv1d(24, 24, 3, padding=1), {}, "Conv1d is not an attention module"),
+        (nn.Linear(24, 3), {}, "Linear is not an attention module"),
+        (nn.Linear(3, 3), {}, r"could not call the module.*mat1 and mat2"),
         (nn.Identity(), {"call": lambda m, q, k, v, mask: "text"}, "must be a tensor"),
         (nn.Identity(), {"call": lambda m, q, k, v, mask: q[0]}, "must be a tensor"),
     ],
@@ -195,9 +262,101 @@ def test_errors_say_what_to_do(module, kwargs, message):
     assert "Fix: " in str(error.value)
 
 
-def test_embed_dim_must_be_divisible():
-    with pytest.raises(al.ShapeError, match="divisible"):
-        diagnose(Attention(24, 4), embed_dim=24, num_heads=5)
+@pytest.mark.parametrize(
+    "module, arguments, probe, verdict",
+    [
+        (other_styles.SequenceFirst(), {}, "layout", "beware"),
+        (other_styles.SequenceFirst(), {"batch_first": False}, "layout", "ok"),
+        (other_styles.SequenceFirst(), {"batch_first": True}, "layout", "wrong"),
+        (other_styles.AxesOfXL(), {}, "mask polarity", "beware"),
+        (other_styles.AxesOfXL(), {"blocked": True}, "mask polarity", "ok"),
+        (other_styles.AxesOfXL(), {"blocked": False}, "mask polarity", "wrong"),
+        (other_styles.Fused(bug="no scale"), {}, "score scale", "beware"),
+        (other_styles.Fused(bug="no scale"), {"scale": 1.0}, "score scale", "ok"),
+        (other_styles.Fused(bug="no scale"), {"scale": 0.25}, "score scale", "wrong"),
+        (other_styles.Cosine(), {}, "score scale", "could not tell"),
+        (self_attention.RelativeBias(), {}, "permutation", "beware"),
+        (self_attention.RelativeBias(), {"positions": True}, "permutation", "ok"),
+        (self_attention.FusedCausal(), {"causal": False}, "causality", "could not tell"),
+        (self_attention.Swallows(), {}, "causality", "could not tell"),
+        (self_attention.Swallows(), {"causal": True}, "causality", "wrong"),
+    ],
+)
+def test_what_is_declared_is_held_and_what_is_not_is_no_fault(module, arguments, probe, verdict):
+    diagnosis = diagnose(module, embed_dim=32, num_heads=4, **arguments)
+    assert diagnosis[probe].verdict == verdict, diagnosis
+
+
+def test_forms_of_masks_are_found():
+    found = {
+        style: diagnose(style(), embed_dim=32, num_heads=4)["causality"].measured.partition("(")[2]
+        for style in (self_attention.Bert, other_styles.Annotated, other_styles.AxesOfXL, other_styles.SequenceFirst)
+    }
+    assert list(found.values()) == [
+        "attention_mask, additive, (b, 1, n_q, n_k))",
+        "mask, boolean, (b, n_q, n_k))",
+        "attn_mask, blocked, (n_q, n_k))",
+        "attn_mask, additive, (n_q, n_k))",
+    ]
+
+
+def test_a_module_that_has_run_and_keeps_its_weights():
+    module = self_attention.KeepsItsWeights()
+    module(torch.randn(1, 3, 32))
+    kept = module.attention_weights
+    assert diagnose(module, embed_dim=32, num_heads=4).ok
+    assert module.attention_weights is kept and kept.grad_fn is not None
+
+
+def test_zeros_at_the_start_hide_nothing():
+    broken = self_attention.Vision(bug="multiplied by the root", init_zero=True)
+    assert diagnose(broken, embed_dim=32, num_heads=4).wrong == ["score scale"]
+    assert not broken.proj.weight.any()
+
+
+def test_the_refusal_shows_what_went_wrong_deepest_inside():
+    class Deep(Attention):
+        def forward(self, tokens, other):
+            if other is not None:
+                raise ValueError("the first guess")
+            return super().forward(tokens)
+
+        def split(self, x):
+            raise RuntimeError("the real reason")
+
+    with pytest.raises(TypeError, match="the real reason"):
+        diagnose(Deep(24, 4), embed_dim=24, num_heads=4)
+
+
+@pytest.mark.parametrize(
+    "arguments, status, printed",
+    [
+        (["attnlib.clinic:Attention"], 0, "score scale        ok"),
+        (["attnlib.clinic:ScaleByEmbedDim"], 1, "score scale        wrong"),
+        (["attnlib.clinic:Attention", "--causal"], 1, "causality          wrong"),
+        (["attnlib.clinic:CASES", "--init", "CASES['nan_on_fully_masked'].module(24, 4)"], 0, "fully masked row   beware"),
+        (["attnlib.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
+        (["attnlib.clinic"], 2, "expected package.module:Class"),
+        (["torch.nn:Linear"], 2, "not an attention module"),
+    ],
+)
+def test_the_command_line(arguments, status, printed):
+    command = [sys.executable, "-m", "attnlib.diagnose", *arguments, "--embed-dim", "24", "--num-heads", "4"]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == status, done.stderr
+    assert printed in done.stdout + done.stderr
+
+
+def test_heads_may_be_wider_than_a_share_of_embed_dim():
+    module = self_attention.BigHeads(dim=30, heads=4, dim_head=16)
+    assert diagnose(module, embed_dim=30, num_heads=4)["score scale"].verdict == "ok"
+
+
+def test_sizes_are_whole_numbers_above_0():
+    with pytest.raises(TypeError, match=r"embed_dim must be a whole number"):
+        diagnose(Attention(24, 4), embed_dim=24.0)
+    with pytest.raises(ValueError, match="num_heads must be at least 1"):
+        diagnose(Attention(24, 4), embed_dim=24, num_heads=0)
 
 
 def test_the_clinic_looks_healthy():

@@ -25,8 +25,9 @@ from torch import nn
 
 import attnlib as al
 from attnlib import clinic, live, plot
-from attnlib.checks import diagnose, predict
+from attnlib.checks import predict
 from attnlib.clinic import CASES, Attention
+from attnlib.diagnose import diagnose
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 
 _ = torch.set_num_threads(1), torch.set_grad_enabled(False)
@@ -753,7 +754,7 @@ verdict
 #
 # **Goal.** Name the bug of patient 2. *6 minutes, medium.*
 #
-# `diagnose` finds three probes that fail, and two cases fail these three. One look at a map tells them apart.
+# `diagnose` says "beware" of one probe: what you gave as allowed, this module takes as blocked. Which case is that?
 
 # %%
 my_patient_2 = None  # a name from CASES

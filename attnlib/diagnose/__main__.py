@@ -1,0 +1,57 @@
+"""Examine a module from the command line; the exit status is 1 if something is wrong, 2 if it cannot be examined.
+
+python -m attnlib.diagnose package.module:Class --embed-dim 64 --num-heads 4 [--init "expr"] [--causal]
+"""
+
+import argparse
+import importlib
+import os
+import sys
+
+from . import diagnose
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(prog="python -m attnlib.diagnose", description=__doc__.splitlines()[0])
+    parser.add_argument("target", metavar="package.module:Class", help="a class, or anything --init can build from")
+    parser.add_argument("--embed-dim", type=int, required=True)
+    parser.add_argument("--num-heads", type=int, default=1)
+    parser.add_argument(
+        "--init", help="an expression in the names of that file; Class(embed_dim, num_heads) without it"
+    )
+    parser.add_argument("--causal", action="store_true", default=None, help="the module must mask the future by itself")
+    parser.add_argument("--positions", action="store_true", help="the module knows positions")
+    parser.add_argument("--scale", type=float, help="what the scores are multiplied by, if not 1/sqrt(head_dim)")
+    given = parser.parse_args(arguments)
+    try:
+        module = _build(given)
+        diagnosis = diagnose(
+            module,
+            embed_dim=given.embed_dim,
+            num_heads=given.num_heads,
+            causal=given.causal,
+            positions=given.positions,
+            scale=given.scale,
+        )
+    except Exception as error:  # whatever the stranger's code raises
+        print(f"{given.target}: {type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    print(diagnosis)
+    return 0 if diagnosis.ok else 1
+
+
+def _build(given):
+    path, colon, name = given.target.partition(":")
+    if not colon:
+        raise ValueError(
+            "expected package.module:Class, got no colon. Fix: python -m attnlib.diagnose my_file:MyAttention"
+        )
+    sys.path.insert(0, os.getcwd())
+    module = importlib.import_module(path)
+    if given.init:
+        return eval(given.init, vars(module))
+    return getattr(module, name)(given.embed_dim, given.num_heads)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

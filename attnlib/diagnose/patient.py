@@ -1,0 +1,350 @@
+"""The module under examination: how it is called, what it reaches, and which masks it understands."""
+
+import copy
+import functools
+
+import torch
+
+from . import caller as calling
+from .forms import KEYS, PADDING, PAIRS, Form, forms
+from .report import CouldNotTell
+from .watch import Watch, plain_attention
+
+
+def copied(module):
+    """Return a deep copy. Weights kept of a former call are detached: torch refuses to copy them as they are."""
+    kept = {}
+
+    def look(x):
+        if isinstance(x, torch.Tensor):
+            if x.grad_fn is not None:
+                kept[id(x)] = x.detach().clone()
+        elif isinstance(x, dict):
+            any(look(y) for y in x.values())
+        elif isinstance(x, list | tuple):
+            any(look(y) for y in x)
+
+    for part in module.modules():
+        look({name: x for name, x in vars(part).items() if name not in ("_parameters", "_modules")})
+    return copy.deepcopy(module, kept)
+
+
+def _with_zeros_filled(module):
+    """Give all-zero parameters but biases random numbers: a projection that starts at 0 hides what is before it."""
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            if not name.endswith("bias") and parameter.is_floating_point() and not parameter.any():
+                parameter.normal_(std=parameter.shape[-1] ** -0.5 if parameter.ndim > 1 else 1.0)
+    return module
+
+
+class Patient:
+    """A copy of the module in float64 where it works there, with an input x, (b, n, embed_dim), b = n.
+
+    As many sequences as tokens: there a mask read along the wrong axes shows in the numbers. n is the size of nothing
+    else, so that whatever else is mixed up raises.
+    """
+
+    def __init__(self, module, embed_dim, num_heads, declared, own_call):
+        self.embed_dim, self.num_heads, self.declared = embed_dim, num_heads, declared
+        self.original = _with_zeros_filled(copied(module).cpu().float().eval())
+        self.caller = calling.Caller(module, own_call, num_heads)
+        self._runnable, self.convolves = None, False
+        self._choose()
+        self.output = self.run(self.x)
+        self.__dict__.pop("tolerance", None)
+        self.spread = float((self.output - self.output.mean((0, 1))).detach().abs().nan_to_num(0, 0, 0).max()) or 1.0
+        self._turn_if_sequences_come_first()
+
+    def _choose(self):
+        """Find a way to call the module; TypeError if there is none."""
+        head_dim = max(self.embed_dim // self.num_heads, 1)
+        taken = {self.num_heads, head_dim, self.embed_dim, *range(3)}
+        # Windows and tables of positions may insist on a size: 4, 9, 16, 49 and 64 are squares.
+        first = next(n for n in (5, 7, 11, 13) if n not in taken and self.embed_dim % n)
+        errors = []
+        for n in (first, 4, 9, 16, 49, 64):
+            for dtype in (torch.float64, torch.float32):
+                self.n, self.dtype = n, dtype
+                self.module = copied(self.original).to(dtype)
+                self.x = self.draw(n)
+                for way in calling.combinations(self.caller):
+                    self.caller.layout, self.caller.roles = way
+                    if self._works(errors):
+                        return
+                if self._any_mask():
+                    return
+        raise calling.refusal(errors, self.embed_dim) from None
+
+    def _works(self, errors):
+        """Whether the present way to call runs; where a mask is insisted on, with one that allows everything."""
+        self.caller.neutral = None
+        if self._runs(errors):
+            return not self._guessed_wrong()
+        if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
+            for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
+                self.caller.neutral = _Neutral(form, self.num_heads, self.dtype)
+                if not self._runs([]):
+                    continue
+                self._runnable = self._runnable or (self.caller.layout, self.caller.roles, self.caller.neutral)
+                if self._blocks_what_it_should(form):
+                    return True
+        return False
+
+    def _runs(self, errors):
+        try:
+            self.run(self.x)
+            self.run(self.x[:2])  # as many sequences as tokens may hide that the axes are others
+            return True
+        except Exception as error:
+            errors.append((self.caller.layout, error))
+            return False
+
+    def _guessed_wrong(self):
+        """Drop a context that does nothing; tell whether what was guessed to be keys and values does nothing at all."""
+        roles, other = self.caller.roles, self.draw(self.n)
+        by_name = set(roles.values()) <= set(self.caller.by_name.values())
+        if self.caller.own:
+            self._see_what_call_uses()
+            return False
+        if not {"context", "value"} & set(roles) or ("value" in roles and by_name):
+            return False
+        try:
+            query = self.x.clone()
+            same = torch.equal(self.call(self.module, query, other)[0], self.call(self.module, query, other.flip(0))[0])
+        except Exception:
+            same = True
+        if same and "context" in roles and roles["context"] not in self.caller.required:
+            self.caller.roles = {role: name for role, name in roles.items() if role != "context"}
+            return False
+        return same
+
+    def _see_what_call_uses(self):
+        """A call that passes on the query alone makes self-attention of it."""
+        query, other = self.x.clone(), self.draw(self.n)
+        try:
+            same = torch.equal(self.call(self.module, query, other)[0], self.call(self.module, query, other.flip(0))[0])
+        except Exception:
+            same = False
+        if same:
+            self.caller.roles = {"x": "query"}
+
+    def _any_mask(self):
+        """Where no form of a mask that is insisted on does what it should: the first that runs."""
+        if self._runnable:
+            self.caller.layout, self.caller.roles, self.caller.neutral = self._runnable
+        return self._runnable is not None
+
+    def _blocks_what_it_should(self, form):
+        """Whether a causal mask (or, for a mask of keys, one without the last key) in this form does what it says."""
+        mask = torch.ones(self.n, self.n, dtype=torch.bool)
+        if form.shape in KEYS:
+            mask[:, -1] = False
+        else:
+            mask = mask.tril()
+        try:
+            self.output, self.spread = self.run(self.x), 1.0
+            reach = self.influence(self.mask(form, mask.expand(self.n, -1, -1)))
+        except Exception:
+            return False
+        other = ~torch.eye(self.n, dtype=torch.bool)
+        return torch.equal(reach & other, mask & other)
+
+    @property
+    def masks(self):
+        return self.caller.masks or (["attention_mask", "attn_mask", "mask"] if self.caller.swallows else [])
+
+    def _turn_if_sequences_come_first(self):
+        """Attention along the first axis and not along the second one: the module takes (tokens, batch, features)."""
+        self.sequence_first = False
+        if self.caller.layout != calling.LAYOUTS[0] or self.caller.own is not None:
+            return
+        changed = self.x.clone()
+        changed[0, 0] += torch.randn(self.embed_dim, dtype=self.dtype)
+        moved = self.moved(self.run(changed), self.output)
+        if moved[1:, 0].all() and not moved[0, 1:].any():
+            self.sequence_first, self.caller.layout = True, calling.SEQUENCE_FIRST
+            self.output = self.run(self.x)
+
+    def draw(self, n, batch=None):
+        return torch.randn(batch or self.n, n, self.embed_dim, dtype=self.dtype)
+
+    def run(self, x, masks=None, module=None):
+        return self.call(module or self.module, x.clone(), masks=masks)[0]
+
+    def call(self, module, query, key=None, value=None, masks=None):
+        return self.caller(module, query, key, value, masks)
+
+    def mask(self, form, mask, dtype=None):
+        """Return the arguments that hand in `mask`, boolean (b, n_q, n_k), in this form."""
+        return form(mask, self.num_heads, dtype or self.dtype)
+
+    @functools.cached_property
+    def tolerance(self):
+        """What counts as no change, relative to the spread of the outputs: what rounding leaves."""
+        seen = self.watch(self.x[:2], need=False)
+        return 1e-5 if seen.single or self.dtype == torch.float32 else 1e-9
+
+    def change(self, a, b):
+        """Return the largest difference of each token's outputs, relative to their spread, (b, n).
+
+        NaN on both sides counts as no change, on one side as infinite.
+        """
+        a, b = a.detach(), b.detach()
+        difference = torch.where((a.isnan() & b.isnan()) | (a == b), 0.0, (a - b).abs())
+        return difference.nan_to_num(nan=torch.inf).amax(-1) / self.spread
+
+    def moved(self, a, b):
+        return self.change(a, b) > self.tolerance
+
+    def watch(self, x, *more, masks=None, alone=False, need=True):
+        """Run with a Watch; x is the query, `more` key and value."""
+        inputs = [x.clone() for x in (x, *more)]
+        query, key, value = inputs if more else inputs * 3
+        watch = Watch(self.module, query.shape[1], key.shape[1], alone)
+        with plain_attention(), watch:
+            for sequence in inputs:
+                watch.start(sequence)
+            watch.output = self.caller(self.module, query, key, value, masks)[0].detach()
+        self.convolves |= watch.convolves
+        if need and not watch.uses:
+            raise CouldNotTell("no weights were seen to multiply values")
+        return watch
+
+    def influence(self, masks=None, run=None):
+        """Return (n_q, n_k), boolean: does the output at i move when token j is changed?"""
+        run = run or (lambda x: self.run(x, masks))
+        alike = self.x[:1].repeat(self.n, 1, 1)
+        changed = alike.clone()
+        each = torch.arange(self.n)
+        turned = each.roll(2)  # sequence i has token i + 2 changed: a mask read along the batch must not fit
+        changed[turned, each] = self.draw(self.n)[0]
+        moved = self.moved(run(alike), run(changed))
+        if not moved.all():  # a saturated softmax hides tokens: make all of them small
+            before, after = run(0.03 * alike), run(0.03 * changed)
+            moved |= self.change(before, after) / 0.03 > self.tolerance
+        return moved[turned].T
+
+    @functools.cached_property
+    def steady(self):
+        """Whether sequences are independent of each other and of chance: else no poke says anything."""
+        changed = self.x.clone()
+        changed[0] = self.draw(self.n)[0]
+        return not self.moved(self.run(changed), self.output)[1:].any()
+
+    @functools.cached_property
+    def reach(self):
+        """The influence without any mask."""
+        return self.influence()
+
+    @functools.cached_property
+    def causal(self):
+        """Whether it masks the future by itself: declared, or no token is ever moved by a later one."""
+        if self.declared.causal is not None:
+            return self.declared.causal
+        return not self.reach.triu(1).any() and bool(self.reach.tril(-1).any())
+
+    @functools.cached_property
+    def pairs(self):
+        """The Attempt at a causal mask."""
+        mask = torch.ones(self.n, self.n, dtype=torch.bool).tril().expand(self.n, -1, -1)
+        return best_attempt(self, PAIRS, mask, self._try_pairs)
+
+    @property
+    def takes_keys_only(self):
+        """A mask of keys works, one of pairs does not: no fault, unless (b, 1, n_q, n_k) is taken without a word."""
+        form = self.padding.form
+        if self.pairs.works or not self.padding.works or form.shape not in KEYS:
+            return False
+        return form.shape != "(b, 1, 1, n_k)" or form._replace(shape="(b, 1, n_q, n_k)") not in self.pairs.effects
+
+    @property
+    def masked(self):
+        """The Attempts that count."""
+        if self.causal or self.takes_keys_only:
+            return (self.padding,)
+        return (self.pairs,) if self.pairs.works else (self.pairs, self.padding)
+
+    @functools.cached_property
+    def padding(self):
+        """The Attempt at a padding mask: sequences of several lengths, at the end or (causal) at the front."""
+        padded = 1 + torch.arange(self.n) % 3
+        real = torch.arange(self.n) < self.n - padded[:, None]  # (b, n)
+        if self.causal:
+            real = real.flip(1)
+        return best_attempt(self, PADDING, real[:, None].expand(-1, self.n, -1), self._try_padding)
+
+    def _try_pairs(self, masks, mask):
+        """Return how many pairs of tokens a mask of pairs forbids and still lets through, and the other way round."""
+        reach = self.influence(masks)
+        other = ~torch.eye(self.n, dtype=torch.bool)
+        leaks, lost = reach & ~mask[0] & other, self.reach & mask[0] & ~reach & other
+        return int(leaks.sum()), int(lost.sum())
+
+    def _try_padding(self, masks, mask):
+        real = mask[:, 0]  # (b, n)
+        before = self.run(self.x, masks)
+        changed = torch.where(real[..., None], self.x, self.draw(self.n))
+        leaks = self.moved(self.run(changed, masks), before) & real
+        lost, each = 0, torch.arange(self.n)
+        for token in (real.long().argmax(-1), self.n - 1 - real.flip(1).long().argmax(-1)):  # the first, the last one
+            changed = self.x.clone()
+            changed[each, token] += torch.randn(self.embed_dim, dtype=self.dtype)
+            seen = self.reach[:, token].T & real
+            seen[each, token] = False
+            lost += int((seen & ~self.moved(self.run(changed, masks), before)).sum())
+        return int(leaks.sum()), lost
+
+
+class _Neutral:
+    """The mask that allows everything, in one form."""
+
+    def __init__(self, form, heads, dtype):
+        self.form, self.heads, self.dtype = form, heads, dtype
+
+    def __call__(self, n_q, n_k, batch):
+        return self.form(torch.ones(batch, n_q, n_k, dtype=torch.bool), self.heads, self.dtype)
+
+
+class Attempt:
+    """The form of mask that does best, what it leaks and loses; the first form that had any effect; the first error."""
+
+    def __init__(self):
+        self.form = self.first = self.error = None
+        self.leaks, self.lost, self.accepted, self.effects = 0, 0, False, set()
+
+    @property
+    def works(self):
+        return self.form is not None and not self.leaks and not self.lost
+
+
+def best_attempt(patient, shapes, mask, measure):
+    """Try the forms of mask one after another until one does what the mask says."""
+    best, tried = Attempt(), None
+    if not patient.steady or (patient.caller.one_by_one and shapes is PADDING):
+        return best
+    names = [name for name in patient.masks if shapes is PADDING or "pad" not in name]
+    candidates = [Form("mask", "boolean", "(b, n_q, n_k)")] if patient.caller.own else forms(names, shapes)
+    for form in candidates:
+        if tried and tried.shape == "(b, n_k)" != form.shape and "pad" in form.name and best.form is not None:
+            break  # it takes (b, n_k), and takes it wrongly
+        tried = form
+        try:
+            masks = patient.mask(form, mask)
+            output = patient.run(patient.x, masks)
+            best.accepted = True
+            if not patient.moved(output, patient.output).any():
+                continue
+            best.first = best.first or form
+            best.effects.add(form)
+            if output[mask[:, 0] if shapes is PADDING else mask.any(-1)].isnan().any():
+                raise ValueError("NaN for queries that have keys left: the module means another form")
+            leaks, lost = measure(masks, mask)
+        except Exception as error:
+            best.error = best.error or error
+            continue
+        if best.form is None or leaks + lost < best.leaks + best.lost:
+            best.form, best.leaks, best.lost = form, leaks, lost
+        if best.works:
+            break
+    return best

@@ -1,0 +1,70 @@
+"""All probes in order, and which of them must be well before another one says anything."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import cache, reaching, stable, weighing
+from .report import CouldNotTell, Finding
+from .verdicts import short
+
+
+class _Probe(NamedTuple):
+    name: str
+    measure: Callable
+    look_at: str
+    needs: tuple = ()  # where one of these went wrong, this one would only repeat it, and mislead
+
+
+_SAME = ("determinism",)
+_TOKENS = (*_SAME, "permutation", "batch consistency")
+_MASKED = (*_TOKENS, "row sums")
+_ORDERED = (*_MASKED, "causality", "padding")
+_KEYS = "(values, keys, query) instead of (query, key, value): pass them by name"
+
+PROBES = (
+    _Probe("determinism", stable.deterministic, "F.dropout without training=self.training"),
+    _Probe("layout", reaching.layout, "batch_first=; attention along the batch axis?"),
+    _Probe("inputs untouched", stable.untouched, "+=, *=, masked_fill_ on an argument"),
+    _Probe("row sums", weighing.row_sums, "the axis of the softmax; a mask or a rounding after it", _SAME),
+    _Probe("batch consistency", stable.batch, "an axis counted from the front, or a sum over the batch", _SAME),
+    _Probe(
+        "permutation", reaching.permutation, "reshape without transpose: it mixes tokens", (*_SAME, "batch consistency")
+    ),
+    _Probe("causality", reaching.causality, "whether the mask reaches the softmax, and its shape", _MASKED),
+    _Probe(
+        "padding", reaching.padding, "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]", _MASKED
+    ),
+    _Probe("mask polarity", reaching.polarity, "what True means to those who call it", _MASKED),
+    _Probe("allowed keys", reaching.allowed, "a mask that blocks too much; an axis that is not the tokens", _ORDERED),
+    _Probe(
+        "fully masked row", reaching.fully_masked, "the fill: a finite one lets all keys in, -inf gives NaN", _MASKED
+    ),
+    _Probe("dead parameters", stable.dead, "layers made in __init__ and not used in forward", _SAME),
+    _Probe("heads differ", weighing.heads, "one small projection shared by all heads; copies", ("dead parameters",)),
+    _Probe("score scale", weighing.scale, "the divisor of the scores: sqrt of the width *after* splitting"),
+    _Probe(
+        "keys matter", weighing.keys_matter, "keys made from the query; scores that are not used", (*_SAME, "causality")
+    ),
+    _Probe("values apart", weighing.values_apart, "keys and values exchanged", _SAME),
+    _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation")),
+    _Probe("cache", cache.cached, "the order of old and new keys; a position that starts at 0 again", _ORDERED),
+    _Probe("large inputs", stable.large, "exp without subtracting the maximum of the row"),
+    _Probe("float16", stable.float16, "a fill beyond 65504, such as -1e20; use -inf", (*_SAME, "row sums")),
+)
+
+
+def examine(patient):
+    findings = {}
+    for probe in PROBES:
+        first = [name for name in probe.needs if findings[name].verdict == "wrong"]
+        try:
+            if first:
+                raise CouldNotTell(f"first see to {first[0]}")
+            verdict, measured = probe.measure(patient)
+        except CouldNotTell as reason:
+            verdict, measured = "could not tell", str(reason)
+        except Exception as error:  # a probe must never end the examination
+            verdict, measured = "could not tell", short(error)
+        look_at = probe.look_at if verdict in ("wrong", "beware") else ""
+        findings[probe.name] = Finding(probe.name, verdict, measured, look_at)
+    return findings.values()

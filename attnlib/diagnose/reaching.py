@@ -1,0 +1,166 @@
+"""Probes for who reaches whom: poke a token, and see which outputs move."""
+
+import torch
+from torch import nn
+
+from .report import CouldNotTell
+from .verdicts import amount, judge
+
+
+def _is_torch(p):
+    return isinstance(p.module, nn.MultiheadAttention)  # documents its own layout and polarity
+
+
+def layout(p):
+    name, declared = p.caller.layout.name, p.declared.batch_first
+    if declared is not None:
+        return judge(declared != p.sequence_first, name)
+    return ("beware" if p.sequence_first and not _is_torch(p) else "ok"), name
+
+
+def permutation(p):
+    mixed, measured = _mixed(p)
+    if p.causal:
+        if mixed is None:
+            raise CouldNotTell("a causal module depends on the order")
+        return judge(not mixed, measured)
+    order = torch.randperm(p.n)
+    moved = p.change(p.run(p.x[:, order]), p.output[:, order]).max()
+    if moved <= p.tolerance:
+        return "ok", "permuting the tokens changes the outputs by 0"
+    if mixed:
+        return "wrong", f"permuting the tokens changes the outputs by {amount(moved)}; {measured}"
+    if p.convolves and not p.declared.positions:
+        raise CouldNotTell("a convolution knows positions")
+    if not mixed and not p.reach.all():
+        raise CouldNotTell("not every token sees every other one, so the order matters")
+    if p.declared.positions and mixed is False:
+        return "ok", "knows positions; " + measured
+    return "beware", "knows positions" if mixed is False else "knows positions, or mixes tokens"
+
+
+def _mixed(p):
+    """Does a token reach another one though every query has all its weight on its own token? None: cannot be seen."""
+    watches = []
+
+    def run(x):
+        watches.append(p.watch(x, alone=True))
+        return watches[-1].output
+
+    try:
+        reach = p.influence(run=run)
+    except CouldNotTell:
+        return None, ""
+    if watches[0].convolves:
+        return None, ""
+    others = int((reach & ~torch.eye(p.n, dtype=torch.bool)).sum())
+    return others > 0, f"weights of 1 for its own token: {others} pairs of tokens still mix"
+
+
+def _fails(p, attempt, other):
+    """Return what an attempt at a mask says where it does not work; raise CouldNotTell where it says nothing."""
+    if attempt.form is None:
+        # Some forms raise where others are only not understood: then it is ours that does not know the right one.
+        if attempt.accepted and not attempt.error and p.caller.own is None and p.caller.masks and other.form is None:
+            return f"{' and '.join(p.caller.masks)}: no form of mask has any effect"
+        if attempt.error is not None and not attempt.accepted:
+            raise CouldNotTell(f"it could not be given a mask ({type(attempt.error).__name__})")
+        raise CouldNotTell("no mask reached it" if p.masks else "it takes no mask")
+    if attempt.leaks and p.convolves:
+        raise CouldNotTell("a convolution mixes tokens, too")
+    return None
+
+
+def causality(p):
+    others = p.reach & ~torch.eye(p.n, dtype=torch.bool)
+    if others.any() and not others.tril().any():
+        return "wrong", "every token sees later ones only: the mask is turned round"
+    if p.causal:
+        leaks = int(p.reach.triu(1).sum())
+        by = "" if p.declared.causal else " (causal by itself)"
+        return judge(not leaks, f"{leaks} pairs: a token moves an earlier output{by}")
+    attempt = p.pairs
+    if not attempt.works:
+        if p.takes_keys_only:
+            raise CouldNotTell("it takes a padding mask only")
+        if fault := _fails(p, attempt, p.padding):
+            return "wrong", fault
+    return judge(not attempt.leaks, f"{attempt.leaks} pairs: a token moves an earlier output ({attempt.form})")
+
+
+def padding(p):
+    attempt = p.padding
+    if not attempt.works:
+        if not p.causal and p.pairs.works and p.pairs.form.shape == "(n_q, n_k)":
+            raise CouldNotTell("it takes one mask for all sequences")
+        if fault := _fails(p, attempt, p.pairs):
+            return "wrong", fault
+    measured = f"{attempt.leaks} real outputs move with the padding ({attempt.form})"
+    return judge(not attempt.leaks, measured)
+
+
+def allowed(p):
+    others = ~torch.eye(p.n, dtype=torch.bool)
+    expected = others.tril() if p.causal else others
+    seen, lost = p.reach & others, int((expected & ~p.reach).sum())
+    if not seen.any():
+        return "wrong", "every token sees itself only"
+    if lost and p.convolves:
+        raise CouldNotTell("a convolution reaches neighbours only")
+    columns = seen.any(0).nonzero().flatten().tolist()
+    if len(columns) == 1:
+        return "wrong", f"every token sees token {columns[0]} only"
+    if lost:
+        return "beware", f"{lost} of {int(expected.sum())} pairs do not reach each other: a window, or a mask"
+    for attempt in p.masked:
+        if attempt.form is not None and attempt.lost:
+            return "wrong", f"{attempt.lost} pairs that the mask allows do not reach each other ({attempt.form})"
+    return "ok", "every token that is allowed moves the output"
+
+
+def polarity(p):
+    attempts = [attempt for attempt in ((p.padding,) if p.causal else (p.pairs, p.padding)) if attempt.works]
+    if not attempts or p.caller.own is not None:
+        raise CouldNotTell("no mask of a known form works" if p.masks else "it takes no mask")
+    verdicts = [_polarity_of(p, attempt.form) for attempt in attempts]
+    return next((found for found in verdicts if found[0] != "ok"), verdicts[0])
+
+
+def _polarity_of(p, form):
+    if "additive" in form.kind or form.shape == "(b,) lengths":
+        return "ok", f"no polarity ({form})"
+    measured = f"True means {'blocked' if form.blocked else 'may attend'} ({form})"
+    if p.declared.blocked is not None:
+        return judge(form.blocked == p.declared.blocked, measured)
+    usual = "padding" in form.name.lower() or _is_torch(p)  # torch's convention: True = blocked
+    return ("ok" if form.blocked == usual else "beware"), measured
+
+
+def fully_masked(p):
+    i, mask = 1, torch.ones(p.n, p.n, p.n, dtype=torch.bool)
+    if p.pairs.works and not p.causal:
+        attempt = p.pairs
+        mask[:, i] = False
+        changed = p.draw(p.n)
+        changed[:, i] = p.x[:, i]  # the query stays
+        rows = (slice(None), i)
+    elif p.padding.works and p.padding.form.shape != "(b,) lengths":
+        attempt = p.padding
+        mask[i] = False
+        changed = p.x.clone()
+        changed[i, 0] = p.draw(1)[0, 0]
+        rows = (i, slice(1, None))
+    else:
+        if fault := _fails(p, p.padding, p.pairs):
+            return "wrong", fault
+        raise CouldNotTell("no mask of a known form works")
+    if "additive" in attempt.form.kind:
+        raise CouldNotTell("a mask that is added decides that itself")
+    masks = p.mask(attempt.form, mask)
+    before, after = p.run(p.x, masks), p.run(changed, masks)
+    if before[rows].isnan().any():
+        return "beware", "NaN"
+    moved = p.change(before, after)[rows].max()
+    if moved <= p.tolerance:
+        return "ok", "finite; forbidden keys move it by 0"
+    return "beware", f"finite; forbidden keys move it by {amount(moved)}"

@@ -1,0 +1,55 @@
+"""What an examination says: findings, shown as a table."""
+
+import html
+from typing import NamedTuple
+
+_TITLES = ("probe", "verdict", "measured", "look at")
+
+
+class CouldNotTell(Exception):
+    """A probe does not apply, or the module does not show what it needs."""
+
+
+class Finding(NamedTuple):
+    """One line of a diagnosis."""
+
+    probe: str
+    verdict: str  # "ok", "beware", "wrong" or "could not tell"
+    measured: str
+    look_at: str
+
+
+class Diagnosis(tuple):
+    """All findings, in order. Index it by the name of a probe; it shows itself as a table."""
+
+    __slots__ = ()
+
+    def __getitem__(self, key):
+        if isinstance(key, str):
+            return next(finding for finding in self if finding.probe == key)
+        return super().__getitem__(key)
+
+    @property
+    def wrong(self):
+        """Names of the probes that found something wrong."""
+        return [finding.probe for finding in self if finding.verdict == "wrong"]
+
+    @property
+    def ok(self):
+        """Whether nothing is wrong: for ``assert diagnose(...).ok`` in a test."""
+        return not self.wrong
+
+    def __repr__(self):
+        rows = [_TITLES, *self]
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        return "\n".join(
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]).rstrip() for row in rows
+        )
+
+    def _repr_html_(self):
+        body = "".join(
+            "<tr>" + "".join(f'<td style="text-align:left">{html.escape(cell)}</td>' for cell in row) + "</tr>"
+            for row in self
+        )
+        head = "".join(f'<th style="text-align:left">{title}</th>' for title in _TITLES)
+        return f'<table style="color:currentColor"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -1,0 +1,219 @@
+"""Follow the inputs of a module through its operations, to the weights that multiply the values."""
+
+import contextlib
+from typing import NamedTuple
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+PARAMETER, FEATURES, SCORES, WEIGHTS = range(4)
+
+_PRODUCTS = {"mm": (0, 1), "bmm": (0, 1), "addmm": (1, 2), "baddbmm": (1, 2)}
+_SOFTMAX = {"_softmax", "_safe_softmax"}
+_NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "_fused_rms_norm", "rms_norm"}
+_WHOLE = {"t", "transpose", "permute", "view", "_unsafe_view", "expand", "unsqueeze", "squeeze", "clone", "detach"}
+_RANDOM = {"native_dropout", "bernoulli", "bernoulli_"}
+
+
+class _Tag(NamedTuple):
+    """What is known of a tensor that was computed from the inputs or from a parameter."""
+
+    stage: int
+    factor: float = 1.0  # constants it was multiplied by since the last layer
+    learned: bool = False  # a parameter or a norm scaled it, too: `factor` is not the whole scale
+    width: int | None = None  # of scores: how many features a query and a key have
+    rms: tuple = ()  # of scores: root mean square of queries and of keys
+    softmax: bool = False
+    name: str | None = None  # of a parameter that is still whole
+
+
+class Use(NamedTuple):
+    """Weights, at the moment they multiply the values: (slices, n_q, n_k), slices being heads and batch."""
+
+    weights: torch.Tensor
+    scores: _Tag
+    projected: bool  # a parameter multiplied queries or keys before
+
+
+class Watch(TorchDispatchMode):
+    """Record what the values are multiplied by, and which constants and parameters took part on the way.
+
+    ``start(x)`` names an input; what is computed from it is followed by identity, so constants, masks and positions
+    stay apart. With ``alone=True`` each query's weights are replaced by 1 for its own token and 0 for the others: no
+    token may reach another one then.
+
+    Attributes
+    ----------
+    uses : list of Use
+    multiplied : set of str
+        Names of parameters that multiplied features as a whole matrix.
+    convolves, dropout, multiplies : bool
+        A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs was seen.
+    single : bool
+        Something was computed in float32 or less.
+    """
+
+    def __init__(self, module, n_q, n_k, alone=False):
+        super().__init__()
+        self.n_q, self.n_k, self.alone = n_q, n_k, alone
+        self.uses, self.multiplied = [], set()
+        self.convolves = self.dropout = self.single = self.multiplies = self._projected = False
+        self._alive = []  # an identity stays unique only as long as its tensor lives
+        self._tags = {}
+        for name, parameter in module.named_parameters():
+            self._mark(parameter, _Tag(PARAMETER, name=name))
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # nothing is compiled here; True would import torch's compiler, which takes seconds
+
+    def start(self, x):
+        self._mark(x, _Tag(FEATURES))
+
+    def _mark(self, tensor, tag):
+        self._tags[id(tensor)] = tag
+        self._alive.append(tensor)
+
+    def _tag(self, x):
+        return self._tags.get(id(x)) if isinstance(x, torch.Tensor) else None
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = function._schema.name.removeprefix("aten::")
+        if name in _PRODUCTS:
+            args = self._leave_alone(name, args) if self.alone else args
+            tag = self._product(name, args, kwargs)
+        elif name == "convolution":
+            self.convolves |= self._tag(args[0]) is not None and any(size > 1 for size in args[1].shape[2:])
+            self._projected |= self._tag(args[0]) is not None
+            tag = self._tag(args[0]) and self._tag(args[0])._replace(factor=1.0, learned=False)
+        else:
+            tag = self._elementwise(name, args)
+        result = function(*args, **kwargs)
+        self.dropout |= name in _RANDOM
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            if tag is not None and isinstance(tensor, torch.Tensor):
+                self.single |= tag.stage > PARAMETER and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
+                self._mark(tensor, tag)
+        return result
+
+    def _elementwise(self, name, args):
+        tensors = [x for x in _flat(args) if self._tag(x)]
+        if not tensors:
+            return None
+        first = max(tensors, key=lambda x: self._tag(x).stage)
+        tag = self._tag(first)
+        if tag.stage == PARAMETER:
+            return tag if name in _WHOLE else tag._replace(name=None)
+        if tag.stage == WEIGHTS:
+            return tag._replace(learned=tag.learned or any(self._tag(x).stage == PARAMETER for x in tensors))
+        if name in _SOFTMAX and (tag.stage == SCORES or self._over_pairs(args[0], args[1])):
+            return tag._replace(stage=WEIGHTS, softmax=True)
+        if name in ("exp", "exp_") and tag.stage == SCORES:
+            return tag._replace(stage=WEIGHTS, softmax=True)
+        if name.rstrip("_") in ("mul", "div"):
+            return self._scaled(name, *args[:2])
+        if name in _NORMS:
+            return tag._replace(factor=1.0, learned=True)
+        return tag
+
+    def _over_pairs(self, x, axis):
+        """Scores that are no product, as in additive attention."""
+        return x.shape[axis] == self.n_k and sum(size in (self.n_q, self.n_k) for size in x.shape) >= 2
+
+    def _scaled(self, name, first, second):
+        ours, other = self._tag(first), self._tag(second)
+        if (ours is None or ours.stage == PARAMETER) and other is not None and other.stage > PARAMETER:
+            if name.startswith("div"):
+                return other._replace(learned=True)
+            first, second, ours, other = second, first, other, ours
+        if other is not None:
+            return max(ours, other, key=lambda tag: tag.stage)._replace(learned=True)
+        constant = _constant(second)
+        if not constant:
+            return ours
+        return ours._replace(factor=ours.factor * (1 / constant if name.startswith("div") else constant))
+
+    def _product(self, name, args, kwargs):
+        a, b = (args[i] for i in _PRODUCTS[name])
+        first, second = self._tag(a), self._tag(b)
+        if first is None or second is None or PARAMETER in (first.stage, second.stage):
+            return self._layer(a, b, first, second)
+        self.multiplies = True
+        stages = first.stage, second.stage
+        if stages == (FEATURES, FEATURES) and self._are_pairs(a.shape[-2], b.shape[-1]):
+            factor = first.factor * second.factor * kwargs.get("alpha", 1)
+            rms = tuple(float(x.detach().square().mean()) ** 0.5 for x in (a, b))
+            return _Tag(SCORES, factor, first.learned or second.learned, a.shape[-1], rms)
+        if sum(stage >= SCORES for stage in stages) == 1:
+            weights, tag = (a, first) if first.stage >= SCORES else (b.transpose(-1, -2), second)
+            if self._fits(weights):
+                self.uses.append(Use(weights.detach().clone().reshape(-1, self.n_q, self.n_k), tag, self._projected))
+        return _Tag(FEATURES)
+
+    def _layer(self, a, b, first, second):
+        """A product with a parameter or a constant."""
+        ours, other = (first, second) if first is not None and first.stage > PARAMETER else (second, first)
+        if ours is None or ours.stage == PARAMETER:
+            return ours and ours._replace(name=None)
+        learned = other is not None
+        if ours.stage == FEATURES:
+            self._projected |= learned
+            if learned and other.name:
+                self.multiplied.add(other.name)
+            return _Tag(FEATURES) if learned else ours
+        # A product that mixes heads leaves pairs of tokens; any other one is the end of them.
+        pairs = self._are_pairs(a.shape[-2], b.shape[-1])
+        return ours._replace(learned=ours.learned or learned) if pairs else _Tag(FEATURES)
+
+    def _are_pairs(self, rows, columns):
+        n_q, n_k = self.n_q, self.n_k
+        return (rows % n_q == 0 and columns % n_k == 0) or (rows % n_k == 0 and columns % n_q == 0)
+
+    def _fits(self, weights):
+        return weights.shape[-1] == self.n_k and weights.shape[-2] % self.n_q == 0
+
+    def _leave_alone(self, name, args):
+        args = list(args)
+        i, j = _PRODUCTS[name]
+        stages = [tag.stage if (tag := self._tag(args[k])) is not None else None for k in (i, j)]
+        if FEATURES not in stages or not {SCORES, WEIGHTS} & set(stages):
+            return args
+        at = i if stages[0] != FEATURES else j
+        weights = args[at] if at == i else args[at].transpose(-1, -2)
+        if self._fits(weights):
+            eye = torch.eye(self.n_k, dtype=weights.dtype).repeat(weights.shape[-2] // self.n_q, 1)
+            eye = eye if at == i else eye.T
+            self._mark(replaced := eye.expand_as(args[at]).clone(), self._tag(args[at]))
+            args[at] = replaced
+            self.uses.append(Use(weights.detach(), self._tag(args[at]), self._projected))
+        return args
+
+
+def _flat(args):
+    for x in args:
+        if isinstance(x, tuple | list):
+            yield from _flat(x)
+        else:
+            yield x
+
+
+def _constant(x):
+    """Return the number that `x` is, wherever it is one and the same number; else None."""
+    if not isinstance(x, torch.Tensor):
+        return float(x)
+    if not x.is_floating_point() or not x.numel():
+        return float(x) if x.numel() == 1 and not x.is_complex() else None
+    first = x.detach().flatten()[0]
+    return float(first) if bool((x == first).all()) else None
+
+
+@contextlib.contextmanager
+def plain_attention():
+    """Let torch's fused attention take its written-out path, whose products and softmax can be seen."""
+    enabled = torch.backends.cuda.flash_sdp_enabled()
+    torch.backends.cuda.enable_flash_sdp(False)
+    try:
+        yield
+    finally:
+        torch.backends.cuda.enable_flash_sdp(enabled)

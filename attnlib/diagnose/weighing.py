@@ -1,0 +1,151 @@
+"""Probes for the weights: what they sum to, depend on, and how the scores were scaled."""
+
+import torch
+
+from .caller import NoOutput
+from .report import CouldNotTell
+from .verdicts import judge, short
+
+
+def row_sums(p):
+    seen = [use for masks in _masks(p) for use in p.watch(p.x, masks=masks).uses]
+    sums = torch.cat([use.weights.sum(-1).flatten() for use in seen])
+    sums = sums[(sums != 0) & ~sums.isnan()]  # a row that is nothing but 0 or NaN is a masked one
+    if not sums.numel():
+        return "wrong", "all weights are 0"
+    measured = f"sums from {float(sums.min()):.4g} to {float(sums.max()):.4g}"
+    good = bool(((sums - 1).abs() < 1e-3).all())
+    if not good and any(use.scores.learned or not use.scores.softmax for use in seen):
+        raise CouldNotTell(f"{measured}; no plain softmax was seen")
+    return judge(good, measured)
+
+
+def _masks(p):
+    yield None
+    pairs = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
+    keys = torch.ones(p.n, p.n, p.n, dtype=torch.bool)
+    keys[..., -1] = False
+    for attempt in p.masked:
+        if attempt.form is not None:
+            form = attempt.form if attempt.works else attempt.first
+            yield p.mask(form, keys if attempt is p.padding else pairs)
+            return
+
+
+def scale(p):
+    uses = [use.scores for use in p.watch(p.x[:2]).uses]
+    if uses[0].width is None:
+        raise CouldNotTell("the scores are no products of queries and keys")
+    tag = uses[0]
+    right = tag.width**-0.5 if p.declared.scale is None else p.declared.scale
+    measured = f"{tag.factor:.4g}{_named(p, tag, right)}; "
+    measured += f"1/sqrt(head_dim) = {right:.4g}" if p.declared.scale is None else f"declared {right:.4g}"
+    if all(abs(other.factor / right - 1) < 1e-3 for other in uses):
+        return "ok", measured
+    if tag.learned:
+        raise CouldNotTell(f"a norm or a parameter scales the scores, too ({tag.factor:.4g})")
+    if p.declared.scale is None and tag.factor == 1:
+        # T5 divides the initial weights of the queries instead.
+        folded = abs(tag.rms[0] / tag.rms[1] / right - 1) < 0.25
+        return ("ok" if folded else "beware"), measured + (", in the weights of the queries" if folded else "")
+    known = p.declared.scale is not None or _named(p, tag, right)
+    return ("wrong" if known else "beware"), measured
+
+
+def _named(p, tag, right):
+    width = tag.width
+    names = {
+        "1/sqrt(embed_dim)": p.embed_dim**-0.5,
+        ": none": 1.0,
+        "1/head_dim": 1 / width,
+        "sqrt(head_dim)": width**0.5,
+        "1/head_dim**2": width**-2.0,
+        "1/sqrt(num_heads)": p.num_heads**-0.5,
+        "1/sqrt(tokens)": p.n**-0.5,
+        "1/sqrt(batch)": 2**-0.5,
+        "1/embed_dim": 1 / p.embed_dim,
+        "head_dim**-0.25": width**-0.25,
+        "head_dim": width,
+    }
+    for name, value in names.items():
+        if abs(tag.factor / value - 1) < 1e-3 and abs(value / right - 1) > 1e-3:
+            return name if name.startswith(":") else f" = {name}"
+    return ""
+
+
+def heads(p):
+    if p.num_heads == 1:
+        raise CouldNotTell("there is one head")
+    if not p.watch(p.x[:1]).uses[0].projected:
+        raise CouldNotTell("nothing projects queries and keys")
+    tiled = torch.randn(1, p.n, p.embed_dim // p.num_heads, dtype=p.dtype).repeat(1, 1, p.num_heads)
+    # The same small projection for every slice of a token is a design, too, if a rare one.
+    cases = [(p.x[:1], "on any input", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
+    for x, what, verdict in cases if p.embed_dim % p.num_heads == 0 else cases[:1]:
+        weights = torch.cat([use.weights for use in p.watch(x).uses])  # one sequence: every slice is a head
+        if len(weights) == 1:
+            raise CouldNotTell("one map of weights was seen")
+        same = (weights[:, None] - weights[None]).abs().flatten(2).amax(-1) < 1e-6
+        if twins := int(same.triu(1).sum()):
+            return verdict, f"{twins} pairs of heads have the same weights {what}"
+    return "ok", "no two heads have the same weights"
+
+
+def _weights(p, *inputs):
+    return torch.cat([use.weights for use in p.watch(*inputs).uses])
+
+
+def _differ(p, a, b):
+    return bool((a - b).abs().max() > (1e-7 if p.tolerance > 1e-6 else 1e-12))
+
+
+def keys_matter(p):
+    query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
+    if p.caller.three or p.caller.two:
+        before = _weights(p, query, key, value)
+        moves = {
+            "keys": _differ(p, before, _weights(p, query, other, value))
+            if p.caller.three
+            else _differ(p, before, _weights(p, query, other, other))
+        }
+        moves["queries"] = _differ(p, before, _weights(p, other, key, value))
+    else:
+        changed = torch.cat([other[:, :-1], query[:, -1:]], 1)  # the last token stays, those it attends to change
+        before, after = _weights(p, query), _weights(p, changed)
+        moves = {"keys": _differ(p, before[:, -1], after[:, -1])}
+        changed = torch.cat([query[:, :-1], other[:, -1:]], 1)
+        moves["queries"] = _differ(p, before[:, -1, :-1], _weights(p, changed)[:, -1, :-1])
+    idle = [name for name, does in moves.items() if not does]
+    return judge(
+        not idle, f"the weights do not depend on the {' and '.join(idle)}" if idle else "the weights move with both"
+    )
+
+
+def values_apart(p):
+    if not p.caller.three:
+        raise CouldNotTell("the module takes no values of their own")
+    query, key, value, other = (p.draw(p.n) for _ in range(4))
+    if _differ(p, _weights(p, query, key, value), _weights(p, query, key, other)):
+        return "wrong", "the weights depend on the values"
+    moved = p.moved(p.call(p.module, query, key, value)[0], p.call(p.module, query, key, other)[0]).any()
+    return judge(bool(moved), f"values {'move' if moved else 'do not move'} the output, and not the weights")
+
+
+def order(p):
+    if not (p.caller.three or p.caller.two):
+        raise CouldNotTell("the module takes one sequence")
+    query, key, value = p.draw(2), p.draw(p.n), p.draw(p.n)
+    value = value if p.caller.three else key
+    try:
+        output = p.call(p.module, query.clone(), key.clone(), value.clone())[0]
+    except NoOutput:
+        return "wrong", f"2 queries and {p.n} keys do not give 2 outputs"
+    except Exception as error:
+        raise CouldNotTell(f"2 queries and {p.n} keys: {short(error)}") from error
+    shuffled = torch.randperm(p.n)
+    moved = p.change(output, p.call(p.module, query, key[:, shuffled], value[:, shuffled])[0]).max()
+    if moved > p.tolerance:
+        raise CouldNotTell("it knows positions")
+    if p.caller.own is None and p.caller.three and p.caller.order != ["query", "key", "value"]:
+        return "beware", f"forward({', '.join(p.caller.roles[role] for role in p.caller.order)}, ...)"
+    return "ok", f"2 queries, {p.n} keys: 2 outputs; reordering the keys moves them by 0"

@@ -1,0 +1,85 @@
+"""Attention modules of the transformers library, random weights, called directly: none is accused."""
+
+import pytest
+import torch
+
+from attnlib.diagnose import diagnose
+
+pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
+from transformers import BertConfig, DistilBertConfig, GPT2Config, LlamaConfig, T5Config, T5Model, ViTConfig
+from transformers.models.bert.modeling_bert import BertSelfAttention
+from transformers.models.distilbert.modeling_distilbert import DistilBertSelfAttention
+from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
+from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
+from transformers.models.t5.modeling_t5 import T5Attention
+from transformers.models.vit.modeling_vit import ViTAttention
+
+torch.set_num_threads(1)
+HIDDEN = {"hidden_size": 32, "num_attention_heads": 4}
+
+
+def rotary(kind):
+    """Adapt a Llama layer, which is handed cos and sin of the positions and an additive mask."""
+    embedding = LlamaRotaryEmbedding(LlamaConfig(**HIDDEN, attn_implementation=kind))
+
+    def call(module, query, key, value, mask):
+        added = None if mask is None else torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -torch.inf)
+        positions = embedding(query, torch.arange(query.shape[1])[None])
+        return module(query, positions, None if added is None else added[:, None])
+
+    return call
+
+
+def t5(kind):
+    config = T5Config(d_model=32, d_kv=8, num_heads=4, num_layers=1, vocab_size=16, d_ff=64, attn_implementation=kind)
+    return T5Model(config).encoder.block[0].layer[0].SelfAttention
+
+
+MODULES = {
+    "BertSelfAttention": lambda kind: BertSelfAttention(BertConfig(**HIDDEN, attn_implementation=kind)),
+    "GPT2Attention": lambda kind: GPT2Attention(GPT2Config(n_embd=32, n_head=4, attn_implementation=kind), layer_idx=0),
+    "LlamaAttention": lambda kind: LlamaAttention(
+        LlamaConfig(**HIDDEN, num_key_value_heads=2, attn_implementation=kind), layer_idx=0
+    ),
+    "DistilBERT": lambda kind: DistilBertSelfAttention(DistilBertConfig(dim=32, n_heads=4, attn_implementation=kind)),
+    "ViT": lambda kind: ViTAttention(ViTConfig(**HIDDEN, attn_implementation=kind)),
+    "T5": t5,
+    "T5, alone": lambda kind: T5Attention(
+        T5Config(d_model=32, d_kv=8, num_heads=4, attn_implementation=kind),
+        has_relative_attention_bias=True,
+        layer_idx=0,
+    ),
+}
+# Beside "could not tell", which is no verdict. T5 alone lacks the initial weights into which its scale is folded.
+WARNED = {"T5": {"permutation"}, "T5, alone": {"permutation", "score scale"}, "LlamaAttention": {"permutation"}}
+
+
+@pytest.mark.parametrize("kind", ["eager", "sdpa"])
+@pytest.mark.parametrize("name", MODULES)
+def test_no_module_of_transformers_is_accused(name, kind):
+    torch.manual_seed(0)
+    call = rotary(kind) if name == "LlamaAttention" else None
+    diagnosis = diagnose(MODULES[name](kind), embed_dim=32, num_heads=4, call=call)
+    assert diagnosis.wrong == [], diagnosis
+    warned = {finding.probe for finding in diagnosis if finding.verdict == "beware"}
+    assert warned - {"fully masked row"} <= WARNED.get(name, set()), diagnosis
+    for probe in ("causality", "padding", "row sums", "allowed keys", "dead parameters", "heads differ"):
+        assert diagnosis[probe].verdict == "ok", diagnosis
+
+
+def test_a_bug_in_a_module_of_transformers_is_named():
+    torch.manual_seed(0)
+    module = MODULES["BertSelfAttention"]("eager")
+    module.scaling = 32**-0.5
+    assert diagnose(module, embed_dim=32, num_heads=4).wrong == ["score scale"]
+
+
+def test_a_scale_inside_a_product_is_seen():
+    config = GPT2Config(n_embd=32, n_head=4, reorder_and_upcast_attn=True, attn_implementation="eager")
+    diagnosis = diagnose(GPT2Attention(config, layer_idx=0), embed_dim=32, num_heads=4)  # baddbmm(alpha=)
+    assert diagnosis["score scale"].verdict == "ok", diagnosis
+
+
+def test_a_cache_of_transformers_is_used():
+    module = MODULES["GPT2Attention"]("eager")
+    assert diagnose(module, embed_dim=32, num_heads=4)["cache"].verdict == "ok"
