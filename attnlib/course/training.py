@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from . import live, validation
+from .. import live, validation
 
 
 @dataclass(frozen=True)

