@@ -29,9 +29,9 @@ def test_the_house_stands():
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
 
 
-def test_checks_load_torch_only_where_modules_are_examined():
-    modules = [f"attnlib.checks.{path.stem}" for path in sorted((PACKAGE / "checks").glob("[!_]*.py"))]
-    light = [name for name in modules if name.rpartition(".")[2] not in ("diagnosis", "observe")]
+def test_exercises_load_torch_only_where_modules_are_handed_in():
+    modules = {f"attnlib.course.{path.stem}" for path in (PACKAGE / "course").glob("[!_]*.py")}
+    light = modules - {f"attnlib.course.{name}" for name in ("clinic", "real_model", "training")}
     code = f"import sys, {', '.join(light)}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")

@@ -263,7 +263,7 @@ class Measured:
 
 
 def stored(name):
-    """Return what attnlib/data/`name`.json holds.
+    """Return what attnlib/course/data/`name`.json holds.
 
     Examples
     --------

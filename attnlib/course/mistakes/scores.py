@@ -6,12 +6,6 @@ from ...core import softmax
 from ..steps import swap
 from .mistake import Mistake, scaled_by
 
-
-def _width(s):
-    """Return d_model, where the exercise has one."""
-    return s.query.shape[-1]
-
-
 MISTAKES = (
     # --- scores
     Mistake(
@@ -107,8 +101,8 @@ MISTAKES = (
         "Weights too flat where a head is narrower than the tokens; invisible where both are equally wide.",
         "The dot product is taken after projecting (and splitting). How long are the vectors then?",
         (
-            scaled_by(lambda s: _width(s) ** -0.5),
-            scaled_by(lambda s: 1 / _width(s)),
+            scaled_by(lambda s: s.query.shape[-1] ** -0.5),
+            scaled_by(lambda s: 1 / s.query.shape[-1]),
             scaled_by(lambda s: s.key.shape[-1] ** -0.5),
         ),
     ),
