@@ -37,6 +37,17 @@ def test_exercises_load_torch_only_where_modules_are_handed_in():
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
+def test_a_masked_call_imports_no_other_library():
+    """torch.broadcast_shapes imports sympy when it is first called: a second, on a busy machine all that a check has."""
+    code = (
+        "import sys, torch; from attnlib.torch_layers import SelfAttention; before = set(sys.modules)\n"
+        "SelfAttention(6, 3)(torch.rand(4, 6), attn_mask=torch.ones(4, 4, dtype=torch.bool))\n"
+        "print({name.partition('.')[0] for name in set(sys.modules) - before} - {'torch'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (done.stdout.strip(), done.stderr) == ("set()", "")
+
+
 def test_all_is_sorted_and_complete():
     assert al.__all__ == sorted(al.__all__, key=lambda name: (not name[0].isupper(), name))
     public = {name for name, thing in vars(al).items() if callable(thing) and not name.startswith("_")}
