@@ -38,7 +38,7 @@ def test_exercises_load_torch_only_where_modules_are_handed_in():
 
 
 def test_a_masked_call_imports_no_other_library():
-    """torch.broadcast_shapes imports sympy when it is first called: a second, on a busy machine all that a check has."""
+    """torch.broadcast_shapes imports sympy when it is first called: a second, or on a busy machine five."""
     code = (
         "import sys, torch; from attnlib.torch_layers import SelfAttention; before = set(sys.modules)\n"
         "SelfAttention(6, 3)(torch.rand(4, 6), attn_mask=torch.ones(4, 4, dtype=torch.bool))\n"

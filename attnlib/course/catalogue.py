@@ -1,32 +1,32 @@
 """All exercises, mistakes and questions of the notebooks, by name."""
 
 import difflib
+from dataclasses import replace
 
 from . import n01, n02, n03, n04, n05, n06, n07, n08
 from .mistakes import SHARED
 
 _NOTEBOOKS = (n01, n02, n03, n04, n05, n06, n07, n08)
 
-
-def _by_name(of, key="name"):
-    return {getattr(thing, key): thing for notebook in _NOTEBOOKS for thing in getattr(notebook, of, ())}
-
-
-EXERCISES = _by_name("EXERCISES")
-PREDICTIONS = _by_name("QUESTIONS")
-MISTAKES = {mistake.id: mistake for mistake in SHARED} | _by_name("OWN", "id")
+EXERCISES = {
+    exercise.name: replace(exercise, mistakes=(*SHARED, *notebook.OWN))
+    for notebook in _NOTEBOOKS
+    for exercise in getattr(notebook, "EXERCISES", ())
+}
+PREDICTIONS = {question.name: question for notebook in _NOTEBOOKS for question in notebook.QUESTIONS}
+MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}
 
 
 class _Named:
     """The things of a dict as attributes; a name that is none of them raises and says which was meant."""
 
-    _things, _kind, _call = {}, "", ""
+    _things, _kind, _call, _all = {}, "", "", ""
 
     def __getattr__(self, name):
         if name in self._things:
             return self._things[name]
         near = difflib.get_close_matches(name, self._things, 1)
-        fix = f"did you mean {self._call}.{near[0]}?" if near else f"one of {', '.join(self._things)}."
+        fix = f"did you mean {self._call}.{near[0]}?" if near else self._all
         raise AttributeError(f"there is no {self._kind} called {name!r}. Fix: {fix}")
 
     def __dir__(self):
@@ -48,7 +48,7 @@ class Checks(_Named):
     of n_k tokens, and each sees itself and all before it.
     """
 
-    _things, _kind, _call = EXERCISES, "exercise", "check"
+    _things, _kind, _call, _all = EXERCISES, "exercise", "check", "check shows all of them."
 
     def __repr__(self):
         first = "Exercises; hand in your answer, for example check.softmax(my_softmax):"
@@ -69,7 +69,7 @@ class Predict(_Named):
     Write one of "a", "b", "c" above, and run both cells again.
     """
 
-    _things, _kind, _call = PREDICTIONS, "question", "predict"
+    _things, _kind, _call, _all = PREDICTIONS, "question", "predict", f"one of {', '.join(PREDICTIONS)}."
 
 
 check, predict = Checks(), Predict()

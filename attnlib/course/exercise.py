@@ -4,10 +4,11 @@ There are three kinds: a `Number`, found without code, a `Function`, and a `Modu
 """
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from . import modules
 from .calling import Unfit, call, same
 from .grading import examine
 from .naming import Pairs, all_same
@@ -19,6 +20,13 @@ from .steps import Steps, replaced
 MAP_AXES = ("queries", "keys")
 OUTPUT_AXES = ("queries", "features")
 TOKEN_AXES = ("tokens", "features")
+
+# Where the whole of attention is asked for.
+ATTENTION_HINTS = (
+    "Four steps: scores, scale, (mask,) softmax, weighted sum.",
+    "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
+    "After the softmax over the keys, multiply by V. A query that may attend to nothing gets 0, not NaN.",
+)
 
 
 @dataclass(frozen=True)
@@ -35,14 +43,14 @@ class Exercise:
     hints : tuple of str
         From a nudge to the last step before the solution.
     mistakes : tuple of Mistake
-        Those that are looked for. Of two that cannot be told apart here, the first gives the name.
+        Those that are looked for; the catalogue hands them in. Of two that cannot be told apart here, the first gives
+        the name.
     """
 
     name: str
     task: str
-    _: KW_ONLY
     hints: tuple
-    mistakes: tuple
+    mistakes: tuple = field(default=(), kw_only=True)
 
     # What is so unless a kind says otherwise.
     code = True  # the answer is code, not numbers
@@ -216,7 +224,7 @@ class Module(Function):
     Attributes
     ----------
     unpack : callable
-        The learner's class -> a function of the arguments of a probe.
+        The arguments of a probe -> what `modules.run` takes: sizes, weights, inputs, mask and names of matrices.
     """
 
     unpack: Callable
@@ -225,7 +233,8 @@ class Module(Function):
     many = True
 
     def adapt(self, answer):
-        return self.unpack(answer)
+        modules.check_class(answer, self.name)
+        return lambda *args: modules.run(answer, *self.unpack(*args))
 
     def _result(self, s):
         values = tuple(s.finish(y) for y in self.result(s))  # what raises or writes does so for the gradient, too

@@ -4,7 +4,6 @@ import numpy as np
 
 from ..examples import BY_HAND
 from .exercise import Number
-from .mistakes import SHARED
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .steps import Steps, replaced
@@ -36,8 +35,6 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
 
 def _unscaled(factor):
     """Return the steps of the worked example with scores times `factor`, not divided by sqrt(3)."""
@@ -55,6 +52,11 @@ def _vector(name, matrix, i, letter, *wrong):
     return Number(
         name,
         f"{letter} of token {i + 1} in the worked example, as 3 numbers",
+        (
+            "One row of x times a matrix: multiply each column of the matrix with the row and add up.",
+            f"You need row {i + 1} of x and W_{letter[0].upper()}.",
+            "Write x[i] @ W with the right i and W.",
+        ),
         right=matrix[i],
         slips={
             "wrong_projection": [w[i] for w in wrong],
@@ -62,12 +64,6 @@ def _vector(name, matrix, i, letter, *wrong):
             "wrong_token": [*matrix[:i], *matrix[i + 2 :]],
             "column_instead_of_row": [matrix[:, i]],
         },
-        hints=(
-            "One row of x times a matrix: multiply each column of the matrix with the row and add up.",
-            f"You need row {i + 1} of x and W_{letter[0].upper()}.",
-            "Write x[i] @ W with the right i and W.",
-        ),
-        mistakes=MISTAKES,
     )
 
 
@@ -78,6 +74,11 @@ EXERCISES = (
     Number(
         "scores_2",
         "the raw scores of query 2 against all 3 keys",
+        (
+            "Each entry is a dot product: multiply feature by feature, then add.",
+            "Take query 2 and go through the keys one by one.",
+            "Write Q[i] @ K.T with the right i.",
+        ),
         right=raw.scores[1],
         slips={
             "counted_from_zero": [raw.scores[2]],
@@ -86,16 +87,11 @@ EXERCISES = (
             "wrong_projection": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
             "untransposed_key": [q[1] @ k],
         },
-        hints=(
-            "Each entry is a dot product: multiply feature by feature, then add.",
-            "Take query 2 and go through the keys one by one.",
-            "Write Q[i] @ K.T with the right i.",
-        ),
-        mistakes=MISTAKES,
     ),
     Number(
         "weights_1",
         "the attention weights of query 1 (softmax of its raw scores, not scaled)",
+        ("Take exp of each score.", "Divide each by the sum of the three.", "softmax([2, 4, 4]), four digits."),
         right=raw.weights[0],
         slips={
             "counted_from_zero": [raw.weights[1]],
@@ -108,12 +104,15 @@ EXERCISES = (
             "softmax_over_everything": [np.exp(raw.scores[0]) / np.exp(raw.scores).sum()],
             "argmax_instead_of_softmax": [np.array([0.0, 1.0, 0.0])],
         },
-        hints=("Take exp of each score.", "Divide each by the sum of the three.", "softmax([2, 4, 4]), four digits."),
-        mistakes=MISTAKES,
     ),
     Number(
         "output_1",
         "the output of query 1 (weights from raw scores, not scaled, not rounded)",
+        (
+            "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ...",
+            "Use the exact weights of weights_1.",
+            "Write weights_1 @ V.",
+        ),
         right=raw.context[0],
         slips={
             "counted_from_zero": [raw.context[1]],
@@ -126,16 +125,11 @@ EXERCISES = (
             "weights_transposed": [v @ raw.weights[0]],
             "keys_for_values": [raw.weights[0] @ k],
         },
-        hints=(
-            "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ...",
-            "Use the exact weights of weights_1.",
-            "Write weights_1 @ V.",
-        ),
-        mistakes=MISTAKES,
     ),
     Number(
         "scaled_output_1",
         "the output of query 1 with scaled scores",
+        ("Scale the scores of query 1 first.", "Here d_k = 3.", "softmax([2, 4, 4] / sqrt(3)) @ V."),
         right=scaled.context[0],
         slips={
             "counted_from_zero": [scaled.context[1]],
@@ -148,8 +142,6 @@ EXERCISES = (
             "keys_for_values": [scaled.weights[0] @ k],
             "weights_returned": [scaled.weights[0]],
         },
-        hints=("Scale the scores of query 1 first.", "Here d_k = 3.", "softmax([2, 4, 4] / sqrt(3)) @ V."),
-        mistakes=MISTAKES,
     ),
 )
 

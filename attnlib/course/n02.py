@@ -4,8 +4,7 @@ import numpy as np
 
 from ..core import softmax
 from . import stages
-from .exercise import MAP_AXES, OUTPUT_AXES, Function
-from .mistakes import SHARED
+from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
@@ -40,14 +39,10 @@ def scores_probes():
 
 def attention_probes():
     draw = Draw("scaled_dot_product_attention")
-
-    def huge(arrays):
-        return 5e3 * arrays[0], *arrays[1:]
-
     return edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
-        huge,
+        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
 
 
@@ -61,20 +56,12 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
-ATTENTION_HINTS = (
-    "Four steps: scores, scale, (mask,) softmax, weighted sum.",
-    "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
-    "After the softmax over the keys, multiply by V. A query that may attend to nothing gets 0, not NaN.",
-)
-
 EXERCISES = (
     Function(
         "softmax",
         "softmax(x, axis=-1) -> array of the shape of x, positive, summing to 1 along axis. "
         "x may hold large numbers and -inf, but no row of nothing but -inf.",
-        hints=(
+        (
             "exp makes every number positive. What makes them sum to 1?",
             "exp(1000) is inf. Subtract the same number from a whole row: the softmax stays.",
             "Use keepdims=True in max and sum, so that the shapes fit.",
@@ -84,12 +71,11 @@ EXERCISES = (
         result=lambda s: s.weights,
         axes=MAP_AXES,
         stage="softmax",
-        mistakes=MISTAKES,
     ),
     Function(
         "attention_scores",
         "attention_scores(query, key) -> (..., n_q, n_k), the raw scores Q K^T, not scaled.",
-        hints=(
+        (
             "Entry (i, j) is the dot product of query i and key j.",
             "One matrix product gives all of them; the keys have to be turned round first.",
             "Swap the last two axes only: np.swapaxes(key, -1, -2).",
@@ -99,20 +85,18 @@ EXERCISES = (
         result=lambda s: s.raw_scores,
         axes=MAP_AXES,
         stage="scores",
-        mistakes=MISTAKES,
     ),
     Function(
         "scaled_dot_product_attention",
         "scaled_dot_product_attention(query, key, value, attn_mask=None) -> (..., n_q, d_v). "
         "attn_mask is boolean, True = may attend; a query that may attend to nothing gets 0.",
-        hints=ATTENTION_HINTS,
+        ATTENTION_HINTS,
         probes=attention_probes(),
         given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         result=lambda s: s.context,
         own=("attention_trace",),
         axes=OUTPUT_AXES,
         reveal=stages.attention(),
-        mistakes=MISTAKES,
     ),
 )
 

@@ -6,7 +6,6 @@ import numpy as np
 
 from .. import core
 from .exercise import Function, Number
-from .mistakes import SHARED
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import SINGLE, Draw, Probe, single
@@ -139,14 +138,12 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
 EXERCISES = (
     Function(
         "variance_of_scores",
         "variance_of_scores(query, key) -> one number: the variance of all raw scores of query (n_q, d_k) and "
         "key (n_k, d_k).",
-        hints=(
+        (
             "First all scores, then one variance.",
             "The scores are one matrix product; no scale here.",
             "np.var of the whole matrix, without an axis.",
@@ -156,12 +153,11 @@ EXERCISES = (
         result=lambda s: s.variance,
         stage="output",
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
     Function(
         "entropy",
         "entropy(weights) -> (..., n_q), in nats: minus the sum of w ln w over the keys. A weight of 0 adds 0.",
-        hints=(
+        (
             "One number per query: the sum runs over the last axis.",
             "0 ln 0 counts as 0, and np.log(0) is -inf: give log another number there.",
             "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
@@ -171,35 +167,33 @@ EXERCISES = (
         result=lambda s: s.entropy,
         stage="output",
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
     Number(
         "score_std",
         "the standard deviation of the raw scores at d_k = 144, if all entries have mean 0 and variance 1",
+        ("Variances of independent terms add up.", "A score has d_k terms of variance 1.", "The root of d_k."),
         right=12.0,
         slips={"variance_instead_of_std": [144.0], "scaled_already": [1.0]},
-        hints=("Variances of independent terms add up.", "A score has d_k terms of variance 1.", "The root of d_k."),
-        mistakes=MISTAKES,
     ),
     Number(
         "head_divisor",
         "what a layer with d_model = 768 and 12 heads divides its scores by",
+        (
+            "How many entries have the two vectors of one dot product?",
+            "Twelve heads share 768 features.",
+            "The root of 768 / 12.",
+        ),
         right=8.0,
         slips={
             "scale_by_embed_dim": [768**0.5],
             "scale_by_d_k": [64.0],
             "scale_by_num_heads": [12**0.5],
         },
-        hints=(
-            "How many entries have the two vectors of one dot product?",
-            "Twelve heads share 768 features.",
-            "The root of 768 / 12.",
-        ),
-        mistakes=MISTAKES,
     ),
     Number(
         "uniform_divisor",
         "the divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance 1/3)",
+        ("First the variance of one product of two entries.", "1/3 times 1/3, and 36 of them.", "The root of 36 / 9."),
         right=2.0,
         slips={
             "unit_variance_assumed": [6.0],
@@ -207,12 +201,6 @@ EXERCISES = (
             "root_forgotten": [4.0],
             "scale_by_d_k": [36.0],
         },
-        hints=(
-            "First the variance of one product of two entries.",
-            "1/3 times 1/3, and 36 of them.",
-            "The root of 36 / 9.",
-        ),
-        mistakes=MISTAKES,
     ),
 )
 

@@ -2,55 +2,29 @@
 
 import numpy as np
 
-from . import modules, stages
-from .exercise import OUTPUT_AXES, Module, Number
-from .mistakes import SHARED
+from . import stages
+from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Module, Number
 from .mistakes.mistake import Mistake
-from .n02 import ATTENTION_HINTS
 from .prediction import Question
-from .probes import (
-    BATCH,
-    CUBE,
-    CUBE_MASKED,
-    DEAD,
-    EXTREME,
-    HUGE,
-    HUGE_MASKED,
-    MASK,
-    MASK_CUBE,
-    MASK_PADDING,
-    MASKED,
-    PADDED,
-    PLAIN,
-    SINGLE,
-    Draw,
-    Probe,
-    gradient,
-    single,
-)
+from .probes import MASK, Draw, edges, gradient
 
 
 def self_attention_probes():
     draw = Draw("SelfAttention")
     w = draw.matrix(6, 4), draw.matrix(6, 4), draw.matrix(6, 3)
     equal = draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)
-    x, batch, cube = draw(5, 6), draw(2, 5, 6), draw(3, 3, 3)
-    mask = np.vstack([MASK, [[1, 1, 0, 1, 0]]]).astype(bool)
-    dead = mask & (np.arange(5) != 2)[:, None]
-    large = tuple(70 * m for m in w[:2])
-    return (
-        Probe(PLAIN, (x, *w)),
-        Probe(MASKED, (x, *w, mask)),
-        Probe(BATCH, (batch, *w)),
-        Probe(PADDED, (batch, *w, MASK_PADDING)),
-        Probe(CUBE, (cube, *equal)),
-        Probe(CUBE_MASKED, (cube, *equal, MASK_CUBE)),
-        Probe(SINGLE, (*single(batch, *w), np.stack([mask, mask[::-1]]))),
-        Probe(DEAD, (x, *w, dead)),
-        Probe(HUGE, (x, *large, w[2]), EXTREME),
-        Probe(HUGE_MASKED, (x, *large, w[2], mask), EXTREME),
-        gradient((x, *w, None), ("W_Q", "W_K", "W_V")),
+    common = edges(
+        lambda *b: (draw(*b, 5, 6), *w),
+        lambda: (draw(3, 3, 3), *equal),
+        lambda arrays: (arrays[0], 70 * w[0], 70 * w[1], w[2]),
+        mask=np.vstack([MASK, [[1, 1, 0, 1, 0]]]).astype(bool),
     )
+    return (*common, gradient((*common[0].args, None), ("W_Q", "W_K", "W_V")))
+
+
+def _unpack(x, W_Q, W_K, W_V, mask=None, learning=()):
+    weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
+    return (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask, learning
 
 
 OWN = (
@@ -86,15 +60,13 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
 EXERCISES = (
     Module(
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
         "W_V (d_in -> d_v); forward(x, *, attn_mask=None) -> (output, weights), (..., n, d_v) and (..., n, n). "
         "Hand in the class. The gradient of the output must reach all three.",
-        hints=(*ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
+        (*ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes=self_attention_probes(),
         given=lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(
             query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask, learning=learning
@@ -102,12 +74,12 @@ EXERCISES = (
         result=lambda s: (s.context, s.shown),
         axes=OUTPUT_AXES,
         reveal=stages.self_attention(),
-        unpack=modules.self_attention,
-        mistakes=MISTAKES,
+        unpack=_unpack,
     ),
     Number(
         "linear_std",
         "the standard deviation of a fresh nn.Linear(768, 64).weight",
+        ("It depends on the number of inputs only.", "Uniform in +-1/sqrt(inputs).", "1 / sqrt(3 * inputs)."),
         right=(3 * 768) ** -0.5,
         slips={
             "xavier_assumed": [(2 / (768 + 64)) ** 0.5],
@@ -115,16 +87,13 @@ EXERCISES = (
             "bound_instead_of_std": [768**-0.5],
             "root_forgotten": [1 / (3 * 768)],
         },
-        hints=("It depends on the number of inputs only.", "Uniform in +-1/sqrt(inputs).", "1 / sqrt(3 * inputs)."),
-        mistakes=MISTAKES,
     ),
     Number(
         "head_parameters",
         "the number of parameters in W_Q, W_K, W_V of one head that maps 512 features to 64, without bias",
+        ("A matrix has rows times columns.", "512 rows, 64 columns.", "Three such matrices."),
         right=3.0 * 512 * 64,
         slips={"square_matrices_assumed": [3.0 * 512 * 512], "one_matrix_counted": [512.0 * 64]},
-        hints=("A matrix has rows times columns.", "512 rows, 64 columns.", "Three such matrices."),
-        mistakes=MISTAKES,
     ),
 )
 

@@ -6,11 +6,9 @@ import numpy as np
 
 from .. import masks
 from . import stages
-from .exercise import MAP_AXES, OUTPUT_AXES, Function
-from .mistakes import SHARED
+from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function
 from .mistakes.mistake import Mistake
 from .mistakes.weights import given_masks, triangle
-from .n02 import ATTENTION_HINTS
 from .prediction import Question
 from .probes import (
     CUBE_MASKED,
@@ -20,12 +18,12 @@ from .probes import (
     HUGE_MASKED,
     MASK,
     MASK_CUBE,
-    MASK_DEAD,
     MASK_PADDING,
     PADDED,
     SINGLE,
     Draw,
     Probe,
+    dead,
     edges,
     single,
 )
@@ -86,7 +84,7 @@ def masked_probes():
         Probe(PADDED, (batch, MASK_PADDING)),
         Probe(CUBE_MASKED, (draw(3, 3, 3), MASK_CUBE)),
         Probe(SINGLE, (*single(batch), np.stack([MASK, MASK[::-1]]))),
-        Probe(DEAD, (x, MASK_DEAD)),
+        Probe(DEAD, (x, dead(MASK))),
         Probe(HUGE, (x + offset,), EXTREME),
         Probe(HUGE_MASKED, (x + np.where(MASK, 0, 1e4), MASK), EXTREME),
     )
@@ -180,14 +178,12 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
 EXERCISES = (
     Function(
         "causal_mask",
         "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
         "tokens, and each sees itself and all before it.",
-        hints=(
+        (
             "Tokens stand at places 0 .. n_k - 1, and the last query is the last token. Where is the first one?",
             "Compare the places of the queries, as a column, with those of the keys, as a row.",
             "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
@@ -198,12 +194,11 @@ EXERCISES = (
         axes=MAP_AXES,
         stage="mask",
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
     Function(
         "padding_mask",
         "padding_mask(lengths, n_k) -> (b, 1, n_k) of bool, True where key j of sequence b is a real token.",
-        hints=(
+        (
             "A sequence of length 2 has its tokens at positions 0 and 1.",
             "Compare the positions 0 .. n_k-1 with the length of each sequence.",
             "lengths has shape (b,); as (b, 1, 1) it compares with all positions at once.",
@@ -214,12 +209,11 @@ EXERCISES = (
         axes=MAP_AXES,
         stage="mask",
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
     Function(
         "combine_masks",
         "combine_masks(*masks) -> one boolean mask, True where every mask is True. None stands for no mask.",
-        hints=(
+        (
             "May attend only where all of them allow it.",
             "Boolean arrays broadcast against each other under &.",
             "Start from the first mask that is not None, and never write into it: a & b makes a new array.",
@@ -230,13 +224,12 @@ EXERCISES = (
         axes=MAP_AXES,
         stage="mask",
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
     Function(
         "masked_softmax",
         "masked_softmax(scores, attn_mask=None) -> weights of the shape of scores, over the last axis. "
         "True = may attend; a row that may attend to nothing gives zeros.",
-        hints=(
+        (
             "A blocked key must get weight 0 before the row is normalised.",
             "exp(-inf) = 0: np.where puts -inf in the right places.",
             "In a row of -inf the maximum is -inf too, and -inf - -inf is NaN: treat such rows separately.",
@@ -247,13 +240,12 @@ EXERCISES = (
         own=("softmax",),
         axes=MAP_AXES,
         stage="softmax",
-        mistakes=MISTAKES,
     ),
     Function(
         "cross_attention",
         "cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None) -> (..., n_q, d_v): queries from x, keys and "
         "values from context.",
-        hints=("Three projections, of two different sequences.", *ATTENTION_HINTS),
+        ("Three projections, of two different sequences.", *ATTENTION_HINTS),
         probes=cross_probes(),
         given=lambda x, context, W_Q, W_K, W_V, mask=None: dict(
             query=x, key=context, value=context, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask
@@ -261,7 +253,6 @@ EXERCISES = (
         result=lambda s: s.context,
         axes=OUTPUT_AXES,
         reveal=stages.cross_attention(),
-        mistakes=MISTAKES,
     ),
 )
 

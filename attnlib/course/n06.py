@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from . import modules, stages
+from . import stages
 from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Module
-from .mistakes import SHARED
 from .mistakes.around import flatten_last
 from .mistakes.mistake import Mistake, allowed_by
 from .prediction import Question
@@ -165,8 +164,6 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
 _HEADS_TASK = (
     "Project, split, attend in every head, merge, project with W_O. attn_mask: True = may attend, "
     "(n_q, n_k) or (b, n_q, n_k), the same for all heads."
@@ -179,11 +176,16 @@ def _given(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
     return given | {"mask": mask if mask is None or mask.ndim < 3 else mask[:, None]}
 
 
+def _unpack(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
+    weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
+    return (W_Q.shape[0], h), weights, (query, key, value), mask, learning
+
+
 EXERCISES = (
     Function(
         "split_heads",
         "split_heads(x, num_heads): (..., n, d_model) -> (..., num_heads, n, d_k).",
-        hints=(
+        (
             "Only the last axis is cut.",
             "First (..., n, h, d_k), then bring the head axis forward.",
             "reshape, then np.swapaxes(..., -2, -3).",
@@ -193,12 +195,11 @@ EXERCISES = (
         result=lambda s: s.split(s.x),
         axes=TOKEN_AXES,
         stage="split",
-        mistakes=MISTAKES,
     ),
     Function(
         "merge_heads",
         "merge_heads(x): (..., h, n, d_k) -> (..., n, h * d_k), the inverse of split_heads.",
-        hints=(
+        (
             "Undo split_heads in reverse order.",
             "First put the heads behind the tokens, then join the last two axes.",
             "np.swapaxes(x, -2, -3), then reshape.",
@@ -208,13 +209,12 @@ EXERCISES = (
         result=lambda s: s.merge(s.x),
         axes=TOKEN_AXES,
         stage="merge",
-        mistakes=MISTAKES,
     ),
     Function(
         "multi_head_attention",
         "multi_head_attention(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None) -> (..., n_q, d_model)."
         " " + _HEADS_TASK,
-        hints=(
+        (
             "You have written all parts: split_heads, scaled_dot_product_attention, merge_heads.",
             "Project first, with the whole matrix, then split.",
             "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
@@ -224,7 +224,6 @@ EXERCISES = (
         result=lambda s: s.output,
         axes=OUTPUT_AXES,
         reveal=stages.multi_head(),
-        mistakes=MISTAKES,
     ),
     Module(
         "MultiHeadAttention",
@@ -232,7 +231,7 @@ EXERCISES = (
         "(embed_dim -> embed_dim); forward(query, key=None, value=None, *, attn_mask=None) -> (output, weights), "
         "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. "
         "The gradient of the output must reach all four. " + _HEADS_TASK,
-        hints=(
+        (
             "Project with the whole matrix, then split: unflatten(-1, (h, d_k)) and transpose.",
             "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
             "Merge with transpose and flatten(-2), then W_O.",
@@ -242,8 +241,7 @@ EXERCISES = (
         result=lambda s: (s.output, s.shown),
         axes=OUTPUT_AXES,
         reveal=stages.multi_head(),
-        unpack=modules.multi_head_attention,
-        mistakes=MISTAKES,
+        unpack=_unpack,
     ),
 )
 

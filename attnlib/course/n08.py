@@ -7,7 +7,6 @@ import numpy as np
 from ..core import entropy
 from .calling import Unfit
 from .exercise import Function, Judged, Number
-from .mistakes import SHARED
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import Draw, Probe
@@ -249,8 +248,6 @@ OWN = (
     ),
 )
 
-MISTAKES = (*SHARED, *OWN)
-
 
 def _largest(scores, weights, tokens):
     """Return the number of the head with the largest measure."""
@@ -290,6 +287,12 @@ EXERCISES = (
     Number(
         "bag_accuracy",
         "the best accuracy without positions for 4 places and 2 equally frequent tokens",
+        (
+            "A place knows its own token and which tokens there are. Which of these can the answer be?",
+            "The answer is one of the other three, each as likely as the next: guess their more frequent token.",
+            "The other three split 3 : 0 in 2 of 8 cases, 2 : 1 in 6 of 8. How often is the guess right in each?",
+            "2/8 of the cases give accuracy 1, 6/8 give 2/3. Add up.",
+        ),
         right=3 / 4,
         slips={
             "chance_assumed": [1 / 2],
@@ -298,19 +301,12 @@ EXERCISES = (
             "likeliest_bag_only": [2 / 3],
             "bags_weighted_alike": [(1 + 2 / 3 + 2 / 3 + 1) / 4, (1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
         },
-        hints=(
-            "A place knows its own token and which tokens there are. Which of these can the answer be?",
-            "The answer is one of the other three, each as likely as the next: guess their more frequent token.",
-            "The other three split 3 : 0 in 2 of 8 cases, 2 : 1 in 6 of 8. How often is the guess right in each?",
-            "2/8 of the cases give accuracy 1, 6/8 give 2/3. Add up.",
-        ),
-        mistakes=MISTAKES,
     ),
     Function(
         "induction_measure",
         "induction_measure(weights, tokens) -> (h,), one number per head, largest for the induction head. weights "
         "is (b, h, n_q, n_k), tokens (b, n). Any measure will do: the check ranks heads of known habits with it.",
-        hints=(
+        (
             "Which keys hold the letter of the query? tokens[:, :, None] == tokens[:, None, :] is (b, n_q, n_k).",
             "The induction head looks one place behind such a key: move that map one column to the right.",
             "With that map, (b, n_q, n_k), as cells[:, None]: (weights * cells[:, None]).sum(-1).mean((0, -1)).",
@@ -320,14 +316,13 @@ EXERCISES = (
         result=lambda s: s.head_scores,
         judged=Judged(_largest, lambda yours, right: f"Largest for head {yours}; the induction head is {right}."),
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
     Function(
         "fool_one_layer",
         "fool_one_layer(tokens) -> (n,), other tokens that one attention layer without positions cannot tell from "
         "these at the last place, though another next letter is right. The last letter of tokens (n,) stood there "
         "once before; all others stand there once.",
-        hints=(
+        (
             "At the last place one layer computes a weighted mean over keys. When do two sequences give the same?",
             "A sum does not change if its terms change places. So keep the letters, and keep the last one last.",
             "Swap the letter that follows the earlier copy of the last one with any other letter before the end.",
@@ -337,7 +332,6 @@ EXERCISES = (
         result=lambda s: s.fooling,
         judged=Judged(_fools, lambda yours, right: f"Of both sequences: the {_NOT_FOOLED[int(yours)]}."),
         steps=_Steps,
-        mistakes=MISTAKES,
     ),
 )
 

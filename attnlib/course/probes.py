@@ -56,26 +56,30 @@ def single(*arrays):
 
 # (4, 5): no two rows alike, nobody fully masked, more than a triangle.
 MASK = np.array([[1, 0, 1, 1, 0], [0, 1, 1, 0, 1], [1, 1, 0, 0, 1], [0, 0, 1, 1, 1]], dtype=bool)
-MASK_DEAD = MASK & (np.arange(4) != 2)[:, None]
 _SQUARE = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=bool)
 MASK_CUBE = np.stack([_SQUARE, np.tri(3, dtype=bool), _SQUARE | np.eye(3, dtype=bool)[::-1]])
 MASK_PADDING = masks.padding_mask([3, 4], 5)
 
 
-def edges(arrays, cube, huge):
+def dead(mask):
+    """Block all keys of query 2."""
+    return mask & (np.arange(len(mask)) != 2)[:, None]
+
+
+def edges(arrays, cube, huge, mask=MASK):
     """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4."""
     one, batch, square = arrays(), arrays(2), cube()
     return (
         Probe(PLAIN, one),
-        Probe(MASKED, (*one, MASK)),
+        Probe(MASKED, (*one, mask)),
         Probe(BATCH, batch),
         Probe(PADDED, (*batch, MASK_PADDING)),
         Probe(CUBE, square),
         Probe(CUBE_MASKED, (*square, MASK_CUBE)),
-        Probe(SINGLE, (*single(*batch), np.stack([MASK, MASK[::-1]]))),
-        Probe(DEAD, (*one, MASK_DEAD)),
+        Probe(SINGLE, (*single(*batch), np.stack([mask, mask[::-1]]))),
+        Probe(DEAD, (*one, dead(mask))),
         Probe(HUGE, huge(one), EXTREME),
-        Probe(HUGE_MASKED, (*huge(one), MASK), EXTREME),
+        Probe(HUGE_MASKED, (*huge(one), mask), EXTREME),
     )
 
 
