@@ -3,13 +3,13 @@
 import pytest
 import torch
 import torch.nn.functional as F
-from attnlib.diagnose import diagnose
 from torch import nn
 
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import clinic
 from attnlib.course.clinic import CASES, Attention
+from attnlib.diagnose import diagnose
 
 torch.set_num_threads(1)
 

@@ -21,13 +21,13 @@
 # %%
 import numpy as np
 import torch
-from attnlib.diagnose import diagnose
 from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import clinic, predict
 from attnlib.course.clinic import CASES, Attention
+from attnlib.diagnose import diagnose
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 
 _ = torch.set_num_threads(1), torch.set_grad_enabled(False)
