@@ -38,7 +38,7 @@ _sys.addaudithook(_forbid)
 # A cell that trains gives the second time what it gave the first time: the same seeds, the same weights. So the second
 # time they are put back, and the minutes of training are spent once.
 TRAIN_ONCE = """
-from attnlib import training as _training
+from attnlib.course import training as _training
 
 _train, _trained, _second_time = _training.train, [], False
 

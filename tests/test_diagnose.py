@@ -10,8 +10,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import attnlib as al
-from attnlib import clinic, torch_layers
-from attnlib.clinic import CASES, Attention
+from attnlib import torch_layers
+from attnlib.course import clinic
+from attnlib.course.clinic import CASES, Attention
 from attnlib.diagnose import diagnose
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -331,12 +332,16 @@ def test_the_refusal_shows_what_went_wrong_deepest_inside():
 @pytest.mark.parametrize(
     "arguments, status, printed",
     [
-        (["attnlib.clinic:Attention"], 0, "score scale        ok"),
-        (["attnlib.clinic:ScaleByEmbedDim"], 1, "score scale        wrong"),
-        (["attnlib.clinic:Attention", "--causal"], 1, "causality          wrong"),
-        (["attnlib.clinic:CASES", "--init", "CASES['nan_on_fully_masked'].module(24, 4)"], 0, "fully masked row   beware"),
-        (["attnlib.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
-        (["attnlib.clinic"], 2, "expected package.module:Class"),
+        (["attnlib.course.clinic:Attention"], 0, "score scale        ok"),
+        (["attnlib.course.clinic:ScaleByEmbedDim"], 1, "score scale        wrong"),
+        (["attnlib.course.clinic:Attention", "--causal"], 1, "causality          wrong"),
+        (
+            ["attnlib.course.clinic:CASES", "--init", "CASES['nan_on_fully_masked'].module(24, 4)"],
+            0,
+            "fully masked row   beware",
+        ),
+        (["attnlib.course.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
+        (["attnlib.course.clinic"], 2, "expected package.module:Class"),
         (["torch.nn:Linear"], 2, "not an attention module"),
     ],
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from attnlib.checks import PREDICTIONS, predict
+from attnlib.course import PREDICTIONS, predict
 from tools import build_notebooks as build
 from tools.handouts import exercises, solved, student
 

@@ -35,22 +35,34 @@ def test_the_house_stands():
         ("colours", ("matplotlib", "ipywidgets", "IPython", "PIL")),
         ("svg", ("matplotlib", "ipywidgets", "IPython")),
         ("tables", ("matplotlib", "ipywidgets", "IPython")),
-        ("training", ("matplotlib", "ipywidgets", "IPython")),
+        ("course.training", ("matplotlib", "ipywidgets", "IPython")),
     ],
 )
 def test_pictures_and_training_load_no_more_than_they_need(module, without):
-    if module == "training":
+    if module == "course.training":
         pytest.importorskip("torch")
     code = f"import sys, attnlib.{module}; print([name for name in {without} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
 
 
-def test_checks_load_no_torch():
-    modules = [f"attnlib.checks.{path.stem}" for path in sorted((PACKAGE / "checks").glob("[!_]*.py"))]
-    code = f"import sys, {', '.join(modules)}; print([name for name in {HEAVY} if name in sys.modules])"
+def test_exercises_load_torch_only_where_modules_are_handed_in():
+    modules = {f"attnlib.course.{path.stem}" for path in (PACKAGE / "course").glob("[!_]*.py")}
+    light = modules - {f"attnlib.course.{name}" for name in ("clinic", "real_model", "training")}
+    code = f"import sys, {', '.join(light)}; print([name for name in {HEAVY} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_a_masked_call_imports_no_other_library():
+    """torch.broadcast_shapes imports sympy when it is first called: a second, or on a busy machine five."""
+    code = (
+        "import sys, torch; from attnlib.torch_layers import SelfAttention; before = set(sys.modules)\n"
+        "SelfAttention(6, 3)(torch.rand(4, 6), attn_mask=torch.ones(4, 4, dtype=torch.bool))\n"
+        "print({name.partition('.')[0] for name in set(sys.modules) - before} - {'torch'})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (done.stdout.strip(), done.stderr) == ("set()", "")
 
 
 def test_all_is_sorted_and_complete():

@@ -29,11 +29,11 @@ POSIX_NAMES = {
     "os": {"chown", "fork", "geteuid", "getpgid", "getuid", "killpg", "mkfifo", "nice", "setsid", "uname", "wait"},
     "signal": {"ITIMER_REAL", "SIGALRM", "SIGHUP", "SIGKILL", "SIGUSR1", "alarm", "pause", "setitimer"},
 }
-# Asks whether the platform has them first: tests/test_checks.py and test_checks_engine.py run it without.
+# Asks whether the platform has them first: tests/test_checks_engine.py runs it without.
 _TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
 ASKS_FIRST = {
-    "attnlib/checks/calling.py": _TIMER,
-    "attnlib/checks/rehearsal.py": {*_TIMER, "signal.SIGKILL", "os.fork", "resource"},
+    "attnlib/course/calling.py": _TIMER,
+    "attnlib/course/rehearsal.py": {*_TIMER, "signal.SIGKILL", "os.fork", "resource"},
 }
 
 
@@ -165,7 +165,7 @@ def run(code, environment):
 PRINT = """
 import sys
 assert sys.stdout.encoding.lower() != "utf-8"
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 print(check.k2(None)); print(check.k2([4, 4, 0])); print(check.k2([1, 2, 3])); print(check.k2("\\u2713 caf\\xe9"))
 print(predict.rounding(None)); print(predict.rounding("a")); print(predict.rounding("c"))
 check.k2(None).hint()
@@ -182,7 +182,7 @@ def test_verdicts_can_be_printed_on_any_console(console):
 
 
 def test_the_page_of_checks_is_utf8_on_any_machine():
-    done = run(["-m", "attnlib.checks"], not_utf8())
+    done = run(["-m", "attnlib.course"], not_utf8())
     # By lines: git may have given a checkout on Windows other line ends.
     assert done.stdout.decode("utf-8").splitlines() == (ROOT / "docs" / "checks.md").read_text("utf-8").splitlines()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from attnlib import real_model
+from attnlib.course import real_model
 from tools.record_results import run_cells
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -247,7 +247,7 @@ def test_torch_rand(number):
 
 
 def test_the_clinic_catches_every_case_by_the_probes_it_names():
-    from attnlib.clinic import CASES
+    from attnlib.course.clinic import CASES
 
     for name, case in CASES.items():
         found = re.search(rf"\b{name} caught by: ((?:[a-z0-9]+ ?)+(?:, (?:[a-z0-9]+ ?)+)*)", printed("07"))[1]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import pytest
 
-from attnlib.checks import EXERCISES, PREDICTIONS
-from attnlib.clinic import CASES
+from attnlib.course import EXERCISES, PREDICTIONS
+from attnlib.course.clinic import CASES
 from tools.build_notebooks import read_source
 from tools.series import SERIES
 

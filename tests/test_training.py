@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from attnlib import training
+from attnlib.course import training
 from attnlib.torch_layers import SelfAttention
 
 

@@ -1,4 +1,4 @@
-"""Write attnlib/data/minilm_results.json: what notebook 09 replays where the model is not installed.
+"""Write attnlib/course/data/minilm_results.json: what notebook 09 replays where the model is not installed.
 
     make real-model && python -m tools.record_results && make notebooks NB=09
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import jupytext
 import matplotlib
 
-from attnlib import real_model
+from attnlib.course import real_model
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
 TARGET = real_model.DATA / "minilm_results.json"

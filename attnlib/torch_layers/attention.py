@@ -1,5 +1,6 @@
 """Attention on tensors: by torch's fused kernel, with every intermediate kept, and with its weights."""
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 
@@ -109,8 +110,8 @@ def _softmax(scores, mask):
     no gradient is wanted.
     """
     if mask is not None and mask.dtype == torch.bool:
-        has_all_axes = scores.shape == torch.broadcast_shapes(scores.shape, mask.shape)
-        if has_all_axes and _is_plain(scores, mask):
+        # Not where the mask adds axes. By NumPy: torch's function of that name imports sympy, which takes a second.
+        if _is_plain(scores, mask) and np.broadcast_shapes(scores.shape, mask.shape) == scores.shape:
             scores.detach().masked_fill_(~mask, -torch.inf)
         else:
             scores = scores.masked_fill(~mask, -torch.inf)

@@ -17,7 +17,7 @@ import random
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 from attnlib.examples import BY_HAND
 
 # %% [markdown]

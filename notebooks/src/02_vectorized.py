@@ -17,7 +17,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 
 np.set_printoptions(precision=4, suppress=True)

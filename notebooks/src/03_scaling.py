@@ -12,7 +12,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 from attnlib.examples import BY_HAND
 
 rng = np.random.default_rng(0)

@@ -13,7 +13,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 from attnlib.examples import BY_HAND
 
 _ = torch.set_num_threads(1)  # tiny matrices: a second thread costs more than it brings

@@ -11,7 +11,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 from attnlib.examples import BY_HAND
 
 np.set_printoptions(precision=4, suppress=True)

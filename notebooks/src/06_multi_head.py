@@ -19,7 +19,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
 from attnlib.examples import BY_HAND
 from attnlib.torch_layers import MultiHeadAttention
 

@@ -24,9 +24,9 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib import clinic, live, plot
-from attnlib.checks import predict
-from attnlib.clinic import CASES, Attention
+from attnlib import live, plot
+from attnlib.course import clinic, predict
+from attnlib.course.clinic import CASES, Attention
 from attnlib.diagnose import diagnose
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 

@@ -15,9 +15,9 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.checks import check, predict
+from attnlib.course import check, predict
+from attnlib.course.training import train
 from attnlib.torch_layers import MultiHeadAttention, SelfAttention
-from attnlib.training import train
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 N_TOKENS, T, D = 10, 10, 32  # different tokens, places, features of a token

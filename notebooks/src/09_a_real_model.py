@@ -23,7 +23,8 @@ from IPython.display import display
 from torch import nn
 
 import attnlib as al
-from attnlib import live, plot, real_model
+from attnlib import live, plot
+from attnlib.course import real_model
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1)

@@ -23,7 +23,7 @@ class Verdict:
     message : str
         What was found, in words.
     mistake : str or None
-        Id of the mistake in `attnlib.checks.MISTAKES` that explains the whole answer; None if no single one does.
+        Id of the mistake in `attnlib.course.MISTAKES` that explains the whole answer; None if no single one does.
     stage : str or None
         Where a wrong answer first departs from the right one, if that could be told: scores, scale, mask, softmax,
         output, ...
@@ -32,7 +32,7 @@ class Verdict:
 
     Examples
     --------
-    >>> from attnlib.checks import check
+    >>> from attnlib.course import check
     >>> check.k2(None)
     … k2: not tried yet
     >>> check.k2([4, 4, 0]).passed

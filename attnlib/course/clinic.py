@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .checks.verdict import Verdict
+from .verdict import Verdict
 
 
 class Attention(nn.Module):

@@ -47,7 +47,7 @@ STAGE_HINTS = {
 def outcomes(exercise, function, **options):
     """Return the outcome of `function` on every probe; stop at the first that does not end or was not tried."""
     calls = [partial(exercise.run, function, probe.args, **options) for probe in exercise.probes]
-    safe, broken = _rehearsed(calls) if exercise.slips is None else (len(calls), None)
+    safe, broken = _rehearsed(calls) if exercise.code else (len(calls), None)
     found = []
     try:
         with time_limit(TIME_LIMIT):
@@ -125,7 +125,7 @@ def _wrong(exercise, function, found, mistakes):
     outcome, right, probe = found[i], exercise.expected[i], exercise.probes[i]
     lines, stage, detail, arrays = [], None, "", {}
     if mistakes:
-        lines.append(in_words(mistakes, "Your code behaves" if exercise.slips is None else "Your answer looks"))
+        lines.append(in_words(mistakes, "Your code behaves" if exercise.code else "Your answer looks"))
     if i > 0:
         lines.append(f"Right so far; the first difference is on {probe.name}.")
     elif len(exercise.probes) > 1:
@@ -140,7 +140,7 @@ def _wrong(exercise, function, found, mistakes):
         lines.append(exercise.judged.says(outcome.values[0], right.values[0]))
     else:
         text, arrays = _difference(exercise, outcome, right, probe)
-        if exercise.slips is not None and "First difference" in text:  # the expected numbers are the whole solution
+        if not exercise.code and "First difference" in text:  # the expected numbers are the whole solution
             text, arrays = text[: text.rindex(", expected")] + ".", {}
         if not mistakes and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):

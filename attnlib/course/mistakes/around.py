@@ -1,10 +1,12 @@
-"""Mistakes after the weights (output, heads), before them (projections), and around them (arrays)."""
+"""Mistakes after the weights (output), before the scores (projections), and around it all (arrays, gradients)."""
+
+from itertools import product
 
 import numpy as np
 
-from ..core import softmax
+from ...core import softmax
+from ..steps import Steps, swap
 from .mistake import Mistake, weights_by
-from .pipeline import STEPS, swap
 
 
 def _first_head_columns(name, weight):
@@ -18,35 +20,8 @@ def _first_head_columns(name, weight):
     return step
 
 
-def _reshaped(straight):
-    """Split without the swap: straight to (..., h, n, d_k), or left as (..., n, h, d_k)."""
-
-    def split(s):
-        def cut(x):
-            *lead, n, width = x.shape
-            axes = (s.num_heads, n) if straight else (n, s.num_heads)
-            return x.reshape(*lead, *axes, width // s.num_heads)
-
-        return cut
-
-    return split
-
-
-def _merge_straight(x):
-    *lead, h, n, d = x.shape
-    return x.reshape(*lead, n, h * d)
-
-
-def _flatten_last(x):
+def flatten_last(x):
     return x.reshape(*x.shape[:-2], -1)
-
-
-def _split_interleaved(s):
-    return lambda x: np.moveaxis(x.reshape(*x.shape[:-1], -1, s.num_heads), -1, -3)
-
-
-def _merge_interleaved(s):
-    return lambda x: _flatten_last(np.moveaxis(x, -3, -1))
 
 
 def _transposed(*weights):
@@ -69,13 +44,9 @@ def _only(fits, step):
     def raising(s):
         if not fits(s):
             raise ValueError("axes do not match")
-        return STEPS[step](s)
+        return getattr(Steps, step).func(s)
 
     return {step: raising}
-
-
-def _average(s):
-    return s.context.mean(axis=-3)
 
 
 def _overwriting(s):
@@ -87,6 +58,11 @@ def _overwriting(s):
         return y
 
     return finish
+
+
+def _cut(matrices):
+    """Leave some of W_Q, W_K, W_V, W_O without a gradient."""
+    return {"gradient_cut": lambda s: np.array(matrices[: len(s.learning)])}
 
 
 MISTAKES = (
@@ -108,67 +84,7 @@ MISTAKES = (
         "Output i belongs to query i. Which row or column of the weights does it use?",
         ({"context": lambda s: swap(s.weights) @ s.v},),
     ),
-    # --- heads
-    Mistake(
-        "merge_without_transpose",
-        "it reshapes the heads back without moving the head axis behind the tokens",
-        "Right shape, but a row holds pieces of different tokens.",
-        "Merging undoes splitting, step by step in reverse. What was the last step of splitting?",
-        ({"merge": lambda s: _merge_straight}, {"merge": lambda s: _flatten_last}),
-    ),
-    Mistake(
-        "split_without_transpose",
-        "it reshapes into heads without bringing the head axis to the front",
-        "The shape may be right, but a head holds pieces of different tokens; or heads attend to heads.",
-        "Number the entries 0, 1, 2, ... and print head 0.",
-        (
-            {"split": _reshaped(straight=True)},
-            {"split": _reshaped(straight=False)},
-            {"split": _reshaped(straight=False), "merge": lambda s: _flatten_last},
-            {"split": _reshaped(straight=True), "merge": lambda s: _merge_straight},
-        ),
-    ),
-    Mistake(
-        "heads_interleaved",
-        "it deals the features out like cards: head i takes every h-th one",
-        "Trains as well, but no weights of another library fit.",
-        "Which features belong to head 0: the first d_k, or every h-th?",
-        (
-            {"split": _split_interleaved},
-            {"merge": _merge_interleaved},
-            {"split": _split_interleaved, "merge": _merge_interleaved},
-        ),
-    ),
-    Mistake(
-        "heads_averaged",
-        "it averages (or adds) the heads, where they should stand side by side",
-        "What one head found is blurred by the others; W_O can no longer tell them apart.",
-        "How many features has the merged row, and how many has one head?",
-        (
-            {
-                "merge": lambda s: lambda x: x.mean(axis=-3),
-                "output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O,
-            },
-            {"output": _average},
-            {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
-            {"merge": lambda s: lambda x: x.sum(axis=-3)},
-        ),
-    ),
-    Mistake(
-        "weights_averaged",
-        "the weights it returns are averaged over the heads",
-        "(..., n_q, n_k), where each head has a map of its own. nn.MultiheadAttention averages them, too.",
-        "How many maps of weights should come back from a layer with h heads?",
-        ({"shown": lambda s: s.weights if s.num_heads is None else s.weights.mean(axis=-3)},),
-    ),
     # --- projections
-    Mistake(
-        "no_output_projection",
-        "the merged heads are returned without W_O",
-        "The heads' features never mix.",
-        "Which of the four matrices does your output not depend on?",
-        ({"output": lambda s: s.merge(s.context)},),
-    ),
     Mistake(
         "projections_unused",
         "it attends with the inputs themselves; the projections are never applied",
@@ -251,7 +167,7 @@ MISTAKES = (
             {"scores": lambda s: s.q @ s.k.T},
             weights_by(lambda x, axis: softmax(x, 1) if axis == -1 else softmax(x, axis)),
             {"split": lambda s: lambda x: np.swapaxes(x.reshape(*x.shape[:-1], s.num_heads, -1), 0, 1)},
-            {"merge": lambda s: lambda x: _flatten_last(np.swapaxes(x, 0, 1))},
+            {"merge": lambda s: lambda x: flatten_last(np.swapaxes(x, 0, 1))},
         ),
     ),
     Mistake(
@@ -287,5 +203,13 @@ MISTAKES = (
         "Three digits are left, and numbers above 65504 become inf.",
         "Print the dtype of what you return.",
         ({"finish": lambda s: lambda y: y if y.dtype == bool else y.astype(np.float16)},),
+    ),
+    # --- gradients: every number is right
+    Mistake(
+        "gradient_cut",
+        "the gradient were cut: weights that make the output never hear of the loss",
+        "Every number is right, and training leaves these weights where they started.",
+        "Which line leaves torch for NumPy or plain numbers, or detaches?",
+        tuple(_cut(matrices) for matrices in product((False, True), repeat=4) if any(matrices)),
     ),
 )

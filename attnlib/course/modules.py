@@ -1,4 +1,4 @@
-"""Turn a learner's torch module class into a function of arrays, with the weights of the probe put into it.
+"""Make a learner's torch module class, put the weights of a probe into it, and run it on arrays.
 
 torch is imported when a class is handed in: not before.
 """
@@ -8,29 +8,8 @@ import numpy as np
 from .calling import Unfit
 
 
-def self_attention(cls):
-    """Return a function (x, W_Q, W_K, W_V, mask) -> what `cls` returns with these weights."""
-    _check_class(cls, "SelfAttention")
-
-    def run(x, W_Q, W_K, W_V, mask=None, learning=()):
-        weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-        return _run(cls, (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask, learning)
-
-    return run
-
-
-def multi_head_attention(cls):
-    """Return a function (query, key, value, W_Q, W_K, W_V, W_O, num_heads, mask) -> what `cls` returns."""
-    _check_class(cls, "MultiHeadAttention")
-
-    def run(query, key, value, W_Q, W_K, W_V, W_O, num_heads, mask=None, learning=()):
-        weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
-        return _run(cls, (W_Q.shape[0], num_heads), weights, (query, key, value), mask, learning)
-
-    return run
-
-
-def _check_class(cls, name):
+def check_class(cls, name):
+    """Raise Unfit unless `cls` is a class derived from nn.Module."""
     from torch import nn
 
     if isinstance(cls, nn.Module):
@@ -45,7 +24,7 @@ def _check_class(cls, name):
         )
 
 
-def _run(cls, sizes, weights, inputs, mask, learning):
+def run(cls, sizes, weights, inputs, mask, learning):
     """Return (output, weights); or, where `learning` names matrices, which of them get no gradient."""
     import torch
 

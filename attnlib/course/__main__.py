@@ -1,9 +1,8 @@
-"""``python -m attnlib.checks > docs/checks.md`` writes which mistakes each exercise recognises."""
+"""``python -m attnlib.course > docs/checks.md`` writes which mistakes each exercise recognises."""
 
 import sys
 
-from .exercises import EXERCISES
-from .mistakes import MISTAKES
+from .catalogue import EXERCISES, MISTAKES
 
 
 def table():
@@ -23,7 +22,7 @@ def page():
         "# Which mistake each check names\n\n"
         f"{len(EXERCISES)} exercises, {len(MISTAKES)} mistakes, {pairs} pairs, each tested: ● is rejected and named, "
         "○ passes with a remark. An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
-        "Written by `python -m attnlib.checks > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
+        "Written by `python -m attnlib.course > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
         + table()
         + "\n\n## What the names mean\n\n| mistake | your code behaves as if | what you would see |\n|---|---|---|\n"
         + "\n".join(f"| {m.id} | {m.does} | {m.see} |" for m in MISTAKES.values())

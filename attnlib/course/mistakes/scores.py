@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..core import softmax
+from ...core import softmax
+from ..steps import swap
 from .mistake import Mistake, scaled_by
-from .pipeline import self_width, swap
 
 MISTAKES = (
     # --- scores
@@ -101,8 +101,8 @@ MISTAKES = (
         "Weights too flat where a head is narrower than the tokens; invisible where both are equally wide.",
         "The dot product is taken after projecting (and splitting). How long are the vectors then?",
         (
-            scaled_by(lambda s: self_width(s) ** -0.5),
-            scaled_by(lambda s: 1 / self_width(s)),
+            scaled_by(lambda s: s.query.shape[-1] ** -0.5),
+            scaled_by(lambda s: 1 / s.query.shape[-1]),
             scaled_by(lambda s: s.key.shape[-1] ** -0.5),
         ),
     ),
@@ -129,5 +129,11 @@ MISTAKES = (
             {"scaled": lambda s: s.scores, "weights": lambda s: softmax(s.masked) / np.sqrt(s.q.shape[-1])},
             {"scaled": lambda s: s.scores, "context": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
         ),
+    ),
+    Mistake(
+        "root_forgotten",
+        "the root was left out",
+        "A variance where a standard deviation, or a divisor of scores, is asked for.",
+        "Scores divided by c have a variance divided by c times c.",
     ),
 )

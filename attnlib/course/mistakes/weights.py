@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ..core import softmax
+from ...core import softmax
+from ..steps import swap
 from .mistake import Mistake, allowed_by, filled_with, masked_by, weights_by
-from .pipeline import swap
 
 
 def _after_softmax(change):
@@ -58,25 +58,13 @@ def _row_maximum(x, axis):
     return np.where(np.isneginf(largest), 0, largest)
 
 
-def _first_head_only(mask, s):
-    if s.num_heads is None:
-        return mask
-    mask = np.broadcast_to(mask, s.scaled.shape).copy()
-    mask[..., 1:, :, :] = True
-    return mask
-
-
-def _triangle(s, moved=0):
+def triangle(s, moved=0):
     """Return the causal mask of the last n_q of n_k tokens, its edge moved to the right."""
     return np.tri(s.n_q, s.n_k, k=s.n_k - s.n_q + moved, dtype=bool)
 
 
-def _given_masks(s):
+def given_masks(s):
     return np.broadcast_arrays(*(m for m in s.masks if m is not None))
-
-
-def _numbers(convert):
-    return {"finish": lambda s: lambda y: convert(y) if y.dtype == bool else y}
 
 
 MISTAKES = (
@@ -100,13 +88,6 @@ MISTAKES = (
             weights_by(lambda x, axis: _exp_over_sum(x, None, largest=x.max())),
             weights_by(lambda x, axis: _exp_over_sum(x, None, largest=_row_maximum(x, axis))),
         ),
-    ),
-    Mistake(
-        "axis_ignored",
-        "it always normalises along the last axis, whatever `axis` says",
-        "Right by default, wrong as soon as somebody passes axis=0.",
-        "Where in your code does the argument `axis` arrive?",
-        ({"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},),
     ),
     Mistake(
         "no_softmax",
@@ -209,9 +190,9 @@ MISTAKES = (
         (
             allowed_by(lambda mask, s: ~mask)
             | {
-                "causal": lambda s: ~_triangle(s),
+                "causal": lambda s: ~triangle(s),
                 "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
-                "combined": lambda s: ~np.logical_and.reduce(_given_masks(s)),
+                "combined": lambda s: ~np.logical_and.reduce(given_masks(s)),
             },
             {"causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool)},
         ),
@@ -274,86 +255,5 @@ MISTAKES = (
             allowed_by(lambda mask, s: swap(mask))
             | {"padding": lambda s: (np.arange(s.n_k) < np.asarray(s.lengths)[:, None])[:, :, None]},
         ),
-    ),
-    Mistake(
-        "padding_without_query_axis",
-        "the padding mask is (b, n_k): the axis for the queries is missing",
-        "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
-        "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
-        ({"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},),
-    ),
-    Mistake(
-        "padding_off_by_one",
-        "it lets one padded token through",
-        "The first padding token gets weight in every sequence.",
-        "A sequence of length 2: at which positions are its tokens, counted from 0?",
-        ({"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},),
-    ),
-    Mistake(
-        "padding_on_the_left",
-        "the padding stands in front of the tokens",
-        "Real tokens at the beginning are hidden, padding at the end is seen.",
-        "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
-        ({"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},),
-    ),
-    Mistake(
-        "mask_blocks_diagonal",
-        "a token may not attend to itself",
-        "The first token may attend to nothing at all.",
-        "What may the very first token look at?",
-        ({"causal": lambda s: _triangle(s, -1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
-    ),
-    Mistake(
-        "mask_shows_the_next",
-        "a token may also attend to the one that follows it",
-        "In training the token to be predicted is in plain sight.",
-        "What may the very first token look at?",
-        ({"causal": lambda s: _triangle(s, 1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)}),
-    ),
-    Mistake(
-        "mask_future_only",
-        "the triangle is the upper one: a token sees itself and the future",
-        "The last token sees only itself; in training the answers leak.",
-        "Which rows should have the most True in them: the first or the last?",
-        ({"causal": lambda s: ~_triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
-    ),
-    Mistake(
-        "causal_upper_left",
-        "the first query stands at the first key (upper left), although the queries are the last tokens",
-        "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
-        "Give each token its place in the sequence. At which place stands the first query?",
-        ({"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},),
-    ),
-    Mistake(
-        "masks_joined_with_or",
-        "a query may attend where one mask allows it",
-        "The combined mask hides less than each of them alone.",
-        "Two locks on a door: when does it open?",
-        ({"combined": lambda s: np.logical_or.reduce(_given_masks(s))},),
-    ),
-    Mistake(
-        "mask_as_numbers",
-        "the mask is made of numbers, not of True and False",
-        "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
-        "Print the dtype of your mask.",
-        (
-            _numbers(lambda y: y.astype(int)),
-            _numbers(lambda y: np.where(y, 0.0, -np.inf)),
-            _numbers(lambda y: (~y).astype(int)),
-        ),
-    ),
-    Mistake(
-        "one_mask_for_first_head_only",
-        "the mask reaches the first head only",
-        "One head behaves, the others see everything; averaged over heads it hardly shows.",
-        "Print the masked scores of every head.",
-        (allowed_by(_first_head_only),),
-    ),
-    Mistake(
-        "mask_without_head_axis",
-        "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
-        "NumPy lines up axes from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
-        "Which axis do the scores have between batch and queries?",
-        (allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),),
     ),
 )

@@ -6,7 +6,6 @@ Behaviour is compared, never code: a name says "behaves as if".
 import itertools
 
 from .calling import same
-from .mistakes import MISTAKES
 
 
 def all_same(exercise, found, others):
@@ -25,7 +24,7 @@ def explain(exercise, found):
     fitting = fitting or exercise.pairs.fitting(found)
     if not fitting or any(ids != fitting[0] for ids in fitting):
         return ()
-    return tuple(m for m in MISTAKES.values() if m.id in fitting[0])
+    return tuple(m for m in exercise.mistakes if m.id in fitting[0])
 
 
 def in_words(mistakes, subject):
@@ -41,6 +40,7 @@ class Pairs:
     def __init__(self, exercise, ways):
         """Take `ways`: (id, replaced steps, outcomes) of every single mistake."""
         self._exercise = exercise
+        self._raising = {mistake.id for mistake in exercise.mistakes if mistake.raises}
         self._all = [
             (a, b, []) for a, b in itertools.combinations(ways, 2) if a[0] != b[0] and not set(a[1]) & set(b[1])
         ]
@@ -77,7 +77,7 @@ class Pairs:
 
     def _shows(self, mistake, found, other):
         """Tell whether a value bears witness to `mistake` beside `other`; an error alone may have any cause."""
-        return MISTAKES[mistake[0]].raises or any(
+        return mistake[0] in self._raising or any(
             not outcome.kind and not same(outcome, alone, probe.tolerance)
             for outcome, alone, probe in zip(found, other[2], self._exercise.probes, strict=True)
         )

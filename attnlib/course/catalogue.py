@@ -1,0 +1,75 @@
+"""All exercises, mistakes and questions of the notebooks, by name."""
+
+import difflib
+from dataclasses import replace
+
+from . import n01, n02, n03, n04, n05, n06, n07, n08
+from .mistakes import SHARED
+
+_NOTEBOOKS = (n01, n02, n03, n04, n05, n06, n07, n08)
+
+EXERCISES = {
+    exercise.name: replace(exercise, mistakes=(*SHARED, *notebook.OWN))
+    for notebook in _NOTEBOOKS
+    for exercise in getattr(notebook, "EXERCISES", ())
+}
+PREDICTIONS = {question.name: question for notebook in _NOTEBOOKS for question in notebook.QUESTIONS}
+MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}
+
+
+class _Named:
+    """The things of a dict as attributes; a name that is none of them raises and says which was meant."""
+
+    _things, _kind, _call, _all = {}, "", "", ""
+
+    def __getattr__(self, name):
+        if name in self._things:
+            return self._things[name]
+        near = difflib.get_close_matches(name, self._things, 1)
+        fix = f"did you mean {self._call}.{near[0]}?" if near else self._all
+        raise AttributeError(f"there is no {self._kind} called {name!r}. Fix: {fix}")
+
+    def __dir__(self):
+        return list(self._things)
+
+
+class Checks(_Named):
+    """All exercises by name: ``check.softmax(my_softmax)`` returns a Verdict.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> check.attention_scores(lambda query, key: query @ np.swapaxes(key, -1, -2))
+    ✓ attention_scores: right
+    >>> check.attention_scores(lambda query, key: key @ np.swapaxes(query, -1, -2)).mistake
+    'swapped_query_key'
+    >>> check.causal_mask
+    check.causal_mask: causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q
+    of n_k tokens, and each sees itself and all before it.
+    """
+
+    _things, _kind, _call, _all = EXERCISES, "exercise", "check", "check shows all of them."
+
+    def __repr__(self):
+        first = "Exercises; hand in your answer, for example check.softmax(my_softmax):"
+        return "\n".join([first, *map(repr, EXERCISES.values())])
+
+
+class Predict(_Named):
+    """All questions by name: ``predict.rounding("b")`` says what became of the guess.
+
+    Examples
+    --------
+    >>> predict.score_std("c")
+    ✗ You chose c, right is b
+    64 is the variance. A typical score is as large as its root. The variance is 64, and the standard deviation is its
+    root.
+    >>> predict.score_std()
+    … No choice made yet
+    Write one of "a", "b", "c" above, and run both cells again.
+    """
+
+    _things, _kind, _call, _all = PREDICTIONS, "question", "predict", f"one of {', '.join(PREDICTIONS)}."
+
+
+check, predict = Checks(), Predict()

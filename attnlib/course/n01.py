@@ -1,0 +1,170 @@
+"""Notebook 01, by hand: its exercises, questions, and what only they need."""
+
+import numpy as np
+
+from ..examples import BY_HAND
+from .exercise import Number
+from .mistakes.mistake import Mistake
+from .prediction import Question
+from .steps import Steps, replaced
+
+OWN = (
+    Mistake(
+        "counted_from_zero",
+        "it belongs to the next token",
+        "Token 2 of the text is row 1 in NumPy: x[1].",
+        "The exercises count tokens from 1, NumPy counts from 0.",
+    ),
+    Mistake(
+        "wrong_token",
+        "it belongs to another token than the one asked for",
+        "Every token has a query, a key and a value of its own.",
+        "Which row of x is the token that is asked for?",
+    ),
+    Mistake(
+        "wrong_projection",
+        "the right token was multiplied by another W",
+        "A query where a key is asked for, or the other way round.",
+        "Which of W_Q, W_K and W_V makes this vector?",
+    ),
+    Mistake(
+        "column_instead_of_row",
+        "it is a column, where a row is asked for",
+        "One feature of all tokens, where all features of one token belong.",
+        "One row is one token.",
+    ),
+)
+
+
+def _unscaled(factor):
+    """Return the steps of the worked example with scores times `factor`, not divided by sqrt(3)."""
+    return replaced(Steps, {"scaled": lambda s: s.scores * factor})(q=q, k=k, v=v)
+
+
+q, k, v = BY_HAND.project()
+raw, scaled = _unscaled(1), Steps(q=q, k=k, v=v)
+rounded = [np.array([0, 0.5, 0.5]), *(raw.weights[0].round(n) for n in (1, 2))]  # 0.063 becomes 0, 0.1 or 0.06
+exp = np.exp(raw.scores[0])
+
+
+def _vector(name, matrix, i, letter, *wrong):
+    """Return the exercise about row `i` of Q, K or V; `wrong` are the other two."""
+    return Number(
+        name,
+        f"{letter} of token {i + 1} in the worked example, as 3 numbers",
+        (
+            "One row of x times a matrix: multiply each column of the matrix with the row and add up.",
+            f"You need row {i + 1} of x and W_{letter[0].upper()}.",
+            "Write x[i] @ W with the right i and W.",
+        ),
+        right=matrix[i],
+        slips={
+            "wrong_projection": [w[i] for w in wrong],
+            "counted_from_zero": list(matrix[i + 1 : i + 2]),
+            "wrong_token": [*matrix[:i], *matrix[i + 2 :]],
+            "column_instead_of_row": [matrix[:, i]],
+        },
+    )
+
+
+EXERCISES = (
+    _vector("q1", q, 0, "query", k, v),
+    _vector("k2", k, 1, "key", q, v),
+    _vector("v3", v, 2, "value", k, q),
+    Number(
+        "scores_2",
+        "the raw scores of query 2 against all 3 keys",
+        (
+            "Each entry is a dot product: multiply feature by feature, then add.",
+            "Take query 2 and go through the keys one by one.",
+            "Write Q[i] @ K.T with the right i.",
+        ),
+        right=raw.scores[1],
+        slips={
+            "counted_from_zero": [raw.scores[2]],
+            "wrong_token": [raw.scores[0]],
+            "scaled_already": [scaled.scaled[1]],
+            "wrong_projection": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
+            "untransposed_key": [q[1] @ k],
+        },
+    ),
+    Number(
+        "weights_1",
+        "the attention weights of query 1 (softmax of its raw scores, not scaled)",
+        ("Take exp of each score.", "Divide each by the sum of the three.", "softmax([2, 4, 4]), four digits."),
+        right=raw.weights[0],
+        slips={
+            "counted_from_zero": [raw.weights[1]],
+            "wrong_token": [raw.weights[2]],
+            "exp_not_divided": [exp, exp / exp.max()],
+            "rounded_weights": rounded,
+            "scaled_already": [scaled.weights[0]],
+            "no_softmax": [raw.scores[0]],
+            "no_exponential": [raw.scores[0] / raw.scores[0].sum()],
+            "softmax_over_everything": [np.exp(raw.scores[0]) / np.exp(raw.scores).sum()],
+            "argmax_instead_of_softmax": [np.array([0.0, 1.0, 0.0])],
+        },
+    ),
+    Number(
+        "output_1",
+        "the output of query 1 (weights from raw scores, not scaled, not rounded)",
+        (
+            "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ...",
+            "Use the exact weights of weights_1.",
+            "Write weights_1 @ V.",
+        ),
+        right=raw.context[0],
+        slips={
+            "counted_from_zero": [raw.context[1]],
+            "wrong_token": [raw.context[2]],
+            "exp_not_divided": [exp @ v, exp / exp.max() @ v],
+            "rounded_weights": [w @ v for w in rounded],
+            "scaled_already": [scaled.context[0]],
+            "no_softmax": [raw.scores[0] @ v],
+            "weights_returned": [raw.weights[0]],
+            "weights_transposed": [v @ raw.weights[0]],
+            "keys_for_values": [raw.weights[0] @ k],
+        },
+    ),
+    Number(
+        "scaled_output_1",
+        "the output of query 1 with scaled scores",
+        ("Scale the scores of query 1 first.", "Here d_k = 3.", "softmax([2, 4, 4] / sqrt(3)) @ V."),
+        right=scaled.context[0],
+        slips={
+            "counted_from_zero": [scaled.context[1]],
+            "wrong_token": [scaled.context[2]],
+            "no_scale": [raw.context[0]],
+            "scale_by_d_k": [_unscaled(1 / 3).context[0]],
+            "multiply_by_sqrt_d_k": [_unscaled(3**0.5).context[0]],
+            "scale_after_softmax": [raw.context[0] / 3**0.5],
+            "rounded_weights": [scaled.weights[0].round(n) @ v for n in (1, 2)],
+            "keys_for_values": [scaled.weights[0] @ k],
+            "weights_returned": [scaled.weights[0]],
+        },
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "softmax_by_hand",
+        "c",
+        "Softmax compares by differences: 4 gets e * e = 7.4 times the weight of 2.",
+        {
+            "a": "2 : 4 : 4 would be dividing by the sum. The exponential comes first, and it stretches differences.",
+            "b": "Small is not 0: e to the power 2 is 7.4, against 54.6 twice, and that leaves 0.06 for the first key.",
+        },
+        "b",
+    ),
+    Question(
+        "rounding",
+        "c",
+        "The weight 0.063 was rounded to 0 and multiplies a value of 1, 2 and 3, "
+        "and the lost weight went to other values.",
+        {
+            "a": "One decimal moves a weight by up to 0.05, far more than 0.001, and the values are larger than 1.",
+            "b": "0.05 is the error of one weight. It is multiplied by values of up to 8 and added over three keys.",
+        },
+        "b",
+    ),
+)

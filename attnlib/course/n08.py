@@ -1,0 +1,382 @@
+"""Notebook 08, trained heads: its exercises, questions, and what only they need."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ..core import entropy
+from .calling import Unfit
+from .exercise import Function, Judged, Number
+from .mistakes.mistake import Mistake
+from .prediction import Question
+from .probes import Draw, Probe
+from .steps import Steps
+
+
+def copies(tokens):
+    """Return (b, n_q, n_k), True where key j holds the letter of query i."""
+    return tokens[:, :, None] == tokens[:, None, :]
+
+
+def after_copy(tokens, by=1):
+    """Return (b, n_q, n_k), True where key j stands `by` places behind an earlier copy of the letter of query i."""
+    n = tokens.shape[-1]
+    earlier = copies(tokens) & np.tri(n, k=-1, dtype=bool)
+    moved = np.zeros_like(earlier)
+    moved[..., max(by, 0) : n + min(by, 0)] = earlier[..., max(-by, 0) : n - max(by, 0)]
+    return moved
+
+
+def mean_on(weights, cells):
+    """Return (h,): the weight (b, h, n_q, n_k) on the True cells (b, n_q, n_k), a mean over batch and queries."""
+    return (weights * cells[:, None]).sum(-1).mean((0, -1))
+
+
+def copy_of_last(tokens):
+    """Return the place where the last letter stood before; None if it did not."""
+    places = np.flatnonzero(tokens[:-1] == tokens[-1])
+    return int(places[0]) if len(places) else None
+
+
+class _Steps(Steps):
+    @cached_property
+    def head_scores(self):
+        return mean_on(self.weights, after_copy(self.tokens))
+
+    @cached_property
+    def fooling(self):
+        """Swap the letter after the earlier copy of the last one with another."""
+        answer = copy_of_last(self.tokens) + 1
+        other = next(j for j in range(len(self.tokens) - 1) if j not in (answer - 1, answer))
+        result = self.tokens.copy()
+        result[[answer, other]] = self.tokens[[other, answer]]
+        return result
+
+
+def heads_to_rank():
+    """Return batches with heads of known habits; one of them does induction, and not the sharpest."""
+    draw = Draw("induction_measure")
+    # Four patterns of different length, repeated; then letters that come back at random.
+    repeated = np.stack([draw.rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
+    random = draw.rng.integers(6, size=(4, 16))
+    return tuple(
+        Probe(name, (_habits(draw, tokens)[:, draw.rng.permutation(7)], tokens))
+        for name, tokens in (("repeated patterns", repeated), ("letters that come back at random", random))
+    )
+
+
+def _habits(draw, tokens):
+    """Return the weights (b, 7, n, n) of seven heads."""
+    (b, n), i = tokens.shape, np.arange(tokens.shape[1])
+    causal = np.tri(n, dtype=bool)
+
+    def head(share, cells):
+        """Put `share` of each row on the cells; rows without one, and the rest, are spread evenly."""
+        cells = np.broadcast_to(cells, (b, n, n)) & causal
+        share = share * cells.any(-1, keepdims=True)
+        return share * cells / np.maximum(cells.sum(-1, keepdims=True), 1) + (1 - share) * causal / (i + 1)[:, None]
+
+    sharp = i == draw.rng.integers(i + 1)[:, None]  # one key for each query, at random
+    return np.stack(
+        [
+            head(0.7, after_copy(tokens)),
+            head(0.9, after_copy(tokens, 0)),
+            head(0.9, after_copy(tokens, -1)),
+            head(0.9, i[:, None] - 1 == i),
+            head(0.9, i[:, None] - 5 == i),
+            head(1.0, sharp),
+            head(0.0, causal),
+        ],
+        axis=1,
+    )
+
+
+def sequences_to_fool():
+    return (
+        Probe("D A B C E A", (np.array([3, 0, 1, 2, 4, 0]),)),
+        Probe("B C D E F A B", (np.array([1, 2, 3, 4, 5, 0, 1]),)),
+        Probe("A F B D E C D", (np.array([0, 5, 1, 3, 4, 2, 3]),)),
+    )
+
+
+def _ranked_by(score):
+    """Replace the measure of the heads by `score(steps)`, one number per head."""
+    return {"head_scores": score}
+
+
+def _ranked_on(cells):
+    return _ranked_by(lambda s: mean_on(s.weights, cells(s.tokens)))
+
+
+def _behind(tokens, by):
+    """Return (b, n_q, n_k), True where the key stands `by` places before the query."""
+    i = np.arange(tokens.shape[-1])
+    return np.broadcast_to(i[:, None] - by == i, (*tokens.shape, tokens.shape[-1]))
+
+
+def _entropy(weights):
+    return entropy(weights).mean((0, -1))
+
+
+def _fool_with(change):
+    """Replace the sequence by a copy that `change(copy, place of the earlier copy of the last letter)` has altered."""
+
+    def fooling(s):
+        tokens = s.tokens.copy()
+        change(tokens, copy_of_last(tokens))
+        return tokens
+
+    return {"fooling": fooling}
+
+
+def _new_letter(tokens, place):
+    tokens[place + 1] = tokens.max() + 1
+
+
+def _new_last(tokens, place):
+    tokens[-1] = tokens.max() + 1
+
+
+def _reversed(tokens, place):
+    tokens[:] = tokens[::-1]
+
+
+def _rolled(tokens, place):
+    tokens[:] = np.roll(tokens, 1)
+
+
+def _nothing(tokens, place):
+    pass
+
+
+OWN = (
+    Mistake(
+        "chance_assumed",
+        "it is the accuracy of guessing without looking at the tokens",
+        "The model sees which tokens there are, only not where.",
+        "Which token would you guess if you knew that the other three are the same?",
+    ),
+    Mistake(
+        "order_assumed",
+        "the model knew the order",
+        "Without positions every place gets the same choice of keys.",
+        "Can the model tell place 1 from place 4?",
+    ),
+    Mistake(
+        "own_token_forgotten",
+        "it is how often the most frequent of all four tokens is right",
+        "Each place also knows its own token, and that is never the one to name: the answer stands in another place.",
+        "Leave the own token out. Which of the other three would you name?",
+    ),
+    Mistake(
+        "likeliest_bag_only",
+        "only the most likely split of the other three tokens, 2 : 1, was counted",
+        "In 2 of 8 cases the other three agree.",
+        "How often do the other three tokens agree?",
+    ),
+    Mistake(
+        "bags_weighted_alike",
+        "all bags were equally likely",
+        "Of the 16 sequences 1 has no token of the first kind, and 6 have two.",
+        "How many sequences belong to each bag?",
+    ),
+    Mistake(
+        "previous_letter_measured",
+        "it looks for the head that looks at the letter just before",
+        "That head prepares induction in layer 1; it does not do it.",
+        "Where does the present letter itself come into your measure?",
+        (_ranked_on(lambda tokens: _behind(tokens, 1)),),
+    ),
+    Mistake(
+        "copy_itself_measured",
+        "it looks for the head that looks at the earlier copy itself",
+        "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
+        "One place further: which key is that, j - 1 or j + 1?",
+        (
+            _ranked_on(lambda tokens: after_copy(tokens, 0)),
+            _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
+        ),
+    ),
+    Mistake(
+        "before_copy_measured",
+        "it looks for the head that looks at the letter before the earlier copy",
+        "Moved one place in the wrong direction: the prediction stands after the copy.",
+        "Key j is asked for if the letter at j - 1 is that of the query.",
+        (_ranked_on(lambda tokens: after_copy(tokens, -1)),),
+    ),
+    Mistake(
+        "fixed_distance_measured",
+        "it looks for the head that looks a fixed number of places back",
+        "The distance to the earlier copy differs from sequence to sequence.",
+        "Find the copy by its letter, not by its distance.",
+        (_ranked_on(lambda tokens: _behind(tokens, 5)),),
+    ),
+    Mistake(
+        "sharpest_head_measured",
+        "it looks for the head with the sharpest weights",
+        "A head can be sharp on the wrong key.",
+        "Which key should the weight be on?",
+        (_ranked_by(lambda s: s.weights.max(-1).mean((0, -1))), _ranked_by(lambda s: -_entropy(s.weights))),
+    ),
+    Mistake(
+        "broadest_head_measured",
+        "it looks for the head that spreads its weights evenly",
+        "An induction head has most of its weight on a few keys. Is a sign wrong?",
+        "Should a good head have a large measure or a small one?",
+        (_ranked_by(lambda s: _entropy(s.weights)), _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1)))),
+    ),
+    Mistake(
+        "letters_changed",
+        "it changes which letters there are",
+        "One layer sees the letters, and so it can tell the two sequences apart.",
+        "Only swap; put nothing in and take nothing out.",
+        (_fool_with(_new_letter), _fool_with(_new_last)),
+    ),
+    Mistake(
+        "last_letter_changed",
+        "it changes the last letter",
+        "The query of the last place comes from it, so one layer can tell the two sequences apart.",
+        "The last letter asks the question. Leave it.",
+        (_fool_with(_reversed), _fool_with(_rolled)),
+    ),
+    Mistake(
+        "same_answer_left",
+        "it leaves the letter that follows the earlier copy of the last letter",
+        "The right answer is the same for both, so the layer may well be right on both.",
+        "Which letter is the right answer? That one has to change.",
+        (_fool_with(_nothing),),
+    ),
+)
+
+
+def _largest(scores, weights, tokens):
+    """Return the number of the head with the largest measure."""
+    scores, h = np.asarray(scores), weights.shape[1]
+    if scores.shape != (h,):
+        raise Unfit(
+            f"Your measure must return one number for each of the {h} heads, shape ({h},); you return shape "
+            f"{scores.shape}. Fix: sum over the keys, then take the mean over batch and queries, .mean((0, -1))."
+        )
+    if np.isnan(scores).any():
+        raise Unfit(
+            "Your measure must be a number for every head; it is NaN for some. Fix: where a query has no earlier copy "
+            "of its letter, count 0 or leave it out; do not divide by 0."
+        )
+    return int(scores.argmax())
+
+
+_NOT_FOOLED = ("", "letters differ", "last letter differs", "right answer is the same")
+
+
+def _fools(other, tokens):
+    """Return what is wrong with a sequence that should fool one layer: 0 for nothing, else a place of _NOT_FOOLED."""
+    other = np.asarray(other)
+    if other.shape != tokens.shape:
+        raise Unfit(
+            f"Your function must return a sequence of the length it was given, shape {tokens.shape}; you return shape "
+            f"{other.shape}. Fix: work on tokens.copy()."
+        )
+    if sorted(other.tolist()) != sorted(tokens.tolist()):
+        return 1
+    if other[-1] != tokens[-1]:
+        return 2
+    return 0 if other[copy_of_last(other) + 1] != tokens[copy_of_last(tokens) + 1] else 3
+
+
+EXERCISES = (
+    Number(
+        "bag_accuracy",
+        "the best accuracy without positions for 4 places and 2 equally frequent tokens",
+        (
+            "A place knows its own token and which tokens there are. Which of these can the answer be?",
+            "The answer is one of the other three, each as likely as the next: guess their more frequent token.",
+            "The other three split 3 : 0 in 2 of 8 cases, 2 : 1 in 6 of 8. How often is the guess right in each?",
+            "2/8 of the cases give accuracy 1, 6/8 give 2/3. Add up.",
+        ),
+        right=3 / 4,
+        slips={
+            "chance_assumed": [1 / 2],
+            "order_assumed": [1.0],
+            "own_token_forgotten": [11 / 16],
+            "likeliest_bag_only": [2 / 3],
+            "bags_weighted_alike": [(1 + 2 / 3 + 2 / 3 + 1) / 4, (1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
+        },
+    ),
+    Function(
+        "induction_measure",
+        "induction_measure(weights, tokens) -> (h,), one number per head, largest for the induction head. weights "
+        "is (b, h, n_q, n_k), tokens (b, n). Any measure will do: the check ranks heads of known habits with it.",
+        (
+            "Which keys hold the letter of the query? tokens[:, :, None] == tokens[:, None, :] is (b, n_q, n_k).",
+            "The induction head looks one place behind such a key: move that map one column to the right.",
+            "With that map, (b, n_q, n_k), as cells[:, None]: (weights * cells[:, None]).sum(-1).mean((0, -1)).",
+        ),
+        probes=heads_to_rank(),
+        given=lambda weights, tokens: {"weights": weights, "tokens": tokens},
+        result=lambda s: s.head_scores,
+        judged=Judged(_largest, lambda yours, right: f"Largest for head {yours}; the induction head is {right}."),
+        steps=_Steps,
+    ),
+    Function(
+        "fool_one_layer",
+        "fool_one_layer(tokens) -> (n,), other tokens that one attention layer without positions cannot tell from "
+        "these at the last place, though another next letter is right. The last letter of tokens (n,) stood there "
+        "once before; all others stand there once.",
+        (
+            "At the last place one layer computes a weighted mean over keys. When do two sequences give the same?",
+            "A sum does not change if its terms change places. So keep the letters, and keep the last one last.",
+            "Swap the letter that follows the earlier copy of the last one with any other letter before the end.",
+        ),
+        probes=sequences_to_fool(),
+        given=lambda tokens: {"tokens": tokens},
+        result=lambda s: s.fooling,
+        judged=Judged(_fools, lambda yours, right: f"Of both sequences: the {_NOT_FOOLED[int(yours)]}."),
+        steps=_Steps,
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "no_positions",
+        "b",
+        "The model sees which tokens there are, and each place knows its own token, which is not the one to name. "
+        "The most frequent of the others is right in 0.29 of the cases.",
+        {
+            "a": "That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
+            "c": "No training helps: every place mixes the same set, so the order cannot get into the output.",
+        },
+        "c",
+    ),
+    Question(
+        "dark_diagonal",
+        "b",
+        "With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
+        "looks at itself learns what the answer is not.",
+        {
+            "a": "The diagonal is darker with other seeds, too, and the mean is taken over 4000 sequences.",
+            "c": "It cannot know places: permute the tokens, and the outputs are permuted with them.",
+        },
+        "a",
+    ),
+    Question(
+        "one_layer",
+        "b",
+        "To find the place after an earlier copy, a key must know its neighbour, and only a first layer can tell it.",
+        {
+            "a": "More heads or steps do not help: every head of that layer reads keys that know one letter only.",
+            "c": "The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
+        },
+        "a",
+    ),
+    Question(
+        "scale_and_training",
+        "b",
+        "Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
+        "starts out peaky.",
+        {
+            "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed.",
+            "c": "It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
+        },
+        "c",
+    ),
+)

@@ -1,0 +1,73 @@
+"""Questions to answer before a result is shown; afterwards `predict` says what was right and why the rest is not."""
+
+import html
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .verdict import printable
+
+
+class Question(NamedTuple):
+    """A question of a notebook; its text and options stand there.
+
+    `wrong` says why each other option is wrong; `tempting` is the one of them that comes to mind first. That is a
+    judgement: nobody has counted.
+    """
+
+    name: str
+    right: str
+    because: str
+    wrong: dict
+    tempting: str
+
+    def __call__(self, guess=None):
+        """Return the Revealed for a guess, a letter; None means that no choice was made."""
+        return Revealed(self, guess)
+
+    @property
+    def options(self):
+        return sorted([self.right, *self.wrong])
+
+
+@dataclass(repr=False, eq=False)
+class Revealed:
+    """What became of a guess. It shows itself in a notebook.
+
+    Attributes
+    ----------
+    question : Question
+    guess : str or None
+    """
+
+    question: Question
+    guess: str | None = None
+
+    @property
+    def right(self):
+        """True or False; None where no choice was made."""
+        return self.guess == self.question.right if self.guess in self.question.options else None
+
+    def _texts(self):
+        q, why = self.question, self.question.wrong
+        letters = ", ".join(f'"{letter}"' for letter in q.options)
+        if self.guess is None:
+            return "… No choice made yet", f"Write one of {letters} above, and run both cells again."
+        if self.right is None:
+            return f"… {self.guess!r} is not one of the options", f"Choose one of {letters}."
+        if self.right:
+            return f"✓ {q.right} is right", f"{q.because} Tempting: {q.tempting}. {why[q.tempting]}"
+        title = f"✗ You chose {self.guess}, right is {q.right}"
+        return title, f"{why[self.guess]} {q.because}"
+
+    def __repr__(self):
+        return "\n".join(self._texts())
+
+    def __str__(self):
+        return printable(repr(self))
+
+    def _repr_html_(self):
+        title, text = (html.escape(t) for t in self._texts())
+        return (
+            '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
+            f"<strong>{title}</strong><div>{text}</div></div>"
+        )

@@ -1,0 +1,204 @@
+"""Answers as learners hand them in, for the tests of the checks."""
+
+import contextlib
+import copy
+
+import numpy as np
+import torch
+from torch import nn
+
+import attnlib as al
+
+torch.set_num_threads(1)
+
+A, M, MODULE = "scaled_dot_product_attention", "multi_head_attention", "MultiHeadAttention"
+
+
+def as_module(function, name, cut=()):
+    """Wrap a NumPy solution of a module exercise in the class a learner would hand in; `cut` drops gradients."""
+
+    def run(module, inputs, mask, *sizes):
+        matrices = [getattr(module, f"W_{c}").weight for c in module.letters]
+        mask = () if mask is None else (mask.numpy(),)
+        result = function(*(x.numpy() for x in inputs), *(w.detach().numpy().T for w in matrices), *sizes, *mask)
+        # NumPy knows no gradient: one is led past it, with the value 0.
+        led = [w for w, dropped in zip(matrices, cut or [False] * len(matrices), strict=True) if not dropped]
+        gradient = sum((w - w.detach()).sum() for w in led)
+        return tuple(torch.as_tensor(y) + (gradient if y.dtype.kind == "f" else 0) for y in result)
+
+    class SelfAttention(nn.Module):
+        letters = "QKV"
+
+        def __init__(self, d_in, d_k, d_v=None):
+            super().__init__()
+            self.W_Q, self.W_K = nn.Linear(d_in, d_k), nn.Linear(d_in, d_k)
+            self.W_V = nn.Linear(d_in, d_v or d_k)
+
+        def forward(self, x, *, attn_mask=None):
+            return run(self, (x,), attn_mask)
+
+    class MultiHeadAttention(nn.Module):
+        letters = "QKVO"
+
+        def __init__(self, embed_dim, num_heads):
+            super().__init__()
+            self.num_heads = num_heads
+            for c in self.letters:
+                setattr(self, f"W_{c}", nn.Linear(embed_dim, embed_dim))
+
+        def forward(self, query, key=None, value=None, *, attn_mask=None):
+            return run(self, (query, key, value), attn_mask, self.num_heads)
+
+    return {"SelfAttention": SelfAttention, "MultiHeadAttention": MultiHeadAttention}[name]
+
+
+def submit(exercise, function):
+    """Hand in an implementation of the catalogue the way a learner would."""
+    if not exercise.code:
+        return exercise(function())
+    if exercise.many:
+        cut = ()
+        with contextlib.suppress(ValueError):  # a mistake that runs in some shapes only
+            cut = list(function(*copy.deepcopy(exercise.probes[-1].args))[0])
+        return exercise(as_module(function, exercise.name, cut))
+    return exercise(function)
+
+
+def named(verdict):
+    """Return the ids of the mistakes that a verdict is sure to explain the answer by."""
+    return set((verdict.mistake or "").split(" + ")) - {""}
+
+
+def right(q, k, v, attn_mask=None):
+    return al.scaled_dot_product_attention(q, k, v, attn_mask)
+
+
+def student(scale="np.sqrt(q.shape[-1])", softmax="al.softmax(s)", mask="np.where(m, s, -np.inf)", rest="w @ v"):
+    """Return an attention function from the lines a student would write; `m` is the mask."""
+
+    def attention(q, k, v, m=None):
+        names = {"np": np, "al": al, "q": q, "k": k, "v": v, "m": m}
+        names["s"] = q @ np.swapaxes(k, -1, -2) / eval(scale, names)
+        if m is not None:
+            names["s"] = eval(mask, names)
+        names["w"] = eval(softmax, names)
+        return eval(rest, names)
+
+    return attention
+
+
+def masked_softmax(fill=-np.inf, softmax=al.softmax, mask=lambda m: m):
+    return lambda s, m=None: softmax(s if m is None else np.where(mask(m), s, fill))
+
+
+def multi_head(
+    q="split(query @ W_Q)",
+    k="split(key @ W_K)",
+    v="split(value @ W_V)",
+    scale="d_k ** 0.5",
+    mask="m[:, None]",
+    softmax="al.softmax(s)",
+    out="merge(w @ v) @ W_O",
+    split="np.swapaxes(x.reshape(*x.shape[:-1], h, -1), -2, -3)",
+    merge="np.swapaxes(x, -2, -3).reshape(*x.shape[:-3], x.shape[-2], -1)",
+):
+    """Return multi-head attention from the lines a student would write."""
+
+    def attention(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
+        names = dict(np=np, al=al, query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, h=h)
+        names["split"] = lambda x: eval(split, names | {"x": x})
+        names["merge"] = lambda x: eval(merge, names | {"x": x})
+        names["d_k"] = W_Q.shape[-1] // h
+        names |= {name: eval(line, names) for name, line in (("q", q), ("k", k), ("v", v))}
+        names["s"] = names["q"] @ np.swapaxes(names["k"], -1, -2) / eval(scale, names)
+        if m is not None:
+            names["m"] = m
+            names["s"] = np.where(m if m.ndim == 2 else eval(mask, names), names["s"], -np.inf)
+        names["w"] = eval(softmax, names)
+        return eval(out, names)
+
+    return attention
+
+
+def single(q="x @ W_Q", k="c @ W_K", v="c @ W_V", scale="q.shape[-1] ** 0.5", out="w @ v"):
+    """Return cross-attention from the lines a student would write."""
+
+    def attention(x, c, W_Q, W_K, W_V, m=None):
+        names = dict(np=np, x=x, c=c, W_Q=W_Q, W_K=W_K, W_V=W_V)
+        names |= {name: eval(line, names) for name, line in (("q", q), ("k", k), ("v", v))}
+        s = names["q"] @ np.swapaxes(names["k"], -1, -2) / eval(scale, names)
+        names["w"] = al.softmax(s if m is None else np.where(m, s, -np.inf))
+        return eval(out, names)
+
+    return attention
+
+
+class SelfAttention(nn.Module):
+    """Right; the tests below change one method."""
+
+    def __init__(self, d_in, d_k, d_v=None):
+        super().__init__()
+        self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
+        self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
+
+    def forward(self, x, *, attn_mask=None):
+        scores = self.scale(self.W_Q(x) @ self.W_K(x).mT)
+        if attn_mask is not None:
+            scores = scores.masked_fill(~attn_mask, -torch.inf)
+        weights = self.weigh(scores)
+        return self.mix(weights, self.W_V(x)), weights
+
+    def scale(self, scores):
+        return scores / self.W_Q.out_features**0.5
+
+    def weigh(self, scores):
+        return scores.softmax(-1).nan_to_num()
+
+    def mix(self, weights, values):
+        return weights @ values
+
+
+class Layer(nn.Module):
+    """The learner's module of 6.4, one method per line that can go wrong."""
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.d, self.h = embed_dim, num_heads
+        self.W_Q, self.W_K, self.W_V, self.W_O = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+
+    def split(self, x):
+        return x.unflatten(-1, (self.h, -1)).transpose(-2, -3)
+
+    def divisor(self):
+        return (self.d // self.h) ** 0.5
+
+    def fill(self, scores, mask):
+        return scores.masked_fill(~mask, -torch.inf)
+
+    def softmax(self, scores):
+        return scores.softmax(-1).nan_to_num()
+
+    def give(self, out, weights, query):
+        return self.W_O(out), weights
+
+    def forward(self, query, key=None, value=None, *, attn_mask=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        q, k, v = self.split(self.W_Q(query)), self.split(self.W_K(key)), self.split(self.W_V(value))
+        scores = q @ k.transpose(-1, -2) / self.divisor()
+        if attn_mask is not None:
+            scores = self.fill(scores, attn_mask if attn_mask.ndim == 2 else attn_mask[:, None])
+        weights = self.softmax(scores)
+        return self.give((weights @ v).transpose(-2, -3).flatten(-2), weights, query)
+
+
+def layer(**methods):
+    return type("Layer", (Layer,), methods)
+
+
+def swap_with_first_or_next(tokens):
+    at = list(tokens).index(tokens[-1])
+    j = 0 if at > 0 else 2
+    other = tokens.copy()
+    other[[at + 1, j]] = tokens[[j, at + 1]]
+    return other

@@ -1,0 +1,330 @@
+"""Mistakes as learners write them, not as the catalogue does: named, or not named, and told truly."""
+
+import numpy as np
+import pytest
+from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, right, single, student
+
+import attnlib as al
+from attnlib.course import EXERCISES, MISTAKES, check
+
+
+@pytest.mark.parametrize(
+    "id, lines",
+    [
+        (None, {}),
+        ("no_scale", {"scale": "1"}),
+        ("scale_by_d_k", {"scale": "q.shape[-1]"}),
+        ("scale_by_d_v", {"scale": "v.shape[-1] ** 0.5"}),
+        ("scale_by_n", {"scale": "len(q.swapaxes(0, -2)) ** 0.5"}),
+        ("multiply_by_sqrt_d_k", {"scale": "q.shape[-1] ** -0.5"}),
+        ("softmax_over_queries", {"softmax": "al.softmax(s, axis=-2)"}),
+        ("wrong_batch_axis", {"softmax": "al.softmax(s, axis=1)"}),
+        ("softmax_over_everything", {"softmax": "np.exp(s - s.max()) / np.exp(s - s.max()).sum()"}),
+        ("unstable_softmax", {"softmax": "np.exp(s) / np.exp(s).sum(-1)[..., None]"}),
+        ("double_softmax", {"softmax": "al.softmax(al.softmax(s))"}),
+        ("nan_on_fully_masked", {"softmax": "(e := np.exp(s - s.max(-1)[..., None])) / e.sum(-1)[..., None]"}),
+        ("argmax_instead_of_softmax", {"softmax": "(s == s.max(-1)[..., None]) * np.isfinite(s)"}),
+        ("finite_fill", {"mask": "np.where(m, s, -1e12)"}),
+        ("finite_fill", {"mask": "s + ~m * -1e9"}),
+        ("mask_inverted", {"mask": "np.where(m == False, s, -np.inf)"}),
+        ("mask_multiplies_scores", {"mask": "s * m"}),
+        ("mask_ignored", {"mask": "s"}),
+        ("weights_returned", {"rest": "w"}),
+        ("weights_transposed", {"rest": "w.swapaxes(-1, -2) @ v"}),
+        ("scale_after_softmax", {"scale": "1", "softmax": "al.softmax(s) / q.shape[-1] ** 0.5"}),
+        ("mutates_input", {"rest": "w @ v + 0 * q.__imul__(2).sum()"}),
+        ("returns_float16", {"rest": "np.half(w @ v)"}),
+    ],
+)
+def test_a_students_own_code_is_named_too(id, lines):
+    verdict = check.scaled_dot_product_attention(student(**lines))
+    assert verdict.mistake == id and verdict.passed == (id is None), verdict
+
+
+@pytest.mark.parametrize(
+    "exercise, id, answer",
+    [
+        ("causal_mask", "mask_as_numbers", lambda n_q, n_k=None: np.tri(n_k or n_q)[-n_q:]),
+        ("causal_mask", "causal_upper_left", lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q), bool))),
+        ("causal_mask", "causal_upper_left", lambda n_q, n_k=None: np.arange(n_q)[:, None] >= np.arange(n_k or n_q)),
+        ("causal_mask", "mask_inverted", lambda n_q, n_k=None: ~np.tri(n_k or n_q, dtype=bool)[-n_q:]),
+        ("causal_mask", "mask_future_only", lambda n_q, n_k=None: np.tri(n_k or n_q, dtype=bool).T[-n_q:]),
+        ("causal_mask", "mask_blocks_diagonal", lambda n_q, n_k=None: np.tri(n_k or n_q, k=-1, dtype=bool)[-n_q:]),
+        ("causal_mask", "mask_inverted", lambda n_q, n_k=None: np.triu(np.ones((n_q, n_k or n_q), bool), 1)),
+        ("causal_mask", "mask_future_only", lambda n_q, n_k=None: np.triu(np.ones((n_q, n_k or n_q), bool))),
+        (
+            "padding_mask",
+            "padding_without_query_axis",
+            lambda n, n_k: np.array([[j < i for j in range(n_k)] for i in n]),
+        ),
+        ("padding_mask", "mask_as_numbers", lambda n, n_k: al.padding_mask(n, n_k).astype(float)),
+        ("combine_masks", "masks_joined_with_or", lambda *m: sum(x for x in m if x is not None) > 0),
+        ("softmax", "axis_ignored", lambda x, axis=-1: al.softmax(x)),
+        ("softmax", "returns_float16", lambda x, axis=-1: np.half(al.softmax(x, axis))),
+        ("split_heads", "split_without_transpose", lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)),
+        ("merge_heads", "merge_without_transpose", lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)),
+        ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
+        ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
+        ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
+        ("output_1", "rounded_weights", lambda: [2, 7, 1.5]),
+        ("entropy", "zero_times_log_zero", lambda w: -np.sum(w * np.log(w), axis=-1)),
+        ("entropy", "log2_instead_of_ln", lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)),
+    ],
+)
+def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answer):
+    verdict = EXERCISES[exercise](answer() if not EXERCISES[exercise].code else answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+
+
+def sm(x, axis=-1):
+    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
+
+
+def nan_rows(becomes):
+    """NaN rows replaced by `becomes(row of weights, values)`."""
+
+    def attention(q, k, v, m=None):
+        s = q @ np.swapaxes(k, -1, -2) / np.sqrt(q.shape[-1])
+        s = s if m is None else np.where(m, s, -np.inf)
+        e = np.exp(s - s.max(axis=-1, keepdims=True))
+        w = e / e.sum(axis=-1, keepdims=True)
+        return becomes(w, v)
+
+    return attention
+
+
+def uniform(w, v):
+    return np.where(np.isnan(w), 1 / w.shape[-1], w) @ v
+
+
+def mean_of_values(w, v):
+    out = w @ v
+    return np.where(np.isnan(out), v.mean(axis=-2, keepdims=True), out)
+
+
+def only_batches(self, query, key=None, value=None, *, attn_mask=None):
+    _b, _n, _d = query.shape
+    return Layer.forward(self, query, key, value, attn_mask=attn_mask)
+
+
+# exercise, what is named (None: nothing), what the verdict says, what it does not say, the answer
+ROWS = {
+    # --- named wrongly
+    "NaN -> uniform": (A, "finite_fill", "so does a NaN row", "behaves as if blocked", nan_rows(uniform)),
+    "NaN -> mean of values": (A, "finite_fill", "behaves as if a query", "", nan_rows(mean_of_values)),
+    "fill 1e-9": (A, "mask_multiplies_scores", "1e-9", "", student(mask="np.where(m, s, 1e-9)")),
+    "fill 1e-9, 5.4": ("masked_softmax", "mask_multiplies_scores", "behaves as if", "", masked_softmax(1e-9)),
+    "0 times inf": (A, "zero_times_infinity", "NaN", "", student(mask="s * m + (1 - m) * -np.inf")),
+    "masked after exp": (
+        "masked_softmax",
+        "unstable_softmax",
+        "",
+        "",
+        lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
+    ),
+    "5.5 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
+    # --- told wrongly
+    "1.3 scaled": ("weights_1", "scaled_already", "flatter", "every number", al.softmax(np.array([2, 4, 4]) / 3**0.5)),
+    "1.4 scaled": ("output_1", "scaled_already", "flatter", "same factor", [1.8639, 6.3194, 1.7042]),
+    "1.3 shares": ("weights_1", "no_exponential", "positive scores hide it", "there are negative", [0.2, 0.4, 0.4]),
+    "5.2 inverted": (
+        "padding_mask",
+        "mask_inverted",
+        "A padding mask then shows nothing but padding",
+        "every token looks",
+        lambda n, n_k: ~al.padding_mask(n, n_k),
+    ),
+    "5.5 keys of x": (
+        "cross_attention",
+        "context_half_ignored",
+        "but not both",
+        "does not change",
+        single(k="x @ W_K"),
+    ),
+    "5.5 both of x": ("cross_attention", "context_ignored", "does not change", "", single(k="x @ W_K", v="x @ W_V")),
+    "negative weights": (A, None, "should be positive", "yours sum to 1", student(softmax="2 * al.softmax(s) - 0.2")),
+    "6.3 no head axis": (M, "mask_without_head_axis", "head axis", "counts axes", multi_head(mask="m")),
+    # --- common
+    "2.1 over everything": (
+        "softmax",
+        "softmax_over_everything",
+        "",
+        "",
+        lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x)),
+    ),
+    "2.3 over everything": (A, "softmax_over_everything", "", "", student(softmax="np.exp(s) / np.sum(np.exp(s))")),
+    "2.1 keepdims": ("softmax", "keepdims_forgotten", "", "", lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis=axis)),
+    "2.1 keepdims, maximum": (
+        "softmax",
+        "keepdims_forgotten",
+        "",
+        "",
+        lambda x, axis=-1: (e := np.exp(x - x.max(axis=axis))) / e.sum(axis=axis),
+    ),
+    "2.3 keepdims": (A, "keepdims_forgotten", "", "", student(softmax="(e := np.exp(s - s.max())) / e.sum(axis=-1)")),
+    "1.1 k1": ("k2", "wrong_token", "another token", "", [0, 1, 1]),
+    "1.1 k3": ("k2", "counted_from_zero", "the next token", "", [2, 3, 1]),
+    "1.2 row 1": ("scores_2", "wrong_token", "", "", [2, 4, 4]),
+    "4.3 d_in": (
+        "SelfAttention",
+        "scale_by_embed_dim",
+        "before they are projected",
+        "every head you add",
+        as_module(
+            lambda x, W_Q, W_K, W_V, m=None: (
+                single(scale="x.shape[-1] ** 0.5")(x, x, W_Q, W_K, W_V, m),
+                single(scale="x.shape[-1] ** 0.5", out="w")(x, x, W_Q, W_K, W_V, m),
+            ),
+            "SelfAttention",
+        ),
+    ),
+    "5.5 d_in of the context": (
+        "cross_attention",
+        "scale_by_embed_dim",
+        "",
+        "",
+        single(scale="c.shape[-1] ** 0.5"),
+    ),
+    "2.2 np.dot, T": ("attention_scores", "dot_instead_of_matmul", "np.dot", "", lambda q, k: np.dot(q, k.T)),
+    "2.2 np.dot": (
+        "attention_scores",
+        "dot_instead_of_matmul",
+        "np.dot",
+        "",
+        lambda q, k: np.dot(q, np.swapaxes(k, -1, -2)),
+    ),
+    "2.2 transpose(0, 2, 1)": (
+        "attention_scores",
+        "fixed_number_of_axes",
+        "fixed number of axes",
+        "",
+        lambda q, k: q @ k.transpose(0, 2, 1),
+    ),
+    "2.3 transpose(0, 2, 1)": (
+        A,
+        "fixed_number_of_axes",
+        "",
+        "",
+        lambda q, k, v, m=None: right(q, np.zeros(()) + k.transpose(0, 2, 1).transpose(0, 2, 1), v, m),
+    ),
+    "2.2 einsum without batch": (
+        "attention_scores",
+        "fixed_number_of_axes",
+        "",
+        "",
+        lambda q, k: np.einsum("qd,kd->qk", q, k),
+    ),
+    "6.1 only batches": (
+        "split_heads",
+        "fixed_number_of_axes",
+        "",
+        "",
+        lambda x, h: x.reshape(len(x), x.shape[1], h, x.shape[2] // h).transpose(0, 2, 1, 3),
+    ),
+    "6.2 only batches": (
+        "merge_heads",
+        "fixed_number_of_axes",
+        "",
+        "",
+        lambda x: x.transpose(0, 2, 1, 3).reshape(len(x), x.shape[2], -1),
+    ),
+    "6.4 only batches": (MODULE, "fixed_number_of_axes", "", "", layer(forward=only_batches)),
+    "no scale, -1e9": (
+        A,
+        "no_scale + finite_fill",
+        "Two mistakes",
+        "",
+        student(scale="1", mask="np.where(m, s, -1e9)"),
+    ),
+    "6.4 no scale, -1e9": (
+        MODULE,
+        "no_scale + finite_fill",
+        "",
+        "",
+        layer(
+            divisor=lambda self: 1,
+            fill=lambda self, s, m: s.masked_fill(~m, -1e9),
+            softmax=lambda self, s: s.softmax(-1),
+        ),
+    ),
+    "~mask, -1e9": (A, "mask_inverted + finite_fill", "", "", student(mask="np.where(~m, s, -1e9)")),
+    "~mask, -1e9 added": (A, "mask_inverted + finite_fill", "", "", student(mask="s + m * -1e9")),
+    "5.4 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", "", "", masked_softmax(-1e9, mask=np.invert)),
+    "over queries, -1e9": (
+        A,
+        "softmax_over_queries + finite_fill",
+        "",
+        "",
+        student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
+    ),
+    "5.1 k = 1": ("causal_mask", "mask_shows_the_next", "", "", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
+    "5.2 left": (
+        "padding_mask",
+        "padding_on_the_left",
+        "",
+        "",
+        lambda n, n_k: np.arange(n_k) >= (n_k - n)[:, None, None],
+    ),
+    "6.3 W.T": (
+        M,
+        "projection_transposed",
+        "",
+        "softmax",
+        multi_head("split(query @ W_Q.T)", "split(key @ W_K.T)", "split(value @ W_V.T)"),
+    ),
+    "6.3 W.T everywhere": (
+        M,
+        "projection_transposed",
+        "",
+        "softmax",
+        multi_head("split(query @ W_Q.T)", "split(key @ W_K.T)", "split(value @ W_V.T)", out="merge(w @ v) @ W_O.T"),
+    ),
+    "6.3 W_O.T": (M, "projection_transposed", "", "", multi_head(out="merge(w @ v) @ W_O.T")),
+    "6.3 residual": (M, "residual_added", "", "softmax", multi_head(out="merge(w @ v) @ W_O + query")),
+    "6.4 residual": (MODULE, "residual_added", "", "", layer(give=lambda self, o, w, x: (self.W_O(o) + x, w))),
+    "6.3 value = key": (M, "keys_for_values", "", "softmax", multi_head(v="split(key @ W_V)")),
+    "2.3 value = key": (A, "keys_for_values", "", "", student(rest="w @ k")),
+    "1.4 value = key": (
+        "output_1",
+        "keys_for_values",
+        "",
+        "",
+        al.softmax(np.array([2.0, 4, 4])) @ [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
+    ),
+    "6.2 heads averaged": ("merge_heads", "heads_averaged", "", "", lambda x: x.mean(-3)),
+    "6.2 heads added": ("merge_heads", "heads_averaged", "averages (or adds)", "", lambda x: x.sum(-3)),
+    "6.4 weights averaged": (
+        MODULE,
+        "weights_averaged",
+        "",
+        "",
+        layer(give=lambda self, o, w, x: (self.W_O(o), w.mean(-3))),
+    ),
+    "2.3 rounded": (A, "rounded_weights", "", "moves the output", student(softmax="al.softmax(s).round(2)")),
+    "6.4 rounded": (  # a rounded number has no slope
+        MODULE,
+        "rounded_weights + gradient_cut",
+        "",
+        "",
+        layer(softmax=lambda self, s: s.softmax(-1).nan_to_num().round(decimals=1)),
+    ),
+    "1.3 two digits": ("weights_1", "rounded_weights", "", "", [0.06, 0.47, 0.47]),
+    "1.3 exp": ("weights_1", "exp_not_divided", "", "", [7.389, 54.598, 54.598]),
+    "2.1 exp": ("softmax", "exp_not_divided", "", "", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
+    "2.3 exp": (A, "exp_not_divided", "", "", student(softmax="np.exp(s)")),
+}
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_a_learners_mistake_is_named_and_told_truly(row):
+    name, id, says, never, answer = ROWS[row]
+    verdict = EXERCISES[name](answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+    assert says in verdict.message and (not never or never not in verdict.message), verdict
+
+
+@pytest.mark.parametrize("id", ["no_scale", "mutates_input", "returns_float16", "finite_fill"])
+def test_a_name_says_that_it_rests_on_behaviour(id):
+    exercise = EXERCISES[A]
+    verdict = exercise(exercise.wrong[id][0])
+    assert verdict.message.startswith(f"Your code behaves as if {MISTAKES[id].does}. ")

@@ -1,0 +1,231 @@
+"""What a check says: to odd answers, about numbers and errors, and how a verdict looks."""
+
+import decimal
+import fractions
+import sys
+
+import numpy as np
+import pytest
+import torch
+from answers import SelfAttention, right, swap_with_first_or_next
+
+import attnlib as al
+from attnlib import torch_layers
+from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course.verdict import luminance, text_on, viridis
+
+torch.set_num_threads(1)
+
+
+def not_implemented(q, k, v, attn_mask=None):
+    raise NotImplementedError
+
+
+ODD = {
+    "raises": (lambda q, k, v, m=None: q @ k, "wrong", "raises ValueError"),
+    "raises its line": (lambda q, k, v, m=None: q @ k, "wrong", "Line "),
+    "exits": (lambda q, k, v, m=None: sys.exit(), "wrong", "raises SystemExit"),
+    "None": (None, "not tried", ""),
+    "...": (..., "not tried", ""),
+    "returns None": (lambda q, k, v, m=None: None, "not tried", "`return` missing"),
+    "returns ...": (lambda q, k, v, m=None: ..., "not tried", ""),
+    "NotImplementedError": (not_implemented, "not tried", ""),
+    "list": (lambda *a: right(*a).tolist(), "wrong", "You return a list of 4"),
+    "tuple": (lambda *a: (right(*a), 1), "wrong", "You return a tuple of 2"),
+    "string": (lambda *a: "<b>no</b>", "wrong", "You return a str"),
+    "objects": (lambda *a: right(*a).astype(object), "wrong", "dtype object"),
+    "complex": (lambda *a: right(*a) + 0j, "wrong", "dtype complex128"),
+    "float16": (lambda *a: right(*a).astype(np.float16) + np.float16(1), "wrong", "dtype float16"),
+    "tensor": (lambda *a: torch.tensor(right(*a)), "right", "you return torch tensors"),
+    "shape": (lambda *a: right(*a)[..., :1], "wrong", "shape (4, 1), expected (4, 2)"),
+    "NaN": (lambda *a: right(*a) * np.nan, "wrong", "holds NaN (8 of 8 entries)"),
+    "no mask yet": (
+        lambda q, k, v: right(q, k, v),
+        "wrong",
+        "Right so far; the first difference is on one sequence with",
+    ),
+    "not a function": (np.eye(2), "wrong", "asks for a function"),
+    "None later": (
+        lambda q, k, v, m=None: right(q, k, v) if m is None else None,
+        "wrong",
+        "Here your function returns",
+    ),
+    "mutates and wrong": (lambda q, k, v, m=None: q.__imul__(2)[..., :2], "wrong", "First difference"),
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_odd_answers_get_a_message_of_their_own(case):
+    answer, state, message = ODD[case]
+    verdict = check.scaled_dot_product_attention(answer)
+    assert verdict.state == state
+    assert message in verdict.message
+    assert verdict.mistake is None
+
+
+def in_place(tokens):
+    tokens[:] = swap_with_first_or_next(tokens)
+    return tokens
+
+
+JUDGED = {
+    "one number per head": (check.induction_measure, lambda w, t: w.max(-1), "one number for each of the 7 heads"),
+    "NaN": (check.induction_measure, lambda w, t: w.mean((0, 2, 3)) * np.nan, "count 0 or leave it out"),
+    "no single mistake": (
+        check.induction_measure,
+        lambda w, t: w[..., 0].sum((0, -1)) if t.max() > 5 else w[..., 0].max((0, -1)) - w[..., 1].max((0, -1)),
+        "the induction head is",
+    ),
+    "length": (check.fool_one_layer, lambda t: t[1:], "a sequence of the length it was given"),
+    "two mistakes": (check.fool_one_layer, lambda t: t if len(t) > 6 else t[::-1], "the last letter differs"),
+    "in place": (check.fool_one_layer, in_place, "the arrays you were given have changed"),
+}
+
+
+@pytest.mark.parametrize("case", JUDGED)
+def test_free_answers_are_told_what_is_wrong(case):
+    exercise, answer, message = JUDGED[case]
+    verdict = exercise(answer)
+    assert verdict.state == "wrong" and message in verdict.message, verdict
+
+
+# --- numbers
+
+
+@pytest.mark.parametrize("exponent", [1, 2])
+def test_the_variance_is_about_the_mean(exponent):
+    verdict = check.variance_of_scores(lambda q, k: (np.abs(q @ k.T) ** exponent).mean() ** (2 / exponent))
+    assert verdict.state == "wrong"
+    assert (exponent == 1) == ("mean is not 0" not in verdict.message)
+
+
+@pytest.mark.parametrize(
+    "name, right, wrong",
+    [
+        ("linear_std", [0.0208, 0.02083], [0.02, 0.021, 0.0203]),
+        ("head_parameters", [98304], [98304 + 3 * 64, 98000]),
+        ("weights_1", [[0.0634, 0.4683, 0.4683], [0.063, 0.468, 0.468]], [[0.06, 0.47, 0.47], [0.1, 0.4, 0.5]]),
+        ("score_std", [12.0], [12.1, -12]),
+    ],
+)
+def test_the_tolerance_of_a_number_is_relative(name, right, wrong):
+    assert all(getattr(check, name)(x).passed for x in right)
+    assert not any(getattr(check, name)(x).passed for x in wrong)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        fractions.Fraction(2),
+        decimal.Decimal(2),
+        np.array(fractions.Fraction(2)),
+        np.int8(2),
+        torch.tensor(2),
+    ],
+    ids=lambda x: type(x).__name__,
+)
+def test_every_kind_of_number_is_a_number(answer):
+    assert check.uniform_divisor(answer).passed
+    assert check.k2([2 * answer, answer + answer, 0 * answer]).passed
+
+
+def test_numbers_that_are_none_get_a_message():
+    assert "too large: a float ends" in check.k2([10**400, 0, 0]).message
+    assert "too large: a float ends" in check.score_std(10**400).message
+    assert "numbers only" in check.k2([[4], 4, 0]).message
+    assert "real numbers are expected" in check.k2(["4", "4", "0"]).message
+    assert "dtype complex128" in check.score_std(12 + 0j).message
+
+
+@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.code])
+def test_a_wrong_number_by_hand_does_not_show_the_right_one(name):
+    verdict = EXERCISES[name](1.5 * np.asarray(EXERCISES[name].reference()) + 0.5)
+    assert verdict.state == "wrong" and "expected" not in verdict.message
+    assert verdict.expected is None
+
+
+# --- the library's own
+
+
+@pytest.mark.parametrize(
+    "name, answer",
+    [
+        ("softmax", al.softmax),
+        ("scaled_dot_product_attention", al.scaled_dot_product_attention),
+        ("scaled_dot_product_attention", lambda q, k, v, m=None: al.attention_trace(q, k, v, m).output),
+        ("masked_softmax", lambda s, m=None: al.softmax(s if m is None else np.where(m, s, -np.inf))),
+        ("MultiHeadAttention", torch_layers.MultiHeadAttention),
+    ],
+)
+def test_attnlibs_own_function_passes_with_a_remark(name, answer):
+    verdict = getattr(check, name)(answer)
+    assert verdict.passed and verdict.mistake is None
+    assert "Remark: attnlib's own" in verdict.message
+
+
+def test_what_may_be_used_gets_no_remark():
+    def attention(query, key, value, attn_mask=None):
+        scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+        return al.softmax(scaled if attn_mask is None else np.where(attn_mask, scaled, -np.inf)) @ value
+
+    assert check.scaled_dot_product_attention(attention).message == ""
+    assert check.SelfAttention(SelfAttention).message == ""
+    cross = check.cross_attention(lambda x, c, Q, K, V, m=None: attention(x @ Q, c @ K, c @ V, m))
+    assert cross.passed and cross.message == ""
+
+
+# --- the verdict
+
+
+def test_a_verdict_is_true_only_if_right():
+    """A grader that writes `assert check.softmax(answer)` must not give points to a wrong answer."""
+    assert check.softmax(al.softmax)
+    assert not check.softmax(lambda x, axis=-1: x) and not check.softmax(None)
+
+
+def test_hints_go_one_step_further_and_stop():
+    verdict = check.softmax(lambda x, axis=-1: x)
+    hints = [verdict.hint() for _ in range(6)]
+    assert MISTAKES["no_softmax"].hint in hints[0]
+    assert len(set(hints)) == 4 and hints[-1] == hints[-2]
+    assert check.softmax(al.softmax).hint() == "No hint needed: this is right."
+
+
+def test_html_escapes_what_a_learner_can_write():
+    class Evil(Exception):
+        pass
+
+    def attack(x, axis=-1):
+        raise Evil('<script>alert(1)</script> & "quotes"')
+
+    page = check.softmax(attack)._repr_html_()
+    assert "<script>" not in page and "&lt;script&gt;" in page
+
+
+def test_html_shows_both_maps_in_any_theme():
+    page = check.scaled_dot_product_attention(
+        EXERCISES["scaled_dot_product_attention"].wrong["no_scale"][0]
+    )._repr_html_()
+    assert page.count("<table") == 2 and "yours (4, 2)" in page and "expected (4, 2)" in page
+    assert "queries (rows), features (columns)" in page
+    assert page.count("color:#") == page.count("background:")  # a fixed text colour only on a coloured cell
+    assert "≠" in page
+
+
+def test_text_on_a_cell_has_enough_contrast():
+    for t in np.linspace(0, 1, 101):
+        a, b = sorted((luminance(viridis(t)), 0.0 if text_on(viridis(t)) == "#000" else 1.0))
+        assert (b + 0.05) / (a + 0.05) >= 4.5
+
+
+def test_nan_and_infinity_have_cells_of_their_own():
+    page = check.causal_mask(lambda n_q, n_k=None: np.full((n_q, n_k or n_q), np.nan))._repr_html_()
+    assert "expected bool" in page
+    page = check.attention_scores(lambda q, k: np.full((4, 5), np.inf))._repr_html_()
+    assert "dashed" in page and ">≠ inf<" in page
+
+
+def test_an_unknown_exercise_says_which_was_meant():
+    with pytest.raises(AttributeError, match="did you mean check"):
+        _ = check.sofmax
+    assert set(dir(check)) == set(EXERCISES)

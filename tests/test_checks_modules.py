@@ -1,0 +1,158 @@
+"""Classes of torch: the gradient, both results, and what a check needs of them."""
+
+import re
+
+import pytest
+import torch
+from answers import SelfAttention
+from torch import nn
+
+import attnlib as al
+from attnlib import torch_layers
+from attnlib.course import check
+
+torch.set_num_threads(1)
+
+
+class Detached(SelfAttention):
+    def weigh(self, scores):
+        return super().weigh(scores).detach()
+
+
+class ThroughNumPy(SelfAttention):
+    def weigh(self, scores):
+        return torch.from_numpy(al.softmax(scores.detach().numpy()))
+
+
+class NumPyWithoutDetach(SelfAttention):
+    def weigh(self, scores):
+        return torch.from_numpy(al.softmax(scores.numpy()))
+
+
+class WithoutGrad(SelfAttention):
+    def forward(self, x, *, attn_mask=None):
+        with torch.no_grad():
+            return super().forward(x, attn_mask=attn_mask)
+
+
+class ValuesDetached(SelfAttention):
+    def mix(self, weights, values):
+        return weights @ values.data
+
+
+@pytest.mark.parametrize(
+    "answer, matrices",
+    [
+        (Detached, "W_Q and W_K"),
+        (ThroughNumPy, "W_Q and W_K"),
+        (NumPyWithoutDetach, "W_Q and W_K and W_V"),
+        (WithoutGrad, "W_Q and W_K and W_V"),
+        (ValuesDetached, "W_V"),
+    ],
+)
+def test_a_module_that_cuts_the_gradient_is_named(answer, matrices):
+    verdict = check.SelfAttention(answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", "gradient_cut")
+    assert f"depends on {matrices}, but no gradient comes back" in verdict.message
+    assert check.SelfAttention(SelfAttention).passed
+
+
+def test_the_gradient_must_reach_the_last_matrix_too():
+    class OutputDetached(torch_layers.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, *, attn_mask=None):
+            _, weights = super().forward(query, key, value, attn_mask=attn_mask)
+            value = query if key is None else key if value is None else value
+            v = self.W_V(value).unflatten(-1, (self.num_heads, -1)).transpose(-2, -3)
+            merged = (weights @ v).transpose(-2, -3).flatten(-2)
+            return merged @ self.W_O.weight.detach().T, weights
+
+    verdict = check.MultiHeadAttention(OutputDetached)
+    assert verdict.mistake == "gradient_cut" and "depends on W_O, but" in verdict.message
+
+
+def test_a_matrix_that_is_not_used_is_no_cut_gradient():
+    class Shared(SelfAttention):
+        def forward(self, x, *, attn_mask=None):
+            scores = self.scale(self.W_Q(x) @ self.W_Q(x).mT)
+            weights = self.weigh(scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf))
+            return self.mix(weights, self.W_V(x)), weights
+
+    assert check.SelfAttention(Shared).mistake == "projections_shared"
+
+
+def test_an_error_of_the_backward_pass_is_shown():
+    class InPlace(SelfAttention):
+        def weigh(self, scores):
+            weights = scores.softmax(-1)
+            weights[weights.isnan()] = 0  # the softmax needs its own result again for the gradient
+            return weights
+
+    verdict = check.SelfAttention(InPlace)
+    assert verdict.state == "wrong" and verdict.mistake is None
+    assert "the gradient of the output" in verdict.message and "inplace operation" in verdict.message
+
+
+@pytest.mark.parametrize(
+    "form, kind",
+    [
+        (lambda output, weights: output, "one Tensor"),
+        (lambda output, weights: (output, None), "(output, None)"),
+        (lambda output, weights: (output,), "a tuple of 1"),
+        (lambda output, weights: (output, weights, weights), "a tuple of 3"),
+    ],
+)
+@pytest.mark.parametrize("name", ["SelfAttention", "MultiHeadAttention"])
+def test_a_module_returns_output_and_weights(name, form, kind):
+    class Other(getattr(torch_layers, name)):
+        def forward(self, *inputs, attn_mask=None):
+            return form(*super().forward(*inputs, attn_mask=attn_mask))
+
+    verdict = getattr(check, name)(Other)
+    assert verdict.state == "wrong"
+    assert "(output, weights)" in verdict.message and f"returns {kind}." in verdict.message
+
+
+def test_module_exercises_say_what_they_need():
+    assert "hand in an instance" in check.SelfAttention(torch_layers.SelfAttention(4, 3)).message
+    assert "derived from nn.Module" in check.SelfAttention(al.softmax).message
+    assert "nn.Linear called W_Q" in check.MultiHeadAttention(nn.MultiheadAttention).message
+    assert check.SelfAttention(None).state == "not tried"
+
+    class Stub(nn.Module):
+        def __init__(self, d_in, d_k, d_v=None):
+            super().__init__()
+            raise NotImplementedError
+
+    assert check.SelfAttention(Stub).state == "not tried"
+
+
+def test_checking_a_module_leaves_torch_random_numbers_alone():
+    torch.manual_seed(0)
+    expected = torch.rand(3)
+    torch.manual_seed(0)
+    assert check.MultiHeadAttention(torch_layers.MultiHeadAttention).passed
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_wrong_weights_beside_a_right_output_are_rejected():
+    class DropsTheMask(torch_layers.SelfAttention):
+        def forward(self, x, *, attn_mask=None):
+            output, _ = super().forward(x, attn_mask=attn_mask)
+            return output, super().forward(x)[1]
+
+    verdict = check.SelfAttention(DropsTheMask)
+    assert verdict.state == "wrong" and "weights: First difference" in verdict.message
+
+
+def test_an_error_in_a_module_shows_the_learners_line():
+    class Broken(SelfAttention):
+        def scale(self, scores):
+            return scores / torch.ones(99)  # this line
+
+    class BrokenInside(SelfAttention):
+        def scale(self, scores):
+            return nn.functional.linear(scores, torch.ones(2, 99))  # this line inside torch
+
+    for answer in (Broken, BrokenInside):
+        message = check.SelfAttention(answer).message
+        assert re.search(r"Line \d+: return .*# this line", message), message
