@@ -18,7 +18,7 @@ NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 
 
-def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, size=1.0):
+def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, size=1.0):
     """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
 
     K^T stands above the scores and V above the output, so that a cell is made by the row to its left and the column
@@ -34,7 +34,7 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, size=1.0):
         The tokens that the queries were made of; they are drawn at the left.
     queries, keys : sequence of str, optional
         Token labels; numbers from 0 by default. If there are as many keys as queries, keys take the queries' labels.
-    query, key : int
+    query, key, feature : int
         What is chosen at the start.
     size : float
         1.5 enlarges the picture for a projector.
@@ -42,7 +42,7 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, size=1.0):
     Returns
     -------
     LiveView
-        Controls: query, key, feature (of the output), and one per leading axis.
+        Controls: query, key, feature (of the output), and one per batch or head axis with more than one place.
 
     Raises
     ------
@@ -61,22 +61,21 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, size=1.0):
     call = _Call(trace, x, queries, keys)
 
     def render(i, j, c, *at):
+        at = call.index(at)
         return call.draw(i, j, c, at), {name: call.arrays[name][at] for name in call.maps}
 
     def static():
-        at = (0,) * len(call.leading)
+        at = call.index((0,) * len(call.axes))
         told = [f"{len(call.queries)} queries and {len(call.keys)} keys; run the cell to choose a query and a key."]
-        told += [call.base(at)[1], call.words(query, key, 0, at)]
-        return still.figure(call.draw(query, key, 0, at)), "\n".join(told)
+        told += [call.base(at)[1], call.words(query, key, feature, at)]
+        return still.figure(call.draw(query, key, feature, at)), "\n".join(told)
 
     controls = {
         "query": choice("query", _pairs(call.queries), query),
         "key": choice("key", _pairs(call.keys), key),
-        "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, 0),
+        "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
     }
-    leading = call.leading
-    names = {1: ["map"], 2: ["sequence", "head"]}.get(len(leading), [f"axis {axis}" for axis in range(len(leading))])
-    controls |= {name: whole(name, 0, n - 1, 0) for name, n in zip(names, leading, strict=True)}
+    controls |= {name: whole(name, 0, n - 1, 0) for name, n in call.axes.items()}
     for control in controls.values():  # three beside each other, so that the picture stands high
         control.layout.width = "290px"
     return LiveView(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None))
@@ -113,6 +112,14 @@ class _Call:
         d_in = x.shape[-1] if x is not None else 0
         self.place = drawing.layout(self.maps, self.queries, self.keys, d_in, d_k, d_v, before)
         self.base = lru_cache(maxsize=16)(self._base)
+        count = len(self.leading)
+        names = {1: ["map"], 2: ["sequence", "head"]}.get(count, [f"axis {axis}" for axis in range(count)])
+        self.axes = {name: n for name, n in zip(names, self.leading, strict=True) if n > 1}
+
+    def index(self, at):
+        """Return the place of one sequence and head; axes of size 1 have no slider."""
+        at = iter(at)
+        return tuple(next(at) if n > 1 else 0 for n in self.leading)
 
     def at(self, at):
         """Return the arrays of one sequence and head, and the cells that its mask blocks (or None)."""

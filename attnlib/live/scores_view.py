@@ -41,7 +41,7 @@ def scores(*, d_k=(1, 256), seed=0, start=None, size=1.0):
     --------
     >>> view = scores()
     >>> view.sliders["d_k"].value = 256
-    >>> bool(view.shown["not scaled"].std() > 10 * view.shown["divided by sqrt(d_k)"].std())
+    >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
     True
     """
     low, high = d_k
@@ -61,11 +61,12 @@ def scores(*, d_k=(1, 256), seed=0, start=None, size=1.0):
         both, shapes = at(d_k, draw)
         panels = [_panel(title, both[title], shapes[title], query, reach) for title in both]
         moved = [f'<g transform="translate({10 + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
-        size = 20 + 2 * PANEL + APART, TOP + HIGH + BARS + 128
+        size = 20 + 2 * PANEL + APART, TOP + HIGH + BARS + 132
         return svg.picture(*size, "scores and their softmax", _words(d_k, both, query), moved)
 
     def render(d_k, query, draw, key):
-        return picture(d_k, query, draw), {title: x[:KEYS, :KEYS] for title, x in at(d_k, draw)[0].items()}
+        weights = {title: core.softmax(x[:KEYS, :KEYS]) for title, x in at(d_k, draw)[0].items()}
+        return picture(d_k, query, draw), weights
 
     def static():
         told = [f"The picture at d_k = {start}; run the cell for a slider."]
@@ -77,7 +78,13 @@ def scores(*, d_k=(1, 256), seed=0, start=None, size=1.0):
         "query": whole("query", 0, KEYS - 1, 0),
         "draw": whole("draw", seed, seed + 20, seed),
     }
-    return LiveView(controls, render, static, size=size, picked={"key": None})
+    for control in controls.values():
+        control.layout.width = "290px"  # three beside each other
+    return _Scores(controls, render, static, size=size, picked={"key": None})
+
+
+class _Scores(LiveView):
+    hint = "Click a bar for the exact weights of its key."
 
 
 def _words(d_k, both, query):
@@ -118,8 +125,8 @@ def _panel(title, x, shape, query, reach):
         told = f"<title>key {j}: {svg.exact(row[j])}</title>"
         drawn.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{told}</circle>')
     step, names = (PANEL - 40) // KEYS, [str(j) for j in range(KEYS)]
-    drawn.append(f'</g><g transform="translate(40 {TOP + HIGH + 88})">{svg.columns(weights, step, BARS, names)}')
-    drawn.append(svg.text(0, -20, "weights: softmax of the points"))
+    drawn.append(f'</g><g transform="translate(40 {TOP + HIGH + 96})">{svg.columns(weights, step, BARS, names)}')
+    drawn.append(svg.text(0, -18, "weights: softmax of the points"))
     drawn += [svg.text((j + 0.5) * step, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
     drawn.append(svg.target(0, 0, step * KEYS, BARS + 20, column="key", columns=KEYS))
     return "".join([*drawn, "</g>"])

@@ -15,7 +15,7 @@ from .charts import CELLS, _spacing, whole
 from .parts import TIMES, cut, frame, tag, target, text, width
 
 # Pixels that cells take at most: a row of the picture, maps downwards, K^T and V, features of a token (of many tokens).
-WIDE, LOWER, UPPER, FEATURES, MANY = 790, 192, 108, 200, 64
+WIDE, LOWER, UPPER, FEATURES, MANY = 800, 192, 108, 200, 64
 LARGEST, ARROW = 36, 50  # pixels of a cell at most, and of an arrow, which the cells do not get
 LETTERS = 8  # of a label
 SLOT, NEAR = 70, 14  # room of a caption; between two matrices that meet in a product

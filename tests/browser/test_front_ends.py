@@ -90,9 +90,15 @@ def maps_at(d_k):
 ---
 live.scaling(n=8)
 ---
-live.trace(al.attention_trace(x, x, x, is_causal=True))
+live.flow(al.attention_trace(x, x, x, is_causal=True))
 ---
-live.trace(al.attention_trace(*al.examples.BY_HAND.project()))
+live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 2, 16, 8)), is_causal=True))
+---
+live.flow(al.attention_trace(*al.examples.BY_HAND.project()), x=al.examples.BY_HAND.x)
+---
+live.plane()
+---
+live.scores()
 ---
 live.masks()
 ---
