@@ -15,8 +15,8 @@ from .charts import CELLS, _spacing, whole
 from .parts import TIMES, cut, frame, tag, target, text, width
 
 # Pixels that cells take at most: a row of the picture, maps downwards, K^T and V, features of a token (of many tokens).
-WIDE, LOWER, UPPER, FEATURES, MANY = 800, 192, 108, 200, 64
-LARGEST, ARROW = 36, 50  # pixels of a cell at most, and of an arrow, which the cells do not get
+WIDE, LOWER, UPPER, FEATURES, MANY = 830, 192, 112, 200, 64
+LARGEST, ARROW = 38, 50  # pixels of a cell at most, and of an arrow, which the cells do not get
 LETTERS = 8  # of a label
 SLOT, NEAR = 70, 14  # room of a caption; between two matrices that meet in a product
 KEYS, ROW, NAME, SUM = 12, 19, 132, 76  # of the table: columns for keys, height of a row, width of its name and its sum
@@ -168,7 +168,7 @@ def span(arrays, name):
 def _cells(values, at, span, options):
     sizes = {"high": at.high, "vmin": span[0], "vmax": span[1]}
     if max(values.shape) <= CELLS and min(at.wide, at.high) >= 4:
-        return parts.matrix(values, at.wide, **sizes, **options)
+        return parts.matrix(values, at.wide, inset=2, **sizes, **options)
     return parts.image(values, at.wide, **sizes, tint=options.get("tint"), blocked=options.get("blocked"))
 
 
@@ -212,7 +212,7 @@ def _labels(place, queries, keys):
     """Yield the labels that have room; keys that are wider than their columns of K^T have theirs beside V alone."""
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
     for at, labels in ((first, queries), (v, keys)):
-        for i in range(0, at.rows, math.ceil(13 / at.high)):
+        for i in range(0, at.rows, math.ceil(14 / at.high)):
             yield text(at.x - 8, _middle(at, i), cut(labels[i], LETTERS), anchor="end")
     every, slanted, _ = _spacing([cut(key, LETTERS) for key in keys], k.wide)
     for j in () if slanted else range(0, k.columns, every):

@@ -205,6 +205,7 @@ def matrix(
     columns=None,
     names=("query", "key"),
     most=2,
+    inset=0,
 ):
     """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
 
@@ -227,6 +228,8 @@ def matrix(
         What a row and a column is, in the tooltips.
     most : int
         Decimals of the numbers in the cells, where these are not whole.
+    inset : int
+        Pixels that stay free beside a number.
 
     Returns
     -------
@@ -244,7 +247,7 @@ def matrix(
     colours, steps = palette(tint), levels(values, vmin, vmax).tolist()
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
-    places = decimals(room, side, most=most) if side >= LABEL and high >= SMALL + 4 else None
+    places = decimals(room, side - inset, most=most) if side >= LABEL and high >= SMALL + 4 else None
     cells, numbers, striped = [], [], []
     for i, row in enumerate(values.tolist()):
         y, name = i * high, f"<title>{names[0]} {rows[i]}, {names[1]} "

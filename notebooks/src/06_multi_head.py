@@ -110,14 +110,15 @@ for name, weights in zip(("the one head", "head 1 of 2", "head 2 of 2"), mean_ma
 # One head puts half its weight on each neighbour and gets a mixture, in which it cannot tell which came first. Two heads
 # take one neighbour each.
 #
-# The same two heads, set by hand instead of trained: five tokens in a ring, whose keys and values say where they stand.
+# The same two heads, set by hand instead of trained: four tokens in a ring, whose keys and values say where they stand.
 # A query of head 0 is the place before its token, a query of head 1 the place after it.
 
 # %%
-place = np.eye(5)[None, None]  # (1, 1, n, 5): keys and values, the same for both heads
-ask = 8 * np.stack([np.roll(np.eye(5), -1, axis=1), np.roll(np.eye(5), 1, axis=1)])
+place = np.eye(4)  # (n, 4): where a token stands
+ask = 8 * np.stack([np.roll(place, -1, axis=1), np.roll(place, 1, axis=1)])  # (h, n, 4)
+place = place[None, None]  # (1, 1, n, 4): keys and values, the same for both heads
 trace = al.attention_trace(ask[None], place, place)
-two_heads = live.flow(trace, queries="abcde", query=2, key=1, feature=1)
+two_heads = live.flow(trace, queries="abcd", query=2, key=1, feature=1)
 two_heads
 
 # %% [markdown]
