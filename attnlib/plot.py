@@ -93,12 +93,11 @@ def attention_heatmap(
     if masked.any():
         _hatch(ax, masked)
     ax.add_artist(_Values(ax, image, weights, masked, places))
-    for axis, labels, n, colour, text in (
-        (ax.xaxis, keys, weights.shape[1], KEY, "keys (columns)"),
-        (ax.yaxis, queries, weights.shape[0], QUERY, "queries (rows)"),
-    ):
-        _ticks(axis, labels, n, text.split()[0], _cell(ax, *weights.shape))
-        _tag(axis, text, colour)
+    cell = _cell(ax, *weights.shape)
+    _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
+    _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
+    _tag(ax.xaxis, "keys (columns)", KEY)
+    _tag(ax.yaxis, "queries (rows)", QUERY)
     if title is not None:
         _title(ax, title)
     if colorbar:

@@ -47,6 +47,23 @@ def test_importing_attnlib_loads_numpy_and_nothing_heavier():
     assert (done.stdout.strip(), done.stderr) == ("[] True", "")
 
 
+@pytest.mark.parametrize(
+    ("module", "without"),
+    [
+        ("colours", ("matplotlib", "ipywidgets", "IPython", "PIL")),
+        ("svg", ("matplotlib", "ipywidgets", "IPython")),
+        ("tables", ("matplotlib", "ipywidgets", "IPython")),
+        ("training", ("matplotlib", "ipywidgets", "IPython")),
+    ],
+)
+def test_pictures_and_training_load_no_more_than_they_need(module, without):
+    if module == "training":
+        pytest.importorskip("torch")
+    code = f"import sys, attnlib.{module}; print([name for name in {without} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
+    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
 def siblings_imported(source, package=("attnlib",)):
     """The parts of attnlib that `source`, a module of `package`, imports anywhere in it; '' is attnlib itself."""
     found = set()

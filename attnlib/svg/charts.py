@@ -82,20 +82,15 @@ def heatmap(
     blocked = None if attn_mask is None else ~np.asarray(attn_mask)
     drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
     drawn.append(f'<g transform="translate({place.left} {TOP})">')
-    if max(weights.shape) <= CELLS:
-        options = {"vmin": vmin, "vmax": vmax, "blocked": blocked, "rows": queries, "columns": keys}
-        drawn.append(parts.matrix(weights, place.cell, **options))
-        drawn.extend(_dead_rows(blocked, place))
-    else:
-        drawn.append(parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked))
+    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax))
     if column is not None:
-        drawn.append(frame(column * place.cell, 0, place.cell, place.height, KEY))
+        drawn.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
     if row is not None:
-        drawn.append(frame(0, row * place.cell, place.width, place.cell, QUERY))
+        drawn.append(frame(-1.5, row * place.cell - 1.5, place.width + 3, place.cell + 3, QUERY))
     drawn.append(_targets(weights.shape, place, title))
     if scale:
-        drawn.append(f'<g transform="translate({place.width + 12:g} 0)">')
-        drawn.append(f"{parts.colour_bar(place.height, vmin, vmax)}</g>")
+        bar = parts.colour_bar(place.height, vmin, vmax)
+        drawn.append(f'<g transform="translate({place.width + 12:g} 0)">{bar}</g>')
     drawn.append("</g>")
     drawn.append(_axis_labels(place, tuple(queries), tuple(keys)))
     bottom = TOP + place.height + place.bottom
@@ -107,6 +102,15 @@ def heatmap(
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
     return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask), drawn)
+
+
+def _cells(weights, place, queries, keys, blocked, vmin, vmax):
+    """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
+    if max(weights.shape) > CELLS:
+        return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
+    labels = {"rows": queries, "columns": keys}
+    cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
+    return cells + "".join(_dead_rows(blocked, place))
 
 
 def thumbnail(weights, *, title="", side=128, vmax=1.0, framed=False, head=None):

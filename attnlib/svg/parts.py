@@ -133,7 +133,7 @@ def tag(x, y, words, colour, *, anchor="middle", turn=0):
     )
 
 
-def frame(x, y, wide, high, colour):
+def frame(x, y, wide, high, colour, line=3):
     """Return a frame with a halo, which stands out from every colour of a map.
 
     Examples
@@ -142,8 +142,9 @@ def frame(x, y, wide, high, colour):
     2
     """
     box = f'x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none"'
-    halo, line = (6, 3) if min(wide, high) >= 16 else (3, 1.5)  # narrow rows still show their colours
-    return f'<rect {box} stroke="#fff" stroke-width="{halo}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
+    line = line if min(wide, high) >= 16 else 1.5  # narrow rows still show their colours
+    halo = 2 * line
+    return f'<rect {box} stroke="#fff" stroke-width="{halo:g}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
 
 
 def hatch(cells, side, high=None):

@@ -55,7 +55,7 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kin
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
     page.wait_for_timeout(1000)
-    view = page.locator(".attnlib-view").first
+    view = page.locator(".attnlib-view:has(figure)").first  # the maps
     says = "([view, words]) => view.innerText.includes(words)"
     for k in (1, 18, 36, 63):
         cell = view.locator("svg rect:has(title)").nth(k)
@@ -66,6 +66,25 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kin
         page.mouse.move(2, 2)  # what is chosen stays when the mouse has left
         page.wait_for_timeout(300)
         assert f"query {k // 8}, key {k % 8}" in view.inner_text()
+
+
+@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
+def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page, kind):
+    front_end, page = front_ends(kind), new_page(1366, 768)
+    front_end.open(page, "02_vectorized.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    page.wait_for_timeout(1000)
+    says = "([selector, words]) => document.querySelector(`${selector} desc`).textContent.startsWith(words)"
+    for title, words in (
+        ("query 1, key 2: 12.0000", "Query 1, key 2"),
+        ("value 0, feature 2: 3.0000", "Query 1, key 0"),
+    ):
+        cell = page.locator(LIVE).first.locator("rect", has=page.locator(f"title:text-is('{title}')")).first
+        cell.scroll_into_view_if_needed()
+        cell.click()
+        page.wait_for_function(says, arg=[LIVE, words], timeout=5000)
+    assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
 def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, new_page):
@@ -131,9 +150,9 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=spec), front_end.folder / "views.ipynb")
-    front_end.open(page, "views.ipynb")
-    page.goto(f"{front_end.url}/lab/tree/views.ipynb")  # with the file browser
+    page.goto(f"{front_end.url}/lab/tree/views.ipynb")
     page.wait_for_function(front_end.IDLE, timeout=90_000)
+    page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
     front_end.run_all(page)
     page.wait_for_function(f"n => document.querySelectorAll('{LIVE}').length === n", arg=len(cells) - 1)
     page.wait_for_timeout(1500)

@@ -1,0 +1,152 @@
+"""Pictures as SVG: what they tell, that nothing a learner types is markup, and that numbers and words have room."""
+
+import re
+from xml.etree import ElementTree
+
+import matplotlib.colors
+import numpy as np
+import pytest
+
+import attnlib as al
+from attnlib import colours, svg
+
+SVG = re.compile(r"<svg.*?</svg>", re.S)
+HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
+
+
+def parsed(picture):
+    return [ElementTree.fromstring(text) for text in SVG.findall(picture)]
+
+
+def tags(element):
+    return [child.tag for child in element.iter()]
+
+
+def test_the_picture_is_svg_with_a_name_and_a_description_that_tells_the_numbers():
+    weights = al.softmax(np.random.default_rng(0).normal(size=(3, 4)))
+    (picture,) = parsed(svg.heatmap(weights, title="a map", keys=list("wxyz")))
+    assert picture.get("role") == "img"
+    assert picture.find("title").text == "a map"
+    description = picture.find("desc").text
+    assert "3 queries (rows) by 4 keys (columns)" in description
+    for i, row in enumerate(weights):
+        assert f"Query {i}: most on key {'wxyz'[row.argmax()]}, {row.max():.4f}." in description
+
+
+def test_every_cell_tells_query_key_and_value():
+    weights = np.array([[0.125, 0.875]])
+    texts = [t.text for t in parsed(svg.heatmap(weights))[0].iter("title")]
+    assert texts[1:] == ["query 0, key 0: 0.1250", "query 0, key 1: 0.8750"]
+
+
+def test_blocked_and_not_finite_cells_differ_from_zero():
+    weights, mask = np.array([[0.0, 0.0, np.nan]]), np.array([[True, False, True]])
+    texts = [t.text for t in parsed(svg.heatmap(weights, attn_mask=mask))[0].iter("title")]
+    assert [t.split(": ")[1] for t in texts[1:]] == ["0.0000", "blocked", "nan"]
+
+
+def test_a_row_that_may_look_nowhere_is_told():
+    assert "Query 1 may attend to no key." in svg.describe(np.eye(2) * [[1], [0]], ["0", "1"], ["a", "b"], None)
+
+
+@pytest.mark.parametrize("draw", ["heatmap", "bars"])
+def test_what_a_learner_types_is_text(draw):
+    n = len(HOSTILE)
+    weights = np.full((n, n), 1 / n)
+    if draw == "heatmap":
+        picture = svg.heatmap(weights, title=HOSTILE[0], queries=HOSTILE, keys=HOSTILE)
+    else:
+        picture = svg.bars(weights[0], title=HOSTILE[0], keys=HOSTILE)
+    (root,) = parsed(picture)
+    assert "script" not in "".join(tags(root))
+    assert root.find("title").text == HOSTILE[0]
+    assert "a&b" in [t.text for t in root.iter("text")]
+
+
+def test_large_maps_are_one_image():
+    weights = al.softmax(np.random.default_rng(0).normal(size=(512, 512)))
+    picture = svg.heatmap(weights, attn_mask=np.tri(512, dtype=bool))
+    (root,) = parsed(picture)
+    assert "image" in tags(root) and len(tags(root)) < 100
+    assert "image-rendering:pixelated" in picture
+
+
+def test_text_follows_the_theme():
+    picture = svg.heatmap(np.eye(2)) + svg.bars(np.array([0.5, 0.5]))
+    assert 'fill="currentColor"' in picture
+    inks = set(re.findall(r'<text[^>]*fill[:=]"?(#\w+)', picture))
+    assert inks == {"#000000", "#ffffff"}
+
+
+def too_wide(picture):
+    """Return the numbers of a map that are wider than its cells, by the widths of the widest usual font."""
+    (root,) = parsed(picture)
+    out, side = [], 0
+    for group in root.iter("g"):
+        side = next((int(rect.get("width")) for rect in group if rect.find("title") is not None), side)
+        if group.get("pointer-events") == "none" and group.get("text-anchor") == "middle":
+            size = float(group.get("font-size"))
+            out += [t.text for t in group.iter("text") if svg.width(t.text, size) > side]
+    return out
+
+
+@pytest.mark.parametrize("n", range(1, 17))
+@pytest.mark.parametrize("scale", [1, 10, 1234.5])
+def test_numbers_stay_in_their_cells(n, scale):
+    values = scale * np.random.default_rng(n).normal(size=(n, n))
+    picture = svg.heatmap(values, vmin=values.min(), vmax=values.max())
+    assert too_wide(picture) == []
+    if scale == 1 and n <= 8:
+        assert f">{values[0, 0]:.2f}</text>" in picture
+
+
+def test_cells_are_whole_pixels():
+    """At 37.5 pixels the anti-aliased seams between cells look like groups."""
+    for n in range(1, 17):
+        cells = [r for r in parsed(svg.heatmap(np.eye(n)))[0].iter("rect") if r.find("title") is not None]
+        assert len(cells) == n * n
+        assert all(r.get(key).isdigit() for r in cells for key in ("x", "y", "width", "height"))
+
+
+def test_bars_stand_under_their_columns():
+    (root,) = parsed(svg.heatmap(np.full((5, 5), 0.2), row=1, bars=True))
+    rects = [r for r in root.iter("rect") if r.find("title") is not None]
+    cells, bars = rects[:5], rects[25:]
+    middle = [[float(r.get("x")) + float(r.get("width")) / 2 for r in row] for row in (cells, bars)]
+    assert middle[0] == middle[1]
+
+
+def test_role_colours_stand_for_nothing_else():
+    curve = svg.curve([1, 2, 4], {"not scaled": [0, 0.5, 1], "divided by sqrt(d_k)": [0, 0, 0]}, mark=2, x_name="d_k")
+    assert not any(role in curve for role in (colours.QUERY, colours.KEY, colours.VALUE))
+    for text, role in (("queries (rows)", colours.QUERY), ("keys (columns)", colours.KEY)):
+        plates = re.findall(r'fill="(#\w+)"/><text[^>]*fill:(#\w+)">' + re.escape(text), svg.heatmap(np.eye(2)))
+        assert [plate for plate, _ in plates] == [role]
+        assert all(colours.contrast(*pair) >= 4.5 for pair in plates)
+
+
+def test_mathematics_is_set_as_mathematics():
+    title = parsed(svg.heatmap(np.eye(2), title="Q K^T / sqrt(d_k) <b> $x$"))[0].find("text")
+    assert "".join(title.itertext()).replace("\u200b", "") == "Q KT / √dk <b> $x$"
+    assert [t.text for t in title.iter("tspan") if t.get("font-style")] == ["K", "d"]
+
+
+def test_the_three_colours_stay_apart_for_colour_blind_readers():
+    """Machado et al. 2009, severity 1: the CIELAB distance of any two of query, key and value."""
+    matrices = {
+        "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+        "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+        "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    }
+    srgb = np.array([matplotlib.colors.to_rgb(c) for c in (colours.QUERY, colours.KEY, colours.VALUE)])
+    linear = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    for name, matrix in matrices.items():
+        seen = cielab(np.clip(linear @ np.array(matrix).T, 0, 1))
+        for i, j in ((0, 1), (0, 2), (1, 2)):
+            assert np.linalg.norm(seen[i] - seen[j]) > 10, (name, i, j)  # 2.3 is just noticeable
+
+
+def cielab(linear):
+    xyz = linear @ np.array([[0.4124, 0.2126, 0.0193], [0.3576, 0.7152, 0.1192], [0.1805, 0.0722, 0.9505]])
+    f = np.cbrt(xyz / (0.9505, 1.0, 1.089))
+    return np.stack([116 * f[:, 1] - 16, 500 * (f[:, 0] - f[:, 1]), 200 * (f[:, 1] - f[:, 2])], axis=-1)
