@@ -180,6 +180,9 @@ def test_keys_move_a_slider_up_and_home_brings_it_back(front_ends, new_page, key
     page.wait_for_selector(LIVE)
     handle = front_end.handles(page).first
     handle.focus()
+    before = picture(page)
+    page.keyboard.press("Home")
+    wait_for_change(page, before)
     start, before = float(handle.get_attribute("aria-valuenow")), picture(page)
     page.keyboard.press(key)
     wait_for_change(page, before)
