@@ -92,6 +92,12 @@ def test_flow_of_any_size_fits(n, d):
     assert too_wide(view.picture.value) == []
 
 
+def test_flow_of_many_queries_and_few_keys_fits():
+    r = np.random.default_rng(0)
+    view = live.flow(al.attention_trace(r.normal(size=(64, 4)), r.normal(size=(4, 4)), r.normal(size=(4, 4))))
+    assert int(SVG_BOX.search(view.picture.value)[2]) <= 510
+
+
 def test_flow_takes_no_more_tokens_than_have_room():
     with pytest.raises(al.ShapeError, match="up to 64 tokens, got 65"):
         live.flow(al.attention_trace(*np.zeros((3, 65, 2))))
@@ -99,6 +105,7 @@ def test_flow_takes_no_more_tokens_than_have_room():
 
 def test_flow_writes_large_scores_relative_to_the_largest():
     view = live.flow(al.attention_trace(*(1000 * x for x in al.examples.BY_HAND.project())))
+    assert "<pre>" not in view.picture.value
     assert "exp(" in read(view) and "inf" not in read(view)
 
 
@@ -174,6 +181,9 @@ def test_a_longer_query_is_a_sharper_choice_and_its_output_stays_in_the_hull():
         corners = np.array([[float(v) for v in point.split(",")] for point in hull.get("points").split()])
         output = next(c for c in picture.iter("circle") if c.get("r") == "8")
         point = np.array([float(output.get("cx")), float(output.get("cy"))])
+        way = next(p for p in picture.iter("polyline")).get("points").split()
+        way = np.array([[float(v) for v in place.split(",")] for place in way])
+        assert np.abs(way - point).max(axis=1).min() < 0.2
         turns = np.linalg.det([[b - a, point - a] for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True)])
         assert len(corners) == 3 and min(turns * np.sign(turns.sum())) > -100  # half a pixel, drawn to a tenth of one
     assert largest == sorted(largest) and largest[0] == pytest.approx(1 / 3) and largest[-1] > 0.9

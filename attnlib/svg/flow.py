@@ -46,7 +46,8 @@ class Place(NamedTuple):
         """Return a frame around row i or all rows, column j or all columns."""
         x, wide = (self.x, self.right - self.x) if j is None else (self.x + j * self.wide, self.wide)
         y, high = (self.y, self.bottom - self.y) if i is None else (self.y + i * self.high, self.high)
-        return frame(x, y, wide, high, colour)
+        line = 3 if j is None else 2
+        return frame(x - 1.5, y - 1.5, wide + 3, high + 3, colour, line=line)  # beside the numbers, not on them
 
 
 class Layout(NamedTuple):
