@@ -54,7 +54,10 @@ def main():
         ("two 8 x 8 maps, bars, curve", live.scaling(n=8), "d_k", 1),
         ("8 heads at n = 64", live.heads(weights), "head", 5),
         ("one map at n = 512", big, "d_k", 30),
-        ("trace, 8 x 8", live.trace(al.attention_trace(x[:8], x[:8], x[:8])), "query", 1),
+        ("a whole call, 8 x 8", live.flow(al.attention_trace(*[x[:8, :8]] * 3)), "query", 1),
+        ("a whole call, 64 x 64", live.flow(al.attention_trace(*[x[:64]] * 3)), "query", 1),
+        ("plane", live.plane(), "angle", 1),
+        ("histogram of scores, softmax", live.scores(), "d_k", 1),
         ("masks, 6 x 6", live.masks(), "d_k", 1),
         ("sentence of 200 words", live.sentence("word " * 200), "head", 30),
     ):

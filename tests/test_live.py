@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
-from attnlib.live import sentence_view, trace_view
+from attnlib.live import sentence_view
 
 SVG = re.compile(r"<svg.*?</svg>", re.S)
 
@@ -202,72 +202,6 @@ def test_scaling_computes_its_curve_only_when_it_changes(monkeypatch):
     assert len(calls) == 2  # two maps, and not once per point of the curve
 
 
-@pytest.mark.parametrize("scale", [None, 0.25])
-def test_trace_writes_the_numbers_out(scale):
-    query, key, value = al.examples.BY_HAND.project()
-    trace = al.attention_trace(query, key, value, scale=scale)
-    view = live.trace(trace, queries=["1", "2", "3"], keys=["1", "2", "3"])
-    view.sliders["query"].value, view.sliders["key"].value = 1, 2
-    text = read(view)
-    assert "query 2 · key 3 = 2*2 + 2*3 + 2*1 = 12" in text
-    assert ("12/√3 = 6.928" if scale is None else "12 * 0.25 = 3") in text
-    shares = np.exp(trace.masked_scores[1])
-    assert f"exp({trace.masked_scores[1, 2]:.4g}) = {shares[2]:.4g}, sum over the keys {shares.sum():.4g}" in text
-    assert f"{shares[2]:.4g}/{shares.sum():.4g} = {trace.weights[1, 2]:.4f}" in text
-
-
-def test_trace_marks_the_lines_of_its_step_and_moves_nothing():
-    trace = al.attention_trace(*al.examples.BY_HAND.project())
-    view, boxes = live.trace(trace), set()
-    for step, marked in zip(
-        trace_view.STEPS, ("query 0 · key 0", "/√3", "may attend", "exp(", "output ="), strict=True
-    ):
-        view.sliders["step"].value = step
-        assert marked in read(view).split("▸")[1]
-        boxes.add(re.search(r"min-height:.*?px", view.picture.value)[0])
-    assert len(boxes) == 1
-
-
-def test_trace_writes_large_scores_relative_to_the_largest():
-    view = live.trace(al.attention_trace(*(1000 * x for x in al.examples.BY_HAND.project())))
-    assert "exp(" in read(view) and "inf" not in read(view).replace("-inf", "")
-
-
-def test_trace_shows_every_step_and_marks_blocked_cells():
-    trace = al.attention_trace(*al.examples.BY_HAND.project(), is_causal=True)
-    view = live.trace(trace)
-    for step in trace_view.STEPS:
-        view.sliders["step"].value = step
-        assert np.array_equal(view.shown[step], getattr(trace, step))
-    view.sliders["step"].value, view.sliders["key"].value = "weights", 2
-    assert "blocked: -inf" in read(view)
-    view.sliders["step"].value = "output"
-    assert f"{trace.output[0, 1]:.4f}" in read(view)
-
-
-def test_trace_where_every_key_is_blocked():
-    view = live.trace(al.attention_trace(*al.examples.BY_HAND.project(), np.zeros((3, 3), dtype=bool)))
-    for step in trace_view.STEPS:  # a warning is an error here
-        view.sliders["step"].value = step
-        assert "Warning" not in view.picture.value and "<pre>" not in view.picture.value
-    assert "blocked: -inf" in read(view)
-
-
-def test_trace_of_a_batch_of_heads_in_torch():
-    torch = pytest.importorskip("torch")
-    from attnlib import torch_layers
-
-    q, k, v = (torch.randn(2, 3, n, d, generator=torch.manual_seed(0)) for n, d in ((4, 8), (5, 8), (5, 6)))
-    mask = torch.tensor(al.padding_mask([5, 2], 5))[:, None]
-    trace = torch_layers.attention_trace(q, k, v, mask)
-    view = live.trace(trace)
-    view.sliders["sequence"].value, view.sliders["head"].value = 1, 2
-    assert np.allclose(view.shown["weights"], trace.weights[1, 2].numpy())
-    assert "10 terms" not in read(view) and "(8 terms)" in read(view)
-    view.sliders["key"].value = 4
-    assert "blocked" in read(view)
-
-
 def test_masks_mark_rows_without_a_key():
     view = live.masks(n=5)
     view.sliders["mask"].value, view.sliders["length"].value = "both", 2
@@ -353,7 +287,9 @@ def test_sentence_takes_modules_of_the_readers_own():
 
 VIEWS = {
     "scaling": live.scaling,
-    "trace": lambda: live.trace(al.attention_trace(*al.examples.ASYMMETRIC.project())),
+    "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
+    "plane": live.plane,
+    "scores": live.scores,
     "masks": live.masks,
     "heads": live.heads,
     "sentence": live.sentence,
@@ -415,7 +351,7 @@ def test_a_click_chooses_a_cell_and_its_exact_value_is_told():
 
 
 def test_a_click_moves_the_slider_where_there_is_one():
-    trace = live.trace(al.attention_trace(*al.examples.BY_HAND.project()))
+    trace = live.flow(al.attention_trace(*al.examples.BY_HAND.project()))
     mouse(trace, "click", row="query", i=2, column="key", j=1)
     assert (trace.sliders["query"].value, trace.sliders["key"].value) == (2, 1)
     heads = live.heads(np.full((3, 4, 4), 0.25))

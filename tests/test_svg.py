@@ -81,10 +81,9 @@ def test_text_follows_the_theme():
 def too_wide(picture):
     """Return the numbers of a map that are wider than its cells, by the widths of the widest usual font."""
     (root,) = parsed(picture)
-    out = []
-    cells = [rect for rect in root.iter("rect") if rect.find("title") is not None]
-    side = int(cells[0].get("width")) if cells else 0
+    out, side = [], 0
     for group in root.iter("g"):
+        side = next((int(rect.get("width")) for rect in group if rect.find("title") is not None), side)
         if group.get("pointer-events") == "none" and group.get("text-anchor") == "middle":
             size = float(group.get("font-size"))
             out += [t.text for t in group.iter("text") if svg.width(t.text, size) > side]

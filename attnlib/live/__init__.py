@@ -5,23 +5,27 @@ figure, which readers see where no kernel runs.
 """
 
 from ..progress import progress
+from .flow_view import flow
 from .heads_view import heads
 from .masks_view import masks
+from .plane_view import plane
 from .scaling_view import scaling
+from .scores_view import scores
 from .sentence_view import sentence
-from .trace_view import trace
 from .view import LiveView
 from .weights import dead_share, readings, weights_view
 
 __all__ = [
     "LiveView",
     "dead_share",
+    "flow",
     "heads",
     "masks",
+    "plane",
     "progress",
     "readings",
     "scaling",
+    "scores",
     "sentence",
-    "trace",
     "weights_view",
 ]

@@ -20,7 +20,6 @@ from ..progress import display_widget
 HERE = Path(__file__).parent
 SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
 STYLE = (HERE / "view.css").read_text("utf-8")
-HINT = "Point at a cell for its exact value; click it to choose it."
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
 # restarted, has a widget without a kernel: its style hides that, and the line says what to do.
 NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:not(:has(
@@ -54,7 +53,11 @@ class LiveView(widgets.VBox):
     picture : widgets.HTML
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
+    hint : str
+        What that line says where no cell is chosen.
     """
+
+    hint = "Point at a cell for its exact value; click it to choose it."
 
     def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None):
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
@@ -117,13 +120,14 @@ class LiveView(widgets.VBox):
         values = {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
         i, j = values.get("query"), values.get("key")
         maps = [title for title, x in self.shown.items() if None not in (i, j) and x.ndim == 2 and i < len(x) > 1]
-        return " &nbsp; ".join(self._tell(title, i, j) for title in maps if j < self.shown[title].shape[1]) or HINT
+        maps = [title for title in maps if j < self.shown[title].shape[1]][-2:]  # more would not fit on a line
+        return " &nbsp; ".join(self._tell(title, i, j) for title in maps) or self.hint
 
     def _tell(self, title, i, j):
         """Return a cell in words: its map, query, key and exact value."""
         shown, (queries, keys, mask) = self.shown.get(title), self._labels()
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
-            return HINT
+            return self.hint
         names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         value = "blocked" if blocked else svg.exact(float(shown[i, j]))

@@ -1,11 +1,13 @@
 """Pictures as SVG text: pure functions from arrays to strings, fast enough to follow a slider.
 
 `parts` are what pictures are made of: matrices, labels, plates of the roles, frames, hatch, colour bars, mathematics,
-and targets for the mouse. `charts` are whole pictures: maps, thumbnails, bars, curves.
+and targets for the mouse. `charts` are whole pictures: maps, thumbnails, bars, curves; `flow` is the
+picture of one call.
 """
 
-from .charts import CELLS, SIDE, bars, curve, describe, heatmap, thumbnail, whole
+from .charts import CELLS, SIDE, bars, columns, curve, describe, heatmap, thumbnail, whole
 from .parts import (
+    TIMES,
     colour_bar,
     cut,
     decimals,
@@ -25,8 +27,10 @@ from .parts import (
 __all__ = [
     "CELLS",
     "SIDE",
+    "TIMES",
     "bars",
     "colour_bar",
+    "columns",
     "curve",
     "cut",
     "decimals",

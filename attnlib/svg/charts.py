@@ -97,7 +97,7 @@ def heatmap(
     if bars:
         chosen = None if blocked is None else blocked[row]
         drawn.append(f'<g transform="translate({place.left} {bottom + 8:g})">')
-        drawn.append(f"{_bars(weights[row], place.cell, BARS, keys, chosen)}</g>")
+        drawn.append(f"{columns(weights[row], place.cell, BARS, keys, chosen)}</g>")
         bottom += BARS + 16
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
@@ -161,7 +161,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), f'<g transform="translate({left} {TOP + 16})">']
     blocked = None if attn_mask is None else ~np.asarray(attn_mask)
     drawn += [
-        _bars(weights, step, high, keys, blocked),
+        columns(weights, step, high, keys, blocked),
         _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title),
     ]
     drawn.append("</g>")
@@ -318,8 +318,14 @@ def _grid(left, top, wide, high):
     return "".join(drawn)
 
 
-def _bars(weights, step, high, keys, blocked):
-    """Return bars over columns of `step` pixels, their feet at y = `high`, numbers above them where they have room."""
+def columns(weights, step, high, keys, blocked=None):
+    """Return bars over columns of `step` pixels, their feet at y = `high`, numbers above them where they have room.
+
+    Examples
+    --------
+    >>> columns(np.array([0.25, 0.75]), 40, 100, ["a", "b"]).count("<rect")
+    2
+    """
     colours, drawn = palette(), [_grid(0, 0, step * len(weights), high)]
     places = parts.decimals(weights, step, parts.SMALL)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0

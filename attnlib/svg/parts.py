@@ -18,6 +18,7 @@ from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, levels, palette, rgb,
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
+TIMES = "\u00d7"  # of shapes: 3 by 4
 NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
 ROLES = {"queries": QUERY, "query": QUERY, "keys": KEY, "key": KEY, "values": VALUE, "value": VALUE}
@@ -146,18 +147,18 @@ def frame(x, y, wide, high, colour, line=3):
     return f'<rect {box} stroke="#fff" stroke-width="{halo:g}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
 
 
-def hatch(cells, side):
-    """Return the stripes of blocked cells; `cells` are their (row, column).
+def hatch(cells, side, high=None):
+    """Return the stripes of blocked cells, `side` wide and `high` high; `cells` are their (row, column).
 
     Examples
     --------
     >>> hatch([(0, 0)], 20).count("m")
     2
     """
-    half = side // 2
+    high = side if high is None else high
+    x, y = side // 2, high // 2
     lines = "".join(
-        f"M{j * side} {i * side + side}l{side} {-side}m{-side} {half}l{half} {-half}m0 {side}l{half} {-half}"
-        for i, j in cells
+        f"M{j * side} {i * high + high}l{side} {-high}m{-side} {y}l{x} {-y}m0 {high}l{x} {-y}" for i, j in cells
     )
     return f'<path d="{lines}" stroke="{LINE}" fill="none" opacity="0.7" pointer-events="none"/>' if lines else ""
 
@@ -193,7 +194,19 @@ def decimals(values, room, size=SMALL, most=2):
 
 
 def matrix(
-    values, side, *, vmin=0.0, vmax=1.0, tint=None, blocked=None, rows=None, columns=None, names=("query", "key")
+    values,
+    side,
+    *,
+    high=None,
+    vmin=0.0,
+    vmax=1.0,
+    tint=None,
+    blocked=None,
+    rows=None,
+    columns=None,
+    names=("query", "key"),
+    most=2,
+    inset=0,
 ):
     """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
 
@@ -201,6 +214,9 @@ def matrix(
     ----------
     values : ndarray, (n, m)
     side : int
+        Width of a cell.
+    high : int, optional
+        Height of a cell; `side` by default.
     vmin, vmax : float
         Ends of the colour scale.
     tint : str, optional
@@ -211,6 +227,10 @@ def matrix(
         Their labels in the tooltips; numbers from 0 by default.
     names : (str, str)
         What a row and a column is, in the tooltips.
+    most : int
+        Decimals of the numbers in the cells, where these are not whole.
+    inset : int
+        Pixels that stay free beside a number.
 
     Returns
     -------
@@ -226,10 +246,12 @@ def matrix(
         [escape(label) for label in (labels or map(str, range(count)))] for labels, count in ((rows, n), (columns, m))
     )
     colours, steps = palette(tint), levels(values, vmin, vmax).tolist()
-    places = decimals(values if blocked is None else values[~blocked], side) if side >= LABEL else None
+    high = side if high is None else high
+    room = values if blocked is None else values[~blocked]
+    places = decimals(room, side - inset, most=most) if side >= LABEL and high >= SMALL + 4 else None
     cells, numbers, striped = [], [], []
     for i, row in enumerate(values.tolist()):
-        y, name = i * side, f"<title>{names[0]} {rows[i]}, {names[1]} "
+        y, name = i * high, f"<title>{names[0]} {rows[i]}, {names[1]} "
         for j, value in enumerate(row):
             x = j * side
             fill, ink = colours[steps[i][j]]
@@ -242,21 +264,21 @@ def matrix(
                     fill, ink, shown = NOT_FINITE, "#000000", 2 if side >= 28 else None
                 if shown is not None:
                     numbers.append(
-                        f'<text x="{x + side / 2:g}" y="{y + side / 2 + 4:g}" fill="{ink}">{value:.{shown}f}</text>'
+                        f'<text x="{x + side / 2:g}" y="{y + high / 2 + 4:g}" fill="{ink}">{value:.{shown}f}</text>'
                     )
             cells.append(
-                f'<rect x="{x}" y="{y}" width="{side}" height="{side}" fill="{fill}">'
+                f'<rect x="{x}" y="{y}" width="{side}" height="{high}" fill="{fill}">'
                 f"{name}{columns[j]}: {told}</title></rect>"
             )
     return (
-        f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side)}'
+        f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side, high)}'
         f'<g text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
-        f'<path d="M0 0h{side * m}v{side * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
+        f'<path d="M0 0h{side * m}v{high * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
     )
 
 
-def image(values, side, *, vmin=0.0, vmax=1.0, tint=None, blocked=None):
-    """Return a matrix as one embedded PNG with a pixel per cell; blocked cells are striped grey.
+def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=None):
+    """Return a matrix as one embedded PNG with a pixel per cell, `side` by `high`; blocked cells are striped grey.
 
     Examples
     --------
@@ -269,7 +291,7 @@ def image(values, side, *, vmin=0.0, vmax=1.0, tint=None, blocked=None):
         i, j = np.nonzero(blocked)
         pixels[i, j] = np.where((i + j) % 4 < 2, 200, 235)[:, None]
     n, m = values.shape
-    return _png(pixels, f'width="{side * m:g}" height="{side * n:g}"')
+    return _png(pixels, f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"')
 
 
 @lru_cache(maxsize=32)

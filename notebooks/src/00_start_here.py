@@ -127,7 +127,17 @@ for package, notebooks in needs.items():
 # %%
 query = np.array([[1.0, 0.0], [0.0, 1.0]])  # (n_q, d_k)
 value = np.array([[1.0, 2.0], [3.0, 4.0]])  # (n_k, d_v)
-al.attention_trace(query, query, value)
+trace = al.attention_trace(query, query, value)
+trace
+
+# %% [markdown]
+# The same call as a picture. A number is made by the row to its left and the column above it: a score by a query and a
+# key, an output by a row of weights and a column of the values. Follow one query from left to right. **Try.** Choose the
+# other query, then click a cell.
+
+# %%
+whole_call = live.flow(trace)
+whole_call
 
 # %% [markdown]
 # **Remember.** Rows are queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).

@@ -23,6 +23,22 @@ from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 np.set_printoptions(precision=4, suppress=True)
 
 # %% [markdown]
+# ## The whole call as one picture
+#
+# All of notebook 01 as matrices. A number is made by the row to its left and the column above it: a score by a query and
+# a key, an output by a row of weights and a column of the values. So each query is one line from left to right, and the
+# table writes its numbers out. The sections below make these matrices one after the other.
+
+# %%
+whole_call = live.flow(
+    al.attention_trace(*BY_HAND.project()), x=BY_HAND.x, query=2, key=1
+)
+whole_call
+
+# %% [markdown]
+# **Try.** Move the query from 0 to 2. Which of the three is the most one-sided, and which of its scores made it so? Then
+# click a column of $V$: the last row of the table adds up one number of the output.
+#
 # ## Projections: three products
 #
 # `X @ W_Q` multiplies every token with `W_Q` at once. Shapes: $(n, d_{in})$ by $(d_{in}, d_k)$ gives $(n, d_k)$; the
@@ -73,21 +89,6 @@ trace
 with np.printoptions(precision=6):
     print(trace.weights[0], " weights of query 0")
     print(trace.output)
-
-# %% [markdown]
-# The middle of it as pictures: scores on their own colour scale, weights from 0 to 1.
-
-# %%
-ax = plot.attention_heatmap(trace.scores, vmin=None, vmax=None, title="scores Q K^T")
-ax = plot.attention_heatmap(trace.weights, title="weights")
-
-# %% [markdown]
-# **Predict.** The largest score is 16. Which query and which key make it, and what weight comes of it? Walk through:
-# choose a step, a query and a key; the numbers behind the framed cell are written out.
-
-# %%
-walk = live.trace(trace)
-walk
 
 # %% [markdown]
 # ## A second example, small enough to check in your head

@@ -49,6 +49,15 @@ plot.table(["d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
 predict.score_std(guess_std)
 
 # %% [markdown]
+# The same as a picture: 9216 scores of random queries and keys, and under them the 8 scores of one query, with their
+# softmax. **Try.** Move $d_k$ from 1 to 256. The left histogram grows wider, the right one stays; at which $d_k$ does one
+# key take more than 0.9 on the left? Another query and another draw answer differently.
+
+# %%
+spread = live.scores(d_k=(1, 256))
+spread
+
+# %% [markdown]
 # ## 2 · Large scores make softmax peaky
 #
 # Softmax compares by differences: a score larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers say how
@@ -70,6 +79,19 @@ for d_k in (1, 16, 64, 256, 1024):
     (w0, h0), (w1, h1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
     rows.append((d_k, w0, w1, h0, h1))
 plot.table(["d_k", *largest, "entropy", "entropy, scaled"], rows, tint=largest)
+
+# %% [markdown]
+# Why a long vector picks can be seen where $d_k = 2$. A score is the length of the query times how far the key reaches
+# along it: the feet of the dashed lines. **Try.** Keep the angle and move the length from 0 to 4: all scores grow by the
+# same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner.
+
+# %%
+in_the_plane = live.plane()
+in_the_plane
+
+# %% [markdown]
+# A vector of $d_k$ entries with variance 1 is about $\sqrt{d_k}$ long, since the mean of its squared length is $d_k$.
+# Dividing by $\sqrt{d_k}$ takes that length away again.
 
 # %% [markdown]
 # Unscaled attention turns into picking one key. Scaled attention is equally broad at every $d_k$. See it move:

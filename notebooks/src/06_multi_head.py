@@ -153,6 +153,21 @@ for seed in (0, 1):
 # exchanged. Now they differ, and from that the hidden layer can tell which came first. So what failed was not one head, but
 # one head with a *linear* read-out. Two heads put what they find into separate features, where it is cheap to read.
 #
+# The same two heads, set by hand instead of trained: four tokens in a ring, whose keys and values say where they stand.
+# A query of head 0 is the place before its token, a query of head 1 the place after it.
+
+# %%
+place = np.eye(4)  # (n, 4): where a token stands
+ask = 8 * np.stack([np.roll(place, -1, axis=1), np.roll(place, 1, axis=1)])  # (h, n, 4)
+place = place[None, None]  # (1, 1, n, 4): keys and values, the same for both heads
+trace = al.attention_trace(ask[None], place, place)
+two_heads = live.flow(trace, queries="abcd", query=2, key=1, feature=1)
+two_heads
+
+# %% [markdown]
+# **Try.** Move *head*. The query changes, and with it the row of weights and what the output holds: two questions, two
+# rows of weights.
+#
 # ## 2 · Split and merge
 #
 # All heads are computed with one large projection, whose features are then cut into $h$ pieces of $d_k = d_{model}/h$.

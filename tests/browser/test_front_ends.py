@@ -56,7 +56,7 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kin
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
     page.wait_for_timeout(1000)
-    view = page.locator(".attnlib-view").first
+    view = page.locator(".attnlib-view:has(figure)").first  # the maps
     says = "([view, words]) => view.innerText.includes(words)"
     for k in (1, 18, 36, 63):
         cell = view.locator("svg rect:has(title)").nth(k)
@@ -67,6 +67,25 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kin
         page.mouse.move(2, 2)  # what is chosen stays when the mouse has left
         page.wait_for_timeout(300)
         assert f"query {k // 8}, key {k % 8}" in view.inner_text()
+
+
+@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
+def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page, kind):
+    front_end, page = front_ends(kind), new_page(1366, 768)
+    front_end.open(page, "02_vectorized.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    page.wait_for_timeout(1000)
+    says = "([selector, words]) => document.querySelector(`${selector} desc`).textContent.startsWith(words)"
+    for title, words in (
+        ("query 1, key 2: 12.0000", "Query 1, key 2"),
+        ("value 0, feature 2: 3.0000", "Query 1, key 0"),
+    ):
+        cell = page.locator(LIVE).first.locator("rect", has=page.locator(f"title:text-is('{title}')")).first
+        cell.scroll_into_view_if_needed()
+        cell.click()
+        page.wait_for_function(says, arg=[LIVE, words], timeout=5000)
+    assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
 def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, new_page):
@@ -91,9 +110,15 @@ def maps_at(d_k):
 ---
 live.scaling(n=8)
 ---
-live.trace(al.attention_trace(x, x, x, is_causal=True))
+live.flow(al.attention_trace(x, x, x, is_causal=True))
 ---
-live.trace(al.attention_trace(*al.examples.BY_HAND.project()))
+live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 2, 16, 8)), is_causal=True))
+---
+live.flow(al.attention_trace(*al.examples.BY_HAND.project()), x=al.examples.BY_HAND.x)
+---
+live.plane()
+---
+live.scores()
 ---
 live.masks()
 ---
@@ -145,6 +170,9 @@ def test_keys_move_a_slider_up_and_home_brings_it_back(front_ends, new_page, key
     page.wait_for_selector(LIVE)
     handle = front_end.handles(page).first
     handle.focus()
+    before = picture(page)
+    page.keyboard.press("Home")
+    wait_for_change(page, before)
     start, before = float(handle.get_attribute("aria-valuenow")), picture(page)
     page.keyboard.press(key)
     wait_for_change(page, before)

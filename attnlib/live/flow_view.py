@@ -1,0 +1,217 @@
+"""The view of one attention call as a whole."""
+
+import math
+from functools import lru_cache
+
+import numpy as np
+
+from .. import plot, svg
+from ..colours import KEY, QUERY, VALUE
+from ..svg import flow as drawing
+from ..validation import ShapeError
+from . import still
+from .controls import choice, whole
+from .view import LiveView
+
+LARGE = 20  # scores beyond are written relative to the largest one
+NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
+MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
+
+
+def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, size=1.0):
+    """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
+
+    K^T stands above the scores and V above the output, so that a cell is made by the row to its left and the column
+    above it. Choose a query, a key and a feature by slider or click: what makes their numbers lights up, and the
+    arithmetic stands below.
+
+    Parameters
+    ----------
+    trace : AttentionTrace
+        Of NumPy arrays or torch tensors; up to 64 tokens. With batch and head axes, sliders choose one sequence and
+        head.
+    x : ndarray or Tensor, (..., n_q, d_in), optional
+        The tokens that the queries were made of; they are drawn at the left.
+    queries, keys : sequence of str, optional
+        Token labels; numbers from 0 by default. If there are as many keys as queries, keys take the queries' labels.
+    query, key, feature : int
+        What is chosen at the start.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: query, key, feature (of the output), and one per batch or head axis with more than one place.
+
+    Raises
+    ------
+    ShapeError
+        If there are more than 64 tokens.
+
+    Examples
+    --------
+    >>> import attnlib
+    >>> x = np.array([[1.0, 0.0], [2.0, 1.0]])
+    >>> view = flow(attnlib.attention_trace(x, x, x))
+    >>> view.sliders["query"].value = 1
+    >>> "2·1 + 1·0 = 2" in view.picture.value
+    True
+    """
+    call = _Call(trace, x, queries, keys)
+
+    def render(i, j, c, *at):
+        at = call.index(at)
+        return call.draw(i, j, c, at), {name: call.arrays[name][at] for name in call.maps}
+
+    def static():
+        at = call.index((0,) * len(call.axes))
+        told = [f"{len(call.queries)} queries and {len(call.keys)} keys; run the cell to choose a query and a key."]
+        told += [call.base(at)[1], call.words(query, key, feature, at)]
+        return still.figure(call.draw(query, key, feature, at)), "\n".join(told)
+
+    controls = {
+        "query": choice("query", _pairs(call.queries), query),
+        "key": choice("key", _pairs(call.keys), key),
+        "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
+    }
+    controls |= {name: whole(name, 0, n - 1, 0) for name, n in call.axes.items()}
+    for control in controls.values():  # three beside each other, so that the picture stands high
+        control.layout.width = "290px"
+    return LiveView(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None))
+
+
+class _Call:
+    """One attention call as arrays and labels, drawn and written out."""
+
+    def __init__(self, trace, x, queries, keys):
+        steps = {name: plot.to_array(array) for name, array, _, _ in trace.steps()}
+        self.leading, (n_q, n_k) = tuple(steps["scores"].shape[:-2]), steps["scores"].shape[-2:]
+        if max(n_q, n_k) > MOST:
+            raise ShapeError(
+                f"flow shows up to {MOST} tokens, got {n_q} queries and {n_k} keys. "
+                "Fix: cut the sequence, or draw trace.weights with plot.attention_heatmap."
+            )
+        if x is not None:
+            x = plot.to_array(x)
+            # One axis fewer than the heads have: they share their tokens.
+            steps["x"] = x[:, None] if x.ndim == 3 and len(self.leading) == 2 else x
+        self.arrays = {name: np.broadcast_to(array, self.leading + array.shape[-2:]) for name, array in steps.items()}
+        self.mask = None if trace.attn_mask is None else plot.to_array(trace.attn_mask)
+        if self.mask is not None:
+            self.mask = self.mask if self.mask.dtype == bool else self.mask > -np.inf
+            self.mask = np.broadcast_to(self.mask, steps["scores"].shape)
+        self.queries = [str(i) for i in range(n_q)] if queries is None else list(queries)
+        self.keys = (self.queries if n_q == n_k else [str(j) for j in range(n_k)]) if keys is None else list(keys)
+        d_k, d_v = steps["query"].shape[-1], steps["value"].shape[-1]
+        root = math.isclose(trace.scale, 1 / math.sqrt(d_k), rel_tol=1e-6)
+        self.scale = f"÷ √{d_k}" if root else f"{svg.TIMES} {trace.scale:.4g}"
+        self.maps = ["scores", "scaled_scores", *(["masked_scores"] if self.mask is not None else []), "weights"]
+        words = {"scaled_scores": self.scale, "masked_scores": "mask", "weights": "softmax"}
+        before = {name: words[name] for name in self.maps[1:]}
+        d_in = x.shape[-1] if x is not None else 0
+        self.place = drawing.layout(self.maps, self.queries, self.keys, d_in, d_k, d_v, before)
+        self.base = lru_cache(maxsize=16)(self._base)
+        count = len(self.leading)
+        names = {1: ["map"], 2: ["sequence", "head"]}.get(count, [f"axis {axis}" for axis in range(count)])
+        self.axes = {name: n for name, n in zip(names, self.leading, strict=True) if n > 1}
+
+    def index(self, at):
+        """Return the place of one sequence and head; axes of size 1 have no slider."""
+        at = iter(at)
+        return tuple(next(at) if n > 1 else 0 for n in self.leading)
+
+    def at(self, at):
+        """Return the arrays of one sequence and head, and the cells that its mask blocks (or None)."""
+        return {name: x[at] for name, x in self.arrays.items()}, None if self.mask is None else ~self.mask[at]
+
+    def _base(self, at):
+        one, blocked = self.at(at)
+        told = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
+        return drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked), told
+
+    def draw(self, i, j, c, at):
+        """Return the picture in which query i, key j and feature c of the output are chosen."""
+        place, (one, blocked), (base, told) = self.place, self.at(at), self.base(at)
+        rows = self._rows(one, None if blocked is None else blocked[i], i, c)
+        drawn = [drawing.beams(place, i, j, c), base, drawing.lit(place, self.queries, self.keys, i, j, c)]
+        below = (self._product(one, i, j), drawing.table(rows, self.keys, j, place.wide))
+        drawn += [f'<g transform="translate(0 {place.high + 26 * k})">{part}</g>' for k, part in enumerate(below)]
+        high = place.high + 30 + (len(rows) + 1) * drawing.ROW
+        return svg.picture(place.wide, high, "one attention call", f"{self.words(i, j, c, at)} {told}", drawn)
+
+    def _product(self, one, i, j):
+        """Return the line that makes a score: query and key, their products, the sum."""
+        x, drawn = 8, []
+        for words, colour in ((f"query {svg.cut(self.queries[i])}", QUERY), (f"key {svg.cut(self.keys[j])}", KEY)):
+            drawn.append(svg.tag(x, 17, words, colour, anchor="start"))
+            x += round(svg.width(words)) + 16
+        terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], self.place.wide - x - 58)
+        return "".join([*drawn, svg.text(x, 17, f"q.k = {terms}", math=True)])
+
+    def _rows(self, one, hidden, i, c):
+        """Return the rows of the table: each step of query i, for all keys."""
+        scores, values = (
+            dict(zip(("vmin", "vmax"), drawing.span(one, name), strict=True)) for name in ("scores", "value")
+        )
+        name, hatched = {"rows": [self.queries[i]]}, {"blocked": hidden}
+        masked, weights = one["masked_scores"][i], one["weights"][i]
+        shift, exp, total = _exp(masked)
+        rows = [
+            ("q.k", one["scores"][i], name | scores, None),
+            (self.scale, one["scaled_scores"][i], name | scores, None),
+        ]
+        if hidden is not None:
+            rows.append(("mask", masked, name | scores | hatched, None))
+        plain = {"vmin": 0, "vmax": math.inf, "tint": drawing.GREY}
+        rows.append((f"exp(s - {shift:.4g})" if shift else "exp", exp, name | plain, total))
+        rows.append(("÷ sum = weight", weights, name | hatched, float(weights.sum())))
+        mixed = weights * one["value"][:, c] + 0.0  # no -0
+        rows.append((f"weight · V[:, {c}]", mixed, name | values | {"tint": VALUE}, float(one["output"][i, c])))
+        return rows
+
+    def words(self, i, j, c, at):
+        """Return the arithmetic of the choice as text."""
+        one, blocked = self.at(at)
+        score, scaled, masked, weight = (
+            one[step][i, j] for step in ("scores", "scaled_scores", "masked_scores", "weights")
+        )
+        shift, exp, total = _exp(one["masked_scores"][i])
+        told = [
+            f"Query {self.queries[i]}, key {self.keys[j]}: q·k = {_terms(one['query'][i], one['key'][j], score, 600)}"
+        ]
+        told.append(f"{self.scale}: {scaled:.4g}")
+        if blocked is not None:
+            told.append("blocked: -inf" if blocked[i, j] else "may attend")
+        if total:
+            less = f" - {shift:.4g}" if shift else ""
+            told.append(f"exp({masked:.4g}{less}) = {exp[j]:.4g}, sum over the keys {total:.4g}")
+            told.append(f"weight {exp[j]:.4g}/{total:.4g} = {weight:.4f}")
+        else:
+            told.append("no key to attend to: every weight is 0")
+        return f"{'; '.join(told)}; feature {c} of the output {one['output'][i, c]:.4g}."
+
+
+def _terms(q, k, total, room):
+    """Return the terms of a dot product, as many as have room, and their sum."""
+    pairs = zip(q[:MOST_TERMS].tolist(), k[:MOST_TERMS].tolist(), strict=True)
+    terms = [f"{a:.4g}·{b:.4g}" if b >= 0 else f"{a:.4g}·({b:.4g})" for a, b in pairs]
+    more, room = f" + … ({len(q)} terms)", room - svg.width(f" = {total:.4g}")
+    ends = np.cumsum([svg.width(f" + {term}") for term in terms])
+    if len(terms) == len(q) and ends[-1] <= room:
+        more = ""
+    else:
+        terms = terms[: max(1, int(np.searchsorted(ends, room - svg.width(more))))]
+    return f"{' + '.join(terms)}{more} = {total:.4g}"
+
+
+def _exp(row):
+    """Return what is subtracted before exp, exp of each score, and their sum."""
+    finite = row[np.isfinite(row)]
+    shift = float(finite.max()) if finite.size and abs(finite).max() > LARGE else 0.0
+    exp = np.exp(row - shift)
+    return shift, exp, float(exp.sum())
+
+
+def _pairs(labels):
+    return [(f"{i}: {svg.cut(label, 8)}" if label != str(i) else label, i) for i, label in enumerate(labels)]

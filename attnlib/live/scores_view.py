@@ -1,0 +1,139 @@
+"""The view of how scores grow with d_k, and what softmax makes of them."""
+
+from functools import lru_cache
+
+import numpy as np
+
+from .. import core, svg
+from ..colours import LINE, palette
+from . import still
+from .controls import choice, stops, whole
+from .scaling_view import PLAIN, SCALED
+from .view import LiveView
+
+PAIRS, KEYS = 96, 8  # queries and keys of the histogram; keys of the one row
+PANEL, APART, HIGH, BARS, TOP = 392, 40, 120, 110, 30  # pixels
+
+
+def scores(*, d_k=(1, 256), seed=0, start=None, size=1.0):
+    """Show how far scores of unit-normal queries and keys spread as d_k grows, and softmax of one row of them below.
+
+    At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. The points under a
+    histogram are the scores of one query with 8 keys; the bars are its weights.
+
+    Parameters
+    ----------
+    d_k : (int, int)
+        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+    seed : int
+        The first draw; the slider "draw" makes others.
+    start : int, optional
+        d_k at the start; 64, or the end of the range that is nearest.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: d_k, query, draw.
+
+    Examples
+    --------
+    >>> view = scores()
+    >>> view.sliders["d_k"].value = 256
+    >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
+    True
+    """
+    low, high = d_k
+    start = min(max(64, low), high) if start is None else start
+    drawn = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
+    reach = 3 * np.sqrt(high)
+
+    @lru_cache(maxsize=64)
+    def at(d_k, draw):
+        """Return all scores of this d_k, plain and scaled, and the shape of their histograms as SVG."""
+        query, key = drawn(draw)[..., :d_k]
+        dots = query @ key.T  # (96, 96)
+        both = {PLAIN: dots, SCALED: dots / np.sqrt(d_k)}
+        return both, {title: _histogram(x, reach) for title, x in both.items()}
+
+    def picture(d_k, query, draw):
+        both, shapes = at(d_k, draw)
+        panels = [_panel(title, both[title], shapes[title], query, reach) for title in both]
+        moved = [f'<g transform="translate({10 + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
+        size = 20 + 2 * PANEL + APART, TOP + HIGH + BARS + 132
+        return svg.picture(*size, "scores and their softmax", _words(d_k, both, query), moved)
+
+    def render(d_k, query, draw, key):
+        weights = {title: core.softmax(x[:KEYS, :KEYS]) for title, x in at(d_k, draw)[0].items()}
+        return picture(d_k, query, draw), weights
+
+    def static():
+        told = [f"The picture at d_k = {start}; run the cell for a slider."]
+        told += [_words(d, at(d, seed)[0], 0) for d in sorted({low, start, high})]
+        return still.figure(picture(start, 0, seed)), "\n".join(told)
+
+    controls = {
+        "d_k": choice("d_k", stops(low, high, start), start),
+        "query": whole("query", 0, KEYS - 1, 0),
+        "draw": whole("draw", seed, seed + 20, seed),
+    }
+    for control in controls.values():
+        control.layout.width = "290px"  # three beside each other
+    return _Scores(controls, render, static, size=size, picked={"key": None})
+
+
+class _Scores(LiveView):
+    hint = "Click a bar for the exact weights of its key."
+
+
+def _words(d_k, both, query):
+    told = []
+    for title, x in both.items():
+        weights = core.softmax(x[query, :KEYS])
+        told.append(f"{title}: standard deviation {x.std():.2f}, largest weight {weights.max():.4f}")
+    return f"d_k = {d_k}, {'; '.join(told)}"
+
+
+def _histogram(x, reach):
+    """Return the outline of a histogram over -reach..reach, as high as the panel."""
+    counts, edges = np.histogram(x, bins=131, range=(-reach, reach))
+    across, tops = _x(edges, reach), HIGH * (1 - counts / counts.max())
+    first, last = np.flatnonzero(counts)[[0, -1]]
+    steps = "".join(f"L{across[b]:.1f} {tops[b]:.1f}L{across[b + 1]:.1f} {tops[b]:.1f}" for b in range(first, last + 1))
+    line = f"M{across[first]:.1f} {HIGH}{steps}L{across[last + 1]:.1f} {HIGH}z"
+    return f'<path d="{line}" fill="{LINE}" opacity="0.75"/>'
+
+
+def _x(score, reach):
+    return PANEL * (score / reach + 1) / 2
+
+
+def _panel(title, x, shape, query, reach):
+    """Return a histogram, the scores of one row below it, and their softmax as bars."""
+    row, colours = x[query, :KEYS], palette()
+    weights = core.softmax(row)
+    told = f"standard deviation {x.std():.1f}"
+    drawn = [svg.text(0, 17, title, bold=True, size=15, math=True), svg.text(PANEL, 17, told, anchor="end")]
+    drawn.append(
+        f'<g transform="translate(0 {TOP})">{shape}<path d="M0 {HIGH}h{PANEL}" stroke="{LINE}"/>{_ticks(reach)}'
+    )
+    name = "scores q.k" if title == PLAIN else "scores q.k / sqrt(d_k)"
+    drawn.append(svg.text(PANEL / 2, HIGH + 52, name, anchor="middle", math=True))
+    for j in np.argsort(weights):  # the largest weight on top
+        place = f'cx="{_x(row[j], reach):.1f}" cy="{HIGH + 10}" r="6" fill="{colours[int(255 * weights[j])][0]}"'
+        told = f"<title>key {j}: {svg.exact(row[j])}</title>"
+        drawn.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{told}</circle>')
+    step, names = (PANEL - 40) // KEYS, [str(j) for j in range(KEYS)]
+    drawn.append(f'</g><g transform="translate(40 {TOP + HIGH + 96})">{svg.columns(weights, step, BARS, names)}')
+    drawn.append(svg.text(0, -18, "weights: softmax of the points"))
+    drawn += [svg.text((j + 0.5) * step, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
+    drawn.append(svg.target(0, 0, step * KEYS, BARS + 20, column="key", columns=KEYS))
+    return "".join([*drawn, "</g>"])
+
+
+@lru_cache(maxsize=8)
+def _ticks(reach):
+    step = next(step for step in (1, 2, 5, 10, 20, 50, 100) if reach / step <= 4)
+    marks = [k * step for k in range(-int(reach // step), int(reach // step) + 1)]
+    return "".join(svg.text(_x(mark, reach), HIGH + 34, str(mark), anchor="middle") for mark in marks)

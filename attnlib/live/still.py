@@ -1,0 +1,171 @@
+"""The picture of a view as a matplotlib figure: what readers without a kernel see is what the view draws."""
+
+import base64
+import io
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.transforms import Affine2D
+from PIL import Image
+
+from ..colours import INK, LINE
+from ..figure import VALUE, subplots
+
+DPI = 100  # a pixel of the SVG is one of the PNG
+POINTS = 72 / DPI
+HELD = ("fill", "font-size", "text-anchor")  # what a group hands on to its elements
+
+
+def figure(content):
+    """Return the first SVG in what a view shows as a Figure of the same size.
+
+    It reads what attnlib.svg writes: rect, path, circle, polyline, polygon, text, image and g. A frame of a moving
+    picture is `figure(view.picture.value)`, after a slider was set.
+
+    Examples
+    --------
+    >>> from attnlib import svg
+    >>> drawn = figure(svg.heatmap(np.eye(2), title="identity"))
+    >>> [text.get_text() for text in drawn.axes[0].texts][:2]
+    ['identity', '1']
+    """
+    root = ElementTree.fromstring(re.search("<svg.*?</svg>", content, re.DOTALL)[0])
+    wide, high = map(float, root.get("viewBox").split()[2:])
+    drawn, ax = subplots(figsize=(wide / DPI, high / DPI))
+    drawn.set_layout_engine("none")
+    ax.set_position([0, 0, 1, 1])
+    ax.set_axis_off()
+    ax.set(xlim=(0, wide), ylim=(high, 0))
+    _draw(ax, root, Affine2D(), {"fill": "currentColor", "font-size": "13"})
+    return drawn
+
+
+def _draw(ax, parent, place, held):
+    for element in parent:
+        now = {**held, **{name: element.get(name) for name in HELD if element.get(name)}}
+        at = _moved(element.get("transform", "")) + place
+        if element.tag == "g":
+            _draw(ax, element, at, now)
+        elif element.tag == "text":
+            _write(ax, element, at, now)
+        elif element.tag == "image":
+            _paste(ax, element, at)
+        elif element.tag in SHAPES and element.get("class") != "attnlib-target":
+            _shape(ax, element, at, now)
+
+
+def _next(ax):
+    """Return the place of the next element: what comes later covers what came before."""
+    return len(ax.patches) + len(ax.texts) + len(ax.images)
+
+
+def _moved(transform):
+    numbers = [float(v) for v in re.findall(r"-?[\d.]+", transform)]
+    if transform.startswith("rotate"):
+        return Affine2D().rotate_deg_around(*numbers[1:], numbers[0])
+    return Affine2D().translate(*numbers) if numbers else Affine2D()
+
+
+def _shape(ax, element, at, held):
+    fill, stroke = held["fill"].split('"')[0], element.get("stroke", "none")
+    fill, stroke = (LINE if colour == "currentColor" else colour for colour in (fill, stroke))
+    dash = element.get("stroke-dasharray", "none")
+    ax.add_patch(
+        PathPatch(
+            SHAPES[element.tag](element),
+            facecolor=fill,
+            edgecolor=stroke,
+            linewidth=POINTS * float(element.get("stroke-width", 1)) if stroke != "none" else 0,
+            linestyle="-" if dash == "none" else (0, [POINTS * float(v) for v in dash.split()]),
+            alpha=float(element.get("opacity", 1)),
+            antialiased=element.tag != "rect" or stroke != "none",  # no seams between cells
+            transform=at + ax.transData,
+            zorder=_next(ax),
+        )
+    )
+
+
+def _write(ax, element, at, held):
+    (x, y), angle = (
+        at.transform((float(element.get("x")), float(element.get("y")))),
+        np.degrees(np.arctan2(*at.get_matrix()[1::-1, 0])),
+    )
+    fill = re.sub("^fill:", "", element.get("style") or "") or held["fill"]
+    math = len(element) > 0
+    text = ax.text(
+        x,
+        y,
+        _mathtext(element) if math else element.text or "",
+        fontsize=POINTS * float(held["font-size"]),
+        color=INK if fill == "currentColor" else fill,
+        ha={"middle": "center", "end": "right"}.get(held.get("text-anchor"), "left"),
+        va="baseline",
+        rotation=-angle,
+        rotation_mode="anchor",
+        weight="bold" if element.get("font-weight") else "normal",
+        parse_math=math,
+        zorder=_next(ax),
+    )
+    if fill != "currentColor":
+        text.set_gid(VALUE)  # it stands on a cell or a plate, and needs no halo
+
+
+def _mathtext(element):
+    """Return the italics and indices that `svg.maths` has set as matplotlib's mathematics."""
+    words = [(element.text or "").replace("$", r"\$")]
+    for part in element:
+        inner = (part.text or "").replace("\u200b", "")
+        if part.get("font-style"):
+            words.append(f"${inner}$")
+        elif inner:
+            words.append(f"${'_' if part.get('dy') == '3' else '^'}{{{inner}}}$")
+        words.append((part.tail or "").replace("$", r"\$"))
+    return "".join(words).replace("$$", "")
+
+
+def _paste(ax, element, at):
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(element.get("href").split(",")[1]))))
+    (left, top), (right, bottom) = at.transform([(0, 0), (float(element.get("width")), float(element.get("height")))])
+    box, limits = (left, right, bottom, top), (ax.get_xlim(), ax.get_ylim())
+    ax.imshow(pixels, extent=box, aspect="auto", interpolation="nearest", zorder=_next(ax))
+    ax.set(xlim=limits[0], ylim=limits[1])
+
+
+def _rect(element):
+    x, y, wide, high = (float(element.get(name)) for name in ("x", "y", "width", "height"))
+    return Path([(x, y), (x + wide, y), (x + wide, y + high), (x, y + high), (x, y)], closed=True)
+
+
+def _circle(element):
+    return Path.circle((float(element.get("cx")), float(element.get("cy"))), float(element.get("r")))
+
+
+def _points(element):
+    points = [tuple(map(float, point.split(","))) for point in element.get("points").split()]
+    return Path(points + points[:1], closed=True) if element.tag == "polygon" else Path(points)
+
+
+def _path(element):
+    """Return the lines of a path of M, m, L, l, H, h, V, v and z."""
+    points, codes, x, y, start = [], [], 0.0, 0.0, (0.0, 0.0)
+    for letter, rest in re.findall(r"([MmLlHhVvZz])([^A-Za-z]*)", element.get("d")):
+        numbers = [float(v) for v in re.findall(r"-?[\d.]+", rest)]
+        base = (x, y) if letter.islower() else (0.0, 0.0)
+        if letter in "Zz":
+            x, y = start
+        elif letter in "Hh":
+            x = base[0] + numbers[0]
+        elif letter in "Vv":
+            y = base[1] + numbers[0]
+        else:
+            x, y = base[0] + numbers[0], base[1] + numbers[1]
+        start = (x, y) if letter in "Mm" else start
+        points.append((x, y))
+        codes.append(Path.MOVETO if letter in "Mm" else Path.CLOSEPOLY if letter in "Zz" else Path.LINETO)
+    return Path(points, codes)
+
+
+SHAPES = {"rect": _rect, "circle": _circle, "polyline": _points, "polygon": _points, "path": _path}

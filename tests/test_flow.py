@@ -1,0 +1,239 @@
+"""The views of a whole call, of the plane and of the scores: what they tell, and where what they draw stands."""
+
+import re
+from itertools import pairwise
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("agg")
+from matplotlib import pyplot as plt
+from test_live import SVG_BOX, mouse, read, strip
+from test_svg import parsed, too_wide
+
+import attnlib as al
+import attnlib.examples
+from attnlib import live, svg
+
+
+@pytest.mark.parametrize("scale", [None, 0.25])
+def test_flow_writes_the_arithmetic_out(scale):
+    query, key, value = al.examples.BY_HAND.project()
+    trace = al.attention_trace(query, key, value, scale=scale)
+    view = live.flow(trace, queries=["1", "2", "3"])
+    view.sliders["query"].value, view.sliders["key"].value, view.sliders["feature"].value = 1, 2, 1
+    (picture,) = parsed(view.picture.value)
+    told = picture.find("desc").text
+    assert "Query 2, key 3: q·k = 2·2 + 2·3 + 2·1 = 12" in told
+    assert ("÷ √3: 6.928" if scale is None else "\u00d7 0.25: 3") in told
+    shares = np.exp(trace.masked_scores[1])
+    assert f"exp({trace.masked_scores[1, 2]:.4g}) = {shares[2]:.4g}, sum over the keys {shares.sum():.4g}" in told
+    assert f"{shares[2]:.4g}/{shares.sum():.4g} = {trace.weights[1, 2]:.4f}" in told
+    assert f"feature 1 of the output {trace.output[1, 1]:.4g}." in told
+
+
+def table_of(view):
+    """Return the rows of the table below the matrices: {name: numbers as text}, and the sums."""
+    (picture,) = parsed(view.picture.value)
+    texts = [(float(t.get("y")), "".join(t.itertext())) for t in list(picture)[-1].findall("text")]
+    cells = {
+        float(re.findall(r"[\d.]+", g.get("transform"))[1]): [t.text for t in g.iter("text")]
+        for g in list(picture)[-1].findall("g")
+        if g.get("transform")
+    }
+    return {y: ([words for at, words in texts if at == y + 14], row) for y, row in cells.items()}
+
+
+def test_flow_has_a_table_of_the_steps_for_all_keys():
+    trace = al.attention_trace(*al.examples.ASYMMETRIC.project())
+    view = live.flow(trace, query=2)
+    shares = np.exp(trace.scaled_scores[2])
+    for c in range(5):
+        view.sliders["feature"].value = c
+        rows = list(table_of(view).values())
+        steps = (
+            trace.scores[2],
+            trace.scaled_scores[2],
+            shares,
+            trace.weights[2],
+            trace.weights[2] * trace.value[:, c],
+        )
+        assert [row for _, row in rows] == [[f"{v + 0.0:.4f}" for v in step] for step in steps]
+        assert [names[1:] for names, _ in rows] == [
+            [],
+            [],
+            [f"{shares.sum():.5g}"],
+            ["1"],
+            [f"{trace.output[2, c]:.5g}"],
+        ]
+
+
+def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
+    trace = al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)
+    view = live.flow(trace, x=al.examples.ASYMMETRIC.x)
+    assert list(view.shown) == ["scores", "scaled_scores", "masked_scores", "weights"]
+    at = svg.flow.layout(list(view.shown), list("0123"), list("0123"), 3, 2, 5, dict.fromkeys(view.shown, "÷")).places
+    assert (at["key"].x, at["key"].wide) == (at["scores"].x, at["scores"].wide)
+    assert (at["value"].x, at["value"].wide) == (at["output"].x, at["output"].wide)
+    rows = {(p.y, p.high) for name, p in at.items() if name not in ("key", "value")}
+    assert len(rows) == 1 and {at["key"].bottom, at["value"].bottom} == {at["scores"].y - svg.flow.NEAR}
+    order = [at[name] for name in ("x", "query", *view.shown, "output")]
+    assert all(a.right < b.x for a, b in pairwise(order))
+
+
+@pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 64])
+@pytest.mark.parametrize("d", [1, 8, 64])
+def test_flow_of_any_size_fits(n, d):
+    r = np.random.default_rng(n)
+    view = live.flow(al.attention_trace(*r.normal(size=(3, n, d)), is_causal=True), x=r.normal(size=(n, d)))
+    wide, high = map(int, SVG_BOX.search(view.picture.value).groups())
+    assert wide <= 1220 and high <= 510, (wide, high)
+    assert too_wide(view.picture.value) == []
+
+
+def test_flow_of_many_queries_and_few_keys_fits():
+    r = np.random.default_rng(0)
+    view = live.flow(al.attention_trace(r.normal(size=(64, 4)), r.normal(size=(4, 4)), r.normal(size=(4, 4))))
+    assert int(SVG_BOX.search(view.picture.value)[2]) <= 510
+
+
+def test_flow_takes_no_more_tokens_than_have_room():
+    with pytest.raises(al.ShapeError, match="up to 64 tokens, got 65"):
+        live.flow(al.attention_trace(*np.zeros((3, 65, 2))))
+
+
+def test_flow_writes_large_scores_relative_to_the_largest():
+    view = live.flow(al.attention_trace(*(1000 * x for x in al.examples.BY_HAND.project())))
+    assert "<pre>" not in view.picture.value
+    assert "exp(" in read(view) and "inf" not in read(view)
+
+
+def test_flow_marks_blocked_cells():
+    trace = al.attention_trace(*al.examples.BY_HAND.project(), is_causal=True)
+    view = live.flow(trace)
+    for step, shown in view.shown.items():
+        assert np.array_equal(shown, getattr(trace, step))
+    assert view.picture.value.count("blocked</title>") == 6 + 4  # 3 cells of two maps, 2 of two rows of the table
+    view.sliders["key"].value = 2
+    assert "blocked: -inf" in read(view)
+
+
+def test_flow_where_every_key_is_blocked():
+    view = live.flow(al.attention_trace(*al.examples.BY_HAND.project(), np.zeros((3, 3), dtype=bool)))
+    assert "<pre>" not in view.picture.value  # a warning is an error here
+    assert "blocked: -inf" in read(view) and "no key to attend to" in read(view)
+
+
+def test_flow_of_a_batch_of_heads_in_torch():
+    torch = pytest.importorskip("torch")
+    from attnlib import torch_layers
+
+    q, k, v = (torch.randn(2, 3, n, d, generator=torch.manual_seed(0)) for n, d in ((4, 8), (5, 8), (5, 6)))
+    mask = torch.tensor(al.padding_mask([5, 2], 5))[:, None]
+    trace = torch_layers.attention_trace(q, k, v, mask)
+    view = live.flow(trace, x=torch.randn(2, 4, 24))  # the heads share their tokens
+    view.sliders["sequence"].value, view.sliders["head"].value = 1, 2
+    assert np.allclose(view.shown["weights"], trace.weights[1, 2].numpy())
+    assert "(8 terms)" in read(view)
+    view.sliders["key"].value = 4
+    assert "blocked" in read(view)
+
+
+def test_flow_draws_its_matrices_once(monkeypatch):
+    view, calls = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 4, 4)))), []
+    matrices = svg.flow.matrices
+    monkeypatch.setattr(svg.flow, "matrices", lambda *args: calls.append(1) or matrices(*args))
+    view.sliders["query"].value = 2
+    assert calls == []
+    view.sliders["map"].value = 1
+    assert calls == [1]
+
+
+def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
+    view = live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project()))
+    (picture,) = parsed(view.picture.value)
+    axes = {(t.get("data-row"), t.get("data-column")) for t in picture.iter() if t.get("class") == "attnlib-target"}
+    assert axes == {("query", ""), ("", "key"), ("query", "key"), ("key", "feature"), ("query", "feature")}
+    mouse(view, "click", row="query", i=2, column="feature", j=4)
+    mouse(view, "click", row="", i=0, column="key", j=1)
+    assert [view.sliders[name].value for name in ("query", "key", "feature")] == [2, 1, 4]
+    mouse(view, "over", row="query", i=1, column="key", j=3, shown="weights")
+    assert f"weights: query 1, key 3: {svg.exact(view.shown['weights'][1, 3])}" in strip(view.readout.value)
+
+
+def test_plane_tells_what_attention_computes():
+    keys, values = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [0.0, 1.0]])
+    view = live.plane(keys, values, angle=90, length=2.0)
+    trace = al.attention_trace(np.array([[0.0, 2.0]]), keys, values)
+    assert np.allclose(view.shown["weights"], trace.weights)
+    x, y = trace.output[0]
+    assert f"output ({x:.4f}, {y:.4f})" in read(view)
+
+
+def test_a_longer_query_is_a_sharper_choice_and_its_output_stays_in_the_hull():
+    view, largest = live.plane(angle=30), []
+    for length in (0.0, 1.0, 2.0, 4.0):
+        view.sliders["length"].value = length
+        largest.append(view.shown["weights"].max())
+        (picture,) = parsed(view.picture.value)
+        hull = next(p for p in picture.iter("polygon") if p.get("opacity"))
+        corners = np.array([[float(v) for v in point.split(",")] for point in hull.get("points").split()])
+        output = next(c for c in picture.iter("circle") if c.get("r") == "8")
+        point = np.array([float(output.get("cx")), float(output.get("cy"))])
+        way = next(p for p in picture.iter("polyline")).get("points").split()
+        way = np.array([[float(v) for v in place.split(",")] for place in way])
+        assert np.abs(way - point).max(axis=1).min() < 0.2
+        turns = np.linalg.det([[b - a, point - a] for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True)])
+        assert len(corners) == 3 and min(turns * np.sign(turns.sum())) > -100  # half a pixel, drawn to a tenth of one
+    assert largest == sorted(largest) and largest[0] == pytest.approx(1 / 3) and largest[-1] > 0.9
+
+
+def test_a_click_in_the_plane_moves_the_tip_of_the_query():
+    view = live.plane()
+    mouse(view, "click", row="row", i=0, column="column", j=20)  # up
+    assert abs(view.sliders["angle"].value - 90) <= 2 and view.sliders["length"].value == 4
+    mouse(view, "click", row="row", i=30, column="column", j=10)  # left and down
+    assert 180 < view.sliders["angle"].value < 270
+
+
+def test_plane_takes_points_alone():
+    with pytest.raises(al.ShapeError, match="2 to 6 points"):
+        live.plane(np.eye(3), np.eye(3))
+
+
+def test_scores_spread_with_the_root_of_d_k_and_not_when_scaled():
+    view = live.scores(d_k=(4, 256))
+    for d_k in (4, 64, 256):
+        view.sliders["d_k"].value = d_k
+        plain, scaled = (float(v) for v in re.findall(r"standard deviation ([\d.]+), largest", view.picture.value))
+        assert plain == pytest.approx(d_k**0.5, rel=0.1) and scaled == pytest.approx(1, abs=0.1)
+
+
+def test_scores_draw_the_softmax_of_the_points_that_they_show():
+    view = live.scores()
+    view.sliders["query"].value = 3
+    (picture,) = parsed(view.picture.value)
+    for panel, weights in zip(picture.findall("g"), view.shown.values(), strict=True):
+        told = [
+            [re.match(r"key (\d): (.*)", t.text).groups() for t in shape.iter("title")] for shape in panel.findall("g")
+        ]
+        points, bars = ({int(j): float(v) for j, v in pairs} for pairs in told)
+        row = np.array([points[j] for j in range(8)])
+        assert np.allclose([bars[j] for j in range(8)], weights[3], atol=1e-4)
+        assert np.allclose(al.softmax(row), weights[3], atol=1e-3)
+
+
+def test_the_still_of_a_view_is_what_it_draws():
+    from attnlib.live import still
+
+    view = live.flow(al.attention_trace(*al.examples.BY_HAND.project()), queries=["$x$", "<b>", "cat"])
+    (picture,) = parsed(view.picture.value)
+    drawn = still.figure(view.picture.value)
+    (ax,) = drawn.axes
+    words = [t.get_text() for t in ax.texts if not t.get_parse_math()]
+    assert words == [t.text or "" for t in picture.iter("text") if len(t) == 0]
+    assert "$K^{T}$" in "".join(t.get_text() for t in ax.texts).replace(" ", "").replace("3\u00d73", "")
+    shapes = [s for s in picture.iter() if s.tag in still.SHAPES and s.get("class") != "attnlib-target"]
+    assert len(ax.patches) == len(shapes)
+    plt.close(drawn)
