@@ -186,9 +186,9 @@ def test_every_kind_of_number_is_a_number(answer):
 
 
 def test_a_number_that_is_nearly_right_is_told_so():
-    assert (
-        check.linear_std(0.02).message == "Yours is 0.02. That is close. If you have rounded, give four digits or more."
-    )
+    close = "That is close. If you have rounded, give four digits or more."
+    assert check.linear_std(0.02).message == f"Yours is 0.02. {close}"
+    assert check.head_parameters(98000).message == f"Yours is 98000. {close}"
     assert check.linear_std(0.2).message == "Yours is 0.2."
     assert "close" not in check.weights_1([0.06, 0.47, 0.47]).message  # named: rounded_weights
     assert "close" not in check.k2([2, 3, 1.1]).message

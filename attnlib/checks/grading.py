@@ -183,4 +183,6 @@ def _difference(exercise, outcome, right, probe):
 
 
 def _entry(x):
-    return str(bool(x)) if x.dtype == bool else number(x)
+    if x.dtype == bool:
+        return str(bool(x))
+    return f"{x:.0f}" if 1000 < abs(x) < 1e9 and x == np.round(x) else number(x)
