@@ -263,6 +263,8 @@ def _boolean(mask, function):
         fix = "from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
         if type(mask).__module__.startswith("torch"):
             fix = "mask.numpy() for a boolean tensor; in torch itself, ~mask is the blocked mask."
+        elif isinstance(mask, list | tuple):
+            fix = "np.array(mask) if it holds True and False; from_zero_blocked(mask) for 0 and 1."
         raise TypeError(f"{function} takes a boolean NumPy array (True = may attend), got {got}. Fix: {fix}")
     return mask
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from answers import A, named, submit
 
+import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course.__main__ import page, table
 from attnlib.course.clinic import CASES
@@ -139,6 +140,30 @@ def test_errors_alone_are_no_evidence_of_two_mistakes():
         return q @ np.swapaxes(k, -1, -2) @ v
 
     assert check.scaled_dot_product_attention(broken).mistake is None
+
+
+def test_the_score_of_row_i_with_row_i_alone_is_not_called_untransposed():
+    """It raises where q @ k does, and its variance was once the same to 1 in 1000, by chance."""
+    verdict = check.variance_of_scores(lambda query, key: (query * key).sum(axis=-1).var())
+    assert (verdict.state, verdict.mistake) == ("wrong", None)
+    assert check.variance_of_scores(lambda query, key: np.var(query @ key)).mistake == "untransposed_key"
+
+
+def test_values_in_another_order_are_not_called_scores():
+    """From outside, weights on reversed keys and values in reversed order are the same."""
+
+    def attention(q, k, v, m=None):
+        return al.scaled_dot_product_attention(q, k, v, m)[..., ::1, :] if m is not None else reverse(q, k, v)
+
+    def reverse(q, k, v):
+        return al.attention_trace(q, k, v).weights @ v[..., ::-1, :]
+
+    assert check.scaled_dot_product_attention(attention).stage is None
+
+
+def test_a_hint_does_not_send_to_the_next_exercise():
+    """The scale comes right after the scores in 2.2, and three exercises later in 1.2."""
+    assert "a later exercise" in check.scores_2([4 / 3**0.5, 16 / 3**0.5, 12 / 3**0.5]).hint()
 
 
 def test_several_explanations_are_none():

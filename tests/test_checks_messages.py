@@ -129,7 +129,23 @@ def test_every_kind_of_number_is_a_number(answer):
     assert check.k2([2 * answer, answer + answer, 0 * answer]).passed
 
 
+def test_a_number_that_is_nearly_right_is_told_so():
+    close = "That is close. If you have rounded, give four digits or more."
+    assert check.linear_std(0.02).message == f"Yours is 0.02. {close}"
+    assert check.head_parameters(98000).message == f"Yours is 98000. {close}"
+    assert check.linear_std(0.2).message == "Yours is 0.2."
+    assert "close" not in check.weights_1([0.06, 0.47, 0.47]).message  # named: rounded_weights
+    assert "close" not in check.k2([2, 3, 1.1]).message
+
+
+def test_the_expected_number_is_not_given_away():
+    for name, solution in {"linear_std": "0.0208", "score_std": "12", "weights_1": "0.06338", "k2": "4"}.items():
+        answer = [7.0, 7.0, 7.0] if name in ("weights_1", "k2") else 7.0
+        assert solution not in getattr(check, name)(answer).message
+
+
 def test_numbers_that_are_none_get_a_message():
+    assert "a str, where numbers are expected. Fix: numbers without quotes" in check.score_std("12").message
     assert "too large: a float ends" in check.k2([10**400, 0, 0]).message
     assert "too large: a float ends" in check.score_std(10**400).message
     assert "numbers only" in check.k2([[4], 4, 0]).message

@@ -53,6 +53,14 @@ def test_every_notebook_names_its_sources():
         assert "](../REFERENCES.md" in path.read_text(encoding="utf-8"), path.stem
 
 
+def test_every_source_is_linked_from_a_cell():
+    references = (ROOT / "REFERENCES.md").read_text(encoding="utf-8")
+    cells = "".join(p.read_text(encoding="utf-8") for p in sorted((ROOT / "notebooks" / "src").glob("*.py")))
+    linked = set(re.findall(r"REFERENCES\.md#([a-z0-9-]+)", cells))
+    texts = {f"s{i}" for i in range(5)} if "the-five-texts" in linked else set()
+    assert set(re.findall(r'id="([a-z0-9-]+)"', references)) == linked - {"the-five-texts"} | texts
+
+
 @pytest.mark.parametrize(
     ("project", "there"),
     [

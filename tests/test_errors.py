@@ -414,7 +414,12 @@ CALLS += [
         TypeError,
         ("to_blocked takes", "int64", "from_zero"),
     ),
-    ("to_blocked: list", lambda: al.to_blocked([True]), TypeError, ("to_blocked takes a boolean", "got list")),
+    (
+        "to_blocked: list",
+        lambda: al.to_blocked([True]),
+        TypeError,
+        ("to_blocked takes a boolean", "got list", "np.array(mask)"),
+    ),
     (
         "to_additive: floats",
         lambda: al.to_additive(a(2)),

@@ -18,7 +18,8 @@ TIME_LIMIT = 5.0  # seconds for all probes of one check
 LARGEST = 10**6  # entries; the largest right answer has some hundreds
 
 # References of our own: a notebook that has patched np.allclose must not change what is right.
-_abs, _array_equal, _isclose, _isfinite = np.abs, np.array_equal, np.isclose, np.isfinite
+_abs, allclose, _array_equal = np.abs, np.allclose, np.array_equal
+isclose, _isfinite = np.isclose, np.isfinite
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
 _LIBRARIES = (
@@ -172,6 +173,11 @@ def _as_array(x, lists):
         )
         return None, f"You return {what}, where one array is expected. Fix: {fix}."
     elif not isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
+        if lists:
+            return (
+                None,
+                f"You hand in {_kind(x)}, where numbers are expected. Fix: numbers without quotes.",
+            )
         return None, f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
     try:
         number = isinstance(x, Number)
@@ -217,7 +223,7 @@ def near(x, y, tolerance):
     x, y = x.astype(np.float64), y.astype(np.float64)
     finite = _abs(y[_isfinite(y)])
     largest = min(1.0, finite.max()) if finite.size else 1.0
-    return _isclose(x, y, rtol=tolerance, atol=tolerance * (largest or 1.0), equal_nan=True)
+    return isclose(x, y, rtol=tolerance, atol=tolerance * (largest or 1.0), equal_nan=True)
 
 
 def close(x, y, tolerance):

@@ -140,8 +140,10 @@ def _wrong(exercise, function, found, mistakes):
         lines.append(exercise.judged.says(outcome.values[0], right.values[0]))
     else:
         text, arrays = _difference(exercise, outcome, right, probe)
-        if not exercise.code and "First difference" in text:  # the expected numbers are the whole solution
-            text, arrays = text[: text.rindex(", expected")] + ".", {}
+        if not exercise.code and ", expected" in text and outcome.values[0].shape == right.values[0].shape:
+            text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
+            if not mistakes and close(outcome.values[0], right.values[0], 0.05):
+                text += " That is close. If you have rounded, give four digits or more."
         if not mistakes and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
                 stage, detail = locate(exercise, function, probe, outcome)
@@ -170,8 +172,8 @@ def _difference(exercise, outcome, right, probe):
             return f"{name}Your result has dtype {x.dtype}, expected {want}.", {}
         a, b = x.astype(np.float64), y.astype(np.float64)
         index = tuple(int(k) for k in np.argwhere(~near(a, b, probe.tolerance))[0])
-        at = f" at {list(index)}" if index else ""
-        text = f"{name}First difference{at}: yours {_entry(x[index])}, expected {_entry(y[index])}."
+        at = f"First difference at {list(index)}: yours" if index else "Yours is"
+        text = f"{name}{at} {_entry(x[index])}, expected {_entry(y[index])}."
         if np.isnan(a).any() and not np.isnan(b).any():
             text = f"{name}Your result holds NaN ({int(np.isnan(a).sum())} of {a.size} entries). " + text
         if a.size == 1:
@@ -181,4 +183,6 @@ def _difference(exercise, outcome, right, probe):
 
 
 def _entry(x):
-    return str(bool(x)) if x.dtype == bool else number(x)
+    if x.dtype == bool:
+        return str(bool(x))
+    return f"{x:.0f}" if 1000 < abs(x) < 1e9 and x == np.round(x) else number(x)

@@ -162,8 +162,8 @@ QUESTIONS = (
         "The weight 0.063 was rounded to 0 and multiplies a value of 1, 2 and 3, "
         "and the lost weight went to other values.",
         {
-            "a": "One decimal moves a weight by up to 0.05, far more than 0.001, and the values are larger than 1.",
-            "b": "0.05 is the error of one weight. It is multiplied by values of up to 8 and added over three keys.",
+            "a": "The first weight alone is off by 0.06, far more than 0.001, and the values are larger than 1.",
+            "b": "A weight is off by up to 0.06. That is multiplied by values of up to 8 and added over three keys.",
         },
         "b",
     ),

@@ -28,7 +28,7 @@ def variance_probes():
     return (
         Probe("d_k = 3", (draw(70, 3), draw(60, 3)), 2e-3),
         Probe("d_k = 16", (draw(70, 16), draw(60, 16)), 2e-3),
-        Probe("n_q = n_k = d_k", (draw(60, 60), 2 * draw(60, 60)), 2e-3),
+        Probe("n_q = n_k = d_k", (draw(50, 50), 2 * draw(50, 50)), 2e-3),
         Probe("scores whose mean is not 0", (1 + draw(70, 3), 1 + draw(60, 3)), 2e-3),
     )
 

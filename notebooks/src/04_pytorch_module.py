@@ -100,7 +100,8 @@ predict.square_weight(guess_square)
 # %% [markdown]
 # A square matrix goes in without a word, and the layer is wrong. In a multi-head layer the large projections usually are square.
 #
-# **How it starts.** You may read that nn.Linear uses Xavier or Kaiming initialisation. Measure it:
+# **How it starts.** You may read that nn.Linear uses [Xavier](../REFERENCES.md#glorot-2010) or
+# [Kaiming](../REFERENCES.md#he-2015) initialisation. Measure it:
 
 # %%
 torch.manual_seed(0)
@@ -113,8 +114,8 @@ print(f"Xavier,  sqrt(2/(fan_in+fan_out))  {(2 / (fan_in + fan_out)) ** 0.5:.4f}
 print(f"Kaiming, sqrt(2/fan_in)            {(2 / fan_in) ** 0.5:.4f}")
 
 # %% [markdown]
-# It is not Xavier, and Kaiming's function with an unusual gain: nn.Linear calls `kaiming_uniform_(weight, a=sqrt(5))`.
-# The gain is what stands above $\sqrt{fan_{in}}$: $\sqrt 2$ in the formula for ReLU, and here $\sqrt{1/3}$:
+# It is not Xavier. It is Kaiming's function with an unusual gain: nn.Linear calls `kaiming_uniform_(weight, a=sqrt(5))`
+# ([why](../REFERENCES.md#torch-linear)). The gain is what stands above $\sqrt{fan_{in}}$: $\sqrt 2$ in the formula for ReLU, and here $\sqrt{1/3}$:
 
 # %%
 torch.manual_seed(0)  # the same draw once more

@@ -301,7 +301,7 @@ except al.ShapeError as error:
 # %% [markdown]
 # All five: it is the last of them. Its row is the last row of the square mask, so the mask lines up at the **lower
 # right**. The **upper left** lets query $i$ see keys 0 to $i$, and the newest token would see the first key only. torch
-# has both (`torch.nn.attention.bias`), and its `is_causal=True` takes the upper left without a word. For $n_q = n_k$ they
+# has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes the upper left without a word. For $n_q = n_k$ they
 # are the same; otherwise attnlib asks which you mean. The proof that decoding needs the lower right: two queries that
 # continue three tokens must get what the whole sequence gives them.
 

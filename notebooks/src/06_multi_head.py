@@ -125,7 +125,7 @@ for name, w in zip(titles, mean_maps):
 
 # %% [markdown]
 # One head shares its weight between both neighbours, and gets one mixture. The linear layer names one of the two well and
-# the other hardly ever. Two heads take one neighbour each.
+# the other seldom. Two heads take one neighbour each.
 #
 # Is it the head that fails, or the linear layer? Give the one head a read-out with a hidden layer.
 # **Predict.** Does it learn?

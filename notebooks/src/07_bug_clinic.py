@@ -589,21 +589,27 @@ print("3-D: broken, dot", np.dot(A, B).shape, "  fixed, @", (A @ B).shape)
 #
 # ### Case 27 · A query or a key too many
 #
-# **You see** code that works for self-attention. **Predict.** 3 queries, 5 keys: which line must know both numbers?
+# **You see** code that works for self-attention. Now the last 3 of 5 tokens ask all 5. **Predict.** Which line must know
+# both numbers, and is it enough that the shape fits?
 
 # %%
 three, five = rng.normal(size=(3, 8)), rng.normal(size=(5, 8))
-shapes = {"broken, tril(n_q, n_q)": (3, 3), "fixed,  tril(n_q, n_k)": (3, 5)}
-for name, shape in shapes.items():
-    allowed = np.tril(np.ones(shape, dtype=bool))
+whole = al.scaled_dot_product_attention(five, five, five, is_causal=True)  # (5, 8)
+masks = {
+    "broken, tri(n_q, n_q)": np.tri(3, 3, dtype=bool),
+    "broken, tri(n_q, n_k)": np.tri(3, 5, dtype=bool),
+    "fixed,  tri(n_q, n_k, k=n_k - n_q)": np.tri(3, 5, k=2, dtype=bool),
+}
+for name, allowed in masks.items():
     try:
-        output = al.scaled_dot_product_attention(three, five, five, allowed)
-        print(name, output.shape)
+        output = al.scaled_dot_product_attention(five[2:], five, five, allowed)
+        print(f"{name}: off by {np.abs(output - whole[2:]).max():.4f}")
     except al.ShapeError as error:
-        print(name, "ShapeError:\n ", str(error).split(". ")[0])
+        print(f"{name}: ShapeError:\n ", str(error).split(". ")[0])
 
 # %% [markdown]
-# **Cause.** Only in self-attention are there as many keys as queries. **Fix.** A mask is $(n_q, n_k)$, always.
+# **Cause.** Only in self-attention are there as many keys as queries. **Fix.** A mask is $(n_q, n_k)$, always, and queries
+# that continue a sequence stand at its end: the lower right (notebook 05).
 #
 # ### Case 28 · "Self-attention is scaled dot-product attention" (S4)
 #

@@ -24,7 +24,7 @@ N_TOKENS, T, D = 10, 10, 32  # different tokens, places, features of a token
 
 # %% [markdown]
 # `train(model, draw, loss, steps=..., lr=...)` is the loop of notebook 04: draw a batch, compute the loss, one step of
-# Adam. It can also keep copies of the weights on the way.
+# [Adam](../REFERENCES.md#kingma-2015). It can also keep copies of the weights on the way.
 #
 # ## 1 · Reverse a sequence
 #
@@ -633,8 +633,8 @@ for lr in (0.003, 0.03):
 
 # %% [markdown]
 # So one curve at one learning rate proves little, for or against. Over optimisers and rates the picture shifts. What
-# can be said: with Adam at the rates above, training with the scale was ahead after 200 steps at every $d_k$, and far ahead
-# at 64 and 128. And the scale costs nothing.
+# can be said: with Adam at the rates above, training with the scale was ahead after 200 steps at every $d_k$, hardly at 8
+# and far at 128. And the scale costs nothing.
 #
 # ## Exercises
 #

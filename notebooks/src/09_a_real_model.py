@@ -408,7 +408,7 @@ tell("suitcase", "trophy")
 
 # %% [markdown]
 # In these four sentences it looks at the noun that stands first, whatever the noun and whatever fits. That is not what "too
-# small" implies. And the mean of section 4 hides sentences where L4H2 fails and the runner-up does not:
+# small" implies. And the mean of section 4 hides a sentence in which L4H2 fails and the runner-up does not:
 
 
 # %%

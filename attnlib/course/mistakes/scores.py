@@ -58,7 +58,7 @@ MISTAKES = (
         "scaled_already",
         "it scales the scores, where the raw ones are asked for",
         "Scaled scores are smaller by the factor sqrt(d_k), and their weights are flatter.",
-        "Read the formula in the exercise again: which part of it is the next exercise?",
+        "Read the formula in the exercise again: which part of it comes in a later exercise?",
         ({"raw_scores": lambda s: s.scaled},),
     ),
     # --- scale
