@@ -26,7 +26,7 @@ from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 from nbconvert import HTMLExporter
 
 from tools.links import outward
-from tools.page import markdown
+from tools.page import SCRIPT, STYLE, markdown, still
 from tools.series import SERIES, named
 
 HERE = Path(__file__).resolve().parent
@@ -186,6 +186,19 @@ class Reading(HTMLExporter):
         return markdown(source)
 
 
+def revive(notebook):
+    """Give the stills of live views their sliders; the line below each, which says what to run, is not for a page."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            told = (output.get("data", {}).get("text/html", "") for output in cell.outputs)
+            cell.outputs = [
+                output for output, text in zip(cell.outputs, told, strict=True) if "attnlib-note" not in text
+            ]
+        for output in cell.get("outputs", []):
+            if "attnlib" in output.get("metadata", {}):
+                output.data = nbformat.from_dict({"text/html": still(output)})
+
+
 def write_pages(notebooks, site):
     """Write read/NN_name.html, and the page that a student sees first.
 
@@ -201,7 +214,8 @@ def write_pages(notebooks, site):
         notebook.metadata["title"] = re.sub(r"[$\\]", "", title)
         # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
         notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
-        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}})
+        revive(notebook)
+        page, _ = exporter.from_notebook_node(notebook, {"metadata": {"name": name}, "script": SCRIPT, "style": STYLE})
         (site / "read" / f"{name}.html").write_text(page, "utf-8")
         entries.append(
             {

@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 import attnlib as al
 import attnlib.examples
 from attnlib import live, svg
-from attnlib.live import sentence_view, trace_view
+from attnlib.live import frames, sentence_view, trace_view
 
 SVG = re.compile(r"<svg.*?</svg>", re.S)
 
@@ -357,7 +357,7 @@ VIEWS = {
     "masks": live.masks,
     "heads": live.heads,
     "sentence": live.sentence,
-    "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3)}, still=(1,), d_k=(1, 2)),
+    "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),
 }
 
 
@@ -441,6 +441,87 @@ def test_every_map_has_targets_for_the_mouse():
         for root in parsed(make().picture.value):
             shown = [rect for rect in root.iter("rect") if rect.get("class") == "attnlib-target"]
             assert shown or root.find("desc").text.startswith("at d_k"), name
+
+
+def element(picture):
+    return ElementTree.fromstring(f"<div>{picture.replace('&nbsp;', '&#160;')}</div>")
+
+
+def at_stop(kept, k):
+    """Return picture k as the script of a page makes it of what is kept."""
+    root = element(kept["picture"])
+    nodes = list(root.iter())
+    for place, attribute, before, after, values in kept["changes"]:
+        node = nodes[place]
+        if attribute and values[k] is None:
+            node.attrib.pop(attribute, None)
+        elif attribute:
+            node.set(attribute, before + values[k] + after)
+        else:
+            inside = element(before + values[k] + after)
+            node.text, node[:] = inside.text, list(inside)
+    return root
+
+
+def canonical(root):
+    return ElementTree.canonicalize(ElementTree.tostring(root, "unicode"))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
+    view = VIEWS[name]()
+    kept = frames.unpacked(frames.packed(view))
+    labels, values = zip(*frames._stops(view.sliders[view.main]), strict=True)
+    assert kept["name"] == view.main and kept["labels"] == list(labels)
+    assert values[kept["at"]] == view.sliders[view.main].value
+    pictures = set()
+    for k, value in enumerate(values):
+        drawn = canonical(element(view.draw(**{view.main: value})[0]))
+        assert canonical(at_stop(kept, k)) == drawn
+        pictures.add(drawn)
+    assert len(pictures) > 1
+
+
+def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_them():
+    InteractiveShell.instance()
+    view = live.scaling(n=8, row=4)
+    with capture_output() as captured:
+        view._ipython_display_()
+    still = captured.outputs[0]
+    assert list(still.metadata) == ["attnlib"] and len(still.metadata["attnlib"]) <= 4 / 3 * frames.LARGEST + 4
+    assert len(frames.unpacked(still.metadata["attnlib"])["labels"]) == 18
+
+
+def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, capsys):
+    def weights_at(step):
+        print("a reader's own line")
+        if step > 3:
+            raise ValueError("too far")
+        return {"map": np.full((2, 2), 1 / step)}
+
+    def view(last):
+        return live.weights_view(weights_at, still=(1,), step=(1, last))
+
+    assert frames.packed(view(3)) and frames.packed(view(4)) is None
+    assert capsys.readouterr().out == 2 * "a reader's own line\n"  # of the two pictures that were made at the start
+    assert live.LiveView({"text": live.controls.typed("text", "")}, lambda _: ("", {}), None).main is None
+    for limit in ("SECONDS", "LARGEST"):
+        with monkeypatch.context() as patch:
+            patch.setattr(frames, limit, 0)
+            assert frames.packed(view(3)) is None, limit
+
+
+def test_a_control_of_many_values_gives_evenly_spaced_stops():
+    view = live.weights_view(lambda n: {"map": np.full((1, 2), 1 / n)}, still=(77,), n=(1, 500))
+    values = [value for _, value in frames._stops(view.sliders["n"])]
+    assert {1, 77, 500} <= set(values) and len(values) <= frames.STOPS + 2 and values == sorted(values)
+
+
+def test_after_its_pictures_a_view_still_tells_of_the_one_it_shows():
+    view = live.masks(n=5)
+    before = view._tell("not scaled", 0, 4)
+    frames.packed(view)
+    assert view._tell("not scaled", 0, 4) == before and "blocked" in before
 
 
 def test_size_enlarges_for_a_projector():

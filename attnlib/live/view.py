@@ -16,10 +16,12 @@ from traitlets import TraitError
 from .. import svg
 from ..figure import save
 from ..progress import display_widget
+from .frames import packed
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
 STYLE = (HERE / "view.css").read_text("utf-8")
+STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 HINT = "Point at a cell for its exact value; click it to choose it."
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
 # restarted, has a widget without a kernel: its style hides that, and the line says what to do.
@@ -45,10 +47,13 @@ class LiveView(widgets.VBox):
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
         Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
+    main : str, optional
+        The control that also moves the picture where no kernel runs; by default the first that has stops.
 
     Attributes
     ----------
     sliders : dict of str to widget
+    main : str or None
     shown : dict of str to ndarray
         What the picture shows now, by title.
     picture : widgets.HTML
@@ -56,13 +61,15 @@ class LiveView(widgets.VBox):
         One line: the cell under the mouse, else the one that is chosen.
     """
 
-    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None):
+    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None):
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
         self.picture = widgets.HTML()
         self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
         self.mouse.add_class("attnlib-mouse")
         self._render, self._still, self._size = render, still, size
+        ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
+        self.main = next(ranges, None) if main is None else main
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -78,13 +85,17 @@ class LiveView(widgets.VBox):
         if self._held:
             return
         try:
-            values = [slider.value for slider in self.sliders.values()]
-            content, self.shown = self._render(*values, *self.picked.values())
+            content, self.shown = self.draw()
         except Exception:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
             content = f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
         self.picture.value = f'<div class="attnlib-live" style="zoom:{self._size}">{content}</div>'
         self.readout.value = self._chosen()
+
+    def draw(self, **values):
+        """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
+        values = {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked, **values}
+        return self._render(*values.values())
 
     def _on_mouse(self, change):
         told = json.loads(change["new"])
@@ -132,7 +143,9 @@ class LiveView(widgets.VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        display({"image/png": picture_bytes(figure), "text/plain": text}, raw=True)
+        still = {"image/png": picture_bytes(figure), "text/plain": text}
+        pictures = packed(self)  # as metadata: every front end passes over what it does not know
+        display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
         display_widget(self)
