@@ -31,7 +31,7 @@ def packed(view):
     if view.main is None:
         return None
     control, begun, pictures = view.sliders[view.main], time.perf_counter(), []
-    labels, values = zip(*_stops(control), strict=True)
+    labels, values = zip(*stops_of(control), strict=True)
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # a reader's own function may print
             for value in values:
@@ -97,7 +97,7 @@ def changes(pictures, at=0):
     return sorted(found, key=lambda change: change[1])
 
 
-def _stops(control):
+def stops_of(control):
     """Return (label, value) of every stop of a control."""
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
     step = -(-len(pairs) // STOPS)

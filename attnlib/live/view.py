@@ -1,9 +1,11 @@
 """What all live views share: the widget, the mouse, and how a view shows itself with and without a kernel."""
 
 import base64
+import contextlib
 import html
 import io
 import json
+import sys
 import traceback
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from traitlets import TraitError
 from .. import svg
 from ..figure import save
 from ..progress import display_widget
-from .frames import packed
+from .frames import packed, stops_of
+from .moving import moving_png
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
@@ -49,6 +52,9 @@ class LiveView(widgets.VBox):
         Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
     main : str, optional
         The control that also moves the picture where no kernel runs; by default the first that has stops.
+    moving : (callable, value), optional
+        Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
+        the value that the still shows there. Without it the still does not move.
 
     Attributes
     ----------
@@ -61,13 +67,13 @@ class LiveView(widgets.VBox):
         One line: the cell under the mouse, else the one that is chosen.
     """
 
-    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None):
+    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None, moving=None):
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
         self.picture = widgets.HTML()
         self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
         self.mouse.add_class("attnlib-mouse")
-        self._render, self._still, self._size = render, still, size
+        self._render, self._still, self._moving, self._size = render, still, moving, size
         ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
         self.main = next(ranges, None) if main is None else main
         self._labels, self._held = labels or (lambda: (None, None, None)), False
@@ -143,12 +149,24 @@ class LiveView(widgets.VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        still = {"image/png": picture_bytes(figure), "text/plain": text}
+        png = self._moved(figure) or optimized(figure)
+        still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
         pictures = packed(self)  # as metadata: every front end passes over what it does not know
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
         display_widget(self)
+
+    def _moved(self, figure):
+        """Return the animated still, or None; a browser's Python would take seconds for it."""
+        if self._moving is None or sys.platform == "emscripten":
+            return None
+        change, start = self._moving
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
+        except Exception:
+            return None  # at some stop; the view shows what went wrong there
 
 
 def _named(number, labels):
@@ -164,11 +182,11 @@ def _readouts(sliders):
     return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
 
 
-def picture_bytes(figure):
-    """Return a figure as a PNG in base64, with the colours it was drawn in.
+def optimized(figure):
+    """Return a figure as a PNG, with the colours it was drawn in.
 
     A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.
     """
     png = io.BytesIO()
     Image.open(io.BytesIO(save(figure))).save(png, "PNG", optimize=True)
-    return base64.b64encode(png.getvalue()).decode()
+    return png.getvalue()

@@ -29,7 +29,7 @@ VIEWS = {
 def test_every_stop_is_the_kernels(new_page, tmp_path, name):
     view = VIEWS[name]()
     page, problems = opened(new_page(), tmp_path, view)
-    pictures = [view.draw(**{view.main: value})[0] for _, value in frames._stops(view.sliders[view.main])]
+    pictures = [view.draw(**{view.main: value})[0] for _, value in frames.stops_of(view.sliders[view.main])]
     slider = page.get_by_role("slider", name=view.main)
     assert int(slider.input_value()) == frames.unpacked(frames.packed(view))["at"]
     stops = list(range(len(pictures)))
