@@ -26,9 +26,10 @@
       for (const [element, attribute, before, after, values] of changes) {
         const value = values[now];
         if (value === values[shown]) continue;
-        if (!attribute) elements[element].innerHTML = before + value + after;
+        const whole = before + value + after;
+        if (!attribute) elements[element][/[<&]/.test(whole) ? "innerHTML" : "textContent"] = whole;
         else if (value === null) elements[element].removeAttribute(attribute);
-        else elements[element].setAttribute(attribute, before + value + after);
+        else elements[element].setAttribute(attribute, whole);
       }
       readout.textContent = slider.ariaValueText = labels[now];
       shown = now;
