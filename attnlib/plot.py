@@ -19,7 +19,7 @@ from .svg.parts import SYMBOL, decimals, width
 from .tables import table
 from .validation import ShapeError
 
-__all__ = ["attention_heatmap", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
+__all__ = ["attention_heatmap", "bar_chart", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24
@@ -186,15 +186,29 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
     for ax in axes.flat[len(weights) :]:
         ax.set_axis_off()
     for ax, row, title in zip(axes.flat, weights, titles, strict=False):
-        bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row], edgecolor=LINE)
-        if len(row) <= 6:  # numbers above more bars than that would collide
-            ax.bar_label(bars, fmt="{:.2f}")
-        ax.set_ylim(0, 1.15)
-        _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
-        _tag(ax.xaxis, "keys (columns)", KEY)
-        ax.set_ylabel("weight")
-        _title(ax, title)
+        bar_chart(row, title=title, keys=keys, ax=ax)
     return figure
+
+
+def bar_chart(row, *, title, ax, keys=None):
+    """Draw one query's weights as bars.
+
+    Parameters
+    ----------
+    row : ndarray, (n_k,)
+    title : str
+    ax : matplotlib Axes
+    keys : sequence of str, optional
+        As in `attention_heatmap`.
+    """
+    bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row], edgecolor=LINE)
+    if len(row) <= 6:  # numbers above more bars than that would collide
+        ax.bar_label(bars, fmt="{:.2f}")
+    ax.set_ylim(0, 1.15)
+    _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
+    _tag(ax.xaxis, "keys (columns)", KEY)
+    ax.set_ylabel("weight")
+    _title(ax, title)
 
 
 def to_array(x):

@@ -138,10 +138,10 @@ def roles_in(png):
 
 def test_a_saved_figure_keeps_the_colours_of_the_roles():
     pytest.importorskip("ipywidgets")
-    from attnlib.live.view import picture_bytes
+    from attnlib.live.view import optimized
 
     figure = plot.head_grid(np.random.default_rng(0).random((6, 9, 9)))
-    assert roles_in(base64.b64decode(picture_bytes(figure))) == [colours.QUERY, colours.KEY]
+    assert roles_in(optimized(figure)) == [colours.QUERY, colours.KEY]
 
 
 NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))

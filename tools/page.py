@@ -1,11 +1,17 @@
-"""The notebooks' Markdown as HTML that needs no script and no network; the slides and the site share it."""
+"""Parts of the notebooks as HTML that needs no network; the slides and the site share it."""
 
+import html
 import re
 
 from latex2mathml.converter import convert
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
 from .links import outward
+from .series import ROOT
+
+VIEW = ROOT / "attnlib" / "live"
+SCRIPT = (VIEW / "frames.js").read_text("utf-8")  # once in a page that has a `still`
+STYLE = (VIEW / "view.css").read_text("utf-8")
 
 
 class Renderer(IPythonRenderer):
@@ -22,5 +28,13 @@ class Renderer(IPythonRenderer):
 
 def markdown(text):
     """Return HTML; a link to a notebook leads to the page of the same name."""
-    html = MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(outward(text))
-    return re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', html)
+    page = MarkdownWithMath(renderer=Renderer(escape=False, exclude_anchor_links=True)).render(outward(text))
+    return re.sub(r'href="(\w+)\.ipynb"', r'href="\1.html"', page)
+
+
+def still(output, css=""):
+    """Return the HTML of a picture of a notebook; SCRIPT gives that of a live view its slider."""
+    png, alt = output.data["image/png"].strip(), html.escape(output.metadata["image/png"]["alt"])
+    picture = f'<img class="{css}" alt="{alt}" src="data:image/png;base64,{png}">'
+    frames = output.metadata.get("attnlib")
+    return f'<div class="attnlib-still {css}" data-attnlib="{frames}">{picture}</div>' if frames else picture

@@ -1,6 +1,7 @@
 // Breaks the cells into slides of 1024 x 768 by measuring them here, with the fonts of this machine.
 const LARGER = 1.5; // a picture is drawn this much larger than in the notebook where there is room,
 const SHRINK = 0.6; // and may become this much smaller again before it gets a slide of its own
+const ZOOMS = [1.5, 1.4, 1.3, 1.2, 1.1, 1, 0.9, 0.8, 0.7, 0.6]; // of a picture with a slider; below 1.1 on its own slide
 const slides = document.querySelector(".slides");
 let section;
 
@@ -47,6 +48,12 @@ function announces(before, block) {
 
 function place(block) {
   section.append(block);
+  if (block.matches(".attnlib-still")) {
+    for (const zoom of ZOOMS) {
+      block.style.zoom = zoom;
+      if (fits() && (zoom > 1 || hasOnly(block))) return;
+    }
+  }
   if (fits()) return;
   if (block.matches("img")) {
     const share = 1 - (section.scrollHeight - section.clientHeight + 1) / block.clientHeight;
@@ -74,7 +81,11 @@ function place(block) {
   }
 }
 
-window.addEventListener("load", () => {
+// After a drag the arrow keys turn the slides again.
+window.addEventListener("pointerup", () => document.activeElement?.matches("input") && document.activeElement.blur());
+
+window.addEventListener("load", async () => {
+  await window.attnlib;
   for (const img of document.images) {
     const larger = Math.min(LARGER, 970 / img.naturalWidth, 600 / img.naturalHeight);
     img.style.width = Math.floor(img.naturalWidth * larger) + "px";

@@ -20,7 +20,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from .page import markdown
+from .page import SCRIPT, STYLE, markdown, still
 from .series import ROOT, chosen
 
 CODE = HtmlFormatter(cssclass="code", style="default")
@@ -34,8 +34,7 @@ def shown(output, how):
     """Return the HTML of an output, empty for a verdict: nobody has answered yet."""
     data = output.get("data", {})
     if "image/png" in data:
-        alt = html.escape(output.metadata["image/png"]["alt"])
-        return f'<img class="{how}" alt="{alt}" src="data:image/png;base64,{data["image/png"].strip()}">'
+        return still(output, how)
     if "text/html" in data:
         return data["text/html"].replace("<table", f'<table class="{how}"', 1) if "<table" in data["text/html"] else ""
     text = output.get("text") or data.get("text/plain", "")
@@ -71,6 +70,8 @@ def deck(path):
         reveal_css=(reveal / "reveal.css").read_text("utf-8"),
         reveal_js=(reveal / "reveal.js").read_text("utf-8"),
         slides_js=(ROOT / "tools" / "slides.js").read_text("utf-8"),
+        view_css=STYLE,
+        view_js=SCRIPT,
         code_css=CODE.get_style_defs(".code"),
         cells="\n".join(slides),
     )

@@ -79,4 +79,5 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
         "d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1])),
     }
     picked = {"query": None, "key": None}
-    return LiveView(controls, render, static, size=size, picked=picked, labels=lambda: (None, None, now["mask"]))
+    labels = {"labels": lambda: (None, None, now["mask"])}
+    return LiveView(controls, render, static, size=size, picked=picked, main="mask", **labels)

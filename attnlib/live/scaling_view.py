@@ -7,7 +7,7 @@ import numpy as np
 from .. import core, svg
 from .controls import buttons, choice, stops, whole
 from .view import LiveView
-from .weights import draw_maps, draw_static
+from .weights import draw_maps, draw_static, redraw_static
 
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"
 
@@ -68,13 +68,17 @@ def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
         upstream = nested.vectors(seed)[2][:n, :n]
         return draw_static("d_k", {d: nested.weights(d, n, seed) for d in still}, upstream=upstream)
 
+    def moving(figure, d_k):
+        return redraw_static(figure, len(still) // 2, "d_k", d_k, nested.weights(d_k, n, seed))
+
     controls = {
         "d_k": choice("d_k", grid, min(max(64, low), high)),
         "tokens": whole("tokens", 2, 64, n),
         "maps": buttons("maps", ["both", PLAIN, SCALED]),
         "draw": whole("draw", seed, seed + 20, seed),
     }
-    return LiveView(controls, render, static, size=size, picked={"query": row, "key": None})
+    options = {"picked": {"query": row, "key": None}, "moving": (moving, still[len(still) // 2])}
+    return LiveView(controls, render, static, size=size, **options)
 
 
 class _Nested:

@@ -1,9 +1,11 @@
 """What all live views share: the widget, the mouse, and how a view shows itself with and without a kernel."""
 
 import base64
+import contextlib
 import html
 import io
 import json
+import sys
 import traceback
 from pathlib import Path
 
@@ -16,10 +18,13 @@ from traitlets import TraitError
 from .. import svg
 from ..figure import save
 from ..progress import display_widget
+from .frames import packed, stops_of
+from .moving import moving_png
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
 STYLE = (HERE / "view.css").read_text("utf-8")
+STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
 # restarted, has a widget without a kernel: its style hides that, and the line says what to do.
 NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:not(:has(
@@ -44,10 +49,16 @@ class LiveView(widgets.VBox):
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
         Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
+    main : str, optional
+        The control that also moves the picture where no kernel runs; by default the first that has stops.
+    moving : (callable, value), optional
+        Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
+        the value that the still shows there. Without it the still does not move.
 
     Attributes
     ----------
     sliders : dict of str to widget
+    main : str or None
     shown : dict of str to ndarray
         What the picture shows now, by title.
     picture : widgets.HTML
@@ -59,13 +70,15 @@ class LiveView(widgets.VBox):
 
     hint = "Point at a cell for its exact value; click it to choose it."
 
-    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None):
+    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None, moving=None):
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
         self.picture = widgets.HTML()
         self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
         self.mouse.add_class("attnlib-mouse")
-        self._render, self._still, self._size = render, still, size
+        self._render, self._still, self._moving, self._size = render, still, moving, size
+        ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
+        self.main = next(ranges, None) if main is None else main
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -81,13 +94,17 @@ class LiveView(widgets.VBox):
         if self._held:
             return
         try:
-            values = [slider.value for slider in self.sliders.values()]
-            content, self.shown = self._render(*values, *self.picked.values())
+            content, self.shown = self.draw()
         except Exception:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
             content = f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
         self.picture.value = f'<div class="attnlib-live" style="zoom:{self._size}">{content}</div>'
         self.readout.value = self._chosen()
+
+    def draw(self, **values):
+        """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
+        values = {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked, **values}
+        return self._render(*values.values())
 
     def _on_mouse(self, change):
         told = json.loads(change["new"])
@@ -136,10 +153,24 @@ class LiveView(widgets.VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        display({"image/png": picture_bytes(figure), "text/plain": text}, raw=True)
+        png = self._moved(figure) or optimized(figure)
+        still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
+        pictures = packed(self)  # as metadata: every front end passes over what it does not know
+        display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
         display_widget(self)
+
+    def _moved(self, figure):
+        """Return the animated still, or None; a browser's Python would take seconds for it."""
+        if self._moving is None or sys.platform == "emscripten":
+            return None
+        change, start = self._moving
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
+        except Exception:
+            return None  # at some stop; the view shows what went wrong there
 
 
 def _named(number, labels):
@@ -155,11 +186,11 @@ def _readouts(sliders):
     return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
 
 
-def picture_bytes(figure):
-    """Return a figure as a PNG in base64, with the colours it was drawn in.
+def optimized(figure):
+    """Return a figure as a PNG, with the colours it was drawn in.
 
     A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.
     """
     png = io.BytesIO()
     Image.open(io.BytesIO(save(figure))).save(png, "PNG", optimize=True)
-    return base64.b64encode(png.getvalue()).decode()
+    return png.getvalue()

@@ -92,10 +92,14 @@ def weights_view(
         figure, text = draw_static(name, {value: panels(value) for value in still}, upstream=upstream, **labels)
         return figure, text.splitlines()[0] if trained else text
 
+    def moving(figure, value):
+        return redraw_static(figure, len(still) // 2, name, value, panels(value), **labels)
+
     return LiveView(
         {name: slider(name, values, still, start)},
         render,
         static,
+        moving=(moving, still[len(still) // 2]),
         size=size,
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
@@ -135,6 +139,23 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstr
             maps, titles=titles, queries=queries, keys=keys, attn_mask=attn_mask, columns=len(columns)
         )
     return figure, "\n".join(text)
+
+
+def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None):
+    """Draw another value into a column of the figure of `draw_static`; return its axes."""
+    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    moved = drawn[column :: len(drawn) // len(shown)]
+    for ax, (title, weights) in zip(moved, shown.items(), strict=True):
+        for artist in (*ax.images, *ax.collections, *ax.artists, *ax.patches, *ax.texts):
+            artist.remove()  # ax.clear() would make all ticks anew, which takes longer than the rest
+        title = f"{title}\n{name} = {value}"
+        if len(weights) == 1:
+            plot.bar_chart(weights[0], title=title, keys=keys, ax=ax)
+        else:
+            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
+            plot.attention_heatmap(weights, title=title, ax=ax, colorbar=False, **labels)
+            ax.label_outer()
+    return moved
 
 
 def dead_share(weights, upstream):

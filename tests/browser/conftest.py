@@ -26,7 +26,7 @@ def missing(file):
     """Return what a test file lacks on this machine, or None."""
     if CHROMIUM is None:
         return "no Chromium on this machine"
-    if file == "test_slides.py":
+    if file in ("test_slides.py", "test_frames.py"):
         return None if find_spec("sphinx_revealjs") else "tools/slides.txt is not installed: make test-browser does it"
     if file != "test_lite.py":
         ready = (ROOT / ".venv-colab").exists()

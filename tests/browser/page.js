@@ -49,6 +49,17 @@ window.ask = {
     while (ground && clear(ground)) ground = ground.parentElement;
     return [getComputedStyle(live.querySelector("svg text")).fill, getComputedStyle(ground).backgroundColor];
   },
+  // The steps of a slider at which the first view is not the picture of that stop, element by element.
+  wrongSteps: ([pictures, steps]) => {
+    const drawn = document.createElement("div");
+    const slider = document.querySelector(".attnlib-control input");
+    return steps.filter((step) => {
+      slider.value = step;
+      slider.dispatchEvent(new Event("input"));
+      drawn.innerHTML = pictures[step];
+      return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
+    });
+  },
   textSizes: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;

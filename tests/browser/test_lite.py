@@ -177,7 +177,9 @@ def test_a_page_to_read_stands_alone(url, site, new_page, name):
     requests = watched(page)
     page.goto(f"{url}/read/{name}.html")
     assert elsewhere(requests, url) == []
-    assert page.locator("script").count() == 0
+    assert page.locator("script").count() == 1  # ours, which gives the views their sliders
+    revived = page.locator("[data-attnlib] .attnlib-live").count()
+    assert revived == page.locator("[data-attnlib]").count() and (revived or name != "03_scaling")
     assert page.evaluate("ask.formulasAreDrawn()")
     assert page.locator("math").count() > 5
     assert "$" not in page.evaluate("ask.prose()")
@@ -186,6 +188,34 @@ def test_a_page_to_read_stands_alone(url, site, new_page, name):
     links = [a.get_attribute("href") for a in page.locator("a[href]").all()]
     local = [link.partition("?")[0] for link in links if not link.startswith(("https://", "#"))]
     assert local and all((site / "read" / link).exists() for link in local), local
+
+
+def test_the_first_page_shows_a_living_view(url, new_page):
+    page = new_page(1366, 768)
+    requests = watched(page)
+    page.goto(f"{url}/index.html")
+    box = page.locator(LIVE).first.bounding_box()
+    assert box["y"] + box["height"] <= 768
+    before = page.locator(LIVE).first.inner_html()
+    page.get_by_role("slider").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(LIVE).first.inner_html() != before
+    assert elsewhere(requests, url) == []
+
+
+def test_every_page_leads_to_the_next_and_says_whether_it_runs_here(url, new_page):
+    page, seen = new_page(), [NAMES[0]]
+    page.goto(f"{url}/read/{NAMES[0]}.html")
+    while True:
+        runs = page.get_by_role("link", name="Run this notebook in your browser").count()
+        assert runs == (seen[-1] in NUMPY), seen[-1]
+        if not page.locator("[rel=next]").count():
+            break
+        page.locator("[rel=next]").last.click()
+        seen.append(Path(page.url).stem)
+    assert seen == NAMES
+    page.locator("[rel=prev]").click()
+    assert Path(page.url).stem == NAMES[-2]
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

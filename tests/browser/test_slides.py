@@ -22,6 +22,8 @@ def test_every_slide_fits(new_page, tmp_path, path):
     found = page.evaluate("ask.slides()")
     assert problems == [] and found["faults"] == []
     assert found["smallest"]["code"] >= 18 and found["smallest"]["prose"] >= 24
+    revived = page.locator("[data-attnlib] .attnlib-live").count()
+    assert revived == page.locator("[data-attnlib]").count() and (revived or path.stem != "03_scaling")
     headings = [c for c in nbformat.read(path, as_version=4).cells if c.source.startswith("#")]
     assert found["count"] >= len(headings)
     assert "Solution" not in found["text"] and "not tried yet" not in found["text"]

@@ -1,0 +1,41 @@
+// The pictures of a view (frames.py) in a page without a kernel: each still that carries them becomes the picture with a
+// slider. A page without scripts keeps the still. `window.attnlib` is kept once all of them stand in the page.
+{
+  const unpacked = (text) => {
+    const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  };
+
+  const made = (name, properties, ...children) => {
+    const element = Object.assign(document.createElement(name), properties);
+    element.append(...children);
+    return element;
+  };
+
+  const live = async (box) => {
+    const { name, labels, at, picture, changes } = await unpacked(box.dataset.attnlib);
+    const view = made("div", { className: "attnlib-live", innerHTML: picture });
+    const elements = [view, ...view.querySelectorAll("*")];
+    const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
+    const readout = made("output", { textContent: labels[at] });
+    readout.style.minWidth = `${Math.max(...labels.map((label) => label.length)) + 1}ch`;
+    slider.ariaValueText = labels[at];
+    let shown = at;
+    slider.addEventListener("input", () => {
+      const now = Number(slider.value);
+      for (const [element, attribute, before, after, values] of changes) {
+        const value = values[now];
+        if (value === values[shown]) continue;
+        const whole = before + value + after;
+        if (!attribute) elements[element][/[<&]/.test(whole) ? "innerHTML" : "textContent"] = whole;
+        else if (value === null) elements[element].removeAttribute(attribute);
+        else elements[element].setAttribute(attribute, whole);
+      }
+      readout.textContent = slider.ariaValueText = labels[now];
+      shown = now;
+    });
+    box.replaceChildren(made("label", { className: "attnlib-control" }, name, slider, readout), view);
+  };
+
+  window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));
+}

@@ -1,0 +1,98 @@
+"""A still that moves by itself: an animated PNG, which also moves where no script runs and nothing is trusted."""
+
+import io
+
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from PIL import Image
+
+from .. import colours
+
+ROUNDS, FIRST, EACH = 3, 2000, 700  # rounds; milliseconds of the first frame and of each other
+FRAMES = 8  # at most, beside the first and the last, which are alike
+LARGEST = 60_000  # bytes; frames are left out until they fit
+# Colours that mean something keep their exact shade in the palette.
+KEPT = (colours.QUERY, colours.KEY, colours.VALUE, colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
+
+
+def moving_png(figure, change, values, start):
+    """Return an animated PNG as bytes, or None if it cannot be small enough.
+
+    Parameters
+    ----------
+    figure : Figure
+        The first frame; it shows `start`, and is left changed.
+    change : callable
+        Called with (figure, value); draws the value into some of the axes and returns them.
+    values : sequence
+        In their order. The picture goes from `start` up, on from the lowest, and ends where it began.
+    start
+        One of them.
+    """
+    at = list(values).index(start)
+    others = [*values[at + 1 :], *values[:at]]
+    places = sorted({round(i) for i in np.linspace(0, len(others) - 1, FRAMES)}) if others else []
+    first, *frames = _drawn(figure, change, [others[place] for place in places])
+    while frames:
+        png = _encoded([first, *frames, first])
+        if len(png) <= LARGEST:
+            return png
+        del frames[len(frames) // 2]
+    return None
+
+
+def _drawn(figure, change, values):
+    """Return the pixels of a figure, then those after each change, as arrays (height, width, RGBA).
+
+    Only the axes that change are drawn again, and put over a picture of all others.
+    """
+    canvas = FigureCanvasAgg(figure)
+
+    def pixels():
+        canvas.draw()
+        return np.asarray(canvas.buffer_rgba()).copy()
+
+    frames = [pixels()]
+    figure.set_layout_engine("none")  # everything stays where it is
+    all_axes, ground = figure.axes, None
+    for value in values:
+        moved = change(figure, value)
+        if ground is None:
+            for ax in moved:
+                ax.set_visible(False)
+            ground = pixels()
+        for ax in all_axes:
+            ax.set_visible(ax in moved)
+        drawn = pixels()
+        frames.append(np.where(drawn[..., 3:] > 0, drawn, ground))
+    return frames
+
+
+def _encoded(frames):
+    """Return frames as an animated PNG with one palette of 256 colours.
+
+    It is not chosen by frequency, as usual: where thin lines lose their colour, a role loses its meaning. Each next
+    colour is the one whose pixels are furthest from those that were taken.
+    """
+    stack = np.stack(frames).view(np.uint32)[..., 0]
+    changed = stack != stack[0]  # few pixels: sorting those of all frames would take seconds
+    found, counts = np.unique(np.concatenate([stack[0].ravel(), stack[changed]]), return_counts=True)
+    shades = found.view(np.uint8).reshape(-1, 4).astype(float)
+    taken = [np.array([*colours.rgb(colour), 255.0]) for colour in KEPT]
+    distance = np.min([((shades - colour) ** 2).sum(1) for colour in taken], axis=0)
+    while len(taken) < 256 and distance.any():
+        taken.append(shades[np.argmax(distance * counts)])
+        distance = np.minimum(distance, ((shades - taken[-1]) ** 2).sum(1))
+    palette = np.array(taken)
+    nearest = ((shades[:, None] - palette) ** 2).sum(-1).argmin(1).astype(np.uint8)
+    pixels = np.tile(nearest[np.searchsorted(found, stack[0])], (len(stack), 1, 1))
+    pixels[changed] = nearest[np.searchsorted(found, stack[changed])]
+    images = [Image.fromarray(frame, "P") for frame in pixels]
+    alpha = palette[:, 3].astype(np.uint8).tobytes()
+    for image in images:
+        image.putpalette(palette[:, :3].astype(np.uint8).tobytes())
+        image.info["transparency"] = alpha  # without it Pillow leaves out what differs in its alpha alone
+    png, times = io.BytesIO(), [FIRST, *[EACH] * (len(frames) - 1)]
+    options = {"append_images": images[1:], "duration": times, "loop": ROUNDS, "optimize": True}
+    images[0].save(png, "PNG", save_all=True, transparency=alpha, **options)
+    return png.getvalue()

@@ -1,0 +1,65 @@
+"""A page without a kernel: every stop of a view's slider shows in Chromium what the kernel would show there."""
+
+import random
+
+import numpy as np
+import pytest
+from front_end import prepared
+
+import attnlib as al
+import attnlib.examples
+from attnlib import live
+from attnlib.live import frames
+from tools.page import SCRIPT, STYLE
+
+VIEWS = {
+    "scaling": lambda: live.scaling(n=8, row=4),
+    "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project())),
+    "plane": live.plane,
+    "scores": live.scores,
+    "masks": live.masks,
+    "heads": live.heads,
+    "head": lambda: live.heads(np.random.default_rng(0).dirichlet(np.ones(9), size=(4, 9))),
+    "sentence": lambda: live.sentence('a <b> & "c" d\'s'),
+    "bars": lambda: live.weights_view(
+        lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_every_stop_is_the_kernels(new_page, tmp_path, name):
+    view = VIEWS[name]()
+    page, problems = opened(new_page(), tmp_path, view)
+    pictures = [view.draw(**{view.main: value})[0] for _, value in frames.stops_of(view.sliders[view.main])]
+    slider = page.get_by_role("slider", name=view.main)
+    assert int(slider.input_value()) == frames.unpacked(frames.packed(view))["at"]
+    stops = list(range(len(pictures)))
+    random.seed(0)
+    assert page.evaluate("ask.wrongSteps", [pictures, [*stops, *random.choices(stops, k=200)]]) == []
+    slider.focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert slider.get_attribute("aria-valuetext") == page.locator("output").inner_text() != ""
+    assert int(slider.input_value()) == 1 and problems == []
+
+
+def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):
+    context = chromium.new_context(java_script_enabled=False)
+    page, _ = opened(context.new_page(), tmp_path, live.masks(), script=False)
+    assert page.locator("text=the still").count() == 1 and page.locator("input").count() == 0
+    context.close()
+
+
+def opened(page, folder, view, script=True):
+    """Return (page, list of errors and requests) of a page from a file, with one view without its kernel."""
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("request", lambda r: None if r.url.startswith(("file:", "data:")) else problems.append(r.url))
+    still = f'<div data-attnlib="{frames.packed(view)}">the still</div>'
+    file = folder / "page.html"
+    file.write_text(f'<meta charset="utf-8"><style>{STYLE}</style>{still}<script>{SCRIPT}</script>', "utf-8")
+    (prepared(page) if script else page).goto(file.as_uri())
+    if script:
+        page.evaluate("window.attnlib")
+    return page, problems
