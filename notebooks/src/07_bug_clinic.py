@@ -593,7 +593,7 @@ print("3-D: broken, dot", np.dot(A, B).shape, "  fixed, @", (A @ B).shape)
 # both numbers, and is it enough that the shape fits?
 
 # %%
-three, five = rng.normal(size=(3, 8)), rng.normal(size=(5, 8))
+five = rng.normal(size=(5, 8))
 whole = al.scaled_dot_product_attention(five, five, five, is_causal=True)  # (5, 8)
 masks = {
     "broken, tri(n_q, n_q)": np.tri(3, 3, dtype=bool),
@@ -617,6 +617,7 @@ for name, allowed in masks.items():
 
 # %%
 # Q, K, V from one sequence; then K, V from another
+three = rng.normal(size=(3, 8))
 self_attention = al.scaled_dot_product_attention(three, three, three)
 cross_attention = al.scaled_dot_product_attention(three, five, five)
 print("the same function:", self_attention.shape, cross_attention.shape)

@@ -65,6 +65,7 @@ window.ask = {
       const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
       return [...svg.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);
     }),
+  says: (selector) => document.querySelector(selector).textContent,
   boxes: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect()),
   tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
   restart: () => window.ask.session().kernel.restart(),

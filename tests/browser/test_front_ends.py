@@ -76,7 +76,7 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page,
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
     page.wait_for_timeout(1000)
-    says = "([selector, words]) => document.querySelector(`${selector} desc`).textContent.startsWith(words)"
+    says = "([selector, words]) => ask.says(`${selector} desc`).startsWith(words)"
     for title, words in (
         ("query 1, key 2: 12.0000", "Query 1, key 2"),
         ("value 0, feature 2: 3.0000", "Query 1, key 0"),
