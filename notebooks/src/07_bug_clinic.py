@@ -600,6 +600,8 @@ masks = {
     "broken, tri(n_q, n_k)": np.tri(3, 5, dtype=bool),
     "fixed,  tri(n_q, n_k, k=n_k - n_q)": np.tri(3, 5, k=2, dtype=bool),
 }
+
+# %%
 for name, allowed in masks.items():
     try:
         output = al.scaled_dot_product_attention(five[2:], five, five, allowed)
