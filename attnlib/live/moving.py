@@ -34,7 +34,7 @@ def moving_png(figure, change, values, start):
     places = sorted({round(i) for i in np.linspace(0, len(others) - 1, FRAMES)}) if others else []
     first, *frames = _drawn(figure, change, [others[place] for place in places])
     while frames:
-        png = _encoded([first, *frames, first])
+        png = encoded([first, *frames, first])
         if len(png) <= LARGEST:
             return png
         del frames[len(frames) // 2]
@@ -68,7 +68,7 @@ def _drawn(figure, change, values):
     return frames
 
 
-def _encoded(frames):
+def encoded(frames):
     """Return frames as an animated PNG with one palette of 256 colours.
 
     It is not chosen by frequency, as usual: where thin lines lose their colour, a role loses its meaning. Each next
