@@ -117,12 +117,9 @@ def _remarks(exercise, found, own):
 
 def _wrong(exercise, function, found, mistakes):
     """Describe the first probe that goes wrong."""
-    i = next(
-        i
-        for i, (outcome, right, probe) in enumerate(zip(found, exercise.expected, exercise.probes, strict=False))
-        if not same(outcome, right, probe.tolerance)
-    )
-    outcome, right, probe = found[i], exercise.expected[i], exercise.probes[i]
+    tried = list(zip(found, exercise.expected, exercise.probes, strict=False))
+    i = next(i for i, (outcome, right, probe) in enumerate(tried) if not same(outcome, right, probe.tolerance))
+    outcome, right, probe = tried[i]
     lines, stage, detail, arrays = [], None, "", {}
     if mistakes:
         lines.append(in_words(mistakes, "Your code behaves" if exercise.code else "Your answer looks"))
