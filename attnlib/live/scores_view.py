@@ -15,7 +15,7 @@ PAIRS, KEYS = 96, 8  # queries and keys of the histogram; keys of the one row
 PANEL, APART, HIGH, BARS, TOP = 392, 40, 120, 110, 30  # pixels
 
 
-def scores(*, d_k=(1, 256), seed=0, start=None, size=1.0):
+def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
     """Show how far scores of unit-normal queries and keys spread as d_k grows, and softmax of one row of them below.
 
     At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. The points under a

@@ -50,11 +50,11 @@ predict.score_std(guess_std)
 
 # %% [markdown]
 # The same as a picture: 9216 scores of random queries and keys, and under them the 8 scores of one query, with their
-# softmax. **Try.** Move $d_k$ from 1 to 256. The left histogram grows wider, the right one stays; at which $d_k$ does one
+# softmax. **Try.** Move $d_k$ from 4 to 256. The left histogram grows wider, the right one stays; at which $d_k$ does one
 # key take more than 0.9 on the left? Another query and another draw answer differently.
 
 # %%
-spread = live.scores(d_k=(1, 256))
+spread = live.scores(d_k=(4, 256))
 spread
 
 # %% [markdown]
