@@ -7,7 +7,7 @@ import subprocess
 
 import nbformat
 import pytest
-from front_end import BIN, ROOT
+from front_end import BIN, ROOT, prepared
 
 import attnlib
 from tools.series import SERIES
@@ -40,8 +40,9 @@ def test_runs_and_its_slider_moves_the_picture(front_ends, new_page, kind, name)
     handle, before = front_end.handles(page).first, picture(page)
     handle.scroll_into_view_if_needed()
     handle.focus()
-    for _ in range(3):  # Notebook 7 takes the arrow keys for itself
-        page.keyboard.press("PageUp" if kind == "notebook7" else "ArrowRight")
+    on, back = ("PageUp", "PageDown") if kind == "notebook7" else ("ArrowRight", "ArrowLeft")
+    for key in (on, on, on, back):  # Notebook 7 takes the arrow keys for itself; a slider may open at its last value
+        page.keyboard.press(key)
     wait_for_change(page, before)
     # The static picture and the note below it step aside while the view lives.
     cell = ".output_area" if kind == "classic" else ".jp-OutputArea-child"
@@ -140,7 +141,7 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
     spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=spec), front_end.folder / "views.ipynb")
-    page.goto(f"{front_end.url}/lab/tree/views.ipynb")
+    prepared(page).goto(f"{front_end.url}/lab/tree/views.ipynb")
     page.wait_for_function("ask.idle()", timeout=90_000)
     page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
     front_end.run_all(page)
@@ -186,7 +187,7 @@ def test_keys_move_a_slider_up_and_home_brings_it_back(front_ends, new_page, key
 def test_the_first_page_of_make_lab(front_ends, new_page):
     """No question about news lies over it, nothing waits to be saved, and a picture is seen without scrolling."""
     front_end, page = front_ends("lab"), new_page(1366, 768)
-    page.goto(f"{front_end.url}/lab/tree/00_start_here.ipynb")
+    prepared(page).goto(f"{front_end.url}/lab/tree/00_start_here.ipynb")
     page.wait_for_function("ask.idle()", timeout=90_000)
     page.wait_for_timeout(3000)  # the question comes after the kernel, and so does what makes a tab dirty
     assert page.locator(".Toastify__toast, .jp-Dialog").all_inner_texts() == []
