@@ -108,6 +108,13 @@ def draw(fits=lambda flags: True, *, seed=0, shortest=4, by_hand=(), notes=False
     return tuple(sorted(drawn, key=lambda c: c.n))
 
 
+def rows(block, values, notes=False):
+    """Return a matrix that reads only some columns of x: `values` in the rows of a block, 0 elsewhere."""
+    W = np.zeros((WIDE if notes else WIDTH, np.shape(values)[-1]))
+    W[block] = values
+    return W
+
+
 # --- rules: Convoy -> weights (n, n), with NaN in rows where anything goes
 
 

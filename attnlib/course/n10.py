@@ -6,6 +6,8 @@ Their mistakes in words stand in mistakes/by_hand.py.
 import numpy as np
 
 from .convoy import (
+    FLAG,
+    ONE,
     PILOT,
     A,
     B,
@@ -20,6 +22,7 @@ from .convoy import (
     every,
     itself,
     only,
+    rows,
     same_flag,
     share,
     where,
@@ -146,6 +149,7 @@ PART_A = (
         ),
         want=same_flag,
         signs={"itself_only": follows(itself), "letter_as_number": follows(_highest_letter)},
+        example=lambda: (rows(FLAG, 20 * np.eye(5)), rows(FLAG, np.eye(5))),
         among={"by_hand": ("*AAAA", "*ABCD", "*DDAAD")},
     ),
     Puzzle(
@@ -257,6 +261,7 @@ PART_A = (
             "direction_turned": follows(_park(B, A)),
             "everybody_wants_b": follows(lambda c: at_flag(c, B) if B in c.kinds else at_pilot(c)),
         },
+        example=lambda: (rows([ONE, A], np.diag([20, 40])), rows([PILOT, B], np.eye(2))),
         among={"fits": lambda flags: "A" in flags, "by_hand": ("*ACD", "*AACC", "*ABAB", "*BAACBD", "*BCDAB")},
     ),
 )

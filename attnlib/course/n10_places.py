@@ -9,7 +9,10 @@ from .convoy import (
     FLAGS,
     NOTE,
     ONE,
+    PILOT,
+    PLACE,
     PLACES,
+    WIDE,
     WIDTH,
     Convoy,
     all_at,
@@ -19,6 +22,7 @@ from .convoy import (
     in_front,
     itself,
     only,
+    rows,
     same_flag,
     share,
     where,
@@ -63,6 +67,16 @@ def _handed(of_count):
     return lambda c: only(~c.pilot, column(np.broadcast_to(of_count(_count(c), c.places), c.n)))
 
 
+def _counting():
+    W_Q = rows(FLAG, 20 * np.eye(5))
+    W_Q[ONE, PILOT] = 20
+    return W_Q, rows(FLAG, np.eye(5)), rows([PILOT], [[1]])
+
+
+_STEP = np.eye(PLACES, k=-1)
+_STEP[0, 0] = 1
+
+
 def _all_ones(by_the_pilot):
     """Everybody is handed 1: all of the weight is the pilot's, or not."""
 
@@ -89,6 +103,7 @@ PART_B = (
             "itself_only": follows(lambda c: only(c.places > 1, itself(c))),
             "two_back": follows(lambda c: only(c.places > 1, back(c, 2))),
         },
+        example=lambda: (rows(PLACE, 20 * _STEP), rows(PLACE, np.eye(PLACES))),
         among={"by_hand": ("*ABCDABC", "*AAAA", "*AB")},
     ),
     Puzzle(
@@ -134,6 +149,7 @@ PART_B = (
             "share_of_the_ships": follows(_handed(lambda count, place: count / (1 + count))),
             "only_itself_counted": follows(_handed(lambda count, place: 0.5)),
         },
+        example=_counting,
         among={"by_hand": ("*AAAAAAA", "*ABCD", "*ABABAB")},
     ),
 )
@@ -170,6 +186,13 @@ def _flags_behind(c):
 
 def _own_flag_again(c):
     return np.where(np.isnan(_flags_behind(c)), np.nan, np.eye(len(FLAGS))[c.kinds])
+
+
+def _induction():
+    note, flag = np.zeros((WIDE, WIDE)), rows(FLAG, np.eye(5), notes=True)
+    note[FLAG, NOTE] = np.eye(5)
+    front = rows(PLACE, 20 * _STEP, notes=True), rows(PLACE, np.eye(PLACES), notes=True)
+    return (*front, note), (20 * flag, rows(NOTE, np.eye(5), notes=True), flag)
 
 
 def _so_far(c):
@@ -338,6 +361,7 @@ PART_C = (
             "nothing_noted": _both(_not(_writes(NOTE)), _not(_writes(FLAG))),
             "flags_overwritten": _both(_not(_writes(NOTE)), _writes(FLAG)),
         },
+        example=_induction,
         among={
             "fits": lambda flags: len(set(flags)) < len(flags),
             "by_hand": ("*ABCA", "*ABCDABC", "*DADBDCD", "*AAB", "*ABAA"),

@@ -90,6 +90,8 @@ class Puzzle(Exercise):
     causal : bool
     layers : bool
         The second head reads what the first has added to x.
+    example : callable or None
+        Returns an answer that is right, for pictures where a reader has none.
     """
 
     want: Callable
@@ -101,6 +103,7 @@ class Puzzle(Exercise):
     joined: bool = False
     causal: bool = False
     layers: bool = False
+    example: Callable | None = None
 
     subject = "Your head behaves"
     untried = "All your matrices are 0, or your function returns nothing."

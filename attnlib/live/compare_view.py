@@ -58,6 +58,7 @@ def compare(shown, *, convoy, size=1.0):
         told += [f"{title}: {in_words(readings(weights))}" for title, weights in maps.items()]
         told += [repr(tables.table(names, rows))] if rows else []
         figure = plot.head_grid(np.stack(list(maps.values())), titles=list(maps), queries=ships, keys=ships)
+        figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
         return figure, "\n".join(filter(None, told))
 
     controls = {
@@ -65,7 +66,8 @@ def compare(shown, *, convoy, size=1.0):
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
     }
     picked = {"query": None, "key": None}
-    return LiveView(controls, render, static, size=size, picked=picked, labels=lambda: (now["ships"],) * 2 + (None,))
+    options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
+    return LiveView(controls, render, static, moving=(None, 1), main="times", **options)
 
 
 def _factor(times):

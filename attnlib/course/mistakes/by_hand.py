@@ -1,4 +1,4 @@
-"""Mistakes in a head that is set by hand: those of notebook 10, whose file would grow too long with them."""
+"""Mistakes in a head that is set by hand. They are those of notebook 10 alone, whose file would grow too long."""
 
 from .mistake import Mistake
 
@@ -120,12 +120,7 @@ CARGO = (
         "Cargo is in the key, so everybody hears of the largest.",
         "By what is C found?",
     ),
-    Mistake(
-        "own_cargo",
-        "each ship looks at itself",
-        "Everybody is handed its own cargo.",
-        "Look at the map: whom does row 1 look at?",
-    ),
+    Mistake("own_cargo", "each ship looks at itself", "Everybody is handed its own cargo.", "Whom does row 1 look at?"),
     Mistake(
         "pilot_counted",
         "the pilot is part of the mean",
