@@ -46,7 +46,7 @@ def compare(shown, *, convoy, size=1.0):
         now["ships"], maps, (names, rows), line = shown(text.strip(), times)
         drawn = draw_maps(maps, queries=now["ships"], keys=now["ships"], row=_inside(query), column=_inside(key))
         told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
-        line = f"scores {_factor(times)}. {line}" if maps else line
+        line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     def _inside(place):

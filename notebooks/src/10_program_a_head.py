@@ -387,7 +387,7 @@ def my_tons():
     return W_Q, W_K, W_V
 
 
-see(check.cargo_of_c, my_tons)
+see(check.cargo_of_c, my_tons, "*ABCADB")
 
 # %%
 verdict = check.cargo_of_c(my_tons)
@@ -410,7 +410,7 @@ verdict
 #     return W_Q, W_K, W_V
 #
 #
-# see(check.cargo_of_c, my_tons)
+# see(check.cargo_of_c, my_tons, "*ABCADB")
 # ```
 #
 # </details>
