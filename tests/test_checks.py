@@ -10,11 +10,13 @@ from answers import A, named, submit
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.__main__ import page, table
+from attnlib.course.__main__ import page, puzzles, table
 from attnlib.course.clinic import CASES
 from attnlib.course.naming import explain
+from attnlib.course.puzzle import Claim, Puzzle
 
-PAIRS = [(exercise, id) for exercise in EXERCISES.values() for id in exercise.wrong]
+STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Claim)]  # those: test_puzzles.py
+PAIRS = [(exercise, id) for exercise in STEPS for id in exercise.wrong]
 
 WRONG_PAIRS = [(e, id) for e, id in PAIRS if not MISTAKES[id].accepted]
 
@@ -33,7 +35,8 @@ def test_every_mistake_is_rejected_and_named(pair):
 
 
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
-    assert {id for _, id in PAIRS} == set(MISTAKES)
+    in_puzzles = {id for exercise in EXERCISES.values() if exercise not in STEPS for id in exercise.names}
+    assert {id for _, id in PAIRS} | in_puzzles == set(MISTAKES)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +85,9 @@ def test_every_mistake_completes_the_sentence():
 def test_the_table_has_a_mark_for_every_pair():
     text = table()
     assert text.count("●") + text.count("○") == len(PAIRS)
-    assert len(text.splitlines()) == 2 + len(MISTAKES)
+    assert len(text.splitlines()) == 2 + len({id for _, id in PAIRS})
+    for exercise in EXERCISES.values():
+        assert f" {exercise.name} |" in (text if exercise in STEPS else puzzles())
 
 
 def test_the_page_of_the_table_is_up_to_date():
@@ -93,7 +98,7 @@ def test_the_page_of_the_table_is_up_to_date():
 # --- nothing is named that is not there
 
 
-@pytest.mark.parametrize("exercise", [e for e in EXERCISES.values() if e.code], ids=lambda e: e.name)
+@pytest.mark.parametrize("exercise", [e for e in STEPS if e.code], ids=lambda e: e.name)
 def test_random_wrong_functions_are_rejected_and_never_named(exercise):
     rng = np.random.default_rng(0)
     for _ in range(15):

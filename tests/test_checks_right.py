@@ -24,6 +24,7 @@ from torch import nn
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES
+from attnlib.course.puzzle import Claim, Puzzle  # theirs: test_puzzles.py
 
 torch.set_num_threads(1)
 
@@ -308,7 +309,7 @@ RIGHT = {
 }
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if not isinstance(e, Puzzle | Claim)])
 def test_right_answers_in_other_forms_pass(name):
     assert len(RIGHT[name]) >= 3
     for answer in RIGHT[name]:

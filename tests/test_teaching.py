@@ -42,7 +42,7 @@ class Contents:
                     last, title = exercise[1], exercise[2]
                     self.exercises[last] = Task(title, int(minutes), ())
             elif check := re.search(r"^verdict = (?:check\.(\w+)|clinic\.name_bug)\(", cell.source, re.MULTILINE):
-                wrong = EXERCISES[check[1]].wrong if check[1] else CASES
+                wrong = EXERCISES[check[1]].names if check[1] else CASES
                 self.exercises[last] = self.exercises[last]._replace(wrong=tuple(wrong))
             elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
                 self.questions[question[1]] = set(above.values())

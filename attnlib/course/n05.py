@@ -8,7 +8,7 @@ from .. import masks
 from . import stages
 from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function
 from .mistakes.mistake import Mistake
-from .mistakes.weights import given_masks, triangle
+from .mistakes.weights import FUTURE_ONLY, given_masks, triangle
 from .prediction import Question
 from .probes import (
     CUBE_MASKED,
@@ -144,13 +144,7 @@ OWN = (
         "What may the very first token look at?",
         ({"causal": lambda s: triangle(s, 1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)}),
     ),
-    Mistake(
-        "mask_future_only",
-        "the triangle is the upper one: a token sees itself and the future",
-        "The last token sees only itself; in training the answers leak.",
-        "Which rows should have the most True in them: the first or the last?",
-        ({"causal": lambda s: ~triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
-    ),
+    FUTURE_ONLY,
     Mistake(
         "causal_upper_left",
         "the first query stands at the first key (upper left), although the queries are the last tokens",

@@ -5,6 +5,7 @@ figure, which readers see where no kernel runs.
 """
 
 from ..progress import progress
+from .compare_view import compare
 from .flow_view import flow
 from .heads_view import heads
 from .masks_view import masks
@@ -17,6 +18,7 @@ from .weights import dead_share, readings, weights_view
 
 __all__ = [
     "LiveView",
+    "compare",
     "dead_share",
     "flow",
     "heads",

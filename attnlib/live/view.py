@@ -53,7 +53,8 @@ class LiveView(widgets.VBox):
         The control that also moves the picture where no kernel runs; by default the first that has stops.
     moving : (callable, value), optional
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
-        the value that the still shows there. Without it the still does not move.
+        the value that the still shows there. Without it the still does not move; with None in place of the callable it
+        does not move either, and has 256 colours: for notebooks with many stills.
 
     Attributes
     ----------

@@ -257,3 +257,12 @@ MISTAKES = (
         ),
     ),
 )
+
+# Of masks made by the reader: notebooks 05 and 10 hand it to their exercises.
+FUTURE_ONLY = Mistake(
+    "mask_future_only",
+    "the triangle is the upper one: a token sees the future and not the past",
+    "The last token sees only itself; in training the answers leak.",
+    "Which rows should have the most True in them: the first or the last?",
+    ({"causal": lambda s: ~triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
+)
