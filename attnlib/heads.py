@@ -92,7 +92,7 @@ class KVCache:
     Derived in notebook 11. A cache belongs to the layer that used it first; another layer that is given it raises. Each
     step makes new arrays, which is simple and costs a copy of all that is kept; libraries write into memory that was
     set aside before. So ``copy.copy(cache)`` is a cheap branch: two continuations of one prompt do not disturb each
-    other. Source: Shazeer 2019, section 2.4.
+    other. Source: Shazeer 2019.
 
     Examples
     --------

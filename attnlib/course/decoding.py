@@ -7,7 +7,7 @@ import numpy as np
 from .calling import Unfit
 from .exercise import Function
 from .probes import BATCH, CUBE, PLAIN, Draw, Probe
-from .steps import Steps
+from .steps import Steps, replaced
 
 
 class Window(Steps):
@@ -38,36 +38,38 @@ class Grouped(Steps):
 
 
 class Decoding(Steps):
-    """One head, and a cache, over the chunks of a sequence."""
+    """One chunk of a sequence in one head, behind what a cache holds."""
 
     @cached_property
-    def place(self):
-        return lambda old: old
+    def start(self):
+        return len(self.past[0])
 
     @cached_property
-    def chunk_mask(self):
-        return lambda n_q, n_k: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
+    def placed(self):
+        return self.x + self.places[self.start : self.start + len(self.x)]
+
+    @cached_property
+    def new(self):
+        return self.placed @ self.W_K, self.placed @ self.W_V
 
     @cached_property
     def seen(self):
-        """What the queries of a chunk meet: old and new keys and values."""
-        return lambda old, new: tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
+        """The keys and values that the queries meet."""
+        return joined(self.past, self.new)
 
     @cached_property
     def kept(self):
-        return lambda old, new: self.seen(old, new)
+        return self.seen
 
     @cached_property
-    def outputs(self):
-        return in_chunks(self.step, self.x, self.chunks, self.places, self.W_Q, self.W_K, self.W_V)
+    def chunk_mask(self):
+        n_q, n_k = len(self.x), len(self.seen[0])
+        return np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
 
-    def step(self, x, places, past, W_Q, W_K, W_V):
-        start = self.place(len(past[0]))
-        x = x + places[start : start + len(x)]
-        new = x @ W_K, x @ W_V
-        k, v = self.seen(past, new)
-        attended = Steps(q=x @ W_Q, k=k, v=v, mask=self.chunk_mask(len(x), len(k)))
-        return attended.context, self.kept(past, new)
+    @cached_property
+    def attended(self):
+        k, v = self.seen
+        return Steps(q=self.placed @ self.W_Q, k=k, v=v, mask=self.chunk_mask).context
 
 
 class Driving(Steps):
@@ -112,9 +114,20 @@ def _described(result):
 class InChunks(Function):
     """A step of decoding, judged by what it gives over a whole sequence."""
 
-    def adapt(self, answer):
-        step = super().adapt(answer)
-        return lambda x, chunks, *rest: in_chunks(step, x, chunks, *rest)
+    def run(self, function, args, **options):
+        def outputs(x, chunks, *rest):
+            return in_chunks(function, x, chunks, *rest)
+
+        return super().run(outputs, args, **options)
+
+    def solve(self, by):
+        steps = replaced(self.steps, by)
+
+        def step(*args):
+            s = steps(arguments=args, **self.given(*args))
+            return s.finish(self.result(s)), s.kept
+
+        return step
 
 
 def window_probes():
@@ -183,15 +196,13 @@ def window_by(change):
     return {"window_mask": change}
 
 
-def forgetting(s):
-    return lambda old, new: new
+def joined(old, new):
+    return tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
 
 
 def values_forgotten(s):
-    def seen(old, new):
-        return np.concatenate([old[0], new[0]]), np.concatenate([np.zeros_like(old[1]), new[1]])
-
-    return seen
+    keys, values = s.past
+    return joined((keys, np.zeros_like(values)), s.new)
 
 
 def written_by(write):
