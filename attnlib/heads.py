@@ -260,7 +260,7 @@ def tokens_in(cache, kind, layer, query, key, value):
     """Return how many tokens a cache of the class `kind` holds, and check that `layer` may use it. For both twins."""
     if not isinstance(cache, kind):
         raise TypeError(
-            f"cache must be a {kind.__module__}.KVCache, got {type(cache).__name__}. Fix: cache = KVCache(), "
+            f"cache must be a KVCache of {kind.__module__}, got {type(cache).__name__}. Fix: cache = KVCache(), "
             "one for each layer and each prompt."
         )
     if not query is key is value:

@@ -59,13 +59,14 @@ class Corpus:
 
 
 def tokens_of(words):
-    """Return the numbers of words behind the start, (1, n + 1).
+    """Return the numbers of words, a list or a string with blanks, behind the start, (1, n + 1).
 
     Examples
     --------
-    >>> tokens_of(["the", "cat"]).shape
+    >>> tokens_of("the cat").shape
     torch.Size([1, 3])
     """
+    words = words.split() if isinstance(words, str) else words
     return torch.tensor([[NUMBER[word] for word in (START, *words)]])
 
 
@@ -82,7 +83,7 @@ class Writer(nn.Module):
 
     Examples
     --------
-    >>> logits, maps = Writer()(tokens_of(["the", "cat"]))
+    >>> logits, maps = Writer()(tokens_of("the cat"))
     >>> logits.shape, len(maps), maps[0].shape
     (torch.Size([1, 3, 40]), 2, torch.Size([1, 4, 3, 3]))
     """
@@ -112,10 +113,12 @@ class Writer(nn.Module):
         if start is None:
             start = 0 if caches[0] is None else len(caches[0])
         x, maps = self.token(tokens) + self.place[start : start + tokens.shape[1]], []
-        for attention, network, cache, mask in zip(self.attention, self.network, caches, masks, strict=True):
+        layers = zip(self.attention, self.network, masks, caches, strict=True)
+        for attention, network, mask, cache in layers:
             output, weights = attention(x, attn_mask=mask, is_causal=is_causal, cache=cache)
-            x, maps = x + output, [*maps, weights]  # x: (b, n, d_model)
+            x = x + output  # (b, n, d_model)
             x = x + network(x)
+            maps.append(weights)
         return self.read(x), maps
 
     def caches(self, kind=KVCache):
@@ -158,7 +161,7 @@ def write(step, prompt=(), *, size=1, temperature=1.0, seed=0):
     ----------
     step : callable
         From the tokens so far, (size, n), to the logits of the next, (size, words).
-    prompt : sequence of str
+    prompt : str or sequence of str
         Words to begin with.
     size : int
     temperature : float
