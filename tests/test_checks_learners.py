@@ -108,6 +108,60 @@ def only_batches(self, query, key=None, value=None, *, attn_mask=None):
 
 
 # exercise, what is named (None: nothing), what the verdict says, what it does not say, the answer
+def window(line):
+    return lambda n, m, w: eval(line, {"back": np.arange(m - n, m)[:, None] - np.arange(m), "w": w})
+
+
+def grouped(spread):
+    def grouped(q, k, v):
+        times = q.shape[-3] // k.shape[-3]
+        if spread is np.tile:
+            k, v = (np.concatenate([x] * times, axis=-3) for x in (k, v))
+        else:
+            k, v = (np.broadcast_to(spread(x, times), (*q.shape[:-2], *x.shape[-2:])) for x in (k, v))
+        return al.scaled_dot_product_attention(q, k, v)
+
+    return grouped
+
+
+def decode(
+    places="P[old : old + n]",
+    k="np.vstack([past[0], x @ W_K])",
+    v="np.vstack([past[1], x @ W_V])",
+    mask="np.tri(n, len(k), len(k) - n, dtype=bool)",
+    back="k, v",
+):
+    """Return a step of decoding from the lines a student would write."""
+
+    def step(x, P, past, W_Q, W_K, W_V):
+        names = {"np": np, "P": P, "past": past, "W_K": W_K, "W_V": W_V, "n": len(x), "old": len(past[0])}
+        names["x"] = x = x + eval(places, names)
+        names["k"], names["v"] = eval(k, names), eval(v, names)
+        output = al.scaled_dot_product_attention(x @ W_Q, names["k"], names["v"], eval(mask, names))
+        return output, eval(back, names)
+
+    return step
+
+
+def writes(once, each_prompt, each_step=""):
+    """Return the loop over prompts with lines of a student in three places."""
+
+    def write(model, new_cache, prompts, count):
+        names = {"new_cache": new_cache, "rows": []}
+        exec(once, names)
+        for prompt in prompts:
+            names.update(new=list(prompt), prompt=list(prompt), row=[])
+            exec(each_prompt, names)
+            for _ in range(count):
+                exec(each_step, names)
+                names["new"] = [int(np.argmax(model(names["new"], names["cache"])))]
+                names["row"] += names["new"]
+            names["rows"].append(names["row"])
+        return np.array(names["rows"])
+
+    return write
+
+
 ROWS = {
     # --- named wrongly
     "NaN -> uniform": (A, "finite_fill", "so does a NaN row", "behaves as if blocked", nan_rows(uniform)),
@@ -312,6 +366,44 @@ ROWS = {
     "1.3 exp": ("weights_1", "exp_not_divided", "", "", [7.389, 54.598, 54.598]),
     "2.1 exp": ("softmax", "exp_not_divided", "", "", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     "2.3 exp": (A, "exp_not_divided", "", "", student(softmax="np.exp(s)")),
+    # --- decoding: each writes something of the right shape
+    "11.1 one more": ("window_mask", "window_off_by_one", "one key too wide", "", window("(back >= 0) & (back <= w)")),
+    "11.1 one less": ("window_mask", "window_off_by_one", "", "", window("(back >= 0) & (back < w - 1)")),
+    "11.1 ahead": ("window_mask", "window_open_ahead", "", "", window("abs(back) < w")),
+    "11.1 blocked": ("window_mask", "window_inverted", "", "", window("(back < 0) | (back >= w)")),
+    "11.1 tri": ("window_mask", "window_upper_left", "", "", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
+    "11.1 open": ("window_mask", "window_without_end", "", "", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),
+    "11.2 tile": ("grouped_attention", "groups_tiled", "dealt out in turn", "", grouped(np.tile)),
+    "11.2 first": ("grouped_attention", "groups_first_only", "", "", grouped(lambda x, times: x[..., :1, :, :])),
+    "11.3 upper left": ("decode_step", "chunk_upper_left", "oldest", "", decode(mask="np.tri(n, len(k), dtype=bool)")),
+    "11.3 no mask": ("decode_step", "chunk_not_masked", "hides from that test", "", decode(mask="None")),
+    "11.3 places": ("decode_step", "places_restart", "place 0", "", decode(places="P[:n]")),
+    "11.3 only new": ("decode_step", "cache_overwritten", "", "", decode(back="x @ W_K, x @ W_V")),
+    "11.3 old": ("decode_step", "cache_not_grown", "", "", decode(back="past")),
+    "11.3 zeros": ("decode_step", "values_not_kept", "", "", decode(v="np.vstack([0 * past[1], x @ W_V])")),
+    "11.3 in front": (
+        "decode_step",
+        "new_keys_in_front",
+        "knows no order",
+        "",
+        decode(k="np.vstack([x @ W_K, past[0]])", v="np.vstack([x @ W_V, past[1]])"),
+    ),
+    "11.3 one array": ("decode_step", None, "must return (output, (keys, values))", "as if", lambda *a: a[0]),
+    "11.3 values of the chunk": (
+        "decode_step",
+        None,
+        "raises",
+        "as if",
+        decode(v="x @ W_V"),
+    ),  # shapes do not fit: loud
+    "11.4 stale": ("write_all", "cache_stale", "", "", writes("cache = new_cache()", "")),
+    "11.4 each step": ("write_all", "cache_new_each_step", "", "", writes("", "", "cache = new_cache()")),
+    "11.4 again": ("write_all", "cache_fed_again", "", "", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
+    "11.4 last": ("write_all", "prompt_not_read", "", "", writes("", "cache = new_cache(); new = new[-1:]")),
+    "11.5 near": ("out_of_reach", "subject_in_reach", "4 places or fewer", "", "the cats behind the happy king"),
+    "11.5 told": ("out_of_reach", "told_by_another_verb", "behind “that”", "", "the old cats that see the old dog"),
+    "11.5 whole": ("out_of_reach", "verb_not_due", "not the beginning", "", "the cats that the old dog sees run ."),
+    "11.5 a list": ("out_of_reach", None, "one string", "as if", ["the", "cats"]),
 }
 
 

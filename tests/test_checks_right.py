@@ -208,6 +208,64 @@ def reverse_or_swap(tokens):
     return tokens[[*order, len(tokens) - 1]]
 
 
+def back(n_q, n_k):
+    return np.arange(n_k - n_q, n_k)[:, None]
+
+
+def len_ratio(q, k):
+    return q.shape[-3] // k.shape[-3]
+
+
+def grouped_by_axes(q, k, v):
+    """The groups as an axis of their own, over which keys and values broadcast."""
+    *lead, h, n, d = q.shape
+    q = q.reshape(*lead, k.shape[-3], h // k.shape[-3], n, d)
+    out = al.scaled_dot_product_attention(q, k[..., :, None, :, :], v[..., :, None, :, :])
+    return out.reshape(*lead, h, n, -1)
+
+
+def decode_step(x, places, past, W_Q, W_K, W_V, lists=False):
+    old = len(past[0])
+    x = x + places[old : old + len(x)]
+    keys, values = np.vstack([past[0], x @ W_K]), np.vstack([past[1], x @ W_V])
+    mask = al.causal_mask(len(x), len(keys), align="lower_right")
+    output = al.scaled_dot_product_attention(x @ W_Q, keys, values, mask)
+    return [output, [keys, values]] if lists else (output, (keys, values))
+
+
+def decode_by_loop(x, places, past, W_Q, W_K, W_V):
+    """One token after the other, within a chunk too: no mask is needed."""
+    keys, values, outputs = list(past[0]), list(past[1]), []
+    for token in x:
+        token = token + places[len(keys)]
+        keys.append(token @ W_K)
+        values.append(token @ W_V)
+        weights = al.softmax(np.array(keys) @ (token @ W_Q) / W_K.shape[1] ** 0.5)
+        outputs.append(weights @ np.array(values))
+    return np.array(outputs), (np.array(keys), np.array(values))
+
+
+def write_all(model, new_cache, prompts, count):
+    rows = []
+    for prompt in prompts:
+        cache = new_cache()
+        logits, row = model(list(prompt), cache), []
+        while len(row) < count:
+            row.append(int(logits.argmax()))
+            logits = model(row[-1:], cache)
+        rows.append(row)
+    return np.array(rows)
+
+
+def write_recursively(model, new_cache, prompts, count):
+    """Without using the cache twice: everything anew, in a new one, for each token."""
+
+    def longer(tokens, n):
+        return tokens if n == 0 else longer([*tokens, int(np.argmax(model(tokens, new_cache())))], n - 1)
+
+    return np.array([longer(list(prompt), count)[len(prompt) :] for prompt in prompts])
+
+
 RIGHT = {
     "softmax": [
         al.softmax,
@@ -295,6 +353,23 @@ RIGHT = {
     "bag_accuracy": [0.75, 3 / 4, torch.tensor(0.75)],
     "induction_measure": [by_matching_letters, by_loops_over_copies, by_best_earlier_match],
     "fool_one_layer": [swap_with_first_or_next, swap_by_list, reverse_or_swap],
+    "window_mask": [
+        lambda n_q, n_k, w: np.tri(n_k, dtype=bool)[-n_q:] & ~np.tri(n_k, k=-w, dtype=bool)[-n_q:],
+        lambda n_q, n_k, w: np.array([[i - w < j <= i for j in range(n_k)] for i in range(n_k - n_q, n_k)]),
+        lambda n_q, n_k, w: al.causal_mask(n_q, n_k, align="lower_right") & (np.arange(n_k) > back(n_q, n_k) - w),
+    ],
+    "grouped_attention": [
+        lambda q, k, v: al.scaled_dot_product_attention(q, *(np.repeat(x, len_ratio(q, k), -3) for x in (k, v))),
+        grouped_by_axes,
+        lambda q, k, v: F.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), enable_gqa=True).numpy(),
+    ],
+    "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
+    "write_all": [write_all, write_recursively, lambda *a: write_all(*a).tolist() and write_all(*a)],
+    "out_of_reach": [
+        "the cats that the old dog sees",
+        "the young bird that the happy farmers  follow",
+        "the king that the old children hear",
+    ],
     "q1": [[1, 0, 2], (1, 0, 2), np.array([1.0, 0, 2])],
     "k2": [[4, 4, 0], (4, 4, 0), torch.tensor([4, 4, 0])],
     "v3": [[2, 6, 3], (2, 6, 3), np.array([2, 6, 3])],
@@ -375,6 +450,10 @@ NEAR = [
     ("cross_attention", single(v="(c @ W_V.T.T)", out="(w @ c) @ W_V")),
     (MODULE, Layer),
     (MODULE, layer(fill=lambda self, s, m: torch.where(m, s, -torch.inf))),
+    ("window_mask", lambda n_q, n_k, w: (back(n_q, n_k) >= np.arange(n_k)) & (back(n_q, n_k) - w < np.arange(n_k))),
+    ("grouped_attention", grouped_by_axes),
+    ("decode_step", decode_by_loop),
+    ("write_all", write_all),
     ("weights_1", [0.0634, 0.4683, 0.4683]),
     ("output_1", [1.937, 6.683, 1.595]),
 ]

@@ -289,6 +289,53 @@ def test_sentence_takes_modules_of_the_readers_own():
     assert view.shown["head 1"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
+WORDS = ("<s>", "a & b", "the", "cat", "<i>", ".")
+
+
+def next_word(tokens, d_k):
+    """A model that likes what it has not said yet; its heads look at one token each, sharper at a small d_k."""
+    logits = np.array([-9.0, *(-tokens.count(word) for word in WORDS[1:])])
+    scores = np.eye(len(tokens))[[0, -1]] * 8 / d_k**0.5
+    return logits, dict(zip(("first", "<last>"), al.softmax(scores), strict=True))
+
+
+def test_writing_shows_the_heads_and_the_next_word_at_every_step():
+    view = live.writing(next_word, WORDS, prompt=("the",), longest=6, seed=2)
+    step = view.sliders["step"]
+    for at in range(step.max + 1):
+        step.value = at
+        n = view.shown["weights"].shape[1]
+        assert n <= at + 2  # the start and the prompt stand before the first step; a sentence may end
+        drawn = [text.text for root in parsed(view.picture.value) for text in root.iter("text")]
+        assert {"the", "first", "<last>", "the next word"} <= set(drawn)
+    view.sliders["d_k"].value = 1
+    assert view.shown["weights"][0, 0] > 0.99
+    view.sliders["d_k"].value = 512
+    assert view.shown["weights"][0, 0] < 0.7
+
+
+def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serves_everywhere():
+    def steady(tokens, d_k):
+        return np.array([0, 1.0, 2.0]), {"head": np.full(len(tokens), 1 / len(tokens))}
+
+    def written(view):
+        (root,) = parsed(view.picture.value)
+        return [t.text for t in root.iter("text") if t.get("y") == "44"]
+
+    view = live.writing(steady, ["<s>", "a", "b"], longest=8, step=6)
+    first = written(view)
+    view.sliders["temperature"].value = 0
+    assert written(view) == ["b"] * 7 != first
+    view.sliders["temperature"].value = 1
+    view.sliders["d_k"].value = 64
+    assert written(view) == first  # this model does not know d_k, and the random numbers are the same
+    texts = set()
+    for draw in range(6):
+        view.sliders["sentence"].value = draw
+        texts.add(tuple(written(view)))
+    assert len(texts) > 3
+
+
 VIEWS = {
     "scaling": live.scaling,
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
@@ -298,6 +345,7 @@ VIEWS = {
     "heads": live.heads,
     "sentence": live.sentence,
     "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),
+    "writing": lambda: live.writing(next_word, WORDS, start="<s>", longest=9),
 }
 
 

@@ -15,6 +15,7 @@ from .scores_view import scores
 from .sentence_view import sentence
 from .view import LiveView
 from .weights import dead_share, readings, weights_view
+from .writing_view import writing
 
 __all__ = [
     "LiveView",
@@ -30,4 +31,5 @@ __all__ = [
     "scores",
     "sentence",
     "weights_view",
+    "writing",
 ]
