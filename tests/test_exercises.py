@@ -6,12 +6,14 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from attnlib.course import PREDICTIONS, predict
+from attnlib.course import PREDICTIONS, RECALLS, predict
+from attnlib.course.prediction import Recall
 from tools import build_notebooks as build
 from tools.handouts import exercises, solved, student
+from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = [path for path in sorted((ROOT / "notebooks" / "src").glob("*.py")) if "01" <= path.stem[:2] <= "08"]
+SOURCES = [notebook.source for notebook in SERIES if notebook.number not in ("00", "09")]
 
 
 @pytest.fixture(params=SOURCES, ids=lambda path: path.stem)
@@ -27,7 +29,7 @@ def notebook(path):
 def test_there_are_three_to_five_and_they_are_numbered(notebook):
     numbers = [number for _, number, _ in exercises(notebook)]
     assert 3 <= len(numbers) <= 5
-    chapter = re.search(r"^# 0(\d) ·", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1]
+    chapter = int(re.search(r"^# (\d\d) ·", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1])
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
 
@@ -109,4 +111,48 @@ def test_a_guess_is_escaped():
 def test_an_unknown_question_says_which_was_meant():
     with pytest.raises(AttributeError, match="did you mean predict"):
         _ = predict.roundin
-    assert set(dir(predict)) == set(PREDICTIONS)
+    assert set(dir(predict)) == {*PREDICTIONS, *RECALLS}
+
+
+def test_outputs_that_answer_a_prediction_are_saved_hidden(notebook):
+    asked, hidden = False, 0
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            asked = "**Predict.**" in cell.source
+        else:
+            assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == asked, cell.source
+            hidden += asked
+    assert hidden
+
+
+# --- before you start: three questions about earlier notebooks, from memory
+
+
+def spaced(number):
+    """Return for each of the three questions of a notebook the notebooks that it may come from."""
+    return [{number - 1}, {max(number - 2, 0)}, set(range(max(number - 2, 1)))]
+
+
+@pytest.mark.parametrize("entry", SERIES[1:], ids=lambda entry: entry.name)
+def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
+    """The text has the form that a reader sees: **1.** *(notebook 02)* question, and its options as a list."""
+    questions = RECALLS[f"before_{entry.number}"].questions
+    cells = build.read_source(entry.source).cells
+    (place,) = [i for i, cell in enumerate(cells) if cell.source.startswith("## Before you start\n")]
+    _, *texts = re.split(r"^\*\*\d\.\*\* ", cells[place].source, flags=re.MULTILINE)
+    letters = [re.findall(r"^- \*\*(\w)\*\* ", text, re.MULTILINE) for text in texts]
+    assert letters == [question.options for question in questions] and len(letters) == 3
+    origins = [int(re.match(r"\*\(notebook (\d\d)\)\* ", text)[1]) for text in texts]
+    assert all(origin in allowed for origin, allowed in zip(origins, spaced(int(entry.number)), strict=True)), origins
+    assert cells[place + 1].source.startswith(f"predict.before_{entry.number}(None, None, None)")
+
+
+def test_answers_from_memory_are_judged_together():
+    questions = tuple(PREDICTIONS[name] for name in ("rounding", "score_std", "cube"))
+    recall = Recall("before_00", questions)
+    assert repr(recall(None, None, None)).count("No choice made yet") == 1
+    text = repr(recall(questions[0].right, None, "z"))
+    assert f"1  ✓ {questions[0].right} is right" in text and "2  … left out" in text and "3  … 'z' is not one" in text
+    assert recall(*(question.right for question in questions))._repr_html_().count("is right</strong>") == 3
+    with pytest.raises(TypeError, match=r"takes 3 letters.*you gave 1.*Fix: write None"):
+        recall("a")

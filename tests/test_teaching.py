@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import pytest
 
-from attnlib.course import EXERCISES, PREDICTIONS
+from attnlib.course import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.clinic import CASES
 from tools.build_notebooks import read_source
 from tools.series import SERIES
@@ -37,14 +37,14 @@ class Contents:
                 for marks, heading in re.findall(r"^(##+) (.+)$", cell.source, re.MULTILINE):
                     above = {depth: h for depth, h in above.items() if depth < len(marks)} | {len(marks): heading}
                     self.headings.add(heading)
-                if exercise := re.search(r"^### Exercise (\d\.\d) · (.+)$", cell.source, re.MULTILINE):
+                if exercise := re.search(r"^### Exercise (\d+\.\d+) · (.+)$", cell.source, re.MULTILINE):
                     minutes = re.search(r"\*(\d+)\s+minutes,", cell.source)[1]
                     last, title = exercise[1], exercise[2]
                     self.exercises[last] = Task(title, int(minutes), ())
             elif check := re.search(r"^verdict = (?:check\.(\w+)|clinic\.name_bug)\(", cell.source, re.MULTILINE):
                 wrong = EXERCISES[check[1]].wrong if check[1] else CASES
                 self.exercises[last] = self.exercises[last]._replace(wrong=tuple(wrong))
-            elif question := re.search(r"^predict\.(\w+)\(", cell.source, re.MULTILINE):
+            elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
                 self.questions[question[1]] = set(above.values())
 
 
@@ -134,6 +134,12 @@ def test_every_question_is_there_with_its_options_its_answer_and_a_blank(noteboo
         assert right == PREDICTIONS[name].right, name
         assert shown_at in notebook.questions[name], f"{name} is answered under {notebook.questions[name]}"
         assert split == " ".join(f"{letter.upper()} __ %" for letter in letters), name
+
+
+def test_the_answers_from_memory_are_listed(number, text):
+    if recall := RECALLS.get(f"before_{number}"):
+        answers = ", ".join(f"{i} {question.right}" for i, question in enumerate(recall.questions, 1))
+        assert f"*Before you start* (`predict.{recall.name}`): {answers}." in text
 
 
 def test_every_exercise_is_named_and_every_mistake_is_one_that_its_check_knows(notebook, text):

@@ -43,7 +43,18 @@ def read_source(path):
     badges, setup = (cell and nbformat.from_dict(cell) for cell in first_cells(named(path.stem), links.address()))
     title, *others = notebook.cells
     notebook.cells = [*([badges] if badges else []), title, setup, *others]  # a reader wants the title first
+    hide_what_is_to_predict(notebook)
     return notebook
+
+
+def hide_what_is_to_predict(notebook):
+    """Save outputs that answer a **Predict.** hidden: JupyterLab and Notebook 7 show them when the cell has run."""
+    asked = False
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            asked = "**Predict.**" in cell.source
+        elif asked:
+            cell.metadata["jupyter"] = {"outputs_hidden": True}
 
 
 def code_between(number, start, stop):

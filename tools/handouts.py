@@ -17,7 +17,7 @@ from .series import ROOT, chosen
 
 # Regular expressions and not cell tags: they also give the code of a solution, and hold the form that readers see.
 HEAD = re.compile(
-    r"### Exercise (\d)\.(\d) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
+    r"### Exercise (\d+)\.(\d+) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
 SOLUTION = re.compile(r"<details><summary>Solution</summary>\n\n```python\n(.+)\n```\n\n</details>", re.DOTALL)
 CHECK = re.compile(r"verdict = \S+\(.*\)\nverdict")

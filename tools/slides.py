@@ -26,7 +26,7 @@ from .series import ROOT, chosen
 CODE = HtmlFormatter(cssclass="code", style="default")
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
-GUESS = re.compile(r"\n?^predict\.\w+\(guess_\w+\)$", re.MULTILINE)
+GUESS = re.compile(r"\n?^predict\.(\w+\(guess_\w+\)|before_\w+\(.*)$", re.MULTILINE)
 LIVE = re.compile(r"\blive\.(?!progress\b|dead_share\b)\w+\(|\.sentence_view\(")
 
 
@@ -41,8 +41,9 @@ def shown(output, how):
     return f'<pre class="printed {how}">{html.escape(text.rstrip())}</pre>' if text.strip() else ""
 
 
-def slide(cell, predict):
+def slide(cell):
     """Return the HTML of one cell; the script of the page makes slides of them. A click shows what was to predict."""
+    predict = cell.metadata.get("jupyter", {}).get("outputs_hidden")
     kind = cell.metadata.get("slideshow", {}).get("slide_type", "")
     source = GUESS.sub("", cell.source).strip()
     outputs = "".join(shown(output, "fragment" if predict else "") for output in cell.get("outputs", []))
@@ -59,11 +60,6 @@ def slide(cell, predict):
 
 def deck(path):
     cells = nbformat.read(path, as_version=4).cells
-    slides, predict = [], False
-    for cell in cells:
-        slides.append(slide(cell, predict))
-        if cell.cell_type == "markdown" or slides[-1]:
-            predict = "**Predict.**" in cell.source
     reveal = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs" / "dist"
     return Template((ROOT / "tools" / "slides.html").read_text("utf-8")).substitute(
         title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),
@@ -73,7 +69,7 @@ def deck(path):
         view_css=STYLE,
         view_js=SCRIPT,
         code_css=CODE.get_style_defs(".code"),
-        cells="\n".join(slides),
+        cells="\n".join(map(slide, cells)),
     )
 
 

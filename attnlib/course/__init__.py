@@ -8,8 +8,8 @@
 notebooks need is imported by its name: `clinic`, `training`, `real_model`.
 """
 
-from .catalogue import EXERCISES, MISTAKES, PREDICTIONS, check, predict
+from .catalogue import EXERCISES, MISTAKES, PREDICTIONS, RECALLS, check, predict
 from .mistakes.mistake import Mistake
 from .verdict import Verdict
 
-__all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "Mistake", "Verdict", "check", "predict"]
+__all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "RECALLS", "Mistake", "Verdict", "check", "predict"]

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from . import n01, n02, n03, n04, n05, n06, n07, n08
 from .mistakes import SHARED
+from .prediction import Recall
 
 _NOTEBOOKS = (n01, n02, n03, n04, n05, n06, n07, n08)
 
@@ -14,6 +15,12 @@ EXERCISES = {
     for exercise in getattr(notebook, "EXERCISES", ())
 }
 PREDICTIONS = {question.name: question for notebook in _NOTEBOOKS for question in notebook.QUESTIONS}
+# Three questions about earlier notebooks at the head of a notebook: predict.before_03 and so on.
+RECALLS = {
+    (name := f"before_{notebook.__name__[-2:]}"): Recall(name, notebook.RECALL)
+    for notebook in _NOTEBOOKS
+    if hasattr(notebook, "RECALL")
+}
 MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}
 
 
@@ -69,7 +76,8 @@ class Predict(_Named):
     Write one of "a", "b", "c" above, and run both cells again.
     """
 
-    _things, _kind, _call, _all = PREDICTIONS, "question", "predict", f"one of {', '.join(PREDICTIONS)}."
+    _things, _kind, _call = PREDICTIONS | RECALLS, "question", "predict"
+    _all = f"one of {', '.join(_things)}."
 
 
 check, predict = Checks(), Predict()

@@ -119,6 +119,13 @@ class Exercise:
         return [self.run(function, probe.args) for probe in self.probes]
 
 
+class Judged(NamedTuple):
+    """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence."""
+
+    by: Callable
+    says: Callable
+
+
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Number(Exercise):
     """Numbers found by hand or by a formula, handed in as a number, a list or an array.
@@ -128,10 +135,13 @@ class Number(Exercise):
     right : float or ndarray
     slips : dict
         Wrong answers: the id of a mistake -> values.
+    judged : Judged or None
+        Of a design, where many answers are right: what of them is compared. None: the numbers themselves.
     """
 
     right: Any
     slips: dict
+    judged: Judged | None = None
 
     code = False
     probes = (Probe("your numbers", (), 1e-3),)  # by hand: four decimals are plenty
@@ -145,13 +155,6 @@ class Number(Exercise):
 
     def _ways(self):
         return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
-
-
-class Judged(NamedTuple):
-    """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence."""
-
-    by: Callable
-    says: Callable
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

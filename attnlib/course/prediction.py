@@ -1,4 +1,4 @@
-"""Questions to answer before a result is shown; afterwards `predict` says what was right and why the rest is not."""
+"""Questions to answer before a result is shown, or from memory; `predict` says which answer is right and why."""
 
 import html
 from dataclasses import dataclass
@@ -66,8 +66,50 @@ class Revealed:
         return printable(repr(self))
 
     def _repr_html_(self):
-        title, text = (html.escape(t) for t in self._texts())
-        return (
-            '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
-            f"<strong>{title}</strong><div>{text}</div></div>"
-        )
+        return _box(self._texts())
+
+
+class Recall(NamedTuple):
+    """Questions about earlier notebooks, answered together: ``predict.before_03("b", "a", "c")``."""
+
+    name: str
+    questions: tuple
+
+    def __call__(self, *guesses):
+        """Return the Recalled for a letter or None for each question."""
+        if len(guesses) != len(self.questions):
+            raise TypeError(
+                f"predict.{self.name} takes {len(self.questions)} letters, one for each question, you gave "
+                f"{len(guesses)}. Fix: write None for a question that you leave out."
+            )
+        return Recalled(tuple(question(guess) for question, guess in zip(self.questions, guesses, strict=True)))
+
+
+@dataclass(repr=False, eq=False)
+class Recalled:
+    """What became of the guesses of a Recall, each a Revealed. It shows itself in a notebook."""
+
+    revealed: tuple
+
+    def _texts(self):
+        if all(one.guess is None for one in self.revealed):
+            return [("… No choice made yet", "Write a letter in place of each None, and run the cell again.")]
+        texts = [one._texts() if one.guess is not None else ("… left out", "") for one in self.revealed]
+        return [(f"{i}  {title}", text) for i, (title, text) in enumerate(texts, 1)]
+
+    def __repr__(self):
+        return "\n".join(line for texts in self._texts() for line in texts if line)
+
+    def __str__(self):
+        return printable(repr(self))
+
+    def _repr_html_(self):
+        return "".join(map(_box, self._texts()))
+
+
+def _box(texts):
+    title, text = map(html.escape, texts)
+    return (
+        '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
+        f"<strong>{title}</strong><div>{text}</div></div>"
+    )
