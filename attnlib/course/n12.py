@@ -1,10 +1,13 @@
 """Notebook 12, today's head: its exercises and questions. Its steps and mistakes: mistakes/todays_head.py."""
 
+from functools import cached_property
+
 import numpy as np
 
 from ..core import softmax
 from .calling import Unfit
 from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged
+from .mistakes.mistake import Mistake
 from .mistakes.todays_head import MISTAKES, THETA, HeadSteps, rotate
 from .prediction import Question
 from .probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
@@ -70,6 +73,18 @@ def look_back_probes():
     )
 
 
+class _Steps(HeadSteps):
+    @cached_property
+    def looking(self):
+        return _looking(self.d_k, self.back)
+
+
+def _looking(d_k, back, amplitude=6.0):
+    """Return (query, key): with equal vectors a score is largest where both are turned alike."""
+    key = np.full(d_k, amplitude)
+    return rotate(key[None], -back)[0], key
+
+
 def _seen(result, d_k, back):
     """Return how a designed head looks: 0 as asked, 1 at itself, 2 elsewhere, 3 at the right place but undecided."""
     try:
@@ -93,7 +108,37 @@ def _seen(result, d_k, back):
 
 _SEEN = ("", "every token looks at itself", "some tokens look elsewhere", "the right place gets less than 0.9")
 
-OWN = MISTAKES
+
+OWN = (
+    *MISTAKES,
+    Mistake(
+        "looks_at_itself",
+        "each token found itself: the query is not turned, or turned the other way",
+        "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
+        "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
+        ({"looking": lambda s: _looking(s.d_k, 0)}, {"looking": lambda s: _looking(s.d_k, -s.back)}),
+    ),
+    Mistake(
+        "looks_elsewhere",
+        "the largest weight fell on another place than the one asked for",
+        "The head looks back, but not as far as it should, or farther.",
+        "For which distance i - j do your turned query and key point the same way?",
+        (
+            {"looking": lambda s: _looking(s.d_k, s.back + 1)},
+            {"looking": lambda s: _looking(s.d_k, s.back + 2)},
+        ),
+    ),
+    Mistake(
+        "too_soft",
+        "the right place had the largest weight, though less than 0.9 of it",
+        "The head is right and undecided.",
+        "What makes all scores larger by one factor?",
+        (
+            {"looking": lambda s: _looking(s.d_k, s.back, 1.0)},
+            {"looking": lambda s: _looking(s.d_k, s.back, 2.0)},
+        ),
+    ),
+)
 
 EXERCISES = (
     Function(
@@ -155,7 +200,7 @@ EXERCISES = (
         given=lambda d_k, back: {"d_k": d_k, "back": back},
         result=lambda s: s.looking,
         judged=Judged(_seen, lambda yours, right: f"With {LOOKED_AT} tokens, {_SEEN[int(yours)]}."),
-        steps=HeadSteps,
+        steps=_Steps,
     ),
 )
 

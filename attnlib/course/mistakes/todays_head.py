@@ -112,17 +112,6 @@ class HeadSteps(Steps):
     def mask(self):
         return masks.causal_mask(self.queries.shape[-2], self.keys.shape[-2], align="lower_right")
 
-    # --- 12.4
-    @cached_property
-    def looking(self):
-        return looking_back(self.d_k, self.back)
-
-
-def looking_back(d_k, back, amplitude=6.0):
-    """Return (query, key): with equal vectors a score is largest where both are turned alike."""
-    key = np.full(d_k, amplitude)
-    return rotate(key[None], -back)[0], key
-
 
 def _pairs_read_and_written(reading, writing):
     def pairs(x):
@@ -130,6 +119,25 @@ def _pairs_read_and_written(reading, writing):
         return a, b, writing(x)[2]
 
     return pairs
+
+
+def _angles_laid_out(partners, repeat):
+    """Turn with partners found in one way and angles laid out in the other, as x cos + partner sin."""
+
+    def turned(s):
+        angle = repeat((s.place + np.arange(s.x.shape[-2]))[:, None] * s.omega)
+        a, b, back = partners(s.x)
+        return s.x * np.cos(angle) + back(-b, a) * np.sin(angle)
+
+    return {"turned": turned}
+
+
+def _side_by_side(angle):
+    return np.concatenate([angle, angle], axis=-1)
+
+
+def _one_by_one(angle):
+    return np.repeat(angle, 2, axis=-1)
 
 
 def _frequencies_by(change):
@@ -186,13 +194,15 @@ def _not_turned(query=True, key=True):
 MISTAKES = (
     Mistake(
         "pairings_mixed",
-        "features are paired in another way than the task says, or paired in one way and put back in another",
+        "features are paired in another way than the task says, or in one way here and in another way there",
         "Each of the two ways works by itself; weights that were trained with one give nonsense with the other.",
         "Which two features turn together: neighbours, or one of each half? Where do both stand in the result?",
         (
             {"pairs": lambda s: halves},
             {"pairs": lambda s: _pairs_read_and_written(neighbours, halves)},
             {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
+            _angles_laid_out(halves, _one_by_one),
+            _angles_laid_out(neighbours, _side_by_side),
             {"q": _interleaved("queries", "q_gain", _first_place), "k": _interleaved("keys", "k_gain")},
             {"q": _interleaved("queries", "q_gain", _first_place)},
             {"k": _interleaved("keys", "k_gain")},
@@ -358,32 +368,5 @@ MISTAKES = (
         "One new token after four others sees the first of them only.",
         "How many keys may the last query see?",
         ({"mask": _upper_left},),
-    ),
-    Mistake(
-        "looks_at_itself",
-        "each token found itself: the query is not turned, or turned the other way",
-        "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
-        "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
-        ({"looking": lambda s: looking_back(s.d_k, 0)}, {"looking": lambda s: looking_back(s.d_k, -s.back)}),
-    ),
-    Mistake(
-        "looks_elsewhere",
-        "the largest weight fell on another place than the one asked for",
-        "The head looks back, but not as far as it should, or farther.",
-        "For which distance i - j do your turned query and key point the same way?",
-        (
-            {"looking": lambda s: looking_back(s.d_k, s.back + 1)},
-            {"looking": lambda s: looking_back(s.d_k, s.back + 2)},
-        ),
-    ),
-    Mistake(
-        "too_soft",
-        "the right place had the largest weight, though less than 0.9 of it",
-        "The head is right and undecided.",
-        "What makes all scores larger by one factor?",
-        (
-            {"looking": lambda s: looking_back(s.d_k, s.back, 1.0)},
-            {"looking": lambda s: looking_back(s.d_k, s.back, 2.0)},
-        ),
     ),
 )
