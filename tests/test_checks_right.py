@@ -2,6 +2,7 @@
 
 import functools
 
+import answers_12
 import numpy as np
 import pytest
 import torch
@@ -381,6 +382,7 @@ RIGHT = {
         (1.863874, 6.319371, 1.704189),
         torch.tensor([1.8639, 6.3194, 1.7042]),
     ],
+    **answers_12.RIGHT,
 }
 
 

@@ -154,6 +154,20 @@ def printed(number):
         ("11", "our writer: 512 bytes a token, by the formula 512"),
         ("11", "Llama 3 8B 32 32 8 128 131,072 1.00 Gemma 2B 18 8 1 256 18,432 0.14"),
         ("11", "6 0.74 0.98 0.98 1.00 8 0.84 0.99 0.99 1.00"),
+        # today's head
+        ("12", "query at place 3, key at 1: 1.0633 query at place 103, key at 101: 1.0633"),
+        ("12", "old order scores off by 5.31 queries and keys reordered scores off by 0.00 only the keys"),
+        ("12", "n = 1024: weight on the place before, at least 0.9997"),
+        ("12", "16 0.43 0.07 0.01 33 64 0.94 0.62 0.19 1808 256 1.00 1.00 0.99 5389698"),
+        ("12", "QK-norm 0.97 0.64 0.10 0.00 0.00 0.00"),
+        ("12", "softcap 0.75 0.51 0.16 0.20 0.17 0.13"),
+        ("12", "lowered by 10: 0.2218 of the weight on real keys"),
+        ("12", "score 4: factor 0.1353, m 4, z 1.1353, o [2.1353 8.2707 0.406 ]"),
+        ("12", "each key its own maximum [1.6667 5.3333 2. ] plain mean of the values [1.6667 5.3333 2. ]"),
+        ("12", "Gemma2 differs by 0.0000002, without its switch by 0.45"),
+        ("12", "norm alone: the order matters by 0.00 with gain: the order matters by 2.18"),
+        ("12", "values turned, too 0.52 only the queries turned 0.54"),
+        ("12", "every place + 100 0.00"),
         # how nn.Linear starts
         ("07", "kaiming_uniform_(a=sqrt(5)) 0.0255"),
     ],
@@ -173,6 +187,14 @@ def test_printed(number, text):
         # copied heads part at once, unless W_O is copied as well
         ("07", "copied heads after 5 steps: differ by #", [(0.2, 1)]),
         ("07", "W_O copied, too: differ by #", [(0, 0.01)]),
+        # one place back, learned at 32 letters: RoPE fails gently, and a window repairs it
+        ("12", "RoPE # # # #", [(0.99, 1), (0.7, 1), (0.4, 0.9), (0.1, 0.5)]),
+        ("12", "learned # # # #", [(0.99, 1), (0.03, 0.15), (0.03, 0.15), (0.03, 0.15)]),
+        ("12", "sinusoids # # # #", [(0.9, 1), (0.03, 0.2), (0.03, 0.15), (0.03, 0.15)]),
+        ("12", "nothing # # # #", [(0.2, 0.3), (0.08, 0.2), (0.08, 0.2), (0.06, 0.2)]),
+        ("12", "place before # weight on others up to 31 # weight on farther #", [(0.05, 0.4), (0, 0.1), (0.6, 0.95)]),
+        ("12", "RoPE in a window of 32: #", [(0.99, 1)]),
+        ("12", "sinusoids in a window of 32: #", [(0.05, 0.4)]),
         # without positions: as good as the best guess, which leaves the own token out
         # the writer: right with its mask or without places, and not without its mask
         ("11", "loss #, lowest 1.52 grammatical # of 500 of these new #", [(1.52, 1.56), (0.97, 1), (0.6, 0.9)]),
