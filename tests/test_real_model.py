@@ -226,6 +226,17 @@ def test_fresh_results_equal_the_stored_ones(notebook):
         assert real_model._close(fresh[name], RESULTS[name], 2e-3), name
 
 
+def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
+    """What notebook 00 opens with; the test above recomputes it where the model is."""
+    banks = RESULTS["six banks"]
+    before, after = np.array(banks["before"]), np.array(banks["after"])
+    assert before.min() > 0.95
+    nearest = (after - 2 * np.eye(6)).argmax(axis=1)
+    assert ((nearest < 3) == [True, True, True, False, False, False]).all()
+    for tokens, weights in zip(banks["tokens"], banks["L1H5"], strict=True):
+        assert "bank" in tokens and np.allclose(np.sum(weights, axis=1), 1, atol=1e-3)
+
+
 @needs_model
 def test_the_model_takes_its_weights_and_no_others(notebook):
     with pytest.raises(RuntimeError, match="size mismatch"):
