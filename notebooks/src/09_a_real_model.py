@@ -259,22 +259,18 @@ print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 
 
 # %%
-def one_head(text, layer, head):
-    attention = model.layers[layer - 1].attention
+def in_first_layer(text, head):
+    attention = model.layers[0].attention
     x = model.embed(torch.tensor([pieces.encode(text)]))[0]  # (n, 384)
-    for before in model.layers[: layer - 1]:
-        x = before(x[None], None)[0][0]
     W = {"query": attention.W_Q, "key": attention.W_K, "value": attention.W_V}
     return {name: W[name](x).unflatten(-1, (12, 32))[:, head - 1] for name in W}
 
 
-L1H5 = measured("L1H5 of the first bank", one_head, BANKS[0], 1, 5)
+L1H5 = measured("L1H5 of the first bank", in_first_layer, BANKS[0], 5)
 q, k = (np.array(L1H5[name]) for name in ("query", "key"))  # (n, 32) each
-place = banks["tokens"][0].index("bank")
-row = al.softmax(q @ k.T / np.sqrt(32))[place]
-print(
-    f"its weight from 'bank' to 'river': {row[banks['tokens'][0].index('river')]:.2f}"
-)
+bank, river = (banks["tokens"][0].index(word) for word in ("bank", "river"))
+weights = al.softmax(q @ k.T / np.sqrt(32))  # (n, n)
+print(f"its weight from 'bank' to 'river': {weights[bank, river]:.2f}")
 
 # %% [markdown]
 # ## 4 · Six of its 72 heads
