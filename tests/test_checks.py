@@ -167,7 +167,7 @@ def test_values_in_another_order_are_not_called_scores():
 
 
 def test_a_hint_does_not_send_to_the_next_exercise():
-    """The scale comes right after the scores in 2.2, and three exercises later in 1.2."""
+    """The scale comes right after the scores in 2.2, and two exercises later in 1.2."""
     assert "a later exercise" in check.scores_2([4 / 3**0.5, 16 / 3**0.5, 12 / 3**0.5]).hint()
 
 

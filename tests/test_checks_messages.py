@@ -238,3 +238,18 @@ def test_an_unknown_exercise_says_which_was_meant():
     with pytest.raises(AttributeError, match="did you mean check"):
         _ = check.sofmax
     assert set(dir(check)) == set(EXERCISES)
+
+
+@pytest.mark.parametrize("answer", [[1, 2], "none", [[0, 0, 0]] * 3, [[np.nan] * 3] * 4, [[1, 2], [3]]])
+def test_a_design_of_another_form_is_told_the_form(answer):
+    verdict = check.what_words_look_for(answer)
+    assert verdict.state == "wrong" and verdict.mistake is None
+    assert "must be 4 rows of 3 finite numbers" in verdict.message and "Fix: " in verdict.message
+
+
+def test_a_design_is_told_what_each_word_finds():
+    """No name fits: sleeps finds she, which no catalogued mistake does."""
+    verdict = check.what_words_look_for([[0, 5, 0], [0, 0, 5], [1, 0, 0], [0, 0, 0]])
+    assert verdict.mistake is None
+    assert "Anna finds sleeps. sleeps finds she (wanted: Anna)." in verdict.message
+    assert "she gives Anna most, but less than 0.9 (wanted: Anna)." in verdict.message

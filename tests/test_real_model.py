@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import attnlib as al
 from attnlib.course import real_model
 from tools.record_results import run_cells
 
@@ -224,6 +225,20 @@ def test_fresh_results_equal_the_stored_ones(notebook):
     assert fresh.keys() == RESULTS.keys()
     for name in fresh.keys() - {"speed"}:  # time and memory: a busy machine may be slower
         assert real_model._close(fresh[name], RESULTS[name], 2e-3), name
+
+
+def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
+    """What notebook 00 opens with; the test above recomputes it where the model is."""
+    banks = RESULTS["six banks"]
+    before, after = np.array(banks["before"]), np.array(banks["after"])
+    assert before.min() > 0.95
+    nearest = (after - 2 * np.eye(6)).argmax(axis=1)
+    assert ((nearest < 3) == [True, True, True, False, False, False]).all()
+    for tokens, weights in zip(banks["tokens"], banks["L1H5"], strict=True):
+        assert "bank" in tokens and np.allclose(np.sum(weights, axis=1), 1, atol=1e-3)
+    head = RESULTS["L1H5 of the first bank"]
+    again = al.scaled_dot_product_attention(head["query"], head["key"], np.eye(11))
+    assert np.abs(again - banks["L1H5"][0]).max() < 1e-3
 
 
 @needs_model

@@ -213,6 +213,66 @@ for what, fits in zip(limits, measured("speed", speed)):
     print(f"{what}: {fits}")
 
 # %% [markdown]
+# ### The six banks again
+#
+# Notebook 00 opened with them: six sentences with the word "bank". Compare the vectors of that word with each
+# other: those that go into the first layer, and those that come out of the last.
+
+
+# %%
+BANKS = [
+    "She sat on the bank of the river.",
+    "He fished from the muddy bank.",
+    "The bank of the stream was steep.",
+    "The bank lent him money.",
+    "She opened an account at the bank.",
+    "The bank raised its interest rates.",
+]  # three of rivers, three of money
+
+
+# %%
+def six_banks():
+    before, after, tokens, L1H5 = [], [], [], []
+    for text in BANKS:
+        tokens.append(tokens_of(text))
+        ids, place = torch.tensor([pieces.encode(text)]), tokens[-1].index("bank")
+        output, maps = model(ids)  # (1, n, 384), (6, 1, 12, n, n)
+        before.append(model.embed(ids)[0, place])
+        after.append(output[0, place])
+        L1H5.append(maps[0, 0, 4])  # (n, n)
+    unit = nn.functional.normalize(torch.stack([*before, *after]), dim=-1)  # (12, 384)
+    cosines = {"before": unit[:6] @ unit[:6].T, "after": unit[6:] @ unit[6:].T}
+    return {"sentences": BANKS, "tokens": tokens, "L1H5": L1H5, **cosines}
+
+
+# %%
+banks = measured("six banks", six_banks)
+before, after = np.array(banks["before"]), np.array(banks["after"])  # (6, 6) each
+print(f"going in:   every cosine between {before.min():.2f} and {before.max():.2f}")
+nearest = (after - 2 * np.eye(6)).argmax(axis=1)  # of the other five
+senses = np.array(["river"] * 3 + ["money"] * 3)
+same = (senses[nearest] == senses).sum()
+print(f"coming out: the nearest other bank has the same sense in {same} of 6")
+
+# %% [markdown]
+# Notebooks 01 and 02 take the queries, keys and values of one head in the first of these sentences: 32 features each.
+
+
+# %%
+def in_first_layer(text, head):
+    attention = model.layers[0].attention
+    x = model.embed(torch.tensor([pieces.encode(text)]))[0]  # (n, 384)
+    W = {"query": attention.W_Q, "key": attention.W_K, "value": attention.W_V}
+    return {name: W[name](x).unflatten(-1, (12, 32))[:, head - 1] for name in W}
+
+
+L1H5 = measured("L1H5 of the first bank", in_first_layer, BANKS[0], 5)
+q, k = (np.array(L1H5[name]) for name in ("query", "key"))  # (n, 32) each
+bank, river = (banks["tokens"][0].index(word) for word in ("bank", "river"))
+weights = al.softmax(q @ k.T / np.sqrt(32))  # (n, n)
+print(f"its weight from 'bank' to 'river': {weights[bank, river]:.2f}")
+
+# %% [markdown]
 # ## 4 · Six of its 72 heads
 #
 # Nobody told these heads what to do. As in notebook 08: say where a head looks as a boolean map, and take the mean weight
