@@ -61,7 +61,6 @@ def test_a_students_own_code_is_named_too(id, lines):
         ("softmax", "axis_ignored", lambda x, axis=-1: al.softmax(x)),
         ("softmax", "returns_float16", lambda x, axis=-1: np.half(al.softmax(x, axis))),
         ("split_heads", "split_without_transpose", lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)),
-        ("merge_heads", "merge_without_transpose", lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)),
         ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
         ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
@@ -105,6 +104,9 @@ def only_batches(self, query, key=None, value=None, *, attn_mask=None):
     _b, _n, _d = query.shape
     return Layer.forward(self, query, key, value, attn_mask=attn_mask)
 
+
+OPPOSITE = np.roll(np.eye(4), 2, axis=1)
+BESIDE = 1 - np.eye(4) - OPPOSITE
 
 # exercise, what is named (None: nothing), what the verdict says, what it does not say, the answer
 ROWS = {
@@ -213,19 +215,12 @@ ROWS = {
         "",
         lambda q, k: np.einsum("qd,kd->qk", q, k),
     ),
-    "6.1 only batches": (
+    "6.2 only batches": (
         "split_heads",
         "fixed_number_of_axes",
         "",
         "",
         lambda x, h: x.reshape(len(x), x.shape[1], h, x.shape[2] // h).transpose(0, 2, 1, 3),
-    ),
-    "6.2 only batches": (
-        "merge_heads",
-        "fixed_number_of_axes",
-        "",
-        "",
-        lambda x: x.transpose(0, 2, 1, 3).reshape(len(x), x.shape[2], -1),
     ),
     "6.4 only batches": (MODULE, "fixed_number_of_axes", "", "", layer(forward=only_batches)),
     "no scale, -1e9": (
@@ -300,8 +295,25 @@ ROWS = {
         "",
         al.softmax(np.array([2.0, 4, 4])) @ [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
     ),
-    "6.2 heads averaged": ("merge_heads", "heads_averaged", "", "", lambda x: x.mean(-3)),
-    "6.2 heads added": ("merge_heads", "heads_averaged", "averages (or adds)", "", lambda x: x.sum(-3)),
+    "6.3 heads averaged": (M, "heads_averaged", "", "", multi_head(out="np.tile((w @ v).mean(-3), h) @ W_O")),
+    "6.3 heads added": (M, "heads_averaged", "(or adds)", "", multi_head(out="np.tile((w @ v).sum(-3), h) @ W_O")),
+    "6.3 merged straight": (
+        M,
+        "merge_without_transpose",
+        "",
+        "",
+        multi_head(merge="x.reshape(*x.shape[:-3], x.shape[-2], -1)"),
+    ),
+    "6.5 exchanged": ("two_jobs", "heads_exchanged", "job of head 1", "", np.hstack([10 * BESIDE, 10 * OPPOSITE])),
+    "6.5 too soft": ("two_jobs", "scores_too_small", "too little weight", "", np.hstack([OPPOSITE, BESIDE])),
+    "6.5 one neighbour": (
+        "two_jobs",
+        None,
+        "In head 1 token 0 has the weights 0.01 0.98 0.01 0.01 on tokens 0 to 3; wanted are 0.00 0.50 0.00 0.50.",
+        "as if",
+        np.hstack([10 * OPPOSITE, 10 * np.eye(4)[[1, 2, 3, 0]]]),
+    ),
+    "6.5 one head": ("two_jobs", None, "shape (4, 8)", "", OPPOSITE),
     "6.4 weights averaged": (
         MODULE,
         "weights_averaged",

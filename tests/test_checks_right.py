@@ -182,6 +182,15 @@ def by_thirds():
     return torch.tensor(np.stack([first, second]))
 
 
+OPPOSITE = np.roll(np.eye(4), 2, axis=1)
+
+
+def jobs(one, other, shift=0, opposite=OPPOSITE):
+    """What asks for the opposite token, and what for both neighbours; a shift of all scores changes nothing."""
+    beside = 1 - np.eye(4) - OPPOSITE if other > 0 else np.eye(4) + OPPOSITE
+    return np.hstack([one * opposite, other * beside]) + shift
+
+
 def by_matching_letters(weights, tokens):
     """In torch: the letter before key j is the letter of query i."""
     weights, tokens = torch.as_tensor(weights), torch.as_tensor(tokens)
@@ -260,11 +269,7 @@ RIGHT = {
         lambda x, h: np.moveaxis(x.reshape(*x.shape[:-1], h, -1), -2, -3),
         lambda x, h: torch.tensor(x).unflatten(-1, (h, -1)).transpose(-2, -3),
     ],
-    "merge_heads": [
-        al.merge_heads,
-        lambda x: np.concatenate([x[..., i, :, :] for i in range(x.shape[-3])], axis=-1),
-        lambda x: torch.tensor(x).transpose(-2, -3).flatten(-2).numpy(),
-    ],
+    "two_jobs": [jobs(10, 10), jobs(20, 9, -3).tolist(), torch.tensor(jobs(-30, -30, opposite=1 - OPPOSITE))],
     "multi_head_attention": [heads_by_loop(attention) for attention in ATTENTIONS],
     "SelfAttention": [
         torch_layers.SelfAttention,
@@ -374,7 +379,6 @@ NEAR = [
     ("padding_mask", lambda n, n_k: np.arange(n_k) < n.reshape(-1, 1, 1)),
     ("padding_mask", lambda n, n_k: np.tri(n_k + 1, n_k, -1, dtype=bool)[n][:, None]),
     ("split_heads", lambda x, h: np.moveaxis(np.array(np.array_split(x, h, axis=-1)), 0, -3)),
-    ("merge_heads", lambda x: np.concatenate(np.moveaxis(x, -3, 0), axis=-1)),
     (M, multi_head()),
     (M, multi_head(scale="(W_Q.shape[0] / h) ** 0.5", mask="m[:, None, :, :]")),
     ("cross_attention", single()),

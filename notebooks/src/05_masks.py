@@ -220,8 +220,7 @@ print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 #
 # A model that writes need not ask for all words again each time. It keeps the keys and values of the words so far, and
 # only the newest word asks: $n_q = 1$. With four words before it there are $n_k = 5$ keys, its own among them. The mask
-# has a single row. **Predict.** Which of the five keys may the newest token look at? And what does a library do that
-# fills the row from the left, as for the first token of a text?
+# has a single row. **Predict.** Which of the five keys may the newest token look at?
 
 # %%
 print("lower_right:", al.causal_mask(1, 5, align="lower_right").astype(int))
@@ -467,8 +466,8 @@ if torch is not None:
 
 # %% [markdown]
 # Not whichever way. `masked_fill` writes 0 into the gradient of what it filled, and so stops the NaN; an addition passes it
-# on. (Exercise 4.3 asked for `masked_fill` and `nan_to_num`, and was safe.) Best is a mask that leaves no row dead: let
-# padded queries look at real tokens, as in section 5.
+# on. (The module of exercise 6.4 takes `masked_fill` and `nan_to_num`, and is safe.) Best is a mask that leaves no row
+# dead: let padded queries look at real tokens, as in section 5.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
 
@@ -722,8 +721,8 @@ verdict
 # **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
 #
 # In a long text it is too dear to let each query look at everything. Two attention layers help: layer 2 reads what layer 1
-# wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Say that nothing passes by the
-# layers.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. No query looks ahead, none looks at more than
+# wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets from place to place in
+# any other way.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. No query looks ahead, none looks at more than
 # **3** keys, itself included, and through both layers all 8 tokens reach the last one. Many answers are right.
 
 # %%
