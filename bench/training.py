@@ -13,10 +13,10 @@ SEEDS = range(5)
 
 
 def sections():
-    """Return code cells: what section 1 of 06 defines, 08 before its section 5, and its comparison over d_k."""
+    """Return code cells: what sections 1 and 2 of 06 define, 08 before its section 5, and its comparison over d_k."""
     from tools.build_notebooks import code_between
 
-    heads = [c for c in code_between("06", "# 06 ·", "## 2 ·") if "def " in c or "import " in c]
+    heads = [c for c in code_between("06", "# 06 ·", "## 3 ·") if "def " in c or "import " in c]
     recall, few = code_between("08", "## 6 ·", "### Look inside"), "{3e-3: 3, 1e-3: 2}"
     (place,) = [i for i, cell in enumerate(recall) if few in cell]
     recall[place] = recall[place].replace(few, str({3e-3: len(SEEDS), 1e-3: len(SEEDS)}))

@@ -52,11 +52,11 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "finite_fill nan_on_fully_masked padding_masks_queries wrong_batch_axis mutates_input returns_float16",
         "causal_mask": "mask_inverted mask_future_only mask_blocks_diagonal causal_upper_left mask_as_numbers",
         "padding_mask": "mask_inverted padding_masks_queries padding_without_query_axis padding_off_by_one",
-        "combine_masks": "mask_ignored mask_inverted masks_joined_with_or mutates_input",
+        "sparse_masks": "key_ahead too_many_keys reach_too_short mask_inverted",
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
         "nan_on_fully_masked",
         "split_heads": "split_without_transpose heads_interleaved wrong_batch_axis",
-        "merge_heads": "merge_without_transpose heads_interleaved heads_averaged wrong_batch_axis",
+        "two_jobs": "heads_exchanged heads_interleaved scores_too_small scores_negated",
         "multi_head_attention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_interleaved heads_averaged no_output_projection projections_unused "
         "projections_shared no_scale mask_inverted wrong_batch_axis mutates_input returns_float16",

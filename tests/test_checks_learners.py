@@ -58,11 +58,9 @@ def test_a_students_own_code_is_named_too(id, lines):
             lambda n, n_k: np.array([[j < i for j in range(n_k)] for i in n]),
         ),
         ("padding_mask", "mask_as_numbers", lambda n, n_k: al.padding_mask(n, n_k).astype(float)),
-        ("combine_masks", "masks_joined_with_or", lambda *m: sum(x for x in m if x is not None) > 0),
         ("softmax", "axis_ignored", lambda x, axis=-1: al.softmax(x)),
         ("softmax", "returns_float16", lambda x, axis=-1: np.half(al.softmax(x, axis))),
         ("split_heads", "split_without_transpose", lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)),
-        ("merge_heads", "merge_without_transpose", lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)),
         ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
         ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
@@ -106,6 +104,9 @@ def only_batches(self, query, key=None, value=None, *, attn_mask=None):
     _b, _n, _d = query.shape
     return Layer.forward(self, query, key, value, attn_mask=attn_mask)
 
+
+OPPOSITE = np.roll(np.eye(4), 2, axis=1)
+BESIDE = 1 - np.eye(4) - OPPOSITE
 
 # exercise, what is named (None: nothing), what the verdict says, what it does not say, the answer
 def window(line):
@@ -167,7 +168,7 @@ ROWS = {
     "NaN -> uniform": (A, "finite_fill", "so does a NaN row", "behaves as if blocked", nan_rows(uniform)),
     "NaN -> mean of values": (A, "finite_fill", "behaves as if a query", "", nan_rows(mean_of_values)),
     "fill 1e-9": (A, "mask_multiplies_scores", "1e-9", "", student(mask="np.where(m, s, 1e-9)")),
-    "fill 1e-9, 5.4": ("masked_softmax", "mask_multiplies_scores", "behaves as if", "", masked_softmax(1e-9)),
+    "fill 1e-9, 5.3": ("masked_softmax", "mask_multiplies_scores", "behaves as if", "", masked_softmax(1e-9)),
     "0 times inf": (A, "zero_times_infinity", "NaN", "", student(mask="s * m + (1 - m) * -np.inf")),
     "masked after exp": (
         "masked_softmax",
@@ -176,26 +177,26 @@ ROWS = {
         "",
         lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
     ),
-    "5.5 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
+    "5.4 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
     # --- told wrongly
     "1.3 scaled": ("weights_1", "scaled_already", "flatter", "every number", al.softmax(np.array([2, 4, 4]) / 3**0.5)),
     "1.4 scaled": ("output_1", "scaled_already", "flatter", "same factor", [1.8639, 6.3194, 1.7042]),
     "1.3 shares": ("weights_1", "no_exponential", "positive scores hide it", "there are negative", [0.2, 0.4, 0.4]),
-    "5.2 inverted": (
+    "5.1 inverted": (
         "padding_mask",
         "mask_inverted",
         "A padding mask then shows nothing but padding",
         "every token looks",
         lambda n, n_k: ~al.padding_mask(n, n_k),
     ),
-    "5.5 keys of x": (
+    "5.4 keys of x": (
         "cross_attention",
         "context_half_ignored",
         "but not both",
         "does not change",
         single(k="x @ W_K"),
     ),
-    "5.5 both of x": ("cross_attention", "context_ignored", "does not change", "", single(k="x @ W_K", v="x @ W_V")),
+    "5.4 both of x": ("cross_attention", "context_ignored", "does not change", "", single(k="x @ W_K", v="x @ W_V")),
     "negative weights": (A, None, "should be positive", "yours sum to 1", student(softmax="2 * al.softmax(s) - 0.2")),
     "6.3 no head axis": (M, "mask_without_head_axis", "head axis", "counts axes", multi_head(mask="m")),
     # --- common
@@ -232,7 +233,7 @@ ROWS = {
             "SelfAttention",
         ),
     ),
-    "5.5 d_in of the context": (
+    "5.4 d_in of the context": (
         "cross_attention",
         "scale_by_embed_dim",
         "",
@@ -268,19 +269,12 @@ ROWS = {
         "",
         lambda q, k: np.einsum("qd,kd->qk", q, k),
     ),
-    "6.1 only batches": (
+    "6.2 only batches": (
         "split_heads",
         "fixed_number_of_axes",
         "",
         "",
         lambda x, h: x.reshape(len(x), x.shape[1], h, x.shape[2] // h).transpose(0, 2, 1, 3),
-    ),
-    "6.2 only batches": (
-        "merge_heads",
-        "fixed_number_of_axes",
-        "",
-        "",
-        lambda x: x.transpose(0, 2, 1, 3).reshape(len(x), x.shape[2], -1),
     ),
     "6.4 only batches": (MODULE, "fixed_number_of_axes", "", "", layer(forward=only_batches)),
     "no scale, -1e9": (
@@ -303,7 +297,7 @@ ROWS = {
     ),
     "~mask, -1e9": (A, "mask_inverted + finite_fill", "", "", student(mask="np.where(~m, s, -1e9)")),
     "~mask, -1e9 added": (A, "mask_inverted + finite_fill", "", "", student(mask="s + m * -1e9")),
-    "5.4 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", "", "", masked_softmax(-1e9, mask=np.invert)),
+    "5.3 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", "", "", masked_softmax(-1e9, mask=np.invert)),
     "over queries, -1e9": (
         A,
         "softmax_over_queries + finite_fill",
@@ -311,14 +305,24 @@ ROWS = {
         "",
         student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
     ),
-    "5.1 k = 1": ("causal_mask", "mask_shows_the_next", "", "", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
-    "5.2 left": (
+    "5.2 k = 1": ("causal_mask", "mask_shows_the_next", "", "", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
+    "5.1 left": (
         "padding_mask",
         "padding_on_the_left",
         "",
         "",
         lambda n, n_k: np.arange(n_k) >= (n_k - n)[:, None, None],
     ),
+    "5.5 two windows": (
+        "sparse_masks",
+        "reach_too_short",
+        "5 of the 8 tokens reach",
+        "",
+        np.stack([np.tri(8, dtype=bool) & ~np.tri(8, k=-3, dtype=bool)] * 2),
+    ),
+    "5.5 causal": ("sparse_masks", "too_many_keys", "more than 3 keys", "reach the last", [np.tri(8, dtype=bool)] * 2),
+    "5.5 ahead": ("sparse_masks", "key_ahead", "comes after it", "", np.roll([np.eye(8, dtype=bool)] * 2, 1, -1)),
+    "5.5 one mask": ("sparse_masks", None, "shape (2, 8, 8) of bool", "", np.tri(8, dtype=bool)),
     "6.3 W.T": (
         M,
         "projection_transposed",
@@ -345,8 +349,25 @@ ROWS = {
         "",
         al.softmax(np.array([2.0, 4, 4])) @ [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
     ),
-    "6.2 heads averaged": ("merge_heads", "heads_averaged", "", "", lambda x: x.mean(-3)),
-    "6.2 heads added": ("merge_heads", "heads_averaged", "averages (or adds)", "", lambda x: x.sum(-3)),
+    "6.3 heads averaged": (M, "heads_averaged", "", "", multi_head(out="np.tile((w @ v).mean(-3), h) @ W_O")),
+    "6.3 heads added": (M, "heads_averaged", "(or adds)", "", multi_head(out="np.tile((w @ v).sum(-3), h) @ W_O")),
+    "6.3 merged straight": (
+        M,
+        "merge_without_transpose",
+        "",
+        "",
+        multi_head(merge="x.reshape(*x.shape[:-3], x.shape[-2], -1)"),
+    ),
+    "6.5 exchanged": ("two_jobs", "heads_exchanged", "job of head 1", "", np.hstack([10 * BESIDE, 10 * OPPOSITE])),
+    "6.5 too soft": ("two_jobs", "scores_too_small", "too little weight", "", np.hstack([OPPOSITE, BESIDE])),
+    "6.5 one neighbour": (
+        "two_jobs",
+        None,
+        "In head 1 token 0 has the weights 0.01 0.98 0.01 0.01 on tokens 0 to 3; wanted are 0.00 0.50 0.00 0.50.",
+        "as if",
+        np.hstack([10 * OPPOSITE, 10 * np.eye(4)[[1, 2, 3, 0]]]),
+    ),
+    "6.5 one head": ("two_jobs", None, "shape (4, 8)", "", OPPOSITE),
     "6.4 weights averaged": (
         MODULE,
         "weights_averaged",

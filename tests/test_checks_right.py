@@ -164,12 +164,33 @@ def rows(x, axis=-1):
     return np.apply_along_axis(lambda row: np.exp(row - row.max()) / np.exp(row - row.max()).sum(), axis, x)
 
 
-def combine_in_a_loop(*masks):
-    combined = True
-    for mask in masks:
-        if mask is not None:
-            combined = combined & mask
-    return combined.copy()
+def far_first():
+    """Layer 1 makes large steps, layer 2 small ones."""
+    back = np.arange(8)[:, None] - np.arange(8)
+    return np.stack([np.isin(back, (0, 3, 6)), (back >= 0) & (back < 3)])
+
+
+def for_the_last_query_alone():
+    """Only what the last query needs."""
+    masks = np.zeros((2, 8, 8), dtype=bool)
+    masks[0, 7, 5:8] = masks[0, 4, 2:5] = masks[0, 1, :2] = masks[1, 7, [1, 4, 7]] = True
+    return masks.tolist()
+
+
+def by_thirds():
+    """Layer 1: places 2, 5 and 7 gather what stands before them; layer 2: the last query looks at these three."""
+    first, second = np.eye(8, dtype=bool), np.eye(8, dtype=bool)
+    first[2, :3] = first[5, 3:6] = first[7, 6:] = second[7, [2, 5]] = True
+    return torch.tensor(np.stack([first, second]))
+
+
+OPPOSITE = np.roll(np.eye(4), 2, axis=1)
+
+
+def jobs(one, other, shift=0, opposite=OPPOSITE):
+    """What asks for the opposite token, and what for both neighbours; a shift of all scores changes nothing."""
+    beside = 1 - np.eye(4) - OPPOSITE if other > 0 else np.eye(4) + OPPOSITE
+    return np.hstack([one * opposite, other * beside]) + shift
 
 
 def by_matching_letters(weights, tokens):
@@ -293,11 +314,7 @@ RIGHT = {
         lambda lengths, n_k: np.array([[[j < n for j in range(n_k)]] for n in lengths]),
         lambda lengths, n_k: ~(np.arange(n_k)[None] >= lengths[:, None])[:, None],
     ],
-    "combine_masks": [
-        al.combine_masks,
-        combine_in_a_loop,
-        lambda *m: np.all(np.stack(np.broadcast_arrays(*(x for x in m if x is not None))), axis=0),
-    ],
+    "sparse_masks": [far_first(), for_the_last_query_alone(), by_thirds()],
     "masked_softmax": [
         log_sum_exp,
         finite_fill_with_dead_rows,
@@ -312,11 +329,7 @@ RIGHT = {
         lambda x, h: np.moveaxis(x.reshape(*x.shape[:-1], h, -1), -2, -3),
         lambda x, h: torch.tensor(x).unflatten(-1, (h, -1)).transpose(-2, -3),
     ],
-    "merge_heads": [
-        al.merge_heads,
-        lambda x: np.concatenate([x[..., i, :, :] for i in range(x.shape[-3])], axis=-1),
-        lambda x: torch.tensor(x).transpose(-2, -3).flatten(-2).numpy(),
-    ],
+    "two_jobs": [jobs(10, 10), jobs(20, 9, -3).tolist(), torch.tensor(jobs(-30, -30, opposite=1 - OPPOSITE))],
     "multi_head_attention": [heads_by_loop(attention) for attention in ATTENTIONS],
     "SelfAttention": [
         torch_layers.SelfAttention,
@@ -448,9 +461,7 @@ NEAR = [
     ("causal_mask", lambda n_q, n_k=None: np.tri(n_k or n_q, dtype=bool)[-n_q:]),
     ("padding_mask", lambda n, n_k: np.arange(n_k) < n.reshape(-1, 1, 1)),
     ("padding_mask", lambda n, n_k: np.tri(n_k + 1, n_k, -1, dtype=bool)[n][:, None]),
-    ("combine_masks", lambda *m: functools.reduce(np.logical_and, [x for x in m if x is not None]).copy()),
     ("split_heads", lambda x, h: np.moveaxis(np.array(np.array_split(x, h, axis=-1)), 0, -3)),
-    ("merge_heads", lambda x: np.concatenate(np.moveaxis(x, -3, 0), axis=-1)),
     (M, multi_head()),
     (M, multi_head(scale="(W_Q.shape[0] / h) ** 0.5", mask="m[:, None, :, :]")),
     ("cross_attention", single()),
