@@ -52,7 +52,7 @@ QUESTIONS = (
         "b",
         "Each column sums to 1: the weights of a key are shared out among the queries.",
         {
-            "a": "Rounded weights have a few decimals and sum to about 1. Here a row reaches 1.34.",
+            "a": "Rounded weights have a few decimals and sum to about 1. Here a row reaches 1.54.",
             "c": "That takes weight away from rows, and no row could have more than 1.",
         },
         "a",

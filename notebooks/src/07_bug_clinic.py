@@ -74,24 +74,26 @@ class NextDigit(nn.Module):
 
 
 # %%
-def train(attention, steps=150):
+def train(attention):
     torch.manual_seed(0)
     model = NextDigit(attention)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
-    for _ in live.progress(range(steps), type(attention).__name__):
+    for _ in live.progress(range(150), type(attention).__name__):
         digits = torch.randint(10, (64, 6))
         with torch.enable_grad():
-            logits = model(digits)[:, :-1]
-            loss = nn.functional.cross_entropy(
-                logits.flatten(0, 1), digits[:, 1:].flatten()
-            )
             optimizer.zero_grad()
+            loss = next_digit_loss(model, digits)
             loss.backward()
         optimizer.step()
     return model, loss.item()
 
 
 # %%
+def next_digit_loss(model, digits):
+    logits = model(digits)[:, :-1]  # (b, 5, 10)
+    return nn.functional.cross_entropy(logits.flatten(0, 1), digits[:, 1:].flatten())
+
+
 def accuracy(model):  # on sequences it has never seen
     digits = torch.randint(10, (1000, 6), generator=torch.Generator().manual_seed(1))
     return (model(digits).argmax(-1)[:, :-1] == digits[:, 1:]).float().mean().item()
@@ -104,18 +106,13 @@ def healthy(embed_dim=24, num_heads=4):
 
 # %% tags=["nbval-ignore-output"]
 C, D, F = (patients.patient(letter) for letter in "CDF")
-for name, module in (
-    ("a healthy module", healthy()),
-    ("patient C", C),
-    ("patient D", D),
-):
-    before = module.W_Q.weight.clone(), module.W_O.weight.clone()
+trained = {"a healthy module": healthy(), "patient C": C, "patient D": D}
+for name, module in trained.items():
+    W_Q, W_O = module.W_Q.weight.clone(), module.W_O.weight.clone()
     model, loss = train(module)
     print(f"{name:<16} loss {loss:.2f}, accuracy {accuracy(model):.2f}", end="   ")
-    moved = [
-        (w.weight - b).abs().max() for w, b in zip((module.W_Q, module.W_O), before)
-    ]
-    print(f"W_Q has moved by {moved[0]:.2f}, W_O by {moved[1]:.2f}")
+    print(f"W_Q has moved by {(module.W_Q.weight - W_Q).abs().max():.2f}", end=", ")
+    print(f"W_O by {(module.W_O.weight - W_O).abs().max():.2f}")
 
 # %% [markdown]
 # **Patient C** is remarkably good: each next digit is right, and on sequences it has never seen.
@@ -123,17 +120,13 @@ for name, module in (
 # **Patient D** is no worse than the healthy module. But of its weights, $W_Q$ stands where it stood before training, and
 # so do $W_K$ and $W_V$.
 #
-# **Patient F** was not trained. It was given two sequences, first one by one and then both at once.
+# **Patient F** was not trained. It was given a sequence alone, then with another one in the batch, then alone again.
 
 # %%
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
 alone, in_company = F(x[:1])[0], F(x)[0][:1]
-print(
-    f"sequence 0, alone and in company: outputs differ by {(alone - in_company).abs().max():.2f}"
-)
-print(
-    f"alone, and alone once more:       outputs differ by {(F(x[:1])[0] - alone).abs().max():.2f}"
-)
+for told, other in (("in company", in_company), ("alone again", F(x[:1])[0])):
+    print(f"alone, and {told:<12} outputs differ by {(alone - other).abs().max():.2f}")
 
 # %% [markdown]
 # Before you read on: what would you try on each of the three? Each of them is diagnosed in the part that has its letter.
@@ -221,12 +214,12 @@ def beside(broken, fixed, **more):
 # %% [markdown]
 # ## A · Pale
 #
-# Patient A learns, but slowly, and its maps look washed out. Here is head 0 on five random tokens, beside a healthy module
-# with the same weights. (The tokens are four times as long as usual: a fresh module tells shorter ones hardly apart.)
+# The maps of patient A look washed out, as if it could not make up its mind. Here is head 0 on five random tokens, beside a
+# healthy module with the same weights. (The tokens are twice as long as usual: a fresh module tells shorter ones hardly apart.)
 
 # %%
 A = patients.patient("A")
-figure = beside(A(4 * x)[1][0, 0], cured(A)(4 * x)[1][0, 0])
+figure = beside(A(2 * x)[1][0, 0], cured(A)(2 * x)[1][0, 0])
 
 # %%
 examine(patient_A=A)
@@ -265,7 +258,7 @@ for name, divisor in (("broken, sqrt(256)", 16), ("fixed,  sqrt(32) ", 32**0.5))
 # $\ln 10 = 2.30$ nats, and the broken ones come close. **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`.
 #
 # This bug has a history. In the code of a well-known video lecture it was
-# [reported and mended](https://github.com/karpathy/ng-video-lecture/pull/6) in January 2023; three years later a reader
+# [reported and mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023; three years later a reader
 # [found it again](https://github.com/karpathy/ng-video-lecture/issues/55), in the notebook that goes with the video. For the
 # class S0 the repair was [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159), too.
 #
@@ -451,7 +444,8 @@ maps = [module(x, attn_mask=causal)[1][0, 0] for module in (*sick.values(), heal
 figure = plot.head_grid(torch.stack(maps), titles=[*NAMES, "fixed"], columns=2)
 
 # %% [markdown]
-# **Cause.** The mask's meaning, its way to the scores, or its place in the order of steps. **Fix.** Mask before the softmax,
+# **Cause.** The mask's meaning, its way to the scores, or its place in the order of steps. (Where the meaning is inverted, the
+# last query may look nowhere: that is the row of zeros in the kit and in the first map.) **Fix.** Mask before the softmax,
 # True = may attend, and keep `future` as a test of your own code.
 #
 # Patient C is the first of the three, and it has cost people days. A reader of a tutorial
@@ -492,8 +486,8 @@ predict.forbidden(guess_forbidden)
 #
 # ### Case 10 · Only on the GPU (S0)
 #
-# **You see** a crash on the GPU, where numbers have 16 bits, that never came on the CPU. **Predict.** What is the largest
-# float16 number?
+# **You see** a crash on the GPU, where the model runs in half precision, that never came on the CPU. **Predict.** What is the
+# largest float16 number?
 
 # %%
 half = ten.half()
@@ -766,9 +760,17 @@ predict.demonstration(guess_demonstration)
 
 # %%
 fixed = healthy(256, 8)
-few, many = (sum(w.numel() for n, w in m.named_parameters() if n[:3] not in ("out", "W_O"))
-             for m in (tutorial, fixed))  # fmt: skip
+few, many = (
+    sum(
+        w.numel()
+        for name, w in module.named_parameters()
+        if name[:3] not in ("out", "W_O")
+    )
+    for module in (tutorial, fixed)
+)
 print(f"projection parameters: {few} instead of {many}")
+
+# %%
 tiled = torch.randn(1, 10, 32).repeat(1, 1, 8)  # the same slice eight times
 tutorial(tiled, tiled, tiled)
 for name, weights in (("broken", tutorial.weights), ("fixed ", fixed(tiled)[1])):
@@ -791,7 +793,8 @@ for name, module in (("broken", tutorial), ("fixed ", fixed)):
 #
 # ### Case 24 · Called as everybody calls it (S0)
 #
-# **Predict.** Attention is called as `m(query, key, value)`. The class wants `(values, keys, query)`. Does that raise an error?
+# **Predict.** Everybody calls attention as `m(query, key, value)`. The class wants `(values, keys, query)`. Does that raise an
+# error?
 
 # %%
 torch.manual_seed(1)
