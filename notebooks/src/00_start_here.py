@@ -168,7 +168,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 # | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns? | 35 | yes |
 # | 05 | [masks](05_masks.ipynb) | Who may look where? | 40 | one section |
 # | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |
-# | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 75 | yes |
+# | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 60 | yes |
 # | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn? Does the scale matter for learning? | 45 | yes |
 # | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
 #
