@@ -66,6 +66,8 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "cross_attention": "context_ignored swapped_key_value projections_unused no_scale",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
         "output_1": "rounded_weights weights_returned",
+        "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
+        "one_factor_counted",
         "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries",
         "head_divisor": "scale_by_embed_dim scale_by_d_k scale_by_num_heads",
         "linear_std": "xavier_assumed kaiming_assumed bound_instead_of_std root_forgotten",

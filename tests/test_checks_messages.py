@@ -62,6 +62,10 @@ def test_odd_answers_get_a_message_of_their_own(case):
     assert verdict.mistake is None
 
 
+def unit(scores):
+    return scores / scores.std()
+
+
 def in_place(tokens):
     tokens[:] = swap_with_first_or_next(tokens)
     return tokens
@@ -76,6 +80,11 @@ JUDGED = {
         "the induction head is",
     ),
     "length": (check.fool_one_layer, lambda t: t[1:], "a sequence of the length it was given"),
+    "no relation": (check.scores_in_range, lambda q, k: np.exp(q @ k.T), "a correlation below 0.9"),
+    "one score a query": (check.scores_in_range, lambda q, k: (q**2).sum(-1), "have shape (60,), expected is one for"),
+    "out of range": (check.scores_in_range, lambda q, k: 2 * unit(q @ k.T), "The variance of your scores is "),
+    "no numbers": (check.scores_in_range, lambda q, k: "scores", "You return a str"),
+    "ragged": (check.scores_in_range, lambda q, k: [[1], [2, 3]], "You return a list of 2"),
     "two mistakes": (check.fool_one_layer, lambda t: t if len(t) > 6 else t[::-1], "the last letter differs"),
     "in place": (check.fool_one_layer, in_place, "the arrays you were given have changed"),
 }
@@ -104,7 +113,7 @@ def test_the_variance_is_about_the_mean(exponent):
         ("linear_std", [0.0208, 0.02083], [0.02, 0.021, 0.0203]),
         ("head_parameters", [98304], [98304 + 3 * 64, 98000]),
         ("weights_1", [[0.0634, 0.4683, 0.4683], [0.063, 0.468, 0.468]], [[0.06, 0.47, 0.47], [0.1, 0.4, 0.5]]),
-        ("score_std", [12.0], [12.1, -12]),
+        ("uniform_divisor", [2.0], [2.1, -2]),
     ],
 )
 def test_the_tolerance_of_a_number_is_relative(name, right, wrong):
@@ -138,18 +147,23 @@ def test_a_number_that_is_nearly_right_is_told_so():
 
 
 def test_the_expected_number_is_not_given_away():
-    for name, solution in {"linear_std": "0.0208", "score_std": "12", "weights_1": "0.06338", "k2": "4"}.items():
+    for name, solution in {
+        "linear_std": "0.0208",
+        "uniform_divisor": "2",
+        "weights_1": "0.06338",
+        "k2": "4",
+    }.items():
         answer = [7.0, 7.0, 7.0] if name in ("weights_1", "k2") else 7.0
         assert solution not in getattr(check, name)(answer).message
 
 
 def test_numbers_that_are_none_get_a_message():
-    assert "a str, where numbers are expected. Fix: numbers without quotes" in check.score_std("12").message
+    assert "a str, where numbers are expected. Fix: numbers without quotes" in check.uniform_divisor("12").message
     assert "too large: a float ends" in check.k2([10**400, 0, 0]).message
-    assert "too large: a float ends" in check.score_std(10**400).message
+    assert "too large: a float ends" in check.uniform_divisor(10**400).message
     assert "numbers only" in check.k2([[4], 4, 0]).message
     assert "real numbers are expected" in check.k2(["4", "4", "0"]).message
-    assert "dtype complex128" in check.score_std(12 + 0j).message
+    assert "dtype complex128" in check.uniform_divisor(12 + 0j).message
 
 
 @pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.code])

@@ -160,6 +160,10 @@ ATTENTIONS = [
 ]
 
 
+def unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def rows(x, axis=-1):
     return np.apply_along_axis(lambda row: np.exp(row - row.max()) / np.exp(row - row.max()).sum(), axis, x)
 
@@ -359,8 +363,13 @@ RIGHT = {
         lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1),
         lambda w: torch.special.entr(torch.tensor(w)).sum(-1).numpy(),
     ],
-    "score_std": [12, 12.0, np.sqrt(144)],
     "head_divisor": [8, 8.0, torch.tensor(64).sqrt()],
+    "scores_in_range": [
+        lambda q, k: (q @ k.T) / (q @ k.T).std(),
+        lambda q, k: (q / q.std()) @ (k / k.std()).T / np.sqrt(q.shape[-1]),
+        lambda q, k: np.sqrt(q.shape[-1]) * unit(q) @ unit(k).T,
+        lambda q, k: torch.tensor((q @ k.T - (q @ k.T).mean()) / (q @ k.T).std()),
+    ],
     "uniform_divisor": [2, 2.0, np.sqrt(36) / 3],
     "linear_std": [0.0208333, (3 * 768) ** -0.5, np.float32(0.0208333)],
     "head_parameters": [98304, 98_304.0, 3 * 512 * 64],

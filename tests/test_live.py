@@ -406,6 +406,11 @@ def test_a_click_moves_the_slider_where_there_is_one():
     trace = live.flow(al.attention_trace(*al.examples.BY_HAND.project()))
     mouse(trace, "click", row="query", i=2, column="key", j=1)
     assert (trace.sliders["query"].value, trace.sliders["key"].value) == (2, 1)
+    spread = live.scores()
+    mouse(spread, "click", row="query", i=5, column="key", j=2, shown="not scaled")
+    assert spread.sliders["query"].value == 5
+    told = f"query 5, key 2: {svg.exact(spread.shown['not scaled'][5, 2])}"
+    assert told in strip(spread.readout.value) and told in spread.picture.value
     heads = live.heads(np.full((3, 4, 4), 0.25))
     mouse(heads, "click", row="head", i=3, column="", j=0)
     assert heads.sliders["head"].value == 3
