@@ -108,6 +108,7 @@ def only_batches(self, query, key=None, value=None, *, attn_mask=None):
 OPPOSITE = np.roll(np.eye(4), 2, axis=1)
 BESIDE = 1 - np.eye(4) - OPPOSITE
 
+
 # exercise, what is named (None: nothing), what the verdict says, what it does not say, the answer
 def window(line):
     return lambda n, m, w: eval(line, {"back": np.arange(m - n, m)[:, None] - np.arange(m), "w": w})
