@@ -346,7 +346,40 @@ VIEWS = {
     "sentence": live.sentence,
     "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),
     "writing": lambda: live.writing(next_word, WORDS, start="<s>", longest=9),
+    "compare": lambda: live.compare(compared, convoy="*AB"),
 }
+
+
+def compared(text, times):
+    """A convoy of letters; anything else is none."""
+    if not text.strip("*").isalpha():
+        return [], {}, ([], []), f"{text} is no convoy."
+    maps = {"wanted": np.eye(len(text)), "yours": al.softmax(times * np.eye(len(text)))}
+    return list(text), maps, (["ship", "wanted"], [(ship, 1.0) for ship in text]), "Anything goes in row 0."
+
+
+def test_compare_follows_the_text_and_the_factor_and_says_what_is_no_convoy():
+    view = live.compare(compared, convoy="*AB")
+    soft = view.shown["yours"].max()
+    view.sliders["times"].value = 10
+    assert view.shown["yours"].max() > soft and "Scores times 10. Anything goes in row 0." in view.picture.value
+    view.sliders["convoy"].value = "*ABCD"
+    assert view.shown["wanted"].shape == (5, 5) and view.picture.value.count("<tr>") == 6
+    view.choose(query=4, key=0)
+    assert "query 4 “D”, key 0 “*”" in strip(view.readout.value)
+    view.sliders["convoy"].value = "*A"  # the query that was chosen is gone
+    assert view.shown["wanted"].shape == (2, 2) and "<pre>" not in view.picture.value
+    view.sliders["convoy"].value = "<b>"
+    assert view.shown == {} and "&lt;b&gt; is no convoy." in view.picture.value
+
+
+def test_a_still_that_stands_takes_little_room():
+    view = live.compare(compared, convoy="*ABACDB")
+    figure, _ = view._still()
+    small, large = view._moved(figure), save(figure)
+    assert not Image.open(io.BytesIO(small)).is_animated and len(small) < len(large) / 2
+    shades = np.asarray(Image.open(io.BytesIO(small)).convert("RGBA"))[..., :3].reshape(-1, 3)
+    assert {rgb(QUERY), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
 
 
 @pytest.mark.parametrize("name", VIEWS)

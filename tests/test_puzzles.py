@@ -1,14 +1,20 @@
 """The puzzles of notebook 10: right heads of any form pass, each mistake is named, and nothing is named falsely."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from puzzle_answers import RIGHT, WRONG
+from puzzle_answers import I8, RIGHT, TONS, WRONG, places
 
-from attnlib.course import EXERCISES, MISTAKES
+from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course import convoy as world
+from attnlib.course.convoy import PLACE, convoy
 from attnlib.course.puzzle import Answer, Claim, Puzzle
 from attnlib.course.signs import COMMON
+from tools.build_notebooks import read_source
+from tools.handouts import exercises
+from tools.series import SERIES
 
 PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle)}
 CLAIMS = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Claim)}
@@ -78,7 +84,7 @@ def test_random_heads_do_not_pass(name):
             return tuple(map(noise, part))
         return part if part.dtype == bool else rng.normal(size=part.shape) * rng.choice([0.05, 1, 10])
 
-    assert not any(puzzle(handed_in(noise(RIGHT[name][0]))).passed for _ in range(20))
+    assert not any(puzzle(handed_in(noise(RIGHT[name][0]))).passed for _ in range(10))
 
 
 # --- wrong ones
@@ -125,23 +131,141 @@ def test_at_most_one_mistake_of_its_own_fits(case):
     assert fitting in ([], [id])
 
 
-@pytest.mark.parametrize("name", PUZZLES)
-def test_answers_to_other_puzzles_get_no_name_that_is_not_true_of_them(name):
-    """A head of another puzzle is right here, or is named by a rule that it follows, or has no name at all."""
-    puzzle = PUZZLES[name]
-    for other, answers in RIGHT.items():
-        if other in CLAIMS or form(PUZZLES[other]) != form(puzzle) or other == name:
-            continue
-        for answer in answers:
-            verdict = puzzle(handed_in(answer))
-            if verdict.mistake is not None:
-                sign = puzzle.signs.get(verdict.mistake, COMMON.get(verdict.mistake))
-                assert sign(puzzle, puzzle.read(answer)), (name, other, verdict)
-                assert (name, other, verdict.mistake) in TRUE_OF_OTHERS, (name, other, verdict.mistake)
-
-
 def form(puzzle):
     return puzzle.d_v, puzzle.mask, puzzle.joined, puzzle.layers
 
 
-TRUE_OF_OTHERS = set()
+# Right answers to other puzzles and what they are called here: each of these names is true.
+NAMED_ELSEWHERE = {
+    ("look_at_yourself", "your_own_flag", "ties_shared"),
+    ("your_own_flag", "look_at_yourself", "itself_only"),
+    ("who_wants_whom", "your_own_flag", "own_flag"),
+    ("where_is_c", "your_own_flag", "own_flag"),
+    ("where_is_c", "three_to_one", "too_soft"),
+    ("three_to_one", "where_is_c", "hard_choice"),
+    ("ship_in_front", "look_at_yourself", "itself_only"),
+}
+
+
+def test_answers_to_other_puzzles_get_no_name_that_is_not_true_of_them():
+    named = set()
+    for name, puzzle in PUZZLES.items():
+        for other, answers in RIGHT.items():
+            if other in PUZZLES and other != name and form(PUZZLES[other]) == form(puzzle):
+                verdicts = [puzzle(handed_in(answer)) for answer in answers]
+                named |= {(name, other, verdict.mistake) for verdict in verdicts if verdict.mistake}
+    assert named == NAMED_ELSEWHERE
+
+
+@pytest.mark.parametrize("name", PUZZLES)
+def test_heads_of_noise_get_no_name_of_a_rule(name):
+    """With all columns at random, cargo too, two things may be true: the heaviest wins, or the empty pilot does."""
+    puzzle, rng = PUZZLES[name], np.random.default_rng(11)
+    if puzzle.mask or len(puzzle.d_v) > 1:
+        return
+    d_v = [rng.normal(size=(15, 1))] if puzzle.d_v else []
+    verdicts = [puzzle(handed_in((*rng.normal(size=(2, 15, 4)), *d_v))) for _ in range(20)]
+    assert {verdict.mistake for verdict in verdicts} <= {None, "the_heavy_win", "pilot_too_strong"}
+
+
+# --- what is not even tried
+
+
+@pytest.mark.parametrize(
+    ("returned", "parts"),
+    [
+        (3, ("asks for 2 things: W_Q and W_K", "a int", "Fix: return W_Q, W_K.")),
+        (np.ones((15, 2)), ("asks for 2 things", "a ndarray")),
+        ((np.ones((15, 2)), np.ones((15, 3))), ("same number of columns, d_k", "Yours have 2 and 3")),
+        ((np.ones((14, 2)), np.ones((15, 2))), ("W_Q must have 15 rows", "(14, 2)", "Fix: ")),
+        ((np.ones(15), np.ones(15)), ("W_Q must have 15 rows", "(15,)")),
+        ((np.ones((15, 2)), np.full((15, 2), np.nan)), ("W_K holds NaN or inf",)),
+        (("a", "b"), ("W_Q must be a matrix of numbers",)),
+    ],
+)
+def test_what_does_not_fit_is_told(returned, parts):
+    verdict = check.look_at_yourself(handed_in(returned))
+    assert (verdict.state, verdict.mistake) == ("wrong", None)
+    assert all(part in verdict.message for part in parts), verdict
+
+
+def test_masks_values_and_joints_that_do_not_fit_are_told():
+    W = np.ones((15, 2))
+    assert "mask must be (8, 8) and boolean" in check.latest_of_my_flag(handed_in((W, W, np.ones((8, 8))))).message
+    assert "W_V must have 1 column," in check.cargo_of_c(handed_in((W, W, W))).message
+    head = (W, W, W[:, :1])
+    assert "W_O must have 2 rows" in check.difference(handed_in((head, head, np.ones((1, 2))))).message
+    assert "W_V1 must have 20 rows" not in check.what_came_next(handed_in((head, head))).message
+    assert "W_Q1 must have 20 rows" in check.what_came_next(handed_in((head, head))).message
+    assert "pass the function itself" in check.look_at_yourself((W, W)).message
+
+
+@pytest.mark.parametrize("stub", [None, ..., lambda: None, lambda: (..., ...), lambda: (np.zeros((15, 8)),) * 2])
+def test_a_stub_is_not_tried(stub):
+    assert check.look_at_yourself(stub).state == "not tried"
+
+
+def test_an_error_in_the_function_shows_its_line():
+    verdict = check.look_at_yourself(lambda: np.zeros(3)[7])  # this line
+    assert verdict.state == "wrong" and "IndexError" in verdict.message and "# this line" in verdict.message
+
+
+def test_without_a_name_the_shortest_convoy_and_its_worst_row_are_told():
+    W_Q, W_K = places(20 * I8)
+    W_Q[PLACE.start + 2] = W_Q[PLACE.start + 1]  # place 2 asks for place 1
+    verdict = check.look_at_yourself(handed_in((W_Q, W_K)))
+    assert verdict.mistake is None and "The worst is row 2, flag" in verdict.message
+    assert "it gives 1.00 on 1; wanted is 1.00 on 2." in verdict.message
+    assert verdict.yours.shape == verdict.expected.shape == (4, 4)
+    told = check.cargo_of_c(handed_in((*places(20 * I8), 2 * TONS))).message
+    assert "it hands over " in told and "; wanted is " in told
+
+
+# --- what a view shows, and the world
+
+
+def test_a_view_shows_what_is_wanted_beside_what_there_is():
+    shown = check.look_at_yourself.show(handed_in(places(I8)), "*ABA", 2)
+    assert shown.ships == ["0 *", "1 A", "2 B", "3 A"] and (shown.maps["wanted"] == np.eye(4)).all()
+    expected = np.exp(2 / 8**0.5) / (np.exp(2 / 8**0.5) + 3)
+    assert np.allclose(np.diag(shown.maps["yours"]), expected)
+    assert "a convoy is the pilot" in check.look_at_yourself.show(handed_in(places(I8)), "<b>").line
+    assert "asks for 2 things" in check.look_at_yourself.show(handed_in(3), "*AB").line
+    names, rows = check.cargo_of_c.show(handed_in((*RIGHT["where_is_c"][0], TONS)), "*AC").table
+    assert names == ("ship", "tons", "wanted", "yours") and rows[1] == ("1 A", 4, "2", "2")
+    free = check.latest_of_my_flag.show(lambda: None, "*AA")
+    assert free.line == "Your function returns nothing yet. Anything goes in row 0."
+
+
+@pytest.mark.parametrize("name", [name for name, puzzle in PUZZLES.items() if puzzle.example])
+def test_the_examples_of_the_notebook_are_right(name):
+    assert PUZZLES[name](PUZZLES[name].example).passed
+
+
+@pytest.mark.parametrize(
+    ("flags", "cargo", "part"),
+    [
+        ("ABC", None, "got 'ABC'"),
+        ("*", None, "got '*'"),
+        ("*ABE", None, "got '*ABE'"),
+        ("*ABCDABCD", None, "one to seven ships"),
+        (3, None, "got 3"),
+        ("*AB", [4, 2], "expected 3, got 2"),
+    ],
+)
+def test_what_is_no_convoy_is_told(flags, cargo, part):
+    with pytest.raises(ValueError, match=r"Fix: .+\.$") as caught:
+        convoy(flags, cargo)
+    assert part in str(caught.value)
+
+
+def test_the_notebook_folds_two_right_solutions_of_each_puzzle():
+    """one_run.py tries the first of each; here is the other one."""
+    notebook = read_source(next(n.source for n in SERIES if n.number == "10"))
+    names = {name: value for name, value in vars(world).items() if name.isupper() or name == "convoy"}
+    names |= {"np": np, "check": check, "see": lambda *arguments: None}
+    for place, number, solution in exercises(notebook):
+        exec(solution, names)
+        name = re.match(r"verdict = check\.(\w+)", notebook.cells[place + 1].source)[1]
+        verdict = EXERCISES[name](names.pop("another"))
+        assert verdict.passed, (number, verdict)

@@ -916,6 +916,7 @@ def bag(flags):  # ships without pilot, places and cargo: (n, 15)
     return x
 
 
+# %%
 def apart(one, two):
     rng, most = np.random.default_rng(0), 0
     for W_Q, W_K, W_V in 5 * rng.normal(size=(1000, 3, 15, 4)):

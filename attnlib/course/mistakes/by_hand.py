@@ -30,8 +30,8 @@ COMMON = (
     ),
     Mistake(
         "value_multiplied",
-        "W_V multiplies what is handed over",
-        "The output is a constant times the wanted one. How sharply a head looks is a matter of W_Q and W_K.",
+        "it multiplies what is handed over",
+        "The output is a constant times the wanted one. W_V does not set how sharply a head looks.",
         "Which matrix sets the weights, and which one the contents?",
     ),
     Mistake(
