@@ -21,7 +21,7 @@ Q, K, V = ASYMMETRIC.project()  # (4, 2), (4, 2), (4, 5)
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Nothing here needs looking up; what you fetch from memory stays longer.
+# Three questions from memory, about earlier notebooks. Guess where you are not sure.
 #
 # **1.** *(notebook 04)* A head was trained to return the value that was stored with the asked letter. What makes it find
 # the right slot?
@@ -183,8 +183,7 @@ predict.zero_after(guess_zero)
 #
 # ## 3 · The causality poke
 #
-# You need not read a layer to know whether it sees the future. Poke it: change a later token, and watch the outputs of
-# the earlier ones. No number of theirs may move.
+# You need not read a layer to know whether it sees the future. Poke it: change one token, and watch which outputs move.
 
 
 # %%
@@ -213,8 +212,8 @@ print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
 # %% [markdown]
-# With the right mask the outputs 0, 1 and 2 do not move at all. The second row has the right shape, zeros in the right
-# places, and leaks: even its first output moves. One poke has told what a shape could not.
+# An output that stands before the change must not move, not by the last digit. Under the right mask 0, 1 and 2 do not. The
+# second row has zeros in the right places, and leaks: even its first output moves. One poke tells what no shape can.
 #
 # ## 4 · Queries that continue a sequence
 #

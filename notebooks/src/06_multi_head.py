@@ -29,7 +29,7 @@ _ = torch.set_num_threads(1)
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory.
+# Three questions from memory, about earlier notebooks. Guess where you are not sure.
 #
 # **1.** *(notebook 05)* A model has written four words and kept their keys and values. The newest, fifth word asks alone.
 # Which row of a mask does it need?
