@@ -244,15 +244,6 @@ def test_printed(number, text):
         ("11", "d_k = 64: grammatical #, agreement #", [(0.6, 0.95), (0.99, 1)]),
         ("11", "d_k = 512: grammatical #, agreement #", [(0.2, 0.6), (0.8, 1)]),
         ("11", "loss #, grammatical #, agreement # five seeds", [(1.52, 1.58), (0.93, 1), (0.99, 1)]),
-        ("11", "one by one float64: # float32: #", [(0, 1e-12), (1e-7, 1e-4)]),
-        ("11", "chunks of 3 float64: # float32: #", [(0, 1e-12), (1e-7, 1e-4)]),
-        ("11", "none # # #", [(0, 1e-12), (0, 1e-12), (0.97, 1)]),
-        ("11", "places restart at 0 # # #", [(1, 100), (1, 100), (0, 0.6)]),
-        ("11", "upper left mask # # #", [(1, 100), (1, 100), (0, 0.1)]),
-        ("11", "no mask # # #", [(0, 1e-12), (1, 100), (0.97, 1)]),
-        ("11", "overwritten # # #", [(1, 100), (1, 100), (0, 0.4)]),
-        ("11", "values not kept # # #", [(1, 100), (1, 100), (0, 0.6)]),
-        ("11", "new keys in front # # #", [(0, 1e-12), (1, 100), (0.97, 1)]),
         ("11", "num_kv_heads=2: # repeated side by side: #", [(0.93, 1), (0.93, 1)]),
         ("11", "dealt out in turn .tile.: #", [(0, 0.7)]),
         ("11", "window 4: agreement # window 5: agreement #", [(0, 0.8), (0.95, 1)]),
@@ -319,6 +310,31 @@ def test_what_one_head_learns_with_other_seeds(neighbours, read, seed, low, high
     """All five seeds: `python -m bench training`."""
     told, _ = neighbours["look"](neighbours["train"](1, neighbours[read], seed))
     assert low <= float(re.search(r"both right (\d\.\d+)", told)[1]) <= high
+
+
+@pytest.mark.parametrize(
+    ("bug", "one_by_one", "chunks", "low", "high"),
+    [
+        ("none", False, False, 0.97, 1),
+        ("places restart at 0", True, True, 0, 0.6),
+        ("upper left mask", True, True, 0, 0.1),
+        ("no mask", False, True, 0.97, 1),
+        ("overwritten", True, True, 0, 0.4),
+        ("values not kept", True, True, 0, 0.6),
+        ("new keys in front", False, True, 0.97, 1),
+    ],
+)
+def test_which_bugs_of_decoding_show_one_by_one_and_in_chunks(bug, one_by_one, chunks, low, high):
+    one, three, share = map(float, re.search(rf"{bug} (\S+e\S+) (\S+e\S+) (\d\.\d+)", printed("11")).groups())
+    for off, shows in ((one, one_by_one), (three, chunks)):
+        assert off > 1 if shows else off < 1e-12
+    assert low <= share <= high
+
+
+def test_every_chunking_is_equal_in_double_precision():
+    cut = re.findall(r"float64: (\S+) float32: (\S+)", printed("11"))
+    assert len(cut) == 4
+    assert all(float(double) < 1e-12 and 1e-6 < float(single) < 1e-4 for double, single in cut)
 
 
 def test_dead_queries():
