@@ -164,6 +164,18 @@ def test_weights_of_a_wrong_shape_are_told_in_the_view():
     assert "pick one head" in view.picture.value
 
 
+def test_a_view_over_several_numbers_has_a_slider_for_each():
+    def weights_at(d_k, n, level):
+        return {f"n = {n}, level = {level}": [[1 / d_k, 1 - 1 / d_k]]}
+
+    view = live.weights_view(weights_at, still=(2, 8), d_k=(2, 8), n=[10, 20, 30], level=[("low", -1), ("high", 1)])
+    assert [view.sliders[name].value for name in ("d_k", "n", "level")] == [8, 20, 1]
+    view.sliders["n"].value = 30
+    assert view.shown["n = 30, level = 1"].tolist() == [[1 / 8, 7 / 8]]
+    _, text = view._still()
+    assert "d_k = 2, n = 30, level = 1" in text and "d_k = 8, n = 30, level = 1" in text  # the others where they stand
+
+
 def test_progress_returns_what_it_was_given():
     assert list(live.progress(range(3), "counting")) == [0, 1, 2]
 

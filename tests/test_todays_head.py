@@ -121,6 +121,14 @@ def test_any_chunks_give_what_all_at_once_gives(notebook, sizes, name, window):
     assert np.allclose(np.concatenate([head(part) for part in parts]), at_once(x), atol=1e-10)
 
 
+def test_it_has_40_lines():
+    source = "\n".join(code_between("12", "# 12 ·", "## Exercises"))
+    parts = {"frequencies", "rope", "dots", "rms_norm", "attend", "Head"}
+    found = [node for node in ast.parse(source).body if getattr(node, "name", "") in parts]
+    lines = [line for node in found for line in ast.get_source_segment(source, node).splitlines() if line.strip()]
+    assert len(found) == len(parts) and len(lines) == 40
+
+
 def test_heads_share_keys_and_values_as_in_torch(notebook):
     rng = np.random.default_rng(0)
     q, k, v = rng.normal(size=(4, 6, 8)), rng.normal(size=(2, 6, 8)), rng.normal(size=(2, 6, 8))

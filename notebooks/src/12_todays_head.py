@@ -120,7 +120,7 @@ def at_shift(shift):
     }
 
 
-view = live.weights_view(at_shift, shift=(0, 20), still=(0, 2, 20))
+view = live.weights_view(at_shift, shift=(0, 12), still=(0, 2, 12))
 view
 
 # %% [markdown]
