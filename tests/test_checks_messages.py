@@ -166,7 +166,7 @@ def test_numbers_that_are_none_get_a_message():
     assert "dtype complex128" in check.uniform_divisor(12 + 0j).message
 
 
-@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.code])
+@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.code and not e.judged])
 def test_a_wrong_number_by_hand_does_not_show_the_right_one(name):
     verdict = EXERCISES[name](1.5 * np.asarray(EXERCISES[name].reference()) + 0.5)
     assert verdict.state == "wrong" and "expected" not in verdict.message
@@ -267,3 +267,18 @@ def test_a_design_is_told_what_each_word_finds():
     assert verdict.mistake is None
     assert "Anna finds sleeps. sleeps finds she (wanted: Anna)." in verdict.message
     assert "she gives Anna most, but less than 0.9 (wanted: Anna)." in verdict.message
+
+
+@pytest.mark.parametrize(
+    "answer", [[1, 2], "QKV", [[[1]], [[1, 2]], [[1]]], [[[1]], [[1]], [[1], [2]]], [[[np.inf]]] * 3]
+)
+def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
+    verdict = check.example_that_tells(answer)
+    assert verdict.state == "wrong" and verdict.mistake is None
+    assert "as many columns in Q as in K, as many rows in K as in V" in verdict.message
+
+
+def test_an_example_is_told_which_mistakes_it_lets_through():
+    verdict = check.example_that_tells([[[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [3, 4]]])
+    assert verdict.mistake == "symmetric_example"
+    assert "lets through: Q and K swapped; softmax over the queries; divided by the root of d_v." in verdict.message

@@ -23,6 +23,7 @@ from answers import (
 from torch import nn
 
 import attnlib as al
+import attnlib.examples
 from attnlib import torch_layers
 from attnlib.course import EXERCISES
 from attnlib.course.puzzle import Claim, Puzzle  # theirs: test_puzzles.py
@@ -402,6 +403,11 @@ RIGHT = {
         [[0, 3, 0], [3, 0, 0], [3, 0, 0], [0, 0, 0]],
         np.array([[0, 0, 0], [6, 0, 0], [6, -2, 0], [-1, 3, 0]]),  # Anna is told by the number that says who she is
         torch.tensor([[-9.0, 9, 0], [9, -9, 0], [9, 0, -9], [0, 0, 0]]),
+    ],
+    "example_that_tells": [
+        [[[1, 0], [0, 2]], [[1, 1], [0, 1], [2, 0]], [[1], [0], [3]]],
+        (np.array([[0.5, 1.0], [1, -1]]), np.array([[2.0, 0], [0, 1]]), [[1, 0, 2], [0, 3, 1]]),  # n_q = n_k
+        al.examples.ASYMMETRIC.project(),
     ],
     "output_1": [[1.9366, 6.6831, 1.5951], (1.936621, 6.683105, 1.595068), np.array([1.9366, 6.6831, 1.5951])],
     "scaled_output_1": [

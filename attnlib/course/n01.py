@@ -43,7 +43,7 @@ OWN = (
     ),
     Mistake(
         "query_too_short",
-        "every word found the right one, and the queries were too short",
+        "every word found the right one, but the queries were too short for 0.9",
         "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
         "Right direction. What would a query three times as long do to the scores?",
     ),
@@ -55,19 +55,19 @@ OWN = (
     ),
     Mistake(
         "one_wish_for_all",
-        "everybody looked for a name, Anna too",
-        "She is a name herself, so she finds herself.",
+        "everybody looked for Anna, Anna too",
+        "She is a name herself: who looks for a name finds her.",
         "What should the first row, that of a name, look for?",
     ),
     Mistake(
         "only_pronouns_look",
-        "only the pronoun had a query, as in the text",
-        "A query of nothing but zeros scores 0 with every key, and shares out equally.",
+        "only the pronoun preferred anybody, as in the text",
+        "A query of zeros, or of three equal numbers, scores the same with every key, and shares out equally.",
         "Names and deeds look for something, too: rows 1 and 2.",
     ),
     Mistake(
         "wish_turned_round",
-        "every query had the wrong sign",
+        "every word preferred two words alike, which is what a wrong sign does",
         "A negative score is less than the 0 of the other keys: the right word gets least.",
         "What sign must a score have to beat two zeros?",
     ),

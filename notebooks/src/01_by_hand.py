@@ -475,8 +475,8 @@ verdict
 # MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
 # are the row of "bank".
 #
-# **Predict.** Each feature adds one product to a score. What becomes of the largest weight, without the division, as $d_k$
-# grows? And with it?
+# **Predict.** Each feature adds one product to a score. What becomes of the largest weight, not scaled, as $d_k$ grows? And
+# scaled, which is divided by $\sqrt{d_k}$?
 
 # %%
 stored = real_model.stored("minilm_results")
@@ -487,15 +487,15 @@ bank_query, real_keys = head["query"][tokens.index("bank")], head["key"]
 def row_at(d_k, query=bank_query, keys=real_keys):
     row = [dot(query[:d_k], key[:d_k]) for key in keys]
     divided = [s / math.sqrt(d_k) for s in row]
-    return {"not scaled": [softmax(row)], "divided by sqrt(d_k)": [softmax(divided)]}
+    return {"not scaled": [softmax(row)], "scaled": [softmax(divided)]}
 
 
 view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
 view
 
 # %% [markdown]
-# With one or two features the head hardly prefers anything. Not divided, it is all but decided at 8 features and gives "river"
-# 1.00 from 16 on. Divided, it still ends at "river", and leaves the others something: 0.71 is what the model itself gives.
+# With one or two features the head hardly prefers anything. Not scaled, it is all but decided at 8 features and gives "river"
+# 1.00 from 16 on. Scaled, it still ends at "river", and leaves the others something: 0.71 is what the model itself gives.
 #
 # Is that this head, or would any vectors do it? Take random ones, with mean 0 and variance 1, one query and three keys, 500
 # times, and the mean of the largest weight:
@@ -505,9 +505,12 @@ r = random.Random(3)
 draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(500)]
 for d_k in (3, 16, 128):
     rows = [row_at(d_k, query, keys) for query, *keys in draws]
-    for name in rows[0]:
+    for name, told in (
+        ("not scaled", "not scaled"),
+        ("scaled", "divided by sqrt(d_k)"),
+    ):
         mean = sum(max(row[name][0]) for row in rows) / len(rows)
-        print(f"d_k = {d_k:3d}  {name:<20}  largest weight {mean:.2f}")
+        print(f"d_k = {d_k:3d}  {told:<20}  largest weight {mean:.2f}")
 
 # %% [markdown]
 # Random vectors do it, too. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread like $\sqrt{d_k}$
