@@ -182,6 +182,10 @@ def grows(title, first, last):
         assert last > first + 0.1, (title, first, last)
     elif title == "divided by sqrt(d_k)":
         assert last < first + 0.05, (title, first, last)
+    elif title == "nn.Linear's default":  # how a fresh layer starts: always undecided
+        assert abs(last - first) < 0.1, (title, first, last)
+    elif title == "Xavier":  # its range shrinks
+        assert last < first - 0.1, (title, first, last)
     else:
         return False
     return True

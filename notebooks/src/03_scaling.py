@@ -263,17 +263,13 @@ print(f"at d_k = 1024, plain, one query in five carries {share:.0%} of the mean"
 # %%
 d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
-for power, name, marker in (
-    (0, "not scaled", "o"),
-    (-0.5, "divided by sqrt(d_k)", "s"),
-):
+for power, name in ((0, "not scaled"), (-0.5, "divided by sqrt(d_k)")):
     medians = [np.median(gradients_on_q(d**power, d)) for d in d_ks]
     dead = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
-    left.loglog(d_ks, medians, marker=marker, label=name)
-    right.semilogx(d_ks, dead, marker=marker, label=name)
+    left.loglog(d_ks, medians, marker="os"[power < 0], label=name)
+    right.semilogx(d_ks, dead, marker="os"[power < 0])
 for ax, name in ((left, "median |dL/dq|"), (right, "share of dead queries")):
-    ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2])
-    ax.set_xticks(d_ks[::2], d_ks[::2], minor=False)
+    ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
     ax.minorticks_off()
 _ = left.legend()
 
