@@ -414,9 +414,9 @@ verdict
 # </details>
 
 # %% [markdown]
-# This is what a **key** is: the place where something can be found by whoever asks for it, and nothing more. The key of c
-# is the vector that fits the query "c?". Its other half, the **value**, need not look like it at all. What does the value
-# of a slot carry? Push the 16 embeddings of the numbers through $W_V$ and the last layer, one at a time:
+# This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
+# the vector that fits the query "c?". The **value** of the same token need not look like it at all. What does it carry?
+# Push the 16 embeddings of the numbers through $W_V$ and the last layer, one at a time:
 
 # %% tags=["nbval-ignore-output"]
 scores = alphabet_map(model)
@@ -545,7 +545,7 @@ for name, (low, high) in ranges.items():
     print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
 
 # %% [markdown]
-# Xavier's does. The default gives about $1/9$, and `torch.rand` thousands. Why so many? It fills the matrix with positive
+# Xavier's does. The default gives about $1/9$, and `torch.rand` thousands. Why thousands? It fills the matrix with positive
 # numbers, so all columns are alike, and so are all entries of one query. How alike are the queries?
 
 # %%
@@ -597,7 +597,7 @@ print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
 #
 # The slider shows both starts: fresh weights of six random tokens with 64 entries, divided by $\sqrt{d_k}$ on both sides.
 # **Predict.** Xavier's range shrinks as $d_k$ grows, the default's does not. In which direction will the right map change
-# from $d_k = 1$ to 512, and the left one?
+# from $d_k = 4$ to 512, and the left one?
 
 # %%
 _ = torch.manual_seed(1)
@@ -614,7 +614,7 @@ def fresh_weights(d_k):
     return maps
 
 
-view = live.weights_view(fresh_weights, d_k=(1, 512), still=(8, 64, 512))
+view = live.weights_view(fresh_weights, d_k=(4, 512), still=(8, 64, 512))
 view
 
 # %% [markdown]
