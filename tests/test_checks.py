@@ -70,7 +70,8 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "one_factor_counted",
         "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries",
         "head_divisor": "scale_by_embed_dim scale_by_d_k scale_by_num_heads",
-        "linear_std": "xavier_assumed kaiming_assumed bound_instead_of_std root_forgotten",
+        "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
+        "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_too_short",
     }.items(),
 )
 def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applicable):

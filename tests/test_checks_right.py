@@ -372,8 +372,13 @@ RIGHT = {
         lambda q, k: torch.tensor((q @ k.T - (q @ k.T).mean()) / (q @ k.T).std()),
     ],
     "uniform_divisor": [2, 2.0, np.sqrt(36) / 3],
-    "linear_std": [0.0208333, (3 * 768) ** -0.5, np.float32(0.0208333)],
-    "head_parameters": [98304, 98_304.0, 3 * 512 * 64],
+    "alphabet_scores": [[8, 0], (7.5, -0.3), torch.tensor([10.0, 1.0])],
+    "other_head": [2, 2.0, np.int64(2)],
+    "choose_W_Q": [
+        [[0, 5], [-5, 0], [0, -5], [5, 0]],
+        [[3, 9], [-20, 8], [0, -4.5], [100, -7]],  # not straight at a key, and of different lengths
+        torch.tensor([[0.0, 9], [-9, 0], [0, -9], [9, 0]]),
+    ],
     "bag_accuracy": [0.75, 3 / 4, torch.tensor(0.75)],
     "induction_measure": [by_matching_letters, by_loops_over_copies, by_best_earlier_match],
     "fool_one_layer": [swap_with_first_or_next, swap_by_list, reverse_or_swap],

@@ -10,7 +10,7 @@
 # sentence has three links: large scores, a one-sided softmax, small gradients. You will measure each of them.
 #
 # All queries and keys in this notebook are random numbers, and for once that is the point: such is a head before it has
-# learned anything, and a head that starts badly may learn nothing at all.
+# learned anything, and how it starts decides how well it can learn.
 
 # %%
 import numpy as np
@@ -263,17 +263,13 @@ print(f"at d_k = 1024, plain, one query in five carries {share:.0%} of the mean"
 # %%
 d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
-for power, name, marker in (
-    (0, "not scaled", "o"),
-    (-0.5, "divided by sqrt(d_k)", "s"),
-):
+for power, name in ((0, "not scaled"), (-0.5, "divided by sqrt(d_k)")):
     medians = [np.median(gradients_on_q(d**power, d)) for d in d_ks]
     dead = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
-    left.loglog(d_ks, medians, marker=marker, label=name)
-    right.semilogx(d_ks, dead, marker=marker, label=name)
+    left.loglog(d_ks, medians, marker="os"[power < 0], label=name)
+    right.semilogx(d_ks, dead, marker="os"[power < 0])
 for ax, name in ((left, "median |dL/dq|"), (right, "share of dead queries")):
-    ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2])
-    ax.set_xticks(d_ks[::2], d_ks[::2], minor=False)
+    ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
     ax.minorticks_off()
 _ = left.legend()
 
@@ -308,8 +304,8 @@ knob = live.weights_view(at_temperature, T=stops, still=(0.1, 1.41, 10.0), row=2
 knob
 
 # %% [markdown]
-# $T = \sqrt 2 \approx 1.41$ is attention as it is. Towards 0 each query picks its largest score, and softmax becomes the
-# `max` it is named after. Towards infinity all keys get the same, and the scores do not matter any more. The order of the
+# $T = \sqrt 2 \approx 1.41$ is attention as it is. Towards 0 each query gives all to its largest score: softmax becomes
+# the hard maximum that it is named after. Towards infinity all keys get the same, and the scores do not matter any more. The order of the
 # keys in a row never changes: a temperature turns up or down how much a difference counts, and adds none of its own.
 
 # %% [markdown]
@@ -441,8 +437,8 @@ verdict
 #
 # 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9
 #    at the left?
-# 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the one without the division larger there, too? (Yes: 3.4 and
-#    1.3.)
+# 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the one without the division larger there, too? (Yes, by a
+#    factor of almost 3.)
 #
 # **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
 # that softmax stays undecided enough to learn. Well beyond $d_k = 64$ the typical gradient is lost without it, which the
