@@ -1,5 +1,6 @@
 """Live views: one picture per step, nothing a learner types is markup, errors are shown, and saved output is static."""
 
+import base64
 import io
 import json
 import re
@@ -625,3 +626,15 @@ def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too
     assert moving_still(view)[1] == moving_still(view)[1]
     monkeypatch.setattr(moving, "LARGEST", 1000)
     assert moving_still(view)[1] is None
+
+
+def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monkeypatch):
+    """The try draws other values into the figure and hides axes."""
+    InteractiveShell.instance()
+    monkeypatch.setattr(moving, "LARGEST", 1000)
+    view = live.scaling(n=4, d_k=(1, 64))
+    with capture_output() as captured:
+        view._ipython_display_()
+    shown = Image.open(io.BytesIO(base64.b64decode(captured.outputs[0].data["image/png"])))
+    assert np.array_equal(shown, Image.open(io.BytesIO(save(view._still()[0]))))
+    plt.close("all")

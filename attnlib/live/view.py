@@ -154,7 +154,11 @@ class LiveView(widgets.VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        png = self._moved(figure) or optimized(figure)
+        png = self._moved(figure)
+        if png is None:  # the try may have left the figure at another value
+            plt.close(figure)
+            figure, text = self._still()
+            png = optimized(figure)
         still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
         pictures = packed(self)  # as metadata: every front end passes over what it does not know
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)

@@ -262,10 +262,10 @@ for name, divisor in (("broken, sqrt(256)", 16), ("fixed,  sqrt(32) ", 32**0.5))
 # [found it again](https://github.com/karpathy/ng-video-lecture/issues/55), in the notebook that goes with the video. For the
 # class S0 the repair was [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159), too.
 #
-# ### See it · Wrong by more with every head
+# ### See it · Heads are added
 #
 # With 64 features and $h$ heads the right divisor is $\sqrt{64/h}$, and the wrong one stays 8: the scores are $\sqrt h$
-# times too small. **Predict.** Which of the two maps changes more as you add heads?
+# times too small. Move the slider: the first map fades as heads are added, the second does not.
 
 # %%
 generator = torch.Generator().manual_seed(26)
