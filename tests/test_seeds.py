@@ -172,6 +172,10 @@ def test_printed(number, text):
             "without positions: mirrored place #, itself #, mean of all others #",
             [(0.09, 0.11), (0.04, 0.09), (0.1, 0.11)],
         ),
+        ("08", "how far apart. positions: True # positions: False #", [(1, 100), (0, 0.01)]),
+        ("08", "10 places, seed 1: itself #, each other #", [(0.04, 0.085), (0.1, 0.11)]),
+        ("08", "9 places, seed 0: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
+        ("08", "9 places, seed 1: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
         # induction: layer 2's keys need layer 1, and nothing else does
         ("08", "2 layer.s.: accuracy #", [(0.95, 1)]),
         ("08", "1 layer.s.: accuracy #", [(0, 0.4)]),
@@ -183,11 +187,15 @@ def test_printed(number, text):
         ("08", "layer 2's queries, values accuracy #", [(0, 0.3)]),
         ("08", "layer 2's queries, keys accuracy #", [(0.95, 1)]),
         ("08", "layer 2's keys alone accuracy #", [(0.95, 1)]),
+        ("08", "accuracy at period 3: #, 4: #, 5: #", [(0.98, 1), (0.98, 1), (0.98, 1)]),
+        ("08", "accuracy at period 13: #, 14: #, 16: #", [(0.95, 1), (0.95, 1), (0.95, 1)]),
         # the scale and training
         ("08", "rate 0.003, step 200: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.05), (0.05, 0.35), (0.4, 0.95)]),
         ("08", "rate 0.001, step 200: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.2), (0.5, 0.97), (0.5, 0.97)]),
         ("08", "rate 0.001, step 600: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.03), (0, 0.03), (0, 0.03)]),
         ("08", "rate 0.003, d_k 128, worst: scaled #, not scaled #", [(0.95, 1), (0, 0.5)]),
+        ("08", "d_k = 128, rate 0.003 # #", [(0, 0.5), (0.9, 1)]),
+        ("08", "d_k = 128, rate 0.001 # #", [(0.9, 1), (0.9, 1)]),
         ("08", "W_Q divided at start: #", [(0.8, 1)]),
         ("08", "8 pairs, d_k = 64, scaled: True: accuracy #", [(0.95, 1)]),
         ("08", "8 pairs, d_k = 64, scaled: False: accuracy #", [(0.95, 1)]),
@@ -196,7 +204,7 @@ def test_printed(number, text):
     ],
 )
 def test_trained(number, text, bounds):
-    found = re.search(text.replace("#", r"-?(\d\.\d+)"), printed(number))
+    found = re.search(text.replace("#", r"-?(\d+\.\d+)"), printed(number))
     assert found, text
     for value, (low, high) in zip(found.groups(), bounds, strict=True):
         assert low <= float(value) <= high, found[0]
