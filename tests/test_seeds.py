@@ -145,6 +145,13 @@ def printed(number):
         ("09", "trophy first, too big : weight on trophy 0.61, on suitcase 0.22"),
         ("09", "suitcase first, too small: weight on trophy 0.06, on suitcase 0.83"),
         ("09", "he -> man L4H2 0.02 L3H5 0.81"),
+        ("09", "L1H3 on_previous cost 2.5, rank 33 of 72"),
+        ("09", "L4H2 on_its_noun cost 2.3, rank 37 of 72"),
+        ("09", "layer 6: mean cost 27.1, ranks 1 to 12"),
+        ("09", "L4H2: cost at the pronoun 8.3, rank 17 L3H5: cost at the pronoun 16.2, rank 8"),
+        ("09", "L5H6 taken away 0.9994, [CLS] forbidden 0.9633"),
+        ("09", "coming out: the nearest other bank has the same sense in 6 of 6"),
+        ("09", "they -> students: 0.92"),
         # how nn.Linear starts
         ("07", "kaiming_uniform_(a=sqrt(5)) 0.0255"),
     ],
@@ -199,6 +206,8 @@ def test_printed(number, text):
         ("08", "W_Q divided at start: #", [(0.8, 1)]),
         ("08", "8 pairs, d_k = 64, scaled: True: accuracy #", [(0.95, 1)]),
         ("08", "8 pairs, d_k = 64, scaled: False: accuracy #", [(0.95, 1)]),
+        # the reader's module and the transformers library
+        ("09", "largest of 12 x 384 differences: # millionths", [(0, 1)]),
         ("08", "SGD, learning rate 0.003: scaled #, not scaled #", [(0, 0.4), (0.8, 1)]),
         ("08", "SGD, learning rate 0.03: scaled #, not scaled #", [(0.8, 1), (0, 0.6)]),
     ],
