@@ -128,7 +128,13 @@ ROWS = {
         "",
         silenced(lambda h, d, n: np.s_[h * d : h * d + d]),
     ),
-    "every third": ("without_head", "heads_interleaved", "side by side", "", silenced(lambda h, d, n: np.s_[:, h::n])),
+    "every third": (
+        "without_head",
+        "head_columns_interleaved",
+        "side by side",
+        "",
+        silenced(lambda h, d, n: np.s_[:, h::n]),
+    ),
     "n wide": (
         "without_head",
         "block_as_wide_as_heads",

@@ -118,7 +118,7 @@ OWN = (
         ({"features": lambda s: slice((s.head - 1) * (d := len(s.W_O) // s.num_heads), s.head * d)},),
     ),
     Mistake(
-        "heads_interleaved",
+        "head_columns_interleaved",
         "every h-th feature belonged to the head",
         "The heads stand side by side: first all features of head 0, then all of head 1.",
         "Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
@@ -140,7 +140,7 @@ OWN = (
     ),
     Mistake(
         "no_room_to_park",
-        "[CLS] scored too low to take the weight when nothing matches",
+        "the score of [CLS] were too low to take the weight when nothing matches",
         "Weights sum to 1. What [CLS] does not take stays on the words, and their values are handed over.",
         "Without a match, the words share 8 / (8 + exp(score)). How large must the score be for a tenth?",
     ),
@@ -152,7 +152,7 @@ OWN = (
     ),
     Mistake(
         "parking_drowns_the_match",
-        "[CLS] scored so high that a match does not win against it",
+        "the score of [CLS] were so high that a match does not win against it",
         "A match has score 10. It must keep 0.9 of the weight.",
         "With a match the two large terms are exp(10) and exp(score). What is their ratio to be?",
     ),
