@@ -23,11 +23,7 @@ from attnlib.course.training import train
 from attnlib.torch_layers import MultiHeadAttention, SelfAttention
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
-N_TOKENS, T, D = (
-    10,
-    10,
-    32,
-)  # different tokens, places in a sequence, features of a token
+N_TOKENS, T, D = 10, 10, 32  # different tokens, places, features of a token
 
 # %% [markdown]
 # ## Before you start
@@ -648,18 +644,17 @@ def recall_maps(stop):
     found = {}
     for scaled, name in ((False, "without the scale"), (True, "with it")):
         with torch.no_grad():
-            _, found[name] = recallers[(*STOPS_OF[stop], scaled, 0)](
-                keys, values, asked
-            )
-    return found  # (16, 16) each
+            model = recallers[(*STOPS_OF[stop], scaled, 0)]
+            found[name] = model(keys, values, asked)[1]  # (16, 16)
+    return found
 
 
+# %%
 STOPS_OF = {f"{d_k}, rate {lr}": (lr, d_k) for lr in STEPS for d_k in D_KS}
 three = ("8, rate 0.003", "128, rate 0.003", "128, rate 0.001")
 names = [f"asks {i}" for i in range(16)]
-live.weights_view(
-    recall_maps, d_k=list(STOPS_OF), still=three, trained=True, queries=names
-)
+stops = {"d_k": list(STOPS_OF), "still": three}
+live.weights_view(recall_maps, **stops, trained=True, queries=names)
 
 # %% tags=["nbval-ignore-output"]
 print("weight on the pair that was asked for   without the scale   with it")

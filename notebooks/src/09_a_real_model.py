@@ -284,8 +284,10 @@ def six_banks():
         tokens.append(tokens_of(text))
         ids, place = torch.tensor([pieces.encode(text)]), tokens[-1].index("bank")
         output, maps = model(ids)  # (1, n, 384), (6, 1, 12, n, n)
-        before.append(model.embed(ids)[0, place])
-        after.append(output[0, place])
+        before, after = (
+            [*before, model.embed(ids)[0, place]],
+            [*after, output[0, place]],
+        )
         L1H5.append(maps[0, 0, 4])  # (n, n)
     unit = nn.functional.normalize(torch.stack([*before, *after]), dim=-1)  # (12, 384)
     cosines = {"before": unit[:6] @ unit[:6].T, "after": unit[6:] @ unit[6:].T}
