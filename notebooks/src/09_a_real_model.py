@@ -279,18 +279,15 @@ BANKS = [
 # %%
 @measured
 def six_banks():
-    before, after, tokens, L1H5 = [], [], [], []
+    ends, tokens, L1H5 = [], [], []
     for text in BANKS:
         tokens.append(tokens_of(text))
         ids, place = torch.tensor([pieces.encode(text)]), tokens[-1].index("bank")
         output, maps = model(ids)  # (1, n, 384), (6, 1, 12, n, n)
-        before, after = (
-            [*before, model.embed(ids)[0, place]],
-            [*after, output[0, place]],
-        )
+        ends.append(torch.stack([model.embed(ids)[0, place], output[0, place]]))
         L1H5.append(maps[0, 0, 4])  # (n, n)
-    unit = nn.functional.normalize(torch.stack([*before, *after]), dim=-1)  # (12, 384)
-    cosines = {"before": unit[:6] @ unit[:6].T, "after": unit[6:] @ unit[6:].T}
+    unit = nn.functional.normalize(torch.stack(ends, dim=1), dim=-1)  # (2, 6, 384)
+    cosines = dict(zip(("before", "after"), unit @ unit.mT))  # (6, 6) each
     return {"sentences": BANKS, "tokens": tokens, "L1H5": L1H5, **cosines}
 
 
