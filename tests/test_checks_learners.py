@@ -164,7 +164,60 @@ def writes(once, each_prompt, each_step=""):
     return write
 
 
+def silenced(where, keep=False):
+    """Write 0 into a part of W_O, or into all but this part, in a learner's way."""
+
+    def without_head(W_O, head, num_heads):
+        part = np.zeros(W_O.shape, bool)
+        part[where(head, len(W_O) // num_heads, num_heads)] = True
+        return np.where(part ^ keep, 0, W_O)
+
+    return without_head
+
+
 ROWS = {
+    # --- 09: a head taken away, a scale mended, a place to park
+    "rows": (
+        "without_head",
+        "rows_silenced",
+        "block of columns",
+        "",
+        silenced(lambda h, d, n: np.s_[h * d : h * d + d]),
+    ),
+    "every third": (
+        "without_head",
+        "head_columns_interleaved",
+        "side by side",
+        "",
+        silenced(lambda h, d, n: np.s_[:, h::n]),
+    ),
+    "n wide": (
+        "without_head",
+        "block_as_wide_as_heads",
+        "d_model / h",
+        "",
+        silenced(lambda h, d, n: np.s_[:, h * n : h * n + n]),
+    ),
+    "others": (
+        "without_head",
+        "only_that_head_kept",
+        "add nothing",
+        "",
+        silenced(lambda h, d, n: np.s_[:, h * d : h * d + d], keep=True),
+    ),
+    "from 1": (
+        "without_head",
+        "heads_counted_from_one",
+        "head 0 is the first",
+        "",
+        silenced(lambda h, d, n: np.s_[:, (h - 1) * d : h * d]),
+    ),
+    "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", "the root of 384", "", 384 / 32),
+    "1 / sqrt(12)": ("divisor_repair", "repair_inverted", "too small", "", 0.2887),
+    "sqrt(384)": ("divisor_repair", "scale_undone", "trained with a scale", "", 19.5959),
+    "score 4": ("parking_place", "no_room_to_park", "stays on the words", "", [4, 0]),
+    "a word's value": ("parking_place", "parked_on_a_long_value", "too long", "", [7, 1]),
+    "as high as a match": ("parking_place", "parking_drowns_the_match", "less than 0.9", "", [10, 0.01]),
     # --- named wrongly
     "NaN -> uniform": (A, "finite_fill", "so does a NaN row", "behaves as if blocked", nan_rows(uniform)),
     "NaN -> mean of values": (A, "finite_fill", "behaves as if a query", "", nan_rows(mean_of_values)),

@@ -399,6 +399,13 @@ RIGHT = {
         "the young bird that the happy farmers  follow",
         "the king that the old children hear",
     ],
+    "divisor_repair": [3.4641, np.sqrt(12), torch.tensor(384 / 32).sqrt()],
+    "without_head": [
+        lambda W, h, n: np.where(np.arange(len(W)) // (len(W) // n) == h, 0, W),
+        lambda W, h, n: (W.reshape(len(W), n, -1) * (np.arange(n) != h)[:, None]).reshape(W.shape),
+        lambda W, h, n: W @ np.diag(np.repeat(np.arange(n) != h, len(W) // n)),
+    ],
+    "parking_place": [[6, 0], (5.0, 0.02), np.array([7.5, 0.05])],
     "q1": [[1, 0, 2], (1, 0, 2), np.array([1.0, 0, 2])],
     "k2": [[4, 4, 0], (4, 4, 0), torch.tensor([4, 4, 0])],
     "v3": [[2, 6, 3], (2, 6, 3), np.array([2, 6, 3])],

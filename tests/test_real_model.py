@@ -12,6 +12,7 @@ import pytest
 
 import attnlib as al
 from attnlib.course import real_model
+from attnlib.course.head_map import head_map, ranks
 from tools.record_results import run_cells
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,15 +149,45 @@ def test_the_requirement_is_pinned_by_hash_and_names_no_host():
     ],
 )
 def test_a_fresh_result_is_shown_unless_it_agrees(stored, fresh, shown):
-    got = real_model.Measured({} if stored is None else {"x": stored}, available=True)("x", lambda: fresh)
+    def x():
+        return fresh
+
+    got = real_model.Measured({} if stored is None else {"x": stored}, available=True)(x)()
+    got = {k: v.tolist() for k, v in got.items()} if isinstance(got, dict) else got
+    got = got.tolist() if isinstance(got, np.ndarray) else got
     assert got == shown or (shown is None and np.isnan(got))
 
 
 def test_replay_calls_nothing_and_names_what_is_not_stored():
-    measured = real_model.Measured({"x": 1.0}, available=False)
-    assert measured("x", pytest.fail) == 1.0
-    with pytest.raises(KeyError, match=r"no stored result 'y'; there are \['x'\]"):
-        measured("y", pytest.fail)
+    measured = real_model.Measured({"one look: text, len": 1.0}, available=False)
+
+    @measured
+    def one_look(text, measure):
+        pytest.fail("it was called")
+
+    assert one_look("text", len) == 1.0
+    with pytest.raises(LookupError, match=r"no stored result 'one look: other text, len'\. .*Fix: "):
+        one_look("other text", len)
+
+
+def test_of_results_that_call_each_other_the_outer_one_is_kept_and_an_error_leaves_nothing_behind():
+    measured = real_model.Measured({}, available=True)
+
+    @measured
+    def inner(x):
+        return np.float64(1 / x)
+
+    @measured
+    def outer(x):
+        assert isinstance(inner(x), np.float64)  # as it is: not rounded, not looked up
+        return {"words": ["12", "a"], "rows": [[1, 2], [3]], "map": np.eye(2)}
+
+    assert outer(3)["words"] == ["12", "a"] and [row.tolist() for row in outer(3)["rows"]] == [[1, 2], [3]]
+    assert outer(3)["map"].shape == (2, 2) and list(measured.fresh) == ["outer: 3"]
+    with pytest.raises(ZeroDivisionError):
+        inner(0)
+    inner(3)
+    assert measured.fresh["inner: 3"] == 0.3333
 
 
 # The view
@@ -197,6 +228,18 @@ def test_empty_and_endless_texts_get_a_message_in_the_view():
         assert words in view.picture.value and "Traceback" not in view.picture.value
 
 
+def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured_of_it():
+    tables = {"<b>": np.arange(6.0).reshape(2, 3), "other": np.eye(2, 3)}
+    view = head_map(tables, np.full((2, 3, 2, 2), 0.5), ["one", "<i>"], layer=2, head=1)
+    assert list(view.shown) == ["layer 2, head 1"] and "&lt;b&gt; 3.00 (rank 3 of 6)" in view.picture.value
+    assert 'data-row="layer" data-rows="2"' in view.picture.value and 'data-column="head"' in view.picture.value
+    view._on_mouse({"new": json.dumps({"what": "click", "row": "layer", "i": 0, "column": "head", "j": 2})})
+    assert list(view.shown) == ["layer 1, head 3"] and "other 0.00" in view.picture.value
+    view.sliders["measured"].value = "other"
+    assert "layer 1, head 3: other 0.00 (rank" in view.picture.value and "<i>" not in view.picture.value
+    assert view._still()[0].axes
+
+
 # The model itself
 
 
@@ -223,7 +266,7 @@ def test_sentence_vectors_equal_those_of_transformers(notebook):
 def test_fresh_results_equal_the_stored_ones(notebook):
     fresh = notebook["measured"].fresh
     assert fresh.keys() == RESULTS.keys()
-    for name in fresh.keys() - {"speed"}:  # time and memory: a busy machine may be slower
+    for name in fresh.keys() - {"largest difference"}:  # in millionths: rounding, which depends on the processor
         assert real_model._close(fresh[name], RESULTS[name], 2e-3), name
 
 
@@ -239,6 +282,16 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
     head = RESULTS["L1H5 of the first bank"]
     again = al.scaled_dot_product_attention(head["query"], head["key"], np.eye(11))
     assert np.abs(again - banks["L1H5"][0]).max() < 1e-3
+
+
+def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():
+    """What the questions of 09 tell; the test above computes the costs afresh where the model is."""
+    rank = ranks(np.array(RESULTS["cost of each head: all_sentences"]))
+    assert (rank[0, 2], rank[3, 1]) == (33, 37) and sorted(rank[5]) == list(range(1, 13))
+    there = ranks(np.array(RESULTS["cost of each head: pronouns"]))
+    assert (there[3, 1], there[2, 4]) == (17, 8)
+    taken_away, forbidden = RESULTS["cosine without parking"]
+    assert taken_away > 0.999 and forbidden < 0.97
 
 
 @needs_model

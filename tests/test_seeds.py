@@ -169,6 +169,13 @@ def printed(number):
         ("09", "trophy first, too big : weight on trophy 0.61, on suitcase 0.22"),
         ("09", "suitcase first, too small: weight on trophy 0.06, on suitcase 0.83"),
         ("09", "he -> man L4H2 0.02 L3H5 0.81"),
+        ("09", "L1H3 on_previous cost 2.5, rank 33 of 72"),
+        ("09", "L4H2 on_its_noun cost 2.3, rank 37 of 72"),
+        ("09", "layer 6: mean cost 27.1, ranks 1 to 12"),
+        ("09", "L4H2: cost at the pronoun 8.3, rank 17 L3H5: cost at the pronoun 16.2, rank 8"),
+        ("09", "L5H6 taken away 0.9994, [CLS] forbidden 0.9633"),
+        ("09", "coming out: the nearest other bank has the same sense in 6 of 6"),
+        ("09", "they -> students: 0.92"),
         # decoding: five seeds as stored, and what is counted
         ("11", "lowest honest loss: 1.518 nats a word"),
         ("11", "0 3 0.95 0.98 1.00 0.76 1.00 0.34 1 3 0.99 0.98 1.00 0.48 1.00 0.48 2 4 0.98 0.02 1.00 0.71 0.92 0.50"),
@@ -271,6 +278,10 @@ def test_printed(number, text):
             "without positions: mirrored place #, itself #, mean of all others #",
             [(0.09, 0.11), (0.04, 0.09), (0.1, 0.11)],
         ),
+        ("08", "how far apart. positions: True # positions: False #", [(1, 100), (0, 0.01)]),
+        ("08", "10 places, seed 1: itself #, each other #", [(0.04, 0.085), (0.1, 0.11)]),
+        ("08", "9 places, seed 0: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
+        ("08", "9 places, seed 1: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
         # induction: layer 2's keys need layer 1, and nothing else does
         ("08", "2 layer.s.: accuracy #", [(0.95, 1)]),
         ("08", "1 layer.s.: accuracy #", [(0, 0.4)]),
@@ -282,20 +293,26 @@ def test_printed(number, text):
         ("08", "layer 2's queries, values accuracy #", [(0, 0.3)]),
         ("08", "layer 2's queries, keys accuracy #", [(0.95, 1)]),
         ("08", "layer 2's keys alone accuracy #", [(0.95, 1)]),
+        ("08", "accuracy at period 3: #, 4: #, 5: #", [(0.98, 1), (0.98, 1), (0.98, 1)]),
+        ("08", "accuracy at period 13: #, 14: #, 16: #", [(0.95, 1), (0.95, 1), (0.95, 1)]),
         # the scale and training
         ("08", "rate 0.003, step 200: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.05), (0.05, 0.35), (0.4, 0.95)]),
         ("08", "rate 0.001, step 200: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.2), (0.5, 0.97), (0.5, 0.97)]),
         ("08", "rate 0.001, step 600: d_k 8: # d_k 64: # d_k 128: #", [(0, 0.03), (0, 0.03), (0, 0.03)]),
         ("08", "rate 0.003, d_k 128, worst: scaled #, not scaled #", [(0.95, 1), (0, 0.5)]),
+        ("08", "d_k = 128, rate 0.003 # #", [(0, 0.5), (0.9, 1)]),
+        ("08", "d_k = 128, rate 0.001 # #", [(0.9, 1), (0.9, 1)]),
         ("08", "W_Q divided at start: #", [(0.8, 1)]),
         ("08", "8 pairs, d_k = 64, scaled: True: accuracy #", [(0.95, 1)]),
         ("08", "8 pairs, d_k = 64, scaled: False: accuracy #", [(0.95, 1)]),
+        # the reader's module and the transformers library
+        ("09", "largest of 12 x 384 differences: # millionths", [(0, 1)]),
         ("08", "SGD, learning rate 0.003: scaled #, not scaled #", [(0, 0.4), (0.8, 1)]),
         ("08", "SGD, learning rate 0.03: scaled #, not scaled #", [(0.8, 1), (0, 0.6)]),
     ],
 )
 def test_trained(number, text, bounds):
-    found = re.search(text.replace("#", r"-?(\d\.\d+)"), printed(number))
+    found = re.search(text.replace("#", r"-?(\d+\.\d+)"), printed(number))
     assert found, text
     for value, (low, high) in zip(found.groups(), bounds, strict=True):
         assert low <= float(value) <= high, found[0]

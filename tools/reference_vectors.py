@@ -55,11 +55,16 @@ def main():
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    vectors, ids = [], []
+    vectors, ids, they = [], [], None
     for sentence in SENTENCES:
         ids.append(tokenizer.encode(sentence).ids)
         with torch.no_grad():
-            hidden = model(torch.tensor([ids[-1]])).last_hidden_state[0]  # (n, 384)
+            result = model(torch.tensor([ids[-1]]), output_attentions=True)
+        hidden = result.last_hidden_state[0]  # (n, 384)
+        if they is None:  # where "they" looks in the first sentence, layer 4, head 2
+            pieces = tokenizer.encode(sentence).tokens
+            row = result.attentions[3][0, 1, pieces.index("they")]  # (n,)
+            they = {"tokens": pieces, "weights": [round(x, 4) for x in row.tolist()]}
         vector = hidden.mean(0)
         vectors.append([round(x, 7) for x in (vector / vector.norm()).tolist()])
     written = {
@@ -68,6 +73,7 @@ def main():
         "sentence-transformers/all-MiniLM-L6-v2 revision 1110a243",
         "sentences": SENTENCES,
         "ids": ids,
+        "they": they,
         "vectors": vectors,
         "texts": {text: tokenizer.encode(text).ids for text in TEXTS},
     }

@@ -7,24 +7,11 @@ import numpy as np
 from ..core import entropy
 from .calling import Unfit
 from .exercise import Function, Judged, Number
+from .habits import after_copy, behind, copies, heads_to_rank
 from .mistakes.mistake import Mistake
 from .prediction import Question
-from .probes import Draw, Probe
+from .probes import Probe
 from .steps import Steps
-
-
-def copies(tokens):
-    """Return (b, n_q, n_k), True where key j holds the letter of query i."""
-    return tokens[:, :, None] == tokens[:, None, :]
-
-
-def after_copy(tokens, by=1):
-    """Return (b, n_q, n_k), True where key j stands `by` places behind an earlier copy of the letter of query i."""
-    n = tokens.shape[-1]
-    earlier = copies(tokens) & np.tri(n, k=-1, dtype=bool)
-    moved = np.zeros_like(earlier)
-    moved[..., max(by, 0) : n + min(by, 0)] = earlier[..., max(-by, 0) : n - max(by, 0)]
-    return moved
 
 
 def mean_on(weights, cells):
@@ -53,44 +40,6 @@ class _Steps(Steps):
         return result
 
 
-def heads_to_rank():
-    """Return batches with heads of known habits; one of them does induction, and not the sharpest."""
-    draw = Draw("induction_measure")
-    # Four patterns of different length, repeated; then letters that come back at random.
-    repeated = np.stack([draw.rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
-    random = draw.rng.integers(6, size=(4, 16))
-    return tuple(
-        Probe(name, (_habits(draw, tokens)[:, draw.rng.permutation(7)], tokens))
-        for name, tokens in (("repeated patterns", repeated), ("letters that come back at random", random))
-    )
-
-
-def _habits(draw, tokens):
-    """Return the weights (b, 7, n, n) of seven heads."""
-    (b, n), i = tokens.shape, np.arange(tokens.shape[1])
-    causal = np.tri(n, dtype=bool)
-
-    def head(share, cells):
-        """Put `share` of each row on the cells; rows without one, and the rest, are spread evenly."""
-        cells = np.broadcast_to(cells, (b, n, n)) & causal
-        share = share * cells.any(-1, keepdims=True)
-        return share * cells / np.maximum(cells.sum(-1, keepdims=True), 1) + (1 - share) * causal / (i + 1)[:, None]
-
-    sharp = i == draw.rng.integers(i + 1)[:, None]  # one key for each query, at random
-    return np.stack(
-        [
-            head(0.7, after_copy(tokens)),
-            head(0.9, after_copy(tokens, 0)),
-            head(0.9, after_copy(tokens, -1)),
-            head(0.9, i[:, None] - 1 == i),
-            head(0.9, i[:, None] - 5 == i),
-            head(1.0, sharp),
-            head(0.0, causal),
-        ],
-        axis=1,
-    )
-
-
 def sequences_to_fool():
     return (
         Probe("D A B C E A", (np.array([3, 0, 1, 2, 4, 0]),)),
@@ -106,12 +55,6 @@ def _ranked_by(score):
 
 def _ranked_on(cells):
     return _ranked_by(lambda s: mean_on(s.weights, cells(s.tokens)))
-
-
-def _behind(tokens, by):
-    """Return (b, n_q, n_k), True where the key stands `by` places before the query."""
-    i = np.arange(tokens.shape[-1])
-    return np.broadcast_to(i[:, None] - by == i, (*tokens.shape, tokens.shape[-1]))
 
 
 def _entropy(weights):
@@ -185,7 +128,7 @@ OWN = (
         "it looks for the head that looks at the letter just before",
         "That head prepares induction in layer 1; it does not do it.",
         "Where does the present letter itself come into your measure?",
-        (_ranked_on(lambda tokens: _behind(tokens, 1)),),
+        (_ranked_on(lambda tokens: behind(tokens, 1)),),
     ),
     Mistake(
         "copy_itself_measured",
@@ -209,7 +152,7 @@ OWN = (
         "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
-        (_ranked_on(lambda tokens: _behind(tokens, 5)),),
+        (_ranked_on(lambda tokens: behind(tokens, 5)),),
     ),
     Mistake(
         "sharpest_head_measured",
@@ -339,8 +282,7 @@ QUESTIONS = (
     Question(
         "no_positions",
         "b",
-        "The model sees which tokens there are, and each place knows its own token, which is not the one to name. "
-        "The most frequent of the others is right in 0.29 of the cases.",
+        "The model sees which tokens there are, and how often. A token that is there more often is a better guess.",
         {
             "a": "That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
             "c": "No training helps: every place mixes the same set, so the order cannot get into the output.",
@@ -351,9 +293,9 @@ QUESTIONS = (
         "dark_diagonal",
         "b",
         "With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
-        "looks at itself learns what the answer is not.",
+        "looks at itself learns what the answer is not. With nine, the place in the middle names its own.",
         {
-            "a": "The diagonal is darker with other seeds, too, and the mean is taken over 4000 sequences.",
+            "a": "With ten places both seeds have the dark diagonal, and with nine neither has it.",
             "c": "It cannot know places: permute the tokens, and the outputs are permuted with them.",
         },
         "a",
@@ -369,6 +311,16 @@ QUESTIONS = (
         "a",
     ),
     Question(
+        "new_period",
+        "c",
+        "The keys say which letter stood before them, and the query asks for that, however far back it was.",
+        {
+            "a": "That would be so if it had learned distances. It matches letters, and they may stand anywhere.",
+            "b": "One layer reaches about 0.3. Both heads are there, and the same two steps work at any distance.",
+        },
+        "a",
+    ),
+    Question(
         "scale_and_training",
         "b",
         "Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
@@ -376,6 +328,39 @@ QUESTIONS = (
         {
             "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed.",
             "c": "It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
+        },
+        "c",
+    ),
+)
+
+RECALL = (
+    Question(
+        "poke",
+        "c",
+        "Under a causal mask no query sees a later key, so a change there may move no earlier output.",
+        {
+            "a": "Another divisor changes the weights, but not which keys have one.",
+            "b": "Rows that do not sum to 1 are another fault; a token that may not be seen moves nothing either way.",
+        },
+        "b",
+    ),
+    Question(
+        "divisor_of_a_head",
+        "a",
+        "Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
+        {
+            "b": "8 is the number of heads.",
+            "c": "That is the root of d_model. Scores are made after the split, of 16 features.",
+        },
+        "c",
+    ),
+    Question(
+        "typical_score",
+        "b",
+        "The variance of the sum of 64 products is 64, and its root is 8.",
+        {
+            "a": "Each product has variance 1. Their sum has more.",
+            "c": "64 is the variance. A typical score is as large as its root.",
         },
         "c",
     ),

@@ -11,7 +11,7 @@ import html
 import importlib.util
 import json
 import unicodedata
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
 
 import numpy as np
@@ -226,7 +226,9 @@ def split_words(text):
 
 
 class Measured:
-    """Results of the notebook: measured where the model is installed, replayed from a small file where it is not.
+    """Results of the notebook: computed where the model is installed, replayed from a small file where it is not.
+
+    It decorates a function whose arguments name its results.
 
     Parameters
     ----------
@@ -242,29 +244,47 @@ class Measured:
     Attributes
     ----------
     fresh : dict
-        What was measured in this session.
+        What was computed in this session; where one decorated function calls another, the outer result alone.
 
     Examples
     --------
-    >>> with_model = Measured({"cosine": 0.5}, available=True)
-    >>> with_model("cosine", lambda: 0.50001), with_model("cosine", lambda: 0.7)
-    (0.5, 0.7)
-    >>> Measured({"cosine": 0.5}, available=False)("cosine", max, 1, 2)
+    >>> @Measured({"half of: 1": 0.5}, available=True)
+    ... def half_of(x):
+    ...     return x / 2 + 1e-5
+    >>> half_of(1), half_of(3)
+    (0.5, 1.5)
+    >>> Measured({"half of: 1": 0.5}, available=False)(half_of)(1)
     0.5
     """
 
     def __init__(self, stored, available, tolerance=2e-3):
         self.stored, self.available, self.tolerance, self.fresh = stored, available, tolerance, {}
+        self._inside = False
 
-    def __call__(self, name, measure, *arguments):
-        """Return the result called `name`; if the model is here, that of measure(*arguments)."""
-        if not self.available:
-            if name not in self.stored:
-                raise KeyError(f"no stored result {name!r}; there are {sorted(self.stored)}. Fix: {REINSTALL}.")
-            return self.stored[name]
-        self.fresh[name] = _plain(measure(*arguments))
+    def __call__(self, function):
+        @wraps(function)
+        def measured(*arguments):
+            if self._inside:
+                return function(*arguments)
+            words = ", ".join(getattr(argument, "__name__", str(argument)) for argument in arguments)
+            name = function.__name__.replace("_", " ") + (f": {words}" if words else "")
+            return _arrays(self._fresh(name, function, arguments) if self.available else self._replayed(name))
+
+        return measured
+
+    def _fresh(self, name, function, arguments):
+        self._inside = True
+        try:
+            self.fresh[name] = _plain(function(*arguments))
+        finally:
+            self._inside = False
         stored = self.stored.get(name)
         return stored if _close(self.fresh[name], stored, self.tolerance) else self.fresh[name]
+
+    def _replayed(self, name):
+        if name not in self.stored:
+            raise LookupError(f"there is no stored result {name[:80]!r}. {missing() or f'Fix: {REINSTALL}.'}")
+        return self.stored[name]
 
 
 def stored(name):
@@ -355,6 +375,18 @@ def _plain(result):
         return result
     rounded = np.round(plot.to_array(result), 4)
     return rounded.tolist()
+
+
+def _arrays(result):
+    """Return a result of JSON with arrays in the place of lists of numbers."""
+    if isinstance(result, dict):
+        return {key: _arrays(value) for key, value in result.items()}
+    if not isinstance(result, list) or all(isinstance(value, str) for value in result):
+        return result
+    try:
+        return np.array(result, dtype=float)
+    except (TypeError, ValueError):  # words, or rows of different length
+        return [_arrays(value) for value in result]
 
 
 def _close(a, b, tolerance):

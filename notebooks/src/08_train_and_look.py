@@ -4,10 +4,13 @@
 # **Question.** What do heads learn when a task leaves them free to choose, and how do you find out without picking the
 # pretty picture? *45 minutes. This notebook needs torch.*
 #
-# Four small trainings: reverse a sequence, name both neighbours, continue a repeated sequence, look up a pair.
+# In the notebooks before, you built attention, broke it and mended it. Now you train it and ask what it has learned. Four
+# small models do the work: one reverses a sequence, one names both neighbours, one continues a pattern, one looks up a pair.
+# The first of them has learned something that nobody asked for, and so it comes first.
 
 # %%
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import torch
@@ -23,22 +26,48 @@ _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 N_TOKENS, T, D = 10, 10, 32  # different tokens, places, features of a token
 
 # %% [markdown]
-# `train(model, draw, loss, steps=..., lr=...)` is the loop of notebook 04: draw a batch, compute the loss, one step of
-# [Adam](../REFERENCES.md#kingma-2015). It can also keep copies of the weights on the way.
+# ## Before you start
 #
-# ## 1 · Reverse a sequence
+# Three questions from memory. Do not turn back; a wrong answer helps you remember, too.
 #
-# Ten tokens go in, the same ten must come out in reverse order. One head, and a learned vector for each position, added
-# to the token's vector.
+# **1.** *(notebook 07)* A module with a causal mask returns the right shapes. You change the last token, and the output
+# of the first one moves. What is wrong?
+#
+# - **a** the scores are divided by the wrong number
+# - **b** the weights of a row do not sum to 1
+# - **c** a query sees a token that comes after it
+#
+# **2.** *(notebook 06)* A layer has $d_{model} = 128$ and 8 heads. By which number are the scores divided?
+#
+# - **a** by 4
+# - **b** by 8
+# - **c** by 11.3
+#
+# **3.** *(notebook 03)* The entries of $q$ and $k$ are drawn with variance 1, and $d_k = 64$. How large is a typical
+# score $q \cdot k$?
+#
+# - **a** about 1
+# - **b** about 8
+# - **c** about 64
+
+# %%
+predict.before_08(None, None, None)  # a letter each: "a", "b" or "c"
+
+# %% [markdown]
+# ## 1 · A diagonal that is too dark
+#
+# Ten tokens go in, and the same ten must come out in reverse order: the first place names the last token, the second
+# place the last but one, and so on. The model has one head. Each token is a learned vector with `D` features. If
+# `with_positions` is set, another learned vector is added to it, one for each place.
 
 
 # %%
 class Reverse(nn.Module):
-    def __init__(self, with_positions):
+    def __init__(self, with_positions, places=T):
         super().__init__()
         self.token, self.read = nn.Embedding(N_TOKENS, D), nn.Linear(D, N_TOKENS)
-        places = torch.randn(T, D) if with_positions else torch.zeros(T, D)
-        self.position = nn.Parameter(places, requires_grad=with_positions)
+        start = torch.randn(places, D) if with_positions else torch.zeros(places, D)
+        self.position = nn.Parameter(start, requires_grad=with_positions)
         self.attention = MultiHeadAttention(D, 1, bias=False)
 
     def forward(self, tokens):
@@ -48,8 +77,10 @@ class Reverse(nn.Module):
 
 
 # %% [markdown]
-# Without positions the vectors are zeros that do not train. With positions the model learns to reverse.
-# **Predict.** Which accuracy does it reach without?
+# Without positions the added vectors are zeros that do not train, and nothing tells the model where a token stands. With
+# positions it learns to reverse. `train(model, draw, loss, steps=..., lr=...)` is the loop of notebook 04: draw a batch,
+# compute the loss, take one step of [Adam](../REFERENCES.md#kingma-2015). **Predict.** Which share of the tokens does the
+# model without positions name correctly?
 #
 # - **a** about 0.1: it can only guess one of ten tokens
 # - **b** about 0.3
@@ -60,8 +91,8 @@ guess_no_positions = None  # "a", "b" or "c"
 
 
 # %%
-def draw(generator, size=128):
-    return torch.randint(N_TOKENS, (size, T), generator=generator)  # (b, T)
+def draw(generator, size=128, places=T):
+    return torch.randint(N_TOKENS, (size, places), generator=generator)  # (b, T)
 
 
 def loss(model, tokens):
@@ -90,6 +121,9 @@ for with_positions, model in reversers.items():
 # %%
 predict.no_positions(guess_no_positions)
 
+# %% [markdown]
+# Now look at the two heads. Each map is the mean over 4000 sequences that the models have not seen.
+
 # %%
 two_maps = torch.stack([maps[True], maps[False]])  # (2, T, T)
 titles = ["with positions", "without positions"]
@@ -100,45 +134,65 @@ on_mirror = two_maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
 on_itself = two_maps.diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
 for name, mirror, itself in zip(("with", "without"), on_mirror, on_itself):
     others = (1 - itself) / (T - 1)
-    print(
-        f"{name:7} positions: mirrored place {mirror:.2f}, itself {itself:.2f}", end=""
-    )
-    print(f", mean of all others {others:.2f}")
+    print(f"{name:7} positions: mirrored place {mirror:.2f}", end=", ")
+    print(f"itself {itself:.2f}, mean of all others {others:.2f}")
 
 # %% [markdown]
-# With positions the head learns the anti-diagonal: query $i$ looks at key $9 - i$. Without them every query has the same
-# choice of keys whatever its place: the weights are spread evenly, but for the diagonal, which is darker.
+# With positions the head does what the task asks: the query at place $i$, counted from 0, looks at the key at place
+# $9 - i$. Without positions it cannot know where that is, and it spreads its weights evenly over the sequence. But not
+# quite: the diagonal is darker. Every query gives its own token less than it gives to any other. Nobody asked for that.
+# Why does it do so?
 #
-# ## 2 · Attention does not know order
+# ## 2 · What can be known without order
 #
-# Why? Permute the tokens and look at the output, with and without positions.
+# First find out what a head without positions can know at all. Exchange the tokens of each sequence by the same permutation
+# and let the models answer. If a model pays no attention to order, its answers change places with the tokens, and
+# nothing else changes.
 
-# %%
+# %% tags=["nbval-ignore-output"]
 order = torch.randperm(T, generator=torch.Generator().manual_seed(2))
+print("permute, then attend; attend, then permute: how far apart?")
 for with_positions, model in reversers.items():
     with torch.no_grad():
         permuted_output = model(tokens[:8, order])[0]
         output_permuted = model(tokens[:8])[0][:, order]
-    same = (permuted_output - output_permuted).abs().max().item() < 1e-4
-    name = f"positions: {with_positions}"
-    print(f"{name}.  permute, then attend = attend, then permute: {same}")
+    difference = (permuted_output - output_permuted).abs().max()
+    print(f"positions: {with_positions!s:5}  {difference:.2f}")
 
 # %% [markdown]
-# Each output row is the same mixture of the same set; the rows only change places with their tokens. This is called
-# **permutation equivariance** ([Zaheer et al. 2017](../REFERENCES.md#zaheer-2017)). A sum over keys has no first or last term.
+# Without positions both ways give the same. Each output is a weighted sum over the same set of tokens, and a sum
+# has no first and no last term. This is called **permutation equivariance** ([Zaheer et al.
+# 2017](../REFERENCES.md#zaheer-2017)). So an output depends on two things only: which tokens the sequence holds, and
+# which of them is the query's own.
 #
-# So without positions an output depends on two things: the bag of all tokens, and the query's own token.
-# **Predict.** Why is the diagonal darker?
+# Here are three explanations of the dark diagonal. They differ in what they expect of sequences with **nine** places, where
+# the fifth stands in the middle. **Predict.** Which one is right?
 #
-# - **a** chance: another seed would show another pattern
-# - **b** a place's own token is never the one it must name
-# - **c** the head has found out a little about places
+# - **a** chance: another training would show another pattern, with nine places as with ten
+# - **b** a place's own token is never the one it must name; with nine places it sometimes is
+# - **c** the head has found out a little about places, with nine of them as with ten
 
 # %%
 guess_diagonal = None  # "a", "b" or "c"
 
+# %% tags=["nbval-ignore-output"]
+for places, seed in ((10, 1), (9, 0), (9, 1)):
+    some, name = partial(draw, places=places), f"{places:2d} places, seed {seed}"
+    _ = torch.manual_seed(seed)
+    model = Reverse(False, places)
+    train(model, some, loss, steps=300, lr=3e-3, seed=seed, description=name)
+    with torch.no_grad():
+        w = model(some(torch.Generator().manual_seed(1), size=4000))[1].mean(0)[0]
+    own = w.diagonal().mean().item()
+    print(f"{name}: itself {own:.2f}, each other {(1 - own) / (places - 1):.2f}")
+
+# %%
+predict.dark_diagonal(guess_diagonal)
+
 # %% [markdown]
-# Two ways to guess without order: the most frequent token of the whole bag, or the most frequent one of the *other* nine.
+# With nine places the diagonal is hardly darker than the rest, and other seeds say the same. So the head with ten places
+# has learned a fact about the task: the token to name is one of the *other* nine. How much is that worth? Count two
+# ways to guess, on the same sequences: name the most frequent of all ten tokens, or the most frequent of the other nine.
 
 
 # %%
@@ -155,18 +209,16 @@ print(f"most frequent of the other nine: {of_others:.3f}")
 # %% tags=["nbval-ignore-output"]
 print(f"the model without positions:     {accuracy[False]:.3f}")
 
-# %%
-predict.dark_diagonal(guess_diagonal)
-
 # %% [markdown]
-# The second guess is the best there is: without order each of the other nine is as likely to stand in the mirrored place.
-# The model does as well. It has learned all that can be learned without order, its own token included; longer training
+# The second guess is the best there is: without order, each of the other nine is as likely to stand in the mirrored place
+# as the next. The model does as well as that. It has learned all that can be learned without order, and longer training
 # would not help.
 #
 # ## 3 · Measure every head
 #
-# A picture of one head on one sequence proves little. A number for every head, over many sequences, proves more. Say
-# where a head *should* look, as a boolean map, and take the mean weight that goes there:
+# So a shade of grey meant something, and a number, a second task and other seeds were needed to say what. A picture of one
+# head on one sequence proves little. Proceed like this: say where a head *should* look, as a boolean map, and take the
+# mean weight that goes there, for every head and over many sequences.
 
 
 # %%
@@ -179,8 +231,8 @@ def weight_on(weights, cells):
 
 
 # %% [markdown]
-# First on the task of notebook 06: name the token before and the token after, on a ring of 10. One head or two, with the
-# same number of parameters.
+# Try it on a task from notebook 06: name the token before you and the token after you, on a ring of ten places. The model
+# has one head or two, and the same number of parameters.
 
 
 # %%
@@ -222,17 +274,18 @@ for h in (1, 2):
         print(f"{name}: weight on the token {side}: {told}")
 
 # %% [markdown]
-# One head shares itself between both. Of two heads, each takes one neighbour. Which head takes which is chance: it depends
-# on the seed. That is why all heads are measured.
+# One head shares itself between both neighbours. Of two heads, each takes one. Which head takes which is chance, and another
+# seed may exchange them. That is why all heads are measured, and not the one that looked right.
 #
 # ## 4 · Induction: two layers work together
 #
-# The task, the two heads and how to measure them are from [Elhage et al. 2021](../REFERENCES.md#elhage-2021) and
-# [Olsson et al. 2022](../REFERENCES.md#olsson-2022).
+# You have read "KRUBLEMAKRUB" and are asked what comes next. You say L, though you have never seen this word: you find
+# where B stood before, and name what came after it. Can a head do that?
 #
-# A sequence of 6 to 12 different letters, repeated until 24 places are full. Predict the next letter. Which letters come,
-# and how long the pattern is, changes with every sequence. So the only way is: find where the present letter stood
-# before, and name the letter that came after it.
+# The model gets 6 to 12 different letters, repeated until 24 places are full, and predicts the next letter at every place.
+# The letters change with each sequence, and so does the **period**, the length of the pattern. Nothing about a single
+# sequence can be learned by heart. (The task, the heads it brings forth and how to measure them are from
+# [Elhage et al. 2021](../REFERENCES.md#elhage-2021) and [Olsson et al. 2022](../REFERENCES.md#olsson-2022).)
 
 # %%
 V, LENGTH, LETTERS = 26, 24, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -249,8 +302,8 @@ for row in draw_repeats(torch.Generator().manual_seed(3), size=3)[0].tolist():
     print("".join(LETTERS[t] for t in row))
 
 # %% [markdown]
-# Layers of attention and nothing else, one head each, with a causal mask. Each layer adds its output to what came in, so
-# that layer 2 reads the tokens *and* what layer 1 fetched.
+# The model is made of attention and nothing else: layers with one head each, and a causal mask. Each layer adds its output
+# to what came in. So layer 2 reads the tokens *and* what layer 1 has fetched for each of them.
 
 
 # %%
@@ -270,8 +323,8 @@ class AttentionOnly(nn.Module):
 
 
 # %% [markdown]
-# Only the second half counts in the loss: there every letter has stood before. (With the loss on all places the model
-# spends its effort on letters that nobody can guess.) **Predict.** Can one layer do it?
+# Only the second half counts in the loss, because there every letter has stood before. In the first half there are
+# letters that nobody can guess. **Predict.** Can a model with a single layer do it?
 #
 # - **a** yes, if it is trained longer or has more heads
 # - **b** no: its keys do not know which letter stands before them
@@ -312,9 +365,9 @@ for layers, model in inductors.items():
 predict.one_layer(guess_one_layer)
 
 # %% [markdown]
-# Two layers solve it, one does not. Now the question is *how*, and it is asked of every head. Two measures: the weight on
-# the previous letter, in the first 12 places, and the weight on the letters that came right after an earlier copy of the
-# present letter, in the last 12.
+# Two layers solve it, and one does not. Now the question is *how*, and it is asked of every head, by two measures. The first
+# is the weight on the letter just before, taken in the first 12 places. The second is the weight on those letters that came
+# right after an earlier copy of the present letter, taken in the last 12 places.
 
 # %%
 i = torch.arange(LENGTH)
@@ -331,14 +384,14 @@ for layers in (2, 1):
             print(f"model with {layers} layer(s), layer {layer}, {name}: {w:.2f}")
 
 # %% [markdown]
-# One head stands out for each measure. In the model with two layers:
+# In the model with two layers, one head stands out for each measure. Here is a story that would explain it:
 #
-# - **Layer 1 is a previous-letter head.** It writes into each place which letter stood before it.
-# - **Layer 2 is an induction head.** Its query says "I am B". The keys now carry what layer 1 wrote: "before me stood B".
-#   They match where B stood before, one place further. The value there is the letter to predict.
+# - **Layer 1 is a previous-letter head.** It writes into each place which letter stood just before.
+# - **Layer 2 is an induction head.** Its query says "I am B". The keys carry what layer 1 wrote: "before me stood B". So
+#   the query finds the place after an earlier B, and the value there is the letter to name.
 #
-# The second step needs the first one done. One layer has nothing to match: its keys say what a letter *is*, not what stood
-# before it. More heads in that layer do not change this:
+# If the story is true, then one layer has nothing to match: its keys say what a letter *is*, not what stood before it.
+# More heads in that layer should not help either:
 
 # %% tags=["nbval-ignore-output"]
 _ = torch.manual_seed(0)
@@ -351,8 +404,8 @@ with torch.no_grad():
 # %% [markdown]
 # ## 5 · See it · A head forms
 #
-# The weights were kept every 25 steps. One sequence of 16 letters with period 8; the slider runs the model as it was.
-# **Predict.** Does one head form long before the other?
+# `train` kept the weights every 25 steps. The slider takes the model as it was then and lets it read one sequence of 16
+# letters with period 8. **Predict.** Layer 2 is said to need layer 1. So does one head form long before the other?
 
 # %%
 text = "KRUBLEMA" * 2
@@ -371,7 +424,7 @@ names = {"queries": text, "keys": text, "attn_mask": al.causal_mask(16)}
 live.weights_view(maps_at, **steps, trained=True, **names)
 
 # %% [markdown]
-# The same as numbers: both measures and the loss over training.
+# The same as numbers, over many sequences: both measures, and the loss.
 
 # %%
 curves, some = [], letters[:200]
@@ -392,13 +445,13 @@ right.set(xlabel="step", ylabel="loss")
 _ = left.legend(), right.legend()
 
 # %% [markdown]
-# The two heads rise together, and the loss falls with them. A previous-letter head is of use only to an induction head
-# that reads it, and the other way round. Before that moment the loss hardly says where to go.
+# The two heads rise together, and the loss falls with them. A previous-letter head is of no use until something reads
+# it, and an induction head finds nothing to read until then.
 #
 # ## Break it · Take the previous-letter head away
 #
-# The claim is that layer 2 *uses* layer 1. Test it: let layer 1 add nothing. **Predict.** What remains of the accuracy,
-# and where does the induction head look?
+# So far there is a story that fits the maps. A story can be tested by taking away what it needs. Let layer 1 add nothing.
+# **Predict.** What remains of the accuracy, and where does the induction head look?
 
 # %% tags=["nbval-ignore-output"]
 broken = AttentionOnly(2)
@@ -411,9 +464,10 @@ print(f"without layer 1: accuracy {share_right(logits):.2f}", end=", ")
 print(f"induction head's weight after a copy {w:.2f}")
 
 # %% [markdown]
-# Without the first head the second finds nothing. But what does it use it for? Section 4 said: for its *keys*. Taking
-# everything away cannot tell. So let layer 2 make its queries, keys and values with layer 1's output or without, each in
-# turn. **Predict.** Which of the three needs it?
+# Without the first head the second finds nothing. That alone proves little: whatever is taken away, something may fail. The
+# story says more. Layer 2 makes three things of what it reads, <span style="color:#0072B2">queries</span>,
+# <span style="color:#D55E00">keys</span> and <span style="color:#009E73">values</span>, and layer 1's output may reach
+# each of them or not. **Predict.** If the story is true, which of the five lines below keep their accuracy?
 
 
 # %%
@@ -435,12 +489,51 @@ for name, where in WHERE.items():
     print(f"layer 1 reaches layer 2's {name:22} accuracy {right:.2f}")
 
 # %% [markdown]
-# Only the keys need it, and the keys alone are enough. Now the story of section 4 is tested.
+# Take layer 1 away from the queries, or from the values: nothing happens. Take it away from the keys, and the accuracy is as
+# low as without layer 1. Give it to the keys alone, and all is well. This is what the story said, and it could have
+# come out otherwise.
+#
+# ### A period it has never seen
+#
+# In training every pattern was 6 to 12 letters long. Did the model learn where to look for these periods, or did it learn
+# what to do? Give it shorter patterns and longer ones. Counted are the places whose letter has stood before.
+# **Predict.** How well does it continue patterns of 3 to 5 letters?
+#
+# - **a** hardly at all: it has never looked back by so few places
+# - **b** about as well as one layer does
+# - **c** as well as those it was trained on
+
+# %%
+guess_period = None  # "a", "b" or "c"
+
+
+# %% tags=["nbval-ignore-output"]
+def accuracy_at(period):
+    order = torch.rand(1000, V, generator=torch.Generator().manual_seed(7)).argsort(-1)
+    again = order[:, torch.arange(LENGTH) % period]  # (1000, 24)
+    first = max(period, 11)  # from here on every letter has stood before
+    with torch.no_grad():
+        answers = inductors[2](again)[0][:, first:-1].argmax(-1)
+    return (answers == again[:, first + 1 :]).float().mean().item()
+
+
+for periods in ((3, 4, 5), (6, 8, 10), (13, 14, 16)):
+    told = ", ".join(f"{period}: {accuracy_at(period):.2f}" for period in periods)
+    print(f"accuracy at period {told}")
+
+# %%
+predict.new_period(guess_period)
+
+# %% [markdown]
+# It learned a procedure: find the earlier copy, name what followed. Its limits are elsewhere. It has vectors for 24 places
+# and for 26 letters, and it has never met another letter or a 25th place.
 #
 # ## 6 · Does $1/\sqrt{d_k}$ matter for learning?
 #
-# Notebook 03 showed what a missing scale does to gradients. Does it hurt training? Test it on recall (notebook 04), made
-# harder: 32 pairs, 64 keys, 32 values, batches of 32, 200 steps.
+# Notebook 03 showed what a missing scale does to gradients at one moment. But a model that trains can change its weights.
+# Does it recover? Take recall, the task of notebook 04, and make it harder: 32 pairs of a key and a value, 64 different
+# keys, 32 different values, batches of 32. The class below is a single head with or without the scale; its
+# `d_model` is 64, and $d_k$ varies.
 
 
 # %%
@@ -478,9 +571,9 @@ def recall_accuracy(model, pairs=32):
 
 
 # %% [markdown]
-# One seed is an anecdote. Three seeds for each of three $d_k$, with the scale and without, and nothing else changes. Then
-# two seeds at a third of the learning rate, with three times the steps. **Predict.** At the larger rate, 0.003, at which
-# $d_k$ is the difference largest?
+# One run is an anecdote. So there are three seeds for each of three $d_k$, with the scale and without it, and nothing else
+# differs. And because one learning rate is an anecdote as well, there are two seeds more at a third of that rate,
+# with three times the steps. **Predict.** At the larger rate, 0.003, at which $d_k$ is the difference largest?
 #
 # - **a** 8
 # - **b** 128
@@ -516,9 +609,6 @@ for lr, d_k, scaled in each:
     ax.set(title=f"d_k = {d_k}, learning rate {lr}", xlabel="step", ylabel="accuracy")
     ax.legend(loc="upper left")
 
-# %% [markdown]
-# Lines are means over the seeds, bands go from the worst seed to the best.
-
 # %% tags=["nbval-ignore-output"]
 print("accuracy with the scale minus without, mean over seeds")
 for lr, step in ((3e-3, 200), (1e-3, 200), (1e-3, 600)):
@@ -534,34 +624,48 @@ print("rate 0.003, d_k 128, worst: scaled {:.2f}, not scaled {:.2f}".format(*wor
 predict.scale_and_training(guess_scale)
 
 # %% [markdown]
-# At the larger rate the gap grows with $d_k$. And look at the bands: unscaled training is not only slower, it is **fragile**.
-# Some seeds learn, some hardly do. At the smaller rate the gap after 200 steps is as large at 64 as at 128, and after 600
-# steps it is gone. So there the missing scale costs time, not ability, and how much depends on the learning rate.
+# In the picture the lines are means over the seeds, and the bands go from the worst seed to the best.
+#
+# At the larger rate the gap grows with $d_k$. Look at the bands, too: without the scale, training is not only slower, it is
+# **fragile**. Some seeds learn, and some hardly do. At the smaller rate the gap after 200 steps is as large at 64 as at 128,
+# and after 600 steps it is gone. So there the missing scale costs time, not ability.
 #
 # ### Look inside
 #
-# Sixteen questions to the models of seed 0 and rate 0.003. Sequence $i$ asks for slot $i$, so good attention is a diagonal.
-# The slider goes through the three $d_k$.
+# Ask the models of seed 0 sixteen questions. Sequence $i$ holds sixteen pairs, and the question is for the one in place $i$.
+# A head that finds its pair puts the weight on the diagonal. The slider goes through the three $d_k$ at both learning rates.
 
 # %%
 keys, values, _, _ = draw_pairs(torch.Generator().manual_seed(5), size=16, pairs=16)
 asked = keys.diagonal()  # (16,): sequence i asks for its key i
 
 
-def recall_maps(d_k):
-    with torch.no_grad():
-        _, plain = recallers[3e-3, d_k, False, 0](keys, values, asked)  # (16, 16)
-        _, scaled = recallers[3e-3, d_k, True, 0](keys, values, asked)
-    return {"trained without the scale": plain, "trained with it": scaled}
+def recall_maps(stop):
+    found = {}
+    for scaled, name in ((False, "without the scale"), (True, "with it")):
+        with torch.no_grad():
+            model = recallers[(*STOPS_OF[stop], scaled, 0)]
+            found[name] = model(keys, values, asked)[1]  # (16, 16)
+    return found
 
 
+# %%
+STOPS_OF = {f"{d_k}, rate {lr}": (lr, d_k) for lr in STEPS for d_k in D_KS}
+three = ("8, rate 0.003", "128, rate 0.003", "128, rate 0.001")
 names = [f"asks {i}" for i in range(16)]
-choices = {"d_k": list(D_KS), "still": D_KS}
-live.weights_view(recall_maps, **choices, trained=True, queries=names)
+stops = {"d_k": list(STOPS_OF), "still": three}
+live.weights_view(recall_maps, **stops, trained=True, queries=names)
+
+# %% tags=["nbval-ignore-output"]
+print("weight on the pair that was asked for   without the scale   with it")
+for stop in STOPS_OF:
+    found = [weights.diagonal().mean().item() for weights in recall_maps(stop).values()]
+    print(f"d_k = {stop:36}{found[0]:16.2f}{found[1]:10.2f}")
 
 # %% [markdown]
-# Not scaled and $d_k = 128$: a large weight in every row, often in the wrong column. The row is peaky already, so hardly
-# any gradient says that another slot would be better. Peaky from the start:
+# Without the scale, at $d_k = 128$ and the larger rate, there is a large weight in every row, and often it stands in the
+# wrong column. Such a row is peaky already, and notebook 03 showed that then hardly any gradient passes. At the smaller
+# rate, with three times the steps, the same head has found its diagonal. Were the rows peaky from the start?
 
 # %%
 *shown, _ = draw_pairs(torch.Generator().manual_seed(6), 400)
@@ -577,8 +681,8 @@ for d_k in D_KS:
 # %% [markdown]
 # ### What this does not show
 #
-# Three more experiments, so that nobody over-reads these curves. First, the same model without a scale, but with $W_Q$
-# divided by $\sqrt{d_k}$ **once, at the start**. Second, an easy task: 8 pairs.
+# Three more experiments, so that nobody reads too much into these curves. First, the same model without a scale, but with
+# $W_Q$ divided by $\sqrt{d_k}$ **once, at the start**. Second, an easy task with only 8 pairs.
 
 # %% tags=["nbval-ignore-output"]
 _ = torch.manual_seed(0)
@@ -604,8 +708,8 @@ for scaled in (True, False):
     print(f"{name}: accuracy {recall_accuracy(model, pairs=8):.2f}")
 
 # %% [markdown]
-# A smaller start repairs most of it: the scale mainly keeps the *beginning* of training out of the flat ends of softmax.
-# On an easy task both arrive.
+# A smaller start repairs most of it: what the scale does here, it does mainly at the *beginning*, where it keeps
+# softmax away from its flat ends. And on an easy task both arrive.
 #
 # Third, another optimiser. A step of Adam has about the same size however large the gradient is. A step of SGD grows
 # with the gradient, and for the same attention weights the gradients of $W_Q$ and $W_K$ are $\sqrt{d_k}$ times larger
@@ -632,9 +736,9 @@ for lr in (0.003, 0.03):
     print(f"SGD, learning rate {lr}: {told}")
 
 # %% [markdown]
-# So one curve at one learning rate proves little, for or against. Over optimisers and rates the picture shifts. What
-# can be said: with Adam at the rates above, training with the scale was ahead after 200 steps at every $d_k$, hardly at 8
-# and far at 128. And the scale costs nothing.
+# So one curve at one learning rate proves little, for the scale or against it. What can be said is this: with Adam at the
+# rates above, training with the scale was ahead after 200 steps at every $d_k$, hardly at 8 and far at 128. And the
+# scale costs nothing.
 #
 # ## Exercises
 #
@@ -645,8 +749,8 @@ for lr in (0.003, 0.03):
 #
 # **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
 #
-# `Reverse` without positions gets sequences of 4 places with 2 tokens, equally frequent. Which accuracy can it reach at
-# best? One number. Remember what an output depends on.
+# `Reverse` without positions gets sequences of 4 places with only 2 different tokens, equally frequent. Which accuracy can
+# it reach at best? Hand in one number. Remember what an output depends on.
 
 # %%
 my_accuracy = None  # a number
@@ -675,10 +779,10 @@ verdict
 #
 # **Goal.** Write a measure of your own, and let it choose the head. *10 minutes, hard.*
 #
-# `my_measure(weights, tokens)`: weights $(b, h, n_q, n_k)$ and tokens $(b, n)$ give one number per head, $(h,)$, the
-# largest for the induction head. Both are NumPy arrays. Section 4 used the period of each sequence; your measure gets
-# the letters only. The check ranks heads of known habits with it. Then rank the two trained ones; layer 2 must win:
-# `my_measure(maps[2][:, :, 0].transpose(0, 1).numpy(), letters.numpy())`.
+# `my_measure(weights, tokens)` takes weights $(b, h, n_q, n_k)$ and tokens $(b, n)$, both NumPy arrays, and returns one
+# number for each head, $(h,)$, the largest for the induction head. Section 4 knew the period of each sequence; your measure
+# gets the letters only. The check lets it rank heads whose habits are known. Then rank the two trained heads with it, where
+# layer 2 must win: `my_measure(maps[2][:, :, 0].transpose(0, 1).numpy(), letters.numpy())`.
 
 
 # %%
@@ -710,11 +814,12 @@ verdict
 # %% [markdown]
 # ### Exercise 8.3 · Fool one layer
 #
-# **Goal.** Show why one layer must fail. *8 minutes, medium.*
+# **Goal.** Design an input that shows why one layer must fail. *8 minutes, medium.*
 #
-# A layer without positions gets "D A B C E A". The last letter is A, and A was followed by B. Which other sequence makes
-# the **same** mixture at the last place, though another letter is right? `my_fool(tokens)` returns it, $(n,)$. Letters
-# are numbers in a NumPy array, A is 0. The last one stood there once before, all others stand there once.
+# A layer without positions reads "D A B C E A". The last letter is A, and the A before was followed by B, so B is right.
+# Which other sequence makes the **same** mixture at the last place, though another letter is right? There are several.
+# `my_fool(tokens)` returns one of them, $(n,)$. Letters are numbers in a NumPy array, and A is 0. The last letter stood
+# there once before; all others stand there once.
 
 
 # %%
@@ -742,9 +847,9 @@ verdict
 # first = np.array([3, 0, 1, 2, 4, 0])  # D A B C E A
 # pair = torch.from_numpy(np.stack([first, my_fool(first)]))  # (2, 6)
 # for layers, model in inductors.items():
+#     bare = {"position.weight": torch.zeros(LENGTH, D)}
 #     with torch.no_grad():
-#         model.position.weight.zero_()
-#         logits, _ = model(pair)
+#         logits, _ = torch.func.functional_call(model, bare, (pair,))
 #     print(layers, "layer(s), same at the last place:", torch.allclose(*logits[:, -1], atol=1e-4))
 #     assert torch.allclose(*logits[:, -1], atol=1e-4) == (layers == 1)
 # # A second layer can: under the causal mask its keys carry what stood before them.
@@ -756,12 +861,14 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. Check 8.1 by training: `N_TOKENS, T = 2, 4`, then run section 1 again.
-# 2. Say in one sentence why four heads in one layer fail. Then look back at section 4.
-# 3. Take the scale out of `Recall` and search for the learning rate at which it learns best with Adam. How wide is the
-#    range that works, with the scale and without?
+# 1. Check 8.1 by training: write `N_TOKENS, T = 2, 4`, and run section 1 again.
+# 2. Put a pattern in which one letter stands twice, "ABCAD" repeated, into the trained model of section 4. What does it say
+#    after A, and where do its heads look?
+# 3. Search for the learning rate at which `Recall` learns best with Adam, without the scale and with it. How wide is the
+#    range that works in each case?
 #
-# **Remember.** Attention does not know order; positions are added. Measure every head against a rule, over many inputs,
-# then test the rule by taking the head away. Two layers can do what no single layer can. Without the scale training
-# is slower and fragile; by how much depends on the learning rate.
+# **Remember.** Attention does not know order; positions have to be added. Measure every head against a rule, over many
+# inputs. Then test the story that you tell about it: change the task, or take away what the head is said to need. Two layers
+# can do what one layer cannot. Without the scale training is slower and fragile, and by how much depends on the
+# learning rate.
 # Next: [09 a real model](09_a_real_model.ipynb).

@@ -1,0 +1,95 @@
+"""All heads of a model as one map, a cell for each, to click: what it measures, and where that head looks."""
+
+import html
+
+import numpy as np
+
+from .. import live, svg
+from ..live import still
+from ..live.controls import choice
+from ..live.weights import panel
+from ..svg import parts
+
+CELL, LEFT, TOP, ROOM = 40, 34, 46, 8  # of the map: pixels of a cell, and around it
+SIDE = 240  # of the chosen head's map
+
+
+def ranks(table):
+    """Return the place of each entry, 1 for the largest.
+
+    Examples
+    --------
+    >>> ranks(np.array([[0.1, 0.9], [0.5, 0.2]])).tolist()
+    [[4, 1], [2, 3]]
+    """
+    order = np.argsort(-table, axis=None, kind="stable")
+    places = np.empty(table.size, dtype=int)
+    places[order] = np.arange(1, table.size + 1)
+    return places.reshape(table.shape)
+
+
+def head_map(tables, weights, tokens, *, layer=1, head=1):
+    """Show one number for every head of a model; a click on a head shows where it looks in a sentence.
+
+    Parameters
+    ----------
+    tables : dict of str to ndarray, (layers, heads)
+        What was measured, by name; not negative. A slider chooses one.
+    weights : ndarray, (layers, heads, n, n)
+        Of one sentence.
+    tokens : sequence of str, (n,)
+    layer, head : int
+        The head that is chosen at the start, counted from 1.
+
+    Returns
+    -------
+    LiveView
+
+    Examples
+    --------
+    >>> view = head_map({"a": np.eye(2), "b": 1 - np.eye(2)}, np.full((2, 2, 1, 1), 1.0), ["word"], layer=2)
+    >>> view.choose(head=1)
+    >>> list(view.shown)
+    ['layer 2, head 2']
+    """
+    tables = {name: np.asarray(table) for name, table in tables.items()}
+    places = {name: ranks(table) for name, table in tables.items()}
+
+    def render(name, layer, head, query, key):
+        title = f"layer {layer + 1}, head {head + 1}"
+        shown = np.asarray(weights[layer][head])
+        told = "; ".join(
+            f"{other} {tables[other][layer, head]:.2f} (rank {places[other][layer, head]} of {tables[other].size})"
+            for other in dict.fromkeys((name, *tables))
+        )
+        labels = {"queries": tokens, "keys": tokens, "row": query, "column": key}
+        chosen = panel([svg.heatmap(shown, title=title, side=SIDE, **labels)], {})
+        words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(told, quote=False)}</div>'
+        return panel([draw(name, tables[name], layer, head)], {}) + chosen + words, {title: shown}
+
+    view = live.LiveView(
+        {"measured": choice("measured", list(tables))},
+        render,
+        lambda: (still.figure(view.picture.value), f"{next(iter(tables))} of all heads; run the cell to click one."),
+        picked={"layer": layer - 1, "head": head - 1, "query": None, "key": None},
+        labels=lambda: (tokens, tokens, None),
+    )
+    return view
+
+
+def draw(title, table, layer, head):
+    """Return the map of all heads as an <svg> element, one of them framed."""
+    layers, heads = table.shape
+    wide, high = heads * CELL, layers * CELL
+    drawn = [
+        svg.text(LEFT, 17, title, size=parts.LARGE, bold=True),
+        *(svg.text(LEFT + CELL * j + CELL // 2, TOP - 5, f"H{j + 1}", anchor="middle") for j in range(heads)),
+        *(svg.text(LEFT - 6, TOP + CELL * i + 25, f"L{i + 1}", anchor="end") for i in range(layers)),
+        f'<g transform="translate({LEFT} {TOP})">',
+        svg.matrix(table, CELL, vmax=float(table.max()) or 1.0, names=("layer", "head")),
+        svg.frame(CELL * head, CELL * layer, CELL, CELL, parts.LINE),
+        svg.target(0, 0, wide, high, row="layer", rows=layers, column="head", columns=heads),
+        "</g>",
+    ]
+    told = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
+    return svg.picture(LEFT + wide + ROOM, TOP + high + ROOM, title, told, drawn)
