@@ -85,7 +85,7 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
 
     controls = {
         "step": whole("step", 0, longest - first, step),
-        "temperature": choice("temperature", TEMPERATURES, 1),
+        "temperature": choice("temp.", TEMPERATURES, 1),
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k),
         "sentence": whole("sentence", seed, seed + 30, seed),
     }

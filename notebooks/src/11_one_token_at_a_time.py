@@ -200,7 +200,7 @@ for head in (1, 2, 3, 4):
 # The slider *step* writes word by word. At each step you see the rows of all heads for the last word so far, and the most
 # probable next words, the one that was drawn in bold. *sentence* draws others.
 #
-# Two sliders can make it peaky or flat, in different places. *temperature* divides the logits of the next word. $d_k$
+# Two sliders can make it peaky or flat, in different places. *temp.*, the temperature, divides the logits of the next word. $d_k$
 # divides the scores inside every head by the root of another $d_k$ than the model's own, which is 8: left of 8 its maps
 # are sharper than in training, right of it flatter.
 
