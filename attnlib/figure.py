@@ -25,7 +25,8 @@ def subplots(*args, **options):
     >>> line.get_color() == SERIES[0]
     True
     """
-    figure, axes = plt.subplots(*args, layout="constrained", FigureClass=DescribedFigure, frameon=False, **options)
+    options = {"layout": "constrained", **options}
+    figure, axes = plt.subplots(*args, FigureClass=DescribedFigure, frameon=False, **options)
     for ax in figure.axes:
         ax.set_prop_cycle(color=SERIES)
     return figure, axes

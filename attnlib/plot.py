@@ -146,7 +146,9 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
     rows, columns = -(-h // columns), min(columns, h)
     wide, high = _size(n_q, n_k, colorbar=False)
     shrink = min(1.0, WIDEST / (wide * columns))
-    figure, axes = subplots(rows, columns, figsize=(wide * columns * shrink, high * rows * shrink), squeeze=False)
+    size = (wide * columns * shrink, high * rows * shrink)
+    # "constrained" would leave no room for slanted tokens: it does not know that the cells are squares.
+    figure, axes = subplots(rows, columns, figsize=size, squeeze=False, layout="compressed")
     for ax in axes.flat[h:]:
         ax.set_axis_off()
     for i, (ax, title, mask) in enumerate(zip(axes.flat[:h], titles, masks, strict=True)):

@@ -282,3 +282,27 @@ def test_tables_tell_the_same_as_html_and_as_text():
 def test_tables_say_what_does_not_fit(names, rows, tint, words):
     with pytest.raises(ValueError, match=words):
         plot.table(names, rows, tint=tint)
+
+
+def test_nothing_of_a_grid_is_cut_off():
+    tokens = [
+        "[CLS]",
+        "the",
+        "teacher",
+        "praised",
+        "the",
+        "students",
+        "because",
+        "they",
+        "worked",
+        "hard",
+        ".",
+        "[SEP]",
+    ]
+    figure = plot.head_grid(np.full((2, 12, 12), 1 / 12), queries=tokens, keys=tokens)
+    figure.draw_without_rendering()
+    wide, high = figure.bbox.extents[2:]
+    for ax in figure.axes:
+        left, low, right, top = ax.get_tightbbox().extents
+        assert left >= 0 and low >= 0 and right <= wide and top <= high
+    plt.close(figure)
