@@ -7,7 +7,7 @@ from . import stages
 from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
-from .probes import MASK, Draw, edges, gradient
+from .probes import MASK, Draw, Probe, edges, gradient
 
 
 def self_attention_probes():
@@ -20,12 +20,15 @@ def self_attention_probes():
         lambda arrays: (arrays[0], 70 * w[0], 70 * w[1], w[2]),
         mask=np.vstack([MASK, [[1, 1, 0, 1, 0]]]).astype(bool),
     )
-    return (*common, gradient((*common[0].args, None), ("W_Q", "W_K", "W_V")))
+    left_out = Probe("d_v left out, so that it is d_k", (draw(5, 6), w[0], w[1], draw.matrix(6, 4)))
+    return (*common[:4], left_out, *common[4:], gradient((*common[0].args, None), ("W_Q", "W_K", "W_V")))
 
 
 def _unpack(x, W_Q, W_K, W_V, mask=None, learning=()):
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-    return (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask, learning
+    (d_in, d_k), d_v = W_Q.shape, W_V.shape[1]
+    sizes = (d_in, d_k) if d_v == d_k else (d_in, d_k, d_v)  # the default is tried as well
+    return sizes, weights, (x,), mask, learning
 
 
 # Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
@@ -101,12 +104,12 @@ OWN = (
     Mistake(
         "own_letter_looked_up",
         "the head looked for the letter it is asked for",
-        "That was the first head. This one was trained on another rule.",
+        "That was the first head. This one was trained on another rule: its map is the one above this exercise.",
         "Go along the row of the letter that is asked for. In which column is it bright?",
     ),
     Mistake(
         "map_read_by_columns",
-        "the map was read down a column, not along a row",
+        "the map was read down a column, not along a row, or the rule was turned round",
         "Queries are rows: the letter that is asked for is a row of the map.",
         "Who asks? Start from its row.",
     ),
