@@ -214,6 +214,8 @@ def test_printed(number, text):
         # associative recall, the same with weights that are all equal, and by another rule
         ("04", "before training: accuracy #, weight on the right slot #", [(0, 0.15), (0.05, 0.2)]),
         ("04", "after training: accuracy #, weight on the right slot #", [(0.995, 1), (0.8, 0.98)]),
+        ("04", "largest weight of a row, before: #", [(0.15, 0.27)]),
+        ("04", "ahead of the best other letter by # or more", [(1.5, 4.5)]),
         ("04", "with equal weights: accuracy #", [(0.2, 0.32)]),
         ("04", "the most frequent number in a memory: #", [(0.25, 0.27)]),
         ("04", "another rule: accuracy #, weight on the right slot #", [(0.995, 1), (0.97, 1)]),

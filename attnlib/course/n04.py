@@ -132,6 +132,12 @@ OWN = (
         "Whose key lies where the query of a points: b, or d?",
     ),
     Mistake(
+        "query_looks_across",
+        "each letter looks for the one across the circle",
+        "The query of a points away from the key of a, to that of c.",
+        "From a to b is a quarter of the circle. How far did you turn?",
+    ),
+    Mistake(
         "query_too_short",
         "each query points the right way and is too short to choose",
         "The scores of a short query lie close to each other, and so do its weights.",
@@ -191,6 +197,7 @@ EXERCISES = (
         slips={
             "query_looks_for_itself": [6 * KEYS],
             "query_looks_for_previous": [6 * np.roll(KEYS, 1, axis=0)],
+            "query_looks_across": [-6 * KEYS],
             "query_too_short": [2 * np.roll(KEYS, -1, axis=0)],
         },
         judged=Judged(chosen, _of_choice),
@@ -236,7 +243,7 @@ QUESTIONS = (
         "b",
         "It sees which numbers are in memory and how often, and guesses the most frequent one.",
         {
-            "a": "That is guessing blindly among 16. Eight of the numbers are in memory, and the average shows which.",
+            "a": "That is guessing blindly among 16. At most eight numbers are in memory, and the average shows which.",
             "c": "An average of all eight slots is the same, whichever letter is asked for.",
         },
         "a",
@@ -244,7 +251,7 @@ QUESTIONS = (
     Question(
         "square_weight",
         "b",
-        "Copying (4, 3) into (3, 4) raises an error. A square matrix fits both ways, and nobody notices.",
+        "Copying (3, 2) into (2, 3) raises an error. A square matrix fits both ways, and nobody notices.",
         {
             "a": "Only the shapes are compared, and a square matrix has the shape of its transpose.",
             "c": "nn.Linear computes x times the transpose of its weight, so the matrix has to be turned round.",
