@@ -67,11 +67,11 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
         "output_1": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
-        "one_factor_counted",
-        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries",
+        "one_factor_counted scores_of_the_crowd",
+        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",
         "head_divisor": "scale_by_embed_dim scale_by_d_k scale_by_num_heads",
         "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
-        "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_too_short",
+        "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_looks_across query_too_short",
     }.items(),
 )
 def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applicable):

@@ -144,6 +144,56 @@ def test_wrong_weights_beside_a_right_output_are_rejected():
     assert verdict.state == "wrong" and "weights: First difference" in verdict.message
 
 
+@pytest.mark.parametrize(
+    "form, stage, told",
+    [
+        (lambda output, weights: (output, 2 * weights), "returned weights", "Your output is right"),
+        (lambda output, weights: (output, weights.mT), "returned weights", "Your output is right"),
+        (lambda output, weights: (2 * output, weights), "output", "The weights that you return are right."),
+    ],
+)
+def test_the_returned_weights_are_looked_at_themselves(form, stage, told):
+    class Other(torch_layers.SelfAttention):
+        def forward(self, x, *, attn_mask=None):
+            return form(*super().forward(x, attn_mask=attn_mask))
+
+    verdict = check.SelfAttention(Other)
+    assert (verdict.state, verdict.stage) == ("wrong", stage)
+    assert (
+        told in verdict.message
+        and "sum to 2" not in verdict.message
+        and "Your weights are right" not in verdict.message
+    )
+
+
+@pytest.mark.parametrize(
+    "width, told",
+    [
+        (lambda d_in, d_k, d_v: d_v, "d_v left out, so that it is d_k"),
+        (lambda d_in, d_k, d_v: d_v or d_in, "with 6 inputs and 4 outputs, made with sizes (6, 4)"),
+    ],
+    ids=["None", "d_in"],
+)
+def test_d_v_is_d_k_where_it_is_left_out(width, told):
+    class Other(SelfAttention):
+        def __init__(self, d_in, d_k, d_v=None):
+            super().__init__(d_in, d_k, d_k)
+            self.W_V = nn.Linear(d_in, width(d_in, d_k, d_v), bias=False)
+
+    verdict = check.SelfAttention(Other)
+    assert verdict.state == "wrong" and told in verdict.message, verdict
+
+
+def test_a_parameter_in_place_of_a_layer_is_told_without_its_numbers():
+    class Parameters(nn.Module):
+        def __init__(self, d_in, d_k, d_v=None):
+            super().__init__()
+            self.W_Q = nn.Parameter(torch.randn(d_in, d_k))
+
+    message = check.SelfAttention(Parameters).message
+    assert "it has a Parameter. Fix" in message and "heads" not in message
+
+
 def test_an_error_in_a_module_shows_the_learners_line():
     class Broken(SelfAttention):
         def scale(self, scores):

@@ -366,10 +366,16 @@ RIGHT = {
     ],
     "head_divisor": [8, 8.0, torch.tensor(64).sqrt()],
     "scores_in_range": [
-        lambda q, k: (q @ k.T) / (q @ k.T).std(),
-        lambda q, k: (q / q.std()) @ (k / k.std()).T / np.sqrt(q.shape[-1]),
         lambda q, k: np.sqrt(q.shape[-1]) * unit(q) @ unit(k).T,
-        lambda q, k: torch.tensor((q @ k.T - (q @ k.T).mean()) / (q @ k.T).std()),
+        lambda q, k: (q / q.std(-1, keepdims=True)) @ (k / k.std(-1, keepdims=True)).T / np.sqrt(q.shape[-1]),
+        lambda q, k: (
+            F.rms_norm(torch.tensor(q), q.shape[-1:]) @ F.rms_norm(torch.tensor(k), k.shape[-1:]).T / q.shape[-1] ** 0.5
+        ),
+        lambda q, k: (
+            F.layer_norm(torch.tensor(q), q.shape[-1:]).numpy()
+            @ F.layer_norm(torch.tensor(k), k.shape[-1:]).numpy().T
+            / q.shape[-1] ** 0.5
+        ),
     ],
     "uniform_divisor": [2, 2.0, np.sqrt(36) / 3],
     "alphabet_scores": [[8, 0], (7.5, -0.3), torch.tensor([10.0, 1.0])],

@@ -247,6 +247,9 @@ class Module(Function):
     own: tuple = ("forward",)
 
     many = True
+    untried = (
+        "If you have written it already: is a `return` missing, or does a line `raise NotImplementedError` remain?"
+    )
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)

@@ -37,6 +37,10 @@ STAGE_HINTS = {
         "Look at the sum of each row of your weights, also where every key is blocked or a score is very large.",
         "The softmax runs over the keys, minus the largest score of each row; a row without any key becomes 0.",
     ),
+    "returned weights": (
+        "The output is right. What happens to the weights between mixing the values and `return`?",
+        "Return the very weights that multiply V, one row for each query: each row sums to 1.",
+    ),
     "output": (
         "The weights are right. What is done with them?",
         "Row i of the output is the sum of the rows of V, each times its weight in row i.",

@@ -62,14 +62,21 @@ def _made(cls, sizes, weights, dtype):
         if not isinstance(linear, torch.nn.Linear) or tuple(linear.weight.shape) != weight.shape[::-1]:
             raise Unfit(
                 f"Your module needs an nn.Linear called {name} with {weight.shape[0]} inputs and {weight.shape[1]} "
-                f"outputs, made with sizes {sizes}; it has {linear!r:.80}. Fix: self.{name} = nn.Linear(...) in "
-                "__init__, for all heads together."
+                f"outputs, made with sizes {sizes}; it has {_layer(linear)}. Fix: self.{name} = nn.Linear(...) in "
+                f"__init__{', for all heads together' if 'W_O' in weights else ''}."
             )
         with torch.no_grad():
             linear.weight.copy_(torch.from_numpy(weight.T))
             if linear.bias is not None:
                 linear.bias.zero_()
     return module
+
+
+def _layer(x):
+    """Say what a module has in place of a layer; a tensor without its numbers."""
+    from torch import nn
+
+    return "none" if x is None else repr(x) if isinstance(x, nn.Module) else f"a {type(x).__name__}"
 
 
 def _without_gradient(module, inputs, names):

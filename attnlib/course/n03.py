@@ -24,7 +24,7 @@ class _Steps(Steps):
 
     @cached_property
     def in_range(self):
-        return self.scaled / (np.std(self.q) * np.std(self.k))
+        return _unit(self.q) @ _unit(self.k).T / np.sqrt(self.q.shape[-1])
 
 
 def variance_probes():
@@ -50,6 +50,23 @@ def entropy_probes():
     )
 
 
+MIXED = "small and large tokens in one call"
+
+
+def _mixed(x, small, large):
+    """Return tokens of which the first half is small and the second large."""
+    return x * np.repeat([small, large], len(x) // 2)[:, None]
+
+
+def _of_mixed(yours, right):
+    if yours.ndim or yours == UNRELATED:
+        return _of_range(yours, right)
+    return (
+        "Tokens of one size alone are right. Together, some of their scores have a variance outside 0.8 to 1.25. "
+        "A score may depend on its own query and key only."
+    )
+
+
 def range_probes():
     draw = Draw("scores_in_range")
 
@@ -60,8 +77,9 @@ def range_probes():
         probe("entries of variance 1", 16, 1, 1),
         probe("queries of standard deviation 3", 64, 3, 1),
         probe("keys of standard deviation 1/3", 64, 1, 1 / 3),
-        probe("queries and keys of standard deviation 1/3", 9, 1 / 3, 1 / 3),
+        probe("queries and keys of standard deviation 1/3", 36, 1 / 3, 1 / 3),
         probe("d_k = 256, standard deviations 2 and 5", 256, 2, 5),
+        Probe(MIXED, (_mixed(draw(120, 64), 1, 3), _mixed(draw(100, 64), 1 / 3, 1)), says=_of_mixed),
     )
 
 
@@ -88,6 +106,14 @@ def _scores_by(change):
 def _cosines(q, k):
     q, k = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k))
     return q @ k.T
+
+
+def _squares(x):
+    return (x**2).mean(axis=-1, keepdims=True)
+
+
+def _unit(x):
+    return x / np.sqrt(_squares(x))
 
 
 def _surprise(w, axis=-1, log=np.log):
@@ -133,7 +159,7 @@ OWN = (
     Mistake(
         "entropy_over_queries",
         "it sums over the wrong axis, or over all of them",
-        "An entropy belongs to one query: its weights are one row.",
+        "An entropy belongs to one query: its weights are one row. weights[weights > 0] forgets which is whose.",
         "Along which axis do the weights sum to 1?",
         (
             _entropy_by(lambda w: _surprise(w, axis=-2)),
@@ -141,6 +167,13 @@ OWN = (
             _entropy_by(lambda w: _surprise(w, axis=1)),
             _entropy_by(lambda w: _surprise(w).mean()),
         ),
+    ),
+    Mistake(
+        "exponential_of_entropy",
+        "it gives e to the entropy, the number of keys in play",
+        "Equal weights on ten keys give 10, where ln 10 is asked for.",
+        "What should the entropy be if one key has everything?",
+        (_entropy_by(lambda w: np.exp(_surprise(w))),),
     ),
     Mistake(
         "raw_scores_returned",
@@ -158,6 +191,7 @@ OWN = (
             _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
             _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
             _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
+            _scores_by(lambda s: s.scaled / _squares(s.q) / _squares(s.k).T),
         ),
     ),
     Mistake(
@@ -179,15 +213,39 @@ OWN = (
         "only one of the two factors had another variance than 1",
         "The variance of a product is the product of both variances.",
         "A score multiplies two entries, each with a variance of its own.",
-        (_scores_by(lambda s: s.scaled / np.std(s.q)), _scores_by(lambda s: s.scaled / np.std(s.k))),
+        (
+            *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
+            _scores_by(lambda s: _unit(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
+            _scores_by(lambda s: s.q @ _unit(s.k).T / np.sqrt(s.q.shape[-1])),
+        ),
+    ),
+    Mistake(
+        "scores_of_the_crowd",
+        "the size of a score depends on the other tokens of the call",
+        "One number measured over many tokens divides them all: a further token changes every score.",
+        "Over which axis do you measure: over the tokens, or over the entries of one of them?",
+        (
+            _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
+            _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
+            _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
+        ),
+    ),
+    Mistake(
+        "multiplied_by_divisor",
+        "it is the factor, not the divisor",
+        "To multiply by 1/c is to divide by c.",
+        "Should the divisor make scores of variance 4 smaller or larger?",
     ),
 )
 
-IN_RANGE, UNRELATED = 1.0, -1.0
+IN_RANGE, UNRELATED, UNEVEN = 1.0, -1.0, -2.0
 
 
 def _range(scores, query, key):
-    """Return the variance of the scores, what is near 1 as 1; or UNRELATED to q.k; or the shape where it is wrong."""
+    """Return the variance of the scores, what is near 1 as 1; or UNRELATED to q.k; or the shape where it is wrong.
+
+    Of small and large tokens together each size is judged alone: UNEVEN where one of them is out of range.
+    """
     dots = query @ key.T
     try:
         scores = np.asarray(scores, dtype=np.float64)
@@ -195,6 +253,18 @@ def _range(scores, query, key):
         return scores  # no numbers: the check says what came instead
     if scores.shape != dots.shape:
         return np.array(scores.shape)
+    if np.std(query[len(query) // 2 :]) < 2 * np.std(query[: len(query) // 2]):
+        return _judged(scores, dots)
+    blocks = zip(_quarters(scores), _quarters(dots), strict=True)
+    found = [_judged(*block) for block in blocks]
+    return UNRELATED if UNRELATED in found else IN_RANGE if set(found) == {IN_RANGE} else UNEVEN
+
+
+def _quarters(x):
+    return [block for half in np.array_split(x, 2) for block in np.array_split(half, 2, axis=1)]
+
+
+def _judged(scores, dots):
     with np.errstate(all="ignore"):
         variance = np.var(scores)
         follows = np.corrcoef(scores.ravel(), dots.ravel())[0, 1] >= 0.9  # False for NaN
@@ -249,7 +319,8 @@ EXERCISES = (
         right=2.0,
         slips={
             "unit_variance_assumed": [6.0],
-            "one_factor_counted": [12**0.5],
+            "one_factor_counted": [12**0.5, 12.0],
+            "multiplied_by_divisor": [0.5],
             "root_forgotten": [4.0],
             "scale_by_d_k": [36.0],
         },
@@ -257,7 +328,8 @@ EXERCISES = (
     Function(
         "scores_in_range",
         "scores_in_range(query, key) -> (n_q, n_k), scores of variance 0.8 to 1.25, large where the dot product is. "
-        "Entries have mean 0, those of query (n_q, d_k) one variance, those of key (n_k, d_k) another.",
+        "Entries have mean 0, those of query (n_q, d_k) one variance, those of key (n_k, d_k) another. "
+        "A score depends on its own query and key only.",
         (
             "Measure what you cannot know: how large are the entries that came?",
             "The variance of a dot product is d_k times the variance of a query's entries times that of a key's.",

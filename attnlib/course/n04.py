@@ -7,7 +7,7 @@ from . import stages
 from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
-from .probes import MASK, Draw, edges, gradient
+from .probes import MASK, Draw, Probe, edges, gradient
 
 
 def self_attention_probes():
@@ -20,12 +20,15 @@ def self_attention_probes():
         lambda arrays: (arrays[0], 70 * w[0], 70 * w[1], w[2]),
         mask=np.vstack([MASK, [[1, 1, 0, 1, 0]]]).astype(bool),
     )
-    return (*common, gradient((*common[0].args, None), ("W_Q", "W_K", "W_V")))
+    left_out = Probe("d_v left out, so that it is d_k", (draw(5, 6), w[0], w[1], draw.matrix(6, 4)))
+    return (*common[:4], left_out, *common[4:], gradient((*common[0].args, None), ("W_Q", "W_K", "W_V")))
 
 
 def _unpack(x, W_Q, W_K, W_V, mask=None, learning=()):
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-    return (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask, learning
+    (d_in, d_k), d_v = W_Q.shape, W_V.shape[1]
+    sizes = (d_in, d_k) if d_v == d_k else (d_in, d_k, d_v)  # the default is tried as well
+    return sizes, weights, (x,), mask, learning
 
 
 # Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
@@ -101,12 +104,12 @@ OWN = (
     Mistake(
         "own_letter_looked_up",
         "the head looked for the letter it is asked for",
-        "That was the first head. This one was trained on another rule.",
+        "That was the first head. This one was trained on another rule: its map is the one above this exercise.",
         "Go along the row of the letter that is asked for. In which column is it bright?",
     ),
     Mistake(
         "map_read_by_columns",
-        "the map was read down a column, not along a row",
+        "the map was read down a column, not along a row, or the rule was turned round",
         "Queries are rows: the letter that is asked for is a row of the map.",
         "Who asks? Start from its row.",
     ),
@@ -127,6 +130,12 @@ OWN = (
         "each letter looks for the one before it",
         "The circle is gone round in the other direction.",
         "Whose key lies where the query of a points: b, or d?",
+    ),
+    Mistake(
+        "query_looks_across",
+        "each letter looks for the one across the circle",
+        "The query of a points away from the key of a, to that of c.",
+        "From a to b is a quarter of the circle. How far did you turn?",
     ),
     Mistake(
         "query_too_short",
@@ -188,6 +197,7 @@ EXERCISES = (
         slips={
             "query_looks_for_itself": [6 * KEYS],
             "query_looks_for_previous": [6 * np.roll(KEYS, 1, axis=0)],
+            "query_looks_across": [-6 * KEYS],
             "query_too_short": [2 * np.roll(KEYS, -1, axis=0)],
         },
         judged=Judged(chosen, _of_choice),
@@ -233,7 +243,7 @@ QUESTIONS = (
         "b",
         "It sees which numbers are in memory and how often, and guesses the most frequent one.",
         {
-            "a": "That is guessing blindly among 16. Eight of the numbers are in memory, and the average shows which.",
+            "a": "That is guessing blindly among 16. At most eight numbers are in memory, and the average shows which.",
             "c": "An average of all eight slots is the same, whichever letter is asked for.",
         },
         "a",
@@ -241,7 +251,7 @@ QUESTIONS = (
     Question(
         "square_weight",
         "b",
-        "Copying (4, 3) into (3, 4) raises an error. A square matrix fits both ways, and nobody notices.",
+        "Copying (3, 2) into (2, 3) raises an error. A square matrix fits both ways, and nobody notices.",
         {
             "a": "Only the shapes are compared, and a square matrix has the shape of its transpose.",
             "c": "nn.Linear computes x times the transpose of its weight, so the matrix has to be turned round.",

@@ -5,7 +5,8 @@ and mask of the probe that failed, and a second reading has to confirm the first
 before it are seen to be right; otherwise nothing is said.
 
 Stages are reported in the order projections, scores, scale, mask, softmax, output; "heads" is all that is done with
-several of them and not with one.
+several of them and not with one. A module returns its weights as well: those are compared themselves, and "returned
+weights" are wrong beside a right output.
 """
 
 from collections.abc import Callable
@@ -119,6 +120,8 @@ def locate(exercise, function, probe, outcome):
         return _of_one_step(exercise, function, probe)
     if probe.name in (DEAD, HUGE, HUGE_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
+    if exercise.many and (told := _of_returned(exercise, probe, outcome)):
+        return told
     look = _Look(exercise, function)
     bare = probe.args[: exercise.reveal.mask]
     right, (weights, sure) = exercise.steps_on(bare), look.weights(bare)
@@ -131,6 +134,19 @@ def locate(exercise, function, probe, outcome):
     if sure and (right.weights > 1e-9).all():
         return look.before_weights(bare, weights, right)
     return look.heads(bare, right)
+
+
+def _of_returned(exercise, probe, outcome):
+    """Return what the weights beside the output say; None where they say nothing."""
+    expected = exercise.run(exercise.reference, probe.args).values
+    if len(outcome.values) != 2 or any(x.shape != y.shape for x, y in zip(outcome.values, expected, strict=True)):
+        return None
+    output, weights = (close(x, y, probe.tolerance) for x, y in zip(outcome.values, expected, strict=True))
+    if output and not weights:
+        return "returned weights", "Your output is right; the weights that you return beside it are not."
+    if weights and not output and exercise.steps_on(probe.args).num_heads is None:
+        return "output", "The weights that you return are right."
+    return None
 
 
 def _of_one_step(exercise, function, probe):

@@ -4,13 +4,14 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without, at which $d_k$ does it go wrong, and
 # what is said about it that does not hold? *40 minutes.*
 #
-# In notebook 01 the division hardly mattered: the vectors had three entries, and the largest weight fell from 0.98 to 0.91.
+# In notebook 01 the division mattered little: the vectors had three entries, and the largest weight fell from 0.98 to 0.91.
 # The heads of real models have 32, 64 or 128. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give their reason in
 # one sentence: for large $d_k$ dot products grow large and push softmax into regions with very small gradients. That
 # sentence has three links: large scores, a one-sided softmax, small gradients. You will measure each of them.
 #
-# All queries and keys in this notebook are random numbers, and for once that is the point: such is a head before it has
-# learned anything, and how it starts decides how well it can learn.
+# Up to section 4 queries and keys are random numbers, and for once that is the point: before it has learned anything, a
+# head compares at random, and how it starts decides what its first steps can change. The numbers have variance 1, the
+# size for which the paper argues. A real fresh layer makes smaller ones; notebook 04 measures them.
 
 # %%
 import numpy as np
@@ -53,7 +54,7 @@ predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # A score is a sum of $d_k$ products, one for each entry of the query and the key: $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$
 # Let all entries be drawn independently, with mean 0 and variance 1. Then each product pushes the score up or down, and
-# by about 1. With 64 entries the score is pushed 64 times, sometimes up and sometimes down.
+# by about 1. After 4 such pushes the score is typically 2 away from 0. With 64 entries it is pushed 64 times.
 #
 # **Predict.** How far from 0 does it typically end? In other words: what is the standard deviation of the scores at
 # $d_k = 64$?
@@ -81,8 +82,8 @@ predict.score_std(guess_std)
 # Read the second column: up to chance, the variance is $d_k$. The last column is what attention uses instead. It stays
 # near 1 at any $d_k$, and that is all the division does.
 #
-# Here is the same as a picture. The histograms are those of 9216 scores: raw at the left, divided at the right, on one
-# axis. The points under a histogram are the scores of one query with its 8 keys, the map holds the weights that softmax
+# Here is the same as a picture. The histograms are those of $96 \cdot 96 = 9216$ scores, of 96 queries with 96 keys: raw
+# at the left, divided at the right, on one axis. The points under a histogram are the scores of one query with its 8 keys, the map holds the weights that softmax
 # makes of such scores, and the bars repeat the framed row. **Try.** Move $d_k$ from 4 to 256. The left histogram grows
 # wider, and the right one stays. Watch the points: softmax sees only how far they lie apart. At which $d_k$ does one key
 # take more than 0.9 at the left? Another query and another draw answer differently.
@@ -99,14 +100,15 @@ spread
 # $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
 #
 # The standard deviation is the root of that. So dividing by $\sqrt{d_k}$ brings it back to 1. The argument has a
-# condition, and you will need it later: the entries must have variance 1.
+# conditions, and you will need them later: the entries have variance 1, and the query is independent of the key.
 #
 # ## 2 · What softmax makes of large scores
 #
 # Softmax compares by differences: a key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers
 # say how one-sided, or *peaky*, a row of weights is. One is its **largest weight**. The other is its **entropy**
-# ([Shannon 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$, in nats. It is 0 if one key has everything,
-# and $\ln n_k$ if all $n_k$ keys have the same. Read it as a count: $e^H$ is the number of keys that are still in play.
+# ([Shannon 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. It is 0 if one key has everything, and
+# $\ln n_k$ if all $n_k$ keys have the same. (With the natural logarithm its unit is called *nat*.) Read it as a count:
+# $e^H$ is the number of keys that are still in play, 1 in the first case and $n_k$ in the second.
 
 
 # %%
@@ -117,20 +119,22 @@ def peakiness(d_k, scale, n=10, draws=200):
     return weights.max(axis=-1).mean(), al.entropy(weights).mean()
 
 
+# %%
 print(f"largest possible entropy: ln 10 = {np.log(10):.4f};  exp(8) = {np.exp(8):.0f}")
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
     (w0, h0), (w1, h1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
-    rows.append((d_k, w0, w1, h0, h1))
-plot.table(["d_k", *largest, "entropy", "entropy, scaled"], rows, tint=largest)
+    rows.append((d_k, w0, w1, np.exp(h0), np.exp(h1)))
+plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
 # Without the division attention turns into picking one key as $d_k$ grows. With it, a query stays undecided, and equally
-# so at each $d_k$ from 16 on.
+# so at each $d_k$ from 16 on: by $e^H$ about seven of ten keys stay in play.
 #
-# Why does a long vector pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far the key
+# Why does a query of many entries pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far the key
 # reaches along it: the feet of the dashed lines. **Try.** Keep the angle and move the length from 0 to 4. All scores grow
-# by the same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner.
+# by the same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner. (The row "÷ √2" is the
+# division for $d_k = 2$; it changes nothing in this argument.)
 
 # %%
 in_the_plane = live.plane()
@@ -154,12 +158,14 @@ in_the_plane
 # 5. All that $W_Q$ and $W_K$ ever learn comes back through the scores, so where the gradient on the scores is 0, they
 #    learn nothing.
 #
-# So what does softmax let through? Let $g_j = \partial L / \partial w_j$ be the gradient that arrives at the weights of
-# one query. Then its scores $s_j$ get
+# So what does softmax let through? Let $s_j$ be the scores of one query, as they go into softmax, and $w_j$ its weights.
+# A higher score raises its own weight and lowers the others: the derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if
+# $m = j$, and $-w_m w_j$ if not. Let $g_m = \partial L / \partial w_m$ be the gradient that arrives at the weights. The
+# chain rule multiplies each derivative by its $g_m$ and adds them up over $m$:
 #
 # $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
 #
-# Read it for a row that is nearly one-hot. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum
+# Read it for a row that is nearly *one-hot*: one weight near 1, all others near 0. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum
 # is nearly $g_j$, and the bracket vanishes. So every entry is near 0. That is a formula; the next cell compares it with a
 # measurement, where each score is moved by a millionth up and down:
 
@@ -179,9 +185,10 @@ print("by the formula:", *(f"{x:9.6f}" for x in by_formula))
 print("by moving s_j: ", *(f"{x:9.6f}" for x in by_moving))
 
 # %% [markdown]
-# Now many: 200 draws of 10 queries and 10 keys, with a random $g$. Two statistics for each $d_k$: the **median** over the
-# queries of the mean $|\partial L / \partial s_j|$, and the share of **dead** queries, all of whose gradients are below
-# 0.001 in size.
+# Now many: 200 draws of 10 queries and 10 keys, with a random $g$. Two statistics for each $d_k$. The first is a typical
+# size: for each query, the mean of $|\partial L / \partial s_j|$ over its ten keys; then the **median** over all queries.
+# The second is the share of **dead** queries, none of whose ten scores gets a gradient of 0.001 or more. That threshold
+# is ours, and another would move the shares.
 
 
 # %%
@@ -190,18 +197,21 @@ def score_gradients(d_k, scale, seed=0):
     q, k = r.normal(size=(200, 10, d_k)), r.normal(size=(200, 10, d_k))
     g = r.normal(size=(200, 10, 10))  # dL/dweights
     w = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (200, n_q, n_k)
-    return w, g, w * (g - (w * g).sum(axis=-1, keepdims=True))
+    return np.abs(w * (g - (w * g).sum(axis=-1, keepdims=True)))
+
+
+def dead(sizes):
+    return (sizes < 0.001).all(axis=-1).mean()
 
 
 # %%
-print(" d_k    median: plain    scaled     dead: plain  scaled")
+rows = []
 for d_k in (1, 16, 64, 256, 1024):
-    w0, g0, plain = score_gradients(d_k, 1)
-    w1, g1, scaled = score_gradients(d_k, 1 / np.sqrt(d_k))
-    medians = [np.median(np.abs(s).mean(axis=-1)) for s in (plain, scaled)]
-    dead = [live.dead_share(w0, g0), live.dead_share(w1, g1)]
-    columns = f"{medians[0]:15.1e} {medians[1]:10.1e} {dead[0]:12.0%} {dead[1]:7.0%}"
-    print(f"{d_k:4d} {columns}")
+    plain, scaled = score_gradients(d_k, 1), score_gradients(d_k, d_k**-0.5)
+    medians = [f"{np.median(x.mean(axis=-1)):.1e}" for x in (plain, scaled)]
+    rows.append((d_k, *medians, f"{dead(plain):.0%}", f"{dead(scaled):.0%}"))
+columns = ["median, not scaled", "median, scaled", "dead, not scaled", "dead, scaled"]
+plot.table(["d_k", *columns], rows)
 
 # %% [markdown]
 # At $d_k = 1024$ the scores of a typical query get practically nothing without the division, and about seven queries in
@@ -209,8 +219,11 @@ for d_k in (1, 16, 64, 256, 1024):
 #
 # ## Break it · The obvious experiment
 #
-# You want to show this in class. The obvious experiment goes one step further back, to the query itself, and takes the
-# **mean** size of its gradient, $|\partial L / \partial q|$, over all queries.
+# You want to show this in class. The obvious experiment goes one step further back, to the query itself. Its scaled
+# scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
+# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. The scale is
+# $1/\sqrt{d_k}$, or 1 without the division. Take the length of this gradient, $|\partial L / \partial q|$, and its
+# **mean** over all queries.
 #
 # **Predict.** At $d_k = 1024$, how does the mean without the division compare with the mean with it?
 #
@@ -223,78 +236,105 @@ guess_mean = None  # "a", "b" or "c"
 
 
 # %%
-def gradients_on_q(scale, d_k, d_v=16, seed=3):
+def gradients_on_q(scale, d_k, n=10, d_v=16, seed=3):
     r = np.random.default_rng(seed)
-    q, k, v = (r.normal(size=(200, 10, d)) for d in (d_k, d_k, d_v))
+    q, k, v = (r.normal(size=(2000 // n, n, d)) for d in (d_k, d_k, d_v))
     # A random dL/doutput, taken back through the values: dL/dweights.
-    g = r.normal(size=(200, 10, d_v)) @ v.swapaxes(-1, -2)
+    g = r.normal(size=v.shape) @ v.swapaxes(-1, -2)
     w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
     d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
     d_q = scale * d_scores @ k  # dL/dq = scale * dL/ds K
-    return np.linalg.norm(d_q, axis=-1)  # (200, n_q)
+    return np.linalg.norm(d_q, axis=-1)  # (2000 // n, n_q)
 
 
 plain, scaled = gradients_on_q(1, 1024).mean(), gradients_on_q(1 / 32, 1024).mean()
-print(f"mean |dL/dq| at d_k = 1024:  plain {plain:.1f}   scaled {scaled:.1f}")
+print(f"mean |dL/dq| at d_k = 1024:  not scaled {plain:.1f}   scaled {scaled:.1f}")
 
 # %%
 predict.mean_gradient(guess_mean)
 
 # %% [markdown]
-# A plot of that mean refutes the lecture, in front of the class. What happened? Some queries are still undecided, and
-# they get huge gradients: in $\partial L/\partial q = \text{scale} \cdot \partial L / \partial s\; K$ the scale is now 1
-# instead of $1/32$. These carry the mean, and the mean says nothing about the typical query. The median does:
+# A plot of that mean seems to refute the lecture, in front of the class. What happened? Some queries are still undecided,
+# and they get huge gradients: the scale in front of the sum is now 1 instead of $1/32$. These carry the mean, and the mean says nothing about the typical query. The median does:
+
 
 # %%
-print(" d_k   median |dL/dq|: plain    scaled")
+def medians(d_k, n=10):
+    return [np.median(gradients_on_q(scale, d_k, n)) for scale in (1, d_k**-0.5)]
+
+
+print(" d_k   median |dL/dq|: not scaled    scaled")
 for d_k in (16, 64, 256, 1024):
-    plain = np.median(gradients_on_q(1, d_k))
-    scaled = np.median(gradients_on_q(d_k**-0.5, d_k))
-    print(f"{d_k:4d} {plain:22.4f} {scaled:9.4f}")
+    plain, scaled = medians(d_k)
+    print(f"{d_k:4d} {plain:27.4f} {scaled:9.4f}")
 sizes = np.sort(gradients_on_q(1, 1024).ravel())[::-1]  # (2000,), the largest first
 share = sizes[:400].sum() / sizes.sum()
-print(f"at d_k = 1024, plain, one query in five carries {share:.0%} of the mean")
+print("at d_k = 1024, not scaled, the fifth of the queries with the largest")
+print(f"gradients makes up {share:.0%} of the sum")
 
 # %% [markdown]
 # Read this table twice, for it says at which $d_k$ the argument bites. At 16 the typical query gets *more* without the
-# division, and at 64, the size of a head in the paper, as much: less comes through softmax, but nothing divides $K$
-# afterwards. Only beyond does it fall behind, and then quickly. The next figure fills the gaps:
+# division, and at 64 as much: less comes through softmax, but nothing makes the sum smaller afterwards. Only beyond does
+# it fall behind, and then quickly. The next figure fills the gaps. Its left panel is this experiment, its right panel that
+# of section 3:
 
 # %%
 d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+on_q = np.array([medians(d) for d in d_ks])  # (9, 2)
+shares = [[dead(score_gradients(d, x)) for x in (1, d**-0.5)] for d in d_ks]  # (9, 2)
 figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
-for power, name in ((0, "not scaled"), (-0.5, "divided by sqrt(d_k)")):
-    medians = [np.median(gradients_on_q(d**power, d)) for d in d_ks]
-    dead = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
-    left.loglog(d_ks, medians, marker="os"[power < 0], label=name)
-    right.semilogx(d_ks, dead, marker="os"[power < 0])
+left.loglog(d_ks, on_q[:, 0], marker="o", label="not scaled")
+left.loglog(d_ks, on_q[:, 1], marker="s", label="divided by sqrt(d_k)")
+right.semilogx(d_ks, shares)
 for ax, name in ((left, "median |dL/dq|"), (right, "share of dead queries")):
     ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
     ax.minorticks_off()
 _ = left.legend()
 
 # %% [markdown]
-# The curves cross near 64, and from 128 on the undivided one falls. The right panel adds what a median hides: at 64
-# every fifth query is dead already. So the honest sentence is: *at large $d_k$ most gradients vanish and a few explode;
-# at 64 some vanish, and the typical one is as large as with the division.* To show it, plot the median and the dead
-# share, not the mean.
+# The curves cross near 64, and from 128 on the undivided one falls. The right panel adds what a median hides: at 64 the
+# scores of every fifth query are dead already. (With the division the share is 0 throughout.)
 #
-# And does it matter in the end? A gradient is one step, and a training has hundreds of them. Notebook 08 trains both ways.
+# But all of this was measured with ten keys. Is 64 a property of the division, or of the ten? Three crowds, and for each
+# the median without the division, as a multiple of the median with it:
+
+# %%
+rows = []
+for n in (3, 10, 100):
+    ratios = [np.divide(*medians(d, n)) for d in (16, 64, 256)]
+    rows.append((n, *(f"{x:.2f}" for x in ratios)))
+plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256"], rows)
+
+# %% [markdown]
+# The crossing moves. With 3 keys it lies below 16, with 100 beyond 256. So the honest sentence has conditions: *for
+# entries of variance 1, most gradients vanish at large $d_k$ and a few explode; where that begins depends on the number of
+# keys.* To show it, plot the median and the dead share, not the mean, and say how many keys there were.
+#
+# Two more limits. The size of a gradient is not yet learning: optimisers such as Adam divide it away, and notebook 04 says
+# how. And a fixed divisor could be folded into $W_Q$, which is learned: so the division says nothing about what a head
+# *can* be, only about where it starts and how far one step takes it.
+#
+# Does it matter in the end? A gradient is one step, and a training has hundreds of them. Notebook 08 trains both ways.
 #
 # ## 4 · A knob on any softmax
 #
 # Dividing scores by a number $T$ before softmax is called *temperature* ([Hinton et al.
 # 2015](../REFERENCES.md#hinton-2015)). A chat program has the same knob at its last layer, to make its choice of words
-# bolder or duller. $\sqrt{d_k}$ is a temperature that is chosen once, by the length of the vectors.
+# bolder or duller. $\sqrt{d_k}$ is a temperature that is chosen once, from the number of entries.
 #
-# Below are the scores of notebook 02's asymmetric example, where $d_k = 2$. **Predict.** One stop of the slider is what
-# attention itself uses here. Which $T$ is it? And which keys does query 2 look at if $T$ is very small, or very large?
+# Here are the scores of query 2 in notebook 02's asymmetric example, where $d_k = 2$:
 
 # %%
 Q, K, V = ASYMMETRIC.project()
 scores = Q @ K.T  # (n_q, n_k)
+print("scores of query 2:", scores[2].round(2))
+
+# %% [markdown]
+# **Predict.** One stop of the slider is what
+# attention itself uses here. Which $T$ is it? And which keys does query 2 look at if $T$ is very small, or very large?
 
 
+# %%
 def at_temperature(T):
     return {"weights": al.softmax(scores / T)}
 
@@ -351,8 +391,8 @@ verdict
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
-# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, in nats, $-\sum_j w_j \ln w_j$. A key of weight 0 is not in
-# play, and adds 0.
+# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, in nats, $-\sum_j w_j \ln w_j$: the entropy itself, not
+# $e^H$. A key of weight 0 is not in play, and adds 0.
 
 
 # %%
@@ -406,8 +446,10 @@ verdict
 #
 # `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. The entries have mean 0, but queries may come
 # with any variance, keys with another, and $d_k$ is any number. Your scores should have a variance between 0.8 and 1.25,
-# and still be large where the dot product is large. There are several good ways; today's models use one of them, and
-# notebook 12 comes back to it.
+# and still be large where the dot product is: tokens of one size need a correlation of 0.9 or more between the two. One
+# more condition: a score may depend on its own query and its own key only. A model that writes word by word must not find
+# its old scores changed by the next word. There are several good ways; some of today's models use one of them, which
+# notebook 12 calls *QK-norm*.
 
 
 # %%
@@ -436,10 +478,10 @@ verdict
 # ## Try it
 #
 # 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9
-#    at the left?
+#    at the left? (In 7 of the draws 0 to 9.)
 # 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the one without the division larger there, too? (Yes, by a
 #    factor of almost 3.)
 #
 # **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
-# that softmax stays undecided enough to learn. Well beyond $d_k = 64$ the typical gradient is lost without it, which the
-# mean does not show. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
+# that softmax starts undecided. Without it the typical gradient is lost at large $d_k$, which the mean does not show; with
+# ten keys that begins beyond $d_k = 64$, with more keys later. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.

@@ -54,24 +54,24 @@ predict.before_04(None, None, None)  # a letter each: "a", "b" or "c"
 # it.
 
 # %%
-N_PAIRS, N_KEYS, N_VALUES, D = 8, 16, 16, 32
+N_PAIRS, N_LETTERS, N_NUMBERS, D = 8, 16, 16, 32
 LETTERS = list("abcdefghijklmnop")
 
 
-def make_batch(size, generator, shift=0):  # the shift stays 0 until section 6
-    order = torch.rand(size, N_KEYS, generator=generator).argsort(-1)
-    keys = order[:, :N_PAIRS]  # (b, 8), the letters, all different
-    values = torch.randint(N_VALUES, (size, N_PAIRS), generator=generator)  # (b, 8)
+def make_batch(size, generator, shift=0):  # another shift is another rule: section 6
+    order = torch.rand(size, N_LETTERS, generator=generator).argsort(-1)
+    letters = order[:, :N_PAIRS]  # (b, 8), all different
+    numbers = torch.randint(N_NUMBERS, (size, N_PAIRS), generator=generator)  # (b, 8)
     slot = torch.randint(N_PAIRS, (size,), generator=generator)  # (b,)
     rows = torch.arange(size)
-    asked = (keys[rows, slot] + shift) % N_KEYS  # (b,)
-    return keys, values, asked, values[rows, slot], slot
+    asked = (letters[rows, slot] + shift) % N_LETTERS  # (b,)
+    return letters, numbers, asked, numbers[rows, slot], slot
 
 
 # %%
-keys, values, asked, answer, _ = make_batch(3, torch.Generator().manual_seed(5))
+letters, numbers, asked, answer, _ = make_batch(3, torch.Generator().manual_seed(5))
 for i in range(3):
-    pairs = "  ".join(f"{LETTERS[k]} {v:<2}" for k, v in zip(keys[i], values[i]))
+    pairs = "  ".join(f"{LETTERS[k]} {v:<2}" for k, v in zip(letters[i], numbers[i]))
     print(f"{pairs}   asked: {LETTERS[asked[i]]}   answer: {answer[i]}")
 
 # %% [markdown]
@@ -81,12 +81,21 @@ for i in range(3):
 # *slot* of the memory. The letter that is asked for is a ninth token.
 #
 # Now say what attention would have to do. The query of the ninth token must fit the key of the slot with the same letter,
-# and of no other. The value of that slot must carry its number. Nobody is going to tell the layer either of these.
+# and of no other. The value of that slot must carry its number. Nobody is going to tell the layer either of these. The
+# order of the slots plays no part: nothing in the model knows which of them came first.
 #
 # ## 2 · Four steps in `forward`
 #
-# An `nn.Parameter` is a tensor that training may change. The module holds three of them. `forward` does what
-# notebook 02 did: project, score, softmax, mix. `X` has the shape $(..., n, d_{in})$; `.transpose(-1, -2)` counts axes from
+# Torch in one minute:
+#
+# - `nn.Parameter`: a tensor that training may change.
+# - `nn.Module`: a class that collects the parameters you give it, once `super().__init__()` has run.
+# - `layer(X)` runs `layer.forward(X)`.
+# - Torch remembers what was computed. `loss.backward()` goes back through it and adds each gradient to `parameter.grad`.
+# - `with torch.no_grad():` nothing is remembered: for setting parameters by hand, and for looking at results.
+# - `x.detach()` holds the same numbers without the memory; `.numpy()` asks for that.
+#
+# The module below holds three parameters. `forward` does what notebook 02 did: project, score, softmax, mix. `X` has the shape $(..., n, d_{in})$; `.transpose(-1, -2)` counts axes from
 # the end, so batches work.
 
 
@@ -134,6 +143,7 @@ by_numpy = torch.tensor(al.scaled_dot_product_attention(*ASYMMETRIC.project()))
 by_torch = nn.functional.scaled_dot_product_attention(
     *(torch.tensor(x) for x in ASYMMETRIC.project())
 )
+assert (output - by_numpy).abs().max() < 1e-12
 print("first row:", output[0].detach().numpy().round(4))
 print(f"largest difference to NumPy's: {(output - by_numpy).abs().max().item():.12f}")
 print(f"largest difference to torch's: {(output - by_torch).abs().max().item():.12f}")
@@ -202,14 +212,15 @@ ax = plot.attention_heatmap(weights, title="the asymmetric example of notebook 0
 #
 # Three words stand between a layer and a layer that learns. Notebook 03 needed the first two.
 #
-# - The **loss** is one number that says how wrong the model is. Ours will be the *cross-entropy*: minus the logarithm of
-#   the probability that the model gave to the right answer. Who guesses among 16 pays $\ln 16 \approx 2.77$, who is sure
+# - The **loss** is one number that says how wrong the model is. Ours will be the *cross-entropy*. The model gives each of
+#   the 16 answers a number, a softmax turns the 16 into probabilities, and the loss is minus the logarithm of the
+#   probability of the right answer. Who guesses among 16 pays $\ln 16 \approx 2.77$, who is sure
 #   and right pays 0.
 # - The **gradient** of the loss says for each parameter how the loss changes with it. `loss.backward()` computes all of
 #   them, backwards by the chain rule, and writes them into `parameter.grad`.
 # - The **optimiser** turns gradients into steps. The simplest subtracts the gradient times a small number, the *learning
 #   rate*. Ours is Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)), which also divides by the usual size of each
-#   gradient, so that parameters with small ones keep pace.
+#   gradient, so that parameters with small ones keep pace. What that does to the argument of notebook 03, 08 measures.
 #
 # A matrix that gets no gradient never learns, so look whether all three get one. **Predict.** The first loss below is made
 # of the *output*. The second is the sum of all *weights*. Which gradients vanish for the second?
@@ -222,11 +233,11 @@ ax = plot.attention_heatmap(weights, title="the asymmetric example of notebook 0
 guess_gradients = None  # "a", "b" or "c"
 
 # %%
-output, weights = ours(X)
-sums = {"sum of output ** 2": (output**2).sum(), "sum of the weights": weights.sum()}
-for name, loss in sums.items():
-    ours.zero_grad()
-    loss.backward(retain_graph=True)
+for name in ("sum of output ** 2", "sum of the weights"):
+    output, weights = ours(X)
+    loss = (output**2).sum() if "output" in name else weights.sum()
+    ours.zero_grad()  # backward adds: start from 0
+    loss.backward()
     reached = {}
     for n, p in ours.named_parameters():
         norm = 0.0 if p.grad is None else p.grad.norm().item()
@@ -243,20 +254,22 @@ predict.sum_of_weights(guess_gradients)
 # ## 5 · It learns to look up
 #
 # The whole model: two tables of embeddings, one head, and a last `nn.Linear` that reads the answer off the output of the
-# ninth token, with one number, a *logit*, for each of the 16 possible answers.
+# ninth token, with one number, a *logit*, for each of the 16 possible answers. ($W_V$ and `read` are two linear maps in a
+# row with a weighted sum between them; one could do the work of both. They stay two, so that the head is a head.)
 
 
 # %%
 class Recall(nn.Module):
     def __init__(self):
         super().__init__()
-        self.key, self.value = nn.Embedding(N_KEYS, D), nn.Embedding(N_VALUES, D)
+        self.letter = nn.Embedding(N_LETTERS, D)
+        self.number = nn.Embedding(N_NUMBERS, D)
         self.attention = SelfAttention(D, D)
-        self.read = nn.Linear(D, N_VALUES)
+        self.read = nn.Linear(D, N_NUMBERS)
 
-    def forward(self, keys, values, asked):
-        slots = self.key(keys) + self.value(values)  # (b, 8, D)
-        tokens = torch.cat([slots, self.key(asked)[:, None]], dim=1)  # (b, 9, D)
+    def forward(self, letters, numbers, asked):
+        slots = self.letter(letters) + self.number(numbers)  # (b, 8, D)
+        tokens = torch.cat([slots, self.letter(asked)[:, None]], dim=1)  # (b, 9, D)
         output, weights = self.attention(tokens)
         return self.read(output[:, -1]), weights[:, -1]  # the asking token's row
 
@@ -264,9 +277,9 @@ class Recall(nn.Module):
 # %%
 def evaluate(model, shift=0):
     fresh = torch.Generator().manual_seed(1)
-    keys, values, asked, answer, slot = make_batch(1000, fresh, shift)
+    letters, numbers, asked, answer, slot = make_batch(1000, fresh, shift)
     with torch.no_grad():
-        logits, weights = model(keys, values, asked)
+        logits, weights = model(letters, numbers, asked)
     accuracy = (logits.argmax(-1) == answer).float().mean().item()
     return accuracy, weights, slot
 
@@ -281,8 +294,9 @@ def train(model, what, shift=0):
     generator, losses = torch.Generator().manual_seed(0), []
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in live.progress(range(400), what):
-        keys, values, asked, answer, _ = make_batch(128, generator, shift)
-        loss = nn.functional.cross_entropy(model(keys, values, asked)[0], answer)
+        letters, numbers, asked, answer, _ = make_batch(128, generator, shift)
+        logits, _ = model(letters, numbers, asked)
+        loss = nn.functional.cross_entropy(logits, answer)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -295,6 +309,7 @@ _ = torch.manual_seed(0)
 model = Recall()
 _, before, _ = evaluate(model)
 tell("before training", *evaluate(model))
+print(f"largest weight of a row, before: {before.amax(-1).mean().item():.2f}")
 losses = train(model, "training")
 accuracy, after, slot = evaluate(model)
 tell("after training", accuracy, after, slot)
@@ -302,7 +317,7 @@ tell("after training", accuracy, after, slot)
 # %%
 figure, ax = plot.subplots(figsize=(6, 3))
 ax.plot(losses)
-ax.axhline(np.log(N_VALUES), linestyle="--", label="guessing: ln 16")
+ax.axhline(np.log(N_NUMBERS), linestyle="--", label="guessing: ln 16")
 ax.set(xlabel="step", ylabel="loss")
 _ = ax.legend()
 
@@ -318,12 +333,13 @@ titles = ["before training", "after training"]
 figure = plot.head_grid(maps, queries=rows, keys=columns, titles=titles, columns=2)
 
 # %% [markdown]
-# Nobody told the layer which slot to look at. The loss on the answer was enough to shape $W_Q$ and $W_K$.
+# Nobody told the layer which slot to look at. The loss on the answer was enough to shape $W_Q$ and $W_K$. This is one head
+# from one seed; *Try it* at the end asks for others.
 #
 # ## Break it · Weights that cannot choose
 #
-# Take the choice away: every weight is $1/9$, for each query and key, and all the rest is trained as before. Eight of the
-# 16 numbers are still in front of the model, and it sees all of them.
+# Take the choice away: every weight is $1/9$, for each query and key, and all the rest is trained as before. The
+# eight numbers of the memory, some of them twice, are still in front of the model, and it sees all of them.
 #
 # **Predict.** How often does this model give the right answer?
 #
@@ -355,7 +371,7 @@ _ = train(blind, "training without choice")
 accuracy, _, _ = evaluate(blind)
 print(f"with equal weights: accuracy {accuracy:.2f}")
 memories = make_batch(1000, torch.Generator().manual_seed(1))[1]  # (1000, 8)
-most = nn.functional.one_hot(memories, N_VALUES).sum(1).amax(-1) / N_PAIRS
+most = nn.functional.one_hot(memories, N_NUMBERS).sum(1).amax(-1) / N_PAIRS
 print(f"share of the most frequent number in a memory: {most.mean().item():.2f}")
 
 # %%
@@ -377,8 +393,8 @@ predict.equal_weights(guess_equal)
 # %%
 def alphabet_map(model):
     with torch.no_grad():
-        query = model.attention.W_Q(model.key.weight)  # (16, d_k)
-        key = model.attention.W_K(model.key.weight)
+        query = model.attention.W_Q(model.letter.weight)  # (16, d_k)
+        key = model.attention.W_K(model.letter.weight)
     return query @ key.T / D**0.5  # (16, 16) scaled scores
 
 
@@ -415,34 +431,38 @@ verdict
 
 # %% [markdown]
 # This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
-# the vector that fits the query "c?". The **value** of the same token need not look like it at all. What does it carry?
-# Push the 16 embeddings of the numbers through $W_V$ and the last layer, one at a time:
+# the vector that fits the query "c?". The **value** of the same token need not look like it at all. How can one token hold
+# a letter and a number, if it is their sum? 32 entries leave room for 16 letters and 16 numbers side by side, and two
+# matrices can each read one part. So what does the value carry? Push the 16 embeddings of the numbers through $W_V$ and the last layer, one at a time:
 
 # %% tags=["nbval-ignore-output"]
 scores = alphabet_map(model)
-same = torch.eye(N_KEYS, dtype=torch.bool)
+same = torch.eye(N_LETTERS, dtype=torch.bool)
 print(f"mean score with itself  {scores[same].mean().item():+.2f}")
 print(f"mean score with another {scores[~same].mean().item():+.2f}")
+lead = scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)  # (16,)
+print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
 with torch.no_grad():
-    logits = model.read(model.attention.W_V(model.value.weight))  # (16, 16)
-named = (logits.argmax(-1) == torch.arange(N_VALUES)).sum().item()
-print(f"numbers that the value alone names: {named} of {N_VALUES}")
+    logits = model.read(model.attention.W_V(model.number.weight))  # (16, 16)
+named = (logits.argmax(-1) == torch.arange(N_NUMBERS)).sum().item()
+print(f"numbers that the value alone names: {named} of {N_NUMBERS}")
 
 # %% [markdown]
-# All 16. The letter settles *where* the head looks, the number *what* comes back, in one and the same token. With scores
-# of 8 against 0, the right slot gets $e^8 \approx 3000$ times the weight of another.
+# All 16. The letter settles *where* the head looks, the number *what* comes back, in one and the same token. A score
+# that is 8 above the average other letter is $e^8 \approx 3000$ times its weight; the closest letter comes within about 3,
+# and $e^3 \approx 20$.
 #
-# But one thing does not fit. Why, then, is the weight on the right slot well below 1? Look at the last column of
-# the map after training: the missing part lies on the asking token *itself*. It is made of the same letter, so its key
-# fits its own query just as well. Then why does the slot win at all? A slot has one thing that the asking token lacks, a
-# number. The next cell leaves the numbers out of the keys, and only there:
+# But the weight on the right slot is well below 1. Look at the last column of the map after training: most of the missing
+# part lies on the asking token *itself*. It is made of the same letter, so its key fits its own query just as well. What
+# lets the slot win all the same? It has one thing that the asking token lacks, a number. The next cell leaves the numbers
+# out of the keys, and only there:
 
 # %% tags=["nbval-ignore-output"]
-keys, _, asked, _, slot = make_batch(1000, torch.Generator().manual_seed(1))
+letters, _, asked, _, slot = make_batch(1000, torch.Generator().manual_seed(1))
 with torch.no_grad():
-    query = model.attention.W_Q(model.key(asked))[:, None]  # (1000, 1, d_k)
-    letters = torch.cat([model.key(keys), model.key(asked)[:, None]], dim=1)
-    scores = query @ model.attention.W_K(letters).transpose(-1, -2) / D**0.5
+    query = model.attention.W_Q(model.letter(asked))[:, None]  # (1000, 1, d_k)
+    tokens = torch.cat([model.letter(letters), model.letter(asked)[:, None]], dim=1)
+    scores = query @ model.attention.W_K(tokens).transpose(-1, -2) / D**0.5
     alone = scores.softmax(-1)[:, 0]  # (1000, 9)
 for name, weights in (("as it is", after), ("keys of letters alone", alone)):
     on_slot = weights[torch.arange(1000), slot].mean().item()
@@ -450,8 +470,9 @@ for name, weights in (("as it is", after), ("keys of letters alone", alone)):
     print(f"{name}: on the right slot {on_slot:.2f}, on itself {itself:.2f}")
 
 # %% [markdown]
-# Half and half. So queries have learned two things: to fit their letter, and to prefer keys that hold a number. Nobody
-# asked for the second, either.
+# Half and half, as it must be: without the numbers, both keys are the same vector. So it was the number that let the slot
+# win. The queries have learned two things, to fit their letter, and to prefer keys that hold a number; nobody asked for
+# the second, either.
 
 # %% [markdown]
 # ### The same layer, another rule
@@ -502,7 +523,7 @@ verdict
 #
 # **Goal.** Design queries for which each letter looks at the next one. *8 minutes, medium.*
 #
-# What training found, you can also choose. Four letters, a to d, are one-hot tokens, so row $i$ of $W_Q$ *is* the query of
+# What training found, you can also choose. Four letters, a to d, are one-hot tokens (1 in their own place, 0 in the three others), so row $i$ of $W_Q$ *is* the query of
 # letter $i$, and row $i$ of $W_K$ its key. The keys stand in a circle:
 # $W_K$ = `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a gives b a weight of 0.9 or more, b gives it
 # to c, c to d, and d to a. Scores are divided by $\sqrt 2$, as always. There are many right answers.
@@ -518,109 +539,10 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# my_W_Q = [[0, 5], [-5, 0], [0, -5], [5, 0]]  # each points where the next key lies; shorter than 4.2 is too short
+# my_W_Q = [[0, 5], [-5, 0], [0, -5], [5, 0]]  # each points where the next key lies; 4.1 is just too short, 4.2 will do
 # ```
 #
 # </details>
-
-# %% [markdown]
-# ## 7 · How a layer starts
-#
-# Notebook 03 said: dividing by $\sqrt{d_k}$ brings the variance of scores to 1, *if* the entries of $q$ and $k$ have
-# variance 1. In a layer $q = x W_Q$, so that depends on how $W_Q$ was drawn. Three ways, for $W_Q$ and $W_K$ of size
-# 64 x 64 and tokens with entries of variance 1. Each draws evenly from a range. Xavier's
-# ([Glorot and Bengio 2010](../REFERENCES.md#glorot-2010)) is $\pm\sqrt{6/(d_{in} + d_k)}$.
-#
-# **Predict.** Which of them comes near a variance of 1?
-
-# %%
-r = np.random.default_rng(90)
-xavier = np.sqrt(6 / (64 + 64))
-ranges = {"nn.Linear's default": (-1 / 8, 1 / 8), "torch.rand": (0, 1)}
-ranges["Xavier"] = (-xavier, xavier)
-for name, (low, high) in ranges.items():
-    tokens_q, tokens_k = r.normal(size=(2, 1000, 64))  # (n, d_in)
-    W_Q, W_K = r.uniform(low, high, size=(2, 64, 64))  # (d_in, d_k)
-    scaled = (tokens_q @ W_Q) @ (tokens_k @ W_K).T / 8  # (n_q, n_k)
-    print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
-
-# %% [markdown]
-# Xavier's does. The default gives about $1/9$, and `torch.rand` thousands. Why thousands? It fills the matrix with positive
-# numbers, so all columns are alike, and so are all entries of one query. How alike are the queries?
-
-# %%
-r = np.random.default_rng(91)
-for name in ("torch.rand", "Xavier"):
-    q = r.normal(size=(1000, 64)) @ r.uniform(*ranges[name], size=(64, 64))  # (n, d_k)
-    unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
-    cosines = (unit @ unit.T)[np.triu_indices(1000, k=1)]  # of all pairs
-    apart = [(cosines > 0.7).mean(), (cosines < -0.7).mean()]
-    on_line = (q.sum(axis=-1) ** 2 / 64).sum() / (q**2).sum()
-    print(
-        f"{name:<10} cosine > 0.7: {apart[0]:3.0%}   < -0.7: {apart[1]:3.0%}", end="   "
-    )
-    print(f"of |q|^2 along (1, ..., 1): {on_line:.0%}")
-
-# %% [markdown]
-# Under `torch.rand` queries lie mostly along one line, that of $(1, ..., 1)$, which holds three quarters of their squared
-# length: some point one way, as many the other. So the 64 products of a score mostly have one sign, and add up.
-#
-# And `nn.Linear`? You may read that it uses [Xavier](../REFERENCES.md#glorot-2010) or [Kaiming](../REFERENCES.md#he-2015)
-# initialisation. Measure it:
-
-# %%
-_ = torch.manual_seed(0)
-fan_in, fan_out = 512, 64
-weight = nn.Linear(fan_in, fan_out, bias=False).weight.detach()
-std = weight.std().item()
-print(f"measured std                       {std:.4f}")
-print(f"1 / sqrt(3 fan_in)                 {(3 * fan_in) ** -0.5:.4f}")
-print(f"Xavier,  sqrt(2/(fan_in+fan_out))  {(2 / (fan_in + fan_out)) ** 0.5:.4f}")
-print(f"Kaiming, sqrt(2/fan_in)            {(2 / fan_in) ** 0.5:.4f}")
-
-# %% [markdown]
-# It is not Xavier. It is Kaiming's function with an unusual gain: nn.Linear calls `kaiming_uniform_(weight, a=sqrt(5))`
-# ([why](../REFERENCES.md#torch-linear)). The gain is what stands above $\sqrt{fan_{in}}$: $\sqrt 2$ in the formula for
-# ReLU, and here $\sqrt{1/3}$:
-
-# %%
-_ = torch.manual_seed(0)  # the same draw once more
-by_kaiming = nn.init.kaiming_uniform_(torch.empty(fan_out, fan_in), a=5**0.5)
-print("gain for ReLU       ", round(nn.init.calculate_gain("relu"), 4))
-print("gain for a = sqrt(5)", round(nn.init.calculate_gain("leaky_relu", 5**0.5), 4))
-print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
-
-# %% [markdown]
-# So the entries are uniform in $\pm 1/\sqrt{fan_{in}}$, with standard deviation $1/\sqrt{3\, fan_{in}}$. Each entry of
-# $q = x W_Q$ adds $fan_{in}$ terms of variance $1/(3\,fan_{in})$, so it has variance $1/3$, and $q \cdot k / \sqrt{d_k}$
-# has $1/9 \approx 0.11$. Fresh layers attend almost uniformly, which is no bad start: the head above began so.
-#
-# The slider shows both starts: fresh weights of six random tokens with 64 entries, divided by $\sqrt{d_k}$ on both sides.
-# **Predict.** Xavier's range shrinks as $d_k$ grows, the default's does not. In which direction will the right map change
-# from $d_k = 4$ to 512, and the left one?
-
-# %%
-_ = torch.manual_seed(1)
-tokens = torch.randn(6, 64)
-drawn = torch.empty(2, 64, 512).uniform_(-1, 1)  # of W_Q and W_K, in -1 .. 1
-
-
-def fresh_weights(d_k):
-    maps = {}
-    bounds = {"nn.Linear's default": 64**-0.5, "Xavier": (6 / (64 + d_k)) ** 0.5}
-    for name, bound in bounds.items():
-        q, k = tokens @ (bound * drawn[..., :d_k])  # (n, d_k) each
-        maps[name] = (q @ k.T / d_k**0.5).softmax(-1)  # (n_q, n_k)
-    return maps
-
-
-view = live.weights_view(fresh_weights, d_k=(4, 512), still=(8, 64, 512))
-view
-
-# %% [markdown]
-# The default is as undecided at each $d_k$. Xavier starts decided at a small $d_k$, and ends flat: at $d_k = 512$ it is
-# flatter than the default. It keeps the variance for square matrices, $d_{in} = d_k$; a head's are not square. "Dividing
-# by $\sqrt{d_k}$ keeps the variance near 1" is a statement about three things: the division, the tokens and the draw.
 
 # %% [markdown]
 # ### Exercise 4.4 · The layer
@@ -628,7 +550,7 @@ view
 # **Goal.** Write self-attention as a module that returns the output and the weights. *20 minutes, hard.*
 #
 # The signature is that of `attnlib.torch_layers.SelfAttention`. `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear`
-# called `W_Q`, `W_K`, `W_V`; `d_v` defaults to `d_k`. `forward(x, *, attn_mask=None)` returns `(output, weights)`. The
+# called `W_Q`, `W_K`, `W_V`, with `bias=False`; a `d_v` that is left out is `d_k`. `forward(x, *, attn_mask=None)` returns `(output, weights)`. The
 # gradient of the output must reach all three layers.
 #
 # `attn_mask` is boolean, **True = may attend** (the subject of notebook 05). Where it is False, put $-\infty$:
@@ -640,10 +562,10 @@ view
 class MySelfAttention(nn.Module):
     def __init__(self, d_in, d_k, d_v=None):
         super().__init__()
-        raise NotImplementedError  # your code
+        raise NotImplementedError  # your code in place of this line
 
     def forward(self, x, *, attn_mask=None):
-        raise NotImplementedError  # your code
+        raise NotImplementedError  # your code in place of this line
 
 
 # %%
@@ -671,13 +593,118 @@ verdict
 # </details>
 
 # %% [markdown]
+# ## 7 · How a layer starts
+#
+# Notebook 03 said: dividing by $\sqrt{d_k}$ brings the variance of scores to 1, *if* the entries of $q$ and $k$ have
+# variance 1. In a layer $q = x W_Q$, so that depends on how $W_Q$ was drawn. Here are three ways, for $W_Q$ and $W_K$ of
+# size 64 x 64 and tokens with entries of variance 1. Each draws evenly from a range: the default of `nn.Linear` from
+# $\pm 1/\sqrt{d_{in}} = \pm 1/8$, `torch.rand` from 0 to 1, and Xavier's rule
+# ([Glorot and Bengio 2010](../REFERENCES.md#glorot-2010)) from $\pm\sqrt{6/(d_{in} + d_k)} \approx \pm 0.22$. What is drawn
+# evenly from $\pm a$ has the variance $a^2/3$.
+#
+# **Predict.** Which of them comes near a variance of 1?
+
+# %%
+r = np.random.default_rng(90)
+xavier = np.sqrt(6 / (64 + 64))
+ranges = {"nn.Linear's default": (-1 / 8, 1 / 8), "torch.rand": (0, 1)}
+ranges["Xavier"] = (-xavier, xavier)
+for name, (low, high) in ranges.items():
+    tokens_q, tokens_k = r.normal(size=(2, 1000, 64))  # (n, d_in)
+    W_Q, W_K = r.uniform(low, high, size=(2, 64, 64))  # (d_in, d_k)
+    scaled = (tokens_q @ W_Q) @ (tokens_k @ W_K).T / 8  # (n_q, n_k)
+    print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
+
+# %% [markdown]
+# Xavier's does. The default gives about $1/9$: its entries have variance $1/(3 \cdot 64)$, an entry of $q = x W_Q$ adds 64
+# such terms, so it has variance $1/3$, an entry of $k$ as well, and a third of a third is a ninth. Fresh layers are nearly
+# undecided, then. (Those of `Recall` are less so, for a slot is a sum of two embeddings, with variance 2. Before training
+# the largest weight of a row was about 0.2, where equal ones are 0.11: still far from decided.)
+#
+# And `torch.rand` gives thousands. It fills the matrix with positive numbers, so its columns have a large part in common,
+# and so have the entries of one query. How alike are the queries?
+
+# %%
+r = np.random.default_rng(91)
+for name in ("torch.rand", "Xavier"):
+    q = r.normal(size=(1000, 64)) @ r.uniform(*ranges[name], size=(64, 64))  # (n, d_k)
+    unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
+    cosines = (unit @ unit.T)[np.triu_indices(1000, k=1)]  # of all pairs
+    apart = [(cosines > 0.7).mean(), (cosines < -0.7).mean()]
+    on_line = (q.sum(axis=-1) ** 2 / 64).sum() / (q**2).sum()
+    print(
+        f"{name:<10} cosine > 0.7: {apart[0]:3.0%}   < -0.7: {apart[1]:3.0%}", end="   "
+    )
+    print(f"of |q|^2 along (1, ..., 1): {on_line:.0%}")
+
+# %% [markdown]
+# Under `torch.rand` queries lie mostly along one line, that of $(1, ..., 1)$, which holds three quarters of their squared
+# length: some point one way, as many the other. So the 64 products of a score mostly have one sign, and add up.
+#
+# The slider shows both starts: fresh weights of six random tokens with 64 entries, divided by $\sqrt{d_k}$ on both sides.
+# **Predict.** Xavier's range shrinks as $d_k$ grows, the default's does not. In which direction will Xavier's map change
+# from $d_k = 4$ to 512, and the default's?
+
+# %%
+_ = torch.manual_seed(1)
+tokens = torch.randn(6, 64)
+drawn = torch.empty(2, 64, 512).uniform_(-1, 1)  # of W_Q and W_K, in -1 .. 1
+
+
+def fresh_weights(d_k):
+    maps = {}
+    bounds = {"nn.Linear's default": 64**-0.5, "Xavier": (6 / (64 + d_k)) ** 0.5}
+    for name, bound in bounds.items():
+        q, k = tokens @ (bound * drawn[..., :d_k])  # (n, d_k) each
+        maps[name] = (q @ k.T / d_k**0.5).softmax(-1)  # (n_q, n_k)
+    return maps
+
+
+view = live.weights_view(fresh_weights, d_k=(4, 512), still=(8, 64, 512))
+view
+
+# %% [markdown]
+# The default stays undecided at every $d_k$. Xavier starts decided at a small $d_k$, and ends flat: at $d_k = 512$ it is
+# flatter than the default. It keeps the variance for square matrices, $d_{in} = d_k$; a head's are not square. "Dividing
+# by $\sqrt{d_k}$ keeps the variance near 1" is a statement about three things: the division, the tokens and the draw.
+
+# %% [markdown]
+# ### Footnote · What `nn.Linear` draws
+#
+# You may read that `nn.Linear` uses [Xavier](../REFERENCES.md#glorot-2010) or [Kaiming](../REFERENCES.md#he-2015)
+# initialisation. Measure it:
+
+# %%
+_ = torch.manual_seed(0)
+fan_in, fan_out = 512, 64
+weight = nn.Linear(fan_in, fan_out, bias=False).weight.detach()
+std = weight.std().item()
+print(f"measured std                       {std:.4f}")
+print(f"1 / sqrt(3 fan_in)                 {(3 * fan_in) ** -0.5:.4f}")
+print(f"Xavier,  sqrt(2/(fan_in+fan_out))  {(2 / (fan_in + fan_out)) ** 0.5:.4f}")
+print(f"Kaiming, sqrt(2/fan_in)            {(2 / fan_in) ** 0.5:.4f}")
+
+# %% [markdown]
+# It is $1/\sqrt{3\, fan_{in}}$, and not Xavier. It is Kaiming's function with an unusual gain, `kaiming_uniform_(weight,
+# a=sqrt(5))` ([why](../REFERENCES.md#torch-linear)). The gain is what stands above $\sqrt{fan_{in}}$:
+
+# %%
+_ = torch.manual_seed(0)  # the same draw once more
+by_kaiming = nn.init.kaiming_uniform_(torch.empty(fan_out, fan_in), a=5**0.5)
+print("gain for ReLU       ", round(nn.init.calculate_gain("relu"), 4))
+print("gain for a = sqrt(5)", round(nn.init.calculate_gain("leaky_relu", 5**0.5), 4))
+print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
+
+# %% [markdown]
 # ## Try it
 #
 # 1. Remove the division by `Q.shape[-1] ** 0.5` in `AttentionFromParameters`. Which line of the notebook notices first?
 #    (The row of the worked example that you know by heart.)
 # 2. In your module of 4.4, write `weights.detach() @ self.W_V(x)`. All outputs stay right. Which matrices does the check
 #    name? (W_Q and W_K.)
-# 3. Train `Recall` with `N_PAIRS = 12`. Does it still reach 1.00?
+# 3. Train `Recall` with `N_PAIRS = 12`. Does it still reach 1.00? (Yes, with 0.86 on the right slot.)
+# 4. Train it from seeds 1 and 2, with 8 pairs. How much weight is on the right slot, and how much on itself? (0.92 and
+#    0.06; 0.95 and 0.03. So the share is not a property of the task.)
 #
 # **Remember.** A module is the same four steps with matrices that learn. Check it against known, asymmetric numbers in
 # float64. nn.Linear stores $W$ transposed. A key is how a token is found, a value is what it hands over, and a loss on the
