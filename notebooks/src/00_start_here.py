@@ -83,7 +83,7 @@ for when, like in (("going in", before), ("coming out", after)):
 from importlib.util import find_spec
 
 needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")
-needs |= {"tqdm": "04, 06, 08", "torch": "04, 06 to 09, 11; part of 03, 05, 12"}
+needs |= {"tqdm": "04, 06 to 08, 11", "torch": "04, 06 to 09, 11; part of 03, 05, 12"}
 needs |= {"safetensors": "09", "psutil": "09"}
 for package, notebooks in needs.items():
     if find_spec(package):
