@@ -195,8 +195,8 @@ print("between W_Q W_K^T and its transpose:                  ", np.abs(M - M.T).
 # In the identity example it does not, because its symmetric scores have rows whose exponentials also add up to the same sum.
 # So ask of every test which mistake it would catch.
 #
-# From here on there is a third example, without symmetry, whose weights all lie between 0.04 and 0.76. $n$, $d_k$ and $d_v$ all differ. Only
-# $n_q$ and $n_k$ are equal, because each token makes a query and a key.
+# From here on there is a third example, without symmetry, whose weights all lie between 0.04 and 0.76. $n$, $d_k$ and $d_v$ all
+# differ. Only $n_q$ and $n_k$ are equal, because each token makes a query and a key.
 
 # %%
 Q3, K3, V3 = ASYMMETRIC.project()
