@@ -276,12 +276,20 @@ def test_a_design_is_told_what_each_word_finds():
 
 
 @pytest.mark.parametrize(
-    "answer", [[1, 2], "QKV", [[[1]], [[1, 2]], [[1]]], [[[1]], [[1]], [[1], [2]]], [[[np.inf]]] * 3]
+    "answer",
+    [
+        [1, 2],
+        "QKV",
+        [[[1]], [[1, 2]], [[1]]],
+        [[[1]], [[1]], [[1], [2]]],
+        [[[1]], [[1]] * 2, [[1]] * 2],
+        [[[np.inf]]] * 3,
+    ],
 )
 def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
     verdict = check.example_that_tells(answer)
     assert verdict.state == "wrong" and verdict.mistake is None
-    assert "as many columns in Q as in K, as many rows in K as in V" in verdict.message
+    assert "Q and K of one shape, and as many rows in V" in verdict.message
 
 
 def test_an_example_is_told_which_mistakes_it_lets_through():

@@ -132,3 +132,13 @@ def test_notebooks_without_torch_run_without_torch(tmp_path):
     )
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.count("torch is not installed") == sum(n.torch == "one section" for n in SERIES)
+
+
+def test_the_first_notebook_lists_the_series_as_it_is():
+    told = nbformat.read(SERIES[0].built, as_version=4)
+    table = "\n".join(cell.source for cell in told.cells if cell.cell_type == "markdown")
+    table = table.replace(r"$\sqrt{d_k}$", "the square root of d_k").replace("$", "")
+    rows = [line for line in table.splitlines() if re.match(r"\| \d\d \|", line)]
+    assert rows == [
+        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.torch} |" for n in SERIES[1:]
+    ]

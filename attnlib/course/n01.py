@@ -14,8 +14,8 @@ OWN = (
     Mistake(
         "counted_from_zero",
         "it belongs to the next token",
-        "Token 2 of the text is row 1 in NumPy: x[1].",
-        "The exercises count tokens from 1, NumPy counts from 0.",
+        "Token 2 of the text is x[1].",
+        "The exercises count tokens from 1, Python counts from 0.",
     ),
     Mistake(
         "wrong_token",
@@ -28,6 +28,30 @@ OWN = (
         "the right token was multiplied by another W",
         "A query where a key is asked for, or the other way round.",
         "Which of W_Q, W_K and W_V makes this vector?",
+    ),
+    Mistake(
+        "factor_forgotten",
+        "the right rows of the matrix were added, each only once",
+        "A token's feature says how often its row counts; 2 is not 1.",
+        "What does the 2 in x[1] do to the row of the matrix?",
+    ),
+    Mistake(
+        "too_few_digits",
+        "the weights were right, with too few digits",
+        "Four are asked for: what is rounded here is off in the output.",
+        "Give four digits.",
+    ),
+    Mistake(
+        "in_per_cent",
+        "the weights were right, in per cent",
+        "They sum to 100. Weights sum to 1.",
+        "What is 47 per cent as a share of 1?",
+    ),
+    Mistake(
+        "divided_by_largest",
+        "all were divided by the largest of them, not by the sum",
+        "The largest weight is then 1, and the row sums to more.",
+        "What do the weights of one query have to sum to?",
     ),
     Mistake(
         "column_instead_of_row",
@@ -43,7 +67,7 @@ OWN = (
     ),
     Mistake(
         "query_too_short",
-        "every word found the right one, but the queries were too short for 0.9",
+        "every query pointed to the right word and was too short to give it 0.9",
         "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
         "Right direction. What would a query three times as long do to the scores?",
     ),
@@ -124,13 +148,14 @@ exp = np.exp(raw.scores[0])
 
 def _vector(name, matrix, i, letter, *wrong):
     """Return the exercise about row `i` of Q, K or V; `wrong` are the other two."""
+    matrix_name = f"W_{letter[0].upper()}"
     return Number(
         name,
         f"{letter} of token {i + 1} in the worked example, as 3 numbers",
         (
-            "One row of x times a matrix: multiply each column of the matrix with the row and add up.",
-            f"You need row {i + 1} of x and W_{letter[0].upper()}.",
-            "Write x[i] @ W with the right i and W.",
+            "A token times a matrix: each number is the dot product of the token with one column of the matrix.",
+            f"Token {i + 1} is x[{i}], because Python counts from 0. The matrix is {matrix_name}.",
+            f"Write vector_times_matrix(x[i], {matrix_name}) with the right i.",
         ),
         right=matrix[i],
         slips={
@@ -138,6 +163,7 @@ def _vector(name, matrix, i, letter, *wrong):
             "counted_from_zero": list(matrix[i + 1 : i + 2]),
             "wrong_token": [*matrix[:i], *matrix[i + 2 :]],
             "column_instead_of_row": [matrix[:, i]],
+            "factor_forgotten": [(BY_HAND.x[i] != 0) @ getattr(BY_HAND, matrix_name)],
         },
     )
 
@@ -152,7 +178,7 @@ EXERCISES = (
         (
             "Each entry is a dot product: multiply feature by feature, then add.",
             "Take query 2 and go through the keys one by one.",
-            "Write Q[i] @ K.T with the right i.",
+            "Write dot(Q[i], key) for each key in K, with the right i.",
         ),
         right=raw.scores[1],
         slips={
@@ -166,13 +192,20 @@ EXERCISES = (
     Number(
         "weights_1",
         "the attention weights of query 1 (softmax of its raw scores, not scaled)",
-        ("Take exp of each score.", "Divide each by the sum of the three.", "softmax([2, 4, 4]), four digits."),
+        (
+            "Take math.exp of each score.",
+            "Add the three up, and divide each by that sum.",
+            "exp(2) = 7.3891 and exp(4) = 54.5982. Give four digits.",
+        ),
         right=raw.weights[0],
         slips={
             "counted_from_zero": [raw.weights[1]],
             "wrong_token": [raw.weights[2]],
-            "exp_not_divided": [exp, exp / exp.max()],
-            "rounded_weights": rounded,
+            "exp_not_divided": [exp],
+            "divided_by_largest": [exp / exp.max(), raw.scores[0] / raw.scores[0].max()],
+            "in_per_cent": [100 * raw.weights[0], 100 * rounded[2], np.array([6.3, 46.8, 46.8])],
+            "too_few_digits": rounded[1:],
+            "rounded_weights": rounded[:1],
             "scaled_already": [scaled.weights[0]],
             "no_softmax": [raw.scores[0]],
             "no_exponential": [raw.scores[0] / raw.scores[0].sum()],
@@ -186,7 +219,7 @@ EXERCISES = (
         (
             "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ...",
             "Use the exact weights of weights_1.",
-            "Write weights_1 @ V.",
+            "Write weighted_sum(weights_1, V).",
         ),
         right=raw.context[0],
         slips={
@@ -204,13 +237,18 @@ EXERCISES = (
     Number(
         "scaled_output_1",
         "the output of query 1 with scaled scores",
-        ("Scale the scores of query 1 first.", "Here d_k = 3.", "softmax([2, 4, 4] / sqrt(3)) @ V."),
+        (
+            "Divide the scores of query 1 first.",
+            "Here d_k = 3. Give the divided scores to softmax.",
+            "weighted_sum(softmax(your three divided scores), V)",
+        ),
         right=scaled.context[0],
         slips={
             "counted_from_zero": [scaled.context[1]],
             "wrong_token": [scaled.context[2]],
             "no_scale": [raw.context[0]],
             "scale_by_d_k": [_unscaled(1 / 3).context[0]],
+            "scale_by_embed_dim": [_unscaled(1 / BY_HAND.x.shape[1] ** 0.5).context[0]],
             "multiply_by_sqrt_d_k": [_unscaled(3**0.5).context[0]],
             "scale_after_softmax": [raw.context[0] / 3**0.5],
             "rounded_weights": [scaled.weights[0].round(n) @ v for n in (1, 2)],
@@ -243,20 +281,20 @@ RECALL = (
     Question(
         "rows_sum_to_1",
         "b",
-        "A row is one query, which shares out one unit of attention.",
+        "A row is one query, which divides one unit of attention.",
         {
-            "a": "A column is one key. Everybody may look at it, or nobody: its sum can be anything.",
-            "c": "Only queries share out. A key collects what it gets, and a popular one collects more than 1.",
+            "a": "A column is one key. Everybody may take from it, or nobody: it need not sum to 1.",
+            "c": "Only queries divide. What everybody takes from one key can add up to more than 1.",
         },
         "c",
     ),
     Question(
         "row_asks",
         "a",
-        "Who asks stands at the row, who is asked at the column.",
+        "The token that takes stands at the row, the one from which it takes at the column.",
         {
-            "b": "That cell says how much river takes from bank: there the river asks.",
-            "c": "In the map of the model they are 0.71 and 0.17: who asks makes a difference.",
+            "b": "That cell says how much river takes from bank.",
+            "c": "In the model's map in notebook 00, bank takes 0.71 from river, and river takes 0.17 from bank.",
         },
         "c",
     ),
@@ -265,7 +303,7 @@ RECALL = (
         "c",
         "Attention is the one step in which a token takes something from others.",
         {
-            "a": "There each token is looked up by itself: going in, the six were nearly the same.",
+            "a": "There each token is looked up by itself: the six banks of notebook 00 went in nearly the same.",
             "b": "All other steps of a layer handle each token by itself.",
         },
         "b",
@@ -278,7 +316,7 @@ QUESTIONS = (
         "c",
         "Softmax compares by differences: 4 gets e * e = 7.4 times the weight of 2.",
         {
-            "a": "2 : 4 : 4 would be dividing by the sum. The exponential comes first, and it stretches differences.",
+            "a": "2 : 4 : 4 is what dividing by the sum gives. Softmax takes e to the power of each score first.",
             "b": "Small is not 0: e to the power 2 is 7.4, against 54.6 twice, and that leaves 0.06 for the first key.",
         },
         "b",
@@ -286,10 +324,10 @@ QUESTIONS = (
     Question(
         "rounding",
         "c",
-        "The weight 0.063 was rounded to 0 and multiplies a value of 1, 2 and 3, "
-        "and the lost weight went to other values.",
+        "In the second number of the output the lost 0.063 goes from a value of 2 to values of 8 and 6: "
+        "0.032 * 8 + 0.032 * 6 - 0.063 * 2 = 0.32.",
         {
-            "a": "The first weight alone is off by 0.06, far more than 0.001, and the values are larger than 1.",
+            "a": "The first weight alone is off by 0.06, far more than 0.001.",
             "b": "A weight is off by up to 0.06. That is multiplied by values of up to 8 and added over three keys.",
         },
         "b",

@@ -10,6 +10,7 @@ from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, 
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
+from .steps import Steps
 
 
 def softmax_probes():
@@ -48,6 +49,18 @@ def attention_probes():
     )
 
 
+def _along_two_axes(top, total):
+    """Take the maximum along one axis and the sum along another: functions of the axis that was asked for."""
+
+    def step(s):
+        if s.axis == -1:
+            return softmax(s.masked)
+        e = np.exp(s.masked - s.masked.max(top(s.axis), keepdims=True))
+        return e / e.sum(total(s.axis), keepdims=True)
+
+    return {"weights": step}
+
+
 OWN = (
     Mistake(
         "axis_ignored",
@@ -57,9 +70,23 @@ OWN = (
         ({"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},),
     ),
     Mistake(
+        "max_and_sum_along_two_axes",
+        "the maximum is taken along one axis and the sum along another, where `axis` is not the last",
+        "Right by default; for axis=0 one of the two still goes along the last axis.",
+        "Two steps need `axis`. Which of them does not get it?",
+        (_along_two_axes(lambda axis: axis, lambda axis: -1), _along_two_axes(lambda axis: -1, lambda axis: axis)),
+    ),
+    Mistake(
+        "no_mask_blocks_all",
+        "without a mask every key is blocked",
+        "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
+        "What does your code do where attn_mask is None?",
+        ({"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},),
+    ),
+    Mistake(
         "symmetric_example",
         "nothing but a missing scale could show",
-        "As in the identity example: symmetric scores whose rows sum alike, and d_v = d_k.",
+        "As in the identity example: symmetric scores, each row with the same sum of exponentials, and d_v = d_k.",
         "What happens to the scores if Q and K change places? Choose them so that something happens.",
     ),
     Mistake(
@@ -72,7 +99,7 @@ OWN = (
         "queries_are_keys",
         "swapping Q and K changed nothing",
         "They are the same, or their scores are symmetric: a swap does nothing but transpose them.",
-        "What if there were more keys than queries?",
+        "Which score must differ from which, so that the scores are not their own transpose?",
     ),
     Mistake(
         "d_v_equals_d_k",
@@ -82,14 +109,14 @@ OWN = (
     ),
     Mistake(
         "swap_and_size_hidden",
-        "neither the swap nor the size of the scores could show",
+        "neither the swap nor a wrong divisor could show",
         "All values are alike, or the scores are symmetric and one key has all the weight.",
         "What do you get if you mix equal things? And which sizes of scores leave the second-best key something?",
     ),
     Mistake(
         "size_of_scores_hidden",
-        "the size of the scores could not show",
-        "One key has all the weight, or all scores or all values are equal, or d_k and d_v are 1.",
+        "a missing or a wrong divisor could not show",
+        "One key has all the weight, or all scores or all values are equal, or d_k and d_v are 1, and sqrt(1) = 1.",
         "Which sizes of scores leave the second-best key something? And what do you divide by?",
     ),
     Mistake(
@@ -110,29 +137,21 @@ _SHOWS = 0.01
 
 
 def _caught(example):
-    """Return for each bug whether an example shows it, by an error, another shape, or a number that moves."""
+    """Return for each bug whether a number that an example gives moves by it."""
     try:
         q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
     except (TypeError, ValueError):
         q = k = v = np.empty(0)
     arrays = (q, k, v)
     fits = all(x.ndim == 2 and x.size and np.isfinite(x).all() for x in arrays)
-    if not fits or q.shape[1] != k.shape[1] or len(k) != len(v):
+    if not fits or q.shape != k.shape or len(k) != len(v):
         raise Unfit(
-            "An example is a list of Q (n_q, d_k), K (n_k, d_k) and V (n_k, d_v), each as rows of finite numbers. "
+            "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. "
             f"Yours have the shapes {', '.join(str(x.shape) for x in arrays)}. "
-            "Fix: as many columns in Q as in K, as many rows in K as in V."
+            "Fix: Q and K of one shape, and as many rows in V."
         )
     right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
-    return np.array([_differs(bug, arrays, right) for bug in _BUGS.values()])
-
-
-def _differs(bug, arrays, right):
-    try:
-        wrong = bug(*arrays)
-    except ValueError:  # the shapes do not fit: an error tells, too
-        return True
-    return wrong.shape != right.shape or bool(np.abs(wrong - right).max() >= _SHOWS)
+    return np.array([np.abs(bug(*arrays) - right).max() >= _SHOWS for bug in _BUGS.values()])
 
 
 def _let_through(yours, right):
@@ -186,9 +205,9 @@ EXERCISES = (
         "example_that_tells",
         "[Q, K, V]: an example in which each of four mistakes shows",
         (
-            "Which sizes could differ, so that a swap cannot go unseen?",
+            "A swap shows if the scores differ from their transpose: choose queries that are not the keys.",
             "sqrt(d_v) and sqrt(d_k) differ only where d_v and d_k do.",
-            "Two queries, three keys, d_v = 1, whole numbers from 0 to 3: look whether no weight is near 0 or 1.",
+            "n = 3, d_k = 2, d_v = 1, whole numbers from 0 to 3: look whether no weight is near 0 or 1.",
         ),
         right=ASYMMETRIC.project(),
         judged=Judged(_caught, _let_through),
@@ -208,9 +227,9 @@ RECALL = (
     Question(
         "query_and_key",
         "b",
-        "She is a pronoun and looks for a name: two matrices keep the two apart.",
+        "In notebook 01 she is a pronoun and looks for a name: two matrices keep the two apart.",
         {
-            "a": "A vector has a dot product with itself, too. By likeness alone each word then finds itself.",
+            "a": "A vector has a dot product with itself, too: by likeness alone, 'she' found herself in notebook 01.",
             "c": "Scores may be negative. Softmax makes positive weights of them.",
         },
         "a",
@@ -218,10 +237,11 @@ RECALL = (
     Question(
         "a_popular_key",
         "a",
-        "A column collects what all queries give to one key, and its sum can be anything.",
+        "A column adds up what all queries take from one key. In notebook 00 the rows of three tokens sum to 1, "
+        "their columns to 1.1, 1.4 and 0.5.",
         {
             "b": "Rows must sum to 1. Columns need not.",
-            "c": "What a token shares out stands in its row, and that is always 1.",
+            "c": "What a token divides stands in its row, and that is always 1.",
         },
         "b",
     ),

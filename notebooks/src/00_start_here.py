@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# The same word means different things in different sentences. **Attention is how a vector finds out.** This series builds
-# it from single multiplications up to a real language model that runs through a module of your own.
+# The same word means different things in different sentences. Inside a model each word is a list of numbers, a **vector**.
+# **Attention** is how that vector comes to depend on the other words, and so how the model finds out which "bank" is meant.
+# This series builds it from single multiplications up to a real language model that runs through a module of your own.
 #
 # | a bank of a river | a bank with money |
 # |---|---|
@@ -27,14 +28,17 @@ for ax, when, title in zip(axes, ("before", "after"), ("going in", "coming out")
 _ = axes[0].legend(dots, ["bank of a river", "bank with money"], loc="lower right")
 
 # %% [markdown]
-# A **token** is a piece of text that a model treats as one: here a word or a full stop. A **vector** is the list of numbers
-# that stands for a token inside the model. The model here is MiniLM ([source](../REFERENCES.md#minilm)), a small real one: 384
-# numbers to a token, six layers one after the other.
+# A **token** is a piece of text that a model treats as one: here a word or a full stop. Each token has a vector. The model
+# here is MiniLM ([source](../REFERENCES.md#minilm)), a small real one: 384 numbers to a token, six layers one after the other.
 #
 # Each point above is the word "bank" in one of the six sentences, before the first layer and after the last. (A click on the
 # three dots above the picture shows the code that drew it.) Its place says how like its vector is to those of the
-# other river banks (to the right) and of the other money banks (upwards). The likeness of two vectors is their cosine:
-# 1 if they point the same way. Here are the numbers behind the points:
+# other river banks (to the right) and of the other money banks (upwards). On the dotted line it is as like to the ones as to
+# the others. Going in, the points lie close to that line, and two squares on top of each other. Coming out, each kind has a
+# side of its own.
+#
+# The likeness of two vectors is measured by their cosine, which is 1 if they point the same way. Here are the numbers behind
+# the points:
 
 # %%
 import attnlib as al
@@ -42,22 +46,53 @@ from attnlib import live
 
 before, after = np.array(banks["before"]), np.array(banks["after"])  # (6, 6) each
 print(f"going in:   every cosine between {before.min():.2f} and {before.max():.2f}")
-same = np.eye(2, dtype=bool).repeat(3, 0).repeat(3, 1) & ~np.eye(6, dtype=bool)
-across = np.eye(2, dtype=bool)[::-1].repeat(3, 0).repeat(3, 1)
-for name, pairs in (("same sense", same), ("other sense", across)):
+sense = np.array([0, 0, 0, 1, 1, 1])  # three rivers, three with money
+same = sense[:, None] == sense  # (6, 6)
+itself = np.eye(6, dtype=bool)
+for name, pairs in (("same sense", same & ~itself), ("other sense", ~same)):
     low, high = after[pairs].min(), after[pairs].max()
     print(f"coming out: {name:11} {low:.2f} to {high:.2f}")
-nearest = (after - 2 * np.eye(6)).argmax(axis=1)  # of the other five
-print("nearest other bank has the same sense:", same[range(6), nearest].sum(), "of 6")
+
+# %%
+for when, like in (("going in", before), ("coming out", after)):
+    others = np.where(itself, -1, like)  # (6, 6)
+    largest = others.max(axis=1, keepdims=True)  # (6, 1)
+    nearest = others > largest - 1e-6  # several, where they are equal
+    alike = (same | ~nearest).all(axis=1).sum()
+    print(f"{when}: nearest other bank has the same sense: {alike} of 6")
 
 # %% [markdown]
-# Going in, the six are nearly the same vector: the same word, at one place or another of its sentence. Coming out, the
-# nearest other bank of each has its own meaning. The two groups do not lie far apart, and one pair of different meanings
-# (0.85) is more alike than one pair of the same (0.84); but each bank has found its side.
+# Going in, the six are nearly the same vector: the same word, at one place or another of its sentence. Three are identical,
+# because there "bank" is the second word; so two of them have an equally near neighbour of either sense, and are not counted.
+# Coming out, the nearest other bank of each has its own sense. The two groups do not lie far apart, and one pair of different
+# senses (0.85) is more alike than one pair of the same (0.84); but each bank has found its side.
 #
-# How did the vector find out? In all six layers there is a single step in which a token can take anything from another
-# token. That step is attention. Everything else in the model handles each token by itself.
+# How did the vector find out? Each of the six layers has exactly one step in which a token can take anything from another
+# token. That step is attention: the token keeps its own vector, and what it takes from the others is added to it. All other
+# steps handle each token by itself.
 #
+# ## How to work
+#
+# Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run the next cell; its
+# output is hidden until then. Move every slider to both ends. Change numbers: nothing can break that *Restart Kernel* does
+# not mend.
+#
+# ## Is everything there?
+
+# %% tags=["nbval-ignore-output"]
+from importlib.util import find_spec
+
+needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")
+needs |= {"tqdm": "04, 06 to 08, 11", "torch": "04, 06 to 09, 11; part of 03, 05, 12"}
+needs |= {"safetensors": "09", "psutil": "09"}
+for package, notebooks in needs.items():
+    if find_spec(package):
+        print(f"{package:<11} found     (notebooks: {notebooks})")
+    else:
+        print(f"{package:<11} MISSING   needed for notebooks: {notebooks}.", end=" ")
+        print(f"Fix: pip install {package}")
+
+# %% [markdown]
 # ## How to read a heatmap
 #
 # Attention says of every token how much it takes from each token of its sentence. These shares are called **weights**, and a
@@ -71,27 +106,29 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Read the second row from left to right. It is "cat", and it takes 0.3 of what it takes from "the", 0.6 from itself and 0.1
-# from "sat". Whoever asks stands at the row and is called the **query**; whoever is asked stands at the column and is called
-# the **key**. A row is always read as a whole, because it is one token that shares itself out.
+# Read the second row from left to right. This is the row of "cat". Of all that "cat" takes, 0.3 comes from "the", 0.6 from
+# itself and 0.1 from "sat". The token that takes stands at the row and is called the **query**; a token from which it takes
+# stands at the column and is called the **key**. A row is always read as a whole, because it is how one token divides its
+# taking.
 #
-# **Predict.** Which token does "sat" look at most? Which token looks at "the" most?
+# **Predict.** From which token does "sat" take most? Which token takes most from "the"?
 
 # %%
 row = weights[tokens.index("sat")]
 column = weights[:, tokens.index("the")]
-print("'sat' looks most at:   ", tokens[row.argmax()], row.max())
-print("looks most at 'the':   ", tokens[column.argmax()], column.max())
-print("each row sums to 1:    ", weights.sum(axis=1))
+print("'sat' takes most from:    ", tokens[row.argmax()], row.max())
+print("takes most from 'the':    ", tokens[column.argmax()], column.max())
+print("each row sums to 1:       ", weights.sum(axis=1))
 
 # %% [markdown]
-# The first question reads a row, the second a column. Only rows must sum to 1: each query has one unit of attention to share
-# out, while a key may be asked by everybody or by nobody.
+# The first question reads a row, the second a column. Only rows must sum to 1: each query divides one unit of attention
+# among the keys, while everybody may take from a key, or nobody.
 #
-# Now a map from the real model: the first of our sentences, in layer 1. A layer makes twelve such maps side by side, and
-# each is called a **head**; this is head 5. `[CLS]` and `[SEP]` mark where the sentence begins and ends.
+# Now a map from the real model: the first of our sentences, in layer 1. A layer makes twelve such maps side by side, each by
+# a **head** of its own; this one is made by head 5. Layers and heads are counted from 1. `[CLS]` and `[SEP]` mark where the
+# sentence begins and ends.
 #
-# **Predict.** Which token does "bank" take the most from? Decide first, then look for its row.
+# **Predict.** From which token does "bank" take most? Decide first, then look for its row.
 
 # %%
 tokens = banks["tokens"][0]
@@ -107,46 +144,47 @@ for tokens, weights in zip(banks["tokens"], banks["L1H5"]):
     print(f"{' '.join(tokens[1:-1]):39} {first:13} then {second}")
 
 # %% [markdown]
-# In four of the six sentences "bank" takes most from the word that gives its meaning away. In the other two this head gives
-# most to `[CLS]`, which is no word at all, and yet both vectors find their side: there are 71 other heads. This one was picked
-# because it can be read. Notebook 09 asks how many can.
+# In four of the six sentences "bank" takes most from the word that gives its sense away. In the other two it takes most from
+# `[CLS]`, which is no word at all, and yet both vectors find their side: there are 71 other heads. This one was picked because
+# it can be read; notebook 09 asks how many can. And a large weight does not prove that the sense came from there: to see what
+# a head does for the result, notebook 09 takes each of the 72 away.
 #
 # ## The whole call as a picture
 #
-# A map is made by three matrices and makes a fourth. Here is this very head: its queries, keys and values come out of the
-# model, 32 numbers for each token, and `attnlib`, the library behind this series, does the rest in one call.
+# Where does a map come from? The model makes three vectors of each token. Its **query** says what the token looks for. Its
+# **key** says how it can be found. Its **value** is what others take from it. Queries and keys make the map; the map and the
+# values make the output. Here is this very head, with 32 numbers in each query, key and value, and `attnlib`, the library
+# behind this series, does the rest in one call.
 
 # %%
 head = real_model.stored("minilm_results")["L1H5 of the first bank"]
 trace = al.attention_trace(
     *(np.array(head[name]) for name in ("query", "key", "value"))
 )
-trace
-
-# %%
 tokens = banks["tokens"][0]
 whole_call = live.flow(trace, queries=tokens, query=5, key=8)
 whole_call
 
 # %% [markdown]
-# A number is made by the row to its left and the column above it: a score by a query and a key, an output by a row of
-# weights and a column of the values. So the line of "bank" runs through the whole picture: its query meets all keys, the
-# scores become weights, and the weights mix the values. **Try.** Choose another query, then click a cell. You need not
-# understand the steps yet. Notebook 01 makes each of them by hand.
+# Look at the scores and at the output. A number there is made by the row to its left and the column above it: a score by a
+# query and a key, a number of the output by a row of weights and a column of the values. So the line of "bank" runs through the
+# whole picture: its query meets all keys, the scores become weights, and the weights mix the values. **Try.** Choose another
+# query, then click a cell. You need not understand the steps yet. Notebook 01 makes each of them by hand.
 #
 # ## Your first slider
 #
-# One step in the picture divides the scores by $\sqrt{32}$, the root of the number of features that a query has, called
-# $d_k$. What is that good for? Here are queries and keys drawn at random, on the left without the division and on the right
-# with it. Move $d_k$ to both ends and count the bright cells of each row; *draw* takes other random numbers. Notebook 03
-# explains what you see, and defines the numbers below the maps.
+# One step in the picture divides the scores by $\sqrt{32}$, which is the same as multiplying them by $1/\sqrt{32} = 0.1768$.
+# The 32 is the number of features of a query, called $d_k$, and a feature is one of the numbers of a vector. What is the
+# division good for? Here are queries and keys drawn at random, without the division and with it. Move $d_k$ to both ends and
+# count the rows with a cell above 0.95; *draw* takes other random numbers. Notebook 03 explains what you see, and defines the
+# numbers below the maps.
 
 # %%
 first_view = live.scaling(n=6, d_k=(1, 256), seed=1, row=None)
 first_view
 
 # %% [markdown]
-# How often does one key take nearly everything? Count the rows in which one has more than 0.95, in 200 draws at
+# How often does a query take nearly everything from one key? Here are the rows with a cell above 0.95 in 200 draws at
 # $d_k = 256$:
 
 # %%
@@ -165,53 +203,40 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 # | 01 | [by hand](01_by_hand.ipynb) | What happens to three tokens, number by number? | 35 | no |
 # | 02 | [vectorized](02_vectorized.ipynb) | Which matrix products do the same, and what can go wrong with axes? | 35 | no |
 # | 03 | [scaling](03_scaling.ipynb) | Why divide by $\sqrt{d_k}$? | 40 | no |
-# | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns? | 35 | yes |
-# | 05 | [masks](05_masks.ipynb) | Who may look where? | 40 | one section |
+# | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns, and what is a key? | 40 | yes |
+# | 05 | [masks](05_masks.ipynb) | Who may look where? | 50 | one section |
 # | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |
 # | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 60 | yes |
-# | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn? Does the scale matter for learning? | 45 | yes |
+# | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn, and does the scale matter for learning? | 45 | yes |
 # | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
+# | 10 | [program a head](10_program_a_head.ipynb) | Can you set $W_Q$, $W_K$ and $W_V$ so that a head does what you want? | 20 | no |
+# | 11 | [one token at a time](11_one_token_at_a_time.ipynb) | How does a model write, and what does it keep? | 45 | yes |
+# | 12 | [today's head](12_todays_head.ipynb) | What has come into a head since 2017, and does yours give the numbers of real models? | 45 | one section |
 #
-# The minutes are for reading and running; each exercise says how long it takes.
+# The minutes are for reading and running; each exercise says how long it takes. 10 can be read after 03.
 #
 # Three ways through:
 #
 # | you have | read | exercises |
 # |---|---|---|
-# | an evening | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: pencil and paper |
-# | a weekend | 00 to 06, then 09 | one or two of each notebook |
+# | an evening | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: pencil, paper and a calculator |
+# | a weekend | 00 to 03, 10, 04 to 06, then 09 for a model that reads or 11 for one that writes | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
-#
-# **How to work.** Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run
-# the next cell; its output is hidden until then. Move every slider to both ends. Change numbers: nothing can break that
-# *Restart Kernel* does not mend.
-#
-# ## Is everything there?
-
-# %% tags=["nbval-ignore-output"]
-from importlib.util import find_spec
-
-needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")
-needs |= {"tqdm": "04, 06, 08", "torch": "04, 06 to 09; part of 03, 05"}
-needs |= {"safetensors": "09", "psutil": "09"}
-for package, notebooks in needs.items():
-    if find_spec(package):
-        print(f"{package:<11} found     (notebooks: {notebooks})")
-    else:
-        print(f"{package:<11} MISSING   needed for notebooks: {notebooks}.", end=" ")
-        print(f"Fix: pip install {package}")
 
 # %% [markdown]
+# **Remember.** A word's vector finds out what it means here by taking from other words. A map says how much: rows are
+# queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).
+#
 # ## Notation
 #
-# One term for one thing, in all notebooks. This table is for looking up: every symbol is explained where it comes first.
+# An appendix, for looking up later: each symbol is explained where it comes first, and means the same in all notebooks.
 #
 # | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops letters |
 # |---|---|---|---|---|
 # | $n_q$, `n_q` | number of queries | $n$ | L | `q` |
 # | $n_k$, `n_k` | number of keys, and of values | $n$ | S | `k` |
 # | $d_{in}$, `d_in` | features of a token that goes in | $d_{model}$ | in_features | `d` |
-# | $d_{model}$, `embed_dim` | features of a token between the layers of a model; there $d_{in}$ is this | $d_{model}$ | E, embed_dim | `d` |
+# | $d_{model}$, `embed_dim` | features of a token between the layers of a model; a layer of a model takes these in, so its $d_{in}$ is $d_{model}$ | $d_{model}$ | E, embed_dim | `d` |
 # | $d_k$, `d_k` | features of a query and of a key | $d_k$ | E (head_dim) | `c` |
 # | $d_v$, `d_v` | features of a value | $d_v$ | Ev | `c` |
 # | $h$, `num_heads` | number of heads | $h$ | num_heads | `h` |
@@ -222,9 +247,6 @@ for package, notebooks in needs.items():
 # | weights | softmax of the scaled, masked scores | none | attn_output_weights | |
 # | mask | boolean: **True = may attend** | none | attn_mask (two conventions: notebook 05) | |
 #
-# A feature is one of the numbers of a vector. Axes run in the order $(b, h, n, d)$, and $(b, h, n_q, n_k)$ for scores and
+# Axes run in the order $(b, h, n, d)$, and $(b, h, n_q, n_k)$ for scores and
 # weights. Queries are always <span style="color:#0072B2">■</span> blue, keys <span style="color:#D55E00">■</span> orange,
 # values <span style="color:#009E73">■</span> green, with the word beside the colour ([source](../REFERENCES.md#okabe-ito)).
-#
-# **Remember.** A word's vector finds out what it means here by taking from other words. A map says how much: rows are
-# queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).

@@ -8,6 +8,7 @@
 # | symbol | meaning | in the worked example |
 # |---|---|---|
 # | $n$ | number of tokens | 3 |
+# | $n_q$, $n_k$ | number of queries and of keys; here each token makes one of either | 3, 3 |
 # | $d_{in}$ | features of a token, the numbers of its vector | 4 |
 # | $d_k$ | features of a query and of a key | 3 |
 # | $d_v$ | features of a value | 3 |
@@ -55,7 +56,8 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # money is all money, and "bank" by itself could be either.
 #
 # How much should "bank" take from a neighbour? The simplest idea: as much as they are alike. The **dot product** measures
-# that. Multiply feature by feature and add up.
+# that. Multiply feature by feature and add up. (Notebook 00 measured likeness by the cosine. Here length counts, too: the dot
+# product is the cosine times both lengths.)
 
 # %%
 river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
@@ -100,7 +102,8 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
 # ## Where likeness fails
 #
 # *Anna sleeps, she ...* Who is "she"? Give words four features: is it a name, a deed, a pronoun, and a number that says
-# *who* it is about. Anna is number 5. "She" does not know yet.
+# *who* it is about. A yes is written as 2, so that scores become large enough to decide. Anna is number 5. "She" does not know
+# yet.
 
 # %%
 words = ["Anna", "sleeps", "she"]
@@ -110,15 +113,17 @@ for word, vector in zip(words, sentence):
     print(f"she.{word} = {dot(she, vector)}")
 
 # %% [markdown]
-# By likeness "she" finds no one but herself. What she needs is a name, and what she is is a pronoun. Two things have to come
-# apart:
+# By likeness "she" finds no one but herself. She needs a name. She is a pronoun. Two things have to come apart:
 #
 # - **What I look for is not what I am.** A matrix $W_Q$ turns what a token is into what it looks for: its **query**.
 # - **How I am found is not what I hand over.** Anna is found because she is a name, like all names. What "she" needs to get
 #   is *who*. So a matrix $W_K$ makes the **key**, under which a token is found, and a matrix $W_V$ the **value**, which it
 #   hands over.
 #
-# These three are set by hand. A token times a matrix: multiply each feature with its row of the matrix and add up.
+# These three are set by hand. Each row of a matrix belongs to a feature of the token, each column to a feature of what comes
+# out; those of queries and keys are name, deed and pronoun. A token times a matrix is a list of dot products, one of the
+# token with each column. "She" is [0, 0, 2, 0], and the first column of $W_Q$ holds 0, 0, 1, 0. So the first feature of her
+# query is 0·0 + 0·0 + 2·1 + 0·0 = 2.
 
 
 # %%
@@ -134,16 +139,19 @@ hands_over = [[0], [0], [0], [1]]  # W_V: who
 # %%
 query = vector_times_matrix(she, looks_for)
 keys = [vector_times_matrix(vector, found_as) for vector in sentence]
+values = [vector_times_matrix(vector, hands_over) for vector in sentence]
 shares = al.softmax([dot(query, key) for key in keys])  # step 4 opens this function
 for word, key, share in zip(words, keys, shares):
     print(f"{word:7} key {key}   score {dot(query, key)}   share {share:.2f}")
-who = sum(share * vector[3] for share, vector in zip(shares, sentence))
-print(f"who is she? before: {she[3]}, after: {who:.2f}")
+who = sum(share * value[0] for share, value in zip(shares, values))
+print("values:", values, f"  who is she? before: {she[3]}, after: {who:.2f}")
 
 # %% [markdown]
 # "She" came in with 0 at *who*, and leaves with nearly 5: Anna. Her query is (2, 0, 0), "I want a name", and Anna's key is
-# the same. In a model nobody sets these matrices. They are learned, and a feature has no name that
-# anybody gave it.
+# the same. Two things are simpler here than in a model. There the output is added to her own vector, so that she stays a
+# pronoun. And one number for *who* does for one name only: numbers 3 and 5, taken in equal shares, make 4, which is somebody
+# else. A model spreads such things over many features. Nobody sets its matrices, either: they are learned, and a feature has
+# no name that anybody gave it.
 #
 # Now the whole calculation for all tokens at once, in numbers that you can follow with pencil and paper.
 #
@@ -182,7 +190,7 @@ print("for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", last)
 #
 # **Goal.** Compute $k_2$, the key of the second token. *3 minutes, easy.*
 #
-# Take `x[1]`, `[0, 2, 0, 2]`, and `W_K`. Write three numbers as a list: `my_k2 = [1, 2, 3]`.
+# Take token 2, which is `x[1]` = `[0, 2, 0, 2]`, for Python counts from 0, and `W_K`. Write three numbers as a list: `my_k2 = [1, 2, 3]`.
 
 # %%
 my_k2 = None  # a list of three numbers
@@ -266,18 +274,28 @@ for i, row in enumerate(scores, start=1):
 #
 # ## Step 4 · Softmax: from scores to weights
 #
-# Weights must be positive and sum to 1. Softmax does it: take $e^{s_j}$ of each score, then divide by their sum,
-#
-# $$w_j = \frac{e^{s_j}}{\sum_k e^{s_k}}.$$
+# Weights must be positive and sum to 1, and a larger score must get more.
 #
 # **Predict.** The scores of query 1 are 2, 4, 4. What are its weights?
 #
 # - **a** (0.2, 0.4, 0.4), each score divided by the sum
 # - **b** (0, 0.5, 0.5), the small one gets nothing
-# - **c** between the two: the first is small, and not 0
+# - **c** between the two: the first gets less than 0.2, and more than 0
 
 # %%
 guess_softmax = None  # "a", "b" or "c"
+
+# %%
+predict.softmax_by_hand(guess_softmax)
+
+# %% [markdown]
+# Dividing by the sum would not do: with scores of -1 and 1 it divides by 0. **Softmax** first makes each score positive, by
+# taking $e^{s_j}$, then divides by the sum,
+#
+# $$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}.$$
+#
+# It compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$ times the weight, wherever the two scores
+# lie. Other functions make numbers positive, too. The exponential is a choice, with this property.
 
 # %% [markdown]
 # ### Exercise 1.3 · A row of weights
@@ -303,21 +321,14 @@ verdict
 #
 # </details>
 
-# %% [markdown]
-# If you have not done so, **Predict.** first, with the letters above. Then look.
-
 # %%
 exponentials = [math.exp(s) for s in scores[0]]
 total = sum(exponentials)
 for s, e in zip(scores[0], exponentials):
     print(f"exp({s}) = {e:8.4f}   weight = {e:.4f} / {total:.4f} = {e / total:.4e}")
 
-# %%
-predict.softmax_by_hand(guess_softmax)
-
 # %% [markdown]
-# Neither **a** nor **b**. Softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$
-# times the weight.
+# The first key gets 0.06: a small score is not nothing. Now all three queries:
 
 
 # %%
@@ -337,7 +348,8 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Query 2 gives 0.98 of its weight to a single key: to itself, and this time because its query and its key say so.
+# Query 2 gives 0.98 of its weight to a single key, that of its own token. It does not have to be its own: query 3 gives 0.88
+# to the same key 2.
 #
 # ## Step 5 · The output: a weighted sum of values
 #
@@ -385,8 +397,9 @@ print(f"largest error: {max(errors):.3f}")
 predict.rounding(guess_rounding)
 
 # %% [markdown]
-# The weight 0.0634 that was rounded to 0 belongs to a value, and the value does not become 0. Round when you print,
-# never before you go on.
+# The largest error stands in the second number of output 1. The 0.0634 that were taken from $v_1$, whose second number is 2,
+# went in halves to $v_2$ and $v_3$, which have 8 and 6 there: $0.0317 \cdot 8 + 0.0317 \cdot 6 - 0.0634 \cdot 2 = 0.317$. Round
+# when you print, never before you go on.
 #
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
@@ -428,8 +441,8 @@ for i, row in enumerate(output_scaled, start=1):
     print(f"output {i} =", "  ".join(f"{v:.6f}" for v in row))
 
 # %% [markdown]
-# These three rows are what every library returns for this example. attnlib keeps `x` and the three matrices in
-# `examples.BY_HAND`; its own function agrees:
+# attnlib keeps `x` and the three matrices in `examples.BY_HAND`. `BY_HAND.project()` returns $Q$, $K$ and $V$, and the star hands
+# them over as three arguments. Does its own function give these three rows?
 
 # %%
 by_library = al.scaled_dot_product_attention(*BY_HAND.project())  # (n_q, d_v)
@@ -493,9 +506,16 @@ def row_at(d_k, query=bank_query, keys=real_keys):
 view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
 view
 
+# %%
+for d_k in (2, 8, 16, 24, 32):
+    largest = [max(row[0]) for row in row_at(d_k).values()]
+    print(f"d_k = {d_k:2d}  largest weight, not scaled and scaled:", end=" ")
+    print("  ".join(f"{w:.2f}" for w in largest))
+
 # %% [markdown]
-# With one or two features the head hardly prefers anything. Not scaled, it is all but decided at 8 features and gives "river"
-# 1.00 from 16 on. Scaled, it still ends at "river", and leaves the others something: 0.71 is what the model itself gives.
+# With two features the head hardly prefers anything. Not scaled, it is all but decided at 8 features, and gives "river" 1.00
+# from 16 on. Scaled, the largest weight grows at first and then wobbles: 0.80 at 16 features, 0.55 at 24, and at the end 0.71,
+# which is what the model itself gives.
 #
 # Is that this head, or would any vectors do it? Take random ones, with mean 0 and variance 1, one query and three keys, 500
 # times, and the mean of the largest weight:
@@ -513,8 +533,8 @@ for d_k in (3, 16, 128):
         print(f"d_k = {d_k:3d}  {told:<20}  largest weight {mean:.2f}")
 
 # %% [markdown]
-# Random vectors do it, too. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread like $\sqrt{d_k}$
-# (notebook 03 derives it). Without the division the largest weight grows with $d_k$; with it, it stays near 0.6.
+# Not scaled, random vectors do it, too: the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of
+# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). Scaled, they do not: it stays near 0.6.
 #
 # ## Other score functions
 #
@@ -546,17 +566,21 @@ for name, score in score_functions.items():
 # %% [markdown]
 # Put a function of your own into the table. The cosine alone likes key 1 best: in the dot product, keys 2 and 3 win by being
 # longer. And it shares out almost evenly, because its scores lie between -1 and 1, while a dot product can be as large as it
-# likes. The dot product needs no weights of its own, and it is one matrix product for all pairs. The next notebook uses that.
+# likes. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook uses that.
 #
 # ## Try it
 #
-# 1. Change `x[2]` to `[9, 0, 9, 0]` and run all. Which outputs change? (All: token 3 is also a key and a value.)
-# 2. Let "sleeps" hand over something in the sentence about Anna: which matrix must change, and must another? ($W_V$ alone.)
-# 3. Give `W_V` five columns instead of three. What else must change? (Nothing: $d_v$ is free.)
-# 4. Give `W_Q` a fourth column. Which line complains, and why? (`dot`: $d_q$ must equal $d_k$.)
+# Think first, then try. The checks and the comparison with attnlib keep the old numbers, and will say so.
+#
+# 1. Change `x[2]` to `[9, 0, 9, 0]` and run all. Which outputs change?
+# 2. Let "sleeps" hand over something in the sentence about Anna: which matrix must change, and must another?
+# 3. Give `W_V` five columns instead of three. What else must change?
+# 4. Give `W_Q` a fourth column. Which line complains, and why?
+#
+# *Answers.* 1: all, for token 3 is also a key and a value. 2: $W_V$ alone. 3: nothing, $d_v$ is free. 4: `dot`, for a query must
+# have as many features as a key.
 #
 # **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output
 # is a weighted sum of values, one per query. Three matrices keep apart what a token is, what it looks for, how it is found and
-# what it hands over. BERT, RoBERTa, ViT and Swin are all
-# built on this ([sources](../REFERENCES.md#models)).
-# Next: [02 vectorized](02_vectorized.ipynb).
+# what it hands over. Models that read text (BERT, RoBERTa) and models that see pictures (ViT, Swin) are built on this
+# ([sources](../REFERENCES.md#models)). Next: [02 vectorized](02_vectorized.ipynb).

@@ -4,6 +4,8 @@
 # **Question.** Notebook 01 went through tokens, queries and keys one by one. Which matrix products are the whole of it, and
 # what goes wrong when an axis is the wrong one? *35 minutes.*
 #
+# From here on tokens, queries and keys are counted from 0, as Python counts: query 1 of notebook 01 is query 0 now.
+#
 # | symbol | meaning |
 # |---|---|
 # | $X$, $(n, d_{in})$ | the tokens, one per row |
@@ -51,9 +53,12 @@ predict.before_02(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## The whole call as one picture
 #
-# Here is all of notebook 01 at once: a matrix for everything you made by hand. A number is made by the row to its left and the column above it: a score by a query and
-# a key, an output by a row of weights and a column of the values. So each query is one line from left to right, and the
-# table writes its numbers out. The sections below make these matrices one after the other.
+# Here is all of notebook 01 at once: a matrix for everything you made by hand, except for $W_Q$, $W_K$ and $W_V$, which make
+# $Q$, $K$ and $V$ of the tokens at the left. Look at the scores and at the output. A number there is made by the row to its left
+# and the column above it: a score by a query and a key, a number of the output by a row of weights and a column of the values.
+# So each query is one line from left to right, and the table writes its numbers out. (`BY_HAND.project()` returns $Q$, $K$ and
+# $V$ of the worked example; the star hands them over as three arguments.) The sections below make these matrices one after the
+# other.
 
 # %%
 whole_call = live.flow(
@@ -81,17 +86,18 @@ print("Q =", Q.tolist())
 print("V =", V.tolist())
 
 # %% [markdown]
-# The same numbers as in notebook 01. Python counts rows from 0, so row 1 of $K$ is the second token's key, $k_2$:
+# The same numbers as in notebook 01. Row 1 of $K$ is the key of token 1, which notebook 01 called $k_2$. Here it is, number by
+# number:
 
 # %%
-k2_by_loop = [sum(X[1, i] * W_K[i, c] for i in range(4)) for c in range(3)]
-print("k2 by loop:", [float(v) for v in k2_by_loop], "  row 1 of K:", K[1].tolist())
+by_loop = [sum(X[1, i] * W_K[i, c] for i in range(4)) for c in range(3)]
+print("key 1 by loop:", [float(v) for v in by_loop], "  row 1 of K:", K[1].tolist())
 
 # %% [markdown]
 # ## Attention: two products and a softmax between them
 #
 # All dot products of queries with keys are one product, $Q K^T$. The transpose lays each key down as a column, so that $d_k$
-# is the inner axis of both. Row 1 of the result is what query 1 thinks of every key.
+# is the inner axis of both. Row 1 of the result holds the scores of query 1 with every key.
 
 # %%
 scores = Q @ K.T  # (n_q, n_k)
@@ -107,7 +113,8 @@ with np.printoptions(precision=6, suppress=True):
 # %% [markdown]
 # With the scale of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017),
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
-# that is notebook 01's last result. `attention_trace` computes it and keeps each step:
+# these are the scaled outputs of Step 6 in notebook 01. `attention_trace` computes them and keeps each step. Its scale is the
+# factor $1/\sqrt{d_k} = 1/\sqrt 3 = 0.5774$; its masked scores are the scaled ones, as long as there is no mask (notebook 05):
 
 # %%
 trace = al.attention_trace(Q, K, V)
@@ -125,6 +132,7 @@ with np.printoptions(precision=6):
 
 # %%
 Q2, K2, V2 = IDENTITY.project()
+print("X =", IDENTITY.x.tolist(), "  W_V =", IDENTITY.W_V.tolist())
 with np.printoptions(precision=7):
     print(al.scaled_dot_product_attention(Q2, K2, V2))
 
@@ -138,6 +146,8 @@ with np.printoptions(precision=7):
 # - **b** only the worked example
 # - **c** only the identity example
 # - **d** both
+#
+# And if your code takes the softmax over `axis=0`, the queries, in place of `axis=1`: which of the two tells you then?
 
 # %%
 guess_symmetric = None  # "a", "b", "c" or "d"
@@ -167,8 +177,10 @@ predict.symmetric(guess_symmetric)
 
 # %% [markdown]
 # The example that you computed with so much care cannot tell a query from a key. Look at its scores again: 4 and 4, 4 and 4,
-# 12 and 12. The matrix equals its transpose, and swapping $Q$ and $K$ does nothing but transpose it. The three matrices of
-# this example do not force that; it is an accident of the numbers:
+# 12 and 12. The matrix equals its transpose, and swapping $Q$ and $K$ does nothing but transpose it.
+#
+# Do the matrices force that? $Q K^T = (X W_Q)(X W_K)^T = X\, W_Q W_K^T X^T$. If $M = W_Q W_K^T$ were symmetric, the scores would
+# be so for any tokens:
 
 # %%
 print(
@@ -179,14 +191,20 @@ M = W_Q @ W_K.T  # (d_in, d_in), scores = X M X^T
 print("between W_Q W_K^T and its transpose:                  ", np.abs(M - M.T).max())
 
 # %% [markdown]
-# The identity example is worse: softmax over the wrong axis does not show in it either. So ask of every test which mistake it
-# would catch. From here on there is a third example: $n$, $d_k$ and $d_v$ all different, no symmetry, and no weight near 0 or 1.
+# It is not, so the symmetry is an accident of these three tokens. A softmax over the wrong axis does show in the worked example.
+# In the identity example it does not, because its symmetric scores have rows whose exponentials also add up to the same sum.
+# So ask of every test which mistake it would catch.
+#
+# From here on there is a third example, without symmetry, whose weights all lie between 0.04 and 0.76. $n$, $d_k$ and $d_v$ all
+# differ. Only $n_q$ and $n_k$ are equal, because each token makes a query and a key.
 
 # %%
 Q3, K3, V3 = ASYMMETRIC.project()
 trace3 = al.attention_trace(Q3, K3, V3)
 mistakes("asymmetric", Q3, K3, V3)
 print("Q", Q3.shape, " K", K3.shape, " V", V3.shape)
+smallest, largest = trace3.weights.min(), trace3.weights.max()
+print(f"weights from {smallest:.2f} to {largest:.2f}")
 ax = plot.attention_heatmap(trace3.weights, title="asymmetric example")
 
 # %% [markdown]
@@ -208,9 +226,18 @@ for factor in (1, 31.6, 32):
         broken = attention(factor * Q2, factor * K2, V2)
     print(f"times {factor:<5} plain softmax: {broken[0]}   al.softmax: ", end="")
     print(al.scaled_dot_product_attention(factor * Q2, factor * K2, V2)[0])
+for factor in (31.6, 32):
+    largest = factor**2 / 2**0.5
+    print(f"times {factor:<5} largest scaled score: {largest:.0f}", end="   ")
+    print(f"exp overflows above {np.log(np.finfo(float).max):.2f}")
 
 # %% [markdown]
-# Three exercises ask for less and less help: a line, a body, all of it. Write your answer in the first cell, run it and the
+# At 31.6 the largest score is 706, and $e^{706}$ is about $5 \cdot 10^{306}$: just a float. At 32 it is 724, and $e^{724}$ becomes `inf`.
+# The weight is then `inf` divided by a sum that is `inf`, too, and that is `nan`, *not a number*. attnlib's softmax gets along
+# with both; the first exercise asks how.
+#
+# Four exercises follow. The first three give less and less help: you write a line, then a body, then all of it. The last asks
+# for an example. Write your answer in the first cell, run it and the
 # cell below it. The verdict names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call
 # goes one step further. The solution is folded below.
 #
@@ -222,7 +249,7 @@ for factor in (1, 31.6, 32):
 #
 # **Goal.** One line that keeps the softmax below from overflowing. *3 minutes, easy.*
 #
-# $e^{s_j} / \sum_k e^{s_k}$ does not change if the same number $m$ is subtracted from every score: the factor $e^{-m}$ cancels.
+# $e^{s_j} / \sum_l e^{s_l}$ does not change if the same number $m$ is subtracted from every score: the factor $e^{-m}$ cancels.
 # Which $m$, for each row, makes sure that no exponent is above 0? `axis` is the axis along which the result sums to 1.
 
 
@@ -251,20 +278,6 @@ verdict
 # </details>
 
 # %% [markdown]
-# Subtract the largest score of each row. The largest exponent is then 0, and the result is the same:
-
-# %%
-largest = scores.max(axis=-1, keepdims=True)  # (n_q, 1)
-stable = np.exp(scores - largest)
-stable /= stable.sum(axis=-1, keepdims=True)
-print(f"exp overflows above:        {np.log(np.finfo(float).max):.2f}")
-print(f"largest scaled score at 32: {32 * 32 / 2**0.5:.2f}")
-print(
-    f"stable and plain weights differ by at most {np.abs(stable - weights).max():.12f}"
-)
-print("largest exponent:", (scores - largest).max())
-
-# %% [markdown]
 # ## Batches: which axis is which?
 #
 # Real inputs come in batches: several sequences at once, $(b, n, d)$. Nothing about attention changes, but the axes do.
@@ -275,6 +288,7 @@ print("largest exponent:", (scores - largest).max())
 # **Goal.** The body of $Q K^T$, for one sequence and for a batch. *4 minutes, medium.*
 #
 # `my_attention_scores(query, key)`: $(..., n_q, d_k)$ and $(..., n_k, d_k)$ give $(..., n_q, n_k)$. Not scaled.
+# The dots stand for axes in front, such as $b$, or for none. `np.swapaxes(x, i, j)` exchanges axes $i$ and $j$ of an array.
 
 
 # %%
@@ -317,10 +331,10 @@ print("3-D  @:  ", (batch_Q @ batch_K.swapaxes(-1, -2)).shape)
 print("3-D  dot:", np.dot(batch_Q, batch_K.swapaxes(-1, -2)).shape)
 
 # %% [markdown]
-# Third, code that says `K.shape[1]`, `K.T` and `axis=1` means $d_k$, transpose and keys only in 2-D. Usually 3-D input
-# then fails loudly. **Predict.** What happens with a (3, 3, 3) cube, where all sizes agree?
+# Third, code that says `K.shape[1]`, `K.T` and `axis=1` means $d_k$, transpose and keys only in 2-D. **Predict.** It gets three
+# sequences of three tokens with three features each, a cube of shape (3, 3, 3). What happens?
 #
-# - **a** an error, as with other sizes
+# - **a** an error
 # - **b** it runs, and the result is right
 # - **c** it runs, and the result is wrong
 
@@ -340,7 +354,7 @@ predict.cube(guess_cube)
 
 # %% [markdown]
 # It runs, has the right shape and is wrong. Count axes from the end (`axis=-1`, `swapaxes(-1, -2)`), and test with sizes
-# that all differ. attnlib's functions do both, and when shapes do not fit, they say which rule is broken:
+# that differ. attnlib's functions do both, and when shapes do not fit, they say which rule is broken:
 
 # %%
 try:
@@ -363,6 +377,8 @@ held = 4 * n * n  # one map of weights in float32
 for row in zip(n, projecting, pairing, held):
     told = "n = {:6,}   projections {:13,}   pairs {:13,}   weights {:11,} bytes"
     print(told.format(*row))
+for name, count in (("projections", projecting), ("pairs", pairing), ("weights", held)):
+    print(f"ten times n: {name:<11} times", *(count[1:] // count[:-1]))
 
 # %%
 figure, ax = plot.subplots(figsize=(6, 3.2))
@@ -378,15 +394,17 @@ print(
 
 # %% [markdown]
 # The projections treat each token by itself, so they grow like $n$. Scores and weights have an entry for each *pair* of tokens,
-# so they grow like $n^2$. A short text hardly notices. At 10,000 tokens one map takes 400 MB, and MiniLM would make 72 of them.
+# so they grow like $n^2$. A short text hardly notices. At 10,000 tokens one map takes 400 MB. MiniLM itself reads 512 tokens at
+# most, and a program need not keep the map of one head while it makes that of the next. Only one head's attention is counted
+# here; the rest of the layer is left out.
 #
 # ## See it · What changes its size with $d_k$
 #
 # The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. The slider
 # keeps the first $d_k$ features of each query and key. (Of the values the first six are shown.)
 #
-# **Predict.** Five matrices stand in the picture besides the output: $Q$, $K^T$, scores, weights, $V$. Which of them change
-# their size with $d_k$? Does the output?
+# **Predict.** Six matrices stand in the picture besides the output: $Q$, $K^T$, scores, scaled scores, weights, $V$. Which of
+# them change their size with $d_k$? Does the output?
 
 # %%
 stored = real_model.stored("minilm_results")
@@ -405,9 +423,15 @@ words = [stored["six banks"]["tokens"][0][place] for place in places]
 sizes = live.flow(call_at, queries=words, query=2, key=3, d_k=[1, 2, 4, 8, 16, 32])
 sizes
 
+# %%
+at_2, at_8 = call_at(2), call_at(8)
+for name in ("query", "key", "scores", "scaled_scores", "weights", "value", "output"):
+    small, large = getattr(at_2, name), getattr(at_8, name)
+    print(f"{name:<13} at d_k = 2: {small.shape}   at d_k = 8: {large.shape}")
+
 # %% [markdown]
 # $Q$ and $K$ alone. The product sums $d_k$ away, so a score is one number however long the vectors are, and the maps stay
-# $n$ by $n$; the output takes its width from $V$. That is why a shape never tells whether $d_k$ was right.
+# $n$ by $n$; the output takes its width from $V$. The shape of a map or of an output does not tell how large $d_k$ was.
 
 # %% [markdown]
 # ### Exercise 2.3 · Attention
@@ -446,9 +470,9 @@ verdict
 #
 # **Goal.** Design an example in which four mistakes all show. *8 minutes, medium.*
 #
-# Choose $Q$ $(n_q, d_k)$, $K$ $(n_k, d_k)$ and $V$ $(n_k, d_v)$, small numbers of your own. Each of these mistakes must move
-# some number of the output by 0.01 or more, or raise an error: $Q$ and $K$ swapped; softmax over the queries; no scale;
-# divided by $\sqrt{d_v}$. Hand in the three as a list.
+# Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys, so that no
+# mistake gives itself away by an error. Each of these must move some number of the output by 0.01 or more: $Q$ and $K$
+# swapped; softmax over the queries; no scale; divided by $\sqrt{d_v}$. Hand in the three as a list.
 
 # %%
 my_example = None  # [Q, K, V], each a list of rows
@@ -461,8 +485,8 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# # One of many: two queries, three keys, d_k = 2, d_v = 1.
-# my_example = [[[1, 0], [0, 2]], [[1, 1], [0, 1], [2, 0]], [[1], [0], [3]]]
+# # One of many: n = 3, d_k = 2, d_v = 1.
+# my_example = [[[1, 0], [0, 2], [1, 1]], [[1, 1], [0, 1], [2, 0]], [[1], [0], [3]]]
 # ```
 #
 # </details>
@@ -471,7 +495,9 @@ verdict
 # ## Try it
 #
 # 1. In your function, forget the scale, then take `K.T`, then softmax over `axis=0`. Does the verdict name each?
-# 2. Shuffle the rows of `K3` and `V3` by the same permutation. Which output numbers change? (None: keys carry no order.)
+# 2. Shuffle the rows of `K3` and `V3` by the same permutation. Which output numbers change?
+#
+# *Answers.* 1: each of them. 2: none, keys carry no order.
 #
 # **Remember.** Attention is $QK^T$, scale, softmax over keys, times $V$. Subtract the row maximum before `exp`. Count
-# axes from the end, and test with an example that is not symmetric and whose sizes all differ. Next: [03 scaling](03_scaling.ipynb).
+# axes from the end, and test with an example that is not symmetric and whose sizes differ. Next: [03 scaling](03_scaling.ipynb).

@@ -66,14 +66,14 @@ MISTAKES = (
         "no_scale",
         "the scores are never scaled",
         "Weights too peaked, and the more so the larger d_k is.",
-        "How does the variance of a dot product grow with the length of the vectors?",
+        "What does the formula divide the scores by?",
         (scaled_by(lambda s: 1),),
     ),
     Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
         "Weights too flat: large d_k turns attention into a plain average.",
-        "Which power of d_k brings a *variance* of d_k back to 1?",
+        "What would you divide by if d_k were 64? What does the formula say?",
         (scaled_by(lambda s: 1 / s.q.shape[-1]),),
     ),
     Mistake(
