@@ -118,7 +118,10 @@ def printed(number):
         ("05", "attnlib (a dead row gives 0): loss 0.02, NaN in 0 of 48"),
         ("05", "2 of 10 next words are right it writes: the farmer sees the the the the the the the"),
         ("05", "zero after: [0.0067"),
-        ("05", "fill in front, causal dead rows: [0 1] window, 3 of 8 dead rows: [5 6 7] length 0 dead rows: [0 1 2 3]"),
+        (
+            "05",
+            "fill in front, causal dead rows: [0 1] window, 3 of 8 dead rows: [5 6 7] length 0 dead rows: [0 1 2 3]",
+        ),
         ("05", "masked_fill(-inf): loss 0.43, NaN in 0 of 16 -inf added: loss 0.43, NaN in 16 of 16"),
         ("05", "mean of 10,000 draws: [1. 1. 1. 1.]"),
         ("05", "output: (3, 6) next words: ['the', 'white', 'house']"),

@@ -201,6 +201,13 @@ OWN = (
         ),
     ),
     Mistake(
+        "context_swapped",
+        "x and context had changed roles: the context asks, and x is found",
+        "A row of output for each token of the context, where each token of x should get one.",
+        "Which of the two sequences asks, and which is looked at?",
+        ({"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},),
+    ),
+    Mistake(
         "key_ahead",
         "a query may look at a token that comes after it",
         "With such a mask the test is passed by copying.",
@@ -289,8 +296,8 @@ EXERCISES = (
     ),
     Number(
         "sparse_masks",
-        f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} keys, and "
-        "through both layers all tokens reach the last place. Many answers are right: what they do is judged.",
+        f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} "
+        "keys, and through both layers all tokens reach the last place. Many answers are right: what they do is judged.",
         (
             f"In layer 2 the last query looks at {FEW} places, and each of them has seen {FEW} in layer 1: {FEW * FEW} "
             "at most. So no two of them should have seen the same.",
@@ -381,8 +388,8 @@ QUESTIONS = (
         "one_dead_row",
         "c",
         "On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and W_K. "
-        "The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN times 0 is "
-        "NaN, and each of these sums runs over all queries.",
+        "The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN times 0 "
+        "is NaN, and each of these sums runs over all queries.",
         {
             "a": "The loss does not hold the row. The way back to the matrices leads through it all the same.",
             "b": "A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
