@@ -297,7 +297,7 @@ EXERCISES = (
     Number(
         "sparse_masks",
         f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} "
-        "keys, and through both layers all tokens reach the last place. Many answers are right: what they do is judged.",
+        "keys, and through both layers all tokens reach the last place. Many answers are right: what they do counts.",
         (
             f"In layer 2 the last query looks at {FEW} places, and each of them has seen {FEW} in layer 1: {FEW * FEW} "
             "at most. So no two of them should have seen the same.",

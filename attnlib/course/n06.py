@@ -384,11 +384,10 @@ QUESTIONS = (
         "A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. Two "
         "heads keep the places apart.",
         {
-            "a": "The large head has more features, but one row of weights: both neighbours end up in one sum, which a "
-            "linear read-out cannot take apart.",
-            "c": "The parameters are equally many. What differs is the number of rows of weights per query.",
+            "a": "The parameters are equally many. What differs is the number of rows of weights per query.",
+            "c": "The one large head fails: both neighbours end up in one sum. Two heads do not.",
         },
-        "c",
+        "a",
     ),
     Question(
         "reshape",

@@ -468,7 +468,7 @@ def nan_in_gradient(output, *matrices):  # of a loss over all queries but the de
 if torch is not None:
     ours = torch_layers.MultiHeadAttention.from_torch(mha)  # the same weights
     output, _ = mha(x, x, x, attn_mask=~allowed)
-    print("nn.MultiheadAttention:        ", nan_in_gradient(output, mha.in_proj_weight))
+    print("nn.MultiheadAttention:       ", nan_in_gradient(output, mha.in_proj_weight))
     output, _ = ours(x, attn_mask=allowed)
     projections = ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight
     print("attnlib (a dead row gives 0):", nan_in_gradient(output, *projections))
