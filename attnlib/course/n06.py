@@ -220,6 +220,12 @@ OWN = (
         "How many numbers are added up in one dot product of one head?",
     ),
     Mistake(
+        "factor_for_divisor",
+        "it were the factor that scores are multiplied by: asked for is the divisor",
+        "Divided by a number below 1, scores would grow.",
+        "Multiplying by your number is the same as dividing by which one?",
+    ),
+    Mistake(
         "heads_exchanged",
         "head 0 does the job of head 1, and head 1 that of head 0",
         "Both maps are right, each in the other's place.",
@@ -273,6 +279,7 @@ EXERCISES = (
             "scale_by_embed_dim": [768**0.5],
             "scale_by_d_k": [64.0],
             "scale_by_num_heads": [12**0.5],
+            "factor_for_divisor": [0.125],
         },
     ),
     Function(
