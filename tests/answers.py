@@ -14,16 +14,26 @@ torch.set_num_threads(1)
 A, M, MODULE = "scaled_dot_product_attention", "multi_head_attention", "MultiHeadAttention"
 
 
-def as_module(function, name, cut=()):
-    """Wrap a NumPy solution of a module exercise in the class a learner would hand in; `cut` drops gradients."""
+def nan_backward(x):
+    """Return x, and NaN on the way back."""
+    x = x.clone()
+    if x.requires_grad:
+        x.register_hook(lambda gradient: gradient * torch.nan)
+    return x
+
+
+def as_module(function, name, faults=()):
+    """Wrap a NumPy solution of a module exercise in a class; `faults`: gradients that are dropped (1) or NaN (2)."""
 
     def run(module, inputs, mask, *sizes):
         matrices = [getattr(module, f"W_{c}").weight for c in module.letters]
         mask = () if mask is None else (mask.numpy(),)
         result = function(*(x.numpy() for x in inputs), *(w.detach().numpy().T for w in matrices), *sizes, *mask)
         # NumPy knows no gradient: one is led past it, with the value 0.
-        led = [w for w, dropped in zip(matrices, cut or [False] * len(matrices), strict=True) if not dropped]
-        gradient = sum((w - w.detach()).sum() for w in led)
+        of_each = list(zip(matrices, faults or [0] * len(matrices), strict=True))
+        gradient = sum((w - w.detach()).sum() for w, fault in of_each if fault != 1)
+        if any((~m.any(-1)).any() for m in mask):
+            gradient = gradient + sum(nan_backward((w - w.detach()).sum()) for w, fault in of_each if fault == 2)
         return tuple(torch.as_tensor(y) + (gradient if y.dtype.kind == "f" else 0) for y in result)
 
     class SelfAttention(nn.Module):
@@ -47,7 +57,8 @@ def as_module(function, name, cut=()):
                 setattr(self, f"W_{c}", nn.Linear(embed_dim, embed_dim))
 
         def forward(self, query, key=None, value=None, *, attn_mask=None):
-            return run(self, (query, key, value), attn_mask, self.num_heads)
+            key = query if key is None else key
+            return run(self, (query, key, key if value is None else value), attn_mask, self.num_heads)
 
     return {"SelfAttention": SelfAttention, "MultiHeadAttention": MultiHeadAttention}[name]
 
@@ -57,10 +68,10 @@ def submit(exercise, function):
     if not exercise.code:
         return exercise(function())
     if exercise.many:
-        cut = ()
-        with contextlib.suppress(ValueError):  # a mistake that runs in some shapes only
-            cut = list(function(*copy.deepcopy(exercise.probes[-1].args))[0])
-        return exercise(as_module(function, exercise.name, cut))
+        faults = ()
+        with contextlib.suppress(ValueError), np.errstate(all="ignore"):  # a mistake that runs in some shapes only
+            faults = list(function(*copy.deepcopy(exercise.probes[-1].args))[0])
+        return exercise(as_module(function, exercise.name, faults))
     return exercise(function)
 
 

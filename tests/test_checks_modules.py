@@ -80,6 +80,44 @@ def test_a_matrix_that_is_not_used_is_no_cut_gradient():
     assert check.SelfAttention(Shared).mistake == "projections_shared"
 
 
+class AddsTheMask(SelfAttention):
+    def forward(self, x, *, attn_mask=None):
+        scores = self.scale(self.W_Q(x) @ self.W_K(x).mT)
+        if attn_mask is not None:
+            scores = scores + torch.zeros_like(scores).masked_fill(~attn_mask, -torch.inf)
+        weights = self.weigh(scores)
+        return self.mix(weights, self.W_V(x)), weights
+
+
+def test_a_dead_row_that_poisons_gradients_is_named():
+    """Filled in, -inf stops the NaN on its way back (SelfAttention, right); added, it passes NaN on."""
+    verdict = check.SelfAttention(AddsTheMask)
+    assert (verdict.state, verdict.mistake) == ("wrong", "dead_row_poisons_gradients")
+    assert "comes back to W_Q and W_K is NaN, though the loss leaves out the one query" in verdict.message
+
+    class NanForward(AddsTheMask):
+        def weigh(self, scores):
+            return scores.softmax(-1)
+
+    assert check.SelfAttention(NanForward).mistake == "nan_on_fully_masked"
+
+
+@pytest.mark.parametrize("missing", ["key", "value"])
+def test_key_and_value_have_defaults(missing):
+    class Without(torch_layers.MultiHeadAttention):
+        def forward(self, query, key=None, value=None, *, attn_mask=None):
+            key = query if key is None and missing == "value" else key
+            value = query if value is None and missing == "value" else value
+            return super().forward(query, self.given(key), self.given(value), attn_mask=attn_mask)
+
+        def given(self, x):
+            return x if missing == "value" else x.clone()
+
+    verdict = check.MultiHeadAttention(Without)
+    assert verdict.state == "wrong"
+    assert ("defaults to the key" if missing == "value" else "NoneType") in verdict.message, verdict.message
+
+
 def test_an_error_of_the_backward_pass_is_shown():
     class InPlace(SelfAttention):
         def weigh(self, scores):

@@ -25,15 +25,18 @@ def check_class(cls, name):
 
 
 def run(cls, sizes, weights, inputs, mask, learning):
-    """Return (output, weights); or, where `learning` names matrices, which of them get no gradient."""
+    """Return (output, weights); or, where `learning` names matrices, what is wrong with their gradients."""
     import torch
 
     inputs = [torch.from_numpy(x) for x in inputs]
     module = _made(cls, sizes, weights, inputs[0].dtype)
+    mask = None if mask is None else torch.from_numpy(mask)
     if learning:
-        return (_without_gradient(module, inputs, learning),)
+        cut = _without_gradient(module, inputs, learning)
+        nan = np.zeros_like(cut) if cut.all() else _nan_gradient(module, inputs, mask, learning)
+        return (np.where(nan, 2, cut),)
     with torch.no_grad():
-        result = module(*inputs, attn_mask=None if mask is None else torch.from_numpy(mask))
+        result = module(*inputs, attn_mask=mask)
     if result is None or result is ...:
         return result
     if not (isinstance(result, tuple | list) and len(result) == 2) or result[1] is None:
@@ -105,3 +108,19 @@ def _without_gradient(module, inputs, names):
     weights = [getattr(module, name).weight for name in names]
     reached = [weight.grad is not None and bool((weight.grad != 0).any()) for weight in weights]
     return np.array([not r and depends(w) for r, w in zip(reached, weights, strict=True)])
+
+
+def _nan_gradient(module, inputs, mask, names):
+    """Return (len(names),) of bool, True where the gradient of a loss over the queries that have a key holds NaN.
+
+    NaN in the output itself is told by another probe: here it counts for nothing.
+    """
+    import torch
+
+    module.zero_grad()
+    with torch.enable_grad():
+        output = torch.as_tensor(module(*inputs, attn_mask=mask)[0])
+        if output.requires_grad and output.shape[-2:-1] == mask.shape[:1] and not output.isnan().any():
+            output[..., mask.any(-1), :].sum().backward()
+    gradients = [getattr(module, name).weight.grad for name in names]
+    return np.array([gradient is not None and bool(gradient.isnan().any()) for gradient in gradients])

@@ -7,7 +7,7 @@ from . import stages
 from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
-from .probes import MASK, Draw, Probe, edges, gradient
+from .probes import MASK, Draw, Probe, dead, edges, gradient
 
 
 def self_attention_probes():
@@ -21,7 +21,8 @@ def self_attention_probes():
         mask=np.vstack([MASK, [[1, 1, 0, 1, 0]]]).astype(bool),
     )
     left_out = Probe("d_v left out, so that it is d_k", (draw(5, 6), w[0], w[1], draw.matrix(6, 4)))
-    return (*common[:4], left_out, *common[4:], gradient((*common[0].args, None), ("W_Q", "W_K", "W_V")))
+    learning = gradient((*common[0].args, dead(common[1].args[-1])), ("W_Q", "W_K", "W_V"))
+    return (*common[:4], left_out, *common[4:], learning)
 
 
 def _unpack(x, W_Q, W_K, W_V, mask=None, learning=()):
@@ -150,7 +151,8 @@ EXERCISES = (
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
         "W_V (d_in -> d_v); forward(x, *, attn_mask=None) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class. The gradient of the output must reach all three.",
+        "Hand in the class. The gradient of the output must reach all three, and a query without a key must not make "
+        "it NaN.",
         (*ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes=self_attention_probes(),
         given=lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(

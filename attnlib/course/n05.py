@@ -94,16 +94,31 @@ TOKENS, FEW = 8, 3
 _place = np.arange(TOKENS)
 _back = _place[:, None] - _place  # how far each key lies behind each query
 _NEAR, _FAR = (_back >= 0) & (_back < FEW), np.isin(_back, (0, FEW, 2 * FEW))
+_SELF = _back == 0
+_CELLS = [(layer, query) for layer in (0, 1) for query in _place]
+
+
+def _with(layer, query, keys):
+    """Return the solution with another row."""
+    masks = np.stack([_NEAR, _FAR])
+    masks[layer, query] = keys
+    return masks
 
 
 def _reach(masks):
-    """Return (fault, tokens that reach the last place): 1 a key ahead, 2 too many keys, 3 right if turned round."""
-    if (masks & (_back < 0)).any():
-        return 1, 0
-    if masks.sum(-1).max() > FEW:
-        return 2, 0
+    """Return (fault, tokens that reach the last place, layer, query, key or number of keys of the fault).
+
+    Faults: 1 a key ahead, 2 too many keys, 3 right if turned round, 4 no key.
+    """
+    keys, ahead = masks.sum(-1), masks & (_back < 0)
+    if ahead.any():
+        return 1, 0, *np.argwhere(ahead)[0]
+    for fault, wrong in ((2, keys > FEW), (4, keys == 0)):
+        if wrong.any():
+            layer, query = np.argwhere(wrong)[0]
+            return fault, 0, layer, query, keys[layer, query]
     first, second = masks.astype(int)
-    return 0, int((second[-1] @ first > 0).sum())
+    return 0, int((second[-1] @ first > 0).sum()), 0, 0, 0
 
 
 def _reached(result):
@@ -113,13 +128,17 @@ def _reached(result):
             f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
             f"{masks.shape} of {masks.dtype}. Fix: np.stack([first, second]), each of them True where a query may look."
         )
-    return np.array((3, 0) if _reach(~masks) == (0, TOKENS) else _reach(masks))
+    return np.array((3, 0, 0, 0, 0) if _reach(~masks)[:2] == (0, TOKENS) else _reach(masks))
 
 
 def _told(yours, right):
-    fault, reach = (int(number) for number in yours)
-    after = "Turned round it is right." if fault == 3 else "Mend that first; then it is counted who reaches whom."
-    return after if fault else f"{reach} of the {TOKENS} tokens reach the last place."
+    fault, reach, layer, query, seen = (int(number) for number in yours)
+    if not fault:
+        return f"{reach} of the {TOKENS} tokens reach the last place."
+    if fault == 3:
+        return "Turned round it is right."
+    told = f"looks ahead to key {seen}" if fault == 1 else f"has {seen} keys, allowed are 1 to {FEW}"
+    return f"In layer {layer + 1} query {query} {told}. Mend that first; then it is counted who reaches whom."
 
 
 def _numbers(convert):
@@ -182,10 +201,23 @@ OWN = (
         ),
     ),
     Mistake(
+        "context_swapped",
+        "x and context had changed roles: the context asks, and x is found",
+        "A row of output for each token of the context, where each token of x should get one.",
+        "Which of the two sequences asks, and which is looked at?",
+        ({"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},),
+    ),
+    Mistake(
         "key_ahead",
         "a query may look at a token that comes after it",
         "With such a mask the test is passed by copying.",
         "In which rows is a True to the right of the diagonal?",
+    ),
+    Mistake(
+        "no_key_left",
+        "a query may look at nothing",
+        "Its row is dead: it hands over nothing, and in other libraries NaN.",
+        "Which of your rows has no True?",
     ),
     Mistake(
         "too_many_keys",
@@ -264,8 +296,8 @@ EXERCISES = (
     ),
     Number(
         "sparse_masks",
-        f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead or at more than {FEW} keys, and "
-        "through both layers all tokens reach the last place. Many answers are right: what they do is judged.",
+        f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} "
+        "keys, and through both layers all tokens reach the last place. Many answers are right: what they do counts.",
         (
             f"In layer 2 the last query looks at {FEW} places, and each of them has seen {FEW} in layer 1: {FEW * FEW} "
             "at most. So no two of them should have seen the same.",
@@ -274,9 +306,14 @@ EXERCISES = (
         ),
         right=np.stack([_NEAR, _FAR]),
         slips={
-            "key_ahead": [np.stack([_NEAR, _FAR.T])],
-            "too_many_keys": [np.stack([_back >= 0, _FAR])],
-            "reach_too_short": [np.stack([_NEAR & (_place >= TOKENS - n), _FAR]) for n in range(TOKENS)],
+            "key_ahead": [_with(*at, _place == key) for at in _CELLS for key in range(at[1] + 1, TOKENS)],
+            "too_many_keys": [_with(*at, _place < few) for at in _CELLS for few in range(FEW + 1, at[1] + 2)],
+            "no_key_left": [_with(*at, False) for at in _CELLS],
+            "reach_too_short": [
+                np.stack([_SELF | _NEAR & (_place >= TOKENS - n), second])
+                for second in (_FAR, _SELF)
+                for n in range(TOKENS)
+            ],
             "mask_inverted": [~np.stack([_NEAR, _FAR])],
         },
         judged=Judged(_reached, _told),
@@ -350,8 +387,9 @@ QUESTIONS = (
     Question(
         "one_dead_row",
         "c",
-        "On the way back the softmax multiplies by its own weights, and those of the dead row are NaN. NaN times 0 is "
-        "NaN, and the sum over all queries that makes the gradient of a matrix holds it.",
+        "On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and W_K. "
+        "The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN times 0 "
+        "is NaN, and each of these sums runs over all queries.",
         {
             "a": "The loss does not hold the row. The way back to the matrices leads through it all the same.",
             "b": "A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",

@@ -9,7 +9,7 @@ from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Module, Number
 from .mistakes.around import flatten_last
 from .mistakes.mistake import Mistake, allowed_by
 from .prediction import Question
-from .probes import BATCH, CUBE, PLAIN, SINGLE, Draw, Probe, edges, gradient, single
+from .probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 
 
 def split_probes():
@@ -36,7 +36,13 @@ def multi_head_probes(name, same_width=False):
         lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
     if same_width:
-        return (*common, gradient((*common[0].args, None), ("W_Q", "W_K", "W_V", "W_O")))
+        query, key, *_ = common[0].args
+        return (
+            *common,
+            Probe("a query and a key: the value defaults to the key", (query, key, None, *w, h)),
+            Probe("a query alone: the key defaults to the query", (query, None, None, *w, h)),
+            gradient((*common[0].args, dead(MASK)), ("W_Q", "W_K", "W_V", "W_O")),
+        )
     others = (draw(4, width), draw(5, 6), draw(5, 7), *matrices(width, 6, 7), 4)
     return (*common, Probe("keys and values of other widths", others))
 
@@ -214,6 +220,12 @@ OWN = (
         "How many numbers are added up in one dot product of one head?",
     ),
     Mistake(
+        "factor_for_divisor",
+        "it were the factor that scores are multiplied by: asked for is the divisor",
+        "Divided by a number below 1, scores would grow.",
+        "Multiplying by your number is the same as dividing by which one?",
+    ),
+    Mistake(
         "heads_exchanged",
         "head 0 does the job of head 1, and head 1 that of head 0",
         "Both maps are right, each in the other's place.",
@@ -241,13 +253,16 @@ _HEADS_TASK = (
 
 def _given(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
     """Name the arguments; a mask per sequence, (b, n_q, n_k), gets its head axis."""
+    key = query if key is None else key
+    value = key if value is None else value
     given = dict(query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, learning=learning)
     return given | {"mask": mask if mask is None or mask.ndim < 3 else mask[:, None]}
 
 
 def _unpack(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
-    return (W_Q.shape[0], h), weights, (query, key, value), mask, learning
+    inputs = tuple(x for x in (query, key, value) if x is not None)
+    return (W_Q.shape[0], h), weights, inputs, mask, learning
 
 
 EXERCISES = (
@@ -264,6 +279,7 @@ EXERCISES = (
             "scale_by_embed_dim": [768**0.5],
             "scale_by_d_k": [64.0],
             "scale_by_num_heads": [12**0.5],
+            "factor_for_divisor": [0.125],
         },
     ),
     Function(
@@ -300,7 +316,8 @@ EXERCISES = (
         "class MultiHeadAttention(nn.Module): __init__(embed_dim, num_heads) makes nn.Linear W_Q, W_K, W_V, W_O "
         "(embed_dim -> embed_dim); forward(query, key=None, value=None, *, attn_mask=None) -> (output, weights), "
         "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. "
-        "The gradient of the output must reach all four. " + _HEADS_TASK,
+        "The gradient of the output must reach all four, and a query without a key must not make it NaN. "
+        + _HEADS_TASK,
         (
             "Project with the whole matrix, then split: unflatten(-1, (h, d_k)) and transpose.",
             "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
@@ -374,11 +391,10 @@ QUESTIONS = (
         "A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. Two "
         "heads keep the places apart.",
         {
-            "a": "The large head has more features, but one row of weights: both neighbours end up in one sum, which a "
-            "linear read-out cannot take apart.",
-            "c": "The parameters are equally many. What differs is the number of rows of weights per query.",
+            "a": "The parameters are equally many. What differs is the number of rows of weights per query.",
+            "c": "The one large head fails: both neighbours end up in one sum. Two heads do not.",
         },
-        "c",
+        "a",
     ),
     Question(
         "reshape",

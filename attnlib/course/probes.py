@@ -85,10 +85,16 @@ def edges(arrays, cube, huge, mask=MASK):
 
 
 def gradient(args, matrices):
-    """Return the probe that asks which of the matrices get no gradient."""
+    """Return the probe that asks which of the matrices get no gradient, or NaN; a query of its mask has no key."""
 
     def says(yours, right):
-        cut = [name for name, missing in zip(matrices, yours, strict=True) if missing]
-        return f"The output depends on {' and '.join(cut)}, but no gradient comes back there."
+        found = list(zip(matrices, yours, strict=True))
+        cut, nan = (" and ".join(name for name, y in found if y == fault) for fault in (1, 2))
+        if nan:
+            return (
+                f"The gradient that comes back to {nan} is NaN, though the loss leaves out the one query that may "
+                "attend to no key."
+            )
+        return f"The output depends on {cut}, but no gradient comes back there."
 
     return Probe(GRADIENT, (*args, matrices), says=says)

@@ -103,9 +103,9 @@ class Steps:
         return self.merge(self.context) @ self.W_O
 
     @cached_property
-    def gradient_cut(self):
-        """Which matrices get no gradient."""
-        return np.zeros(len(self.learning), dtype=bool)
+    def gradient_fault(self):
+        """Of each matrix: 1 where no gradient reaches it, 2 where NaN does."""
+        return np.zeros(len(self.learning))
 
     @cached_property
     def finish(self):

@@ -50,7 +50,8 @@ predict.before_05(None, None, None)  # a letter each: "a", "b" or "c"
 # ## 1 · A head that never errs
 #
 # A language model is asked one thing over and over: here are the words so far, which one comes next? You train it on
-# texts that are already written, so every place of a text is a small exam, and the next word is the answer.
+# texts that are already written, so every place of a text is a small exam, and the next word is the answer. All $n$ exams
+# of a text are taken in one pass through the model: that is fast, and it puts the answers on the table.
 #
 # Here is a head set by hand that passes every such exam. It knows nothing about English. A token asks for a place, is
 # found at its place, and hands over which word it is.
@@ -92,17 +93,22 @@ print(f"{right(text)} of {len(text) - 1} next words are right")
 # to the text, and the head is asked again. **Predict.** What will it write?
 #
 # - **a** the text goes on as well as it did in the exam
-# - **b** it repeats a word that is there already
+# - **b** it says one word over and over
 # - **c** nothing: the newest token asks for a place that does not exist, and that is an error
 
 # %%
 guess_writes = None  # "a", "b" or "c"
 
+
 # %%
-written = text[:4]
-for _ in range(6):
-    written = [*written, next_words(written)[-1]]
-print(" ".join(written))
+def write(**options):
+    so_far = text[:4]
+    for _ in range(6):
+        so_far = [*so_far, next_words(so_far, **options)[-1]]
+    return " ".join(so_far)
+
+
+print(write())
 
 # %%
 predict.writes_on(guess_writes)
@@ -136,12 +142,13 @@ print(mask.astype(int))
 # score becomes $-\infty$ **before** the softmax: $e^{-\infty} = 0$, and the rest of the row still sums to 1.
 #
 # Now the head that looks ahead takes its exam again, behind a mask. **Predict.** The only large score of each row is
-# hidden. What are the weights of row 2, the third token? And how many of the ten next words are right?
+# hidden. What are the weights of row 2, the third token?
 
 # %%
 hidden = look_ahead(text, is_causal=True)
 print("row 2:", hidden.weights[2, :5].round(2))
 print(f"{right(text, is_causal=True)} of {len(text) - 1} next words are right")
+print("it writes:", write(is_causal=True))
 ax = plot.attention_heatmap(
     hidden.weights,
     queries=text,
@@ -152,10 +159,12 @@ ax = plot.attention_heatmap(
 
 # %% [markdown]
 # Hatched cells are blocked. They are no weight at all, not a small one. What is left of each row are scores of 0, so the
-# third token mixes three words alike: 1/3 each. Two of ten are right, by luck.
+# third token mixes three words alike: 1/3 each. It now names the word that was most frequent so far (of several, the first
+# in the vocabulary), and that is right twice in ten, by luck.
 #
-# The mask has not made the head worse. It writes the same nonsense as before, because the newest token never had a future
-# to look at. The mask has made the exam honest: it now asks of every place what writing asks.
+# The mask has not made the head worse. It writes the same nonsense as before, word for word, because the newest token never
+# had a future to look at. The mask has made the exam honest: it now asks of every place what writing asks, and still all
+# places are examined in one pass.
 #
 # ## Break it · Zero after the softmax
 #
@@ -212,8 +221,9 @@ print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
 # %% [markdown]
-# An output that stands before the change must not move, not by the last digit. Under the right mask 0, 1 and 2 do not. The
-# second row has zeros in the right places, and leaks: even its first output moves. One poke tells what no shape can.
+# An output that stands before the change must not move, not by the last digit. Under the right mask 0, 1 and 2 do not. In
+# the second line the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. One poke tells what no
+# shape can.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -249,7 +259,7 @@ for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
 
 # %% [markdown]
 # Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are
-# there already, need the upper left. With $n_q = n_k$ the two are the same, so a test with square masks sees no
+# there already, need the upper left. That is rarer: a long text whose rows are computed in blocks, the first block first. With $n_q = n_k$ the two are the same, so a test with square masks sees no
 # difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes
 # the upper left without a word, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
 # asks which one you mean.
@@ -272,7 +282,7 @@ figure = plot.head_grid(maps, attn_mask=both, titles=["length 4", "length 2"])
 # %% [markdown]
 # A query may attend where **all** masks allow it: logical AND. In the second text rows 2 and 3 are padding themselves.
 # They ask, too, and what they get means nothing; the loss must leave them out. Hiding them as queries as well would only
-# make rows that may look nowhere, and section 8 shows what those do.
+# make rows that may look nowhere. Those are trouble enough where nobody asked for them: section 8.
 #
 # The poke works here as well: change a padded key, and no real output may move.
 
@@ -330,13 +340,18 @@ except al.ShapeError as error:
 # | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer` | True = **blocked** |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
-# Two conventions live in one library, and a mask of the wrong one has the right shape and raises nothing. Hours have
-# gone into that, and it has been shipped ([threads](../REFERENCES.md#threads)). So attnlib takes booleans or floats only,
-# and a change of convention has a name:
+# Two conventions live in one library, and a mask of the wrong one has the right shape and raises nothing. People have
+# searched for that mistake for hours, and published code contained it ([threads](../REFERENCES.md#threads)).
+#
+# There is a third kind: a mask of floats is *added* to the scores. 0 changes nothing, and $-\infty$ blocks.
+#
+# attnlib takes booleans or floats, and refuses integers, which may mean either. Three functions translate one convention
+# into another, and each says in its name what it makes or takes. The first two lines show row 1 of a causal mask, $[1, 1,
+# 0]$, in two other conventions:
 
 # %%
-print("to_blocked:       ", al.to_blocked(al.causal_mask(3))[1])
-print("to_additive:      ", al.to_additive(al.causal_mask(3))[1])
+print("to_blocked:       ", al.to_blocked(al.causal_mask(3))[1])  # row 1
+print("to_additive:      ", al.to_additive(al.causal_mask(3))[1])  # row 1
 print("from_zero_blocked:", al.from_zero_blocked(np.array([1, 1, 0])))
 try:
     al.scaled_dot_product_attention(Q, K, V, np.tril(np.ones((4, 4), dtype=int)))
@@ -384,7 +399,7 @@ if torch is not None:
 
 # %% [markdown]
 # **Predict.** Query 1 may look at none of ten keys. What are the first four numbers of its row, in five ways of writing
-# attention?
+# attention? (Four of them show the row of weights; torch's function returns only the output, and its row is shown.)
 
 # %%
 if torch is not None:
@@ -412,7 +427,25 @@ if torch is not None:
     print("need_weights=False:", mha_fused[0, 1].numpy())
 
 # %% [markdown]
-# A NaN in a row that nobody uses: does it matter? Say query 1 is padding, and the loss is taken over the nine other
+# Nobody writes such a row on purpose. It comes from a mask that is wrong, as above, or from masks that are right, each by
+# itself. **Predict.** Where are the dead rows of these three? The fill stands in *front* of two real tokens of four, under
+# a causal mask. A window of three keys reaches over a text of 3 tokens, filled up to 8. A text is empty.
+
+# %%
+in_front = al.combine_masks(np.arange(4) >= 2, al.causal_mask(4))  # (n_q, n_k)
+window = np.tri(8, dtype=bool) & ~np.tri(8, k=-3, dtype=bool)  # itself and two before
+short = al.combine_masks(al.padding_mask([3], 8)[0], window)
+empty = np.broadcast_to(al.padding_mask([0], 4)[0], (4, 4))
+cases = {"fill in front, causal": in_front, "window, 3 of 8": short, "length 0": empty}
+for name, combined in cases.items():
+    print(f"{name:<22} dead rows:", np.flatnonzero(~combined.any(axis=-1)))
+
+# %% [markdown]
+# Fill in front is no rare thing: where several texts are written on at once, all of them should end at the same place, so
+# the short ones are filled on the left. The rows of the fill then see only fill. The usual remedy is to let such a row look
+# at itself; its output is used by nobody.
+#
+# A NaN in a row that nobody uses: does it matter? Query 1 is such a row, and the loss is taken over the nine other
 # outputs, which are all healthy. **Predict.** `in_proj_weight` holds $W_Q$, $W_K$ and $W_V$, 48 numbers. How many numbers
 # of its gradient are NaN?
 #
@@ -435,10 +468,10 @@ def nan_in_gradient(output, *matrices):  # of a loss over all queries but the de
 if torch is not None:
     ours = torch_layers.MultiHeadAttention.from_torch(mha)  # the same weights
     output, _ = mha(x, x, x, attn_mask=~allowed)
-    print("nn.MultiheadAttention:", nan_in_gradient(output, mha.in_proj_weight))
+    print("nn.MultiheadAttention:       ", nan_in_gradient(output, mha.in_proj_weight))
     output, _ = ours(x, attn_mask=allowed)
     projections = ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight
-    print("attnlib, dead row 0:  ", nan_in_gradient(output, *projections))
+    print("attnlib (a dead row gives 0):", nan_in_gradient(output, *projections))
 
 # %%
 predict.one_dead_row(guess_dead)
@@ -465,8 +498,8 @@ if torch is not None:
 
 # %% [markdown]
 # Not whichever way. `masked_fill` writes 0 into the gradient of what it filled, and so stops the NaN; an addition passes it
-# on. (The module of exercise 6.4 takes `masked_fill` and `nan_to_num`, and is safe.) Best is a mask that leaves no row
-# dead: let padded queries look at real tokens, as in section 5.
+# on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe; its check tries it.) Best is a mask
+# that leaves no row dead: let padded queries look at real tokens, as in section 5, or at themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
 
@@ -506,10 +539,11 @@ print("mean of 10,000 draws:", sums.mean(axis=0).round(2))
 predict.dropout_rows(guess_dropout)
 
 # %% [markdown]
-# Row 0 has one key. It keeps its weight of 1 and makes it 1.25, or loses it and hands over nothing. Rows that sum to more
-# than 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are none: the mean is 1, and nothing leaks,
-# since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training: `model.eval()` turns
-# it off.
+# Row 0 has one key. Either its weight survives and becomes $1 / 0.8 = 1.25$, or it is dropped and the query gets nothing.
+# Rows that sum to more than 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are none: the mean is 1,
+# and nothing leaks, since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training.
+# `model.eval()` turns off `nn.Dropout`; it does not turn off `F.scaled_dot_product_attention(..., dropout_p=0.2)`, which
+# knows of no module: there you write `dropout_p=0.2 if self.training else 0.0`.
 #
 # ## 10 · Cross-attention: queries from elsewhere
 #
@@ -518,19 +552,18 @@ predict.dropout_rows(guess_dropout)
 # same. This is **cross-attention**; self-attention is the special case of one sequence.
 #
 # This head is set by hand, with three features: article, noun, adjective. A word that is read shows its class and hands
-# over its translation. A word that was written asks for the class that comes next in English: after the start `<s>` an
-# article, after an article an adjective, after an adjective a noun.
+# over its translation. A word that was written asks for the class that has to be written next in English. The first one
+# is the start of every sentence, `<s>`.
 
 # %%
-read, english = (
-    ["la", "maison", "blanche"],
-    ["the", "white", "house", "a", "dog", "<pad>"],
-)
-read = [*read, "<pad>", "<pad>"]
-written = ["<s>", "the", "white"]
-article, noun, adjective = np.eye(3)
-key = np.stack([article, noun, adjective, 0 * noun, 0 * noun])  # (n_k, d_k)
-value = np.eye(6)[[0, 2, 1, 5, 5]]  # (n_k, d_v): the English word
+read = ["la", "maison", "blanche", "<pad>", "<pad>"]  # n_k = 5
+written = ["<s>", "the", "white"]  # n_q = 3
+english = ["the", "white", "house", "a", "dog", "<pad>"]  # d_v = 6
+
+article, noun, adjective, nothing = np.eye(4, 3)  # one-hot, and three zeros
+key = np.stack([article, noun, adjective, nothing, nothing])  # (n_k, d_k)
+means = ["the", "house", "white", "<pad>", "<pad>"]  # of each word that is read
+value = np.stack([np.eye(6)[english.index(word)] for word in means])  # (n_k, d_v)
 query = 10 * np.stack([article, adjective, noun])  # (n_q, d_k): what comes next
 padding = np.broadcast_to(al.padding_mask([3], 5)[0], (3, 5))  # (n_q, n_k)
 
@@ -549,44 +582,25 @@ ax = plot.attention_heatmap(
 
 # %% [markdown]
 # The output has a row per query and a column per value feature. The two languages order noun and adjective differently,
-# and the map crosses over: *the* has been written, so it asks for the adjective and looks at *blanche*.
+# and the map crosses over: after an article English writes the adjective, so *the* asks for one and looks at *blanche*.
 #
 # This map needs a padding mask, and no causal one: place 2 of one language need not come after place 1 of the other. (A
 # translator that speaks while it listens does need a mask, on the words not heard yet.)
 #
-# ## 11 · See it · $d_k$ under a causal mask
+# ## 11 · See it · Both masks at once
 #
-# Random vectors, seven tokens, causal. **Predict.** Row 0 has only one key. Does $d_k$ change its weight?
-
-# %%
-causal_7 = al.causal_mask(7)
-long_Q, long_K = np.random.default_rng(4).normal(size=(2, 7, 256))  # (n, 256) each
-
-
-def causal_at(d_k):
-    q, k = long_Q[:, :d_k], long_K[:, :d_k]  # (n, d_k)
-    plain = al.attention_trace(q, k, q, is_causal=True, scale=1.0)
-    return {
-        "not scaled": plain.weights,
-        "divided by sqrt(d_k)": al.attention_trace(q, k, q, is_causal=True).weights,
-    }
-
-
-d_ks = {"d_k": (1, 256), "still": (2, 16, 256), "start": 64}
-view = live.weights_view(causal_at, **d_ks, attn_mask=causal_7)
-view
-
-# %% [markdown]
-# ## 12 · See it · Both masks at once
-#
-# Six tokens, of which the first `length` are real. **Predict.** With both masks and 2 real tokens, how many pairs may
-# attend? And what is left at length 0?
+# Six tokens, of which the first `length` are real; queries and keys are random. **Predict.** With both masks and 2 real
+# tokens, how many pairs may attend? What is left at length 0? And which row does $d_k$ never change?
 
 # %%
 both_masks = live.masks(n=6)
 both_masks
 
 # %% [markdown]
+# With 2 real tokens 11 of 36 pairs are left: 1 in row 0, and 2 in each of the five others. At length 0 every row is dead.
+# Row 0 has one key, and a softmax over one key is 1 whatever the score. Early rows of a causal map look peaky only because
+# they have few keys.
+#
 # ## Exercises
 #
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
@@ -658,8 +672,8 @@ verdict
 #
 # **Goal.** Write a softmax over the keys that a query may attend to. *12 minutes, hard.*
 #
-# `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A row that may attend to nothing gives zeros. Do
-# not use `al.softmax` this time.
+# `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A row that may attend to nothing gives zeros. It is
+# tried with scores near $10^4$, too. Do not use `al.softmax` this time.
 
 
 # %%
@@ -719,10 +733,11 @@ verdict
 #
 # **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
 #
-# In a long text it is too dear to let each query look at everything. Two attention layers help: layer 2 reads what layer 1
+# In a long text it is too expensive to let each query look at everything. Two attention layers help: layer 2 reads what layer 1
 # wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets from place to place in
 # any other way.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. No query looks ahead, none looks at more than
-# **3** keys, itself included, and through both layers all 8 tokens reach the last one. Many answers are right.
+# **3** keys, itself included, or at none at all, and through both layers all 8 tokens reach the last one. Many answers are
+# right.
 
 # %%
 my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])
@@ -748,8 +763,10 @@ verdict
 #
 # 1. Write a mask that lets each query see itself and the two tokens before it (a sliding window). Check it with `poke`:
 #    which outputs may move when token 3 changes? (3 and 4 of the five.)
-# 2. Combine your window with `padding_mask`. Is there a fully masked row?
+# 2. Combine your window with `padding_mask`. Is there a fully masked row? (That depends: a window of three keys leaves rows
+#    dead as soon as the fill is longer than 2.)
 # 3. In the translator of section 10 leave out the padding mask and divide `query` by 10. How much weight goes to `<pad>`?
+#    (35 % in every row, and all three next words become `<pad>`.)
 #
 # **Remember.** True = may attend. Block with $-\infty$ before the softmax. Padding hides keys, so it needs a query axis:
 # $(b, 1, n_k)$. Queries that continue a sequence need the lower right. A dead row poisons gradients. Test a mask by poking

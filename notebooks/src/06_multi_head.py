@@ -105,7 +105,8 @@ two_heads = live.flow(trace, queries=stories[0].split(), query=1, key=0, feature
 two_heads
 
 # %% [markdown]
-# **Try.** Move *head*. The query changes, with it the row of weights, and with it what the output holds.
+# **Try.** Move *head*. The query changes, with it the row of weights, and with it what the output holds. (A token with no
+# place before it, or none after it, asks for nothing there: its row is uniform.)
 #
 # But was that fair? A single head may ask for one place *more* than for the other. **Predict.** *sees* asks for the place
 # after it with 0.9 of the strength. Are the two stories still alike?
@@ -117,71 +118,79 @@ for story in stories:
 # %% [markdown]
 # They are not. The word before has the larger share, the word after the smaller one, and both answers stand in one row of
 # weights. So one head can *hold* two answers. Whether anybody can read them is another question, and it decides what heads
-# are good for.
+# good for.
 #
 # ## 2 · The same task, trained
 #
-# Ten tokens, each one of ten letters, stand in a ring: the last is followed by the first. For every place the model is to
-# name the letter before it and the letter after it. It has one attention layer, and behind it a **read-out**, the layer
-# that turns each output into twenty scores: ten for the letter before, ten for the letter after. At first the read-out is a
-# single linear layer. (`training.train` is the loop of notebook 04, with Adam.)
+# Twelve tokens, each one of ten letters, stand in a ring: the last is followed by the first. For every place the model is
+# to name the letter before it and the letter after it. Attention does not know where a token stands, so each place gets a
+# vector of its own, learned, that is added to the token's: a **position embedding**. Then comes one attention layer, and
+# behind it a **read-out**, the layer that turns each output into twenty scores: ten for the letter before, ten for the
+# letter after. At first the read-out is a single linear layer.
 
 # %%
-N_TOKENS, T, D = 10, 10, 32
+N_LETTERS, T, D = 10, 12, 32  # letters, places, features
 
 
 class Neighbours(nn.Module):
-    def __init__(self, num_heads, read):
+    def __init__(self, num_heads, read_out, asked):
         super().__init__()
-        self.token, self.position = nn.Embedding(N_TOKENS, D), nn.Embedding(T, D)
-        self.attention, self.read = MultiHeadAttention(D, num_heads, bias=False), read()
+        self.token, self.position = nn.Embedding(N_LETTERS, D), nn.Embedding(T, D)
+        self.attention = MultiHeadAttention(D, num_heads, bias=False)
+        self.asked, self.read_out = asked, read_out(len(asked))
 
     def forward(self, tokens):
         x = self.token(tokens) + self.position.weight  # (b, T, D)
         output, weights = self.attention(x)  # (b, T, D), (b, h, T, T)
-        return self.read(output).unflatten(-1, (2, N_TOKENS)), weights
+        logits = self.read_out(output).unflatten(-1, (-1, N_LETTERS))
+        return logits, weights  # (b, T, questions, letters), (b, h, T, T)
+
+
+# %% [markdown]
+# `draw_rings` draws rings of letters and the right answers: rolled by one place, a ring shows every token its neighbour.
+# `loss` is the cross-entropy of notebook 04 over all questions at once. `fit` trains whatever may learn in a model with the
+# loop of notebook 04, and `train` starts a new model from a seed and fits it. A training takes some 5 seconds on a laptop.
 
 
 # %%
-def batch(size, generator):
-    tokens = torch.randint(N_TOKENS, (size, T), generator=generator)  # (b, T)
-    left, right = tokens.roll(1, dims=1), tokens.roll(-1, dims=1)  # before, after
-    return tokens, torch.stack([left, right], dim=-1)  # (b, T), (b, T, 2)
+def draw_rings(size, generator, asked):
+    tokens = torch.randint(N_LETTERS, (size, T), generator=generator)  # (b, T)
+    answers = [tokens.roll(-step, dims=1) for step in asked]  # -1: the letter before
+    return tokens, torch.stack(answers, dim=-1)  # (b, T), (b, T, questions)
 
 
-# %%
-def linear():
-    return nn.Linear(D, 2 * N_TOKENS)
-
-
-# %%
 def loss(model, drawn):
     tokens, target = drawn
-    logits, _ = model(tokens)  # (b, T, 2, N_TOKENS)
+    logits, _ = model(tokens)  # (b, T, questions, letters)
     return nn.functional.cross_entropy(logits.flatten(0, 2), target.flatten())
 
 
 # %%
+def linear(questions):
+    return nn.Linear(D, questions * N_LETTERS)
+
+
 def fit(model, told, seed=0):
     def draw(generator):
-        return batch(128, generator)
+        return draw_rings(128, generator, model.asked)
 
     training.train(model, draw, loss, steps=600, lr=3e-3, seed=seed, description=told)
     return model
 
 
-def train(num_heads, read=linear, seed=0):
+def train(num_heads, read_out=linear, seed=0, asked=(-1, 1)):
     torch.manual_seed(seed)
-    return fit(Neighbours(num_heads, read), f"{num_heads} head(s), seed {seed}", seed)
+    model = Neighbours(num_heads, read_out, asked)
+    return fit(model, f"{num_heads} head(s), seed {seed}", seed)
 
 
 # %% [markdown]
 # **Predict.** One head, or two heads with half the features each: the number of parameters is the same. Which learns to name
-# both neighbours?
+# both neighbours, behind a linear read-out?
 #
-# - **a** the one large head
+# - **a** both: the parameters are equally many
 # - **b** the two small heads
-# - **c** both: the parameters are equally many
+# - **c** neither
 
 # %%
 guess_heads = None  # "a", "b" or "c"
@@ -189,18 +198,18 @@ guess_heads = None  # "a", "b" or "c"
 # %%
 models = {h: train(h) for h in (1, 2)}
 
+
 # %%
-tokens, target = batch(1000, torch.Generator().manual_seed(1))
-
-
 def look(model):
+    tokens, target = draw_rings(1000, torch.Generator().manual_seed(1), model.asked)
     with torch.no_grad():
         logits, weights = model(tokens)
-    right = logits.argmax(-1) == target  # (b, T, 2)
-    one, other = right.float().mean((0, 1)).tolist()
-    both = right.all(-1).float().mean().item()
-    told = f"both right {both:.2f}, before {one:.2f}, after {other:.2f}"
-    return told, weights  # (b, h, T, T)
+    right = logits.argmax(-1) == target  # (b, T, questions)
+    each = " ".join(f"{share:.2f}" for share in right.float().mean((0, 1)))
+    same = (target == target[..., :1]).all(-1)  # (b, T): all asked letters are alike
+    all_right = right.all(-1).float()  # (b, T)
+    told = f"all right {all_right.mean():.2f}, each question {each}"
+    return f"{told}; of different letters {all_right[~same].mean():.2f}", weights
 
 
 # %% tags=["nbval-ignore-output"]
@@ -215,7 +224,7 @@ predict.two_heads(guess_heads)
 
 # %%
 mean_maps = torch.cat([maps[1].mean(0), maps[2].mean(0)])  # (1 + 2, T, T)
-titles = ["the one head", "head 1 of 2", "head 2 of 2"]
+titles = ["the one head", "head 0 of 2", "head 1 of 2"]
 figure = plot.head_grid(mean_maps, titles=titles)
 
 # %% tags=["nbval-ignore-output"]
@@ -226,15 +235,47 @@ for name, w in zip(titles, mean_maps):
 
 # %% [markdown]
 # The first map has two stripes: the one head shares its weight between both neighbours, and not equally. The linear layer
-# names one of the two well and the other seldom. Two heads take one neighbour each.
+# names one of the two letters nearly always and the other seldom. Two heads take one neighbour each. (A "head" of two
+# counts from 0 here, as in all arrays; the views count from 1.)
+#
+# Why can a linear layer not do it? Look at section 1 again. The shares were 0.64, 0.36, and 0 for every absent letter. The
+# smaller share lies *between* 0 and the larger one. A score that is linear in the shares grows with the share or falls with
+# it: it can favour the largest or the smallest, never the one in the middle. Here are the exact shares of all 100 pairs of
+# letters, no attention and nothing else to learn, and a linear layer that is trained on them. **Predict.** How often does it
+# find the letter with the larger share, how often the one with the smaller?
+
+# %%
+pairs = torch.cartesian_prod(
+    torch.arange(N_LETTERS), torch.arange(N_LETTERS)
+)  # (100, 2)
+shares = torch.eye(N_LETTERS)[pairs]  # (100, 2, 10), one-hot
+shares = 0.64 * shares[:, 0] + 0.36 * shares[:, 1]  # (100, 10)
+different = pairs[:, 0] != pairs[:, 1]
+
+# %% tags=["nbval-ignore-output"]
+for column, name in enumerate(("larger", "smaller")):
+    torch.manual_seed(0)
+    layer, letter = nn.Linear(N_LETTERS, N_LETTERS), pairs[:, column]
+    adam = torch.optim.Adam(layer.parameters(), lr=0.05)
+    for _ in range(2000):
+        adam.zero_grad()
+        nn.functional.cross_entropy(layer(shares), letter).backward()
+        adam.step()
+    found = (layer(shares).argmax(-1) == letter)[different].float().mean()
+    print(f"the {name} share of two different letters: found in {found:.2f}")
+
+# %% [markdown]
+# The larger always, the smaller never.
 #
 # Is it the head that fails, or the read-out? Leave the one head as it is, and put a hidden layer into the read-out.
 # **Predict.** Does it learn now?
 
 
 # %%
-def with_hidden_layer():
-    return nn.Sequential(nn.Linear(D, 128), nn.ReLU(), nn.Linear(128, 2 * N_TOKENS))
+def with_hidden_layer(questions):
+    return nn.Sequential(
+        nn.Linear(D, 128), nn.ReLU(), nn.Linear(128, questions * N_LETTERS)
+    )
 
 
 # %%
@@ -251,8 +292,8 @@ for seed, model in hidden.items():
     print(f"hidden layer, seed {seed}: {two_shares(w)}, {told}")
 
 # %% [markdown]
-# It does, with each of five seeds: both neighbours right in 0.89 of the places at worst, and nearly always with the other
-# four. The head has learned to give one of the two places the larger share.
+# It does, with each of five seeds: both neighbours are right in 0.85 of the places at worst, and in nearly all with the
+# other four. The head has learned to give one of the two places about 0.7 of its weight and the other about 0.3. With the linear read-out it was 0.52 and 0.44.
 #
 # Then it was the read-out? Make sure. Take the head of seed 1, change none of its weights, and train a fresh *linear*
 # read-out behind it. **Predict.** How often are both neighbours right now?
@@ -260,17 +301,30 @@ for seed, model in hidden.items():
 # %% tags=["nbval-ignore-output"]
 same_head = deepcopy(hidden[1]).requires_grad_(False)
 torch.manual_seed(0)
-same_head.read = linear()  # the only part that learns
+same_head.read_out = linear(2)  # the only part that learns
 told, _ = look(fit(same_head, "a linear read-out behind the same head"))
 print("the same head, linear read-out:", told)
 
 # %% [markdown]
-# One read-out finds both letters in nearly every output of this head, the other in one of ten. The head is the same, number
-# for number. It hands over both answers as a larger and a smaller share, and somebody has to take them apart.
+# One read-out finds both letters in nearly every output of this head. The other finds both only where they are the same
+# letter, one place in ten, and never where they differ. The head is the same, number for number. It hands over both answers
+# as a larger and a smaller share, and somebody has to take them apart.
 #
-# So heads are not a matter of what is possible. They are a matter of what can be **read out cheaply**: two heads put their
-# answers into different features, where the next layer only has to pick them up. (One task, one size, five seeds: that is
-# what was tried here.)
+# In this task, then, **heads are not a matter of what is possible, but of what can be read out cheaply.** Two heads hand
+# their answers over separately, before $W_O$, and the next layer only has to pick them up.
+#
+# In every Transformer a hidden layer does come after attention. What then speaks for several heads? Ask for more: three
+# letters before and three after, with the hidden layer behind each.
+
+# %% tags=["nbval-ignore-output"]
+six = (-3, -2, -1, 1, 2, 3)
+for h in (1, 8):
+    told, _ = look(train(h, with_hidden_layer, asked=six))
+    print(f"six letters, {h} head(s): {told}")
+
+# %% [markdown]
+# Six letters in one mixture are too many for this read-out, in these 600 steps. Eight heads hand over all of them. (One
+# task, one size; five seeds for two letters, two seeds for six: that is what was tried here.)
 #
 # ## 3 · Split and merge
 #
@@ -312,7 +366,34 @@ predict.reshape(guess_reshape)
 
 # %% [markdown]
 # Features of token 1 and half of token 2, as if they were three tokens. The shape is right, nothing fails, and places are
-# mixed up: in a causal model this leaks the future. It has been done in public ([thread](../REFERENCES.md#threads)).
+# mixed up. It has been done in public ([thread](../REFERENCES.md#threads)). Does it leak the future in a causal model? Poke
+# it, as in notebook 05: change token 3 of six, with two heads.
+
+
+# %%
+def straight_merge(x):  # (h, n, d_k) -> (n, d_model)
+    return x.reshape(x.shape[1], -1)
+
+
+tokens = np.random.default_rng(0).normal(size=(6, 8))  # (n, d_model)
+poked = tokens + np.eye(6)[:, 3:4]  # token 3 is changed
+for name, merge in (
+    ("right merge", al.merge_heads),
+    ("straight merge", straight_merge),
+):
+    outputs = []
+    for t in (tokens, poked):
+        cut = t.reshape(2, 6, 4)  # straight to (h, n, d_k)
+        outputs.append(
+            merge(al.scaled_dot_product_attention(cut, cut, cut, is_causal=True))
+        )
+    moved = np.abs(outputs[1] - outputs[0]).max(axis=-1) > 0
+    print(f"straight split, {name:<14} outputs that move: {np.flatnonzero(moved)}")
+
+# %% [markdown]
+# With the right merge, outputs 0, 1 and 2 move as well: the future leaks. If the merge is as wrong as the split, it puts
+# every piece back where it came from, and nothing leaks. That layer is wrong all the same: each head sees only some of the
+# tokens, here three of six.
 #
 # ## 4 · The whole layer in NumPy
 #
@@ -363,7 +444,7 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 
 # %% [markdown]
 # Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and it comes to 2.25. The code runs, the shapes are right, and the
-# heads can hardly choose. The scale belongs to the vectors that are multiplied, so it comes after the split.
+# heads can hardly choose at the start. (Training can make queries longer.) The scale belongs to the vectors that are multiplied, so it comes after the split.
 #
 # See it: $d_{model} = 64$ stays fixed, random tokens go through a fresh layer, and more heads mean shorter vectors. The maps
 # are those of the first head. **Predict.** Which end of the slider has the peaky map, $h = 1$ or $h = 32$? And which of the
@@ -390,18 +471,29 @@ view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32), start=
 view
 
 # %% [markdown]
-# Where nothing is divided, one large head picks and 32 small ones share. Divided by its own $\sqrt{d_k}$, a head stays about
-# as broad, however many there are.
+# Where nothing is divided, the first head of one picks, and the first of 32 shares. Divided by its own $\sqrt{d_k}$, it
+# stays about as broad, however many there are. (One draw, one head; the slider shows no more.)
 #
-# All heads at once, again with random vectors. **Predict.** Do random heads look alike? Is their average (head 0) more or
-# less peaky than each of them?
+# All heads at once, again with random vectors. Choose *head*; 0 stands for the average of all. **Predict.** Do random heads
+# look alike? Is their average more or less peaky than each of them?
 
 # %%
 all_heads = live.heads(n=6, d_model=64)
 all_heads
 
 # %% [markdown]
-# They do not look alike, and the average is flatter than any of them. It is no head's map: nobody attends like that.
+# They do not look alike. How peaky is a map? Its mean entropy says it, a small one where few keys share:
+
+# %%
+maps = []
+for head in range(9):
+    all_heads.sliders["head"].value = head
+    maps.append(next(iter(all_heads.shown.values())))
+entropies = [al.entropy(m).mean() for m in maps]
+print("average of all:", f"{entropies[0]:.2f}", "  heads:", np.round(entropies[1:], 2))
+
+# %% [markdown]
+# The average is flatter than any of them. It is no head's map: nobody attends like that.
 #
 # ## 6 · How many parameters?
 #
@@ -421,7 +513,8 @@ print("plus W_O:", 512 * 512)
 # ## 7 · The same as `nn.MultiheadAttention`
 #
 # Is our layer the layer that everybody uses? `from_torch` copies the weights of torch's module. With the same weights the
-# outputs must agree, with and without masks. Mind the polarity: torch's module wants True = blocked.
+# outputs must agree, with and without masks. Two conventions change on the way: torch's module wants True = blocked, and a
+# mask for each head of each sequence, $(b \cdot h, n, n)$.
 
 # %%
 torch.manual_seed(0)
@@ -442,8 +535,20 @@ for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked
 # %% [markdown]
 # ## 8 · When nobody needs the weights
 #
-# Weights take $h \cdot n_q \cdot n_k$ numbers. With `need_weights=False` torch's fused kernel computes the same output
-# block by block and never stores them ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
+# More heads cost hardly more multiplications: $h$ heads of $d_k = d_{model} / h$ make $2 \, n^2 \, d_{model}$ of them for
+# scores and outputs, whatever $h$ is. But the maps that are stored grow with $h$: $h \cdot n_q \cdot n_k$ numbers.
+#
+# A **fused kernel** does scores, softmax and weighted sum in one go, block by block, and keeps no map. That is what torch
+# uses with `need_weights=False` ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
+
+# %%
+for h in (1, 8, 64):
+    n, d_model = 500, 512
+    products = 2 * h * n * n * (d_model // h)  # scores, and weights times values
+    print(f"h = {h:2d}: {products:,} products   {h * n * n:,} weights to store")
+
+# %% [markdown]
+# And the output is the same:
 
 # %%
 layer, x = MultiHeadAttention(256, 8).eval(), torch.randn(1, 500, 256)
@@ -467,9 +572,9 @@ typed = live.sentence("The cat saw the dog, and the dog saw the cat.")
 typed
 
 # %% [markdown]
-# Equal words have equal rows: without positions, attention does not know where a word stands. And a bright cell means
-# nothing, since nothing was trained. Even a trained map is not yet an explanation
-# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)). Remember these patterns when you see a fine one in notebook 09.
+# Equal words have equal rows (*The* with a capital letter is another word): without positions, attention does not know
+# where a word stands. And a bright cell means nothing, since nothing was trained. Even a trained map is not yet an explanation
+# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)). Random heads make bright cells, too; remember that in notebook 09.
 
 # %% [markdown]
 # ## Exercises
@@ -537,8 +642,8 @@ verdict
 # **Goal.** Write multi-head attention with three inputs and a mask, in NumPy. *12 minutes, medium.*
 #
 # `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$.
-# `attn_mask` is $(n_q, n_k)$ or $(b, n_q, n_k)$, the same for all heads: in the second case it needs a head axis. You may
-# use `al.split_heads`, `al.merge_heads` and `al.scaled_dot_product_attention`.
+# `attn_mask` is $(n_q, n_k)$ or $(b, n_q, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so a mask of
+# three axes first has to become $(b, 1, n_q, n_k)$. You may use `al.split_heads`, `al.merge_heads` and `al.scaled_dot_product_attention`.
 
 
 # %%
@@ -572,7 +677,7 @@ verdict
 # `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)` called `W_Q`, `W_K`, `W_V`, `W_O`.
 # `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(b, h, n_q, n_k)$. `key` defaults
 # to `query`, `value` to `key`. The mask is as in 6.3. A row that may attend to nothing gives 0: `.nan_to_num()`.
-# The gradient of the output must reach all four layers.
+# The gradient of the output must reach all four layers, and such a row must not turn it into NaN: use `masked_fill`.
 
 
 # %%
@@ -620,7 +725,7 @@ verdict
 # **Goal.** Choose $W_Q$ so that two heads look where you want them to. *12 minutes, hard.*
 #
 # Four tokens stand in a ring, and each is its place: $x = I_4$. $W_K = [\,I_4 \; I_4\,]$, of shape $(4, 8)$, so in both
-# heads a token is found at its place. Choose $W_Q$ $(4, 8)$ so that in **head 0** each token looks at the one opposite, two
+# heads a token is found at its place. Each head has $d_k = 4$: scores are divided by 2. Choose $W_Q$ $(4, 8)$ so that in **head 0** each token looks at the one opposite, two
 # places on, and in **head 1** at both its neighbours, half and half. Each weight may be off by 0.05. Many answers are right.
 
 # %%
@@ -644,10 +749,12 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. Train `Neighbours` with 4 heads. What do the extra heads do?
-# 2. In `multi_head`, leave out the swap in `split_heads` (use `reshape` alone) and apply the causality poke from
-#    notebook 05. Which outputs move that must not?
-# 3. Choose $W_O$ for the two heads of section 1 so that *sees* gets who minus whom. What do the two stories give?
+# 1. Train with 4 heads, `train(4)`, and look at its maps. What do the extra heads do? (Nothing new is asked: several heads
+#    share the two jobs.)
+# 2. In `multi_head`, take the average of the heads in place of merging them, repeated `num_heads` times. Which numbers of
+#    section 4 change? (The output; with one head nothing does.)
+# 3. Choose $W_O$ for the two heads of section 1 so that *sees* gets who minus whom. What do the two stories give? ($W_O$ is
+#    $I_3$ above $-I_3$: about $[1, -1, 0]$ for *Anna sees Ben* and $[-1, 1, 0]$ for *Ben sees Anna*.)
 #
 # **Remember.** A head is one row of weights per query. Two heads keep two answers apart, where one head leaves it to the
 # read-out. Heads share one projection, cut by reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head.

@@ -60,9 +60,10 @@ def _overwriting(s):
     return finish
 
 
-def _cut(matrices):
-    """Leave some of W_Q, W_K, W_V, W_O without a gradient."""
-    return {"gradient_cut": lambda s: np.array(matrices[: len(s.learning)])}
+def _gradients(fault):
+    """Return the ways in which some of W_Q, W_K, W_V, W_O get no gradient (1), or NaN (2)."""
+    some = (which for which in product((0, fault), repeat=4) if any(which))
+    return tuple({"gradient_fault": lambda s, which=which: np.array(which[: len(s.learning)])} for which in some)
 
 
 MISTAKES = (
@@ -210,6 +211,13 @@ MISTAKES = (
         "the gradient were cut: weights that make the output never hear of the loss",
         "Every number is right, and training leaves these weights where they started.",
         "Which line leaves torch for NumPy or plain numbers, or detaches?",
-        tuple(_cut(matrices) for matrices in product((False, True), repeat=4) if any(matrices)),
+        _gradients(1),
+    ),
+    Mistake(
+        "dead_row_poisons_gradients",
+        "one query that may attend to no key made the gradient NaN",
+        "Every number is right; after one step of training every number of these matrices is NaN.",
+        "NaN turned into 0 stays NaN on the way back. How does -inf get into your scores: is it added, or filled in?",
+        _gradients(2),
     ),
 )

@@ -257,5 +257,10 @@ FUTURE_ONLY = Mistake(
     "the triangle is the upper one: a token sees the future and not the past",
     "The last token sees only itself; in training the answers leak.",
     "Which rows should have the most True in them: the first or the last?",
-    ({"causal": lambda s: ~triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
+    (
+        {"causal": lambda s: ~triangle(s, -1)},
+        {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
+        {"causal": lambda s: triangle(s).T},
+        {"causal": lambda s: np.tri(s.n_k, dtype=bool).T[: s.n_q]},
+    ),
 )
