@@ -138,14 +138,21 @@ def printed(number):
         ("07", "no error, shapes (3, 3, 3) (3, 3, 3) largest difference: 0.56"),
         ("07", "3-D: broken, dot (2, 3, 2, 5) fixed, @ (2, 3, 5)"),
         ("07", "identity over queries: off by 0.0000 Q and K swapped: 0.0000"),
+        ("07", "by hand over queries: off by 5.9953 Q and K swapped: 0.0000"),
+        ("07", "broken: how far from the bias of W_O: sequence 0 0.00, sequence 1 0.00, three copies 0.00"),
+        ("07", "in head 0 of 2: broken [[0, 0], [0, 0], [1, 1], [1, 1], [2, 2], [2, 2]]"),
+        ("07", "broken [0, 0, 1, 1] fixed [0, 0, 0, 0]"),
+        ("07", "under the root, with 4 heads of d_k = 6: broken 4 fixed 6"),
+        ("07", "outputs differ by 0.0000 weights differ by 0.0000 0.2041 = 1/sqrt(embed_dim)"),
         ("07", "24,576 of 90,368 parameters never get a gradient set to NaN, the output changes by 0.0"),
         ("07", "fixed: parameters without a gradient: 0"),
         ("07", "differ by up to 0.0000 fixed : score (i, j) and score (j, i) differ by up to 1.7"),
         ("07", "repeat weight on padding in heads 0 to 3: [0.37 0. 0.42 0. ]"),
         ("07", "repeat_interleave weight on padding in heads 0 to 3: [0. 0. 0. 0.]"),
         ("07", "sums of the rows: [0.74 1.33 1.08 0.31 1.54] sums of the columns: [1. 1. 1. 1. 1.]"),
-        ("07", "of: W_O.weight, W_V.weight fixed: loss 0.0127, NaN in the gradients of: none"),
-        ("07", "mask added: loss 0.0127, NaN in the gradients of: W_K.weight, W_Q.weight"),
+        ("07", "of: W_O.weight, W_V.weight filled, nan_to_num: loss 0.0127, NaN in the gradients of: none"),
+        ("07", "added: loss 0.0127, NaN in the gradients of: W_K.weight, W_O.weight, W_Q.weight, W_V.weight"),
+        ("07", "added, nan_to_num: loss 0.0127, NaN in the gradients of: W_K.weight, W_Q.weight"),
         (
             "07",
             "fixed [1.936621, 6.683105, 1.595068] [1.999994, 7.963992, 0.053976] [1.999705, 7.759892, 0.358389]",
@@ -256,12 +263,12 @@ def test_printed(number, text):
         ("06", "six letters, 1 head.s.: all right #", [(0, 0.3)]),
         ("06", "six letters, 8 head.s.: all right #", [(0.97, 1)]),
         # random digits: who names the next one has seen it, be it by what a late mask leaves of the row
-        ("07", "a healthy module loss #, accuracy # W_Q has moved by #", [(2.2, 2.5), (0.05, 0.15), (0.1, 2)]),
+        ("07", "a healthy module loss #, accuracy # moved: W_Q #", [(2.2, 2.5), (0.05, 0.15), (0.1, 2)]),
         ("07", "patient C loss #, accuracy #", [(0, 0.1), (0.99, 1)]),
         (
             "07",
-            "patient D loss #, accuracy # W_Q has moved by #, W_O by #",
-            [(2.2, 2.5), (0.05, 0.15), (0, 0), (0.05, 2)],
+            "patient D loss #, accuracy # moved: W_Q # W_K # W_V # W_O #",
+            [(2.2, 2.5), (0.05, 0.15), (0, 0), (0, 0), (0, 0), (0.05, 2)],
         ),
         ("07", "mask_inverted loss #, accuracy #", [(0, 0.1), (0.99, 1)]),
         ("07", "mask_ignored loss #, accuracy #", [(0, 0.1), (0.99, 1)]),
@@ -271,6 +278,25 @@ def test_printed(number, text):
         # copied heads part at once, unless W_O is copied as well
         ("07", "copied heads after 5 steps: differ by #", [(0.2, 1)]),
         ("07", "W_O copied, too: differ by #", [(0, 0.01)]),
+        # zeros up to the rounding of float32; what a poke finds; a second opinion, with and without a mask
+        ("07", "again healthy # # # # #", [(0, 1e-5)] * 5),
+        ("07", "again patient_A # # # # #", [(0, 1e-5)] * 5),
+        ("07", "again patient_C # # # # #", [(0.5, 2), (0.5, 50), (0, 1e-5), (0, 1e-5), (0, 1e-5)]),
+        ("07", "again patient_D # # # # #", [(0, 1e-5)] * 5),
+        ("07", "again patient_F # # # # #", [(0, 1e-5), (0, 1e-5), (0, 1e-5), (0.05, 1), (0, 1e-5)]),
+        (
+            "07",
+            "healthy differs from torch's layer by # patient F differs from torch's layer by #",
+            [(0, 1e-5), (0.05, 1)],
+        ),
+        ("07", "torch's layer, without a mask #, with a causal one #", [(0, 1e-5), (0.5, 50)]),
+        # the demonstration: inputs and divisor narrow the range, neither alone; the small matrices do not
+        ("07", "healthy: three rand (32, 10, 256) weights between # and #", [(0.06, 0.09), (0.115, 0.15)]),
+        ("07", "broken: one randn (32, 10, 256) weights between # and #", [(0.04, 0.075), (0.14, 0.2)]),
+        ("07", "fixed: one randn (32, 10, 256) weights between # and #", [(0.01, 0.04), (0.25, 0.5)]),
+        ("07", "broken: three randn (32, 10, 256) weights between # and #", [(0.04, 0.075), (0.14, 0.2)]),
+        ("07", "scale_by_embed_dim (32, 10, 256) weights between # and #", [(0.04, 0.075), (0.14, 0.2)]),
+        ("07", "shared_small_projection (32, 10, 256) weights between # and #", [(0.005, 0.04), (0.25, 0.6)]),
         # one place back, learned at 32 letters: RoPE fails gently, and a window repairs it
         ("12", "RoPE # # # #", [(0.99, 1), (0.7, 1), (0.4, 0.9), (0.1, 0.5)]),
         ("12", "learned # # # #", [(0.99, 1), (0.03, 0.15), (0.03, 0.15), (0.03, 0.15)]),
@@ -413,7 +439,9 @@ def test_torch_rand(number):
 
 def test_the_clinic_catches_every_case_by_the_probes_it_names():
     from attnlib.course.clinic import CASES
+    from attnlib.course.patients import SHOWN
 
-    for name, case in CASES.items():
+    assert len(SHOWN) == len(CASES) - 3  # those of the exercises
+    for name, case in ((name, CASES[name]) for name in SHOWN):
         found = re.search(rf"\b{name} caught by: ((?:[a-z0-9]+ ?)+(?:, (?:[a-z0-9]+ ?)+)*)", printed("07"))[1]
         assert all(probe in found for probe in case.caught_by), (name, found)

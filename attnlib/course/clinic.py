@@ -25,12 +25,14 @@ class Attention(nn.Module):
 
     def __init__(self, embed_dim, num_heads):
         super().__init__()
-        self.embed_dim, self.num_heads, self.d_k = embed_dim, num_heads, embed_dim // num_heads
+        self.embed_dim, self.num_heads = embed_dim, num_heads
+        self.d_k = embed_dim // num_heads
         self.make_projections()
         self.W_O = nn.Linear(embed_dim, embed_dim)
 
     def make_projections(self):
-        self.W_Q, self.W_K, self.W_V = (nn.Linear(self.embed_dim, self.embed_dim, bias=False) for _ in range(3))
+        d = self.embed_dim
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(d, d, bias=False) for _ in range(3))
 
     def forward(self, query, key=None, value=None, attn_mask=None):
         key = query if key is None else key
@@ -40,7 +42,8 @@ class Attention(nn.Module):
         return self.W_O(self.merge(weights @ v)), weights  # (b, n_q, embed_dim)
 
     def project(self, query, key, value):
-        return self.split(self.W_Q(query)), self.split(self.W_K(key)), self.split(self.W_V(value))
+        q, k, v = self.W_Q(query), self.W_K(key), self.W_V(value)
+        return self.split(q), self.split(k), self.split(v)
 
     def split(self, x):
         return x.unflatten(-1, (self.num_heads, self.d_k)).transpose(-2, -3)
@@ -107,7 +110,7 @@ class CopiedHeads(Attention):
 
 
 class ProjectionsUnused(Attention):
-    """Makes projections, Linear(d_k, embed_dim) which could not even be applied, and attends with the tokens."""
+    """Makes projections Linear(d_k, embed_dim), which fit neither the tokens nor W_O, and attends with the tokens."""
 
     def make_projections(self):
         self.W_Q, self.W_K, self.W_V = (nn.Linear(self.d_k, self.embed_dim, bias=False) for _ in range(3))
@@ -128,7 +131,7 @@ class NaNOnFullyMasked(Attention):
 
 class SwappedQueryValue(Attention):
     def forward(self, values, keys=None, query=None, attn_mask=None):
-        return super().forward(query, keys, values, attn_mask)
+        return super().forward(values if query is None else query, keys, values, attn_mask)
 
 
 class PaddingReadAsQueries(Attention):

@@ -42,8 +42,8 @@ QUESTIONS = (
         "All rows sum to 1, nothing was masked, and the order of the cells is that of the healthy map: every score was "
         "only made smaller.",
         {
-            "a": "Then rows would not sum to 1, and these do.",
-            "c": "No mask was given. And a key too many would not make all the others alike.",
+            "a": "Then rows would not sum to 1, and these do: row_sums gives 0.",
+            "c": "The map was drawn without a mask. And with one, future gives 0: no key comes in that should not.",
         },
         "c",
     ),
@@ -90,9 +90,9 @@ QUESTIONS = (
     Question(
         "demonstration",
         "c",
-        "Small random projections and a divisor of 16 leave hardly any difference between scores.",
+        "Numbers between 0 and 1 vary little; a divisor of 16, where sqrt(32) is right, shrinks their scores further.",
         {
-            "a": "A peak needs scores that differ by several units. These differ by hundredths.",
+            "a": "A peak needs scores that differ by several units. These differ by little more than a tenth.",
             "b": "Nothing makes a token look at itself: query and key come from unrelated tensors.",
         },
         "a",

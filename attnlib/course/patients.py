@@ -5,6 +5,7 @@ import math
 from typing import NamedTuple
 
 import torch
+from torch import nn
 
 from .clinic import CASES, Attention
 from .verdict import Verdict
@@ -46,6 +47,7 @@ _UNKNOWN = {
         ),
     ),
 }
+SHOWN = tuple(name for name in CASES if name not in {unknown.bug for unknown in _UNKNOWN.values()})
 
 
 def patient(name, embed_dim=24, num_heads=4):
@@ -60,58 +62,134 @@ def patient(name, embed_dim=24, num_heads=4):
     return _fresh(type(f"Patient{name}", (CASES[bug].module,), {}), embed_dim, num_heads)
 
 
-def name_bug(number, answer):
-    """Return a Verdict on what a learner calls the bug of a patient: a name from `CASES`.
+def name_bug(number, answer, probe=None):
+    """Return a Verdict on what a learner calls the bug of a patient, and on the probe that shows it.
+
+    A name can be guessed, so it is judged only together with ``probe(module)``: a number that is 0 for a healthy module
+    and not for the patient.
 
     Examples
     --------
     >>> name_bug(1, None)
     … patient 1: not tried yet
-    >>> name_bug(1, "no_scale")
+    >>> keys = lambda module: module(torch.zeros(1, 5, 24), torch.zeros(1, 7, 24))[1].shape[-1] - 7
+    >>> name_bug(1, "no_scale", keys)
     ✗ patient 1: wrong
     A module with no_scale fails the probe 'score scale' of diagnose; this patient does not.
     """
     unknown, title = _unknown(number), f"patient {number}"
+
+    def verdict(state, message):
+        return Verdict(title, state, message, hints=unknown.hints)
+
     if answer is None or answer is ...:
-        return Verdict(title, "not tried", "", hints=unknown.hints)
+        return verdict("not tried", "")
     if answer not in CASES:
         near = difflib.get_close_matches(str(answer), CASES, 1)
         fix = f"did you mean {near[0]!r}?" if near else "list(CASES) shows all names."
-        return Verdict(title, "wrong", f"There is no case called {answer!r}. Fix: {fix}", hints=unknown.hints)
+        return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
+    if trouble := _unproved(number, probe):
+        return verdict("wrong", trouble)
     if answer == unknown.bug:
-        seen = CASES[answer].caught_by[0]
-        return Verdict(title, "right", f"The probe {seen!r} of diagnose sees it.")
+        return verdict("right", f"Your probe shows it, and so does {CASES[answer].caught_by[0]!r} of diagnose.")
+    return verdict("wrong", _tell_apart(answer, unknown))
+
+
+def _unproved(number, probe):
+    """Return why `probe` does not tell the patient from a healthy module, or None."""
+    if not callable(probe):
+        return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
+    try:
+        with torch.no_grad():
+            well, ill = (float(probe(module)) for module in (_fresh(Attention), patient(number)))
+    except Exception as error:
+        return f"Your probe raises {type(error).__name__}: {error}"
+    if not abs(well) <= _ACCUSED:
+        return f"Your probe gives {well:.2g} for a healthy module, where it should be 0."
+    if abs(ill) <= _ACCUSED:
+        return f"Your probe gives {ill:.2g} for this patient, as for a healthy module: it shows no bug."
+    return None
+
+
+def _tell_apart(answer, unknown):
     claimed, real = CASES[answer].caught_by, CASES[unknown.bug].caught_by
     for probe in claimed:
         if probe not in real:
-            text = f"A module with {answer} fails the probe {probe!r} of diagnose; this patient does not."
-            break
-    else:
-        extra = [probe for probe in real if probe not in claimed]
-        text = (
-            f"This patient fails the probe {extra[0]!r} of diagnose; a module with {answer} does not."
-            if extra
-            else f"Near: both fail the same probes of diagnose, {', '.join(real)}. {unknown.clue}"
-        )
-    return Verdict(title, "wrong", text, hints=unknown.hints)
+            return f"A module with {answer} fails the probe {probe!r} of diagnose; this patient does not."
+    for probe in real:
+        if probe not in claimed:
+            return f"This patient fails the probe {probe!r} of diagnose; a module with {answer} does not."
+    return f"Near: both fail the same probes of diagnose, {', '.join(real)}. {unknown.clue}"
 
 
 _PROBE_HINTS = (
-    "The mask blocks one token for every query: a column of False.",
-    "Call the module twice, the second time with that token changed, and compare the outputs of all other tokens.",
+    "The mask blocks one token for every query: a column of False. Do so with each token in turn.",
+    "Call the module twice, the second time with noise in place of that token, and compare the outputs of all others.",
     "Give each call a tensor of its own: x.clone().",
 )
-# What a probe of blocked tokens must leave alone, and what it must find. Bugs that move them for other reasons are in
-# neither list.
-_WELL = (None, "no_scale", "finite_fill", "nan_on_fully_masked", "context_ignored", "mutates_input")
-_LEAKS = ("mask_ignored", "mask_inverted", "mask_after_softmax", "one_mask_for_first_head_only", "double_softmax")
 _ACCUSED = 1e-4  # float32 moves by 1e-6
+
+
+class _FirstKeyFree(Attention):
+    def free(self, n):
+        return 0
+
+    def with_head_axis(self, mask):
+        return super().with_head_axis(mask).index_fill(-1, torch.tensor(self.free(mask.shape[-1])), True)
+
+
+class _MiddleKeyFree(_FirstKeyFree):
+    def free(self, n):
+        return n // 2
+
+
+class _TriangleOnly(Attention):
+    def mask(self, scores, attn_mask):
+        causal = attn_mask is not None and not attn_mask.triu(1).any()
+        return super().mask(scores, attn_mask) if causal else scores
+
+
+class _EmptyColumnsFilled(Attention):
+    def with_head_axis(self, mask):
+        mask = super().with_head_axis(mask)
+        return mask | ~mask.any(-2, keepdim=True)
+
+
+class _NormalisedFirst(CASES["mask_ignored"].module):
+    def project(self, query, key, value):
+        return super().project(*(nn.functional.layer_norm(x, x.shape[-1:]) for x in (query, key, value)))
+
+
+# What a probe of blocked tokens must leave alone, and what it must find. Bugs that move them for other reasons are in
+# neither; the last five leaks are invisible to a probe that knows one mask, or that adds a constant to a token.
+_WELL = {"a healthy module": Attention} | {
+    f"a module with {name}": CASES[name].module
+    for name in ("no_scale", "finite_fill", "nan_on_fully_masked", "context_ignored", "mutates_input")
+}
+_LEAKS = {
+    f"a module with {name}": CASES[name].module
+    for name in (
+        "mask_ignored",
+        "mask_inverted",
+        "mask_after_softmax",
+        "one_mask_for_first_head_only",
+        "double_softmax",
+    )
+} | {
+    "a module that lets key 0 in, whatever the mask says": _FirstKeyFree,
+    "a module that lets key n // 2 in, whatever the mask says": _MiddleKeyFree,
+    "a module that skips every mask but a causal one": _TriangleOnly,
+    "a module that lets a key in if it is blocked for all": _EmptyColumnsFilled,
+    "a module that normalises its tokens (LayerNorm) and ignores the mask": _NormalisedFirst,
+}
+_SIZES = ((2, 5, 24), (3, 4, 16))  # (b, n, d)
 
 
 def try_probe(probe):
     """Return a Verdict on a learner's ``probe(module, x)``: how far a token that is blocked for all moves the others.
 
-    It is tried on modules whose masks work, where it must give 0, and on modules with a bug, where it must not.
+    It is tried on modules whose masks work, where it must give 0, and on modules that leak, where it must not; on
+    inputs of two sizes.
 
     Examples
     --------
@@ -123,30 +201,35 @@ def try_probe(probe):
     def verdict(state, message):
         return Verdict("probe", state, message, hints=_PROBE_HINTS)
 
-    for name in (*_WELL, *_LEAKS):
-        tokens = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(1))
-        try:
-            with torch.no_grad():
-                answer = probe(_fresh(CASES[name].module if name else Attention), tokens)
-            if answer is None or answer is ...:
-                return verdict("not tried", "")
-            value = float(answer)
-        except Exception as error:
-            return verdict("wrong", f"{type(error).__name__}: {error}")
-        who = f"a module with {name}" if name else "a healthy module"
-        if math.isnan(value):
-            return verdict("wrong", f"Your probe gives NaN for {who}. Does every query have a key left to look at?")
-        if name in _WELL and abs(value) > _ACCUSED:
-            return verdict("wrong", f"Your probe gives {value:.2g} for {who}, where it should be 0. {_why(name)}")
-        if name in _LEAKS and abs(value) <= _ACCUSED:
-            return verdict(
-                "wrong", f"Your probe gives {value:.2g} for {who}, in which a blocked token does move the others."
-            )
+    for who, module in (_WELL | _LEAKS).items():
+        for size in _SIZES:
+            tokens = torch.randn(size, generator=torch.Generator().manual_seed(1))
+            try:
+                with torch.no_grad():
+                    answer = probe(_fresh(module, size[-1]), tokens)
+                if answer is None or answer is ...:
+                    return verdict("not tried", "")
+                value = float(answer)
+            except Exception as error:
+                return verdict("wrong", f"With x of shape {size}: {type(error).__name__}: {error}")
+            if trouble := _judge(value, who):
+                return verdict("wrong", trouble)
     return verdict("right", f"It finds {len(_LEAKS)} of {len(_LEAKS)} leaks, and accuses no module whose mask works.")
 
 
-def _why(name):
-    if name == "mutates_input":
+def _judge(value, who):
+    """Return what is wrong with the answer of a probe, or None."""
+    if math.isnan(value):
+        return f"Your probe gives NaN for {who}. Does every query have a key left to look at?"
+    if who in _WELL and abs(value) > _ACCUSED:
+        return f"Your probe gives {value:.2g} for {who}, where it should be 0. {_why(who)}"
+    if who in _LEAKS and abs(value) <= _ACCUSED:
+        return f"Your probe gives {value:.2g} for {who}, in which a blocked token does move the others."
+    return None
+
+
+def _why(who):
+    if who.endswith("mutates_input"):
         return "That module writes into what it is given. Is your second call given what the first one got?"
     return (
         "A blocked token may move its own output, and no other. Does the mask block it for every query, and is its own "
