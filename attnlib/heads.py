@@ -3,6 +3,8 @@
 Source: Vaswani et al. 2017, section 3.2.2.
 """
 
+import weakref
+
 import numpy as np
 
 from . import core, masks, validation
@@ -75,6 +77,54 @@ def merge_heads(x):
     return np.swapaxes(x, -2, -3).reshape(*x.shape[:-3], n, h * d_k)
 
 
+class KVCache:
+    """The keys and values of all tokens so far, of one layer and one batch of sequences.
+
+    Under a causal mask the key and value of a token do not change when the sequence goes on. So decoding keeps them:
+    each step projects the new tokens only, and their queries meet the keys kept here. ``len(cache)`` counts the tokens.
+
+    Attributes
+    ----------
+    key, value : ndarray, (..., num_kv_heads, n, d_k), or None before the first token
+
+    Notes
+    -----
+    Derived in notebook 11. A cache belongs to the layer that used it first; another layer that is given it raises. Each
+    step makes new arrays, which is simple and costs a copy of all that is kept; libraries write into memory that was
+    set aside before. So ``copy.copy(cache)`` is a cheap branch: two continuations of one prompt do not disturb each
+    other. Source: Shazeer 2019.
+
+    Examples
+    --------
+    >>> mha, x = MultiHeadAttention(8, 2, rng=0), np.random.default_rng(1).normal(size=(5, 8))
+    >>> cache = KVCache()
+    >>> prompt, _ = mha(x[:3], is_causal=True, cache=cache)
+    >>> rest, _ = mha(x[3:], is_causal=True, cache=cache)
+    >>> len(cache), np.allclose(np.vstack([prompt, rest]), mha(x, is_causal=True)[0])
+    (5, True)
+    """
+
+    _join = staticmethod(lambda old, new: np.concatenate([old, new], axis=-2))
+
+    def __init__(self):
+        self.key = self.value = self._layer = None
+
+    def __len__(self):
+        return 0 if self.key is None else self.key.shape[-2]
+
+    def append(self, key, value):
+        """Keep new keys and values, (..., num_kv_heads, n, d_k), and return all of them: (keys, values).
+
+        Raises ShapeError if they are of another batch, width or dtype than what is kept.
+        """
+        if self.key is not None:
+            validation.cached(self.key, key, "key")
+            validation.cached(self.value, value, "value")
+            key, value = self._join(self.key, key), self._join(self.value, value)
+        self.key, self.value = key, value
+        return key, value
+
+
 class MultiHeadAttention:
     """Multi-head attention with its own weights, the NumPy twin of `attnlib.torch_layers.MultiHeadAttention`.
 
@@ -93,18 +143,21 @@ class MultiHeadAttention:
         Width of key and value inputs; embed_dim by default.
     bias : bool
         Add b_Q, b_K, b_V, b_O (they start at 0).
+    num_kv_heads : int, optional
+        Heads of keys and values, h by default; must divide h. Each then serves h / num_kv_heads heads of queries, side
+        by side: head i uses number i // (h / num_kv_heads). 1 is called multi-query attention, between 1 and h grouped.
     rng : numpy.random.Generator or int, optional
         Draws the weights: a generator or a seed, as ``np.random.default_rng`` takes it.
 
     Attributes
     ----------
     W_Q, W_K, W_V, W_O : ndarray, (embed_dim | kdim | vdim | embed_dim, embed_dim)
-        Xavier uniform, in (-sqrt(6 / (in + out)), +sqrt(6 / (in + out))).
+        Xavier uniform, in (-sqrt(6 / (in + out)), +sqrt(6 / (in + out))). W_K and W_V are num_kv_heads * d_k wide.
     b_Q, b_K, b_V, b_O : ndarray, (embed_dim,), or None
 
     Notes
     -----
-    Derived in notebook 06.
+    Derived in notebook 06; fewer heads of keys and values, and the cache, in notebook 11.
 
     Examples
     --------
@@ -114,20 +167,23 @@ class MultiHeadAttention:
     ((5, 8), (2, 5, 5))
     """
 
-    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True, rng=None):
+    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True, num_kv_heads=None, rng=None):
         self.d_k = validation.head_dim(embed_dim, num_heads)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
+        self.num_kv_heads = validation.key_value_heads(num_heads, num_kv_heads)
         self.kdim = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
         self.vdim = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
         rng = np.random.default_rng(rng)
 
-        def weight(d_in):
-            limit = np.sqrt(6 / (d_in + embed_dim))
-            return rng.uniform(-limit, limit, size=(d_in, embed_dim))
+        def weight(d_in, d_out):
+            limit = np.sqrt(6 / (d_in + d_out))
+            return rng.uniform(-limit, limit, size=(d_in, d_out))
 
-        self.W_Q, self.W_K = weight(embed_dim), weight(self.kdim)
-        self.W_V, self.W_O = weight(self.vdim), weight(embed_dim)
-        self.b_Q, self.b_K, self.b_V, self.b_O = (np.zeros(embed_dim) if bias else None for _ in range(4))
+        kv_dim = self.num_kv_heads * self.d_k
+        self.W_Q, self.W_K = weight(embed_dim, embed_dim), weight(self.kdim, kv_dim)
+        self.W_V, self.W_O = weight(self.vdim, kv_dim), weight(embed_dim, embed_dim)
+        widths = (embed_dim, kv_dim, kv_dim, embed_dim)
+        self.b_Q, self.b_K, self.b_V, self.b_O = (np.zeros(width) if bias else None for width in widths)
 
     def __call__(
         self,
@@ -139,6 +195,7 @@ class MultiHeadAttention:
         is_causal=False,
         need_weights=True,
         average_attn_weights=False,
+        cache=None,
     ):
         """Attend in every head and merge.
 
@@ -153,11 +210,14 @@ class MultiHeadAttention:
             True = may attend. (n_q, n_k); or (..., n_q, n_k) without a head axis, for all heads alike; or
             (..., h, n_q, n_k).
         is_causal : bool
-            Combined with `attn_mask`; needs n_q = n_k.
+            Combined with `attn_mask`; needs n_q = n_k, unless a cache says that the queries continue its tokens.
         need_weights : bool
             Return the weights too; None in their place otherwise.
         average_attn_weights : bool
             Average them over the heads.
+        cache : KVCache, optional
+            Keys and values of the tokens before; those of `query` are appended. n_k then counts all of them, in
+            `attn_mask` and the weights too.
 
         Returns
         -------
@@ -166,6 +226,7 @@ class MultiHeadAttention:
         """
         key = query if key is None else key
         value = key if value is None else value
+        before = 0 if cache is None else tokens_in(cache, KVCache, self, query, key, value)
         inputs = []
         for name, x, width in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):
             x = validation.real_array(x, name)
@@ -173,11 +234,18 @@ class MultiHeadAttention:
             inputs.append(x)
         query, key, value = inputs
         q = split_heads(_linear(query, self.W_Q, self.b_Q), self.num_heads)  # (..., h, n_q, d_k)
-        k = split_heads(_linear(key, self.W_K, self.b_K), self.num_heads)  # (..., h, n_k, d_k)
-        v = split_heads(_linear(value, self.W_V, self.b_V), self.num_heads)  # (..., h, n_k, d_k)
+        k = split_heads(_linear(key, self.W_K, self.b_K), self.num_kv_heads)  # (..., num_kv_heads, n_k, d_k)
+        v = split_heads(_linear(value, self.W_V, self.b_V), self.num_kv_heads)  # (..., num_kv_heads, n_k, d_k)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        if self.num_kv_heads < self.num_heads:
+            k, v = (np.repeat(x, self.num_heads // self.num_kv_heads, axis=-3) for x in (k, v))
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
             attn_mask = add_head_axis(masks.check_mask(attn_mask), shape)
+        if is_causal and before:  # the queries are the last tokens
+            causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
+            attn_mask, is_causal = masks.combine_masks(attn_mask, causal), False
         trace = core.attention_trace(q, k, v, attn_mask, is_causal=is_causal)
         output = _linear(merge_heads(trace.output), self.W_O, self.b_O)  # (..., n_q, embed_dim)
         if not need_weights:
@@ -186,6 +254,27 @@ class MultiHeadAttention:
 
     def __repr__(self):
         return f"MultiHeadAttention(embed_dim={self.embed_dim}, num_heads={self.num_heads}), d_k = {self.d_k}"
+
+
+def tokens_in(cache, kind, layer, query, key, value):
+    """Return how many tokens a cache of the class `kind` holds, and check that `layer` may use it. For both twins."""
+    if not isinstance(cache, kind):
+        raise TypeError(
+            f"cache must be a KVCache of {kind.__module__}, got {type(cache).__name__}. Fix: cache = KVCache(), "
+            "one for each layer and each prompt."
+        )
+    if not query is key is value:
+        raise ValueError(
+            "a cache is for self-attention, where the sequence grows: expected the query alone, got a key or value "
+            "beside it. Fix: leave out cache; the keys and values of a fixed context do not grow."
+        )
+    cache._layer = cache._layer or weakref.ref(layer)
+    if cache._layer() is not layer:
+        raise ValueError(
+            "a cache belongs to one layer: expected the layer that used it first, got another, and its keys come from "
+            "other weights. Fix: caches = [KVCache() for layer in layers], new ones for each prompt."
+        )
+    return len(cache)
 
 
 def add_head_axis(mask, scores_shape):

@@ -312,7 +312,10 @@ def _title(ax, title):
 
     def symbol(match):
         if match["root"]:
-            return rf"\sqrt{{{SYMBOL.sub(symbol, match['root'])}}}"
+            inside = SYMBOL.sub(symbol, match["root"])
+            if inside == match["root"]:  # a name such as embed_dim: its underscore is none of mathematics
+                inside = r"\mathrm{{{}}}".format(inside.replace("_", r"\_"))
+            return rf"\sqrt{{{inside}}}"
         if match["letter"]:
             sub = match["sub"] if len(match["sub"]) == 1 else rf"\mathrm{{{match['sub']}}}"
             return f"{match['letter']}_{{{sub}}}{match['prime']}"

@@ -174,6 +174,30 @@ def head_dim(embed_dim, num_heads):
     return embed_dim // num_heads
 
 
+def key_value_heads(num_heads, num_kv_heads):
+    """Return the number of heads of keys and values, `num_heads` by default, which it must divide."""
+    if num_kv_heads is None:
+        return int(num_heads)
+    if num_heads % positive_int(num_kv_heads, "num_kv_heads"):
+        fits = [h for h in range(1, num_heads + 1) if num_heads % h == 0]
+        raise ShapeError(
+            f"num_kv_heads must divide num_heads, so that each head of keys and values serves as many queries: got "
+            f"num_heads = {num_heads}, num_kv_heads = {num_kv_heads}. Fix: num_kv_heads from {fits}."
+        )
+    return int(num_kv_heads)
+
+
+def cached(old, new, name):
+    """Check that new keys or values continue those of a cache: all axes but the tokens, and the dtype, are equal."""
+    old_shape, new_shape = tuple(old.shape), tuple(new.shape)
+    if (*old_shape[:-2], old_shape[-1]) != (*new_shape[:-2], new_shape[-1]) or old.dtype != new.dtype:
+        raise ShapeError(
+            f"a cache serves one layer and one batch of sequences: it holds {name}s {old_shape} of {old.dtype}, "
+            f"and got {new_shape} of {new.dtype}. Only the tokens, axis -2, may differ. "
+            "Fix: a new KVCache() for each layer, and for each new prompt."
+        )
+
+
 def module_input(shape, name, features):
     """Check that the input of a layer is (..., n, features)."""
     shape = tuple(shape)

@@ -24,7 +24,7 @@ import numpy as np, attnlib as al
 from attnlib import live
 q, k = np.random.default_rng(0).normal(size=(2, 8, 512))
 f = lambda d_k: {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T)}
-live.weights_view(f, d_k=(1, 512), still=(1, 512), row=0)
+live.weights_view(f, d_k=list(range(1, 65)), start=1, still=(1, 64), row=0)
 """
 INTERACT = """
 %matplotlib inline

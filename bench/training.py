@@ -1,4 +1,4 @@
-"""Accuracies of notebooks 06 and 08 over five seeds: their own cells, run with other first weights."""
+"""Accuracies of notebooks 06, 08 and 12 over five seeds: their own cells, run with other first weights."""
 
 import contextlib
 import io
@@ -13,10 +13,10 @@ SEEDS = range(5)
 
 
 def sections():
-    """Return code cells: what section 1 of 06 defines, 08 before its section 5, and its comparison over d_k."""
+    """Return code cells: what sections 1 and 2 of 06 define, 08 before its section 5, and its comparison over d_k."""
     from tools.build_notebooks import code_between
 
-    heads = [c for c in code_between("06", "# 06 ·", "## 2 ·") if "def " in c or "import " in c]
+    heads = [c for c in code_between("06", "# 06 ·", "## 3 ·") if "def " in c or "import " in c]
     recall, few = code_between("08", "## 6 ·", "### Look inside"), "{3e-3: 3, 1e-3: 2}"
     (place,) = [i for i, cell in enumerate(recall) if few in cell]
     recall[place] = recall[place].replace(few, str({3e-3: len(SEEDS), 1e-3: len(SEEDS)}))
@@ -44,6 +44,18 @@ def both_neighbours(names, num_heads, read, seed):
     return right.all(-1).float().mean().item()
 
 
+def beyond(seed):
+    """Return the accuracy of the heads of 12 that learned to look one place back, by kind and length."""
+    from tools.build_notebooks import code_between
+
+    names = run(code_between("12", "# 12 ·", "## 3 ·"), {}, seed)
+    found = {}
+    for kind, model in names["models"].items():
+        found |= {f"one back, {kind}, n = {n}": names["accuracy"](model, n) for n in (32, 64, 128, 512)}
+        found[f"one back, {kind}, n = 512, window"] = names["accuracy"](model, 512, window=32)
+    return found
+
+
 def main():
     matplotlib.use("Agg")
     heads, early, recall = sections()
@@ -59,6 +71,7 @@ def main():
             ("its weight on itself, without", names["on_itself"][1].item()),
             ("induction, two layers", induction(names, 2)),
             ("induction, one layer", induction(names, 1)),
+            *beyond(seed).items(),
         ):
             found.setdefault(name, []).append(accuracy)
     for (lr, d_k, scaled), many in run(recall, names)["measured"].items():

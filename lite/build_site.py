@@ -21,13 +21,13 @@ from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
-from jinja2 import Template, pass_context
+from jinja2 import Template
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
-from nbconvert import HTMLExporter
 
 from tools.links import outward
-from tools.page import SCRIPT, STYLE, markdown, still
-from tools.series import SERIES, named
+from tools.page import SCRIPT, STYLE
+from tools.reading import write
+from tools.series import SERIES
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -180,43 +180,13 @@ def configure(site, settings):
     path.write_text(json.dumps(config), "utf-8")
 
 
-class Reading(HTMLExporter):
-    @pass_context
-    def markdown2html(self, context, source):
-        return markdown(source)
-
-
-def revive(notebook):
-    """Give the stills of live views their sliders; the line below each, which says what to run, is not for a page."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            told = (output.get("data", {}).get("text/html", "") for output in cell.outputs)
-            cell.outputs = [
-                output for output, text in zip(cell.outputs, told, strict=True) if "attnlib-note" not in text
-            ]
-        for output in cell.get("outputs", []):
-            if "attnlib" in output.get("metadata", {}):
-                output.data = nbformat.from_dict({"text/html": still(output)})
-
-
 def write_pages(notebooks, site):
     """Write read/NN_name.html, and the page that a student sees first.
 
     That page is a list below the first living picture, not JupyterLab at once: it is there in a moment, on a phone too,
     says what the first start costs, and lets everybody read who cannot or need not run.
     """
-    exporter = Reading(template_file=str(HERE / "page.html.j2"))
-    (site / "read").mkdir()
-    entries = [entry(name, notebook) for name, notebook in notebooks.items()]
-    for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
-        notebook = notebooks[this["name"]]
-        notebook.metadata["title"] = this["plain"]
-        # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
-        notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
-        revive(notebook)
-        around = {"before": before, "this": this, "after": after, "script": SCRIPT, "style": STYLE}
-        page, _ = exporter.from_notebook_node(notebook, around)
-        (site / "read" / f"{this['name']}.html").write_text(page, "utf-8")
+    entries = write(notebooks, site / "read", site=True)
     outputs = (
         output for notebook in notebooks.values() for cell in notebook.cells for output in cell.get("outputs", [])
     )
@@ -224,19 +194,6 @@ def write_pages(notebooks, site):
     template = Template((HERE / "index.html.j2").read_text("utf-8"))
     index = template.render(notebooks=entries, view=view, script=SCRIPT, style=STYLE)
     (site / "index.html").write_text(index, "utf-8")
-
-
-def entry(name, notebook):
-    """Return what the pages say of a notebook: its title, what it is about, and whether it runs in the browser."""
-    first = next(cell.source for cell in notebook.cells if cell.source.startswith("# "))  # badges stand above it
-    title, text, *_ = first.removeprefix("# ").split("\n\n")
-    return {
-        "name": name,
-        "plain": re.sub(r"[$\\]", "", title),
-        "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
-        "text": markdown(text),
-        "runs_here": named(name).browser,
-    }
 
 
 if __name__ == "__main__":

@@ -10,11 +10,13 @@ from answers import A, named, submit
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.__main__ import page, table
+from attnlib.course.__main__ import page, puzzles, table
 from attnlib.course.clinic import CASES
 from attnlib.course.naming import explain
+from attnlib.course.puzzle import Claim, Puzzle
 
-PAIRS = [(exercise, id) for exercise in EXERCISES.values() for id in exercise.wrong]
+STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Claim)]  # those: test_puzzles.py
+PAIRS = [(exercise, id) for exercise in STEPS for id in exercise.wrong]
 
 WRONG_PAIRS = [(e, id) for e, id in PAIRS if not MISTAKES[id].accepted]
 
@@ -33,7 +35,8 @@ def test_every_mistake_is_rejected_and_named(pair):
 
 
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
-    assert {id for _, id in PAIRS} == set(MISTAKES)
+    in_puzzles = {id for exercise in EXERCISES.values() if exercise not in STEPS for id in exercise.names}
+    assert {id for _, id in PAIRS} | in_puzzles == set(MISTAKES)
 
 
 @pytest.mark.parametrize(
@@ -49,11 +52,11 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "finite_fill nan_on_fully_masked padding_masks_queries wrong_batch_axis mutates_input returns_float16",
         "causal_mask": "mask_inverted mask_future_only mask_blocks_diagonal causal_upper_left mask_as_numbers",
         "padding_mask": "mask_inverted padding_masks_queries padding_without_query_axis padding_off_by_one",
-        "combine_masks": "mask_ignored mask_inverted masks_joined_with_or mutates_input",
+        "sparse_masks": "key_ahead too_many_keys reach_too_short mask_inverted",
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
         "nan_on_fully_masked",
         "split_heads": "split_without_transpose heads_interleaved wrong_batch_axis",
-        "merge_heads": "merge_without_transpose heads_interleaved heads_averaged wrong_batch_axis",
+        "two_jobs": "heads_exchanged heads_interleaved scores_too_small scores_negated",
         "multi_head_attention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_interleaved heads_averaged no_output_projection projections_unused "
         "projections_shared no_scale mask_inverted wrong_batch_axis mutates_input returns_float16",
@@ -63,9 +66,12 @@ def test_every_mistake_of_the_catalogue_is_made_somewhere():
         "cross_attention": "context_ignored swapped_key_value projections_unused no_scale",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
         "output_1": "rounded_weights weights_returned",
+        "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
+        "one_factor_counted",
         "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries",
         "head_divisor": "scale_by_embed_dim scale_by_d_k scale_by_num_heads",
-        "linear_std": "xavier_assumed kaiming_assumed bound_instead_of_std root_forgotten",
+        "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
+        "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_too_short",
     }.items(),
 )
 def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applicable):
@@ -82,7 +88,9 @@ def test_every_mistake_completes_the_sentence():
 def test_the_table_has_a_mark_for_every_pair():
     text = table()
     assert text.count("●") + text.count("○") == len(PAIRS)
-    assert len(text.splitlines()) == 2 + len(MISTAKES)
+    assert len(text.splitlines()) == 2 + len({id for _, id in PAIRS})
+    for exercise in EXERCISES.values():
+        assert f" {exercise.name} |" in (text if exercise in STEPS else puzzles())
 
 
 def test_the_page_of_the_table_is_up_to_date():
@@ -93,7 +101,7 @@ def test_the_page_of_the_table_is_up_to_date():
 # --- nothing is named that is not there
 
 
-@pytest.mark.parametrize("exercise", [e for e in EXERCISES.values() if e.code], ids=lambda e: e.name)
+@pytest.mark.parametrize("exercise", [e for e in STEPS if e.code], ids=lambda e: e.name)
 def test_random_wrong_functions_are_rejected_and_never_named(exercise):
     rng = np.random.default_rng(0)
     for _ in range(15):
@@ -162,7 +170,7 @@ def test_values_in_another_order_are_not_called_scores():
 
 
 def test_a_hint_does_not_send_to_the_next_exercise():
-    """The scale comes right after the scores in 2.2, and three exercises later in 1.2."""
+    """The scale comes right after the scores in 2.2, and two exercises later in 1.2."""
     assert "a later exercise" in check.scores_2([4 / 3**0.5, 16 / 3**0.5, 12 / 3**0.5]).hint()
 
 

@@ -58,11 +58,9 @@ def test_a_students_own_code_is_named_too(id, lines):
             lambda n, n_k: np.array([[j < i for j in range(n_k)] for i in n]),
         ),
         ("padding_mask", "mask_as_numbers", lambda n, n_k: al.padding_mask(n, n_k).astype(float)),
-        ("combine_masks", "masks_joined_with_or", lambda *m: sum(x for x in m if x is not None) > 0),
         ("softmax", "axis_ignored", lambda x, axis=-1: al.softmax(x)),
         ("softmax", "returns_float16", lambda x, axis=-1: np.half(al.softmax(x, axis))),
         ("split_heads", "split_without_transpose", lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)),
-        ("merge_heads", "merge_without_transpose", lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1)),
         ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
         ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
@@ -107,7 +105,65 @@ def only_batches(self, query, key=None, value=None, *, attn_mask=None):
     return Layer.forward(self, query, key, value, attn_mask=attn_mask)
 
 
+OPPOSITE = np.roll(np.eye(4), 2, axis=1)
+BESIDE = 1 - np.eye(4) - OPPOSITE
+
+
 # exercise, what is named (None: nothing), what the verdict says, what it does not say, the answer
+def window(line):
+    return lambda n, m, w: eval(line, {"back": np.arange(m - n, m)[:, None] - np.arange(m), "w": w})
+
+
+def grouped(spread):
+    def grouped(q, k, v):
+        times = q.shape[-3] // k.shape[-3]
+        if spread is np.tile:
+            k, v = (np.concatenate([x] * times, axis=-3) for x in (k, v))
+        else:
+            k, v = (np.broadcast_to(spread(x, times), (*q.shape[:-2], *x.shape[-2:])) for x in (k, v))
+        return al.scaled_dot_product_attention(q, k, v)
+
+    return grouped
+
+
+def decode(
+    places="P[old : old + n]",
+    k="np.vstack([past[0], x @ W_K])",
+    v="np.vstack([past[1], x @ W_V])",
+    mask="np.tri(n, len(k), len(k) - n, dtype=bool)",
+    back="k, v",
+):
+    """Return a step of decoding from the lines a student would write."""
+
+    def step(x, P, past, W_Q, W_K, W_V):
+        names = {"np": np, "P": P, "past": past, "W_K": W_K, "W_V": W_V, "n": len(x), "old": len(past[0])}
+        names["x"] = x = x + eval(places, names)
+        names["k"], names["v"] = eval(k, names), eval(v, names)
+        output = al.scaled_dot_product_attention(x @ W_Q, names["k"], names["v"], eval(mask, names))
+        return output, eval(back, names)
+
+    return step
+
+
+def writes(once, each_prompt, each_step=""):
+    """Return the loop over prompts with lines of a student in three places."""
+
+    def write(model, new_cache, prompts, count):
+        names = {"new_cache": new_cache, "rows": []}
+        exec(once, names)
+        for prompt in prompts:
+            names.update(new=list(prompt), prompt=list(prompt), row=[])
+            exec(each_prompt, names)
+            for _ in range(count):
+                exec(each_step, names)
+                names["new"] = [int(np.argmax(model(names["new"], names["cache"])))]
+                names["row"] += names["new"]
+            names["rows"].append(names["row"])
+        return np.array(names["rows"])
+
+    return write
+
+
 def silenced(where, keep=False):
     """Write 0 into a part of W_O, or into all but this part, in a learner's way."""
 
@@ -166,7 +222,7 @@ ROWS = {
     "NaN -> uniform": (A, "finite_fill", "so does a NaN row", "behaves as if blocked", nan_rows(uniform)),
     "NaN -> mean of values": (A, "finite_fill", "behaves as if a query", "", nan_rows(mean_of_values)),
     "fill 1e-9": (A, "mask_multiplies_scores", "1e-9", "", student(mask="np.where(m, s, 1e-9)")),
-    "fill 1e-9, 5.4": ("masked_softmax", "mask_multiplies_scores", "behaves as if", "", masked_softmax(1e-9)),
+    "fill 1e-9, 5.3": ("masked_softmax", "mask_multiplies_scores", "behaves as if", "", masked_softmax(1e-9)),
     "0 times inf": (A, "zero_times_infinity", "NaN", "", student(mask="s * m + (1 - m) * -np.inf")),
     "masked after exp": (
         "masked_softmax",
@@ -175,26 +231,26 @@ ROWS = {
         "",
         lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
     ),
-    "5.5 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
+    "5.4 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
     # --- told wrongly
     "1.3 scaled": ("weights_1", "scaled_already", "flatter", "every number", al.softmax(np.array([2, 4, 4]) / 3**0.5)),
     "1.4 scaled": ("output_1", "scaled_already", "flatter", "same factor", [1.8639, 6.3194, 1.7042]),
     "1.3 shares": ("weights_1", "no_exponential", "positive scores hide it", "there are negative", [0.2, 0.4, 0.4]),
-    "5.2 inverted": (
+    "5.1 inverted": (
         "padding_mask",
         "mask_inverted",
         "A padding mask then shows nothing but padding",
         "every token looks",
         lambda n, n_k: ~al.padding_mask(n, n_k),
     ),
-    "5.5 keys of x": (
+    "5.4 keys of x": (
         "cross_attention",
         "context_half_ignored",
         "but not both",
         "does not change",
         single(k="x @ W_K"),
     ),
-    "5.5 both of x": ("cross_attention", "context_ignored", "does not change", "", single(k="x @ W_K", v="x @ W_V")),
+    "5.4 both of x": ("cross_attention", "context_ignored", "does not change", "", single(k="x @ W_K", v="x @ W_V")),
     "negative weights": (A, None, "should be positive", "yours sum to 1", student(softmax="2 * al.softmax(s) - 0.2")),
     "6.3 no head axis": (M, "mask_without_head_axis", "head axis", "counts axes", multi_head(mask="m")),
     # --- common
@@ -231,7 +287,7 @@ ROWS = {
             "SelfAttention",
         ),
     ),
-    "5.5 d_in of the context": (
+    "5.4 d_in of the context": (
         "cross_attention",
         "scale_by_embed_dim",
         "",
@@ -267,19 +323,12 @@ ROWS = {
         "",
         lambda q, k: np.einsum("qd,kd->qk", q, k),
     ),
-    "6.1 only batches": (
+    "6.2 only batches": (
         "split_heads",
         "fixed_number_of_axes",
         "",
         "",
         lambda x, h: x.reshape(len(x), x.shape[1], h, x.shape[2] // h).transpose(0, 2, 1, 3),
-    ),
-    "6.2 only batches": (
-        "merge_heads",
-        "fixed_number_of_axes",
-        "",
-        "",
-        lambda x: x.transpose(0, 2, 1, 3).reshape(len(x), x.shape[2], -1),
     ),
     "6.4 only batches": (MODULE, "fixed_number_of_axes", "", "", layer(forward=only_batches)),
     "no scale, -1e9": (
@@ -302,7 +351,7 @@ ROWS = {
     ),
     "~mask, -1e9": (A, "mask_inverted + finite_fill", "", "", student(mask="np.where(~m, s, -1e9)")),
     "~mask, -1e9 added": (A, "mask_inverted + finite_fill", "", "", student(mask="s + m * -1e9")),
-    "5.4 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", "", "", masked_softmax(-1e9, mask=np.invert)),
+    "5.3 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", "", "", masked_softmax(-1e9, mask=np.invert)),
     "over queries, -1e9": (
         A,
         "softmax_over_queries + finite_fill",
@@ -310,14 +359,24 @@ ROWS = {
         "",
         student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
     ),
-    "5.1 k = 1": ("causal_mask", "mask_shows_the_next", "", "", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
-    "5.2 left": (
+    "5.2 k = 1": ("causal_mask", "mask_shows_the_next", "", "", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
+    "5.1 left": (
         "padding_mask",
         "padding_on_the_left",
         "",
         "",
         lambda n, n_k: np.arange(n_k) >= (n_k - n)[:, None, None],
     ),
+    "5.5 two windows": (
+        "sparse_masks",
+        "reach_too_short",
+        "5 of the 8 tokens reach",
+        "",
+        np.stack([np.tri(8, dtype=bool) & ~np.tri(8, k=-3, dtype=bool)] * 2),
+    ),
+    "5.5 causal": ("sparse_masks", "too_many_keys", "more than 3 keys", "reach the last", [np.tri(8, dtype=bool)] * 2),
+    "5.5 ahead": ("sparse_masks", "key_ahead", "comes after it", "", np.roll([np.eye(8, dtype=bool)] * 2, 1, -1)),
+    "5.5 one mask": ("sparse_masks", None, "shape (2, 8, 8) of bool", "", np.tri(8, dtype=bool)),
     "6.3 W.T": (
         M,
         "projection_transposed",
@@ -344,8 +403,25 @@ ROWS = {
         "",
         al.softmax(np.array([2.0, 4, 4])) @ [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
     ),
-    "6.2 heads averaged": ("merge_heads", "heads_averaged", "", "", lambda x: x.mean(-3)),
-    "6.2 heads added": ("merge_heads", "heads_averaged", "averages (or adds)", "", lambda x: x.sum(-3)),
+    "6.3 heads averaged": (M, "heads_averaged", "", "", multi_head(out="np.tile((w @ v).mean(-3), h) @ W_O")),
+    "6.3 heads added": (M, "heads_averaged", "(or adds)", "", multi_head(out="np.tile((w @ v).sum(-3), h) @ W_O")),
+    "6.3 merged straight": (
+        M,
+        "merge_without_transpose",
+        "",
+        "",
+        multi_head(merge="x.reshape(*x.shape[:-3], x.shape[-2], -1)"),
+    ),
+    "6.5 exchanged": ("two_jobs", "heads_exchanged", "job of head 1", "", np.hstack([10 * BESIDE, 10 * OPPOSITE])),
+    "6.5 too soft": ("two_jobs", "scores_too_small", "too little weight", "", np.hstack([OPPOSITE, BESIDE])),
+    "6.5 one neighbour": (
+        "two_jobs",
+        None,
+        "In head 1 token 0 has the weights 0.01 0.98 0.01 0.01 on tokens 0 to 3; wanted are 0.00 0.50 0.00 0.50.",
+        "as if",
+        np.hstack([10 * OPPOSITE, 10 * np.eye(4)[[1, 2, 3, 0]]]),
+    ),
+    "6.5 one head": ("two_jobs", None, "shape (4, 8)", "", OPPOSITE),
     "6.4 weights averaged": (
         MODULE,
         "weights_averaged",
@@ -365,6 +441,44 @@ ROWS = {
     "1.3 exp": ("weights_1", "exp_not_divided", "", "", [7.389, 54.598, 54.598]),
     "2.1 exp": ("softmax", "exp_not_divided", "", "", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     "2.3 exp": (A, "exp_not_divided", "", "", student(softmax="np.exp(s)")),
+    # --- decoding: each writes something of the right shape
+    "11.1 one more": ("window_mask", "window_off_by_one", "one key too wide", "", window("(back >= 0) & (back <= w)")),
+    "11.1 one less": ("window_mask", "window_off_by_one", "", "", window("(back >= 0) & (back < w - 1)")),
+    "11.1 ahead": ("window_mask", "window_open_ahead", "", "", window("abs(back) < w")),
+    "11.1 blocked": ("window_mask", "window_inverted", "", "", window("(back < 0) | (back >= w)")),
+    "11.1 tri": ("window_mask", "window_upper_left", "", "", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
+    "11.1 open": ("window_mask", "window_without_end", "", "", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),
+    "11.2 tile": ("grouped_attention", "groups_tiled", "dealt out in turn", "", grouped(np.tile)),
+    "11.2 first": ("grouped_attention", "groups_first_only", "", "", grouped(lambda x, times: x[..., :1, :, :])),
+    "11.3 upper left": ("decode_step", "chunk_upper_left", "oldest", "", decode(mask="np.tri(n, len(k), dtype=bool)")),
+    "11.3 no mask": ("decode_step", "chunk_not_masked", "hides from that test", "", decode(mask="None")),
+    "11.3 places": ("decode_step", "places_restart", "place 0", "", decode(places="P[:n]")),
+    "11.3 only new": ("decode_step", "cache_overwritten", "", "", decode(back="x @ W_K, x @ W_V")),
+    "11.3 old": ("decode_step", "cache_not_grown", "", "", decode(back="past")),
+    "11.3 zeros": ("decode_step", "values_not_kept", "", "", decode(v="np.vstack([0 * past[1], x @ W_V])")),
+    "11.3 in front": (
+        "decode_step",
+        "new_keys_in_front",
+        "knows no order",
+        "",
+        decode(k="np.vstack([x @ W_K, past[0]])", v="np.vstack([x @ W_V, past[1]])"),
+    ),
+    "11.3 one array": ("decode_step", None, "must return (output, (keys, values))", "as if", lambda *a: a[0]),
+    "11.3 values of the chunk": (
+        "decode_step",
+        None,
+        "raises",
+        "as if",
+        decode(v="x @ W_V"),
+    ),  # shapes do not fit: loud
+    "11.4 stale": ("write_all", "cache_stale", "", "", writes("cache = new_cache()", "")),
+    "11.4 each step": ("write_all", "cache_new_each_step", "", "", writes("", "", "cache = new_cache()")),
+    "11.4 again": ("write_all", "cache_fed_again", "", "", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
+    "11.4 last": ("write_all", "prompt_not_read", "", "", writes("", "cache = new_cache(); new = new[-1:]")),
+    "11.5 near": ("out_of_reach", "subject_in_reach", "4 places or fewer", "", "the cats behind the happy king"),
+    "11.5 told": ("out_of_reach", "told_by_another_verb", "behind “that”", "", "the old cats that see the old dog"),
+    "11.5 whole": ("out_of_reach", "verb_not_due", "not the beginning", "", "the cats that the old dog sees run ."),
+    "11.5 a list": ("out_of_reach", None, "one string", "as if", ["the", "cats"]),
 }
 
 

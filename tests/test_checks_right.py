@@ -2,6 +2,7 @@
 
 import functools
 
+import answers_12
 import numpy as np
 import pytest
 import torch
@@ -22,8 +23,10 @@ from answers import (
 from torch import nn
 
 import attnlib as al
+import attnlib.examples
 from attnlib import torch_layers
 from attnlib.course import EXERCISES
+from attnlib.course.puzzle import Claim, Puzzle  # theirs: test_puzzles.py
 
 torch.set_num_threads(1)
 
@@ -158,16 +161,41 @@ ATTENTIONS = [
 ]
 
 
+def unit(x):
+    return x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
 def rows(x, axis=-1):
     return np.apply_along_axis(lambda row: np.exp(row - row.max()) / np.exp(row - row.max()).sum(), axis, x)
 
 
-def combine_in_a_loop(*masks):
-    combined = True
-    for mask in masks:
-        if mask is not None:
-            combined = combined & mask
-    return combined.copy()
+def far_first():
+    """Layer 1 makes large steps, layer 2 small ones."""
+    back = np.arange(8)[:, None] - np.arange(8)
+    return np.stack([np.isin(back, (0, 3, 6)), (back >= 0) & (back < 3)])
+
+
+def for_the_last_query_alone():
+    """Only what the last query needs."""
+    masks = np.zeros((2, 8, 8), dtype=bool)
+    masks[0, 7, 5:8] = masks[0, 4, 2:5] = masks[0, 1, :2] = masks[1, 7, [1, 4, 7]] = True
+    return masks.tolist()
+
+
+def by_thirds():
+    """Layer 1: places 2, 5 and 7 gather what stands before them; layer 2: the last query looks at these three."""
+    first, second = np.eye(8, dtype=bool), np.eye(8, dtype=bool)
+    first[2, :3] = first[5, 3:6] = first[7, 6:] = second[7, [2, 5]] = True
+    return torch.tensor(np.stack([first, second]))
+
+
+OPPOSITE = np.roll(np.eye(4), 2, axis=1)
+
+
+def jobs(one, other, shift=0, opposite=OPPOSITE):
+    """What asks for the opposite token, and what for both neighbours; a shift of all scores changes nothing."""
+    beside = 1 - np.eye(4) - OPPOSITE if other > 0 else np.eye(4) + OPPOSITE
+    return np.hstack([one * opposite, other * beside]) + shift
 
 
 def by_matching_letters(weights, tokens):
@@ -207,6 +235,64 @@ def reverse_or_swap(tokens):
     return tokens[[*order, len(tokens) - 1]]
 
 
+def back(n_q, n_k):
+    return np.arange(n_k - n_q, n_k)[:, None]
+
+
+def len_ratio(q, k):
+    return q.shape[-3] // k.shape[-3]
+
+
+def grouped_by_axes(q, k, v):
+    """The groups as an axis of their own, over which keys and values broadcast."""
+    *lead, h, n, d = q.shape
+    q = q.reshape(*lead, k.shape[-3], h // k.shape[-3], n, d)
+    out = al.scaled_dot_product_attention(q, k[..., :, None, :, :], v[..., :, None, :, :])
+    return out.reshape(*lead, h, n, -1)
+
+
+def decode_step(x, places, past, W_Q, W_K, W_V, lists=False):
+    old = len(past[0])
+    x = x + places[old : old + len(x)]
+    keys, values = np.vstack([past[0], x @ W_K]), np.vstack([past[1], x @ W_V])
+    mask = al.causal_mask(len(x), len(keys), align="lower_right")
+    output = al.scaled_dot_product_attention(x @ W_Q, keys, values, mask)
+    return [output, [keys, values]] if lists else (output, (keys, values))
+
+
+def decode_by_loop(x, places, past, W_Q, W_K, W_V):
+    """One token after the other, within a chunk too: no mask is needed."""
+    keys, values, outputs = list(past[0]), list(past[1]), []
+    for token in x:
+        token = token + places[len(keys)]
+        keys.append(token @ W_K)
+        values.append(token @ W_V)
+        weights = al.softmax(np.array(keys) @ (token @ W_Q) / W_K.shape[1] ** 0.5)
+        outputs.append(weights @ np.array(values))
+    return np.array(outputs), (np.array(keys), np.array(values))
+
+
+def write_all(model, new_cache, prompts, count):
+    rows = []
+    for prompt in prompts:
+        cache = new_cache()
+        logits, row = model(list(prompt), cache), []
+        while len(row) < count:
+            row.append(int(logits.argmax()))
+            logits = model(row[-1:], cache)
+        rows.append(row)
+    return np.array(rows)
+
+
+def write_recursively(model, new_cache, prompts, count):
+    """Without using the cache twice: everything anew, in a new one, for each token."""
+
+    def longer(tokens, n):
+        return tokens if n == 0 else longer([*tokens, int(np.argmax(model(tokens, new_cache())))], n - 1)
+
+    return np.array([longer(list(prompt), count)[len(prompt) :] for prompt in prompts])
+
+
 RIGHT = {
     "softmax": [
         al.softmax,
@@ -233,11 +319,7 @@ RIGHT = {
         lambda lengths, n_k: np.array([[[j < n for j in range(n_k)]] for n in lengths]),
         lambda lengths, n_k: ~(np.arange(n_k)[None] >= lengths[:, None])[:, None],
     ],
-    "combine_masks": [
-        al.combine_masks,
-        combine_in_a_loop,
-        lambda *m: np.all(np.stack(np.broadcast_arrays(*(x for x in m if x is not None))), axis=0),
-    ],
+    "sparse_masks": [far_first(), for_the_last_query_alone(), by_thirds()],
     "masked_softmax": [
         log_sum_exp,
         finite_fill_with_dead_rows,
@@ -252,11 +334,7 @@ RIGHT = {
         lambda x, h: np.moveaxis(x.reshape(*x.shape[:-1], h, -1), -2, -3),
         lambda x, h: torch.tensor(x).unflatten(-1, (h, -1)).transpose(-2, -3),
     ],
-    "merge_heads": [
-        al.merge_heads,
-        lambda x: np.concatenate([x[..., i, :, :] for i in range(x.shape[-3])], axis=-1),
-        lambda x: torch.tensor(x).transpose(-2, -3).flatten(-2).numpy(),
-    ],
+    "two_jobs": [jobs(10, 10), jobs(20, 9, -3).tolist(), torch.tensor(jobs(-30, -30, opposite=1 - OPPOSITE))],
     "multi_head_attention": [heads_by_loop(attention) for attention in ATTENTIONS],
     "SelfAttention": [
         torch_layers.SelfAttention,
@@ -286,14 +364,41 @@ RIGHT = {
         lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1),
         lambda w: torch.special.entr(torch.tensor(w)).sum(-1).numpy(),
     ],
-    "score_std": [12, 12.0, np.sqrt(144)],
     "head_divisor": [8, 8.0, torch.tensor(64).sqrt()],
+    "scores_in_range": [
+        lambda q, k: (q @ k.T) / (q @ k.T).std(),
+        lambda q, k: (q / q.std()) @ (k / k.std()).T / np.sqrt(q.shape[-1]),
+        lambda q, k: np.sqrt(q.shape[-1]) * unit(q) @ unit(k).T,
+        lambda q, k: torch.tensor((q @ k.T - (q @ k.T).mean()) / (q @ k.T).std()),
+    ],
     "uniform_divisor": [2, 2.0, np.sqrt(36) / 3],
-    "linear_std": [0.0208333, (3 * 768) ** -0.5, np.float32(0.0208333)],
-    "head_parameters": [98304, 98_304.0, 3 * 512 * 64],
+    "alphabet_scores": [[8, 0], (7.5, -0.3), torch.tensor([10.0, 1.0])],
+    "other_head": [2, 2.0, np.int64(2)],
+    "choose_W_Q": [
+        [[0, 5], [-5, 0], [0, -5], [5, 0]],
+        [[3, 9], [-20, 8], [0, -4.5], [100, -7]],  # not straight at a key, and of different lengths
+        torch.tensor([[0.0, 9], [-9, 0], [0, -9], [9, 0]]),
+    ],
     "bag_accuracy": [0.75, 3 / 4, torch.tensor(0.75)],
     "induction_measure": [by_matching_letters, by_loops_over_copies, by_best_earlier_match],
     "fool_one_layer": [swap_with_first_or_next, swap_by_list, reverse_or_swap],
+    "window_mask": [
+        lambda n_q, n_k, w: np.tri(n_k, dtype=bool)[-n_q:] & ~np.tri(n_k, k=-w, dtype=bool)[-n_q:],
+        lambda n_q, n_k, w: np.array([[i - w < j <= i for j in range(n_k)] for i in range(n_k - n_q, n_k)]),
+        lambda n_q, n_k, w: al.causal_mask(n_q, n_k, align="lower_right") & (np.arange(n_k) > back(n_q, n_k) - w),
+    ],
+    "grouped_attention": [
+        lambda q, k, v: al.scaled_dot_product_attention(q, *(np.repeat(x, len_ratio(q, k), -3) for x in (k, v))),
+        grouped_by_axes,
+        lambda q, k, v: F.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), enable_gqa=True).numpy(),
+    ],
+    "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
+    "write_all": [write_all, write_recursively, lambda *a: write_all(*a).tolist() and write_all(*a)],
+    "out_of_reach": [
+        "the cats that the old dog sees",
+        "the young bird that the happy farmers  follow",
+        "the king that the old children hear",
+    ],
     "divisor_repair": [3.4641, np.sqrt(12), torch.tensor(384 / 32).sqrt()],
     "without_head": [
         lambda W, h, n: np.where(np.arange(len(W)) // (len(W) // n) == h, 0, W),
@@ -306,16 +411,27 @@ RIGHT = {
     "v3": [[2, 6, 3], (2, 6, 3), np.array([2, 6, 3])],
     "scores_2": [[4, 16, 12], (4.0, 16.0, 12.0), np.array([4, 16, 12])],
     "weights_1": [[0.0634, 0.4683, 0.4683], al.softmax(np.array([2.0, 4, 4])), (0.063379, 0.46831, 0.46831)],
+    "what_words_look_for": [
+        [[0, 3, 0], [3, 0, 0], [3, 0, 0], [0, 0, 0]],
+        np.array([[0, 0, 0], [6, 0, 0], [6, -2, 0], [-1, 3, 0]]),  # Anna is told by the number that says who she is
+        torch.tensor([[-9.0, 9, 0], [9, -9, 0], [9, 0, -9], [0, 0, 0]]),
+    ],
+    "example_that_tells": [
+        [[[1, 0], [0, 2]], [[1, 1], [0, 1], [2, 0]], [[1], [0], [3]]],
+        (np.array([[0.5, 1.0], [1, -1]]), np.array([[2.0, 0], [0, 1]]), [[1, 0, 2], [0, 3, 1]]),  # n_q = n_k
+        al.examples.ASYMMETRIC.project(),
+    ],
     "output_1": [[1.9366, 6.6831, 1.5951], (1.936621, 6.683105, 1.595068), np.array([1.9366, 6.6831, 1.5951])],
     "scaled_output_1": [
         [1.8639, 6.3194, 1.7042],
         (1.863874, 6.319371, 1.704189),
         torch.tensor([1.8639, 6.3194, 1.7042]),
     ],
+    **answers_12.RIGHT,
 }
 
 
-@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize("name", [n for n, e in EXERCISES.items() if not isinstance(e, Puzzle | Claim)])
 def test_right_answers_in_other_forms_pass(name):
     assert len(RIGHT[name]) >= 3
     for answer in RIGHT[name]:
@@ -372,15 +488,17 @@ NEAR = [
     ("causal_mask", lambda n_q, n_k=None: np.tri(n_k or n_q, dtype=bool)[-n_q:]),
     ("padding_mask", lambda n, n_k: np.arange(n_k) < n.reshape(-1, 1, 1)),
     ("padding_mask", lambda n, n_k: np.tri(n_k + 1, n_k, -1, dtype=bool)[n][:, None]),
-    ("combine_masks", lambda *m: functools.reduce(np.logical_and, [x for x in m if x is not None]).copy()),
     ("split_heads", lambda x, h: np.moveaxis(np.array(np.array_split(x, h, axis=-1)), 0, -3)),
-    ("merge_heads", lambda x: np.concatenate(np.moveaxis(x, -3, 0), axis=-1)),
     (M, multi_head()),
     (M, multi_head(scale="(W_Q.shape[0] / h) ** 0.5", mask="m[:, None, :, :]")),
     ("cross_attention", single()),
     ("cross_attention", single(v="(c @ W_V.T.T)", out="(w @ c) @ W_V")),
     (MODULE, Layer),
     (MODULE, layer(fill=lambda self, s, m: torch.where(m, s, -torch.inf))),
+    ("window_mask", lambda n_q, n_k, w: (back(n_q, n_k) >= np.arange(n_k)) & (back(n_q, n_k) - w < np.arange(n_k))),
+    ("grouped_attention", grouped_by_axes),
+    ("decode_step", decode_by_loop),
+    ("write_all", write_all),
     ("weights_1", [0.0634, 0.4683, 0.4683]),
     ("output_1", [1.937, 6.683, 1.595]),
 ]

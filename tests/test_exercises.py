@@ -26,9 +26,9 @@ def notebook(path):
     return build.read_source(path)
 
 
-def test_there_are_three_to_five_and_they_are_numbered(notebook):
+def test_there_are_three_to_five_and_they_are_numbered(path, notebook):
     numbers = [number for _, number, _ in exercises(notebook)]
-    assert 3 <= len(numbers) <= 5
+    assert 3 <= len(numbers) <= 5 or (path.stem[:2], len(numbers)) == ("10", 15)  # the notebook of puzzles
     chapter = int(re.search(r"^# (\d\d) ·", "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)[1])
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
@@ -120,17 +120,18 @@ def test_outputs_that_answer_a_prediction_are_saved_hidden(notebook):
         if cell.cell_type == "markdown":
             asked = "**Predict.**" in cell.source
         else:
-            assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == asked, cell.source
-            hidden += asked
+            answers = asked and not re.match("guess_|predict\\.", cell.source)
+            assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == answers, cell.source
+            hidden += answers
     assert hidden
 
 
 # --- before you start: three questions about earlier notebooks, from memory
 
 
-def spaced(number):
-    """Return for each of the three questions of a notebook the notebooks that it may come from."""
-    return [{number - 1}, {max(number - 2, 0)}, set(range(max(number - 2, 1)))]
+def spaced(last):
+    """Return for each of the three questions of a notebook read after `last` the notebooks that it may come from."""
+    return [{last}, {max(last - 1, 0)}, set(range(max(last - 1, 1)))]
 
 
 @pytest.mark.parametrize("entry", SERIES[1:], ids=lambda entry: entry.name)
@@ -143,7 +144,7 @@ def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
     letters = [re.findall(r"^- \*\*(\w)\*\* ", text, re.MULTILINE) for text in texts]
     assert letters == [question.options for question in questions] and len(letters) == 3
     origins = [int(re.match(r"\*\(notebook (\d\d)\)\* ", text)[1]) for text in texts]
-    assert all(origin in allowed for origin, allowed in zip(origins, spaced(int(entry.number)), strict=True)), origins
+    assert all(origin in allowed for origin, allowed in zip(origins, spaced(int(entry.after)), strict=True)), origins
     assert cells[place + 1].source.startswith(f"predict.before_{entry.number}(None, None, None)")
 
 

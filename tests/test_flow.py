@@ -98,6 +98,20 @@ def test_flow_of_many_queries_and_few_keys_fits():
     assert int(SVG_BOX.search(view.picture.value)[2]) <= 510
 
 
+def test_flow_with_a_slider_for_d_k_changes_the_queries_and_keys_alone():
+    query, key, value = np.random.default_rng(0).normal(size=(3, 4, 8))
+    view = live.flow(lambda d: al.attention_trace(query[:, :d], key[:, :d], value), d_k=[1, 2, 8])
+    assert view.main == "d_k" and view.sliders["d_k"].value == 2
+    for d_k in (1, 8):
+        view.sliders["d_k"].value = d_k
+        told = read(view)
+        shapes = [shape.split() for shape in re.findall(rf"\d+ {svg.TIMES} \d+", told)]
+        sizes = [(int(rows), int(columns)) for rows, _, columns in shapes]
+        assert sorted(set(sizes) - {(4, 4)}) == sorted({(4, d_k), (d_k, 4), (4, 8)})
+        expected = al.attention_trace(query[:, :d_k], key[:, :d_k], value).weights
+        assert np.array_equal(view.shown["weights"], expected)
+
+
 def test_flow_takes_no_more_tokens_than_have_room():
     with pytest.raises(al.ShapeError, match="up to 64 tokens, got 65"):
         live.flow(al.attention_trace(*np.zeros((3, 65, 2))))

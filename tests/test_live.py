@@ -1,5 +1,6 @@
 """Live views: one picture per step, nothing a learner types is markup, errors are shown, and saved output is static."""
 
+import base64
 import io
 import json
 import re
@@ -149,7 +150,7 @@ def test_dead_share_by_automatic_differentiation():
 @pytest.mark.parametrize(
     ("call", "fragments"),
     [
-        (lambda: live.weights_view(lambda d_k: {}, still=(1,)), ["exactly one slider", "got []", "Fix:"]),
+        (lambda: live.weights_view(lambda d_k: {}, still=(1,)), ["needs a slider", "got none", "Fix:"]),
         (lambda: live.weights_view(lambda d_k: {}, still=(9,), d_k=(1, 4)), ["range (1, 4)", "[9]", "Fix:"]),
     ],
 )
@@ -162,6 +163,18 @@ def test_errors(call, fragments):
 def test_weights_of_a_wrong_shape_are_told_in_the_view():
     view = live.weights_view(lambda d_k: {"map": np.ones((2, 2, 2))}, still=(1,), d_k=(1, 4))
     assert "pick one head" in view.picture.value
+
+
+def test_a_view_over_several_numbers_has_a_slider_for_each():
+    def weights_at(d_k, n, level):
+        return {f"n = {n}, level = {level}": [[1 / d_k, 1 - 1 / d_k]]}
+
+    view = live.weights_view(weights_at, still=(2, 8), d_k=(2, 8), n=[10, 20, 30], level=[("low", -1), ("high", 1)])
+    assert [view.sliders[name].value for name in ("d_k", "n", "level")] == [8, 20, 1]
+    view.sliders["n"].value = 30
+    assert view.shown["n = 30, level = 1"].tolist() == [[1 / 8, 7 / 8]]
+    _, text = view._still()
+    assert "d_k = 2, n = 30, level = 1" in text and "d_k = 8, n = 30, level = 1" in text  # the others where they stand
 
 
 def test_progress_returns_what_it_was_given():
@@ -289,6 +302,53 @@ def test_sentence_takes_modules_of_the_readers_own():
     assert view.shown["head 1"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
 
 
+WORDS = ("<s>", "a & b", "the", "cat", "<i>", ".")
+
+
+def next_word(tokens, d_k):
+    """A model that likes what it has not said yet; its heads look at one token each, sharper at a small d_k."""
+    logits = np.array([-9.0, *(-tokens.count(word) for word in WORDS[1:])])
+    scores = np.eye(len(tokens))[[0, -1]] * 8 / d_k**0.5
+    return logits, dict(zip(("first", "<last>"), al.softmax(scores), strict=True))
+
+
+def test_writing_shows_the_heads_and_the_next_word_at_every_step():
+    view = live.writing(next_word, WORDS, prompt=("the",), longest=6, seed=2)
+    step = view.sliders["step"]
+    for at in range(step.max + 1):
+        step.value = at
+        n = view.shown["weights"].shape[1]
+        assert n <= at + 2  # the start and the prompt stand before the first step; a sentence may end
+        drawn = [text.text for root in parsed(view.picture.value) for text in root.iter("text")]
+        assert {"the", "first", "<last>", "the next word"} <= set(drawn)
+    view.sliders["d_k"].value = 1
+    assert view.shown["weights"][0, 0] > 0.99
+    view.sliders["d_k"].value = 512
+    assert view.shown["weights"][0, 0] < 0.7
+
+
+def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serves_everywhere():
+    def steady(tokens, d_k):
+        return np.array([0, 1.0, 2.0]), {"head": np.full(len(tokens), 1 / len(tokens))}
+
+    def written(view):
+        (root,) = parsed(view.picture.value)
+        return [t.text for t in root.iter("text") if t.get("y") == "44"]
+
+    view = live.writing(steady, ["<s>", "a", "b"], longest=8, step=6)
+    first = written(view)
+    view.sliders["temperature"].value = 0
+    assert written(view) == ["b"] * 7 != first
+    view.sliders["temperature"].value = 1
+    view.sliders["d_k"].value = 64
+    assert written(view) == first  # this model does not know d_k, and the random numbers are the same
+    texts = set()
+    for draw in range(6):
+        view.sliders["sentence"].value = draw
+        texts.add(tuple(written(view)))
+    assert len(texts) > 3
+
+
 VIEWS = {
     "scaling": live.scaling,
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
@@ -298,7 +358,41 @@ VIEWS = {
     "heads": live.heads,
     "sentence": live.sentence,
     "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),
+    "writing": lambda: live.writing(next_word, WORDS, start="<s>", longest=9),
+    "compare": lambda: live.compare(compared, convoy="*AB"),
 }
+
+
+def compared(text, times):
+    """A convoy of letters; anything else is none."""
+    if not text.strip("*").isalpha():
+        return [], {}, ([], []), f"{text} is no convoy."
+    maps = {"wanted": np.eye(len(text)), "yours": al.softmax(times * np.eye(len(text)))}
+    return list(text), maps, (["ship", "wanted"], [(ship, 1.0) for ship in text]), "Anything goes in row 0."
+
+
+def test_compare_follows_the_text_and_the_factor_and_says_what_is_no_convoy():
+    view = live.compare(compared, convoy="*AB")
+    soft = view.shown["yours"].max()
+    view.sliders["times"].value = 10
+    assert view.shown["yours"].max() > soft and "Scores times 10. Anything goes in row 0." in view.picture.value
+    view.sliders["convoy"].value = "*ABCD"
+    assert view.shown["wanted"].shape == (5, 5) and view.picture.value.count("<tr>") == 6
+    view.choose(query=4, key=0)
+    assert "query 4 “D”, key 0 “*”" in strip(view.readout.value)
+    view.sliders["convoy"].value = "*A"  # the query that was chosen is gone
+    assert view.shown["wanted"].shape == (2, 2) and "<pre>" not in view.picture.value
+    view.sliders["convoy"].value = "<b>"
+    assert view.shown == {} and "&lt;b&gt; is no convoy." in view.picture.value
+
+
+def test_a_still_that_stands_takes_little_room():
+    view = live.compare(compared, convoy="*ABACDB")
+    figure, _ = view._still()
+    small, large = view._moved(figure), save(figure)
+    assert not Image.open(io.BytesIO(small)).is_animated and len(small) < len(large) / 2
+    shades = np.asarray(Image.open(io.BytesIO(small)).convert("RGBA"))[..., :3].reshape(-1, 3)
+    assert {rgb(QUERY), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -358,6 +452,11 @@ def test_a_click_moves_the_slider_where_there_is_one():
     trace = live.flow(al.attention_trace(*al.examples.BY_HAND.project()))
     mouse(trace, "click", row="query", i=2, column="key", j=1)
     assert (trace.sliders["query"].value, trace.sliders["key"].value) == (2, 1)
+    spread = live.scores()
+    mouse(spread, "click", row="query", i=5, column="key", j=2, shown="not scaled")
+    assert spread.sliders["query"].value == 5
+    told = f"query 5, key 2: {svg.exact(spread.shown['not scaled'][5, 2])}"
+    assert told in strip(spread.readout.value) and told in spread.picture.value
     heads = live.heads(np.full((3, 4, 4), 0.25))
     mouse(heads, "click", row="head", i=3, column="", j=0)
     assert heads.sliders["head"].value == 3
@@ -527,3 +626,15 @@ def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too
     assert moving_still(view)[1] == moving_still(view)[1]
     monkeypatch.setattr(moving, "LARGEST", 1000)
     assert moving_still(view)[1] is None
+
+
+def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monkeypatch):
+    """The try draws other values into the figure and hides axes."""
+    InteractiveShell.instance()
+    monkeypatch.setattr(moving, "LARGEST", 1000)
+    view = live.scaling(n=4, d_k=(1, 64))
+    with capture_output() as captured:
+        view._ipython_display_()
+    shown = Image.open(io.BytesIO(base64.b64decode(captured.outputs[0].data["image/png"])))
+    assert np.array_equal(shown, Image.open(io.BytesIO(save(view._still()[0]))))
+    plt.close("all")

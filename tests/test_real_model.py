@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import attnlib as al
 from attnlib.course import real_model
 from attnlib.course.head_map import head_map, ranks
 from tools.record_results import run_cells
@@ -278,6 +279,9 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
     assert ((nearest < 3) == [True, True, True, False, False, False]).all()
     for tokens, weights in zip(banks["tokens"], banks["L1H5"], strict=True):
         assert "bank" in tokens and np.allclose(np.sum(weights, axis=1), 1, atol=1e-3)
+    head = RESULTS["L1H5 of the first bank"]
+    again = al.scaled_dot_product_attention(head["query"], head["key"], np.eye(11))
+    assert np.abs(again - banks["L1H5"][0]).max() < 1e-3
 
 
 def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():

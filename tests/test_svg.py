@@ -116,6 +116,23 @@ def test_bars_stand_under_their_columns():
     assert middle[0] == middle[1]
 
 
+def test_the_number_over_a_full_bar_keeps_clear_of_the_name_of_the_keys():
+    (root,) = parsed(svg.heatmap(np.eye(5), row=1, bars=True))
+    plate = next(r for r in root.iter("rect") if r.get("fill") == colours.KEY and r.get("height") == "17")
+    below = [g for g in root if g.tag == "g" and g.get("transform", "").startswith("translate")][-1]
+    top = float(re.search(r" ([\d.]+)\)", below.get("transform"))[1])
+    (number,) = [t for t in below.iter("text") if t.text == "1" and t.get("text-anchor") == "middle"]
+    ascent = 0.8 * float(number.get("font-size"))
+    assert top + float(number.get("y")) - ascent >= float(plate.get("y")) + 17 + 3
+
+
+def test_numbers_stand_only_where_they_do_not_crowd():
+    """At 29 pixels, digits of neighbouring cells would be 2 pixels apart."""
+    weights, scores = np.array([[0.25, 0.75]]), np.array([[-0.25, 0.75]])
+    assert [">0.25<" in svg.matrix(weights, side) for side in (29, 30)] == [False, True]
+    assert [">-0.25<" in svg.matrix(scores, side, vmin=-1) for side in (34, 36)] == [False, True]
+
+
 def test_role_colours_stand_for_nothing_else():
     curve = svg.curve([1, 2, 4], {"not scaled": [0, 0.5, 1], "divided by sqrt(d_k)": [0, 0, 0]}, mark=2, x_name="d_k")
     assert not any(role in curve for role in (colours.QUERY, colours.KEY, colours.VALUE))

@@ -41,8 +41,8 @@ class Contents:
                     minutes = re.search(r"\*(\d+)\s+minutes,", cell.source)[1]
                     last, title = exercise[1], exercise[2]
                     self.exercises[last] = Task(title, int(minutes), ())
-            elif check := re.search(r"^verdict = (?:check\.(\w+)|clinic\.name_bug)\(", cell.source, re.MULTILINE):
-                wrong = EXERCISES[check[1]].wrong if check[1] else CASES
+            elif check := re.search(r"^verdict = (?:check\.(\w+)|patients\.\w+)\(", cell.source, re.MULTILINE):
+                wrong = EXERCISES[check[1]].names if check[1] else CASES
                 self.exercises[last] = self.exercises[last]._replace(wrong=tuple(wrong))
             elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
                 self.questions[question[1]] = set(above.values())

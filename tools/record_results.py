@@ -1,9 +1,11 @@
-"""Write attnlib/course/data/minilm_results.json: what notebook 09 replays where the model is not installed.
+"""Write the results that notebooks 09 and 11 replay: attnlib/course/data/minilm_results.json and writer_results.json.
 
-    make real-model && python -m tools.record_results && make notebooks NB=09
+    make real-model && python -m tools.record_results 09 && make notebooks NB=09
+    python -m tools.record_results 11 && make notebooks NB=11
 
-Runs the cells of notebooks/src/09_a_real_model.py in order and keeps every result that `measured` got. Run it after a
-change of an experiment; tests/test_real_model.py compares fresh results with the file.
+For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 11 it trains
+the writer with five seeds, and its variants, in about five minutes. Run it after a change of an experiment;
+tests/test_real_model.py and tests/test_writer.py compare fresh results with the files.
 """
 
 import json
@@ -12,8 +14,10 @@ from pathlib import Path
 
 import jupytext
 import matplotlib
+import torch
 
-from attnlib.course import real_model
+from attnlib.course import real_model, writer
+from attnlib.progress import progress
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
 TARGET = real_model.DATA / "minilm_results.json"
@@ -28,16 +32,52 @@ def run_cells(source=SOURCE):
     return names
 
 
-def main():
+def of_the_model():
     if real_model.missing():
         sys.exit(real_model.missing())
     matplotlib.use("agg")
     if not TARGET.exists():
         TARGET.write_text("{}", encoding="utf-8")
-    fresh = run_cells()["measured"].fresh
-    text = json.dumps(fresh, ensure_ascii=False, separators=(",", ":")).replace("]],", "]],\n")
-    TARGET.write_text(text + "\n", encoding="utf-8")
-    print(f"wrote {TARGET.name}: {len(fresh)} results, {TARGET.stat().st_size / 1000:.0f} kB")
+    return TARGET, run_cells()["measured"].fresh
+
+
+def of_the_writers():
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    corpus = writer.Corpus(20_000, seed=0)
+    return writer.RESULTS, [of_one_writer(corpus, seed) for seed in progress(list(writer.SEEDS), "seeds")]
+
+
+def of_one_writer(corpus, seed):
+    model = writer.trained(corpus, seed)
+    variants = {
+        "no mask": writer.trained(corpus, seed, steps=210, is_causal=False),
+        "no positions": writer.trained(corpus, seed, positions=False),
+        "2 KV heads": writer.trained(corpus, seed, num_kv_heads=2),
+        "1 KV head": writer.trained(corpus, seed, num_kv_heads=1),
+    }
+    found = {name: writer.measured(variant) for name, variant in {"writer": model, **variants}.items()}
+    found["rows"] = writer.rows_of_the_verb(model).tolist()
+    for name, keys in (("subject", (writer.SUBJECT,)), ("that", (writer.THAT,)), ("both", writer.WAYS_BACK)):
+        found[f"without {name}"] = writer.agreement(model, masks=writer.without_edges(*keys))
+    for width in writer.WIDTHS:
+        for keep_first in (False, True):
+            found[f"window {width}{' and the first' * keep_first}"] = writer.in_window(model, width, keep_first)
+    return rounded(found)
+
+
+def rounded(x):
+    """Round every number to four digits."""
+    if isinstance(x, dict):
+        return {name: rounded(value) for name, value in x.items()}
+    return [rounded(value) for value in x] if isinstance(x, list) else round(x, 4)
+
+
+def main():
+    target, found = {"09": of_the_model, "11": of_the_writers}[sys.argv[1] if len(sys.argv) > 1 else "09"]()
+    text = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("]],", "]],\n")
+    target.write_text(text + "\n", encoding="utf-8")
+    print(f"wrote {target.name}: {len(found)} results, {target.stat().st_size / 1000:.0f} kB")
 
 
 if __name__ == "__main__":

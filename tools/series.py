@@ -22,6 +22,7 @@ class Notebook(NamedTuple):
     minutes: int
     torch: str
     browser: bool
+    after: str
 
     @property
     def number(self):
@@ -36,7 +37,11 @@ class Notebook(NamedTuple):
         return NOTEBOOKS / f"{self.name}.ipynb"
 
 
-SERIES = [Notebook(**entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]
+def _entry(entry):
+    return Notebook(**{"after": f"{max(int(entry['name'][:2]) - 1, 0):02d}"} | entry)
+
+
+SERIES = [_entry(entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]
 
 
 def named(name):

@@ -3,28 +3,47 @@
 import sys
 
 from .catalogue import EXERCISES, MISTAKES
+from .puzzle import Claim, Puzzle
+from .signs import COMMON
+
+PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle | Claim)}
+STEPS = {name: exercise for name, exercise in EXERCISES.items() if name not in PUZZLES}
 
 
 def table():
     """Return the table exercise x mistake: ● is rejected and named, ○ passes with a remark."""
-    rows = ["| mistake | " + " | ".join(EXERCISES) + " |", "|---" * (len(EXERCISES) + 1) + "|"]
+    rows = ["| mistake | " + " | ".join(STEPS) + " |", "|---" * (len(STEPS) + 1) + "|"]
     for id, mistake in MISTAKES.items():
         mark = "○" if mistake.accepted else "●"
-        marks = [mark if id in exercise.wrong else "" for exercise in EXERCISES.values()]
-        rows.append(f"| {id} | " + " | ".join(marks) + " |")
+        marks = [mark if id in exercise.names else "" for exercise in STEPS.values()]
+        if any(marks):
+            rows.append(f"| {id} | " + " | ".join(marks) + " |")
+    return "\n".join(rows)
+
+
+def puzzles():
+    """Return the table of the puzzles and the mistakes of each: few are shared, so it is no table of marks."""
+    rows = ["| puzzle | mistakes that it names |", "|---|---|"]
+    for name, puzzle in PUZZLES.items():
+        rows.append(f"| {name} | {', '.join(puzzle.signs if isinstance(puzzle, Puzzle) else puzzle.names)} |")
     return "\n".join(rows)
 
 
 def page():
     """Return the page docs/checks.md."""
-    pairs = sum(len(exercise.wrong) for exercise in EXERCISES.values())
+    pairs = sum(len(exercise.names) for exercise in STEPS.values())
     return (
         "# Which mistake each check names\n\n"
-        f"{len(EXERCISES)} exercises, {len(MISTAKES)} mistakes, {pairs} pairs, each tested: ● is rejected and named, "
+        f"{len(STEPS)} exercises, {len(PUZZLES)} puzzles, {len(MISTAKES)} mistakes. This table has {pairs} pairs of an "
+        "exercise and a mistake, each tested: ● is rejected and named, "
         "○ passes with a remark. An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
         "Written by `python -m attnlib.course > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
         + table()
-        + "\n\n## What the names mean\n\n| mistake | your code behaves as if | what you would see |\n|---|---|---|\n"
+        + "\n\n## Puzzles\n\nIn notebook 10 a head is set by hand, and judged by what it does. Beside its own, each of "
+        f"the first {len(PUZZLES) - 2} names these: {', '.join(COMMON)}.\n\n"
+        + puzzles()
+        + "\n\n## What the names mean\n\n| mistake | your code (or head) behaves as if | what you would see |\n"
+        + "|---|---|---|\n"
         + "\n".join(f"| {m.id} | {m.does} | {m.see} |" for m in MISTAKES.values())
     )
 

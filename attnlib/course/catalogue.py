@@ -3,11 +3,11 @@
 import difflib
 from dataclasses import replace
 
-from . import n01, n02, n03, n04, n05, n06, n07, n08, n09
+from . import n01, n02, n03, n04, n05, n06, n07, n08, n09, n10, n11, n12
 from .mistakes import SHARED
 from .prediction import Recall
 
-_NOTEBOOKS = (n01, n02, n03, n04, n05, n06, n07, n08, n09)
+_NOTEBOOKS = (n01, n02, n03, n04, n05, n06, n07, n08, n09, n10, n11, n12)
 
 EXERCISES = {
     exercise.name: replace(exercise, mistakes=(*SHARED, *notebook.OWN))

@@ -1,18 +1,14 @@
 """The bug clinic: attention modules with one bug each, for notebook 07. None of them raises; each looks healthy.
 
 `Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
-`attnlib.diagnose` catch which patient, and where the bug was found. `patient` gives one without its name, and
-`name_bug` checks what a learner calls it.
+`attnlib.diagnose` catch which patient, and where the bug was found. patients.py hands them out without their names.
 """
 
-import difflib
 import math
 from typing import NamedTuple
 
 import torch
 from torch import nn
-
-from .verdict import Verdict
 
 
 class Attention(nn.Module):
@@ -174,6 +170,25 @@ class MaskAfterSoftmax(Attention):
         return weights if attn_mask is None else weights * self.with_head_axis(attn_mask)
 
 
+class OneMaskForFirstHeadOnly(Attention):
+    def mask(self, scores, attn_mask):
+        return torch.cat([super().mask(scores[:, :1], attn_mask), scores[:, 1:]], dim=1)
+
+
+class DoubleSoftmax(Attention):
+    """The second softmax turns a weight of 0 into exp(0), so that blocked keys are back."""
+
+    def softmax(self, scores):
+        return super().softmax(scores).softmax(-1)
+
+
+class ContextIgnored(Attention):
+    """Makes keys and values from the query: right in self-attention, and nowhere else."""
+
+    def project(self, query, key, value):
+        return super().project(query, query, query)
+
+
 class SplitWithoutTranspose(Attention):
     def split(self, x):
         return x.reshape(*x.shape[:-2], self.num_heads, x.shape[-2], self.d_k)
@@ -238,100 +253,7 @@ CASES = {
     "centred_over_batch": Case(CentredOverBatch, "S1", ("batch consistency",)),
     "dropout_always": Case(DropoutAlways, "common", ("determinism",)),
     "mutates_input": Case(MutatesInput, "common", ("inputs untouched",)),
+    "one_mask_for_first_head_only": Case(OneMaskForFirstHeadOnly, "common", ("causality", "padding")),
+    "double_softmax": Case(DoubleSoftmax, "common", ("causality", "padding")),
+    "context_ignored": Case(ContextIgnored, "common", ("keys matter", "values apart")),
 }
-
-
-class _Unknown(NamedTuple):
-    """A patient of the exercises."""
-
-    bug: str
-    clue: str  # what tells it from cases that fail the same probes
-    hints: tuple
-
-
-_UNKNOWN = (
-    _Unknown(
-        "softmax_over_queries",
-        "Look at both sums of the weights: over the keys and over the queries.",
-        ("Look at the weights themselves.", "Along which axis do they sum to 1?"),
-    ),
-    _Unknown(
-        "mask_inverted",
-        "Give it a mask that allows everything, and one that allows nothing.",
-        ("Give it a causal mask and print the weights of one head.", "Which cells are exactly 0?"),
-    ),
-    _Unknown(
-        "merge_without_transpose",
-        "Compare `module.split(x)` with `al.split_heads(x, 4)`.",
-        ("Permute the tokens: do the outputs follow?", "Are the weights right, and only the output mixed up?"),
-    ),
-    _Unknown(
-        "projections_unused",
-        "Count the parameters without a gradient.",
-        ("Call backward on a loss and list the gradients.", "Which parameters could be NaN without harm?"),
-    ),
-    _Unknown(
-        "scale_by_embed_dim",
-        "Work out the factor: compare the logarithms of the weights with q @ k.",
-        (
-            "The weights sum to 1, masks work, heads differ. What is left of the formula?",
-            "diagnose measures the factor between q @ k and the softmax. Which root is it?",
-        ),
-    ),
-)
-
-
-def patient(number, embed_dim=24, num_heads=4):
-    """Return patient 1 to 5 of the exercises: a module with one bug, under a neutral name.
-
-    Examples
-    --------
-    >>> type(patient(1)).__name__
-    'Patient1'
-    """
-    bug = _unknown(number).bug
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(number)
-        return type(f"Patient{number}", (CASES[bug].module,), {})(embed_dim, num_heads)
-
-
-def name_bug(number, answer):
-    """Return a Verdict on what a learner calls the bug of a patient: a name from `CASES`.
-
-    Examples
-    --------
-    >>> name_bug(1, None)
-    … patient 1: not tried yet
-    >>> name_bug(1, "no_scale")
-    ✗ patient 1: wrong
-    A module with no_scale fails the probe 'score scale' of diagnose; this patient does not.
-    """
-    unknown, title = _unknown(number), f"patient {number}"
-    if answer is None or answer is ...:
-        return Verdict(title, "not tried", "", hints=unknown.hints)
-    if answer not in CASES:
-        near = difflib.get_close_matches(str(answer), CASES, 1)
-        fix = f"did you mean {near[0]!r}?" if near else "list(CASES) shows all names."
-        return Verdict(title, "wrong", f"There is no case called {answer!r}. Fix: {fix}", hints=unknown.hints)
-    if answer == unknown.bug:
-        seen = CASES[answer].caught_by[0]
-        return Verdict(title, "right", f"The probe {seen!r} of diagnose sees it.")
-    claimed, real = CASES[answer].caught_by, CASES[unknown.bug].caught_by
-    for probe in claimed:
-        if probe not in real:
-            text = f"A module with {answer} fails the probe {probe!r} of diagnose; this patient does not."
-            break
-    else:
-        extra = [probe for probe in real if probe not in claimed]
-        text = (
-            f"This patient fails the probe {extra[0]!r} of diagnose; a module with {answer} does not."
-            if extra
-            else f"Near: both fail the same probes of diagnose, {', '.join(real)}. {unknown.clue}"
-        )
-    return Verdict(title, "wrong", text, hints=unknown.hints)
-
-
-def _unknown(number):
-    if number not in range(1, len(_UNKNOWN) + 1):
-        raise ValueError(f"there are patients 1 to {len(_UNKNOWN)}, got {number!r}.")
-    return _UNKNOWN[number - 1]

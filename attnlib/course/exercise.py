@@ -1,6 +1,7 @@
 """What an exercise is: a task, probes, the right answer, and every mistake that can be made in it.
 
-There are three kinds: a `Number`, found without code, a `Function`, and a `Module`, which is a class of torch.
+Here are three kinds: a `Number`, found without code, a `Function`, and a `Module`, which is a class of torch. A fourth,
+a head that is set by hand, is in puzzle.py.
 """
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from . import modules
 from .calling import Unfit, call, same
 from .grading import examine
-from .naming import Pairs, all_same
+from .naming import Pairs, all_same, explain
 from .probes import Probe
 from .stages import Reveal
 from .steps import Steps, replaced
@@ -57,6 +58,8 @@ class Exercise:
     many = False  # returns (output, weights)
     axes, own = (), ()
     stage, reveal, judged = "", None, None
+    subject = "Your code behaves"  # ... as if
+    untried = "If you have written it already: is the `return` missing?"
 
     def __call__(self, answer) -> Any:
         """Check an answer and return the Verdict."""
@@ -69,6 +72,15 @@ class Exercise:
         """Return the Outcome of `function` on the arguments of a probe."""
         judge = self.judged and self.judged.by
         return call(function, args, many=self.many, lists=not self.code, judge=judge, **options)
+
+    @property
+    def names(self):
+        """The ids of the mistakes that this check can name."""
+        return tuple(self.wrong)
+
+    def explain(self, function, found):
+        """Return the mistakes that explain what `function` did on the probes."""
+        return explain(self, found)
 
     @cached_property
     def expected(self):
@@ -144,6 +156,7 @@ class Number(Exercise):
     judged: Judged | None = None
 
     code = False
+    subject = "Your answer looks"
     probes = (Probe("your numbers", (), 1e-3),)  # by hand: four decimals are plenty
 
     def adapt(self, answer):

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from .calling import TIME_LIMIT, TimeUp, Unfit, calls_into_attnlib, close, late, near, same, time_limit
-from .naming import all_same, explain, in_words
+from .naming import all_same, in_words
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
 
@@ -87,7 +87,7 @@ def examine(exercise, answer):
         return _untried(exercise, returned=True)
     if all_same(exercise, found, exercise.expected):
         return Verdict(exercise.name, "right", _remarks(exercise, found, own))
-    mistakes = explain(exercise, found)
+    mistakes = exercise.explain(function, found)
     if mistakes and all(m.accepted for m in mistakes):
         return Verdict(exercise.name, "right", f"Remark: {in_words(mistakes, 'your code behaves')}")
     return _wrong(exercise, function, found, tuple(m for m in mistakes if not m.accepted))
@@ -98,8 +98,7 @@ def _errors(found):
 
 
 def _untried(exercise, returned=False):
-    text = "If you have written it already: is the `return` missing?" if returned else ""
-    return Verdict(exercise.name, "not tried", text, hints=exercise.hints)
+    return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
 
 
 def _remarks(exercise, found, own):
@@ -122,7 +121,7 @@ def _wrong(exercise, function, found, mistakes):
     outcome, right, probe = tried[i]
     lines, stage, detail, arrays = [], None, "", {}
     if mistakes:
-        lines.append(in_words(mistakes, "Your code behaves" if exercise.code else "Your answer looks"))
+        lines.append(in_words(mistakes, exercise.subject))
     if i > 0:
         lines.append(f"Right so far; the first difference is on {probe.name}.")
     elif len(exercise.probes) > 1:
@@ -132,7 +131,9 @@ def _wrong(exercise, function, found, mistakes):
     elif outcome.kind:
         lines.append(outcome.problem)
     elif probe.says and not close(outcome.values[0], right.values[0], probe.tolerance):
-        lines.append(probe.says(outcome.values[0], right.values[0]))
+        yours, expected = outcome.values[0], right.values[0]
+        lines.append(probe.says(yours, expected))
+        arrays = {"yours": yours, "expected": expected} if probe.drawn else {}
     elif exercise.judged and not close(outcome.values[0], right.values[0], probe.tolerance):
         lines.append(exercise.judged.says(outcome.values[0], right.values[0]))
     else:

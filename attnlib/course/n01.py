@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from ..core import softmax
 from ..examples import BY_HAND
-from .exercise import Number
+from .calling import Unfit
+from .exercise import Judged, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .steps import Steps, replaced
@@ -33,7 +35,80 @@ OWN = (
         "One feature of all tokens, where all features of one token belong.",
         "One row is one token.",
     ),
+    Mistake(
+        "looks_for_itself",
+        "every word looked for what it is",
+        "Then W_Q is W_K, and a word finds itself, as by likeness alone.",
+        "What does a pronoun look for, if not for pronouns?",
+    ),
+    Mistake(
+        "query_too_short",
+        "every word found the right one, but the queries were too short for 0.9",
+        "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
+        "Right direction. What would a query three times as long do to the scores?",
+    ),
+    Mistake(
+        "wish_and_feature_exchanged",
+        "rows and columns were exchanged: a column says who looks, where a row should",
+        "The row belongs to what a token is, the column to what it looks for.",
+        "A name has only its first feature (and who): which row of W_Q does it pick?",
+    ),
+    Mistake(
+        "one_wish_for_all",
+        "everybody looked for Anna, Anna too",
+        "She is a name herself: who looks for a name finds her.",
+        "What should the first row, that of a name, look for?",
+    ),
+    Mistake(
+        "only_pronouns_look",
+        "only the pronoun preferred anybody, as in the text",
+        "A query of zeros, or of three equal numbers, scores the same with every key, and shares out equally.",
+        "Names and deeds look for something, too: rows 1 and 2.",
+    ),
+    Mistake(
+        "wish_turned_round",
+        "every word preferred two words alike, which is what a wrong sign does",
+        "A negative score is less than the 0 of the other keys: the right word gets least.",
+        "What sign must a score have to beat two zeros?",
+    ),
 )
+
+# The sentence of the first design: Anna sleeps, she. Features: name, deed, pronoun, who.
+_WORDS = ("Anna", "sleeps", "she")
+_SENTENCE = np.array([[2.0, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]])
+_FOUND_AS = np.eye(4, 3)
+_WISHES = np.array([[0.0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]])
+_UNDECIDED, _ALIKE, _ENOUGH = -8, -9, 0.9
+
+
+def _whom_each_finds(W_Q):
+    """Return for each word the one that gets 0.9 or more; -1 - j if it only gets most; -8 or -9 where several do."""
+    try:
+        W_Q = np.asarray(W_Q, dtype=np.float64)
+    except (TypeError, ValueError):
+        W_Q = np.empty(0)
+    if W_Q.shape != (4, 3) or not np.isfinite(W_Q).all():
+        raise Unfit(
+            "W_Q must be 4 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
+            "Fix: [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]] has the form."
+        )
+    weights = softmax(_SENTENCE @ W_Q @ (_SENTENCE @ _FOUND_AS).T / 3**0.5)
+    return np.array([_found(row) for row in weights])
+
+
+def _found(row):
+    top = np.flatnonzero(row > row.max() - 1e-9)
+    if len(top) > 1:
+        return _ALIKE if len(top) == len(row) else _UNDECIDED
+    return top[0] if row[top[0]] >= _ENOUGH else -1 - top[0]
+
+
+def _whom_in_words(yours, right):
+    told = {_UNDECIDED: "cannot decide between two words", _ALIKE: "gives all words the same"}
+    told |= {j: f"finds {word}" for j, word in enumerate(_WORDS)}
+    told |= {-1 - j: f"gives {word} most, but less than {_ENOUGH}" for j, word in enumerate(_WORDS)}
+    lines = zip(_WORDS, yours, right, strict=True)
+    return " ".join(f"{word} {told[int(y)]}{'' if y == r else f' (wanted: {_WORDS[int(r)]})'}." for word, y, r in lines)
 
 
 def _unscaled(factor):
@@ -142,6 +217,58 @@ EXERCISES = (
             "keys_for_values": [scaled.weights[0] @ k],
             "weights_returned": [scaled.weights[0]],
         },
+    ),
+    Number(
+        "what_words_look_for",
+        "W_Q, 4 rows of 3 numbers, with which she and sleeps find Anna, and Anna finds sleeps, each by 0.9 or more",
+        (
+            "Row 3 of W_Q becomes the query of a pronoun, times 2. Which key does it have to match?",
+            "Names are found in the first column, deeds in the second. Which row is whose?",
+            "Three entries are not 0. How large must a score be to get 0.9 against two zeros?",
+        ),
+        right=_WISHES,
+        judged=Judged(_whom_each_finds, _whom_in_words),
+        slips={
+            "looks_for_itself": [5 * _FOUND_AS],
+            "query_too_short": [_WISHES / 5],
+            "wish_and_feature_exchanged": [np.vstack([_WISHES[:3].T, np.zeros(3)])],
+            "one_wish_for_all": [np.outer([5.0, 5, 5, 0], [1, 0, 0])],
+            "only_pronouns_look": [np.outer([0.0, 0, f, 0], [1, 0, 0]) for f in (5, 1)],
+            "wish_turned_round": [-_WISHES],
+        },
+    ),
+)
+
+RECALL = (
+    Question(
+        "rows_sum_to_1",
+        "b",
+        "A row is one query, which shares out one unit of attention.",
+        {
+            "a": "A column is one key. Everybody may look at it, or nobody: its sum can be anything.",
+            "c": "Only queries share out. A key collects what it gets, and a popular one collects more than 1.",
+        },
+        "c",
+    ),
+    Question(
+        "row_asks",
+        "a",
+        "Who asks stands at the row, who is asked at the column.",
+        {
+            "b": "That cell says how much river takes from bank: there the river asks.",
+            "c": "In the map of the model they are 0.71 and 0.17: who asks makes a difference.",
+        },
+        "c",
+    ),
+    Question(
+        "where_tokens_meet",
+        "c",
+        "Attention is the one step in which a token takes something from others.",
+        {
+            "a": "There each token is looked up by itself: going in, the six were nearly the same.",
+            "b": "All other steps of a layer handle each token by itself.",
+        },
+        "b",
     ),
 )
 

@@ -5,11 +5,12 @@ from functools import cached_property
 import numpy as np
 
 from .. import core
-from .exercise import Function, Number
+from .exercise import Function, Judged, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import SINGLE, Draw, Probe, single
 from .steps import Steps
+from .verdict import number
 
 
 class _Steps(Steps):
@@ -20,6 +21,10 @@ class _Steps(Steps):
     @cached_property
     def entropy(self):
         return core.entropy(self.weights)
+
+    @cached_property
+    def in_range(self):
+        return self.scaled / (np.std(self.q) * np.std(self.k))
 
 
 def variance_probes():
@@ -45,6 +50,21 @@ def entropy_probes():
     )
 
 
+def range_probes():
+    draw = Draw("scores_in_range")
+
+    def probe(name, d_k, of_queries, of_keys):
+        return Probe(name, (of_queries * draw(60, d_k), of_keys * draw(50, d_k)))
+
+    return (
+        probe("entries of variance 1", 16, 1, 1),
+        probe("queries of standard deviation 3", 64, 3, 1),
+        probe("keys of standard deviation 1/3", 64, 1, 1 / 3),
+        probe("queries and keys of standard deviation 1/3", 9, 1 / 3, 1 / 3),
+        probe("d_k = 256, standard deviations 2 and 5", 256, 2, 5),
+    )
+
+
 def _share(x):
     e = np.exp(x)
     return e / e.sum(axis=-1, keepdims=True)
@@ -58,6 +78,16 @@ def _log(x):
 def _entropy_by(change):
     """Replace the entropy by `change(weights)`."""
     return {"entropy": lambda s: change(s.weights)}
+
+
+def _scores_by(change):
+    """Replace the scores that stay in range by `change(steps)`."""
+    return {"in_range": change}
+
+
+def _cosines(q, k):
+    q, k = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k))
+    return q @ k.T
 
 
 def _surprise(w, axis=-1, log=np.log):
@@ -113,30 +143,74 @@ OWN = (
         ),
     ),
     Mistake(
-        "variance_instead_of_std",
-        "it is the variance, not its root",
-        "The variance is d_k; a typical score is as large as its root.",
-        "How do you get from a variance to a typical size?",
+        "raw_scores_returned",
+        "it returns the scores as they are",
+        "The variance is d_k times that of a query's entries times that of a key's.",
+        "What is the variance of one product of two entries, and how many are added up?",
+        (_scores_by(lambda s: s.raw_scores),),
+    ),
+    Mistake(
+        "divided_by_variance",
+        "it divides by a variance, not by its root",
+        "Dividing by a number divides the variance by its square.",
+        "A variance is a square. What brings it to 1?",
+        (
+            _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
+            _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
+            _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
+        ),
+    ),
+    Mistake(
+        "cosines_returned",
+        "it returns cosines, which are at most 1",
+        "The variance of a cosine is about 1/d_k: the longer the vectors, the flatter the weights.",
+        "By which factor must a cosine grow for its variance to be 1?",
+        (_scores_by(lambda s: _cosines(s.q, s.k)),),
     ),
     Mistake(
         "unit_variance_assumed",
         "the entries had variance 1; these have another",
-        "sqrt(d_k) makes the scores too flat here.",
+        "sqrt(d_k) alone leaves a variance that is that of a query's entry times that of a key's.",
         "What is the variance of one product of two such entries?",
+        (_scores_by(lambda s: s.scaled),),
     ),
     Mistake(
         "one_factor_counted",
-        "the variance of one factor was taken, where a product of two has the product of both variances",
-        "Halfway between no correction and the right one.",
-        "A score multiplies two entries. Both are smaller than you may think.",
-    ),
-    Mistake(
-        "scale_by_num_heads",
-        "the scale is taken from the number of heads",
-        "The scores of one head do not add up more terms when other heads stand beside it.",
-        "How many numbers are added up in one dot product of one head?",
+        "only one of the two factors had another variance than 1",
+        "The variance of a product is the product of both variances.",
+        "A score multiplies two entries, each with a variance of its own.",
+        (_scores_by(lambda s: s.scaled / np.std(s.q)), _scores_by(lambda s: s.scaled / np.std(s.k))),
     ),
 )
+
+IN_RANGE, UNRELATED = 1.0, -1.0
+
+
+def _range(scores, query, key):
+    """Return the variance of the scores, what is near 1 as 1; or UNRELATED to q.k; or the shape where it is wrong."""
+    dots = query @ key.T
+    try:
+        scores = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        return scores  # no numbers: the check says what came instead
+    if scores.shape != dots.shape:
+        return np.array(scores.shape)
+    with np.errstate(all="ignore"):
+        variance = np.var(scores)
+        follows = np.corrcoef(scores.ravel(), dots.ravel())[0, 1] >= 0.9  # False for NaN
+    if not follows:
+        return UNRELATED
+    return IN_RANGE if 0.8 <= variance <= 1.25 else variance
+
+
+def _of_range(yours, right):
+    if yours.ndim:
+        shape = tuple(int(n) for n in yours)
+        return f"Your scores have shape {shape}, expected is one for each query and key. Fix: start from query @ key.T."
+    if yours == UNRELATED:
+        return "Your scores are not large where the dot product is: the two have a correlation below 0.9."
+    return f"The variance of your scores is {number(yours)}; asked for is one between 0.8 and 1.25."
+
 
 EXERCISES = (
     Function(
@@ -169,28 +243,6 @@ EXERCISES = (
         steps=_Steps,
     ),
     Number(
-        "score_std",
-        "the standard deviation of the raw scores at d_k = 144, if all entries have mean 0 and variance 1",
-        ("Variances of independent terms add up.", "A score has d_k terms of variance 1.", "The root of d_k."),
-        right=12.0,
-        slips={"variance_instead_of_std": [144.0], "scaled_already": [1.0]},
-    ),
-    Number(
-        "head_divisor",
-        "what a layer with d_model = 768 and 12 heads divides its scores by",
-        (
-            "How many entries have the two vectors of one dot product?",
-            "Twelve heads share 768 features.",
-            "The root of 768 / 12.",
-        ),
-        right=8.0,
-        slips={
-            "scale_by_embed_dim": [768**0.5],
-            "scale_by_d_k": [64.0],
-            "scale_by_num_heads": [12**0.5],
-        },
-    ),
-    Number(
         "uniform_divisor",
         "the divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance 1/3)",
         ("First the variance of one product of two entries.", "1/3 times 1/3, and 36 of them.", "The root of 36 / 9."),
@@ -201,6 +253,55 @@ EXERCISES = (
             "root_forgotten": [4.0],
             "scale_by_d_k": [36.0],
         },
+    ),
+    Function(
+        "scores_in_range",
+        "scores_in_range(query, key) -> (n_q, n_k), scores of variance 0.8 to 1.25, large where the dot product is. "
+        "Entries have mean 0, those of query (n_q, d_k) one variance, those of key (n_k, d_k) another.",
+        (
+            "Measure what you cannot know: how large are the entries that came?",
+            "The variance of a dot product is d_k times the variance of a query's entries times that of a key's.",
+            "Divide each vector by the root of the mean of its squares, and the scores by sqrt(d_k).",
+        ),
+        probes=range_probes(),
+        given=lambda q, k: {"q": q, "k": k},
+        result=lambda s: s.in_range,
+        judged=Judged(_range, _of_range),
+        stage="scores",
+        steps=_Steps,
+    ),
+)
+
+RECALL = (
+    Question(
+        "shapes_of_a_call",
+        "a",
+        "Each of 5 queries has a weight for each of 5 keys; an output is an average of values, as long as they are.",
+        {
+            "b": "d_k is gone after the dot products: a query has one weight for each key.",
+            "c": "The output is made of values, so it is as long as a value, d_v = 4.",
+        },
+        "b",
+    ),
+    Question(
+        "softmax_compares",
+        "b",
+        "Two weights have the ratio of their exponentials, whatever else stands in the row: only differences count.",
+        {
+            "a": "That would be dividing by the sum. Softmax takes the exponential first.",
+            "c": "The third score changes the sum, by which both are divided: not their ratio.",
+        },
+        "a",
+    ),
+    Question(
+        "what_sums_to_1",
+        "a",
+        "Each query shares out exactly 1.",
+        {
+            "b": "A column is a key: it may be popular and collect more than 1, or less.",
+            "c": "The whole map sums to the number of queries.",
+        },
+        "b",
     ),
 )
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from ..core import attention_trace
 from . import stages
-from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Module, Number
+from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import MASK, Draw, edges, gradient
@@ -27,36 +28,111 @@ def _unpack(x, W_Q, W_K, W_V, mask=None, learning=()):
     return (W_Q.shape[0], W_Q.shape[1], W_V.shape[1]), weights, (x,), mask, learning
 
 
+# Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
+READ, LOWEST, HIGHEST = np.array([8.0, 0.0]), np.array([5.0, -2.0]), np.array([11.0, 2.0])
+
+
+def _read(answer):
+    """Return READ for two numbers near the map's, in either order; else the numbers themselves."""
+    try:
+        numbers = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        return answer  # no numbers: the check says what came instead
+    if numbers.shape != (2,):
+        return numbers
+    for order in (slice(None), slice(None, None, -1)):
+        if ((numbers[order] >= LOWEST) & (numbers[order] <= HIGHEST)).all():
+            return READ[order]
+    return numbers
+
+
+def _of_reading(yours, right):
+    if yours.shape != (2,):
+        return f"Two numbers are asked for, [with itself, with another]; yours have shape {yours.shape}."
+    low = LOWEST[0] <= yours[0] <= HIGHEST[0]
+    return "Look again at the cells off the diagonal." if low else "Look again at the cells on the diagonal."
+
+
+# Exercise 4.3: the keys of four letters, a to d; each query is to choose the next letter.
+KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+ENOUGH, FITS, HARDLY = 0.9, 1.0, 0.5
+
+
+def chosen(W_Q):
+    """Return FITS where each letter gives the next one ENOUGH weight, HARDLY where it gives it most; else a map."""
+    try:
+        queries = np.asarray(W_Q, dtype=np.float64)
+    except (TypeError, ValueError):
+        return W_Q
+    if queries.shape != KEYS.shape:
+        return np.array(queries.shape)
+    weights = attention_trace(queries, KEYS, KEYS).weights if np.isfinite(queries).all() else np.full((4, 4), np.nan)
+    following = weights[np.arange(4), (np.arange(4) + 1) % 4]
+    if (following >= ENOUGH).all():
+        return FITS
+    if (weights.argmax(-1) == (np.arange(4) + 1) % 4).all():
+        return HARDLY
+    return (weights > 0.5).astype(float)
+
+
+def _of_choice(yours, right):
+    if yours.ndim == 1:
+        shape = tuple(int(n) for n in yours)
+        return f"W_Q has shape (d_in, d_k) = (4, 2), a query a row; yours has shape {shape}. Fix: four lists of two."
+    if yours.ndim == 0:
+        return f"Each letter gives the next one more than any other, but not always {ENOUGH}."
+    row = int((yours[np.arange(4), (np.arange(4) + 1) % 4] == 0).argmax())
+    return f"Letter {'abcd'[row]} gives less than half of its weight to letter {'bcda'[row]}."
+
+
 OWN = (
     Mistake(
-        "xavier_assumed",
-        "nn.Linear started as Xavier says, which it does not",
-        "Measure: nn.Linear(768, 64).weight.std().",
-        "Section 2 prints three formulas. Which of them was measured?",
+        "diagonal_and_rest_swapped",
+        "the cells on the diagonal and those off it have changed places",
+        "Row i is the query of a letter, and the cell in column i the key of the same letter.",
+        "In which cells does a letter meet itself?",
     ),
     Mistake(
-        "kaiming_assumed",
-        "nn.Linear started as Kaiming says, with the gain for ReLU",
-        "nn.Linear calls Kaiming's function with another, unusual gain. Measure: nn.Linear(768, 64).weight.std().",
-        "Section 2 prints three formulas. Which of them was measured?",
+        "weights_for_scores",
+        "the weights were read, 1 and 0, not the scores",
+        "Scores may be any number; the colour bar beside the map says which.",
+        "Look at the numbers of the colour bar.",
     ),
     Mistake(
-        "bound_instead_of_std",
-        "it is the bound of the uniform draw",
-        "Uniform numbers in -b .. b have the standard deviation b / sqrt(3).",
-        "How far from 0 is a typical number, if all in -b .. b are equally likely?",
+        "own_letter_looked_up",
+        "the head looked for the letter it is asked for",
+        "That was the first head. This one was trained on another rule.",
+        "Go along the row of the letter that is asked for. In which column is it bright?",
     ),
     Mistake(
-        "square_matrices_assumed",
-        "the matrices were square, d_in times d_in",
-        "A head of the original Transformer maps 512 features to 64, not to 512.",
-        "Which shape has W_Q of one head?",
+        "map_read_by_columns",
+        "the map was read down a column, not along a row",
+        "Queries are rows: the letter that is asked for is a row of the map.",
+        "Who asks? Start from its row.",
     ),
     Mistake(
-        "one_matrix_counted",
-        "only one matrix was counted",
-        "A head has one matrix each for queries, keys and values.",
-        "How many projections has a head?",
+        "place_in_the_alphabet",
+        "the place of the letter in the alphabet was handed in, not the number stored with it",
+        "The head finds the pair by its key and hands over its value.",
+        "Which number stands beside the letter that you found?",
+    ),
+    Mistake(
+        "query_looks_for_itself",
+        "each letter looks for itself",
+        "The query of a letter points to where its own key lies.",
+        "To whose key should the query of a point?",
+    ),
+    Mistake(
+        "query_looks_for_previous",
+        "each letter looks for the one before it",
+        "The circle is gone round in the other direction.",
+        "Whose key lies where the query of a points: b, or d?",
+    ),
+    Mistake(
+        "query_too_short",
+        "each query points the right way and is too short to choose",
+        "The scores of a short query lie close to each other, and so do its weights.",
+        "In notebook 03's plane, what did a longer query do?",
     ),
 )
 
@@ -77,27 +153,91 @@ EXERCISES = (
         unpack=_unpack,
     ),
     Number(
-        "linear_std",
-        "the standard deviation of a fresh nn.Linear(768, 64).weight",
-        ("It depends on the number of inputs only.", "Uniform in +-1/sqrt(inputs).", "1 / sqrt(3 * inputs)."),
-        right=(3 * 768) ** -0.5,
-        slips={
-            "xavier_assumed": [(2 / (768 + 64)) ** 0.5],
-            "kaiming_assumed": [(2 / 768) ** 0.5],
-            "bound_instead_of_std": [768**-0.5],
-            "root_forgotten": [1 / (3 * 768)],
-        },
+        "alphabet_scores",
+        "[a letter's score with itself, its typical score with another], read off the map of the trained head",
+        (
+            "Only the colours matter: which number has the colour of the diagonal?",
+            "The rest of the map scatters around one colour. Which number is in its middle?",
+            "One of the two is near 0.",
+        ),
+        right=READ,
+        slips={"diagonal_and_rest_swapped": [READ[::-1]], "weights_for_scores": [np.array([1.0, 0.0])]},
+        judged=Judged(_read, _of_reading),
     ),
     Number(
-        "head_parameters",
-        "the number of parameters in W_Q, W_K, W_V of one head that maps 512 features to 64, without bias",
-        ("A matrix has rows times columns.", "512 rows, 64 columns.", "Three such matrices."),
-        right=3.0 * 512 * 64,
-        slips={"square_matrices_assumed": [3.0 * 512 * 512], "one_matrix_counted": [512.0 * 64]},
+        "other_head",
+        "what the second model answers when it is asked for c and remembers a 4, c 9, f 3, h 2, k 14, m 12, n 1, p 0",
+        (
+            "The letter that is asked for is the query: a row of the map.",
+            "The brightest cell of that row stands in the column of the key that is looked for.",
+            "Find that letter among the eight pairs.",
+        ),
+        right=2.0,
+        slips={"own_letter_looked_up": [9.0], "map_read_by_columns": [1.0], "place_in_the_alphabet": [7.0, 8.0]},
+    ),
+    Number(
+        "choose_W_Q",
+        "W_Q, (4, 2): with the keys a (1, 0), b (0, 1), c (-1, 0), d (0, -1), each letter gives the next one, and d "
+        "gives a, a weight of 0.9 or more",
+        (
+            "A token is one-hot, so row i of W_Q is the query of letter i.",
+            "The query of a should point where the key of b lies. And that of d?",
+            "Make all four longer: scores are divided by sqrt(2) before softmax.",
+        ),
+        right=6 * np.roll(KEYS, -1, axis=0),
+        slips={
+            "query_looks_for_itself": [6 * KEYS],
+            "query_looks_for_previous": [6 * np.roll(KEYS, 1, axis=0)],
+            "query_too_short": [2 * np.roll(KEYS, -1, axis=0)],
+        },
+        judged=Judged(chosen, _of_choice),
+    ),
+)
+
+RECALL = (
+    Question(
+        "typical_and_mean_gradient",
+        "b",
+        "Most queries get almost nothing, and the few that are undecided get gradients that carry the mean.",
+        {
+            "a": "The mean was larger than with the division: a few queries get huge gradients.",
+            "c": "Seven queries in ten are dead there: the typical gradient is almost 0.",
+        },
+        "a",
+    ),
+    Question(
+        "why_asymmetric",
+        "b",
+        "Q K^T is its own transpose there, so K Q^T is the same matrix, and no digit of the output moves.",
+        {
+            "a": "The numbers are large enough. Two different matrices happen to have the same product.",
+            "c": "Softmax does not care for the order of Q and K; it is the scores that come out alike.",
+        },
+        "c",
+    ),
+    Question(
+        "what_is_mixed",
+        "c",
+        "Queries and keys settle the weights. What is averaged with these weights, and goes out, are the values.",
+        {
+            "a": "The query asks, and is gone once the weights are known.",
+            "b": "The key is what a token is found by. It need not be what the token hands over.",
+        },
+        "b",
     ),
 )
 
 QUESTIONS = (
+    Question(
+        "equal_weights",
+        "b",
+        "It sees which numbers are in memory and how often, and guesses the most frequent one.",
+        {
+            "a": "That is guessing blindly among 16. Eight of the numbers are in memory, and the average shows which.",
+            "c": "An average of all eight slots is the same, whichever letter is asked for.",
+        },
+        "a",
+    ),
     Question(
         "square_weight",
         "b",

@@ -6,9 +6,10 @@ import numpy as np
 
 from .. import masks
 from . import stages
-from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function
+from .calling import Unfit
+from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
 from .mistakes.mistake import Mistake
-from .mistakes.weights import given_masks, triangle
+from .mistakes.weights import FUTURE_ONLY, triangle
 from .prediction import Question
 from .probes import (
     CUBE_MASKED,
@@ -39,10 +40,6 @@ class _Steps(Steps):
     def padding(self):
         return masks.padding_mask(self.lengths, self.n_k)
 
-    @cached_property
-    def combined(self):
-        return masks.combine_masks(*self.masks)
-
 
 def causal_probes():
     return (
@@ -59,18 +56,6 @@ def padding_probes():
         Probe("lengths 3, 1, 4, 2 of n_k = 6", (np.array([3, 1, 4, 2]), 6)),
         Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
         Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
-    )
-
-
-def combine_probes():
-    draw = Draw("combine_masks")
-    tri, padded = masks.causal_mask(5), masks.padding_mask([3, 4], 5)
-    return (
-        Probe("two masks of one shape", (MASK, masks.causal_mask(4, 5, align="lower_right"))),
-        Probe("a causal and a padding mask", (tri, padded)),
-        Probe("three masks", (tri, padded, draw.rng.random((5, 5)) < 0.7)),
-        Probe("None among them", (None, tri, padded)),
-        Probe("one mask", (tri,)),
     )
 
 
@@ -102,6 +87,39 @@ def cross_probes():
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)),
         lambda a: (5e3 * a[0], *a[1:]),
     )
+
+
+# The design: which tokens reach the last place through two layers in which a query may look at few keys.
+TOKENS, FEW = 8, 3
+_place = np.arange(TOKENS)
+_back = _place[:, None] - _place  # how far each key lies behind each query
+_NEAR, _FAR = (_back >= 0) & (_back < FEW), np.isin(_back, (0, FEW, 2 * FEW))
+
+
+def _reach(masks):
+    """Return (fault, tokens that reach the last place): 1 a key ahead, 2 too many keys, 3 right if turned round."""
+    if (masks & (_back < 0)).any():
+        return 1, 0
+    if masks.sum(-1).max() > FEW:
+        return 2, 0
+    first, second = masks.astype(int)
+    return 0, int((second[-1] @ first > 0).sum())
+
+
+def _reached(result):
+    masks = np.asarray(result)
+    if masks.shape != (2, TOKENS, TOKENS) or masks.dtype != bool:
+        raise Unfit(
+            f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
+            f"{masks.shape} of {masks.dtype}. Fix: np.stack([first, second]), each of them True where a query may look."
+        )
+    return np.array((3, 0) if _reach(~masks) == (0, TOKENS) else _reach(masks))
+
+
+def _told(yours, right):
+    fault, reach = (int(number) for number in yours)
+    after = "Turned round it is right." if fault == 3 else "Mend that first; then it is counted who reaches whom."
+    return after if fault else f"{reach} of the {TOKENS} tokens reach the last place."
 
 
 def _numbers(convert):
@@ -144,26 +162,13 @@ OWN = (
         "What may the very first token look at?",
         ({"causal": lambda s: triangle(s, 1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)}),
     ),
-    Mistake(
-        "mask_future_only",
-        "the triangle is the upper one: a token sees itself and the future",
-        "The last token sees only itself; in training the answers leak.",
-        "Which rows should have the most True in them: the first or the last?",
-        ({"causal": lambda s: ~triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
-    ),
+    FUTURE_ONLY,
     Mistake(
         "causal_upper_left",
         "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
         "Give each token its place in the sequence. At which place stands the first query?",
         ({"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},),
-    ),
-    Mistake(
-        "masks_joined_with_or",
-        "a query may attend where one mask allows it",
-        "The combined mask hides less than each of them alone.",
-        "Two locks on a door: when does it open?",
-        ({"combined": lambda s: np.logical_or.reduce(given_masks(s))},),
     ),
     Mistake(
         "mask_as_numbers",
@@ -176,25 +181,27 @@ OWN = (
             _numbers(lambda y: (~y).astype(int)),
         ),
     ),
+    Mistake(
+        "key_ahead",
+        "a query may look at a token that comes after it",
+        "With such a mask the test is passed by copying.",
+        "In which rows is a True to the right of the diagonal?",
+    ),
+    Mistake(
+        "too_many_keys",
+        f"a query may look at more than {FEW} keys",
+        "Then one layer would do; the point of few keys is what the others cost.",
+        "Sum your masks over the last axis.",
+    ),
+    Mistake(
+        "reach_too_short",
+        "some tokens never reach the last place",
+        "What a token hands over in layer 1 has to arrive at a place that the last query looks at in layer 2.",
+        f"The last query looks at {FEW} places in layer 2. What had each seen in layer 1, and what had two seen?",
+    ),
 )
 
 EXERCISES = (
-    Function(
-        "causal_mask",
-        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
-        "tokens, and each sees itself and all before it.",
-        (
-            "Tokens stand at places 0 .. n_k - 1, and the last query is the last token. Where is the first one?",
-            "Compare the places of the queries, as a column, with those of the keys, as a row.",
-            "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
-        ),
-        probes=causal_probes(),
-        given=lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_q if n_k is None else n_k},
-        result=lambda s: s.causal,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
-    ),
     Function(
         "padding_mask",
         "padding_mask(lengths, n_k) -> (b, 1, n_k) of bool, True where key j of sequence b is a real token.",
@@ -211,16 +218,17 @@ EXERCISES = (
         steps=_Steps,
     ),
     Function(
-        "combine_masks",
-        "combine_masks(*masks) -> one boolean mask, True where every mask is True. None stands for no mask.",
+        "causal_mask",
+        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and all before it.",
         (
-            "May attend only where all of them allow it.",
-            "Boolean arrays broadcast against each other under &.",
-            "Start from the first mask that is not None, and never write into it: a & b makes a new array.",
+            "Tokens stand at places 0 .. n_k - 1, and the last query is the last token. Where is the first one?",
+            "Compare the places of the queries, as a column, with those of the keys, as a row.",
+            "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
         ),
-        probes=combine_probes(),
-        given=lambda *masks: {"masks": masks},
-        result=lambda s: s.combined,
+        probes=causal_probes(),
+        given=lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_q if n_k is None else n_k},
+        result=lambda s: s.causal,
         axes=MAP_AXES,
         stage="mask",
         steps=_Steps,
@@ -254,9 +262,71 @@ EXERCISES = (
         axes=OUTPUT_AXES,
         reveal=stages.cross_attention(),
     ),
+    Number(
+        "sparse_masks",
+        f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead or at more than {FEW} keys, and "
+        "through both layers all tokens reach the last place. Many answers are right: what they do is judged.",
+        (
+            f"In layer 2 the last query looks at {FEW} places, and each of them has seen {FEW} in layer 1: {FEW * FEW} "
+            "at most. So no two of them should have seen the same.",
+            "Layer 1: each token looks at itself and the two before it. Which three places have then seen all eight?",
+            "Places 7, 4 and 1. So in layer 2 a query looks at itself, three places back and six places back.",
+        ),
+        right=np.stack([_NEAR, _FAR]),
+        slips={
+            "key_ahead": [np.stack([_NEAR, _FAR.T])],
+            "too_many_keys": [np.stack([_back >= 0, _FAR])],
+            "reach_too_short": [np.stack([_NEAR & (_place >= TOKENS - n), _FAR]) for n in range(TOKENS)],
+            "mask_inverted": [~np.stack([_NEAR, _FAR])],
+        },
+        judged=Judged(_reached, _told),
+    ),
+)
+
+RECALL = (
+    Question(
+        "recall_key",
+        "b",
+        "The asked letter's query and the same letter's key meet in a large score, wherever the pair stands.",
+        {
+            "a": "The right slot was another one in every sequence, so no fixed place would do.",
+            "c": "W_V only says what is handed over. Which slot hands it over is a matter of queries and keys.",
+        },
+        "c",
+    ),
+    Question(
+        "one_hot_row",
+        "a",
+        "Each gradient on a score holds the factor w (g - sum of w g): 0 where w is 0, and 0 where w is 1.",
+        {
+            "b": "The row is certain, and so it cannot be corrected: no score moves it.",
+            "c": "The factor 1 / sqrt(d_k) is one number. What vanishes is the slope of the softmax.",
+        },
+        "b",
+    ),
+    Question(
+        "added_to_all",
+        "c",
+        "Softmax compares by differences. That is why the largest score of a row may be subtracted.",
+        {
+            "a": "All weights would have to grow, and they sum to 1.",
+            "b": "Every exp grows by the same factor, and so does their sum.",
+        },
+        "b",
+    ),
 )
 
 QUESTIONS = (
+    Question(
+        "writes_on",
+        "b",
+        "The newest token asks for a place that no key has. All scores are 0, so it gets a mean of the words so far.",
+        {
+            "a": "It was right because the next word stood in the text. When it writes, the next word stands nowhere.",
+            "c": "A query that matches no key is no error: its scores are equal, and the softmax shares equally.",
+        },
+        "a",
+    ),
     Question(
         "zero_after",
         "b",
@@ -276,5 +346,26 @@ QUESTIONS = (
             "b": "NumPy and torch line up the last axes: (b, n_k) lands on (n_q, n_k), the same for every sequence.",
         },
         "a",
+    ),
+    Question(
+        "one_dead_row",
+        "c",
+        "On the way back the softmax multiplies by its own weights, and those of the dead row are NaN. NaN times 0 is "
+        "NaN, and the sum over all queries that makes the gradient of a matrix holds it.",
+        {
+            "a": "The loss does not hold the row. The way back to the matrices leads through it all the same.",
+            "b": "A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
+        },
+        "a",
+    ),
+    Question(
+        "dropout_rows",
+        "c",
+        "What survives is divided by 0.8. So a row gains where little was dropped and loses where much was.",
+        {
+            "a": "Weights are dropped after the softmax, and nobody divides by the new sum.",
+            "b": "They would, but for the division by 0.8, which is there so that the mean stays 1.",
+        },
+        "b",
     ),
 )

@@ -2,8 +2,10 @@
 
 import numpy as np
 
+from .. import core, heads
 from . import stages
-from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Module
+from .calling import Unfit
+from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Module, Number
 from .mistakes.around import flatten_last
 from .mistakes.mistake import Mistake, allowed_by
 from .prediction import Question
@@ -17,16 +19,6 @@ def split_probes():
         Probe(BATCH, (draw(2, 4, 15), 3)),
         Probe(CUBE, (draw(4, 4, 16), 4)),
         Probe(SINGLE, (*single(draw(5, 8)), 2)),
-    )
-
-
-def merge_probes():
-    draw = Draw("merge_heads")
-    return (
-        Probe(PLAIN, (draw(3, 5, 2),)),
-        Probe(BATCH, (draw(2, 3, 4, 5),)),
-        Probe(CUBE, (draw(4, 4, 4, 4),)),
-        Probe(SINGLE, single(draw(3, 4, 2))),
     )
 
 
@@ -88,6 +80,62 @@ def _average(s):
     return s.context.mean(axis=-3)
 
 
+# The design: W_Q for two heads on a ring of four tokens, x = I and W_K = [I I].
+_place = np.eye(4)
+_KEYS = np.hstack([_place, _place])  # (n, 2 * d_k)
+_OPPOSITE = np.roll(_place, 2, axis=1)
+_BESIDE = np.roll(_place, 1, axis=1) + np.roll(_place, -1, axis=1)
+_WANTED = np.stack([_OPPOSITE, _BESIDE / 2])  # (h, n_q, n_k)
+_DEALT = [*range(0, 8, 2), *range(1, 8, 2)]  # the features that every other column gives to a head
+_JOBS = 10 * np.hstack([_OPPOSITE, _BESIDE])
+
+
+def _maps(W_Q):
+    q, k = heads.split_heads(W_Q, 2), heads.split_heads(_KEYS, 2)
+    return core.attention_trace(q, k, k).weights
+
+
+def _near(maps):
+    return np.abs(maps - _WANTED) <= 0.05
+
+
+# What would make an answer right -> which fault it has; the first that does is told.
+_REPAIRS = (
+    lambda W: W[:, [4, 5, 6, 7, 0, 1, 2, 3]],
+    lambda W: W[:, _DEALT],
+    lambda W: 1000 * W,
+    lambda W: -W,
+)
+
+
+def _jobs(result):
+    """Return (fault, head, token, its four weights): a fault is the number of a repair, from 1, or 9 for none."""
+    W_Q = np.asarray(result)
+    if W_Q.shape != _KEYS.shape or W_Q.dtype.kind not in "biuf" or not np.isfinite(W_Q).all():
+        raise Unfit(
+            f"One matrix of finite numbers is asked for, 4 features in, 8 out: shape (4, 8); you hand in shape "
+            f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_0, head_1]), each of them (4, 4)."
+        )
+    W_Q = W_Q.astype(np.float64)
+    maps = _maps(W_Q)
+    if _near(maps).all():
+        return np.zeros(7)
+    for fault, repair in enumerate(_REPAIRS, 1):
+        if _near(_maps(repair(W_Q))).all():
+            return np.array([fault, 0, 0, 0, 0, 0, 0])
+    head, token = np.argwhere(~_near(maps).all(axis=-1))[0]
+    return np.array([9, head, token, *maps[head, token]])
+
+
+def _jobs_told(yours, right):
+    fault, head, token, *weights = yours.tolist()
+    if fault < 9:
+        return "With that mended, both heads do their job."
+    wanted = _WANTED[int(head), int(token)]
+    yours, wanted = (" ".join(f"{w:.2f}" for w in row) for row in (weights, wanted))
+    return f"In head {head:.0f} token {token:.0f} has the weights {yours} on tokens 0 to 3; wanted are {wanted}."
+
+
 OWN = (
     Mistake(
         "one_mask_for_first_head_only",
@@ -139,13 +187,10 @@ OWN = (
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
         (
-            {
-                "merge": lambda s: lambda x: x.mean(axis=-3),
-                "output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O,
-            },
+            {"output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
+            {"output": lambda s: np.tile(s.context.sum(axis=-3), s.num_heads) @ s.W_O},
             {"output": _average},
             {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
-            {"merge": lambda s: lambda x: x.sum(axis=-3)},
         ),
     ),
     Mistake(
@@ -161,6 +206,30 @@ OWN = (
         "The heads' features never mix.",
         "Which of the four matrices does your output not depend on?",
         ({"output": lambda s: s.merge(s.context)},),
+    ),
+    Mistake(
+        "scale_by_num_heads",
+        "the scale is taken from the number of heads",
+        "The scores of one head do not add up more terms when other heads stand beside it.",
+        "How many numbers are added up in one dot product of one head?",
+    ),
+    Mistake(
+        "heads_exchanged",
+        "head 0 does the job of head 1, and head 1 that of head 0",
+        "Both maps are right, each in the other's place.",
+        "Which columns of W_Q belong to head 0?",
+    ),
+    Mistake(
+        "scores_too_small",
+        "the right keys have the largest scores and too little weight",
+        "Softmax compares by differences, and each head divides its scores by the root of its d_k first.",
+        "Which score, divided by 2, beats three zeros by far?",
+    ),
+    Mistake(
+        "scores_negated",
+        "the wanted keys get the smallest scores",
+        "Most weight goes where none was wanted.",
+        "Change the sign of one score. What becomes of its weight?",
     ),
 )
 
@@ -182,6 +251,21 @@ def _unpack(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
 
 
 EXERCISES = (
+    Number(
+        "head_divisor",
+        "what a layer with d_model = 768 and 12 heads divides its scores by",
+        (
+            "How many entries have the two vectors of one dot product?",
+            "Twelve heads share 768 features.",
+            "The root of 768 / 12.",
+        ),
+        right=8.0,
+        slips={
+            "scale_by_embed_dim": [768**0.5],
+            "scale_by_d_k": [64.0],
+            "scale_by_num_heads": [12**0.5],
+        },
+    ),
     Function(
         "split_heads",
         "split_heads(x, num_heads): (..., n, d_model) -> (..., num_heads, n, d_k).",
@@ -195,20 +279,6 @@ EXERCISES = (
         result=lambda s: s.split(s.x),
         axes=TOKEN_AXES,
         stage="split",
-    ),
-    Function(
-        "merge_heads",
-        "merge_heads(x): (..., h, n, d_k) -> (..., n, h * d_k), the inverse of split_heads.",
-        (
-            "Undo split_heads in reverse order.",
-            "First put the heads behind the tokens, then join the last two axes.",
-            "np.swapaxes(x, -2, -3), then reshape.",
-        ),
-        probes=merge_probes(),
-        given=lambda x: {"x": x},
-        result=lambda s: s.merge(s.x),
-        axes=TOKEN_AXES,
-        stage="merge",
     ),
     Function(
         "multi_head_attention",
@@ -243,6 +313,58 @@ EXERCISES = (
         reveal=stages.multi_head(),
         unpack=_unpack,
     ),
+    Number(
+        "two_jobs",
+        "W_Q (4, 8) of two heads, with x = I and W_K = [I I], (4, 8): in head 0 each of four tokens in a ring looks at "
+        "the one opposite, in head 1 at its two neighbours alike; weights within 0.05. Many answers are right: what "
+        "they do is judged.",
+        (
+            "Row i of W_Q is the query of token i; its first four columns ask in head 0, the last four in head 1.",
+            "A query asks for a place by a large number in the column of that place, as in section 1.",
+            "10 * np.roll(np.eye(4), 2, axis=1) asks for the opposite place. Two equal numbers share a row.",
+        ),
+        right=_JOBS,
+        slips={
+            "heads_exchanged": [_JOBS[:, [4, 5, 6, 7, 0, 1, 2, 3]]],
+            "heads_interleaved": [_JOBS[:, np.argsort(_DEALT)]],
+            "scores_too_small": [_JOBS / 10],
+            "scores_negated": [-_JOBS],
+        },
+        judged=Judged(_jobs, _jobs_told),
+    ),
+)
+
+RECALL = (
+    Question(
+        "recall_newest",
+        "c",
+        "The newest token is the last of five: its row is the last one of the square mask, all five keys.",
+        {
+            "a": "That is the mask of a text's first token. The newest one would not even see itself.",
+            "b": "Row 0 of the square mask, lined up at the upper left, has one True; the last row has five.",
+        },
+        "a",
+    ),
+    Question(
+        "recall_stored",
+        "b",
+        "nn.Linear stores its matrix as (out, in) and multiplies by its transpose.",
+        {
+            "a": "That is how it stands in a formula, x W. nn.Linear stores the transpose.",
+            "c": "A square matrix fits both ways, and is wrong in one of them without a word.",
+        },
+        "a",
+    ),
+    Question(
+        "recall_variance",
+        "a",
+        "32 independent products of variance 1 are added up, and variances add up.",
+        {
+            "b": "The root of 32 is the standard deviation.",
+            "c": "1 is the variance of one product, or of the score divided by the root of 32.",
+        },
+        "c",
+    ),
 )
 
 QUESTIONS = (
@@ -265,16 +387,6 @@ QUESTIONS = (
         {
             "a": "That is what split_heads gives. It takes a reshape to (n, h, d_k) and then a swap.",
             "c": "reshape never fails if the number of entries is right, and 12 = 2 * 3 * 2.",
-        },
-        "a",
-    ),
-    Question(
-        "unrelated",
-        "c",
-        "Small random projections and a divisor of 16 leave hardly any difference between scores.",
-        {
-            "a": "A peak needs scores that differ by several units. These differ by hundredths.",
-            "b": "Nothing makes a token look at itself: query and key come from unrelated tensors.",
         },
         "a",
     ),

@@ -1,8 +1,82 @@
-"""Notebook 07, the bug clinic: its questions. Its cases stand in clinic.py."""
+"""Notebook 07, the bug clinic: its questions. Its cases stand in clinic.py, its exercises in patients.py."""
 
 from .prediction import Question
 
+RECALL = (
+    Question(
+        "rows_per_query",
+        "c",
+        "Each head compares the query with all keys in its own way, and has one row of weights for the result.",
+        {
+            "a": "One row gives one mixture. That was the trouble of a single head.",
+            "b": "There are n queries, and each of them has its rows.",
+        },
+        "a",
+    ),
+    Question(
+        "causal_triangle",
+        "a",
+        "Token i may look at token j if j is not later: j <= i, below the diagonal and on it.",
+        {
+            "b": "That triangle is the future. Where True means blocked it would be right, but for the diagonal.",
+            "c": "Then token 0 could look nowhere. Each token may look at itself.",
+        },
+        "b",
+    ),
+    Question(
+        "variance_after_dividing",
+        "b",
+        "A factor of 1/8 takes the variance down by 1/64.",
+        {
+            "a": "The standard deviation was 8. Divided by 8 it is 1, and so is the variance.",
+            "c": "A variance goes with the square of the factor: 64 / 8 would be 8, and it is divided by 64.",
+        },
+        "a",
+    ),
+)
+
 QUESTIONS = (
+    Question(
+        "pale",
+        "b",
+        "All rows sum to 1, nothing was masked, and the order of the cells is that of the healthy map: every score was "
+        "only made smaller.",
+        {
+            "a": "Then rows would not sum to 1, and these do.",
+            "c": "No mask was given. And a key too many would not make all the others alike.",
+        },
+        "c",
+    ),
+    Question(
+        "sums",
+        "b",
+        "Each column sums to 1: the weights of a key are shared out among the queries.",
+        {
+            "a": "Rounded weights have a few decimals and sum to about 1. Here a row reaches 1.54.",
+            "c": "That takes weight away from rows, and no row could have more than 1.",
+        },
+        "a",
+    ),
+    Question(
+        "too_good",
+        "b",
+        "The next digit is drawn after all that a causal model may see. Who names it must have seen it.",
+        {
+            "a": "The sequences of the test were drawn anew. What was learned by heart is of no use for them.",
+            "c": "Nothing can be learned about a die but that it is one. The healthy module stays at one in ten.",
+        },
+        "a",
+    ),
+    Question(
+        "forbidden",
+        "c",
+        "All scores of the row become the same -1e20, and the softmax of equal scores is uniform.",
+        {
+            "a": "e to the power -1e20 is 0, but softmax compares within the row, and nothing larger is in it.",
+            "b": "0 / 0 gives NaN, and -inf leads there. -1e20 minus the row maximum is 0, and e to the 0 is 1.",
+        },
+        "a",
+    ),
     Question(
         "poison",
         "b",
@@ -14,12 +88,22 @@ QUESTIONS = (
         "a",
     ),
     Question(
-        "forbidden",
+        "demonstration",
         "c",
-        "All scores of the row become the same -1e20, and the softmax of equal scores is uniform.",
+        "Small random projections and a divisor of 16 leave hardly any difference between scores.",
         {
-            "a": "e to the power -1e20 is 0, but softmax compares within the row, and nothing larger is in it.",
-            "b": "0 / 0 gives NaN, and -inf leads there. -1e20 minus the row maximum is 0, and e to the 0 is 1.",
+            "a": "A peak needs scores that differ by several units. These differ by hundredths.",
+            "b": "Nothing makes a token look at itself: query and key come from unrelated tensors.",
+        },
+        "a",
+    ),
+    Question(
+        "company",
+        "b",
+        "The other sequence has entered the sum. Its mean is taken along axis 0, which is the batch.",
+        {
+            "a": "Dropout gives another answer each time. This module gives the same one twice.",
+            "c": "All sequences have five tokens, and no mask was given.",
         },
         "a",
     ),

@@ -19,6 +19,7 @@ class Probe(NamedTuple):
     args: tuple[Any, ...]
     tolerance: float = 1e-4
     says: Callable | None = None  # what is wrong, in words: (yours, right) -> a sentence
+    drawn: bool = False  # beside the sentence both are drawn
 
 
 # In scores of 1e4 a float32 cannot hold more: an answer that computes in float32 is still right.

@@ -1,7 +1,6 @@
 """The training loop of the notebooks, for small models on tasks whose batches are drawn on the fly.
 
-The notebooks write the loop out where it is the subject (04 and 06). Where many trainings are compared (08), they use
-this one.
+Notebook 04 writes the loop out, where it is the subject. Where several trainings are compared (06, 08), it is this one.
 """
 
 import numbers

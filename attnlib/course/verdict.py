@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..colours import levels, palette
 from .calling import isclose
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
-# Six points on the viridis colour map; colours in between are mixed.
-_VIRIDIS = np.array([(68, 1, 84), (65, 68, 135), (42, 120, 142), (34, 168, 132), (122, 209, 81), (253, 231, 37)])
 _LARGEST = 12  # rows and columns of a heatmap
 
 
@@ -149,27 +148,8 @@ def _cell(x, limits, differs):
     """One cell: colour by value, plain text for NaN and infinities, and a mark (not a colour) where it differs."""
     style = "padding:2px 6px;text-align:right;"
     if np.isfinite(x):
-        low, high = limits
-        colour = viridis(0.5 if high <= low else (x - low) / (high - low))
-        style += f"background:rgb{colour};color:{text_on(colour)};"
+        fill, ink = palette()[levels(x, *limits)]
+        style += f"background:{fill};color:{ink};"
     else:
         style += "border:1px dashed currentColor;color:currentColor;"
     return f'<td style="{style}">{"≠ " if differs else ""}{number(x)}</td>'
-
-
-def viridis(t):
-    """Return the colour (r, g, b) at `t` in 0..1; values outside are clipped."""
-    position = np.clip(t, 0, 1) * (len(_VIRIDIS) - 1)
-    i = min(int(position), len(_VIRIDIS) - 2)
-    return tuple(int(c) for c in np.round(_VIRIDIS[i] + (position - i) * (_VIRIDIS[i + 1] - _VIRIDIS[i])))
-
-
-def luminance(colour):
-    """Return the relative luminance of (r, g, b) as WCAG 2 defines it."""
-    c = np.array(colour) / 255
-    return float(np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4) @ (0.2126, 0.7152, 0.0722))
-
-
-def text_on(colour):
-    """Return black or white, whichever stands out more; one of them always has a contrast above 4.5."""
-    return "#000" if luminance(colour) > 0.179 else "#fff"

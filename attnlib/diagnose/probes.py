@@ -47,7 +47,12 @@ PROBES = (
     ),
     _Probe("values apart", weighing.values_apart, "keys and values exchanged", _SAME),
     _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation")),
-    _Probe("cache", cache.cached, "the order of old and new keys; a position that starts at 0 again", _ORDERED),
+    _Probe(
+        "cache",
+        cache.cached,
+        "the order of old and new keys; a position that starts at 0 again; in chunks the mask: lower right",
+        _ORDERED,
+    ),
     _Probe("large inputs", stable.large, "exp without subtracting the maximum of the row"),
     _Probe("float16", stable.float16, "a fill beyond 65504, such as -1e20; use -inf", (*_SAME, "row sums")),
 )

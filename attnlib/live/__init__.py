@@ -5,6 +5,7 @@ figure, which readers see where no kernel runs.
 """
 
 from ..progress import progress
+from .compare_view import compare
 from .flow_view import flow
 from .heads_view import heads
 from .masks_view import masks
@@ -14,9 +15,11 @@ from .scores_view import scores
 from .sentence_view import sentence
 from .view import LiveView
 from .weights import dead_share, readings, weights_view
+from .writing_view import writing
 
 __all__ = [
     "LiveView",
+    "compare",
     "dead_share",
     "flow",
     "heads",
@@ -28,4 +31,5 @@ __all__ = [
     "scores",
     "sentence",
     "weights_view",
+    "writing",
 ]

@@ -18,7 +18,7 @@ NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 
 
-def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, size=1.0):
+def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d_k=None, size=1.0):
     """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
 
     K^T stands above the scores and V above the output, so that a cell is made by the row to its left and the column
@@ -27,22 +27,25 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, s
 
     Parameters
     ----------
-    trace : AttentionTrace
+    trace : AttentionTrace, or callable
         Of NumPy arrays or torch tensors; up to 64 tokens. With batch and head axes, sliders choose one sequence and
-        head.
+        head. With `d_k`, a function that returns the trace for a value of it.
     x : ndarray or Tensor, (..., n_q, d_in), optional
         The tokens that the queries were made of; they are drawn at the left.
     queries, keys : sequence of str, optional
         Token labels; numbers from 0 by default. If there are as many keys as queries, keys take the queries' labels.
     query, key, feature : int
         What is chosen at the start.
+    d_k : sequence of int, optional
+        Values of a slider for d_k, which starts at the middle one: shows which matrices change their size with it.
     size : float
         1.5 enlarges the picture for a projector.
 
     Returns
     -------
     LiveView
-        Controls: query, key, feature (of the output), and one per batch or head axis with more than one place.
+        Controls: query, key, feature (of the output), and one per batch or head axis with more than one place,
+        and d_k where it is given.
 
     Raises
     ------
@@ -58,9 +61,12 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, s
     >>> "2·1 + 1·0 = 2" in view.picture.value
     True
     """
-    call = _Call(trace, x, queries, keys)
+    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(trace if d_k is None else trace(d_k), x, queries, keys))
+    start = None if d_k is None else d_k[len(d_k) // 2]
+    call = call_at(start)
 
     def render(i, j, c, *at):
+        call = call_at(at[-1] if d_k is not None else None)
         at = call.index(at)
         return call.draw(i, j, c, at), {name: call.arrays[name][at] for name in call.maps}
 
@@ -76,9 +82,12 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, s
         "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
     }
     controls |= {name: whole(name, 0, n - 1, 0) for name, n in call.axes.items()}
+    if d_k is not None:
+        controls["d_k"] = choice("d_k", d_k, start)
     for control in controls.values():  # three beside each other, so that the picture stands high
         control.layout.width = "290px"
-    return LiveView(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None))
+    main = None if d_k is None else "d_k"
+    return LiveView(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
 
 
 class _Call:

@@ -22,13 +22,16 @@ def moving_png(figure, change, values, start):
     ----------
     figure : Figure
         The first frame; it shows `start`, and is left changed.
-    change : callable
-        Called with (figure, value); draws the value into some of the axes and returns them.
+    change : callable or None
+        Called with (figure, value); draws the value into some of the axes and returns them. None: the picture
+        stands, and only takes less room.
     values : sequence
         In their order. The picture goes from `start` up, on from the lowest, and ends where it began.
     start
         One of them.
     """
+    if change is None:
+        return encoded(_drawn(figure, change, []))
     at = list(values).index(start)
     others = [*values[at + 1 :], *values[:at]]
     places = sorted({round(i) for i in np.linspace(0, len(others) - 1, FRAMES)}) if others else []

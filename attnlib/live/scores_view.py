@@ -1,25 +1,26 @@
-"""The view of how scores grow with d_k, and what softmax makes of them."""
+"""The view of how scores grow with d_k, and of the weights that softmax makes of them."""
 
 from functools import lru_cache
 
 import numpy as np
 
 from .. import core, svg
-from ..colours import LINE, palette
+from ..colours import LINE, QUERY, palette
 from . import still
 from .controls import choice, stops, whole
 from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
-PAIRS, KEYS = 96, 8  # queries and keys of the histogram; keys of the one row
-PANEL, APART, HIGH, BARS, TOP = 392, 40, 120, 110, 30  # pixels
+PAIRS, KEYS = 96, 8  # queries and keys of the histogram, and of the map
+PANEL, APART, HIGH, BARS, TOP = 392, 40, 110, 80, 30  # pixels
+LEFT, CELL, ROW = 40, 44, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
 def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
-    """Show how far scores of unit-normal queries and keys spread as d_k grows, and softmax of one row of them below.
+    """Show how far scores of unit-normal queries and keys spread as d_k grows, and the weights softmax makes of them.
 
-    At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. The points under a
-    histogram are the scores of one query with 8 keys; the bars are its weights.
+    At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. Below, the map of weights
+    of 8 queries and 8 keys. The points under a histogram are the scores of the framed query; the bars are its weights.
 
     Parameters
     ----------
@@ -59,9 +60,12 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
 
     def picture(d_k, query, draw):
         both, shapes = at(d_k, draw)
-        panels = [_panel(title, both[title], shapes[title], query, reach) for title in both]
+        panels = [
+            _panel(title, both[title], shapes[title], query, reach) + _below(title, both[title], query)
+            for title in both
+        ]
         moved = [f'<g transform="translate({10 + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
-        size = 20 + 2 * PANEL + APART, TOP + HIGH + BARS + 132
+        size = 20 + 2 * PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
         return svg.picture(*size, "scores and their softmax", _words(d_k, both, query), moved)
 
     def render(d_k, query, draw, key):
@@ -84,7 +88,7 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
 
 
 class _Scores(LiveView):
-    hint = "Click a bar for the exact weights of its key."
+    hint = "Click a cell of a map for its exact weights; its query is framed."
 
 
 def _words(d_k, both, query):
@@ -110,7 +114,7 @@ def _x(score, reach):
 
 
 def _panel(title, x, shape, query, reach):
-    """Return a histogram, the scores of one row below it, and their softmax as bars."""
+    """Return a histogram, and below it the scores of one query with its keys, in the colours of their weights."""
     row, colours = x[query, :KEYS], palette()
     weights = core.softmax(row)
     told = f"standard deviation {x.std():.1f}"
@@ -124,11 +128,22 @@ def _panel(title, x, shape, query, reach):
         place = f'cx="{_x(row[j], reach):.1f}" cy="{HIGH + 10}" r="6" fill="{colours[int(255 * weights[j])][0]}"'
         told = f"<title>key {j}: {svg.exact(row[j])}</title>"
         drawn.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{told}</circle>')
-    step, names = (PANEL - 40) // KEYS, [str(j) for j in range(KEYS)]
-    drawn.append(f'</g><g transform="translate(40 {TOP + HIGH + 96})">{svg.columns(weights, step, BARS, names)}')
-    drawn.append(svg.text(0, -18, "weights: softmax of the points"))
-    drawn += [svg.text((j + 0.5) * step, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
-    drawn.append(svg.target(0, 0, step * KEYS, BARS + 20, column="key", columns=KEYS))
+    return "".join([*drawn, "</g>"])
+
+
+def _below(title, x, query):
+    """Return the map of weights with the row of one query framed, and that row as bars over the same columns."""
+    weights, names = core.softmax(x[:KEYS, :KEYS]), [str(j) for j in range(KEYS)]
+    drawn = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
+    drawn.append(svg.text(0, -8, "weights of 8 queries (rows) on 8 keys (columns)"))
+    drawn += [svg.text(-8, (i + 0.5) * ROW + 4, name, size=12, anchor="end") for i, name in enumerate(names)]
+    drawn.append(svg.frame(0, query * ROW, KEYS * CELL, ROW, QUERY, line=2))
+    clicks = {"row": "query", "rows": KEYS, "column": "key", "columns": KEYS, "shown": title}
+    drawn.append(svg.target(0, 0, KEYS * CELL, KEYS * ROW, **clicks))
+    drawn.append(f'</g><g transform="translate({LEFT} {TOP + HIGH + KEYS * ROW + 114})">')
+    drawn.append(svg.columns(weights[query], CELL, BARS, names))
+    drawn += [svg.text((j + 0.5) * CELL, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
+    drawn.append(svg.target(0, 0, KEYS * CELL, BARS + 20, column="key", columns=KEYS))
     return "".join([*drawn, "</g>"])
 
 

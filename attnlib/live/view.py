@@ -53,7 +53,8 @@ class LiveView(widgets.VBox):
         The control that also moves the picture where no kernel runs; by default the first that has stops.
     moving : (callable, value), optional
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
-        the value that the still shows there. Without it the still does not move.
+        the value that the still shows there. Without it the still does not move; with None in place of the callable it
+        does not move either, and has 256 colours: for notebooks with many stills.
 
     Attributes
     ----------
@@ -153,7 +154,11 @@ class LiveView(widgets.VBox):
 
     def _ipython_display_(self, **kwargs):
         figure, text = self._still()
-        png = self._moved(figure) or optimized(figure)
+        png = self._moved(figure)
+        if png is None:  # the try may have left the figure at another value
+            plt.close(figure)
+            figure, text = self._still()
+            png = optimized(figure)
         still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
         pictures = packed(self)  # as metadata: every front end passes over what it does not know
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)

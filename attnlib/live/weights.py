@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import core, plot, svg
 from ..validation import ShapeError
-from .controls import slider
+from .controls import choice, slider
 from .view import LiveView
 
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
@@ -27,17 +27,17 @@ def weights_view(
     size=1.0,
     **values,
 ):
-    """Show attention weights that depend on one number, with a slider for it.
+    """Show attention weights that depend on one number or several, with a slider for each.
 
     Parameters
     ----------
     weights_at : callable
-        Called with the slider's value; returns {title: weights}, weights (n_q, n_k). Maps with one row are drawn as
-        bars, others as heatmaps.
+        Called with the values of the sliders; returns {title: weights}, weights (n_q, n_k). Maps with one row are drawn
+        as bars, others as heatmaps.
     still : sequence
-        The slider values of the static figure.
+        The values of the first slider in the static figure.
     start : number, optional
-        Where the slider starts; by default at the middle one of `still`.
+        Where the first slider starts; by default at the middle one of `still`. Others start in the middle.
     row : int, optional
         The query that is chosen at the start: its weights are drawn as bars, too. A click chooses another.
     queries, keys : sequence of str, optional
@@ -52,9 +52,9 @@ def weights_view(
     size : float
         1.5 enlarges the picture for a projector.
     **values : (int, int) or sequence
-        Exactly one; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers;
+        One for each slider; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers;
         for ``d_k=(1, 128)`` over logarithmic stops. A list makes one over just those values, or over (text, value)
-        pairs, ``num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]``.
+        pairs, ``num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]``. After the first, lists only.
 
     Returns
     -------
@@ -72,20 +72,26 @@ def weights_view(
     >>> view.shown["not scaled"].shape
     (4, 4)
     """
-    if len(values) != 1:
+    if not values:
         raise ValueError(
-            f"weights_view takes exactly one slider, got {sorted(values)}. "
-            "Fix: weights_view(weights_at, still=(1, 128), d_k=(1, 128))."
+            "weights_view needs a slider, got none. Fix: weights_view(weights_at, still=(1, 128), d_k=(1, 128))."
         )
-    ((name, values),) = values.items()
+    name, *others = values
+    controls = {name: slider(name, values[name], still, start)}
+    for other in others:
+        middle = values[other][len(values[other]) // 2]
+        controls[other] = choice(other, values[other], middle[1] if isinstance(middle, tuple) else middle)
 
-    def panels(value):
-        return {title: _weights(title, weights) for title, weights in weights_at(value).items()}
+    def panels(*value):
+        """Compute the maps; where the first slider's value alone is given, the others are where they stand."""
+        value += tuple(controls[other].value for other in others[len(value) - 1 :])
+        return {title: _weights(title, weights) for title, weights in weights_at(*value).items()}
 
     labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
 
-    def render(value, query, key):
-        shown = panels(value)
+    def render(*chosen):
+        *value, query, key = chosen
+        shown = panels(*value)
         return draw_maps(shown, row=query, column=key, bars=row is not None, upstream=upstream, **labels), shown
 
     def static():
@@ -96,7 +102,7 @@ def weights_view(
         return redraw_static(figure, len(still) // 2, name, value, panels(value), **labels)
 
     return LiveView(
-        {name: slider(name, values, still, start)},
+        controls,
         render,
         static,
         moving=(moving, still[len(still) // 2]),

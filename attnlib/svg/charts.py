@@ -15,7 +15,7 @@ CELLS = 16  # above this many tokens a map goes in as one image, not as rectangl
 SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
 LARGEST = 54  # pixels of a cell at most
 TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
-BARS = 64  # height of the bars below a map
+BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 
 
 class Layout(NamedTuple):
@@ -96,9 +96,9 @@ def heatmap(
     bottom = TOP + place.height + place.bottom
     if bars:
         chosen = None if blocked is None else blocked[row]
-        drawn.append(f'<g transform="translate({place.left} {bottom + 8:g})">')
+        drawn.append(f'<g transform="translate({place.left} {bottom + HEADROOM:g})">')
         drawn.append(f"{columns(weights[row], place.cell, BARS, keys, chosen)}</g>")
-        bottom += BARS + 16
+        bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
     return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask), drawn)

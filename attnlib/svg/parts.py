@@ -18,6 +18,7 @@ from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, levels, palette, rgb,
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
+AIR = 3  # pixels between two numbers in a row; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
 NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
@@ -190,7 +191,8 @@ def decimals(values, room, size=SMALL, most=2):
         return None
     places = 0 if (finite == finite.round()).all() else most
     ends = (float(finite.min()), float(finite.max()))
-    return places if max(width(f"{v:.{places}f}", size) for v in ends) <= room - 1 else None
+    need = max(max(width(f"{v:.{places}f}", size) + 1, width(f"{abs(v):.{places}f}", size) + AIR) for v in ends)
+    return places if need <= room else None
 
 
 def matrix(

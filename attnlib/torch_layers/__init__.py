@@ -4,6 +4,6 @@ Masks may be torch tensors or NumPy arrays, so that ``al.causal_mask(5)`` can be
 """
 
 from .attention import attention_trace, scaled_dot_product_attention
-from .modules import MultiHeadAttention, SelfAttention
+from .modules import KVCache, MultiHeadAttention, SelfAttention
 
-__all__ = ["MultiHeadAttention", "SelfAttention", "attention_trace", "scaled_dot_product_attention"]
+__all__ = ["KVCache", "MultiHeadAttention", "SelfAttention", "attention_trace", "scaled_dot_product_attention"]

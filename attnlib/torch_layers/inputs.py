@@ -59,9 +59,12 @@ def mask_for(mask, is_causal, shape, query):
             mask = mask.to(query.dtype)
             validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
         validation.mask_shape(mask.shape, shape)
-    if not is_causal:
-        return mask
-    causal = torch.as_tensor(masks.causal_mask(*shape[-2:]), device=query.device)
+    return with_causal(mask, masks.causal_mask(*shape[-2:]), query.device) if is_causal else mask
+
+
+def with_causal(mask, causal, device):
+    """Combine a mask, or None, with a causal one of NumPy."""
+    causal = torch.as_tensor(causal, device=device)
     if mask is None or mask.dtype == torch.bool:
         return causal if mask is None else mask & causal
     return mask.masked_fill(~causal, -torch.inf)

@@ -3,9 +3,28 @@
 import torch
 from torch import nn
 
-from .. import heads, validation
+from .. import heads, masks, validation
 from .attention import attend
-from .inputs import layer_input, mask_tensor
+from .inputs import layer_input, mask_tensor, with_causal
+
+
+class KVCache(heads.KVCache):
+    """The keys and values of all tokens so far, of one layer and one batch of sequences; see `attnlib.KVCache`.
+
+    Attributes
+    ----------
+    key, value : Tensor, (..., num_kv_heads, n, d_k), or None before the first token
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> mha, x, cache = MultiHeadAttention(8, 2), torch.randn(1, 5, 8), KVCache()
+    >>> steps = [mha(token, is_causal=True, cache=cache)[0] for token in x.split(1, dim=1)]
+    >>> len(cache), torch.allclose(torch.cat(steps, 1), mha(x, is_causal=True)[0], atol=1e-6)
+    (5, True)
+    """
+
+    _join = staticmethod(lambda old, new: torch.cat([old, new], dim=-2))
 
 
 class SelfAttention(nn.Module):
@@ -81,17 +100,21 @@ class MultiHeadAttention(nn.Module):
         Width of key and value inputs; embed_dim by default.
     bias : bool
         Give the four projections a bias (they start at 0).
+    num_kv_heads : int, optional
+        Heads of keys and values, h by default; must divide h. Each then serves h / num_kv_heads heads of queries, side
+        by side: head i uses number i // (h / num_kv_heads). 1 is called multi-query attention, between 1 and h grouped.
 
     Attributes
     ----------
     W_Q, W_K, W_V, W_O : nn.Linear
-        Their `.weight` is (out, in): the transpose of the W in the formula. Xavier-uniform at the start.
+        Their `.weight` is (out, in): the transpose of the W in the formula. Xavier-uniform at the start. W_K and W_V
+        have num_kv_heads * d_k outputs.
 
     Notes
     -----
-    Derived in notebook 06. Source: Vaswani et al. 2017, section 3.2.2. Names in other libraries: nn.MultiheadAttention
-    packs W_Q, W_K, W_V into `in_proj_weight` and calls W_O `out_proj`; its boolean masks say True = blocked; it has
-    the batch second unless batch_first=True.
+    Derived in notebook 06; fewer heads of keys and values, and the cache, in notebook 11. Source: Vaswani et al. 2017,
+    section 3.2.2. Names in other libraries: nn.MultiheadAttention packs W_Q, W_K, W_V into `in_proj_weight` and calls
+    W_O `out_proj`; its boolean masks say True = blocked; it has the batch second unless batch_first=True.
 
     Examples
     --------
@@ -101,15 +124,16 @@ class MultiHeadAttention(nn.Module):
     (torch.Size([3, 5, 8]), torch.Size([3, 2, 5, 5]))
     """
 
-    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True):
+    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True, num_kv_heads=None):
         super().__init__()
         self.d_k = validation.head_dim(embed_dim, num_heads)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
+        self.num_kv_heads = validation.key_value_heads(num_heads, num_kv_heads)
         self.kdim = self.embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
         self.vdim = self.embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
         self.W_Q = nn.Linear(embed_dim, embed_dim, bias=bias)
-        self.W_K = nn.Linear(self.kdim, embed_dim, bias=bias)
-        self.W_V = nn.Linear(self.vdim, embed_dim, bias=bias)
+        self.W_K = nn.Linear(self.kdim, self.num_kv_heads * self.d_k, bias=bias)
+        self.W_V = nn.Linear(self.vdim, self.num_kv_heads * self.d_k, bias=bias)
         self.W_O = nn.Linear(embed_dim, embed_dim, bias=bias)
         for linear in self._projections():
             nn.init.xavier_uniform_(linear.weight)
@@ -129,6 +153,7 @@ class MultiHeadAttention(nn.Module):
         is_causal=False,
         need_weights=True,
         average_attn_weights=False,
+        cache=None,
     ):
         """Attend in every head and merge.
 
@@ -143,11 +168,14 @@ class MultiHeadAttention(nn.Module):
             True = may attend. (n_q, n_k); or (..., n_q, n_k) without a head axis, for all heads alike; or
             (..., h, n_q, n_k).
         is_causal : bool
-            Combined with `attn_mask`; needs n_q = n_k.
+            Combined with `attn_mask`; needs n_q = n_k, unless a cache says that the queries continue its tokens.
         need_weights : bool
             False takes torch's fused kernel, which never stores an n_q x n_k array.
         average_attn_weights : bool
             Average the weights over the heads.
+        cache : KVCache, optional
+            Keys and values of the tokens before; those of `query` are appended. n_k then counts all of them, in
+            `attn_mask` and the weights too.
 
         Returns
         -------
@@ -156,15 +184,23 @@ class MultiHeadAttention(nn.Module):
         """
         key = query if key is None else key
         value = key if value is None else value
+        before = 0 if cache is None else heads.tokens_in(cache, KVCache, self, query, key, value)
         layer_input(query, "query", self.W_Q)
         layer_input(key, "key", self.W_K)
         layer_input(value, "value", self.W_V)
         q = self._split(self.W_Q(query))  # (..., h, n_q, d_k)
-        k = self._split(self.W_K(key))  # (..., h, n_k, d_k)
-        v = self._split(self.W_V(value))  # (..., h, n_k, d_k)
+        k = self._split(self.W_K(key))  # (..., num_kv_heads, n_k, d_k)
+        v = self._split(self.W_V(value))  # (..., num_kv_heads, n_k, d_k)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        if self.num_kv_heads < self.num_heads:
+            k, v = (x.repeat_interleave(self.num_heads // self.num_kv_heads, -3) for x in (k, v))
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
             attn_mask = heads.add_head_axis(mask_tensor(attn_mask, q.device), shape)
+        if is_causal and before:  # the queries are the last tokens
+            causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
+            attn_mask, is_causal = with_causal(attn_mask, causal, q.device), False
         output, weights = attend(q, k, v, attn_mask, is_causal, need_weights)
         output = self.W_O(output.transpose(-2, -3).flatten(-2))  # (..., n_q, embed_dim)
         if need_weights and average_attn_weights:
@@ -172,7 +208,7 @@ class MultiHeadAttention(nn.Module):
         return output, weights
 
     def _split(self, x):
-        return x.unflatten(-1, (self.num_heads, self.d_k)).transpose(-2, -3)
+        return x.unflatten(-1, (-1, self.d_k)).transpose(-2, -3)
 
     @classmethod
     def from_torch(cls, module):
@@ -217,7 +253,14 @@ class MultiHeadAttention(nn.Module):
         """Return an nn.MultiheadAttention (batch_first=True) with copies of these weights; the outputs are equal.
 
         Its boolean masks have the opposite polarity: pass ``~attn_mask``, or `attnlib.to_blocked` of a NumPy mask.
+        Raises ValueError for fewer heads of keys and values than of queries, which it does not have.
         """
+        if self.num_kv_heads != self.num_heads:
+            raise ValueError(
+                "to_torch cannot carry over num_kv_heads: nn.MultiheadAttention has as many heads of keys and values "
+                f"as of queries, expected {self.num_heads}, got {self.num_kv_heads}. "
+                "Fix: F.scaled_dot_product_attention with enable_gqa=True takes grouped heads."
+            )
         bias = self.W_O.bias is not None
         theirs = nn.MultiheadAttention(
             self.embed_dim, self.num_heads, bias=bias, kdim=self.kdim, vdim=self.vdim, batch_first=True
@@ -242,7 +285,8 @@ class MultiHeadAttention(nn.Module):
         NumPy has no bfloat16: such weights become float32, which holds each of them exactly.
         """
         bias = self.W_O.bias is not None
-        twin = heads.MultiHeadAttention(self.embed_dim, self.num_heads, kdim=self.kdim, vdim=self.vdim, bias=bias)
+        widths = {"kdim": self.kdim, "vdim": self.vdim, "num_kv_heads": self.num_kv_heads}
+        twin = heads.MultiHeadAttention(self.embed_dim, self.num_heads, bias=bias, **widths)
 
         def array(tensor):
             tensor = tensor.detach().cpu()
@@ -255,4 +299,5 @@ class MultiHeadAttention(nn.Module):
         return twin
 
     def extra_repr(self):
-        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, d_k={self.d_k}"
+        grouped = f", num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
+        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, d_k={self.d_k}{grouped}"

@@ -1,53 +1,80 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# Attention is a weighted average in which the data choose the weights. This series builds it from single
-# multiplications up to a multi-head module with masks that you can trust. Every number is computed in front of you.
+# The same word means different things in different sentences. **Attention is how a vector finds out.** This series builds
+# it from single multiplications up to a real language model that runs through a module of your own.
+#
+# | a bank of a river | a bank with money |
+# |---|---|
+# | She sat on the **bank** of the river. | The **bank** lent him money. |
+# | He fished from the muddy **bank**. | She opened an account at the **bank**. |
+# | The **bank** of the stream was steep. | The **bank** raised its interest rates. |
+
+# %% jupyter={"source_hidden": true}
+import numpy as np
+
+from attnlib import plot
+from attnlib.course import real_model
+
+banks = real_model.stored("minilm_results")["six banks"]  # notebook 09 measures them
+figure, axes = plot.subplots(1, 2, figsize=(8, 2.6), sharex=True, sharey=True)
+for ax, when, title in zip(axes, ("before", "after"), ("going in", "coming out")):
+    like = np.where(np.eye(6), np.nan, banks[when])  # (6, 6), none with itself
+    x, y = np.nanmean(like[:, :3], 1), np.nanmean(like[:, 3:], 1)  # (6,) each
+    dots = ax.plot(x[:3], y[:3], "o", x[3:], y[3:], "s")
+    _ = ax.axline((0.7, 0.7), slope=1, linestyle=":", color="gray")
+    ax.set(title=title, xlabel="like the river banks", ylabel="like the money banks")
+_ = axes[0].legend(dots, ["bank of a river", "bank with money"], loc="lower right")
+
+# %% [markdown]
+# A **token** is a piece of text that a model treats as one: here a word or a full stop. A **vector** is the list of numbers
+# that stands for a token inside the model. The model here is MiniLM ([source](../REFERENCES.md#minilm)), a small real one: 384
+# numbers to a token, six layers one after the other.
+#
+# Each point above is the word "bank" in one of the six sentences, before the first layer and after the last. (A click on the
+# three dots above the picture shows the code that drew it.) Its place says how like its vector is to those of the
+# other river banks (to the right) and of the other money banks (upwards). The likeness of two vectors is their cosine:
+# 1 if they point the same way. Here are the numbers behind the points:
 
 # %%
 import attnlib as al
-from attnlib import examples, live, plot
+from attnlib import live
 
-weights = al.attention_trace(*examples.BY_HAND.project()).weights  # (n_q, n_k)
-ax = plot.attention_heatmap(weights, title="three tokens: who looks at whom")
-ax.figure.set_figheight(2.8)
-
-# %% [markdown]
-# Notebook 01 computes these nine numbers by hand. The others ask where they come from, and what can go wrong.
-#
-# | | notebook | the question it answers | minutes | needs torch? |
-# |---|---|---|---|---|
-# | 01 | [by hand](01_by_hand.ipynb) | What happens to three tokens, number by number? | 35 | no |
-# | 02 | [vectorized](02_vectorized.ipynb) | Which matrix products do the same, and what can go wrong with axes? | 35 | no |
-# | 03 | [scaling](03_scaling.ipynb) | Why divide by $\sqrt{d_k}$? | 40 | no |
-# | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns? | 35 | yes |
-# | 05 | [masks](05_masks.ipynb) | Who may look where? | 40 | one section |
-# | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |
-# | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 75 | yes |
-# | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn? Does the scale matter for learning? | 45 | yes |
-# | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
-#
-# The minutes are for reading and running; each exercise says how long it takes.
-#
-# **How to work.** Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run
-# the next cell. Move every slider to both ends. Change numbers: nothing can break that *Restart Kernel* does not mend.
+before, after = np.array(banks["before"]), np.array(banks["after"])  # (6, 6) each
+print(f"going in:   every cosine between {before.min():.2f} and {before.max():.2f}")
+same = np.eye(2, dtype=bool).repeat(3, 0).repeat(3, 1) & ~np.eye(6, dtype=bool)
+across = np.eye(2, dtype=bool)[::-1].repeat(3, 0).repeat(3, 1)
+for name, pairs in (("same sense", same), ("other sense", across)):
+    low, high = after[pairs].min(), after[pairs].max()
+    print(f"coming out: {name:11} {low:.2f} to {high:.2f}")
+nearest = (after - 2 * np.eye(6)).argmax(axis=1)  # of the other five
+print("nearest other bank has the same sense:", same[range(6), nearest].sum(), "of 6")
 
 # %% [markdown]
+# Going in, the six are nearly the same vector: the same word, at one place or another of its sentence. Coming out, the
+# nearest other bank of each has its own meaning. The two groups do not lie far apart, and one pair of different meanings
+# (0.85) is more alike than one pair of the same (0.84); but each bank has found its side.
+#
+# How did the vector find out? In all six layers there is a single step in which a token can take anything from another
+# token. That step is attention. Everything else in the model handles each token by itself.
+#
 # ## How to read a heatmap
 #
-# Each **row** is one **query**: a token that asks. Each **column** is one **key**: a token that may answer. The cell
-# at row $i$, column $j$ is the **weight** that query $i$ gives to key $j$. Each row sums to 1.
+# Attention says of every token how much it takes from each token of its sentence. These shares are called **weights**, and a
+# map shows them all at once. Here is a small one, whose numbers were set by hand.
 
 # %%
-import numpy as np
-
 tokens = ["the", "cat", "sat"]
 weights = np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.0, 0.7, 0.3]])  # (n_q, n_k)
 ax = plot.attention_heatmap(
-    weights, queries=tokens, keys=tokens, title="one map of attention weights"
+    weights, queries=tokens, keys=tokens, title="one map of weights, set by hand"
 )
 
 # %% [markdown]
+# Read the second row from left to right. It is "cat", and it takes 0.3 of what it takes from "the", 0.6 from itself and 0.1
+# from "sat". Whoever asks stands at the row and is called the **query**; whoever is asked stands at the column and is called
+# the **key**. A row is always read as a whole, because it is one token that shares itself out.
+#
 # **Predict.** Which token does "sat" look at most? Which token looks at "the" most?
 
 # %%
@@ -58,19 +85,69 @@ print("looks most at 'the':   ", tokens[column.argmax()], column.max())
 print("each row sums to 1:    ", weights.sum(axis=1))
 
 # %% [markdown]
-# The first question reads a row, the second a column. Only rows sum to 1: each query shares out its own attention.
+# The first question reads a row, the second a column. Only rows must sum to 1: each query has one unit of attention to share
+# out, while a key may be asked by everybody or by nobody.
+#
+# Now a map from the real model: the first of our sentences, in layer 1. A layer makes twelve such maps side by side, and
+# each is called a **head**; this is head 5. `[CLS]` and `[SEP]` mark where the sentence begins and ends.
+#
+# **Predict.** Which token does "bank" take the most from? Decide first, then look for its row.
+
+# %%
+tokens = banks["tokens"][0]
+weights = np.array(banks["L1H5"][0])  # (n, n), from the model
+ax = plot.attention_heatmap(
+    weights, queries=tokens, keys=tokens, title="MiniLM, layer 1, head 5"
+)
+
+# %%
+for tokens, weights in zip(banks["tokens"], banks["L1H5"]):
+    row = np.array(weights[tokens.index("bank")])  # (n,)
+    first, second = (f"{tokens[j]} {row[j]:.2f}" for j in np.argsort(-row)[:2])
+    print(f"{' '.join(tokens[1:-1]):39} {first:13} then {second}")
+
+# %% [markdown]
+# In four of the six sentences "bank" takes most from the word that gives its meaning away. In the other two this head gives
+# most to `[CLS]`, which is no word at all, and yet both vectors find their side: there are 71 other heads. This one was picked
+# because it can be read. Notebook 09 asks how many can.
+#
+# ## The whole call as a picture
+#
+# A map is made by three matrices and makes a fourth. Here is this very head: its queries, keys and values come out of the
+# model, 32 numbers for each token, and `attnlib`, the library behind this series, does the rest in one call.
+
+# %%
+head = real_model.stored("minilm_results")["L1H5 of the first bank"]
+trace = al.attention_trace(
+    *(np.array(head[name]) for name in ("query", "key", "value"))
+)
+trace
+
+# %%
+tokens = banks["tokens"][0]
+whole_call = live.flow(trace, queries=tokens, query=5, key=8)
+whole_call
+
+# %% [markdown]
+# A number is made by the row to its left and the column above it: a score by a query and a key, an output by a row of
+# weights and a column of the values. So the line of "bank" runs through the whole picture: its query meets all keys, the
+# scores become weights, and the weights mix the values. **Try.** Choose another query, then click a cell. You need not
+# understand the steps yet. Notebook 01 makes each of them by hand.
 #
 # ## Your first slider
 #
-# Random queries and keys with $d_k$ entries each. Drag $d_k$ to the right: without scaling, most rows end up on a
-# single key. With scaling they do not. Notebook 03 explains why, and defines the numbers below the maps; for now, look.
+# One step in the picture divides the scores by $\sqrt{32}$, the root of the number of features that a query has, called
+# $d_k$. What is that good for? Here are queries and keys drawn at random, on the left without the division and on the right
+# with it. Move $d_k$ to both ends and count the bright cells of each row; *draw* takes other random numbers. Notebook 03
+# explains what you see, and defines the numbers below the maps.
 
 # %%
 first_view = live.scaling(n=6, d_k=(1, 256), seed=1, row=None)
 first_view
 
 # %% [markdown]
-# How many are most? Count the rows in which one key has more than 0.95, in 200 draws at $d_k = 256$:
+# How often does one key take nearly everything? Count the rows in which one has more than 0.95, in 200 draws at
+# $d_k = 256$:
 
 # %%
 rng = np.random.default_rng(0)
@@ -81,28 +158,33 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
     print(f"{name:<20} above 0.95: {(largest > 0.95).mean():.0%} of the rows")
 
 # %% [markdown]
-# ## Notation
+# ## The notebooks
 #
-# One term for one thing, in all notebooks:
-#
-# | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops letters |
+# | | notebook | the question it answers | minutes | needs torch? |
 # |---|---|---|---|---|
-# | $n_q$, `n_q` | number of queries | $n$ | L | `q` |
-# | $n_k$, `n_k` | number of keys, and of values | $n$ | S | `k` |
-# | $d_{model}$, `embed_dim` | features of a token | $d_{model}$ | E, embed_dim | `d` |
-# | $d_k$, `d_k` | features of a query and of a key | $d_k$ | E (head_dim) | `c` |
-# | $d_v$, `d_v` | features of a value | $d_v$ | Ev | `c` |
-# | $h$, `num_heads` | number of heads | $h$ | num_heads | `h` |
-# | $b$ | sequences in a batch | none | N | `b` |
-# | $Q$, $K$, $V$ | queries, keys, values, one per row | $Q, K, V$ | query, key, value | |
-# | $W_Q$, $W_K$, $W_V$, $W_O$ | projection matrices | $W^Q, W^K, W^V, W^O$ | in_proj_weight, out_proj | |
-# | scores | $Q K^T$, before scaling | none | none | |
-# | weights | softmax of the scaled, masked scores | none | attn_output_weights | |
-# | mask | boolean: **True = may attend** | none | attn_mask (two conventions: notebook 05) | |
+# | 01 | [by hand](01_by_hand.ipynb) | What happens to three tokens, number by number? | 35 | no |
+# | 02 | [vectorized](02_vectorized.ipynb) | Which matrix products do the same, and what can go wrong with axes? | 35 | no |
+# | 03 | [scaling](03_scaling.ipynb) | Why divide by $\sqrt{d_k}$? | 40 | no |
+# | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns? | 35 | yes |
+# | 05 | [masks](05_masks.ipynb) | Who may look where? | 40 | one section |
+# | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |
+# | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 60 | yes |
+# | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn? Does the scale matter for learning? | 45 | yes |
+# | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
 #
-# Axes run in the order $(b, h, n, d)$, and $(b, h, n_q, n_k)$ for scores and weights.
-# Queries are always <span style="color:#0072B2">■</span> blue, keys <span style="color:#D55E00">■</span> orange,
-# values <span style="color:#009E73">■</span> green, with the word beside the colour ([source](../REFERENCES.md#okabe-ito)).
+# The minutes are for reading and running; each exercise says how long it takes.
+#
+# Three ways through:
+#
+# | you have | read | exercises |
+# |---|---|---|
+# | an evening | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: pencil and paper |
+# | a weekend | 00 to 06, then 09 | one or two of each notebook |
+# | a course | all of them, one a week | all, and the questions *Before you start* |
+#
+# **How to work.** Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run
+# the next cell; its output is hidden until then. Move every slider to both ends. Change numbers: nothing can break that
+# *Restart Kernel* does not mend.
 #
 # ## Is everything there?
 
@@ -120,24 +202,29 @@ for package, notebooks in needs.items():
         print(f"Fix: pip install {package}")
 
 # %% [markdown]
-# ## attnlib in one cell
+# ## Notation
 #
-# The library behind the series does in one call what the next notebooks derive. `attention_trace` keeps every step.
-
-# %%
-query = np.array([[1.0, 0.0], [0.0, 1.0]])  # (n_q, d_k)
-value = np.array([[1.0, 2.0], [3.0, 4.0]])  # (n_k, d_v)
-trace = al.attention_trace(query, query, value)
-trace
-
-# %% [markdown]
-# The same call as a picture. A number is made by the row to its left and the column above it: a score by a query and a
-# key, an output by a row of weights and a column of the values. Follow one query from left to right. **Try.** Choose the
-# other query, then click a cell.
-
-# %%
-whole_call = live.flow(trace)
-whole_call
-
-# %% [markdown]
-# **Remember.** Rows are queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).
+# One term for one thing, in all notebooks. This table is for looking up: every symbol is explained where it comes first.
+#
+# | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops letters |
+# |---|---|---|---|---|
+# | $n_q$, `n_q` | number of queries | $n$ | L | `q` |
+# | $n_k$, `n_k` | number of keys, and of values | $n$ | S | `k` |
+# | $d_{in}$, `d_in` | features of a token that goes in | $d_{model}$ | in_features | `d` |
+# | $d_{model}$, `embed_dim` | features of a token between the layers of a model; there $d_{in}$ is this | $d_{model}$ | E, embed_dim | `d` |
+# | $d_k$, `d_k` | features of a query and of a key | $d_k$ | E (head_dim) | `c` |
+# | $d_v$, `d_v` | features of a value | $d_v$ | Ev | `c` |
+# | $h$, `num_heads` | number of heads | $h$ | num_heads | `h` |
+# | $b$ | sequences in a batch | none | N | `b` |
+# | $Q$, $K$, $V$ | queries, keys, values, one per row | $Q, K, V$ | query, key, value | |
+# | $W_Q$, $W_K$, $W_V$, $W_O$ | projection matrices | $W^Q, W^K, W^V, W^O$ | in_proj_weight, out_proj | |
+# | scores | $Q K^T$, before scaling | none | none | |
+# | weights | softmax of the scaled, masked scores | none | attn_output_weights | |
+# | mask | boolean: **True = may attend** | none | attn_mask (two conventions: notebook 05) | |
+#
+# A feature is one of the numbers of a vector. Axes run in the order $(b, h, n, d)$, and $(b, h, n_q, n_k)$ for scores and
+# weights. Queries are always <span style="color:#0072B2">■</span> blue, keys <span style="color:#D55E00">■</span> orange,
+# values <span style="color:#009E73">■</span> green, with the word beside the colour ([source](../REFERENCES.md#okabe-ito)).
+#
+# **Remember.** A word's vector finds out what it means here by taking from other words. A map says how much: rows are
+# queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).

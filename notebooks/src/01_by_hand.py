@@ -1,13 +1,14 @@
 # %% [markdown]
 # # 01 · Attention by hand
 #
-# **Question.** Three tokens go into self-attention and three vectors come out. What happened in between, number by
-# number? This notebook uses Python's own numbers and lists, so that nothing is hidden. *35 minutes.*
+# **Question.** Three vectors go into attention and three come out, and each has taken something from the others. What
+# happened in between, number by number? This notebook uses Python's own numbers and lists, so that nothing is hidden.
+# *35 minutes.*
 #
-# | symbol | meaning | here |
+# | symbol | meaning | in the worked example |
 # |---|---|---|
 # | $n$ | number of tokens | 3 |
-# | $d_{in}$ | features of a token | 4 |
+# | $d_{in}$ | features of a token, the numbers of its vector | 4 |
 # | $d_k$ | features of a query and of a key | 3 |
 # | $d_v$ | features of a value | 3 |
 
@@ -17,30 +18,107 @@ import random
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.course import check, predict
+from attnlib.course import check, predict, real_model
 from attnlib.examples import BY_HAND
 
 # %% [markdown]
-# ## Step 1 · The inputs
+# ## Before you start
 #
-# `x` holds three tokens, one per row. Three weight matrices turn a token into a **query**, a **key** and a **value**.
-# In a trained model these matrices are learned; they start as small random numbers (notebook 04 measures them).
-# Here they are small whole numbers, so that you can follow with pencil and paper.
+# Three questions about notebook 00, from memory. Write a letter in place of each `None` and run the cell. Nobody counts.
+#
+# **1.** *(notebook 00)* In a map of attention weights, what must sum to 1?
+#
+# - **a** each column
+# - **b** each row
+# - **c** rows and columns
+#
+# **2.** *(notebook 00)* You want to know how much "bank" takes from "river". Where do you look?
+#
+# - **a** in the row of "bank", at the column of "river"
+# - **b** in the row of "river", at the column of "bank"
+# - **c** in either, they are equal
+#
+# **3.** *(notebook 00)* Six banks went into the model as nearly the same vector, and came out different. Where does a model
+# let a token take something from other tokens?
+#
+# - **a** where words become vectors
+# - **b** in every step of a layer
+# - **c** in attention only
 
 # %%
-x = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]  # (n, d_in)
-W_Q = [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]  # (d_in, d_k)
-W_K = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]  # (d_in, d_k)
-W_V = [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]  # (d_in, d_v)
+predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
-# Think of a search. The **query** is what a token looks for. The **key** is the label under which a token can be
-# found. The **value** is the content it hands over when found. A database returns the one record whose key matches;
-# attention returns a mixture of all values, weighted by how well their keys match.
+# ## A bank that finds out what it is
 #
-# ## Step 2 · One key, then all keys
+# Let a vector have two features only: how much a word has to do with nature, and how much with money. A river is all nature,
+# money is all money, and "bank" by itself could be either.
 #
-# A token times a matrix: multiply each feature with its row of the matrix and add up.
+# How much should "bank" take from a neighbour? The simplest idea: as much as they are alike. The **dot product** measures
+# that. Multiply feature by feature and add up.
+
+# %%
+river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
+
+
+def dot(a, b):
+    return sum(p * q for p, q in zip(a, b, strict=True))
+
+
+print("bank.river =", dot(bank, river), "  bank.bank =", dot(bank, bank))
+
+# %% [markdown]
+# In "river bank" the word "bank" is exactly as like to "river" as to itself. Two equal scores, two equal shares: it takes one
+# half of each vector, feature by feature.
+
+# %%
+mixed = [0.5 * a + 0.5 * b for a, b in zip(river, bank)]
+print("bank, next to river:", mixed)
+
+# %% [markdown]
+# **Predict.** The same word, the same sum, another neighbour: what becomes of "bank" in "money bank"?
+
+# %%
+print("bank.money =", dot(bank, money), "  bank.bank =", dot(bank, bank))
+mixed_with_money = [0.5 * a + 0.5 * b for a, b in zip(money, bank)]
+print("bank, next to money:", mixed_with_money)
+
+# %%
+figure, ax = plot.subplots(figsize=(4.2, 3.4))
+points = {"river": river, "money": money, "bank": bank}
+points |= {"river bank": mixed, "money bank": mixed_with_money}
+for name, (nature, cash) in points.items():
+    _ = ax.plot(nature, cash, "s" if " " in name else "o", color="gray")
+    _ = ax.annotate(name, (nature, cash), (6, 6), textcoords="offset points")
+_ = ax.plot([0.5, 1, 1.5], [1.5, 1, 0.5], ":")
+_ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
+
+# %% [markdown]
+# The same vector went in twice, and two vectors came out: one on the side of nature, one on the side of money. Compare, share
+# out, mix. That is attention, and nothing in it needed a matrix.
+#
+# ## Where likeness fails
+#
+# *Anna sleeps, she ...* Who is "she"? Give words four features: is it a name, a deed, a pronoun, and a number that says
+# *who* it is about. Anna is number 5. "She" does not know yet.
+
+# %%
+words = ["Anna", "sleeps", "she"]
+sentence = [[2, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]]  # name, deed, pronoun, who
+she = sentence[2]
+for word, vector in zip(words, sentence):
+    print(f"she.{word} = {dot(she, vector)}")
+
+# %% [markdown]
+# By likeness "she" finds no one but herself. What she needs is a name, and what she is is a pronoun. Two things have to come
+# apart:
+#
+# - **What I look for is not what I am.** A matrix $W_Q$ turns what a token is into what it looks for: its **query**.
+# - **How I am found is not what I hand over.** Anna is found because she is a name, like all names. What "she" needs to get
+#   is *who*. So a matrix $W_K$ makes the **key**, under which a token is found, and a matrix $W_V$ the **value**, which it
+#   hands over.
+#
+# These three are set by hand. A token times a matrix: multiply each feature with its row of the matrix and add up.
 
 
 # %%
@@ -49,6 +127,46 @@ def vector_times_matrix(vector, matrix):
     return [sum(v * row[c] for v, row in zip(vector, matrix)) for c in range(columns)]
 
 
+looks_for = [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]  # W_Q: pronouns want a name
+found_as = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]  # W_K: name, deed or pronoun
+hands_over = [[0], [0], [0], [1]]  # W_V: who
+
+# %%
+query = vector_times_matrix(she, looks_for)
+keys = [vector_times_matrix(vector, found_as) for vector in sentence]
+shares = al.softmax([dot(query, key) for key in keys])  # step 4 opens this function
+for word, key, share in zip(words, keys, shares):
+    print(f"{word:7} key {key}   score {dot(query, key)}   share {share:.2f}")
+who = sum(share * vector[3] for share, vector in zip(shares, sentence))
+print(f"who is she? before: {she[3]}, after: {who:.2f}")
+
+# %% [markdown]
+# "She" came in with 0 at *who*, and leaves with nearly 5: Anna. Her query is (2, 0, 0), "I want a name", and Anna's key is
+# the same. In a model nobody sets these matrices. They are learned, and a feature has no name that
+# anybody gave it.
+#
+# Now the whole calculation for all tokens at once, in numbers that you can follow with pencil and paper.
+#
+# ## Step 1 · The inputs
+#
+# `x` holds three tokens, one per row. Three matrices turn a token into its query, its key and its value. In a trained model
+# they are learned, from small random numbers at the start (notebook 04 measures them). Here they are whole numbers.
+
+# %%
+x = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]  # (n, d_in)
+W_Q = [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]  # (d_in, d_k)
+W_K = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]  # (d_in, d_k)
+W_V = [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]  # (d_in, d_v)
+
+# %% [markdown]
+# Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all
+# values, weighted by how well their keys match.
+#
+# ## Step 2 · One key, then all keys
+#
+# The first token's key is its row of `x` times $W_K$:
+
+# %%
 k1 = vector_times_matrix(x[0], W_K)
 print("k1 =", k1, end="   ")
 last = 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0
@@ -104,12 +222,7 @@ print("V =", V)
 # same number of features: a query must have as many as a key, $d_q = d_k$. The value is not part of the product, so $d_v$ is
 # free.
 
-
 # %%
-def dot(a, b):
-    return sum(p * q for p, q in zip(a, b, strict=True))
-
-
 print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
 print("one of each:", dot([2, -1], [1, 2]), "  a longer key:", dot([2, -1], [20, -10]))
 
@@ -147,12 +260,13 @@ for i, row in enumerate(scores, start=1):
     print(f"scores of query {i}:", row)
 
 # %% [markdown]
-# Row $i$ is token $i$ asking about every token.
+# Read the second row from left to right. It is token 2, asking each token, itself included, how much it matters to token 2.
+# These numbers are not shares yet: they add up to nothing in particular, and with other numbers some would be negative. The
+# next step mends both.
 #
 # ## Step 4 · Softmax: from scores to weights
 #
-# Scores can be any number. Weights must be positive and sum to 1. Softmax does it: take $e^{s_j}$ of each score, then
-# divide by their sum,
+# Weights must be positive and sum to 1. Softmax does it: take $e^{s_j}$ of each score, then divide by their sum,
 #
 # $$w_j = \frac{e^{s_j}}{\sum_k e^{s_k}}.$$
 #
@@ -189,6 +303,9 @@ verdict
 #
 # </details>
 
+# %% [markdown]
+# If you have not done so, **Predict.** first, with the letters above. Then look.
+
 # %%
 exponentials = [math.exp(s) for s in scores[0]]
 total = sum(exponentials)
@@ -220,34 +337,12 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Query 2 gives 0.98 of its weight to a single key.
+# Query 2 gives 0.98 of its weight to a single key: to itself, and this time because its query and its key say so.
 #
 # ## Step 5 · The output: a weighted sum of values
 #
-# The output for query 1 is $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add.
-
-# %% [markdown]
-# ### Exercise 1.4 · An output
-#
-# **Goal.** Compute the output of query 1 from `weights[0]` and `V`. *4 minutes, medium.*
-#
-# Three numbers. Use the weights as they are, not rounded.
-
-# %%
-my_output_1 = None  # a list of three numbers
-
-# %%
-verdict = check.output_1(my_output_1)
-verdict
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# my_output_1 = [sum(w * value[c] for w, value in zip(weights[0], V)) for c in range(3)]
-# ```
-#
-# </details>
+# The keys have done their work. What is handed over are the values: the output for query 1 is
+# $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add.
 
 # %%
 weighted = [[w * v for v in value] for w, value in zip(weights[0], V)]  # (n_k, d_v)
@@ -300,11 +395,12 @@ predict.rounding(guess_rounding)
 # Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
 # %% [markdown]
-# ### Exercise 1.5 · A scaled output
+# ### Exercise 1.4 · A scaled output
 #
 # **Goal.** Compute the output of query 1 with scaled scores. *5 minutes, medium.*
 #
-# Divide the scores 2, 4, 4 by $\sqrt 3$, then go on as before. You may use `softmax` and `weighted_sum` of this notebook.
+# From the scores 2, 4, 4 to three numbers, this time without a line to copy: divide by $\sqrt 3$, share out, mix. You may use
+# `softmax` and `weighted_sum` of this notebook.
 
 # %%
 my_scaled_output_1 = None  # a list of three numbers
@@ -339,72 +435,128 @@ for i, row in enumerate(output_scaled, start=1):
 by_library = al.scaled_dot_product_attention(*BY_HAND.project())  # (n_q, d_v)
 rows = zip(by_library.tolist(), output_scaled)
 difference = max(abs(a - b) for r, o in rows for a, b in zip(r, o))
-print("equal to 1e-12:", difference < 1e-12)
+print(f"largest difference: {difference:.12f}")
+
+# %% [markdown]
+# ### Exercise 1.5 · What each word looks for
+#
+# **Goal.** Design $W_Q$ for *Anna sleeps, she ...*, so that all three words find what they need. *8 minutes, hard.*
+#
+# The tokens are `sentence` and $W_K$ is `found_as`, as above, and the scores are divided by $\sqrt 3$. Hand in four rows of
+# three numbers, so that at least 0.9 of the weight goes
+#
+# - from "she" to "Anna" (who is she?),
+# - from "sleeps" to "Anna" (who sleeps?),
+# - from "Anna" to "sleeps" (what does she do?).
+#
+# Many answers are right. Row 1 of $W_Q$ says what a name looks for, row 2 a deed, row 3 a pronoun.
+
+# %%
+my_W_Q = None  # four rows of three numbers
+
+# %%
+verdict = check.what_words_look_for(my_W_Q)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# # Names look for deeds, deeds and pronouns for names; 5 makes the scores large enough. One of many.
+# my_W_Q = [[0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]]
+# ```
+#
+# </details>
 
 # %% [markdown]
 # ## See it · If the vectors were longer
 #
-# Here are one query and three keys with 128 entries each, drawn at random with mean 0 and variance 1. The slider takes the
-# first $d_k$ of them. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread like $\sqrt{d_k}$
-# (notebook 03 derives it).
+# Three features are few. Here are real ones: the head of notebook 00 in which "bank" looks at "river", layer 1, head 5 of
+# MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
+# are the row of "bank".
 #
-# **Predict.** What does softmax do to the three scores at $d_k = 128$, without scaling?
+# **Predict.** Each feature adds one product to a score. What becomes of the largest weight, not scaled, as $d_k$ grows? And
+# scaled, which is divided by $\sqrt{d_k}$?
 
 # %%
-r = random.Random(2)
-longer = [[r.gauss(0, 1) for _ in range(128)] for _ in range(4)]  # q, k1, k2, k3
+stored = real_model.stored("minilm_results")
+head, tokens = stored["L1H5 of the first bank"], stored["six banks"]["tokens"][0]
+bank_query, real_keys = head["query"][tokens.index("bank")], head["key"]
 
 
-def row_at(d_k, vectors=longer):
-    q, *keys = [vector[:d_k] for vector in vectors]
-    row = [dot(q, k) for k in keys]
+def row_at(d_k, query=bank_query, keys=real_keys):
+    row = [dot(query[:d_k], key[:d_k]) for key in keys]
     divided = [s / math.sqrt(d_k) for s in row]
-    return {"not scaled": [softmax(row)], "divided by sqrt(d_k)": [softmax(divided)]}
+    return {"not scaled": [softmax(row)], "scaled": [softmax(divided)]}
 
 
-names = ["key 1", "key 2", "key 3"]
-view = live.weights_view(row_at, d_k=(1, 128), still=(3, 16, 128), keys=names)
+view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
 view
 
 # %% [markdown]
-# One draw may be lucky. The mean of the largest weight over 500 draws:
+# With one or two features the head hardly prefers anything. Not scaled, it is all but decided at 8 features and gives "river"
+# 1.00 from 16 on. Scaled, it still ends at "river", and leaves the others something: 0.71 is what the model itself gives.
+#
+# Is that this head, or would any vectors do it? Take random ones, with mean 0 and variance 1, one query and three keys, 500
+# times, and the mean of the largest weight:
 
 # %%
 r = random.Random(3)
 draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(500)]
 for d_k in (3, 16, 128):
-    rows = [row_at(d_k, vectors) for vectors in draws]
-    for name in rows[0]:
+    rows = [row_at(d_k, query, keys) for query, *keys in draws]
+    for name, told in (
+        ("not scaled", "not scaled"),
+        ("scaled", "divided by sqrt(d_k)"),
+    ):
         mean = sum(max(row[name][0]) for row in rows) / len(rows)
-        print(f"d_k = {d_k:3d}  {name:<20}  largest weight {mean:.2f}")
+        print(f"d_k = {d_k:3d}  {told:<20}  largest weight {mean:.2f}")
 
 # %% [markdown]
-# Without scaling the largest weight grows with $d_k$, until one key takes nearly everything. Divided by $\sqrt{d_k}$ the
-# weights still change with each entry, but the largest keeps its size, near 0.6.
+# Random vectors do it, too. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread like $\sqrt{d_k}$
+# (notebook 03 derives it). Without the division the largest weight grows with $d_k$; with it, it stays near 0.6.
 #
 # ## Other score functions
 #
-# The dot product is one way to compare a query with a key. Before it became the standard, *additive* attention was
-# common ([Bahdanau et al. 2014](../REFERENCES.md#bahdanau-2014)): a small network,
-# $s = u \cdot \tanh(W_1 q + W_2 k)$. All three on one pair of vectors,
-# with $W_1 = W_2$ the identity and $u$ all ones:
+# The dot product is one way to say how well a query and a key match. Before it became the standard, *additive* attention was
+# common ([Bahdanau et al. 2014](../REFERENCES.md#bahdanau-2014)): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$, here
+# with $W_1 = W_2$ the identity and $u$ all ones. The *cosine* takes the lengths out
+# ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Four functions on query 1 and the three keys:
+
 
 # %%
-q, k = Q[0], K[1]
-print("dot product:       ", dot(q, k))
-print("scaled dot product:", round(dot(q, k) / math.sqrt(len(k)), 4))
-print("additive:          ", round(sum(math.tanh(a + b) for a, b in zip(q, k)), 4))
+def cosine(q, k):
+    return dot(q, k) / math.sqrt(dot(q, q) * dot(k, k))
+
+
+score_functions = {
+    "dot product": dot,
+    "scaled dot product": lambda q, k: dot(q, k) / math.sqrt(len(k)),
+    "cosine": cosine,
+    "additive": lambda q, k: sum(math.tanh(a + b) for a, b in zip(q, k)),
+}
+
+# %%
+for name, score in score_functions.items():
+    row = [score(Q[0], key) for key in K]
+    told = "  ".join(f"{s:5.2f}" for s in row)
+    shares = "  ".join(f"{w:.2f}" for w in softmax(row))
+    print(f"{name + ':':<20}scores {told}   weights {shares}")
 
 # %% [markdown]
-# The dot product needs no weights of its own and is one matrix product for all pairs. The next notebook uses that.
+# Put a function of your own into the table. The cosine alone likes key 1 best: in the dot product, keys 2 and 3 win by being
+# longer. And it shares out almost evenly, because its scores lie between -1 and 1, while a dot product can be as large as it
+# likes. The dot product needs no weights of its own, and it is one matrix product for all pairs. The next notebook uses that.
 #
 # ## Try it
 #
 # 1. Change `x[2]` to `[9, 0, 9, 0]` and run all. Which outputs change? (All: token 3 is also a key and a value.)
-# 2. Give `W_V` five columns instead of three. What else must change? (Nothing: $d_v$ is free.)
-# 3. Give `W_Q` a fourth column. Which line complains, and why? (`dot`: $d_q$ must equal $d_k$.)
+# 2. Let "sleeps" hand over something in the sentence about Anna: which matrix must change, and must another? ($W_V$ alone.)
+# 3. Give `W_V` five columns instead of three. What else must change? (Nothing: $d_v$ is free.)
+# 4. Give `W_Q` a fourth column. Which line complains, and why? (`dot`: $d_q$ must equal $d_k$.)
 #
 # **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output
-# is a weighted sum of values, one per query. BERT, RoBERTa, ViT and Swin are all
+# is a weighted sum of values, one per query. Three matrices keep apart what a token is, what it looks for, how it is found and
+# what it hands over. BERT, RoBERTa, ViT and Swin are all
 # built on this ([sources](../REFERENCES.md#models)).
 # Next: [02 vectorized](02_vectorized.ipynb).

@@ -1,11 +1,16 @@
 # %% [markdown]
 # # 03 · Why divide by the square root of $d_k$?
 #
-# **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without, and when does the division not
-# help? *40 minutes.*
+# **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without, at which $d_k$ does it go wrong, and
+# what is said about it that does not hold? *40 minutes.*
 #
-# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give the reason in one sentence: for large $d_k$ dot products grow large and push softmax into
-# regions with very small gradients. This notebook measures each part of that sentence.
+# In notebook 01 the division hardly mattered: the vectors had three entries, and the largest weight fell from 0.98 to 0.91.
+# The heads of real models have 32, 64 or 128. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give their reason in
+# one sentence: for large $d_k$ dot products grow large and push softmax into regions with very small gradients. That
+# sentence has three links: large scores, a one-sided softmax, small gradients. You will measure each of them.
+#
+# All queries and keys in this notebook are random numbers, and for once that is the point: such is a head before it has
+# learned anything, and how it starts decides how well it can learn.
 
 # %%
 import numpy as np
@@ -13,33 +18,57 @@ import numpy as np
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
-from attnlib.examples import BY_HAND
-
-rng = np.random.default_rng(0)
+from attnlib.examples import ASYMMETRIC
 
 # %% [markdown]
-# ## 1 · The variance of a dot product is $d_k$
+# ## Before you start
 #
-# Let the entries of $q$ and $k$ be independent with mean 0 and variance 1. The product of two such entries has mean 0
-# and variance 1, too: $\mathrm{var}(q_c k_c) = E[q_c^2]\,E[k_c^2] = 1$. The dot product adds $d_k$ independent products,
-# and variances of independent terms add up:
+# Three questions from memory. Write a letter in place of each `None`.
 #
-# $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
+# **1.** *(notebook 02)* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. Which shapes have the
+# weights and the output?
 #
-# Dividing by $\sqrt{d_k}$ divides the variance by $d_k$. **Predict.** What standard deviation do raw scores have at
+# - **a** weights (5, 5), output (5, 4)
+# - **b** weights (5, 3), output (5, 4)
+# - **c** weights (5, 5), output (5, 3)
+#
+# **2.** *(notebook 01)* The scores of a query with three keys are 2, 4, 4, and softmax is taken. How does the second
+# weight compare with the first?
+#
+# - **a** it is twice as large
+# - **b** it is $e^2 \approx 7.4$ times as large
+# - **c** that depends on the third score
+#
+# **3.** *(notebook 00)* Of a map of weights with queries as rows and keys as columns, what sums to 1?
+#
+# - **a** each row
+# - **b** each column
+# - **c** the whole map
+
+# %%
+predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
+
+# %% [markdown]
+# ## 1 · How large is a score?
+#
+# A score is a sum of $d_k$ products, one for each entry of the query and the key: $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$
+# Let all entries be drawn independently, with mean 0 and variance 1. Then each product pushes the score up or down, and
+# by about 1. With 64 entries the score is pushed 64 times, sometimes up and sometimes down.
+#
+# **Predict.** How far from 0 does it typically end? In other words: what is the standard deviation of the scores at
 # $d_k = 64$?
 #
-# - **a** 1
+# - **a** 1, since the pushes cancel
 # - **b** 8
-# - **c** 64
+# - **c** 64, one for each push
 
 # %%
 guess_std = None  # "a", "b" or "c"
 
 # %%
-rows = []
+rng, rows = np.random.default_rng(0), []
 for d_k in (1, 4, 16, 64, 256, 1024):
-    q, k = rng.normal(size=(2, 4000, d_k))
+    q, k = rng.normal(size=(2, 4000, d_k))  # 4000 queries and a key for each
     dots = (q * k).sum(axis=-1)  # (4000,)
     scaled = dots / np.sqrt(d_k)
     rows.append((d_k, dots.var(), dots.std(), scaled.var()))
@@ -49,21 +78,35 @@ plot.table(["d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
 predict.score_std(guess_std)
 
 # %% [markdown]
-# The same as a picture: 9216 scores of random queries and keys, and under them the 8 scores of one query, with their
-# softmax. **Try.** Move $d_k$ from 4 to 256. The left histogram grows wider, the right one stays; at which $d_k$ does one
-# key take more than 0.9 on the left? Another query and another draw answer differently.
+# Read the second column: up to chance, the variance is $d_k$. The last column is what attention uses instead. It stays
+# near 1 at any $d_k$, and that is all the division does.
+#
+# Here is the same as a picture. The histograms are those of 9216 scores: raw at the left, divided at the right, on one
+# axis. The points under a histogram are the scores of one query with its 8 keys, the map holds the weights that softmax
+# makes of such scores, and the bars repeat the framed row. **Try.** Move $d_k$ from 4 to 256. The left histogram grows
+# wider, and the right one stays. Watch the points: softmax sees only how far they lie apart. At which $d_k$ does one key
+# take more than 0.9 at the left? Another query and another draw answer differently.
 
 # %%
 spread = live.scores(d_k=(4, 256))
 spread
 
 # %% [markdown]
-# ## 2 · Large scores make softmax peaky
+# Why exactly $d_k$? Take one product, of entry $c$. Both factors have mean 0 and are independent, so the product has mean
+# 0, too, and its variance is $\mathrm{var}(q_c k_c) = E[q_c^2]\,E[k_c^2] = 1 \cdot 1$. The score adds $d_k$ of them, and
+# variances of independent terms add up:
 #
-# Softmax compares by differences: a score larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers say how
-# peaky a row of weights is: its **largest weight**, and its **entropy** ([Shannon
-# 1948](../REFERENCES.md#shannon-1948)) $H = -\sum_j w_j \ln w_j$ (in nats), which runs
-# from 0 (one key has everything) to $\ln n_k$ (all keys equal).
+# $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
+#
+# The standard deviation is the root of that. So dividing by $\sqrt{d_k}$ brings it back to 1. The argument has a
+# condition, and you will need it later: the entries must have variance 1.
+#
+# ## 2 · What softmax makes of large scores
+#
+# Softmax compares by differences: a key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers
+# say how one-sided, or *peaky*, a row of weights is. One is its **largest weight**. The other is its **entropy**
+# ([Shannon 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$, in nats. It is 0 if one key has everything,
+# and $\ln n_k$ if all $n_k$ keys have the same. Read it as a count: $e^H$ is the number of keys that are still in play.
 
 
 # %%
@@ -82,39 +125,47 @@ for d_k in (1, 16, 64, 256, 1024):
 plot.table(["d_k", *largest, "entropy", "entropy, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# Why a long vector picks can be seen where $d_k = 2$. A score is the length of the query times how far the key reaches
-# along it: the feet of the dashed lines. **Try.** Keep the angle and move the length from 0 to 4: all scores grow by the
-# same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner.
+# Without the division attention turns into picking one key as $d_k$ grows. With it, a query stays undecided, and equally
+# so at each $d_k$ from 16 on.
+#
+# Why does a long vector pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far the key
+# reaches along it: the feet of the dashed lines. **Try.** Keep the angle and move the length from 0 to 4. All scores grow
+# by the same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner.
 
 # %%
 in_the_plane = live.plane()
 in_the_plane
 
 # %% [markdown]
-# A vector of $d_k$ entries with variance 1 is about $\sqrt{d_k}$ long, since the mean of its squared length is $d_k$.
-# Dividing by $\sqrt{d_k}$ takes that length away again.
-
-# %% [markdown]
-# Unscaled attention turns into picking one key. Scaled attention stays about equally broad. See it move: the left map is
-# not scaled, the right one is, the bars show the framed query. "Dead queries" are explained in the next section.
+# Now a query with $d_k$ entries of variance 1. The mean of its squared length is $d_k$, so it is about $\sqrt{d_k}$ long:
+# at $d_k = 64$ a longer arrow than any this picture can show. Dividing by $\sqrt{d_k}$ takes that length away again.
+#
+# ## 3 · What reaches the scores in training
+#
+# Is a peaky softmax bad? A head that picks one key may be a good head, if it picks the right one. A fresh head has picked
+# by chance, so the question is whether training can still change its mind. Five sentences are needed for that:
+#
+# 1. Training needs one number that says how wrong a model is, the **loss** $L$.
+# 2. The **gradient** $\partial L / \partial x$ of a number $x$ in the model says how much $L$ changes when $x$ is increased
+#    a little, and training moves $x$ a small step against it.
+# 3. A number whose gradient is 0 is not moved: from this example it learns nothing.
+# 4. A model is a chain of steps, and by the **chain rule** the gradient at the beginning of a step is the gradient at its
+#    end times the derivative of the step; so gradients are computed backwards, from the loss to the first matrix.
+# 5. All that $W_Q$ and $W_K$ ever learn comes back through the scores, so where the gradient on the scores is 0, they
+#    learn nothing.
+#
+# So what does softmax let through? Let $g_j = \partial L / \partial w_j$ be the gradient that arrives at the weights of
+# one query. Then its scores $s_j$ get
+#
+# $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
+#
+# Read it for a row that is nearly one-hot. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum
+# is nearly $g_j$, and the bracket vanishes. So every entry is near 0. That is a formula; the next cell compares it with a
+# measurement, where each score is moved by a millionth up and down:
 
 # %%
-view = live.scaling(n=8, d_k=(1, 512), row=4)
-view
-
-# %% [markdown]
-# ## 3 · Peaky softmax passes on hardly any gradient
-#
-# Training moves the scores along the gradient of the loss $L$. With $g_j = \partial L / \partial w_j$, the gradient that
-# arrives at the weights, the chain rule through softmax gives
-#
-# $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_k w_k\, g_k\Big).$$
-#
-# If $w_j \approx 0$ the first factor vanishes. If $w_j \approx 1$ the bracket does. A one-hot row passes on nothing.
-# First a check of the formula against a finite difference:
-
-# %%
-scores, g = rng.normal(size=5), rng.normal(size=5)
+rng = np.random.default_rng(1)
+scores, g = rng.normal(size=(2, 5))
 
 
 def loss(s):
@@ -123,12 +174,14 @@ def loss(s):
 
 w = al.softmax(scores)
 by_formula = w * (g - (w * g).sum())
-by_difference = [(loss(scores + h) - loss(scores - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
-print("largest difference below 1e-8:", np.abs(by_formula - by_difference).max() < 1e-8)
+by_moving = [(loss(scores + h) - loss(scores - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
+print("by the formula:", *(f"{x:9.6f}" for x in by_formula))
+print("by moving s_j: ", *(f"{x:9.6f}" for x in by_moving))
 
 # %% [markdown]
-# Now 200 draws of 10 queries and 10 keys with a random $g$. Two statistics per $d_k$: the **median** over queries of the
-# mean $|\partial L / \partial s_j|$, and the share of **dead** queries, whose gradients are all below 0.001.
+# Now many: 200 draws of 10 queries and 10 keys, with a random $g$. Two statistics for each $d_k$: the **median** over the
+# queries of the mean $|\partial L / \partial s_j|$, and the share of **dead** queries, all of whose gradients are below
+# 0.001 in size.
 
 
 # %%
@@ -151,16 +204,19 @@ for d_k in (1, 16, 64, 256, 1024):
     print(f"{d_k:4d} {columns}")
 
 # %% [markdown]
-# At $d_k = 1024$ the typical unscaled query learns practically nothing, and about seven in ten are dead. Scaled, none is.
+# At $d_k = 1024$ the scores of a typical query get practically nothing without the division, and about seven queries in
+# ten are dead. With it, none is, at any $d_k$. So far the sentence of the paper holds, link by link.
 #
-# ## Break it · The plot that refutes the lecture
+# ## Break it · The obvious experiment
 #
-# "Gradients vanish" suggests an experiment: take the **mean** size of the gradient on $q$. **Predict.** At $d_k = 1024$,
-# how does the unscaled mean compare with the scaled one?
+# You want to show this in class. The obvious experiment goes one step further back, to the query itself, and takes the
+# **mean** size of its gradient, $|\partial L / \partial q|$, over all queries.
 #
-# - **a** smaller
-# - **b** about equal
-# - **c** larger
+# **Predict.** At $d_k = 1024$, how does the mean without the division compare with the mean with it?
+#
+# - **a** it is smaller
+# - **b** it is about equal
+# - **c** it is larger
 
 # %%
 guess_mean = None  # "a", "b" or "c"
@@ -185,9 +241,9 @@ print(f"mean |dL/dq| at d_k = 1024:  plain {plain:.1f}   scaled {scaled:.1f}")
 predict.mean_gradient(guess_mean)
 
 # %% [markdown]
-# It is **larger**. The queries that are still undecided get huge gradients, because nothing divides $K$ in
-# $\partial L/\partial q = \text{scale} \cdot \partial L / \partial s\; K$, and they carry the mean. What does the
-# **typical** query get, the median?
+# A plot of that mean refutes the lecture, in front of the class. What happened? Some queries are still undecided, and
+# they get huge gradients: in $\partial L/\partial q = \text{scale} \cdot \partial L / \partial s\; K$ the scale is now 1
+# instead of $1/32$. These carry the mean, and the mean says nothing about the typical query. The median does:
 
 # %%
 print(" d_k   median |dL/dq|: plain    scaled")
@@ -195,101 +251,62 @@ for d_k in (16, 64, 256, 1024):
     plain = np.median(gradients_on_q(1, d_k))
     scaled = np.median(gradients_on_q(d_k**-0.5, d_k))
     print(f"{d_k:4d} {plain:22.4f} {scaled:9.4f}")
+sizes = np.sort(gradients_on_q(1, 1024).ravel())[::-1]  # (2000,), the largest first
+share = sizes[:400].sum() / sizes.sum()
+print(f"at d_k = 1024, plain, one query in five carries {share:.0%} of the mean")
 
 # %% [markdown]
-# At $d_k = 16$ the typical unscaled query gets *more* than the scaled one, at 64 as much: the gradient on its scores is
-# smaller, and the missing division of $K$ makes up for it. The argument bites beyond: at 256 less than a tenth is left,
-# and at 1024 next to nothing. So say "at large $d_k$ most gradients vanish and a few explode", and plot the median and
-# the dead share, not the mean.
+# Read this table twice, for it says at which $d_k$ the argument bites. At 16 the typical query gets *more* without the
+# division, and at 64, the size of a head in the paper, as much: less comes through softmax, but nothing divides $K$
+# afterwards. Only beyond does it fall behind, and then quickly. The next figure fills the gaps:
 
 # %%
-d_ks = [1, 4, 16, 64, 256, 1024]
-powers = {"not scaled": 0, "divided by sqrt(d_k)": -0.5}
-figure, ax = plot.subplots(figsize=(6, 3.4))
-for (name, power), marker in zip(powers.items(), "os"):
-    share = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
-    ax.semilogx(d_ks, share, marker=marker, label=name, base=2)
-ax.set(xlabel="d_k", ylabel="share of dead queries", ylim=(-0.03, 1))
-ax.set_xticks(d_ks, d_ks)
-_ = ax.legend()
+d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
+figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
+for power, name in ((0, "not scaled"), (-0.5, "divided by sqrt(d_k)")):
+    medians = [np.median(gradients_on_q(d**power, d)) for d in d_ks]
+    dead = [live.dead_share(*score_gradients(d, d**power)[:2]) for d in d_ks]
+    left.loglog(d_ks, medians, marker="os"[power < 0], label=name)
+    right.semilogx(d_ks, dead, marker="os"[power < 0])
+for ax, name in ((left, "median |dL/dq|"), (right, "share of dead queries")):
+    ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
+    ax.minorticks_off()
+_ = left.legend()
 
 # %% [markdown]
-# ## 4 · The right $d_k$ is that of one head
+# The curves cross near 64, and from 128 on the undivided one falls. The right panel adds what a median hides: at 64
+# every fifth query is dead already. So the honest sentence is: *at large $d_k$ most gradients vanish and a few explode;
+# at 64 some vanish, and the typical one is as large as with the division.* To show it, plot the median and the dead
+# share, not the mean.
 #
-# A multi-head layer of width 256 with 8 heads takes dot products of $256 / 8 = 32$ entries. A widely copied class ([S0](../REFERENCES.md#s0)) divides
-# by $\sqrt{256} = 16$ all the same. **Predict.** Are its weights too peaky or too flat?
-
-# %%
-r = np.random.default_rng(22)
-q, k = r.normal(size=(2, 32, 8, 10, 32))  # (b, h, n, head_dim)
-dots = q @ k.swapaxes(-1, -2)  # (b, h, n_q, n_k)
-for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
-    weights = al.softmax(dots / scale)
-    variance, H = (dots / scale).var(), al.entropy(weights).mean()
-    print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
-
-# %% [markdown]
-# Too flat: nearly the entropy of equal weights. The code runs, the shapes are right, and the heads can hardly choose.
+# And does it matter in the end? A gradient is one step, and a training has hundreds of them. Notebook 08 trains both ways.
 #
-# ## 5 · When dividing does not bring the variance to 1
-#
-# The derivation assumed $q$ and $k$ with variance 1. In a layer, $q = x W_Q$, and its variance depends on how $W_Q$ was
-# drawn. Three ways for $W_Q$ and $W_K$ of size 64 x 64, with unit-normal tokens (Xavier: [Glorot and Bengio
-# 2010](../REFERENCES.md#glorot-2010)). Each draws evenly from a range:
-
-# %%
-r = np.random.default_rng(90)
-xavier = np.sqrt(6 / (64 + 64))
-ranges = {"nn.Linear's default": (-1 / 8, 1 / 8), "torch.rand": (0, 1)}
-ranges["Xavier"] = (-xavier, xavier)
-for name, (low, high) in ranges.items():
-    tokens_q, tokens_k = r.normal(size=(2, 1000, 64))  # (n, d_in)
-    W_Q, W_K = r.uniform(low, high, size=(2, 64, 64))  # (d_in, d_k)
-    scaled = (tokens_q @ W_Q) @ (tokens_k @ W_K).T / 8  # (n_q, n_k)
-    print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
-
-# %% [markdown]
-# nn.Linear's default gives about $1/9$, since each entry of $q$ has variance $1/3$ (notebook 04 shows why). Only the
-# Xavier draw comes out near 1. `torch.rand` is in the thousands. It fills the matrix with positive numbers, so all columns
-# are alike, and so are all entries of one query. How alike are the queries?
-
-# %%
-r = np.random.default_rng(91)
-for name in ("torch.rand", "Xavier"):
-    q = r.normal(size=(1000, 64)) @ r.uniform(*ranges[name], size=(64, 64))  # (n, d_k)
-    unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
-    cosines = (unit @ unit.T)[np.triu_indices(1000, k=1)]  # of all pairs
-    apart = [(cosines > 0.7).mean(), (cosines < -0.7).mean()]
-    on_line = (q.sum(axis=-1) ** 2 / 64).sum() / (q**2).sum()
-    print(
-        f"{name:<10} cosine > 0.7: {apart[0]:3.0%}   < -0.7: {apart[1]:3.0%}", end="   "
-    )
-    print(f"of |q|^2 along (1, ..., 1): {on_line:.0%}")
-
-# %% [markdown]
-# Under `torch.rand` queries lie mostly along one line, that of $(1, ..., 1)$, which holds three quarters of their squared
-# length: some point one way, as many the other. So the 64 products of a score mostly have one sign. "Dividing
-# by $\sqrt{d_k}$ keeps the variance near 1" is true **if** $q$ and $k$ have variance 1. Tokens of variance 1, as layer
-# norm makes them, are not enough: the tokens above have it. The draw of $W_Q$ and $W_K$ must keep it.
-#
-# ## 6 · Temperature is the same knob
+# ## 4 · A knob on any softmax
 #
 # Dividing scores by a number $T$ before softmax is called *temperature* ([Hinton et al.
-# 2015](../REFERENCES.md#hinton-2015)). $\sqrt{d_k}$ is a temperature that grows with
-# the vectors. $T \to 0$ picks the largest score, $T \to \infty$ shares equally.
+# 2015](../REFERENCES.md#hinton-2015)). A chat program has the same knob at its last layer, to make its choice of words
+# bolder or duller. $\sqrt{d_k}$ is a temperature that is chosen once, by the length of the vectors.
+#
+# Below are the scores of notebook 02's asymmetric example, where $d_k = 2$. **Predict.** One stop of the slider is what
+# attention itself uses here. Which $T$ is it? And which keys does query 2 look at if $T$ is very small, or very large?
 
 # %%
-Q, K, V = BY_HAND.project()
-for T in (0.1, 1, 3**0.5, 10, 1000):
-    weights = al.attention_trace(Q, K, V, scale=1 / T).weights[2]
-    H = al.entropy(weights)
-    print(f"T = {T:8.4f}   weights of query 2: {weights.round(4)}   entropy {H:.4f}")
+Q, K, V = ASYMMETRIC.project()
+scores = Q @ K.T  # (n_q, n_k)
 
-# %%
-maps = np.stack(
-    [al.attention_trace(Q, K, V, scale=1 / T).weights for T in (1, 3**0.5, 10)]
-)
-figure = plot.head_grid(maps, titles=["T = 1 (not scaled)", "T = sqrt(d_k)", "T = 10"])
+
+def at_temperature(T):
+    return {"weights": al.softmax(scores / T)}
+
+
+stops = [0.1, 0.2, 0.5, 1.0, 1.41, 2.0, 5.0, 10.0, 100.0]
+knob = live.weights_view(at_temperature, T=stops, still=(0.1, 1.41, 10.0), row=2)
+knob
+
+# %% [markdown]
+# $T = \sqrt 2 \approx 1.41$ is attention as it is. Towards 0 each query gives all to its largest score: softmax becomes
+# the hard maximum that it is named after. Towards infinity all keys get the same, and the scores do not matter any more. The order of the
+# keys in a row never changes: a temperature turns up or down how much a difference counts, and adds none of its own.
 
 # %% [markdown]
 # ## Exercises
@@ -300,38 +317,17 @@ figure = plot.head_grid(maps, titles=["T = 1 (not scaled)", "T = sqrt(d_k)", "T 
 # A number may be a formula: `my_number = 2**0.5`.
 
 # %% [markdown]
-# ### Exercise 3.1 · How large is a score?
+# ### Exercise 3.1 · Measure it
 #
-# **Goal.** Find the standard deviation of raw scores at $d_k = 144$. *2 minutes, easy.*
+# **Goal.** Complete the line that returns the variance of all raw scores. *3 minutes, easy.*
 #
-# All entries are independent, with mean 0 and variance 1.
-
-# %%
-my_score_std = None  # one number
-
-# %%
-verdict = check.score_std(my_score_std)
-verdict
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# my_score_std = 144**0.5  # the variance is d_k
-# ```
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 3.2 · Measure it
-#
-# **Goal.** Write a function that returns the variance of all raw scores. *5 minutes, easy.*
-#
-# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number. The scores are not scaled.
+# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number. Section 1 paired each query with one key of its
+# own; here every query meets every key.
 
 
 # %%
 def my_variance(query, key):
+    scores = query @ key.T  # (n_q, n_k)
     return ...  # your code
 
 
@@ -344,18 +340,19 @@ verdict
 #
 # ```python
 # def my_variance(query, key):
-#     return np.var(query @ key.T)
+#     scores = query @ key.T  # (n_q, n_k)
+#     return np.var(scores)
 # ```
 #
 # </details>
 
 # %% [markdown]
-# ### Exercise 3.3 · How undecided is a query?
+# ### Exercise 3.2 · How undecided is a query?
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
-# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, in nats, $-\sum_j w_j \ln w_j$. Masked keys have weight
-# 0, and add 0.
+# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, in nats, $-\sum_j w_j \ln w_j$. A key of weight 0 is not in
+# play, and adds 0.
 
 
 # %%
@@ -379,33 +376,10 @@ verdict
 # </details>
 
 # %% [markdown]
-# ### Exercise 3.4 · The divisor of a head
-#
-# **Goal.** Find what a layer with $d_{model} = 768$ and 12 heads divides its scores by. *2 minutes, medium.*
-#
-# These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)).
-
-# %%
-my_head_divisor = None  # one number
-
-# %%
-verdict = check.head_divisor(my_head_divisor)
-verdict
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# my_head_divisor = (768 / 12) ** 0.5  # d_k of one head
-# ```
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 3.5 · Other entries
+# ### Exercise 3.3 · Other entries
 #
 # **Goal.** Find the divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
-# hard.*
+# medium.*
 #
 # All entries of $q$ and $k$ are independent and uniform in $-1 .. 1$. Their variance is $1/3$.
 
@@ -426,11 +400,46 @@ verdict
 # </details>
 
 # %% [markdown]
+# ### Exercise 3.4 · Scores that stay in range
+#
+# **Goal.** Design scores whose variance is near 1 whatever the size of the entries. *8 minutes, hard.*
+#
+# `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. The entries have mean 0, but queries may come
+# with any variance, keys with another, and $d_k$ is any number. Your scores should have a variance between 0.8 and 1.25,
+# and still be large where the dot product is large. There are several good ways; today's models use one of them, and
+# notebook 12 comes back to it.
+
+
+# %%
+def my_scores(query, key):
+    return ...  # your code
+
+
+# %%
+verdict = check.scores_in_range(my_scores)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_scores(query, key):
+#     def at_length_root_d_k(x):  # each vector by itself: no score depends on the other tokens
+#         return x / np.sqrt((x**2).mean(axis=-1, keepdims=True))
+#
+#     return at_length_root_d_k(query) @ at_length_root_d_k(key).T / np.sqrt(query.shape[-1])
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
-# 1. In `view`, find the smallest $d_k$ at which a query of the left map dies.
-# 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the unscaled one still larger? (Yes, though less.)
+# 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9
+#    at the left?
+# 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the one without the division larger there, too? (Yes, by a
+#    factor of almost 3.)
 #
 # **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
-# that softmax stays undecided enough to learn. The $d_k$ is that of the vectors that are multiplied: one head's.
-# Next: [04 PyTorch module](04_pytorch_module.ipynb).
+# that softmax stays undecided enough to learn. Well beyond $d_k = 64$ the typical gradient is lost without it, which the
+# mean does not show. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.

@@ -1,8 +1,9 @@
 # %% [markdown]
 # # 05 · Masks: who may look where?
 #
-# **Question.** A decoder must not see the future, padding is not text, and a query may belong to another sequence than
-# the keys. How does one boolean array say all that, and what can go wrong silently? *40 minutes.*
+# **Question.** A model that writes must not see the words it has yet to write, the fill behind a short text is not text,
+# and queries may come from another sequence than the keys. How does one boolean array say all that, and what goes wrong
+# without a word? *50 minutes.*
 
 # %%
 from textwrap import fill
@@ -12,40 +13,153 @@ import numpy as np
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
-from attnlib.examples import BY_HAND
+from attnlib.examples import ASYMMETRIC
 
 np.set_printoptions(precision=4, suppress=True)
-Q, K, V = BY_HAND.project()  # (3, 3) each
+Q, K, V = ASYMMETRIC.project()  # (4, 2), (4, 2), (4, 5)
 
 # %% [markdown]
-# ## 1 · The causal mask
+# ## Before you start
 #
-# A model that predicts the next token may use the tokens so far, and no later ones. The mask is a boolean array
-# $(n_q, n_k)$. **In this series True means: may attend.** Here every token is a query and a key, $n_q = n_k$.
+# Three questions from memory, about earlier notebooks. Guess where you are not sure.
+#
+# **1.** *(notebook 04)* A head was trained to return the value that was stored with the asked letter. What makes it find
+# the right slot?
+#
+# - **a** it learned at which place the answer stands
+# - **b** it learned $W_Q$ and $W_K$ under which equal letters meet in a large score
+# - **c** it learned a $W_V$ that holds all the answers
+#
+# **2.** *(notebook 03)* A row of weights is nearly one-hot: one weight is 1, the others are 0. How large is the gradient
+# that the softmax passes back to the scores of this row?
+#
+# - **a** nearly 0
+# - **b** large, since the row is certain
+# - **c** it depends on $d_k$ alone
+#
+# **3.** *(notebook 02)* All scores of one query grow by 100. What becomes of its weights?
+#
+# - **a** they grow
+# - **b** the largest takes everything
+# - **c** nothing changes
 
 # %%
-tokens = ["the", "cat", "sat", "down"]
+predict.before_05(None, None, None)  # a letter each: "a", "b" or "c"
+
+# %% [markdown]
+# ## 1 · A head that never errs
+#
+# A language model is asked one thing over and over: here are the words so far, which one comes next? You train it on
+# texts that are already written, so every place of a text is a small exam, and the next word is the answer.
+#
+# Here is a head set by hand that passes every such exam. It knows nothing about English. A token asks for a place, is
+# found at its place, and hands over which word it is.
+
+# %%
+sentence = "the farmer sees the cat and the cat sees the dog"
+text = sentence.split()  # 11 tokens, one a word
+words = sorted(set(text))  # the vocabulary, 6 words
+place = np.eye(24)  # row i is the number i, one-hot; texts have up to 23 words
+
+
+def one_hot(tokens):
+    return np.eye(len(words))[[words.index(token) for token in tokens]]  # (n, 6)
+
+
+# %%
+def look_ahead(tokens, is_causal=False):
+    n = len(tokens)
+    query = 100 * place[1 : n + 1]  # (n, 24) token i asks for place i + 1
+    key = place[:n]  # (n, 24) and is found at place i
+    value = one_hot(tokens)  # (n, 6)
+    return al.attention_trace(query, key, value, is_causal=is_causal)
+
+
+def next_words(tokens, **options):  # each output names the word with the largest share
+    return [words[w] for w in look_ahead(tokens, **options).output.argmax(axis=-1)]
+
+
+# %%
+def right(tokens, **options):
+    pairs = zip(next_words(tokens, **options), tokens[1:])
+    return sum(guess == word for guess, word in pairs)
+
+
+print(f"{right(text)} of {len(text) - 1} next words are right")
+
+# %% [markdown]
+# Ten of ten: 100 %. Now it shall write. You give it four words. The newest token names the next word, this word is added
+# to the text, and the head is asked again. **Predict.** What will it write?
+#
+# - **a** the text goes on as well as it did in the exam
+# - **b** it repeats a word that is there already
+# - **c** nothing: the newest token asks for a place that does not exist, and that is an error
+
+# %%
+guess_writes = None  # "a", "b" or "c"
+
+# %%
+written = text[:4]
+for _ in range(6):
+    written = [*written, next_words(written)[-1]]
+print(" ".join(written))
+
+# %%
+predict.writes_on(guess_writes)
+
+# %%
+shown = look_ahead(text)
+ax = plot.attention_heatmap(
+    shown.weights, queries=text, keys=text, title="set by hand: one place ahead"
+)
+
+# %% [markdown]
+# Read a row of the map: the first *the* has all its weight on *farmer*, the word it was asked to name. It did not
+# predict, it copied. Look at the last row. Behind *dog* there is nothing to copy, so all its scores are 0, its weights
+# are equal, and the most frequent word wins. While it writes, every newest token is in this position.
+#
+# Training finds this cheat by itself. (Notebook 11 trains a small model without a mask: its loss falls nearly to 0, and not
+# one of its sentences is grammatical.) So the exam has to be changed.
+#
+# ## 2 · The causal mask
+#
+# A token may use what stands before it and itself, and nothing that comes later. A **mask** says so: a boolean array
+# $(n_q, n_k)$ with a row for each query and a column for each key. **In this series True means: may attend.** Here every
+# token is a query and a key, $n_q = n_k = 4$.
+
+# %%
 mask = al.causal_mask(4)  # (n_q, n_k)
 print(mask.astype(int))
 
 # %% [markdown]
-# Row 0, the first token, may look at itself only. Row 3 may look at all four. **Predict.** If all scores are equal, what
-# are the weights in row 2?
+# Row 0 belongs to the first token, which may look at itself only. Row 3 may look at all four. Where the mask is False, the
+# score becomes $-\infty$ **before** the softmax: $e^{-\infty} = 0$, and the rest of the row still sums to 1.
+#
+# Now the head that looks ahead takes its exam again, behind a mask. **Predict.** The only large score of each row is
+# hidden. What are the weights of row 2, the third token? And how many of the ten next words are right?
 
 # %%
-equal = np.zeros((4, 4))
-weights = al.softmax(np.where(mask, equal, -np.inf))  # (n_q, n_k)
+hidden = look_ahead(text, is_causal=True)
+print("row 2:", hidden.weights[2, :5].round(2))
+print(f"{right(text, is_causal=True)} of {len(text) - 1} next words are right")
 ax = plot.attention_heatmap(
-    weights, queries=tokens, keys=tokens, attn_mask=mask, title="causal, equal scores"
+    hidden.weights,
+    queries=text,
+    keys=text,
+    attn_mask=hidden.attn_mask,
+    title="the same head behind a causal mask",
 )
 
 # %% [markdown]
-# Hatched cells are blocked; they are no weight at all, not a small one. A blocked score becomes $-\infty$ **before**
-# softmax: $e^{-\infty} = 0$, and the row still sums to 1.
+# Hatched cells are blocked. They are no weight at all, not a small one. What is left of each row are scores of 0, so the
+# third token mixes three words alike: 1/3 each. Two of ten are right, by luck.
 #
-# ## Break it · Zero after softmax
+# The mask has not made the head worse. It writes the same nonsense as before, because the newest token never had a future
+# to look at. The mask has made the exam honest: it now asks of every place what writing asks.
 #
-# **Predict.** Somebody sets the blocked *weights* to 0 after softmax instead. What do the rows of a causal map sum to?
+# ## Break it · Zero after the softmax
+#
+# **Predict.** Somebody sets the blocked *weights* to 0 after the softmax instead. What do the rows of a causal map sum to?
 #
 # - **a** all to 1, as before
 # - **b** to less than 1, but for the last row
@@ -56,7 +170,7 @@ guess_zero = None  # "a", "b" or "c"
 
 # %%
 trace = al.attention_trace(Q, K, V, is_causal=True)
-after = al.softmax(trace.scaled_scores) * al.causal_mask(3)  # (n_q, n_k)
+after = al.softmax(trace.scaled_scores) * al.causal_mask(4)  # (n_q, n_k)
 print("-inf before softmax, row sums:", trace.weights.sum(axis=-1))
 print("zero after softmax, row sums: ", after.sum(axis=-1))
 
@@ -64,12 +178,12 @@ print("zero after softmax, row sums: ", after.sum(axis=-1))
 predict.zero_after(guess_zero)
 
 # %% [markdown]
-# The blocked keys have already taken their share. Worse, the remaining weights still depend on the future: the sum in
-# the softmax ran over all keys. (Dividing each row by its sum again would repair it.)
+# The blocked keys have already taken their share: of row 0 only 4 % is left. Worse, what is left still depends on the
+# future, since the sum in the softmax ran over all keys. (Dividing each row by its sum again would repair it.)
 #
-# ## 2 · The causality poke
+# ## 3 · The causality poke
 #
-# A test for any causal layer: change a future token, and no earlier output may move.
+# You need not read a layer to know whether it sees the future. Poke it: change one token, and watch which outputs move.
 
 
 # %%
@@ -89,18 +203,63 @@ def multiply_after(x):
     return al.softmax(x @ x.T / 2) * al.causal_mask(5) @ x
 
 
+# %% [markdown]
+# **Predict.** Token 3 of five is changed. Which of the five outputs move under a causal mask?
+
 # %%
 print("causal mask: ", poke(causal))
 print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
 # %% [markdown]
-# With the right mask, outputs 0, 1 and 2 do not move at all.
+# An output that stands before the change must not move, not by the last digit. Under the right mask 0, 1 and 2 do not. The
+# second row has zeros in the right places, and leaks: even its first output moves. One poke tells what no shape can.
 #
-# ## 3 · The padding mask
+# ## 4 · Queries that continue a sequence
 #
-# Sequences in a batch have different lengths, and the short ones are filled up. The fill is not text, so no query may
-# attend to it. Padding hides **keys**, hence the shape $(b, 1, n_k)$: the axis of size 1 stands for every query.
+# A model that writes need not ask for all words again each time. It keeps the keys and values of the words so far, and
+# only the newest word asks: $n_q = 1$. With four words before it there are $n_k = 5$ keys, its own among them. The mask
+# has a single row. **Predict.** Which of the five keys may the newest token look at?
+
+# %%
+print("lower_right:", al.causal_mask(1, 5, align="lower_right").astype(int))
+print("upper_left: ", al.causal_mask(1, 5, align="upper_left").astype(int))
+try:
+    al.causal_mask(1, 5)
+except al.ShapeError as error:
+    print(fill(str(error), 88))
+
+# %% [markdown]
+# It may look at all five, for it is the last of them. Its row is the last row of the square mask, so the mask is lined up
+# with the **lower right** corner. Lined up with the **upper left**, query $i$ sees the keys 0 to $i$: the newest token
+# sees the first word of the text, and not even itself.
+#
+# Both have their place. To see which is which, attention over a whole sequence of five is the judge: its rows must come
+# back, whether the queries are its last two tokens or its first two.
+
+# %%
+x = np.random.default_rng(5).normal(size=(5, 8))  # (n, d)
+whole = al.scaled_dot_product_attention(x, x, x, is_causal=True)  # (n, d)
+for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
+    print(f"the {name} two of five tokens ask:")
+    for align in ("lower_right", "upper_left"):
+        mask = al.causal_mask(2, 5, align=align)  # (n_q, n_k)
+        two = al.scaled_dot_product_attention(x[part], x, x, mask)  # (n_q, d)
+        print(f"  {align:<11} differs by {np.abs(two - whole[part]).max():.4f}")
+
+# %% [markdown]
+# Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are
+# there already, need the upper left. With $n_q = n_k$ the two are the same, so a test with square masks sees no
+# difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes
+# the upper left without a word, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
+# asks which one you mean.
+#
+# ## 5 · The padding mask
+#
+# Texts of a batch have different lengths, and the short ones are filled up to the longest. The fill is no text, so no
+# query may look at it. Padding hides **keys**, and it hides them from every query of its text, hence the shape
+# $(b, 1, n_k)$: the axis of size 1 stands for all queries. All scores of these two maps are 0, so that you see the masks
+# alone:
 
 # %%
 lengths = [4, 2]
@@ -111,11 +270,11 @@ maps = al.softmax(np.where(both, 0.0, -np.inf))  # (b, n_q, n_k)
 figure = plot.head_grid(maps, attn_mask=both, titles=["length 4", "length 2"])
 
 # %% [markdown]
-# A query may attend where **all** masks allow it: logical AND. In the second sequence rows 2 and 3 are padding
-# themselves. Their outputs mean nothing; the loss must skip them. Masking them as queries would only make rows that
-# attend to nothing (section 6).
+# A query may attend where **all** masks allow it: logical AND. In the second text rows 2 and 3 are padding themselves.
+# They ask, too, and what they get means nothing; the loss must leave them out. Hiding them as queries as well would only
+# make rows that may look nowhere, and section 8 shows what those do.
 #
-# The same test as before: change a padded key, and no output may move.
+# The poke works here as well: change a padded key, and no real output may move.
 
 # %%
 rng = np.random.default_rng(1)
@@ -128,10 +287,10 @@ moved = np.abs(after - before).max()
 print("real queries move by", moved)
 
 # %% [markdown]
-# ## 4 · Shapes that are read the wrong way
+# ## 6 · A mask as the tokenizer hands it over
 #
-# A padding mask as it comes from a tokenizer is $(b, n_k)$. Against scores $(b, n_q, n_k)$ that has two axes, like
-# $(n_q, n_k)$. **Predict.** What happens if batch and length happen to be equal, 10 and 10?
+# A tokenizer gives its padding mask as $(b, n_k)$, a row for each text. Scores are $(b, n_q, n_k)$. **Predict.** Such a
+# mask goes in as it is, and batch and length happen to be equal, 10 and 10. What happens?
 #
 # - **a** an error
 # - **b** it is understood: every sequence gets its own padding
@@ -145,15 +304,16 @@ rng = np.random.default_rng(0)
 x = rng.normal(size=(10, 10, 8))  # (b, n, d): ten sequences of ten tokens
 flat = np.arange(10) < np.arange(1, 11)[:, None]  # (b, n_k): i + 1 tokens
 wrong = al.scaled_dot_product_attention(x, x, x, flat)  # read as (n_q, n_k)
-right = al.scaled_dot_product_attention(x, x, x, flat[:, None, :])  # (b, 1, n_k)
-print("no error, and the output differs by", np.abs(wrong - right).max().round(2))
+right_output = al.scaled_dot_product_attention(x, x, x, flat[:, None, :])  # (b, 1, n_k)
+print("no error; the output differs by", np.abs(wrong - right_output).max().round(2))
 
 # %%
 predict.equal_sizes(guess_sizes)
 
 # %% [markdown]
-# No library can know what you meant: the sizes agree. Here the wrong reading is even a causal mask. Where sizes differ,
-# attnlib refuses to guess:
+# No library can know what you meant: two axes of the right sizes are a mask $(n_q, n_k)$. Here the wrong reading is even
+# a causal mask, so the result looks sensible. Never test with as many texts as tokens. Where the sizes differ, attnlib
+# refuses to guess:
 
 # %%
 try:
@@ -162,7 +322,7 @@ except al.ShapeError as error:
     print(fill(str(error), 88))
 
 # %% [markdown]
-# ## 5 · Polarity: True = may attend, and its opposite
+# ## 7 · Polarity: what does True mean?
 #
 # | who | boolean mask says |
 # |---|---|
@@ -170,15 +330,16 @@ except al.ShapeError as error:
 # | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer` | True = **blocked** |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
-# A mask of the wrong polarity has the right shape and no error. So attnlib takes booleans or floats only, and the
-# converters have names:
+# Two conventions live in one library, and a mask of the wrong one has the right shape and raises nothing. Hours have
+# gone into that, and it has been shipped ([threads](../REFERENCES.md#threads)). So attnlib takes booleans or floats only,
+# and a change of convention has a name:
 
 # %%
 print("to_blocked:       ", al.to_blocked(al.causal_mask(3))[1])
 print("to_additive:      ", al.to_additive(al.causal_mask(3))[1])
 print("from_zero_blocked:", al.from_zero_blocked(np.array([1, 1, 0])))
 try:
-    al.scaled_dot_product_attention(Q, K, V, np.tril(np.ones((3, 3), dtype=int)))
+    al.scaled_dot_product_attention(Q, K, V, np.tril(np.ones((4, 4), dtype=int)))
 except TypeError as error:
     print(fill(str(error), 88))
 
@@ -186,18 +347,18 @@ except TypeError as error:
 # **Predict.** A causal mask with inverted polarity: which query is left with nothing to look at?
 
 # %%
-inverted = al.attention_trace(Q, K, V, al.to_blocked(al.causal_mask(3)))
+inverted = al.attention_trace(Q, K, V, al.to_blocked(al.causal_mask(4)))
 ax = plot.attention_heatmap(
     inverted.weights, attn_mask=inverted.attn_mask, title="inverted: only the future"
 )
 print("fully masked:", inverted.fully_masked)
 
 # %% [markdown]
-# ## 6 · The row that may look nowhere
+# ## 8 · The row that may look nowhere
 #
-# The last query of that picture has no key left. A softmax over nothing has no answer: $0/0$. What do libraries return?
-# attnlib defines: weights and output are exactly 0, and `trace.fully_masked` says so. This section uses torch, if it is
-# there.
+# The last query of that picture has no key left. A softmax over nothing has no answer: it is $0/0$. Such a row is called
+# **fully masked**, or dead. attnlib defines that its weights and its output are exactly 0, and `trace.fully_masked` says
+# so. What do others return? This section uses torch, if it is there.
 
 # %%
 try:
@@ -221,6 +382,10 @@ if torch is not None:
         _, mha_weights = mha(x, x, x, attn_mask=~allowed)
         mha_fused, _ = mha(x, x, x, attn_mask=~allowed, need_weights=False)
 
+# %% [markdown]
+# **Predict.** Query 1 may look at none of ten keys. What are the first four numbers of its row, in five ways of writing
+# attention?
+
 # %%
 if torch is not None:
     from attnlib import torch_layers
@@ -242,11 +407,67 @@ if torch is not None:
 
 # %%
 if torch is not None:
-    row = mha(x, x, x, attn_mask=~allowed)[0][0, 1]
-    print("need_weights=True: ", row.isnan().all().item(), "(all NaN)")
-    print("need_weights=False:", mha_fused[0, 1].isnan().any().item(), "(any NaN)")
+    row = mha(x, x, x, attn_mask=~allowed)[0][0, 1]  # (d,)
+    print("need_weights=True: ", row.detach().numpy())
+    print("need_weights=False:", mha_fused[0, 1].numpy())
 
 # %% [markdown]
+# A NaN in a row that nobody uses: does it matter? Say query 1 is padding, and the loss is taken over the nine other
+# outputs, which are all healthy. **Predict.** `in_proj_weight` holds $W_Q$, $W_K$ and $W_V$, 48 numbers. How many numbers
+# of its gradient are NaN?
+#
+# - **a** none: the dead row is not in the loss
+# - **b** only those that query 1 alone is answerable for
+# - **c** all 48
+
+# %%
+guess_dead = None  # "a", "b" or "c"
+
+
+# %%
+def nan_in_gradient(output, *matrices):  # of a loss over all queries but the dead one
+    loss = output[0, torch.arange(10) != 1].square().mean()
+    gradients = torch.autograd.grad(loss, matrices)
+    flat = torch.cat([gradient.flatten() for gradient in gradients])
+    return f"loss {loss.item():.2f}, NaN in {int(flat.isnan().sum())} of {len(flat)}"
+
+
+if torch is not None:
+    ours = torch_layers.MultiHeadAttention.from_torch(mha)  # the same weights
+    output, _ = mha(x, x, x, attn_mask=~allowed)
+    print("nn.MultiheadAttention:", nan_in_gradient(output, mha.in_proj_weight))
+    output, _ = ours(x, attn_mask=allowed)
+    projections = ours.W_Q.weight, ours.W_K.weight, ours.W_V.weight
+    print("attnlib, dead row 0:  ", nan_in_gradient(output, *projections))
+
+# %%
+predict.one_dead_row(guess_dead)
+
+# %% [markdown]
+# The loss is the same healthy number both times, and after one step of the optimiser every number of $W_Q$, $W_K$ and $W_V$
+# in the first module is NaN. Going forward one row was dead; going back it poisons all of them
+# ([the thread](../REFERENCES.md#threads) in which this was found).
+#
+# "So I turn NaN into 0 behind the softmax." **Predict.** That mends the forward pass. Does it mend the gradient, whichever
+# way the $-\infty$ got into the scores?
+
+# %%
+if torch is not None:
+    W = torch.eye(4, requires_grad=True)
+    additive = torch.where(allowed, 0.0, -torch.inf)  # (n_q, n_k)
+    ways = {
+        "masked_fill(-inf):": lambda s: s.masked_fill(~allowed, -torch.inf),
+        "-inf added:       ": lambda s: s + additive,
+    }
+    for name, block in ways.items():
+        weights = block(x @ W @ x.mT / 2).softmax(-1).nan_to_num()  # (b, n_q, n_k)
+        print(name, nan_in_gradient(weights @ x, W))
+
+# %% [markdown]
+# Not whichever way. `masked_fill` writes 0 into the gradient of what it filled, and so stops the NaN; an addition passes it
+# on. (The module of exercise 6.4 takes `masked_fill` and `nan_to_num`, and is safe.) Best is a mask that leaves no row
+# dead: let padded queries look at real tokens, as in section 5.
+#
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
 
 # %%
@@ -259,67 +480,86 @@ if torch is not None:
     print("-inf works:", half.masked_fill(~allowed, -torch.inf)[0, 1, :3].tolist())
 
 # %% [markdown]
-# ## 7 · Cross-attention: queries from elsewhere
+# ## 9 · Dropout: a mask by chance
 #
-# Queries need not come from the sequence that is read. In a translator, each word being written (query) looks at the
-# sentence being read (keys and values). Then $n_q$ and $n_k$ may differ, and scaled dot-product attention is the same
-# formula. Self-attention is the special case of one sequence. The vectors below are drawn at random, so only the shapes
-# and the mask of this map mean something. In a trained model "sleeps" may well look at "dort"; here chance decides.
+# While many models train, each weight is set to 0 with a probability of, say, 0.2, and what is left is divided by 0.8.
+# That is **dropout**. It comes after the softmax, the very place that *Break it* warned of, and here it is meant.
+# **Predict.** Four queries behind a causal mask, all scores equal. What do their rows sum to under dropout?
+#
+# - **a** 1 each, as ever
+# - **b** less than 1 each, since weights were taken away
+# - **c** some less than 1, some more
 
 # %%
-rng = np.random.default_rng(3)
-read = ["le", "chat", "dort", "ici", "<pad>"]
-written = ["the", "cat", "sleeps"]
-query = rng.normal(size=(3, 8))  # (n_q, d_k)
-key, value = rng.normal(size=(5, 8)), rng.normal(size=(5, 6))  # (n_k, d_k), (n_k, d_v)
-mask = np.broadcast_to(al.padding_mask([4], 5)[0], (3, 5))  # (n_q, n_k)
-cross = al.attention_trace(query, key, value, mask)
+guess_dropout = None  # "a", "b" or "c"
+
+# %%
+weights = al.softmax(np.where(al.causal_mask(4), 0.0, -np.inf))  # (n_q, n_k)
+rng = np.random.default_rng(0)
+kept_by_chance = rng.random((10_000, 4, 4)) >= 0.2  # (draws, n_q, n_k)
+sums = (weights * kept_by_chance / 0.8).sum(axis=-1)  # (draws, n_q)
+for draw in sums[:3]:
+    print("row sums:", draw)
+print("mean of 10,000 draws:", sums.mean(axis=0).round(2))
+
+# %%
+predict.dropout_rows(guess_dropout)
+
+# %% [markdown]
+# Row 0 has one key. It keeps its weight of 1 and makes it 1.25, or loses it and hands over nothing. Rows that sum to more
+# than 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are none: the mean is 1, and nothing leaks,
+# since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training: `model.eval()` turns
+# it off.
+#
+# ## 10 · Cross-attention: queries from elsewhere
+#
+# A translator reads *la maison blanche* and writes *the white house*. The words being written ask; the words being read
+# are found and hand something over. Queries come from one sequence, keys and values from another, and the formula is the
+# same. This is **cross-attention**; self-attention is the special case of one sequence.
+#
+# This head is set by hand, with three features: article, noun, adjective. A word that is read shows its class and hands
+# over its translation. A word that was written asks for the class that comes next in English: after the start `<s>` an
+# article, after an article an adjective, after an adjective a noun.
+
+# %%
+read, english = (
+    ["la", "maison", "blanche"],
+    ["the", "white", "house", "a", "dog", "<pad>"],
+)
+read = [*read, "<pad>", "<pad>"]
+written = ["<s>", "the", "white"]
+article, noun, adjective = np.eye(3)
+key = np.stack([article, noun, adjective, 0 * noun, 0 * noun])  # (n_k, d_k)
+value = np.eye(6)[[0, 2, 1, 5, 5]]  # (n_k, d_v): the English word
+query = 10 * np.stack([article, adjective, noun])  # (n_q, d_k): what comes next
+padding = np.broadcast_to(al.padding_mask([3], 5)[0], (3, 5))  # (n_q, n_k)
+
+# %% [markdown]
+# **Predict.** $n_q = 3$, $n_k = 5$, $d_k = 3$, $d_v = 6$. Which shape has the output? And which French word does *the* look
+# at: *la*, its translation, or another?
+
+# %%
+cross = al.attention_trace(query, key, value, padding)
 print("output:", cross.output.shape)
-title = "cross-attention, random vectors"
+print("next words:", [english[w] for w in cross.output.argmax(axis=-1)])
+title = "cross-attention, set by hand"
 ax = plot.attention_heatmap(
-    cross.weights, queries=written, keys=read, attn_mask=mask, title=title
+    cross.weights, queries=written, keys=read, attn_mask=padding, title=title
 )
 
 # %% [markdown]
-# The output has a row per query and a column per value feature. A translator that has the whole sentence needs no
-# causal mask here: place 2 of one language need not come after place 1 of the other. (One that translates while it
-# listens does need a mask, on the words not heard yet.)
+# The output has a row per query and a column per value feature. The two languages order noun and adjective differently,
+# and the map crosses over: *the* has been written, so it asks for the adjective and looks at *blanche*.
 #
-# ### Queries that continue a sequence
+# This map needs a padding mask, and no causal one: place 2 of one language need not come after place 1 of the other. (A
+# translator that speaks while it listens does need a mask, on the words not heard yet.)
 #
-# A model that writes keeps the keys and values of the tokens so far, and asks with the newest token only. **Predict.**
-# $n_q = 1$ and $n_k = 5$. Which keys may the newest token attend to?
+# ## 11 · See it · $d_k$ under a causal mask
+#
+# Random vectors, seven tokens, causal. **Predict.** Row 0 has only one key. Does $d_k$ change its weight?
 
 # %%
-print("lower_right:", al.causal_mask(1, 5, align="lower_right").astype(int))
-print("upper_left: ", al.causal_mask(1, 5, align="upper_left").astype(int))
-try:
-    al.causal_mask(1, 5)
-except al.ShapeError as error:
-    print(fill(str(error), 88))
-
-# %% [markdown]
-# All five: it is the last of them. Its row is the last row of the square mask, so the mask lines up at the **lower
-# right**. The **upper left** lets query $i$ see keys 0 to $i$, and the newest token would see the first key only. torch
-# has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes the upper left without a word. For $n_q = n_k$ they
-# are the same; otherwise attnlib asks which you mean. The proof that decoding needs the lower right: two queries that
-# continue three tokens must get what the whole sequence gives them.
-
-# %%
-x = np.random.default_rng(5).normal(size=(5, 8))  # (n, d)
-whole = al.scaled_dot_product_attention(x, x, x, is_causal=True)  # (n, d)
-for align in ("lower_right", "upper_left"):
-    mask = al.causal_mask(2, 5, align=align)  # (n_q, n_k)
-    last_two = al.scaled_dot_product_attention(x[3:], x, x, mask)  # (n_q, d)
-    print(f"{align:<11} differs by {np.abs(last_two - whole[3:]).max():.4f}")
-
-# %% [markdown]
-# ## 8 · See it · $d_k$ under a causal mask
-#
-# Seven tokens, causal. **Predict.** Row 0 has only one key. Does $d_k$ change its weights?
-
-# %%
-causal = al.causal_mask(7)
+causal_7 = al.causal_mask(7)
 long_Q, long_K = np.random.default_rng(4).normal(size=(2, 7, 256))  # (n, 256) each
 
 
@@ -332,11 +572,12 @@ def causal_at(d_k):
     }
 
 
-view = live.weights_view(causal_at, d_k=(1, 256), still=(2, 16, 256), attn_mask=causal)
+d_ks = {"d_k": (1, 256), "still": (2, 16, 256), "start": 64}
+view = live.weights_view(causal_at, **d_ks, attn_mask=causal_7)
 view
 
 # %% [markdown]
-# ## 9 · See it · Both masks at once
+# ## 12 · See it · Both masks at once
 #
 # Six tokens, of which the first `length` are real. **Predict.** With both masks and 2 real tokens, how many pairs may
 # attend? And what is left at length 0?
@@ -351,12 +592,40 @@ both_masks
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
 # Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
-# Masks are boolean, **True = may attend**. NumPy only.
+# Masks are boolean, **True = may attend**. NumPy only. The first asks for a line, the second for a body, then for a whole
+# function; the last one is a design, and many answers are right.
 
 # %% [markdown]
-# ### Exercise 5.1 · The causal mask
+# ### Exercise 5.1 · The padding mask
 #
-# **Goal.** Write the mask that hides the future, in training and in decoding. *6 minutes, medium.*
+# **Goal.** Complete the line that hides padded keys. *4 minutes, easy.*
+#
+# `my_padding_mask(lengths, n_k)`: `lengths` is an array $(b,)$, the result is $(b, 1, n_k)$ of bool.
+
+
+# %%
+def my_padding_mask(lengths, n_k):
+    return ...  # complete: np.arange(n_k) < lengths[?], (b, 1, n_k)
+
+
+# %%
+verdict = check.padding_mask(my_padding_mask)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_padding_mask(lengths, n_k):
+#     return np.arange(n_k) < lengths[:, None, None]  # (b, 1, n_k)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 5.2 · The causal mask
+#
+# **Goal.** Complete the mask that hides the future, in training and in writing. *6 minutes, medium.*
 #
 # `my_causal_mask(n_q, n_k=None)` returns $(n_q, n_k)$ of bool. The queries are the **last** `n_q` tokens of a sequence of
 # `n_k`: each may attend to itself and to all tokens before it. `n_k` defaults to `n_q`, the whole sequence.
@@ -364,7 +633,8 @@ both_masks
 
 # %%
 def my_causal_mask(n_q, n_k=None):
-    return ...  # your code
+    n_k = n_q if n_k is None else n_k
+    return ...  # your code: at which place of the sequence does each query stand?
 
 
 # %%
@@ -384,65 +654,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# ### Exercise 5.2 · The padding mask
-#
-# **Goal.** Write the mask that hides padded keys. *6 minutes, medium.*
-#
-# `my_padding_mask(lengths, n_k)`: `lengths` is an array $(b,)$, the result is $(b, 1, n_k)$ of bool.
-
-
-# %%
-def my_padding_mask(lengths, n_k):
-    return ...  # your code
-
-
-# %%
-verdict = check.padding_mask(my_padding_mask)
-verdict
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_padding_mask(lengths, n_k):
-#     return np.arange(n_k) < lengths[:, None, None]  # (b, 1, n_k)
-# ```
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 5.3 · Both at once
-#
-# **Goal.** Combine any number of masks. *6 minutes, medium.*
-#
-# `my_combine_masks(*masks)`: a query may attend where all masks allow it. A mask may be `None`, which allows everything.
-
-
-# %%
-def my_combine_masks(*masks):
-    return ...  # your code
-
-
-# %%
-verdict = check.combine_masks(my_combine_masks)
-verdict
-
-# %% [markdown]
-# <details><summary>Solution</summary>
-#
-# ```python
-# def my_combine_masks(*masks):
-#     combined = True
-#     for mask in masks:
-#         if mask is not None:
-#             combined = combined & mask  # a new array; the masks stay as they are
-#     return combined
-# ```
-#
-# </details>
-
-# %% [markdown]
-# ### Exercise 5.4 · Masked softmax
+# ### Exercise 5.3 · Masked softmax
 #
 # **Goal.** Write a softmax over the keys that a query may attend to. *12 minutes, hard.*
 #
@@ -475,9 +687,9 @@ verdict
 # </details>
 
 # %% [markdown]
-# ### Exercise 5.5 · Cross-attention
+# ### Exercise 5.4 · Cross-attention
 #
-# **Goal.** Write attention from one sequence to another. *8 minutes, medium.*
+# **Goal.** Write attention from one sequence to another. *6 minutes, medium.*
 #
 # `my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None)`: queries from `x` $(..., n_q, d)$, keys and values
 # from `context` $(..., n_k, d')$. Returns $(..., n_q, d_v)$. You may use `al.scaled_dot_product_attention`.
@@ -503,11 +715,42 @@ verdict
 # </details>
 
 # %% [markdown]
+# ### Exercise 5.5 · Design: few keys, far sight
+#
+# **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
+#
+# In a long text it is too dear to let each query look at everything. Two attention layers help: layer 2 reads what layer 1
+# wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets from place to place in
+# any other way.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. No query looks ahead, none looks at more than
+# **3** keys, itself included, and through both layers all 8 tokens reach the last one. Many answers are right.
+
+# %%
+my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])
+
+# %%
+verdict = check.sparse_masks(my_masks)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# back = np.arange(8)[:, None] - np.arange(8)  # (n_q, n_k): how far each key lies behind each query
+# near = (back >= 0) & (back < 3)  # itself and the two before it
+# far = np.isin(back, (0, 3, 6))  # itself, three back and six back
+# my_masks = np.stack([near, far])  # 7 looks at 7, 4 and 1, which have seen 5 to 7, 2 to 4, 0 and 1
+# ```
+#
+# </details>
+
+# %% [markdown]
 # ## Try it
 #
 # 1. Write a mask that lets each query see itself and the two tokens before it (a sliding window). Check it with `poke`:
 #    which outputs may move when token 3 changes? (3 and 4 of the five.)
 # 2. Combine your window with `padding_mask`. Is there a fully masked row?
+# 3. In the translator of section 10 leave out the padding mask and divide `query` by 10. How much weight goes to `<pad>`?
 #
-# **Remember.** True = may attend. Block with $-\infty$ before softmax. Padding hides keys, so it needs a query axis:
-# $(b, 1, n_k)$. Test a mask by poking what it should hide. Next: [06 multi-head](06_multi_head.ipynb).
+# **Remember.** True = may attend. Block with $-\infty$ before the softmax. Padding hides keys, so it needs a query axis:
+# $(b, 1, n_k)$. Queries that continue a sequence need the lower right. A dead row poisons gradients. Test a mask by poking
+# what it should hide. Next: [06 multi-head](06_multi_head.ipynb).

@@ -304,6 +304,26 @@ print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 # Going in, the six vectors differ only by their positions. Everything else they have become, they have become by
 # attention to the other words and by the networks between.
 #
+# Notebooks 01 and 02 take the queries, keys and values of one head in the first of these sentences: 32 features each.
+
+
+# %%
+@measured
+def L1H5_of_the_first_bank():
+    attention = model.layers[0].attention
+    x = model.embed(torch.tensor([pieces.encode(BANKS[0])]))[0]  # (n, 384)
+    W = {"query": attention.W_Q, "key": attention.W_K, "value": attention.W_V}
+    return {name: W[name](x).unflatten(-1, (12, 32))[:, 4] for name in W}
+
+
+# %%
+L1H5 = L1H5_of_the_first_bank()
+q, k = L1H5["query"], L1H5["key"]  # (n, 32) each
+bank, river = (banks["tokens"][0].index(word) for word in ("bank", "river"))
+weights = al.softmax(q @ k.T / np.sqrt(32))  # (n, n)
+print(f"its weight from 'bank' to 'river': {weights[bank, river]:.2f}")
+
+# %% [markdown]
 # ## 4 · Six of its 72 heads
 #
 # As in notebook 08: say where a head should look, and take the mean weight there, over all 12 sentences, for **every** head.

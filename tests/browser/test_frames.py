@@ -21,6 +21,12 @@ VIEWS = {
     "heads": live.heads,
     "head": lambda: live.heads(np.random.default_rng(0).dirichlet(np.ones(9), size=(4, 9))),
     "sentence": lambda: live.sentence('a <b> & "c" d\'s'),
+    "compare": lambda: live.compare(
+        lambda text, times: (list(text), {"a < b": np.eye(len(text)) / times}, (["n"], [("<",)]), "a & b"), convoy="*AB"
+    ),
+    "writing": lambda: live.writing(
+        lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
+    ),
     "bars": lambda: live.weights_view(
         lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]
     ),

@@ -1,22 +1,29 @@
-"""Every slide of every deck fits 1024 x 768: nothing leaves the slide, nothing scrolls, and it can be read."""
+"""Files that need no network: every slide of every deck fits 1024 x 768, and every page to read is alive."""
 
 import nbformat
 import pytest
 from front_end import prepared
 
-from tools import slides
+from tools import reading, slides
 from tools.series import SERIES
+
+
+def watched(page):
+    """Return a list that fills with errors of the page, and with requests for what is not part of the file."""
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on(
+        "request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url)
+    )
+    return problems
 
 
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
 def test_every_slide_fits(new_page, tmp_path, path):
     file = tmp_path / "deck.html"
     file.write_text(slides.deck(path), encoding="utf-8")
-    page, problems = prepared(new_page()), []
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.on(
-        "request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url)
-    )
+    page = prepared(new_page())
+    problems = watched(page)
     page.goto(file.as_uri())
     page.wait_for_selector(".reveal.ready")
     found = page.evaluate("ask.slides()")
@@ -27,3 +34,25 @@ def test_every_slide_fits(new_page, tmp_path, path):
     headings = [c for c in nbformat.read(path, as_version=4).cells if c.source.startswith("#")]
     assert found["count"] >= len(headings)
     assert "Solution" not in found["text"] and "not tried yet" not in found["text"]
+
+
+@pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
+def test_every_page_to_read_is_alive(new_page, tmp_path, path):
+    reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    page = prepared(new_page(1024, 768))
+    problems = watched(page)
+    page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    answers = page.locator("details:has(.jp-OutputArea)")
+    assert answers.count() or path.stem.startswith("00")
+    assert not any(page.evaluate("Array.from(document.querySelectorAll('details'), one => one.open)"))
+    answers.evaluate_all("all => all.forEach(one => one.open = true)")
+    stills = page.locator("[data-attnlib]")
+    for i in range(stills.count()):
+        slider, view = stills.nth(i).get_by_role("slider").first, stills.nth(i).locator(".attnlib-live")
+        before = view.inner_html()
+        slider.press("Home")
+        slider.press("End")
+        slider.press("ArrowLeft")
+        assert view.inner_html() != before
+    assert problems == [] and stills.count()
+    assert page.evaluate("ask.fitsAcross()")

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from attnlib.torch_layers import MultiHeadAttention
+
 
 def split(x, heads):
     return x.unflatten(-1, (heads, x.shape[-1] // heads)).transpose(1, 2)
@@ -280,9 +282,26 @@ class TuplesOfCache(nn.Module):
                 v = torch.cat([layer_past[1][:, :, -1:].expand(-1, -1, k.shape[2] - 1, -1), v], 2)
             else:
                 v = torch.cat([v, layer_past[1]] if self.bug == "values in front" else [layer_past[1], v], 2)
-        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(k.shape[2] - q.shape[2])
+        corner = 0 if self.bug == "upper left mask" else k.shape[2] - q.shape[2]
+        if self.bug == "no mask in a chunk" and layer_past is not None:
+            corner = k.shape[2]
+        mask = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool).tril(corner)
         w = (q @ k.mT / math.sqrt(v.shape[-1])).masked_fill(~mask, -torch.inf).softmax(-1)
         return self.c_proj(merge(w @ v)), (k, v)
+
+
+class KVCacheOfOurs(nn.Module):
+    """attnlib's own layer, causal by itself, with learned positions that go on behind what the cache holds."""
+
+    def __init__(self, width=32, heads=4, bug=None):
+        super().__init__()
+        self.attention, self.bug = MultiHeadAttention(width, heads), bug
+        self.places = nn.Parameter(torch.randn(64, width))
+
+    def forward(self, x, cache=None):
+        start = 0 if cache is None or self.bug == "positions restart" else len(cache)
+        x = x + self.places[start : start + x.shape[1]]
+        return self.attention(x, is_causal=True, cache=cache)[0]
 
 
 class KeepsItsWeights(FusedCausal):

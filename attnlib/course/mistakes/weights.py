@@ -63,10 +63,6 @@ def triangle(s, moved=0):
     return np.tri(s.n_q, s.n_k, k=s.n_k - s.n_q + moved, dtype=bool)
 
 
-def given_masks(s):
-    return np.broadcast_arrays(*(m for m in s.masks if m is not None))
-
-
 MISTAKES = (
     # --- softmax
     Mistake(
@@ -169,7 +165,7 @@ MISTAKES = (
     # --- mask
     Mistake(
         "mask_ignored",
-        "the mask (or one of the masks) changes nothing",
+        "the mask changes nothing",
         "Tokens see what they must not see.",
         "Call your function with two different masks and compare.",
         (
@@ -177,9 +173,7 @@ MISTAKES = (
             | {
                 "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
                 "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
-                "combined": lambda s: next(m for m in s.masks if m is not None),
             },
-            {"combined": lambda s: next(m for m in s.masks[::-1] if m is not None)},
         ),
     ),
     Mistake(
@@ -192,7 +186,6 @@ MISTAKES = (
             | {
                 "causal": lambda s: ~triangle(s),
                 "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
-                "combined": lambda s: ~np.logical_and.reduce(given_masks(s)),
             },
             {"causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool)},
         ),
@@ -256,4 +249,13 @@ MISTAKES = (
             | {"padding": lambda s: (np.arange(s.n_k) < np.asarray(s.lengths)[:, None])[:, :, None]},
         ),
     ),
+)
+
+# Of masks made by the reader: notebooks 05 and 10 hand it to their exercises.
+FUTURE_ONLY = Mistake(
+    "mask_future_only",
+    "the triangle is the upper one: a token sees the future and not the past",
+    "The last token sees only itself; in training the answers leak.",
+    "Which rows should have the most True in them: the first or the last?",
+    ({"causal": lambda s: ~triangle(s, -1)}, {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
 )

@@ -1,0 +1,181 @@
+"""The world of notebook 10: a convoy of ships as rows of numbers, and who looks at whom in it, as rules.
+
+An empty pilot boat leads one to seven ships. Each has a flag, some tons of cargo and a place.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+FLAGS = "*ABCD"
+PILOT, A, B, C, D = range(5)
+# Columns of x.
+FLAG, CARGO, ONE, PLACE, NOTE = slice(0, 5), 5, 6, slice(7, 15), slice(15, 20)
+WIDTH, WIDE, PLACES = 15, 20, 8
+TONS = (0, 4, 2, 7, 1, 5, 3, 6)
+
+
+def convoy(flags, cargo=None, *, notes=False):
+    """Return a convoy as an array with one row per ship.
+
+    Parameters
+    ----------
+    flags : str
+        `*`, the pilot, then one to seven letters of A to D.
+    cargo : sequence of float, optional
+        Tons, one number per ship; by default those of `TONS`.
+    notes : bool
+        Add five empty columns `NOTE`, into which a layer can write.
+
+    Returns
+    -------
+    ndarray, (n, 15) or (n, 20)
+        `FLAG` one-hot, `CARGO`, `ONE` always 1, `PLACE` one-hot, and `NOTE`.
+
+    Raises
+    ------
+    ValueError
+        If the flags are no convoy, or there are not as many tons as ships.
+
+    Examples
+    --------
+    >>> x = convoy("*BA", [0, 4, 2])
+    >>> x[1, FLAG], x[1, CARGO], x[1, PLACE]
+    (array([0., 0., 1., 0., 0.]), np.float64(4.0), array([0., 1., 0., 0., 0., 0., 0., 0.]))
+    """
+    if not (isinstance(flags, str) and 2 <= len(flags) <= PLACES and flags[0] == "*" and set(flags[1:]) <= set("ABCD")):
+        raise ValueError(
+            "a convoy is the pilot * and then one to seven ships with the flags A, B, C or D, "
+            f'got {flags!r}. Fix: for example "*ABACDB".'
+        )
+    cargo = TONS[: len(flags)] if cargo is None else cargo
+    if len(cargo) != len(flags):
+        raise ValueError(
+            f"cargo holds one number per ship, the pilot's included: expected {len(flags)}, got {len(cargo)}. "
+            "Fix: begin with 0 for the pilot."
+        )
+    x = np.zeros((len(flags), WIDE if notes else WIDTH))
+    places = np.arange(len(flags))
+    x[places, [FLAGS.index(flag) for flag in flags]] = 1
+    x[:, CARGO], x[:, ONE] = cargo, 1
+    x[places, PLACE.start + places] = 1
+    return x
+
+
+@dataclass(frozen=True, eq=False)
+class Convoy:
+    """A convoy with what a rule asks of it."""
+
+    flags: str
+    cargo: np.ndarray
+    notes: bool = False
+
+    @cached_property
+    def x(self):
+        return convoy(self.flags, self.cargo, notes=self.notes)
+
+    @property
+    def ships(self):
+        return [f"{place} {flag}" for place, flag in enumerate(self.flags)]
+
+    @cached_property
+    def kinds(self):
+        """The number of each ship's flag, (n,)."""
+        return np.array([FLAGS.index(flag) for flag in self.flags])
+
+    @property
+    def n(self):
+        return len(self.flags)
+
+    @property
+    def places(self):
+        return np.arange(self.n)
+
+    @property
+    def pilot(self):
+        return self.places == 0
+
+
+def draw(fits=lambda flags: True, *, seed=0, shortest=4, by_hand=(), notes=False, count=24):
+    """Return convoys, the shortest first: some by hand, the others random, of every length up to 8."""
+    rng, texts = np.random.default_rng(seed), list(by_hand)
+    while len(texts) < count:
+        n = shortest + len(texts) % (PLACES + 1 - shortest)
+        flags = "*" + "".join(rng.choice(list("ABCD"), size=n - 1))
+        texts += [flags] * bool(fits(flags))
+    drawn = [Convoy(flags, np.r_[0.0, rng.integers(1, 10, size=len(flags) - 1)], notes) for flags in texts]
+    return tuple(sorted(drawn, key=lambda c: c.n))
+
+
+def rows(block, values, notes=False):
+    """Return a matrix that reads only some columns of x: `values` in the rows of a block, 0 elsewhere."""
+    W = np.zeros((WIDE if notes else WIDTH, np.shape(values)[-1]))
+    W[block] = values
+    return W
+
+
+# --- rules: Convoy -> weights (n, n), with NaN in rows where anything goes
+
+
+def share(cells):
+    """Return equal weights on the True cells of each row; a row without any is free."""
+    cells = np.asarray(cells, dtype=float)
+    total = cells.sum(axis=-1, keepdims=True)
+    return np.divide(cells, total, where=total > 0, out=np.full(cells.shape, np.nan))
+
+
+def where(rows, then, otherwise):
+    """Return the rows of one map where `rows` is True, of another where not."""
+    return np.where(np.asarray(rows)[:, None], then, otherwise)
+
+
+def only(rows, weights):
+    """Leave all other rows free."""
+    return where(rows, weights, np.nan)
+
+
+def all_alike(c):
+    return np.full((c.n, c.n), 1 / c.n)
+
+
+def all_at(c, chosen):
+    """Everybody looks at the chosen keys; if there is none, at all alike."""
+    return share(np.tile(chosen, (c.n, 1))) if np.any(chosen) else all_alike(c)
+
+
+def itself(c):
+    return np.eye(c.n)
+
+
+def same_flag(c):
+    return share(c.kinds[:, None] == c.kinds)
+
+
+def back(c, steps):
+    """Each looks so many places back; who would look beyond an end gives no weight."""
+    return np.eye(c.n, k=-steps)
+
+
+def in_front(c):
+    return where(c.pilot, itself(c), back(c, 1))
+
+
+def at_flag(c, kind):
+    return all_at(c, c.kinds == kind)
+
+
+def at_pilot(c):
+    return all_at(c, c.pilot)
+
+
+# --- rules that say what is handed over: Convoy -> (n, 1)
+
+
+def column(values):
+    return np.asarray(values, dtype=float)[:, None]
+
+
+def every(c, value):
+    """Return one number for every ship."""
+    return np.full((c.n, 1), float(value))

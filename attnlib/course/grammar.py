@@ -1,0 +1,86 @@
+"""The language of notebook 11, small enough to say of every sentence whether it is right.
+
+A sentence is a subject, perhaps with something behind it, and a verb that agrees with the subject: not with the noun
+that stands nearer.
+
+    the cat sleeps .    the old cats near the dog see the king today .    the cat that the dogs like runs .
+"""
+
+import math
+import re
+
+NOUNS = (
+    ("cat", "dog", "king", "child", "farmer", "bird"),
+    ("cats", "dogs", "kings", "children", "farmers", "birds"),
+)  # in the singular, and in the plural
+# A transitive verb has an object, an intransitive one has none; with a singular subject, and with a plural one.
+TRANSITIVE = (("sees", "hears", "likes", "follows"), ("see", "hear", "like", "follow"))
+INTRANSITIVE = (("sleeps", "runs", "sings", "waits"), ("sleep", "run", "sing", "wait"))
+CLASSES = {
+    "d": ("the",),
+    "a": ("small", "old", "young", "happy"),
+    "n": NOUNS[0],
+    "N": NOUNS[1],
+    "t": TRANSITIVE[0],
+    "T": TRANSITIVE[1],
+    "i": INTRANSITIVE[0],
+    "I": INTRANSITIVE[1],
+    "p": ("near", "behind"),
+    "r": ("that",),
+    "b": ("today", "often"),
+    ".": (".",),
+}
+WORDS = tuple(word for words in CLASSES.values() for word in words)
+CLASS = {word: letter for letter, words in CLASSES.items() for word in words}
+_NOUN = "da?[nN]"
+_RIGHT = re.compile(
+    rf"da?n(p{_NOUN}|r(da?nt|da?NT)|rt{_NOUN})?(i|t{_NOUN})b?\."
+    rf"|da?N(p{_NOUN}|r(da?nt|da?NT)|rT{_NOUN})?(I|T{_NOUN})b?\."
+)
+
+
+def grammatical(words):
+    """Tell whether a list of words is a sentence of the language.
+
+    It reads the kinds of words by a pattern, and shares nothing with `sentence`, which writes them.
+
+    Examples
+    --------
+    >>> grammatical("the cat that the dogs like sleeps .".split())
+    True
+    >>> grammatical("the cat that the dogs like sleep .".split())
+    False
+    """
+    return bool(_RIGHT.fullmatch("".join(CLASS.get(word, "?") for word in words)))
+
+
+def sentence(rng):
+    """Draw a sentence: return its words, and how surprising it is: -log of its probability, in nats."""
+    surprise = 0.0
+
+    def choose(options, weights=None):
+        nonlocal surprise
+        i = rng.choices(range(len(options)), weights)[0]
+        surprise -= math.log(weights[i] / sum(weights) if weights else 1 / len(options))
+        return options[i]
+
+    def noun(plural):
+        adjective = [choose(CLASSES["a"])] if choose((True, False), (2, 3)) else []
+        return ["the", *adjective, choose(NOUNS[plural])]
+
+    def any_noun():
+        return noun(choose((False, True)))
+
+    plural = choose((False, True))
+    words = noun(plural)
+    match choose(("alone", "near", "that the dogs see", "that sees the dogs"), (3, 3, 2, 2)):
+        case "near":
+            words += [choose(CLASSES["p"]), *any_noun()]
+        case "that the dogs see":
+            inner = choose((False, True))
+            words += ["that", *noun(inner), choose(TRANSITIVE[inner])]
+        case "that sees the dogs":
+            words += ["that", choose(TRANSITIVE[plural]), *any_noun()]
+    words += [choose(TRANSITIVE[plural]), *any_noun()] if choose((True, False)) else [choose(INTRANSITIVE[plural])]
+    words += [choose(CLASSES["b"])] if choose((True, False), (3, 7)) else []
+    return [*words, "."], surprise

@@ -1,0 +1,350 @@
+"""Notebook 11, decoding: its exercises, questions, and what only they need."""
+
+import numpy as np
+
+from . import decoding
+from .calling import Unfit
+from .exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Function, Judged, Number
+from .grammar import CLASS, INTRANSITIVE, grammatical
+from .mistakes.mistake import Mistake
+from .prediction import Question
+
+REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
+_NOT_A_BEGINNING, _IN_REACH, _TOLD_BEFORE = 1, 2, 3
+
+
+def judge_beginning(words):
+    """Return what is wrong with a beginning whose verb should be out of reach: 0 for nothing."""
+    if not isinstance(words, str):
+        raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
+    words = words.split()
+    singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
+    if singular == plural:
+        return _NOT_A_BEGINNING
+    kinds = "".join(CLASS[word] for word in words)
+    subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
+    if len(words) - 1 - subject <= REACH:
+        return _IN_REACH
+    # The verb of "that see the dogs" agrees with the subject, too; that of "that the dog sees" does not.
+    agrees = kinds.find("r") + 1 if "r" in kinds and kinds[kinds.find("r") + 1] in "tT" else None
+    return _TOLD_BEFORE if agrees is not None and len(words) - 1 - agrees <= REACH else 0
+
+
+_BEGINNING_SAYS = (
+    "",
+    "These words are not the beginning of a sentence after which its main verb is due, in one number alone.",
+    f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
+    "The number of the subject can be read from the verb behind “that”, which is in reach.",
+)
+
+
+OWN = (
+    Mistake(
+        "window_off_by_one",
+        "the window is one key too wide or too narrow: the token itself is not counted as one of its keys",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        (
+            decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),
+            decoding.window_by(lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))),
+            decoding.window_by(lambda s: (s.back >= 0) & (s.back < s.window - 1)),
+        ),
+    ),
+    Mistake(
+        "window_upper_left",
+        "the first query stands at the first key (upper left), although the queries are the last tokens",
+        "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
+        "Give each query its place in the sequence: the last one is the last token.",
+        (decoding.back_from(lambda s: 0),),
+    ),
+    Mistake(
+        "window_open_ahead",
+        "the window opens to both sides: a token sees tokens that come later",
+        "In training the next token is in plain sight.",
+        "How far may a key lie behind its query at least?",
+        (decoding.window_by(lambda s: np.abs(s.back) < s.window),),
+    ),
+    Mistake(
+        "window_without_end",
+        "a token sees all tokens before it, however far back",
+        "A causal mask and no window: nothing is saved.",
+        "Which second condition does a key meet that lies 5 places back, in a window of 3?",
+        (decoding.window_by(lambda s: s.back >= 0),),
+    ),
+    Mistake(
+        "window_inverted",
+        "True means blocked",
+        "A token sees exactly what it should not.",
+        "In this series True = may attend. What should stand on the diagonal?",
+        (decoding.window_by(lambda s: (s.back < 0) | (s.back >= s.window)),),
+    ),
+    Mistake(
+        "groups_tiled",
+        "the heads of keys and values are dealt out in turn (tile), where each should serve neighbours",
+        "Right shape, and as good as any if it is trained so; with weights that were trained the other way, nonsense.",
+        "Four heads of queries, two of keys. Which one serves head 1, counted from 0: the first or the second?",
+        ({"serving": lambda s: np.arange(s.q.shape[-3]) % s.key.shape[-3]},),
+    ),
+    Mistake(
+        "groups_first_only",
+        "all heads of queries share the first head of keys and values",
+        "The other heads of keys and values are computed, kept, and never looked at.",
+        "Change the last head of the keys. Does your output move?",
+        ({"serving": lambda s: np.zeros(s.q.shape[-3], dtype=int)},),
+    ),
+    Mistake(
+        "places_restart",
+        "every chunk begins at place 0 again",
+        "The first chunk is right; then the model believes that the sentence has just begun.",
+        "How many tokens stand before the first new one? Which row of `places` is its own?",
+        ({"start": lambda s: 0},),
+    ),
+    Mistake(
+        "chunk_upper_left",
+        "the first new token stands at the first key (upper left): it sees the oldest token and nothing else",
+        "All at once it is right. A new token does not even see itself.",
+        "One query and 5 keys: which keys may it see?",
+        ({"chunk_mask": lambda s: np.tri(len(s.x), len(s.seen[0]), dtype=bool)},),
+    ),
+    Mistake(
+        "chunk_not_masked",
+        "within a chunk a token sees the ones behind it",
+        "One token at a time this is right, and so it hides from that test: only chunks show it.",
+        "Which keys may the first token of a chunk of 4 not see?",
+        ({"chunk_mask": lambda s: np.ones((len(s.x), len(s.seen[0])), dtype=bool)},),
+    ),
+    Mistake(
+        "cache_overwritten",
+        "the new keys and values take the place of the old ones",
+        "It forgets all but the last chunk, and its places start anew.",
+        "How many keys should your cache hold after 4 tokens?",
+        ({"seen": lambda s: s.new}, {"kept": lambda s: s.new}),
+    ),
+    Mistake(
+        "cache_not_grown",
+        "the cache that comes back is the one that was handed in",
+        "Every chunk meets an empty cache, as if it were the first.",
+        "How many keys should your cache hold after 4 tokens?",
+        ({"kept": lambda s: s.past},),
+    ),
+    Mistake(
+        "values_not_kept",
+        "keys are kept and the old values are not: zeros stand in their place",
+        "The weights are right, and most of what they fetch is 0.",
+        "Each key needs its own value. How many rows have your values after 4 tokens?",
+        ({"seen": decoding.values_forgotten},),
+    ),
+    Mistake(
+        "new_keys_in_front",
+        "the new keys and values are put in front of the old ones",
+        "One token at a time this is right: a sum over keys knows no order. In a chunk the mask hides the wrong ones.",
+        "The mask counts keys from the oldest. Which end do the new ones belong to?",
+        ({"seen": lambda s: decoding.joined(s.new, s.past)},),
+    ),
+    Mistake(
+        "cache_stale",
+        "a new prompt goes on in the cache of the one before",
+        "The first text is right. The second answers both prompts at once.",
+        "What should a cache hold before the first token of a prompt?",
+        (decoding.written_by(decoding.one_cache),),
+    ),
+    Mistake(
+        "cache_shared",
+        "all sequences share one cache, and put their tokens into it in turn",
+        "Right shape and fluent text; each sequence reads the words of the others.",
+        "How many caches do two prompts need?",
+        (decoding.written_by(decoding.in_turn),),
+    ),
+    Mistake(
+        "cache_fed_again",
+        "all tokens so far are given to the model at every step, though its cache holds them already",
+        "The cache holds the prompt twice, three times, ...: slower than no cache, and wrong.",
+        "Which tokens does the cache not hold yet?",
+        (decoding.written_by(decoding.all_again),),
+    ),
+    Mistake(
+        "cache_new_each_step",
+        "each step begins with an empty cache",
+        "Every word is written as if only the one before it had been said.",
+        "Where do you call new_cache(), and how often?",
+        (decoding.written_by(decoding.new_cache_each_step),),
+    ),
+    Mistake(
+        "prompt_not_read",
+        "only the last token of a prompt is given to the model",
+        "The text begins with the right word and knows nothing of what was asked.",
+        "Which tokens have to be in the cache before the first new one is chosen?",
+        (decoding.written_by(decoding.last_word_alone),),
+    ),
+    Mistake(
+        "verb_not_due",
+        "it is no beginning after which the main verb is due",
+        "Put a verb and a period behind it: `grammatical` must accept one number and reject the other.",
+        "Take a sentence that is right, and stop before its main verb.",
+    ),
+    Mistake(
+        "subject_in_reach",
+        "the subject is within reach",
+        "Each layer carries what it finds two places further, so two layers reach four places back.",
+        "Count from your last word back to the subject. Which words can stand between?",
+    ),
+    Mistake(
+        "told_by_another_verb",
+        "another verb in reach tells the number",
+        "In “the cats that see the old dog” the verb behind “that” agrees with the subject, too.",
+        "Who does something behind “that”: the subject, or somebody else?",
+    ),
+)
+
+
+EXERCISES = (
+    Function(
+        "window_mask",
+        "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and the window - 1 tokens before it.",
+        (
+            "Give queries and keys their places in the sequence; the last query is the last token.",
+            "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k). Which values of back may be seen?",
+        ),
+        probes=decoding.window_probes(),
+        given=lambda n_q, n_k, window: {"n_q": n_q, "n_k": n_k, "window": window},
+        result=lambda s: s.window_mask,
+        axes=MAP_AXES,
+        stage="mask",
+        steps=decoding.Window,
+    ),
+    Function(
+        "grouped_attention",
+        "grouped_attention(query, key, value) -> (..., h, n_q, d_v): query (..., h, n_q, d_k), key (..., g, n_k, d_k), "
+        "value (..., g, n_k, d_v), g divides h; the first h / g heads of queries use head 0 of keys and values.",
+        (
+            "Give every head of queries a head of keys and values; then it is plain attention.",
+            "Head i uses number i // (h // g).",
+            "np.repeat(key, h // g, axis=-3) repeats each head side by side.",
+        ),
+        probes=decoding.grouped_probes(),
+        given=lambda query, key, value: {"q": query, "key": key, "value": value},
+        result=lambda s: s.context,
+        axes=OUTPUT_AXES,
+        steps=decoding.Grouped,
+    ),
+    decoding.InChunks(
+        "decode_step",
+        "decode_step(x, places, past, W_Q, W_K, W_V) -> (output, (keys, values)) for one head. x (n, d) are the new "
+        "tokens, places (N, d) a vector for each place of the sequence, past = (keys, values) those of the tokens "
+        "before, with 0 rows at the start. output (n, d_v) equals what all tokens at once give under a causal mask.",
+        (
+            "Add the places to x, project, and put the new keys and values behind the old ones.",
+            "len(past[0]) tokens stand before: that is where the places start.",
+            "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
+        ),
+        probes=decoding.decoding_probes(),
+        given=lambda x, places, past, W_Q, W_K, W_V: dict(x=x, places=places, past=past, W_Q=W_Q, W_K=W_K, W_V=W_V),
+        result=lambda s: s.attended,
+        axes=TOKEN_AXES,
+        steps=decoding.Decoding,
+    ),
+    Function(
+        "write_all",
+        "write_all(model, new_cache, prompts, count) -> (len(prompts), count) of int: for each prompt, a list of "
+        "tokens, the next `count` tokens, always the most likely. model(tokens, cache) -> logits (V,) puts the tokens "
+        "into the cache; new_cache() makes an empty one.",
+        (
+            "One prompt at a time: first all of its tokens, then each new one.",
+            "Give the model only what its cache does not hold.",
+            "A new cache for each prompt, made before its first token; np.argmax(logits) is the next token.",
+        ),
+        probes=decoding.driving_probes(),
+        given=lambda model, new_cache, prompts, count: dict(
+            model=model, new_cache=new_cache, prompts=prompts, count=count
+        ),
+        result=lambda s: s.written,
+        steps=decoding.Driving,
+    ),
+    Number(
+        "out_of_reach",
+        "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "
+        "whether the verb is singular or plural. One string; words of the grammar.",
+        (
+            "One layer with a window of 3 looks 2 places back. How far do two layers look?",
+            "More than four places must lie between the last word and the subject. What can stand behind a subject?",
+            "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
+        ),
+        right="the cats that the old dog sees",
+        slips={
+            "verb_not_due": ["the cats that the old dog"],
+            "subject_in_reach": ["the cats near the old dog"],
+            "told_by_another_verb": ["the cats that see the old dog"],
+        },
+        judged=Judged(judge_beginning, lambda yours, right: _BEGINNING_SAYS[int(yours)]),
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "cheated",
+        "c",
+        "In training it copied the next word. When it writes there is no next word: it has never had to guess one.",
+        {
+            "a": "The loss is so low because the answer was in sight, not because the language was learned.",
+            "b": "It would be, had it learned to predict. It learned to look one place ahead.",
+        },
+        "a",
+    ),
+    Question(
+        "causal_order",
+        "a",
+        "Each place sees another number of tokens before it, and a second layer can read what the first made of that. "
+        "The argument of notebook 08 needs that every token sees the same set.",
+        {
+            "b": "That is what happens without a mask, where a place sees the same set from everywhere.",
+            "c": "Agreement needs to know which noun came first, and that is known.",
+        },
+        "b",
+    ),
+    Question(
+        "hidden_bugs",
+        "b",
+        "A single new token may see all keys, in whatever order they are kept. A mask that is missing, or an order "
+        "that is wrong, has nothing to spoil.",
+        {
+            "a": "Places that restart are wrong from the second token on, one at a time as well.",
+            "c": "Two of them give exactly what is right, token by token.",
+        },
+        "c",
+    ),
+)
+
+RECALL = (
+    Question(
+        "sharper",
+        "b",
+        "Softmax sees the scores over sqrt(d_k). Twice the scores, and the weight on the best key grows.",
+        {
+            "a": "V says what is handed over, not to whom one listens: the weights stay as they are.",
+            "c": "A wider head with the same blocks has the same scores, over a larger root: its weights are softer.",
+        },
+        "a",
+    ),
+    Question(
+        "parked",
+        "c",
+        "Weight is not influence: what counts is the weight times the length of what is handed over.",
+        {
+            "a": "That length was 3 % of a word's. A large weight on nearly nothing is nearly nothing.",
+            "b": "Then the sentence vector would hardly change without that head's words, and heads differed in that.",
+        },
+        "a",
+    ),
+    Question(
+        "one_new_token",
+        "b",
+        "The new token is the last of the six: in the lower right corner its row allows every key.",
+        {
+            "a": "That is the upper left: query 0 sees key 0. It is right for the first token, not for the sixth.",
+            "c": "A causal mask hides what comes later, and nothing comes later than the newest token.",
+        },
+        "a",
+    ),
+)

@@ -1,0 +1,74 @@
+"""The view of what is wanted beside what there is, on a text that the reader types."""
+
+import html
+
+import numpy as np
+
+from .. import plot, tables
+from .controls import choice, typed
+from .view import LiveView
+from .weights import draw_maps, in_words, readings
+
+TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10)
+
+
+def compare(shown, *, convoy, size=1.0):
+    """Show maps beside each other that depend on a convoy, a text to be typed, and on a factor.
+
+    Parameters
+    ----------
+    shown : callable
+        Called with the text and the factor; returns (ships, {title: weights}, (names, rows), line): labels of queries
+        and keys, maps (n, n), a table of which `rows` may be empty, and a line of text. Where the text is no convoy,
+        ships and maps are empty, and the line says why.
+    convoy : str
+        The first text.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: convoy, and times, the factor, from 0.1 to 10.
+
+    Examples
+    --------
+    >>> def shown(text, times):
+    ...     return list(text), {"wanted": np.eye(len(text))}, ([], []), f"{len(text)} ships"
+    >>> view = compare(shown, convoy="*AB")
+    >>> view.sliders["convoy"].value = "*ABAB"
+    >>> view.shown["wanted"].shape, "5 ships" in view.picture.value
+    ((5, 5), True)
+    """
+    now = {"ships": []}
+
+    def render(text, times, query, key):
+        now["ships"], maps, (names, rows), line = shown(text.strip(), times)
+        drawn = draw_maps(maps, queries=now["ships"], keys=now["ships"], row=_inside(query), column=_inside(key))
+        told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
+        line = f"Scores {_factor(times)}. {line}" if maps else line
+        return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
+
+    def _inside(place):
+        return None if place is None or place >= len(now["ships"]) else place
+
+    def static():
+        ships, maps, (names, rows), line = shown(convoy, 1)
+        told = [f"The convoy {convoy}; run the cell to type another one.", line]
+        told += [f"{title}: {in_words(readings(weights))}" for title, weights in maps.items()]
+        told += [repr(tables.table(names, rows))] if rows else []
+        figure = plot.head_grid(np.stack(list(maps.values())), titles=list(maps), queries=ships, keys=ships)
+        figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
+        return figure, "\n".join(filter(None, told))
+
+    controls = {
+        "convoy": typed("convoy", convoy),
+        "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
+    }
+    picked = {"query": None, "key": None}
+    options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
+    return LiveView(controls, render, static, moving=(None, 1), main="times", **options)
+
+
+def _factor(times):
+    return "as they are" if times == 1 else f"times {times:g}"

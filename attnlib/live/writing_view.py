@@ -1,0 +1,170 @@
+"""The view of a model that writes: the sentence so far, where every head looks, and the next word."""
+
+import html
+from functools import lru_cache
+
+import numpy as np
+
+from .. import core, plot, svg
+from ..colours import KEY, LINE, palette
+from . import still
+from .controls import choice, stops, whole
+from .view import LiveView
+
+CELL, ROW, LEFT, TOP, SLANT = 34, 26, 126, 76, 84  # pixels of a map, of the room around it
+BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
+TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
+
+
+def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=14, d_k=8, step=None, seed=0, size=1.0):
+    """Write a sentence word by word, and show at each step where every head looks, and the probable next words.
+
+    Parameters
+    ----------
+    next_word : callable
+        ``next_word(tokens, d_k) -> (logits, weights)`` for the word behind `tokens`, a tuple that begins with `start`:
+        logits (V,), and {name of a head: its weights at the last token, (n,)}. Its scores are divided by sqrt(d_k)
+        for the `d_k` that is given, whatever the model's own is.
+    vocabulary : sequence of str, V
+    prompt : sequence of str
+        Words before the first that is written.
+    start, end : str
+        The token before all words, and the word after which nothing follows.
+    longest : int
+        Words of a sentence at most.
+    d_k : int
+        The model's own, where the slider starts.
+    step : int, optional
+        How many words are written at the start; half of `longest` by default.
+    seed : int
+        Of the first sentence; the slider "sentence" writes others. The same random numbers serve at every temperature
+        and d_k: a word changes only where the probabilities do.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: step, temperature, d_k, sentence.
+
+    Examples
+    --------
+    >>> def next_word(tokens, d_k):
+    ...     return np.zeros(2), {"head 1": np.full(len(tokens), 1 / len(tokens))}
+    >>> view = writing(next_word, ["again", "."], longest=4, step=0)
+    >>> view.shown["weights"]
+    array([[1.]])
+    """
+    model = lru_cache(maxsize=512)(next_word)
+    tokens_at = lru_cache(maxsize=64)(
+        lambda *chosen: _written(model, (start, *prompt), vocabulary, end, longest, *chosen)
+    )
+    step, first, now = longest // 2 if step is None else step, 1 + len(prompt), {}
+
+    def render(step, temperature, d_k, draw, key=None):
+        tokens = tokens_at(temperature, d_k, draw)
+        n = min(first + step, len(tokens) - 1)  # tokens before the word that is being written
+        logits, weights = model(tokens[:n], d_k)
+        now.update(heads=list(weights), tokens=tokens[:n])
+        maps = np.stack([plot.to_array(row) for row in weights.values()])  # (heads, n)
+        p = _probabilities(logits, temperature)
+        told = f"step {step}: before “{tokens[n]}”, which has probability {p[list(vocabulary).index(tokens[n])]:.2f}"
+        right = LEFT + (longest + 1) * CELL
+        drawn = [
+            _sentence(tokens, n),
+            _heads(list(weights), maps, tokens[:n], longest, key if key is not None and key < n else None),
+            f'<g transform="translate({right} {TOP})">{_bars(p, vocabulary, tokens[n])}</g>',
+        ]
+        high = TOP + SLANT + max(len(maps), BARS) * ROW
+        return svg.picture(right + NAME + BAR + 50, high, "a sentence being written", told, drawn), {"weights": maps}
+
+    def static():
+        picture, _ = render(step, 1, d_k, seed)
+        told = f"Step {step} of a sentence at temperature 1 and d_k = {d_k}; run the cell to write others."
+        return still.figure(picture), f"{told}\n{' '.join(tokens_at(1, d_k, seed)[1:])}"
+
+    controls = {
+        "step": whole("step", 0, longest - first, step),
+        "temperature": choice("temp.", TEMPERATURES, 1),
+        "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k),
+        "sentence": whole("sentence", seed, seed + 30, seed),
+    }
+    labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
+    return _Writing(controls, render, static, size=size, **labels)
+
+
+class _Writing(LiveView):
+    hint = "Each row is a head, at the last token so far. Point at a cell for its exact weight."
+
+    def _tell(self, title, i, j):
+        return super()._tell(title, i, j).replace("query", "head row", 1)
+
+
+def _written(model, begun, vocabulary, end, longest, temperature, d_k, draw):
+    """Return the tokens of a whole sentence; a word is the one in whose share of 0..1 a random number falls."""
+    tokens, chance = begun, np.random.default_rng(draw).random(longest + 1)
+    while len(tokens) <= longest and tokens[-1] != end:
+        p = _probabilities(model(tokens, d_k)[0], temperature)
+        i = min(int(np.searchsorted(p.cumsum(), chance[len(tokens)])), len(p) - 1)
+        tokens = (*tokens, vocabulary[i])
+    return tokens
+
+
+def _probabilities(logits, temperature):
+    """Return softmax(logits / temperature); at temperature 0 all goes to the largest."""
+    logits = plot.to_array(logits)
+    return core.softmax(logits / temperature) if temperature else np.eye(len(logits))[logits.argmax()]
+
+
+def _sentence(tokens, n):
+    """Return the words so far on one line, and the one that is being written in a frame."""
+    x, drawn = 10, [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
+    for word in tokens[1:n]:
+        drawn.append(svg.text(x, 44, word, size=15))
+        x += round(svg.width(word, 15)) + 5
+    wide = round(svg.width(tokens[n], 15)) + 10
+    drawn.append(
+        f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{LINE}" stroke-width="2"/>'
+    )
+    return "".join([*drawn, svg.text(x + 5, 44, tokens[n], size=15, bold=True)])
+
+
+def _heads(names, maps, tokens, longest, key):
+    """Return the rows of all heads; every token has its column from the start, so that nothing moves."""
+    high = ROW * len(maps)
+    drawn = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
+    drawn += [
+        svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(token), anchor="end", turn=-50)
+        for j, token in enumerate(tokens)
+    ]
+    cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
+    chosen = "" if key is None else svg.frame(CELL * key, -1.5, CELL, high + 3, KEY, line=2)
+    where = svg.target(
+        0,
+        0,
+        CELL * maps.shape[1],
+        high,
+        row="row",
+        rows=len(maps),
+        column="key",
+        columns=maps.shape[1],
+        shown="weights",
+    )
+    drawn.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
+    drawn.append(svg.tag(LEFT + CELL * (longest / 2), high + SLANT - 20, "keys: the tokens so far", KEY))
+    return f'<g transform="translate(0 {TOP})">{"".join(drawn)}</g>'
+
+
+def _bars(p, vocabulary, taken):
+    """Return the most probable next words as bars, the one that is taken in bold."""
+    colours, drawn = palette(), [svg.text(0, -12, "the next word", bold=True)]
+    for i, word in enumerate(np.argsort(-p, kind="stable")[:BARS]):
+        y, name = ROW * i, vocabulary[word]
+        drawn.append(svg.text(NAME - 8, y + 17, svg.cut(name), anchor="end", bold=name == taken))
+        fill, told = colours[int(255 * p[word])][0], html.escape(f"{name}: {svg.exact(p[word])}")
+        drawn.append(
+            f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{fill}" '
+            f'stroke="{LINE}"><title>{told}</title></rect>'
+        )
+        drawn.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
+    return "".join(drawn)

@@ -1,0 +1,928 @@
+# %% [markdown]
+# # 12 · Today's head
+#
+# **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
+# real models? *45 minutes. One section uses torch, if it is there.*
+#
+# Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it: three projections, heads, scores,
+# softmax, a sum of values, $W_O$. Between them stand lines that you have not met yet:
+#
+# | line | what it is for | section |
+# |---|---|---|
+# | RoPE | a score knows how far back a key is | 1, 2 |
+# | QK-norm, softcap, log n, a sink | they keep the softmax in hand as vectors and sequences grow | 3 |
+# | online softmax | long sequences, without a map of weights | 4 |
+# | grouped heads, cache, window | less to keep while a model writes (notebook 11) | 5 |
+#
+# | symbol | meaning |
+# |---|---|
+# | $i$, $j$ | the place of a query, the place of a key |
+# | $\omega_c$ | by how many radians pair $c$ of the features turns from one place to the next |
+# | $\theta$ | the base of these frequencies, 10,000 in most models |
+
+# %%
+import tracemalloc
+
+import numpy as np
+
+import attnlib as al
+from attnlib import live, plot
+from attnlib.course import check, predict, real_model
+from attnlib.examples import ASYMMETRIC, BY_HAND
+
+np.set_printoptions(precision=4, suppress=True)
+
+# %% [markdown]
+# ## Before you start
+#
+# From memory, without looking back.
+#
+# **1.** *(notebook 11)* Five keys are in the cache, and two new tokens arrive at once. Which keys may they attend to?
+#
+# - **a** the first new token key 0, the second keys 0 and 1
+# - **b** the first new token keys 0 to 5, the second all seven
+# - **c** both of them all seven
+#
+# **2.** *(notebook 10)* Somebody multiplies all queries of a head by 10. What changes?
+#
+# - **a** which key gets the most weight
+# - **b** how much of the weight that key gets
+# - **c** nothing: softmax takes the factor out again
+#
+# **3.** *(notebook 06)* A layer has $d_{model} = 512$ and 8 heads. By what does it divide its scores?
+#
+# - **a** $\sqrt{512}$, about 22.6
+# - **b** 8
+# - **c** 64
+
+# %%
+predict.before_12(None, None, None)  # a letter each: "a", "b" or "c"
+
+# %% [markdown]
+# ## 1 · A place is an angle
+#
+# Notebook 08 added a vector for the place to every token. Most models of today add nothing. They **turn** each query and
+# each key by an angle that grows with its place: rotary position embedding, RoPE ([Su et al.
+# 2021](../REFERENCES.md#su-2021)). Why should turning tell anything? Take vectors of two features, and one radian a
+# place.
+
+
+# %%
+def turn(x, angle):
+    cos, sin = np.cos(angle), np.sin(angle)
+    return np.array([cos * x[0] - sin * x[1], sin * x[0] + cos * x[1]])
+
+
+q, k = np.array([2.0, 1.0]), np.array([1.0, 2.0])  # (d_k,) each, d_k = 2
+print(f"not turned: q.k = {q @ k:.4f}")
+for i, j in ((3, 3), (3, 2), (3, 1)):
+    print(f"query at place {i}, key at place {j}: {turn(q, i) @ turn(k, j):7.4f}")
+
+# %% [markdown]
+# At the same place both are turned alike, and the score is what it was. The farther apart they are, the more the angle
+# between them changes. **Predict.** Now move both tokens 100 places on, the query from 3 to 103 and the key from 1 to
+# 101. What becomes of their score?
+#
+# - **a** it is another number: the angles are others
+# - **b** it becomes smaller: both are far from the start
+# - **c** it stays the same
+
+# %%
+guess_shifted = None  # "a", "b" or "c"
+
+# %%
+for i, j in ((3, 1), (103, 101), (1003, 1001)):
+    print(f"query at place {i:4d}, key at {j:4d}: {turn(q, i) @ turn(k, j):7.4f}")
+
+# %%
+predict.shifted(guess_shifted)
+
+# %% [markdown]
+# Both turned by the same further angle, and a dot product depends on the lengths of two vectors and the angle between
+# them. So $q_i \cdot k_j$ depends on $i - j$ alone, although each token was turned by its own place, without knowing of
+# the other. Values are not turned: nothing is compared with them.
+#
+# Below, the four tokens of the asymmetric example of notebook 02 ($d_k = 2$) stand at places *shift*, *shift* + 1 and so
+# on. At the left they are turned. At the right their queries and keys get $(\sin, \cos)$ of the place **added**. **Try.**
+# Move *shift*: which map stands still?
+
+# %%
+four_queries, four_keys, _ = ASYMMETRIC.project()  # (4, 2) each
+
+
+def at_shift(shift):
+    q, k, places = four_queries, four_keys, range(shift, shift + 4)
+    turned_q, turned_k = (np.array([turn(*x) for x in zip(X, places)]) for X in (q, k))
+    added = np.array([[np.sin(p), np.cos(p)] for p in places])  # (n, d_k)
+    return {
+        "turned by the place": al.softmax(turned_q @ turned_k.T / 2**0.5),
+        "place added": al.softmax((q + added) @ (k + added).T / 2**0.5),
+    }
+
+
+view = live.weights_view(at_shift, shift=(0, 12), still=(0, 2, 12))
+view
+
+# %% [markdown]
+# ### Many pairs, many speeds
+#
+# One pair that turns by a radian a place is back where it was after 6.28 places, and cannot tell 0 from 6. So a head cuts
+# its $d_k$ features into $d_k / 2$ pairs, and each turns at its own speed, like the hands of a clock:
+#
+# $$\omega_c = \theta^{-2c/d_k}, \qquad c = 0, 1, \dots, d_k/2 - 1.$$
+
+
+# %%
+def frequencies(d_k, theta=10_000.0):
+    return theta ** (-2 * np.arange(d_k // 2) / d_k)  # (d_k / 2,)
+
+
+omega = frequencies(8)
+rows = [(c, f"{w:.3f}", 2 * np.pi / w) for c, w in enumerate(omega)]
+plot.table(["pair c (d_k = 8)", "radians a place", "places for a full turn"], rows)
+
+# %% [markdown]
+# The whole of RoPE is six lines. Here pair $c$ is feature $c$ with feature $c + d_k/2$. `start` is the place of the first
+# row: a token that continues a sequence does not stand at place 0.
+
+
+# %%
+def rope(x, start=0, theta=10_000.0):
+    n, d_k = x.shape[-2:]
+    places = np.arange(start, start + n)  # (n,)
+    angle = places[:, None] * frequencies(d_k, theta)  # (n, d_k / 2)
+    cos, sin = np.cos(angle), np.sin(angle)
+    a, b = x[..., : d_k // 2], x[..., d_k // 2 :]  # the two members of every pair
+    return np.concatenate([cos * a - sin * b, sin * a + cos * b], axis=-1)
+
+
+rng = np.random.default_rng(0)
+q, k = rng.normal(size=(2, 6, 8))  # (n, d_k) each
+scores = rope(q) @ rope(k).T  # (n, n)
+moved = rope(q, start=1000) @ rope(k, start=1000).T
+print(f"all 36 scores, 1000 places on: differ by {np.abs(moved - scores).max():.10f}")
+
+# %% [markdown]
+# How does distance alone change a score? Take a query and a key that are equal, all ones, and let the key stand farther
+# and farther back. Divided by $d_k$ the score starts at 1.
+
+# %%
+figure, ax = plot.subplots(figsize=(6.4, 3.2))
+distance = np.arange(0, 65)
+for d_k, style in ((2, ":"), (8, "--"), (128, "-")):
+    score = np.cos(distance[:, None] * frequencies(d_k)).mean(axis=-1)
+    ax.plot(distance, score, style, label=f"d_k = {d_k}")
+ax.set(xlabel="distance i - j", ylabel="score / d_k", ylim=(-1.1, 1.5))
+_ = ax.legend(loc="upper center", ncols=3)
+
+# %% [markdown]
+# With one pair the score is back at 6. Four pairs come near it again, at 6 and at 63. With 64 pairs only distance 0 brings
+# all of them together, and what is left falls slowly.
+#
+# ### Two ways to pair
+#
+# The paper pairs neighbours, features $2c$ and $2c+1$. So does Meta's own Llama code. `transformers` pairs $c$ with
+# $c + d_k/2$, as above. Each is as good as the other, as long as the weights were trained with it: people who load a
+# model find out ([two threads](../REFERENCES.md#rope-pairs)). Putting the features into another order turns one into the
+# other.
+
+
+# %%
+def halves_first(d_k):
+    return np.argsort(np.arange(d_k) % 2, kind="stable")  # 0, 2, 4, ..., 1, 3, 5, ...
+
+
+def rope_neighbours(x, start=0):
+    order = halves_first(x.shape[-1])  # halves of this order are neighbours in x
+    out = np.empty_like(x)
+    out[..., order] = rope(x[..., order], start)
+    return out
+
+
+# %%
+order = halves_first(8)
+right = rope_neighbours(q) @ rope_neighbours(k).T  # (n, n)
+for name, scores in {
+    "queries and keys in their old order": rope(q) @ rope(k).T,
+    "queries and keys reordered": rope(q[:, order]) @ rope(k[:, order]).T,
+    "only the keys reordered": rope(q) @ rope(k[:, order]).T,
+}.items():
+    print(f"{name:36} scores off by {np.abs(scores - right).max():.2f}")
+
+# %% [markdown]
+# So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and leaves $W_V$ and $W_O$ alone.
+#
+# ## 2 · One place back, at any length
+#
+# In notebook 08 layer 1 had to learn to look at the letter before. With RoPE you can set such a head by hand, and no
+# token matters: all keys are the same vector, all queries too. The score is largest where both are turned alike. So turn
+# the query one place **less**.
+
+
+# %%
+def one_back(n, d_k=64, amplitude=32**0.5):
+    same = np.full((n, d_k), amplitude)
+    scores = rope(same, start=-1) @ rope(same).T / np.sqrt(d_k)  # (n, n)
+    return al.softmax(np.where(al.causal_mask(n), scores, -np.inf))
+
+
+ax = plot.attention_heatmap(
+    one_back(8), attn_mask=al.causal_mask(8), title="set by hand: one place back"
+)
+for n in (16, 128, 1024):
+    smallest = one_back(n).diagonal(-1).min()
+    print(f"n = {n:4d}: weight on the place before, at least {smallest:.4f}")
+
+# %% [markdown]
+# The same weight at place 1 and at place 1023: this head has no length that it was made for. **Predict.** Now a head with
+# RoPE *learns* it, from sequences of 32 letters. It gets everything right there. How good is it at places that it never
+# saw, up to 64?
+#
+# - **a** as good as before: only the distance counts
+# - **b** worse, but far better than chance
+# - **c** at chance, 1 in 16
+
+# %%
+guess_beyond = None  # "a", "b" or "c"
+
+# %% [markdown]
+# To train it takes torch. One layer, one head, 16 letters; the answer at each place is the letter before. Beside RoPE
+# stand a learned vector for each place, the sinusoids of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017), and
+# nothing.
+
+# %%
+try:
+    import torch
+    from torch import nn
+
+    from attnlib.course import training
+
+    _ = torch.set_num_threads(1)
+except ImportError:
+    torch = None
+    print("torch is not installed: the next cells only say so. Fix: pip install torch")
+
+# %%
+if torch is not None:
+
+    def angles(n):  # (n, 16): as in rope, for d_k = 32
+        return torch.arange(n)[:, None] * torch.from_numpy(frequencies(32)).float()
+
+    def turned(x):
+        (a, b), angle = x.chunk(2, dim=-1), angles(x.shape[-2])
+        cos, sin = angle.cos(), angle.sin()
+        return torch.cat([cos * a - sin * b, sin * a + cos * b], dim=-1)
+
+    def sinusoids(n):
+        return torch.cat([angles(n).sin(), angles(n).cos()], dim=-1)  # (n, 32)
+
+
+# %%
+if torch is not None:
+
+    class PreviousLetter(nn.Module):
+        def __init__(self, kind):
+            super().__init__()
+            self.kind, self.letter = kind, nn.Embedding(16, 32)
+            self.place, self.read = nn.Embedding(512, 32), nn.Linear(32, 16)
+            self.W_Q, self.W_K, self.W_V = (nn.Linear(32, 32, False) for _ in range(3))
+
+        def forward(self, letters, window=512):
+            x, n = self.letter(letters), letters.shape[1]  # (b, n, 32)
+            added = {"learned": self.place.weight[:n], "sinusoids": sinusoids(n)}
+            x = x + added.get(self.kind, 0)
+            q, k, v = self.W_Q(x), self.W_K(x), self.W_V(x)
+            q, k = (turned(q), turned(k)) if self.kind == "RoPE" else (q, k)
+            back = torch.arange(n)[:, None] - torch.arange(n)  # i - j
+            scores = q @ k.mT / 32**0.5  # (b, n, n)
+            scores = scores.masked_fill((back < 0) | (back >= window), -torch.inf)
+            weights = scores.softmax(-1)
+            return self.read(weights @ v), weights
+
+
+# %%
+if torch is not None:
+
+    def draw(generator, n=32, size=64):
+        return torch.randint(16, (size, n), generator=generator)
+
+    def loss(model, letters):
+        logits, _ = model(letters)
+        wanted = letters[:, :-1].flatten()
+        return nn.functional.cross_entropy(logits[:, 1:].flatten(0, 1), wanted)
+
+    def accuracy(model, n, window=512):  # at places beyond 31; up to 32 at all
+        letters = draw(torch.Generator().manual_seed(1), n, 8192 // n)
+        with torch.no_grad():
+            right = model(letters, window)[0][:, 1:].argmax(-1) == letters[:, :-1]
+        return right[:, 0 if n <= 32 else 31 :].float().mean().item()
+
+
+# %%
+models = {}
+if torch is not None:
+    for kind in ("RoPE", "learned", "sinusoids", "nothing"):
+        torch.manual_seed(0)
+        models[kind] = PreviousLetter(kind)
+        options = {"steps": 600, "lr": 5e-3, "description": kind}
+        _ = training.train(models[kind], draw, loss, **options)
+
+# %% tags=["nbval-ignore-output"]
+if torch is not None:
+    print("right at new places    n = 32     64    128    512")
+    for kind, model in models.items():
+        shares = [accuracy(model, n) for n in (32, 64, 128, 512)]
+        print(f"{kind:22}", "".join(f"{share:7.2f}" for share in shares))
+
+# %%
+predict.beyond(guess_beyond)
+
+# %% [markdown]
+# With a learned vector there is nothing to be learned about place 40 from places up to 31, and here the sinusoids do no
+# better. RoPE fails gently, and it does fail. Where has the weight gone, and is it the near keys that are read wrongly? Look
+# at the weights at 512 letters, and forbid all keys that are more than 31 places back.
+
+# %% tags=["nbval-ignore-output"]
+if torch is not None:
+    with torch.no_grad():
+        _, w = models["RoPE"](draw(torch.Generator().manual_seed(1), 512, 16))
+    back = torch.arange(512)[:, None] - torch.arange(512)
+    far, before = back > 31, back == 1
+    parts = {"place before": before, "others up to 31": ~far & ~before, "farther": far}
+    for name, cells in parts.items():
+        print(f"weight on {name:16} {(w * cells)[:, 32:].sum(-1).mean():.2f}")
+    for kind, model in models.items():
+        print(f"{kind:10} in a window of 32: {accuracy(model, 512, window=32):.2f}")
+
+# %% [markdown]
+# Nearly all of it has gone to distances that no training step has shown. With a window the RoPE head is right at every
+# length; the learned vectors and the sinusoids are not helped, since for them place 400 itself is new. That holds for a
+# job near by. A head that has to look farther than it was trained to needs more: models slow their frequencies down and train
+# on ([Peng et al. 2023](../REFERENCES.md#peng-2023)). Five seeds of `python -m bench training`: RoPE 0.79 to 0.99 at 64
+# letters, 0.17 to 0.30 at 512, and 1.00 each time with the window.
+#
+# ## 3 · Who controls the softmax?
+#
+# Notebook 03 divided by $\sqrt{d_k}$, and scores stopped growing with $d_k$. Their number was not asked. Let one key be just
+# what a query looks for: equal to it. Call it the **needle**, and all other keys, drawn at random, the **crowd**. The
+# needle's score is $q \cdot q / \sqrt{d_k}$, about $\sqrt{d_k}$, so 8 at $d_k = 64$. With 64 keys it gets 0.94 of the
+# weight. **Predict.** And with 1024 keys?
+#
+# - **a** clearly less, although no score has changed
+# - **b** clearly less, since scores shrink as the sequence grows
+# - **c** about as much: it leads by 8, and $e^8 = 2981$
+
+# %%
+guess_crowd = None  # "a", "b" or "c"
+
+
+# %%
+def dots(q, k):
+    return q @ k.swapaxes(-1, -2) / np.sqrt(q.shape[-1])
+
+
+rng = np.random.default_rng(5)
+queries, keys = rng.normal(size=(64, 256)), rng.normal(size=(16_384, 256))
+
+
+def needle(d_k, n):
+    q, k = queries[:, :d_k], keys[: n - 1, :d_k]  # (64, d_k), (n - 1, d_k)
+    own = dots(q[:, None], q[:, None])[:, 0]  # (64, 1): a key equal to the query
+    return al.softmax(np.concatenate([own, dots(q, k)], axis=-1))[:, 0].mean()
+
+
+# %%
+SIZES = (64, 1024, 16_384)
+rows = []
+for d_k in (16, 64, 256):
+    even = np.exp(np.sqrt(d_k) - 0.5)  # explained below
+    rows.append((d_k, *(needle(d_k, n) for n in SIZES), f"{even:.0f}"))
+names = [f"needle, n = {n}" for n in SIZES]
+plot.table(["d_k", *names, "even at n ="], rows, tint=names)
+
+# %%
+predict.crowd(guess_crowd)
+
+# %% [markdown]
+# Scores do not grow with $n$, the crowd does. A random key's score has variance 1, so $e^s$ is $e^{1/2}$ in the mean, and
+# $n$ of them weigh $n e^{1/2}$ against the needle's $e^{\sqrt{d_k}}$. They are even at $n = e^{\sqrt{d_k} - 1/2}$, the last
+# column: 33 keys at $d_k = 16$, 1808 at 64, five million at 256. So $d_k$ and $n$ belong together, and $\sqrt{d_k}$ is half the story.
+#
+# Two more things can go wrong. One key may have a huge norm (an **outlier**), and win or lose against everybody whatever
+# is asked. And a query may look for something that is not there, yet its weights must sum to 1. Four answers are in use:
+#
+# - **QK-norm** ([Henry et al. 2020](../REFERENCES.md#henry-2020), Qwen3): queries and keys are divided by their root mean
+#   square, each feature then multiplied by a learned gain. A norm has no power any more.
+# - **Softcap** ([Gemma 2](../REFERENCES.md#heads-of-models)): scores $s$ become $c \tanh(s / c)$, so none leaves $\pm c$.
+# - **Log n** ([Chiang and Cholak 2022](../REFERENCES.md#chiang-2022), [Nakanishi 2025](../REFERENCES.md#nakanishi-2025)):
+#   scores are multiplied by $\ln n$ (up to a factor), so that a lead grows with the crowd.
+# - **A sink** ([GPT-OSS](../REFERENCES.md#heads-of-models)): one more score in the softmax whose value is 0. In GPT-OSS it is
+#   learned for each head, here it is 0.
+
+
+# %%
+def rms_norm(x, gain=1.0):
+    return gain * x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
+
+
+RULES = {  # (query, key, n) -> scores
+    "sqrt(d_k)": lambda q, k, n: dots(q, k),
+    "QK-norm": lambda q, k, n: dots(rms_norm(q), rms_norm(k)),
+    "and gain": lambda q, k, n: 2.5 * dots(rms_norm(q), rms_norm(k)),
+    "softcap": lambda q, k, n: 50 * np.tanh(dots(q, k) / 50),
+    "log n": lambda q, k, n: dots(q, k) * np.log(n) / np.log(64),
+    "sink": lambda q, k, n: dots(q, k),
+}
+
+
+# %%
+# -> the mean weight of needle, outlier, the whole crowd, and the sink
+def shares(name, d_k, n, outlier=10, level=0):
+    rule, q, k = RULES[name], queries[:, :d_k], keys[: n - 1, :d_k]
+    own = rule(q[:, None], q[:, None], n)[:, 0]  # (64, 1)
+    long = rule(q, outlier * k[:1], n)  # (64, 1)
+    sink = np.full((64, 1), 0.0 if name == "sink" else -np.inf)
+    real = np.concatenate([own, long, rule(q, k[1:], n)], axis=-1) + level  # (64, n)
+    w = al.softmax(np.concatenate([sink, real], axis=-1))  # (64, 1 + n)
+    return [*w[:, 1:3].mean(0), w[:, 3:].sum(-1).mean(), w[:, 0].mean()]
+
+
+# %%
+rows = []
+for name in RULES:
+    found = [shares(name, 64, n) for n in SIZES]
+    rows.append((name, *(f[0] for f in found), *(f[1] for f in found)))
+others = [f"outlier, {n}" for n in SIZES]
+plot.table(["d_k = 64", *names, *others], rows, tint=[*names, *others])
+
+# %% [markdown]
+# Read the table row by row.
+#
+# - The outlier is 10 times as long as other keys. With $\sqrt{d_k}$ alone it takes from the needle wherever chance has turned
+#   it towards the query.
+# - QK-norm stops the outlier, at every $n$. It also caps the needle: a score is at most $\sqrt{d_k}$. So the crowd still wins
+#   in the end, and the gain is what keeps a head sharp: here 2.5, a number that a model learns.
+# - A softcap of 50 bounds the scores and hardly changes a weight: the outlier takes as much as before.
+# - Log n keeps the needle as the crowd grows. It does nothing about the outlier.
+# - The sink changes nothing here. Its hour comes when no key fits.
+#
+# All in one view. The **rows** are one query under six rules, and every row sums to 1. **Try.** Set $n$ to 1024 and go
+# through $d_k$: which rule keeps the needle at $d_k = 32$? Set *outlier* to 100: who wins under the softcap? Then lower
+# *level*, which is added to every real score, to -20: which row changes, and why is it the only one?
+
+
+# %%
+def where_it_goes(d_k, n, outlier, level):
+    rows = [shares(name, d_k, n, outlier, level) for name in RULES]
+    return {f"n = {n}": np.array(rows)}  # (6, 4)
+
+
+goes = ["needle", "outlier", "crowd", "sink"]
+sliders = {"d_k": (4, 256), "n": [16, 64, 256, 1024], "outlier": [1, 10, 100]}
+sliders["level"] = [-20, -10, 0, 10, 20]
+labels = {"queries": list(RULES), "keys": goes}
+view = live.weights_view(where_it_goes, still=(16, 64, 256), **sliders, **labels)
+view
+
+# %% [markdown]
+# A softmax sees differences only: add a number to all scores, and nothing happens. The sink's score stays where it is, so
+# for this one rule the level counts: a query that nothing answers can leave its weight there, and take nothing. Without a
+# sink its weight has to go to real keys. In notebook 09 many heads parked it on `[CLS]`.
+
+# %%
+for level in (0, -5, -10, -20):
+    _, _, _, sink = shares("sink", 64, 64, outlier=1, level=level)
+    print(
+        f"all scores lowered by {-level:2d}: {1 - sink:.4f} of the weight on real keys"
+    )
+
+# %% [markdown]
+# ## 4 · Softmax without the map
+#
+# The fused call of notebook 06 returns the output and never holds the map. How can it know a row's weights without seeing
+# the whole row? It need not know them. Take query 1 of notebook 01: its scores are 2, 4, 4. Three numbers are carried
+# along while the keys come by, one after the other:
+#
+# - $m$, the largest score so far,
+# - $z$, the sum of $e^{s - m}$ so far,
+# - $o$, the sum of $e^{s - m} v$ so far.
+#
+# If a new key raises the maximum from $m$ to $m'$, everything so far was measured against the wrong one. One factor,
+# $e^{m - m'}$, mends it ([Milakov and Gimelshein 2018](../REFERENCES.md#milakov-2018)).
+
+# %%
+Q, K, V = BY_HAND.project()  # (3, 3) each
+m, z, o = -np.inf, 0.0, np.zeros(3)
+for s, v in zip(K @ Q[0], V):
+    new = max(m, s)
+    factor, e = np.exp(m - new), np.exp(s - new)
+    m, z, o = new, factor * z + e, factor * o + e * v
+    print(f"score {s:.0f}: factor {factor:.4f}, m {m:.0f}, z {z:.4f}, o {o}")
+print("o / z:     ", o / z)
+print("notebook 01:", al.scaled_dot_product_attention(Q, K, V, scale=1)[0])
+
+# %% [markdown]
+# At the second key the maximum rises from 2 to 4. What stood in $z$ and $o$ becomes $e^{-2} = 0.1353$ times as large. At the
+# end one division gives the output. Whole blocks of keys, and all queries at once, go the same way:
+
+
+# %%
+def online(q, k, v, block):
+    m, z, o = np.full((len(q), 1), -np.inf), 0.0, 0.0  # (n_q, 1), then all per query
+    for j in range(0, len(k), block):
+        s = dots(q, k[j : j + block])  # (n_q, block): the only scores there ever are
+        new = np.maximum(m, s.max(axis=-1, keepdims=True))  # (n_q, 1)
+        factor, e = np.exp(m - new), np.exp(s - new)
+        m, z = new, factor * z + e.sum(axis=-1, keepdims=True)
+        o = factor * o + e @ v[j : j + block]  # (n_q, d_v)
+    return o / z
+
+
+# %%
+for block in (1, 2, 3):
+    difference = online(Q, K, V, block) - al.scaled_dot_product_attention(Q, K, V)
+    print(
+        f"notebook 01 in blocks of {block}: differs by {np.abs(difference).max():.10f}"
+    )
+
+# %% [markdown]
+# Nothing is approximated: blocks of any size give the same output. What is saved is memory. The next cell measures the
+# peak of both on your machine. **Predict.** By what does each grow if $n$ doubles?
+
+
+# %% tags=["nbval-ignore-output"]
+def peak(function, *arguments):
+    tracemalloc.start()
+    function(*arguments)
+    _, highest = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return highest / 2**20  # MiB
+
+
+print("   n    with the map    blocks of 128")
+for n in (512, 1024, 2048):
+    x = np.random.default_rng(n).normal(size=(n, 64))
+    whole = peak(al.scaled_dot_product_attention, x, x, x)
+    print(f"{n:5d} {whole:11.1f} MiB {peak(online, x, x, x, 128):11.1f} MiB")
+
+# %% [markdown]
+# With the map memory grows as $n^2$: twice the tokens, four times as much. In blocks it grows as $n$. That is why the fused
+# call can do without the map, and why it has no weights to show you. On a GPU it is faster, too, since blocks fit into fast
+# memory ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
+#
+# ## Break it · Three ways to get the factor wrong
+#
+# Query 1 again, key by key. Each mistake leaves out one thing.
+
+
+# %%
+def wrong(mistake, scores=Q[0] @ K.T, values=V):
+    m, z, o = -np.inf, 0.0, np.zeros(3)
+    for s, v in zip(scores, values):
+        new = s if mistake == "each key its own maximum" else max(m, s)
+        factor, e = np.exp(m - new), np.exp(s - new)
+        for_z = factor if mistake in ("none", "output not rescaled") else 1.0
+        for_o = factor if mistake in ("none", "sum not rescaled") else 1.0
+        m, z, o = new, for_z * z + e, for_o * o + e * v
+    return o / z
+
+
+# %%
+ways = ("none", "output not rescaled", "sum not rescaled", "each key its own maximum")
+for name in ways:
+    print(f"{name:25}", wrong(name))
+print(f"{'plain mean of the values':25}", V.mean(axis=0))
+backwards = wrong("output not rescaled", [4, 4, 2], V[::-1])
+print(f"{'output not rescaled, keys reversed':25}", backwards)
+
+# %% [markdown]
+# The third forgets everything the scores said. The last line is right by luck: where the largest score comes first, the
+# maximum never rises. So test such code with scores that rise.
+#
+# ## 5 · A head of 2026 in 40 lines
+#
+# Now put it together. You have met each line: `rms_norm` and the scores' switches in section 3, `rope` in section 1. The
+# window and the lower-right mask are one comparison of places. In the class, several query heads share the keys and values
+# of one group ([Ainslie et al. 2023](../REFERENCES.md#ainslie-2023)), and what has been computed stays in a cache.
+
+
+# %%
+def attend(q, k, v, window=None, softcap=None, sink=None):
+    scores = dots(q, k)  # (h, n_q, n_k)
+    if softcap is not None:
+        scores = softcap * np.tanh(scores / softcap)
+    n_q, n_k = scores.shape[-2:]
+    back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # i - j, lower right
+    scores = np.where((back >= 0) & (back < (window or n_k)), scores, -np.inf)
+    if sink is not None:  # one more score a head, whose value is 0
+        column = np.broadcast_to(sink[:, None, None], (*scores.shape[:-1], 1))
+        scores = np.concatenate([scores, column], axis=-1)
+    return al.softmax(scores)[..., :n_k] @ v  # (h, n_q, d_k)
+
+
+# %%
+class Head:
+    def __init__(self, W, h, h_kv, q_gain=None, k_gain=None, **switches):
+        self.W, self.h, self.h_kv, self.switches = W, h, h_kv, switches
+        self.gains, self.cache = (q_gain, k_gain), None
+
+    def __call__(self, x):  # (n_new, d_model), what follows the tokens so far
+        heads = {"W_Q": self.h, "W_K": self.h_kv, "W_V": self.h_kv}
+        q, k, v = (al.split_heads(x @ self.W[W], h) for W, h in heads.items())
+        if self.gains[0] is not None:
+            q, k = rms_norm(q, self.gains[0]), rms_norm(k, self.gains[1])
+        start = 0 if self.cache is None else self.cache[0].shape[-2]
+        q, k = rope(q, start), rope(k, start)
+        if start:
+            k, v = (np.concatenate(old_new, -2) for old_new in zip(self.cache, (k, v)))
+        self.cache = k, v  # (h_kv, n, d_k) each
+        k, v = (np.repeat(y, self.h // self.h_kv, axis=0) for y in (k, v))
+        return al.merge_heads(attend(q, k, v, **self.switches)) @ self.W["W_O"]
+
+
+# %% [markdown]
+# Is that the real thing? A small file holds weights and 12 tokens, drawn at random, and what the attention modules of the
+# `transformers` library gave for them: 24 features, 4 heads, 2 of them with keys and values of their own, $d_k = 8$. One
+# head, and one switch for each model ([sources](../REFERENCES.md#heads-of-models)).
+
+# %%
+stored = real_model.stored("heads_2026")
+print(stored["origin"])
+W = {name: np.array(values) for name, values in stored["drawn"].items()}
+x = W["x"]  # (n, d_model)
+SWITCHES = {
+    "Llama": {},
+    "Qwen3": {"q_gain": W["q_gain"], "k_gain": W["k_gain"]},
+    "Gemma2": {"softcap": stored["settings"]["softcap"]},
+    "GPT-OSS": {"sink": W["sink"]},
+}
+
+# %%
+for name, switches in SWITCHES.items():
+    theirs = np.array(stored["outputs"][name])  # (n, d_model)
+    difference = np.abs(Head(W, 4, 2, **switches)(x) - theirs).max()
+    without = np.abs(Head(W, 4, 2)(x) - theirs).max()
+    print(f"{name:8} differs by {difference:.7f}, without its switch by {without:.2f}")
+
+# %% [markdown]
+# Equal to the sixth decimal; the last digits are theirs, computed in float32. These are only the heads. Around them the
+# models differ in norms, networks and much else.
+#
+# Writing token by token must give what all at once gives, however the tokens come in:
+
+# %%
+for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
+    head, parts = Head(W, 4, 2, window=6, **SWITCHES["Qwen3"]), np.split(x, ends[:-1])
+    output = np.concatenate([head(part) for part in parts])  # (n, d_model)
+    whole = Head(W, 4, 2, window=6, **SWITCHES["Qwen3"])(x)
+    off = np.abs(output - whole).max()
+    print(f"in {len(parts):2d} parts: differs by {off:.10f}")
+
+# %% [markdown]
+# **Predict.** Qwen3 normalises **before** it turns. Does the order matter?
+#
+# - **a** only because of the gain; the norm alone may stand before or after
+# - **b** yes, the norm changes the angle
+# - **c** no, in no case
+
+# %%
+guess_norm_order = None  # "a", "b" or "c"
+
+# %%
+q, gain = np.random.default_rng(2).normal(size=(5, 8)), W["q_gain"]
+alone = rope(rms_norm(q)) - rms_norm(rope(q))
+with_gain = rope(rms_norm(q, gain)) - rms_norm(rope(q), gain)
+print(f"norm alone: the order matters by {np.abs(alone).max():.2f}")
+print(f"with gain:  the order matters by {np.abs(with_gain).max():.2f}")
+
+# %%
+predict.norm_order(guess_norm_order)
+
+# %% [markdown]
+# ### What the mistakes cost
+#
+# Each raises no error and gives the right shape. How far is the output off, as a share of its own size (root mean
+# squares)? **Predict.** One of these is no mistake. Which?
+
+
+# %%
+def tiled(y, group):  # groups in the wrong order
+    return np.concatenate([y] * group)
+
+
+def grouped(y, group):
+    return np.repeat(y, group, axis=0)
+
+
+def one_call(share=grouped, turn_q=rope, turn_k=rope, turn_v=lambda v: v):
+    q, k, v = (
+        al.split_heads(x @ W[n], h) for n, h in zip(("W_Q", "W_K", "W_V"), (4, 2, 2))
+    )
+    q, k, v = turn_q(q), turn_k(k), turn_v(v)
+    return al.merge_heads(attend(q, share(k, 2), share(v, 2))) @ W["W_O"]
+
+
+# %%
+def other_theta(y):
+    return rope(y, theta=500_000.0)
+
+
+def later(y):
+    return rope(y, start=100)
+
+
+# %%
+MISTAKES = {
+    "groups tiled, not repeated": {"share": tiled},
+    "values turned, too": {"turn_v": rope},
+    "only the queries turned": {"turn_k": lambda k: k},
+    "keys paired as neighbours": {"turn_k": rope_neighbours},
+    "both paired as neighbours": {"turn_q": rope_neighbours, "turn_k": rope_neighbours},
+    "theta 500,000": {"turn_q": other_theta, "turn_k": other_theta},
+    "every place + 100": {"turn_q": later, "turn_k": later},
+}
+
+# %%
+right = one_call()
+print("equal to the head:", np.abs(right - Head(W, 4, 2)(x)).max().round(12))
+for name, mistake in MISTAKES.items():
+    off = ((one_call(**mistake) - right) ** 2).mean() ** 0.5 / (right**2).mean() ** 0.5
+    print(f"{name:28} {off:.2f}")
+
+# %% [markdown]
+# Only distances count, so it does no harm if every place is 100 too high. (A cache whose new keys start at 0 again is
+# another matter: then distances change.) All others give a head that runs and is not the one that was trained.
+#
+# ## 6 · What is not taught here
+#
+# **ALiBi** ([Press et al. 2021](../REFERENCES.md#press-2021)) turns nothing. It takes a number from each score that grows
+# with the distance, at another slope for each head. Far keys fade, whatever they hold.
+#
+# **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) keeps one short vector for each token in
+# place of keys and values, and makes the keys and values of all heads from it. Since RoPE would stand between the two
+# matrices, a few features are turned and kept apart.
+#
+# **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) leaves out the exponential. Then
+# $(\phi(Q)\,\phi(K)^T)\,V$ can be computed from the right, the cache is one matrix of fixed size, and $n$ costs $n$. What is lost
+# is the sharp choice.
+#
+# **Differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)) takes the difference of two maps, so that what both
+# waste on the crowd cancels. Its weights may be negative.
+#
+# **Sparse attention** ([Child et al. 2019](../REFERENCES.md#child-2019), [Yuan et al. 2025](../REFERENCES.md#yuan-2025)) lets
+# each query see some keys only. A window is the simplest kind; others choose blocks of keys by what they hold.
+#
+# ## Exercises
+#
+# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+#
+# NumPy only.
+
+# %% [markdown]
+# ### Exercise 12.1 · The other pairs
+#
+# **Goal.** Write RoPE as the paper has it, with neighbours as pairs. *10 minutes, medium.*
+#
+# `my_rope(x, start=0, theta=10_000.0)`: $(..., n, d_k)$ gives $(..., n, d_k)$. Features $2c$ and $2c + 1$ turn together, by
+# $\omega_c$ a place, and stand where they stood. The first token of `x` stands at place `start`.
+
+
+# %%
+def my_rope(x, start=0, theta=10_000.0):
+    a, b = x[..., 0::2], x[..., 1::2]  # (..., n, d_k / 2): the pairs
+    raise NotImplementedError  # your code in place of this line: turn a and b
+    return np.stack([a, b], axis=-1).reshape(x.shape)  # each back in its place
+
+
+# %%
+verdict = check.rope(my_rope)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_rope(x, start=0, theta=10_000.0):
+#     a, b = x[..., 0::2], x[..., 1::2]  # (..., n, d_k / 2): the pairs
+#     n, d_k = x.shape[-2:]
+#     places = np.arange(start, start + n)[:, None]  # (n, 1)
+#     angle = places * theta ** (-2 * np.arange(d_k // 2) / d_k)  # (n, d_k / 2)
+#     a, b = np.cos(angle) * a - np.sin(angle) * b, np.sin(angle) * a + np.cos(angle) * b
+#     return np.stack([a, b], axis=-1).reshape(x.shape)  # each back in its place
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 12.2 · Block by block
+#
+# **Goal.** Write the softmax that never sees its whole row. *10 minutes, medium.*
+#
+# `my_online(blocks)`: `blocks` is a tuple of pairs (scores $(b,)$, values $(b, d_v)$), the keys of **one** query. Returns
+# $(d_v,)$, what softmax of all scores times all values would give. A blocked key has the score $-\infty$, and a first block
+# may hold nothing else.
+
+
+# %%
+def my_online(blocks):
+    return ...  # your code
+
+
+# %%
+verdict = check.online_softmax(my_online)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_online(blocks):
+#     m, z, o = -np.inf, 0.0, 0.0
+#     for s, v in blocks:  # (b,), (b, d_v)
+#         new = max(m, s.max())
+#         if new > -np.inf:  # nothing to add as long as every key is blocked
+#             factor, e = np.exp(m - new), np.exp(s - new)
+#             m, z, o = new, factor * z + e.sum(), factor * o + e @ v
+#     return o / z
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 12.3 · A head that continues
+#
+# **Goal.** Write the heart of Qwen3's head, for tokens that continue a sequence. *12 minutes, hard.*
+#
+# `my_rotary_attention(query, key, value, q_gain, k_gain)`: `query` $(..., n_q, d_k)$ holds the **last** $n_q$ of $n_k$ tokens,
+# `key` and `value` all of them, $(..., n_k, d_k)$ and $(..., n_k, d_v)$. RMS norm with gain, RoPE with the pairs of section 1,
+# causal attention. Returns $(..., n_q, d_v)$. You may use `rms_norm`, `rope`, `al.causal_mask` and
+# `al.scaled_dot_product_attention`.
+
+
+# %%
+def my_rotary_attention(query, key, value, q_gain, k_gain):
+    return ...  # your code
+
+
+# %%
+verdict = check.rotary_attention(my_rotary_attention)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_rotary_attention(query, key, value, q_gain, k_gain):
+#     n_q, n_k = query.shape[-2], key.shape[-2]
+#     q = rope(rms_norm(query, q_gain), start=n_k - n_q)  # the queries are the last tokens
+#     k = rope(rms_norm(key, k_gain))
+#     mask = al.causal_mask(n_q, n_k, align="lower_right")
+#     return al.scaled_dot_product_attention(q, k, value, mask)
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ### Exercise 12.4 · Design a head that looks back
+#
+# **Goal.** Choose one query and one key, the same for every token, so that each token looks `back` places back. *12
+# minutes, hard.*
+#
+# `my_look_back(d_k, back)` returns `(query, key)`, each $(d_k,)$. They then go through `rope` like any others, in a causal
+# head with $\sqrt{d_k}$. In a sequence of 200, every token that has one must give at least 0.9 of its weight to the token `back`
+# places before it. No two designs need be alike.
+
+
+# %%
+def my_look_back(d_k, back):
+    return ...  # your code
+
+
+# %%
+verdict = check.look_back(my_look_back)
+verdict
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_look_back(d_k, back):
+#     key = np.full(d_k, 6.0)  # large enough for a sharp choice
+#     query = rope(key[None], start=-back)[0]  # turned `back` places less than its token will be
+#     return query, key
+# ```
+#
+# </details>
+
+# %% [markdown]
+# ## Try it
+#
+# 1. In `one_back`, leave out half of the pairs, the slow ones (set those features to 0). Is the head worse? Then leave out
+#    the fast ones.
+# 2. Give `shares` a softcap of 5 in place of 50. Who wins now, and what does it do to the needle?
+# 3. Give `Head` a window of 3 and poke token 2 as in notebook 05: which outputs move? And through two such layers?
+#
+# **Remember.** RoPE turns queries and keys, never values, and a score depends on the distance alone. A window carries a
+# short-sighted head to any length. Scores do not grow with $n$, the crowd does. A softmax needs no map: a maximum, a sum
+# and an output, rescaled whenever the maximum rises. And today's head is the one you built, with a few lines more.

@@ -1,0 +1,179 @@
+"""Notebook 12: its functions, run from its cells, against other formulations and against transformers."""
+
+import ast
+import re
+
+import answers_12
+import numpy as np
+import pytest
+import torch
+from answers import named
+from answers_12 import by_complex_numbers, halves
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import attnlib as al
+from attnlib.course import EXERCISES, check, training
+from attnlib.course.mistakes import todays_head
+from attnlib.course.real_model import stored
+from tools.build_notebooks import code_between
+
+torch.set_num_threads(1)
+REASON = "transformers is not installed: make setup-tests"
+DEFINED = {"frequencies", "rope", "halves_first", "rope_neighbours", "dots", "rms_norm", "online", "attend", "Head"}
+MODELS = ["Llama", "Qwen3", "Gemma2", "GPT-OSS"]
+
+
+def switches(name, drawn, softcap):
+    return {
+        "Llama": {},
+        "Qwen3": {"q_gain": drawn["q_gain"], "k_gain": drawn["k_gain"]},
+        "Gemma2": {"softcap": softcap},
+        "GPT-OSS": {"sink": drawn["sink"]},
+    }[name]
+
+
+@pytest.fixture(scope="module")
+def notebook():
+    """What notebook 12 defines, without what it prints, draws and trains."""
+    names = {"np": np, "al": al}
+    for cell in code_between("12", "# 12 ·", "## Exercises"):
+        for node in ast.parse(cell).body:
+            if getattr(node, "name", "") in DEFINED:
+                exec(ast.unparse(node), names)
+    assert names.keys() >= DEFINED
+    return names
+
+
+# --- RoPE
+
+
+@pytest.mark.parametrize("start, theta", [(0, 10_000.0), (7, 10_000.0), (1000, 500_000.0)])
+def test_rope_is_a_product_of_complex_numbers(notebook, start, theta):
+    x = np.random.default_rng(0).normal(size=(2, 3, 5, 8))
+    assert np.allclose(notebook["rope"](x, start, theta), by_complex_numbers(x, start, theta, False), atol=1e-12)
+    neighbours = by_complex_numbers(x, start)
+    assert np.allclose(notebook["rope_neighbours"](x, start), neighbours, atol=1e-12)
+    assert np.allclose(todays_head.rotate(x, start), halves(x, start), atol=1e-12)
+    assert np.allclose(todays_head.rotate(x, start, todays_head.neighbours), neighbours, atol=1e-12)
+
+
+def test_rope_is_that_of_transformers(notebook):
+    llama = pytest.importorskip("transformers.models.llama.modeling_llama", reason=REASON)
+    from transformers import LlamaConfig
+
+    config = LlamaConfig(hidden_size=32, num_attention_heads=4)
+    x = torch.randn(1, 4, 20, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    cos, sin = llama.LlamaRotaryEmbedding(config)(x, torch.arange(20)[None])
+    theirs, _ = llama.apply_rotary_pos_emb(x, x, cos, sin)
+    assert np.abs(notebook["rope"](x.numpy()) - theirs.numpy()).max() < 1e-5
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(0, 10**5), st.integers(0, 50), st.integers(1, 16))
+def test_a_score_depends_on_the_distance_alone(shift, distance, pairs):
+    query, key = np.random.default_rng(pairs).normal(size=(2, 1, 2 * pairs))
+    rotate = todays_head.rotate
+
+    def score(i, j):
+        return (rotate(query, i) @ rotate(key, j).T).item()
+
+    assert score(distance + shift, shift) == pytest.approx(score(distance, 0), abs=1e-8)
+
+
+# --- the head
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_stored_outputs_are_those_of_transformers(name):
+    pytest.importorskip("transformers", reason=REASON)
+    from tools import reference_heads
+
+    data, drawn = stored("heads_2026"), reference_heads.draw()
+    assert all(np.array_equal(data["drawn"][key], array) for key, array in drawn.items())
+    assert np.abs(np.array(data["outputs"][name]) - reference_heads.output(name, drawn)).max() < 1e-6
+
+
+@pytest.mark.parametrize("window", [None, 5])
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_head_gives_the_numbers_of_transformers(notebook, name, seed, window):
+    pytest.importorskip("transformers", reason=REASON)
+    from tools import reference_heads
+
+    drawn = reference_heads.draw(seed)
+    options = switches(name, drawn, reference_heads.SOFTCAP)
+    ours = notebook["Head"](drawn, 4, 2, window=window, **options)(drawn["x"])
+    theirs = reference_heads.output(name, drawn, window)
+    assert np.abs(ours - theirs).max() < 1e-5
+    if name != "Llama":
+        assert np.abs(notebook["Head"](drawn, 4, 2, window=window)(drawn["x"]) - theirs).max() > 0.1
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=8), st.sampled_from(MODELS), st.sampled_from([None, 3]))
+def test_any_chunks_give_what_all_at_once_gives(notebook, sizes, name, window):
+    data = stored("heads_2026")
+    drawn = {key: np.array(array) for key, array in data["drawn"].items()}
+    x = np.random.default_rng(len(sizes)).normal(size=(sum(sizes), 24))
+    at_once, head = (notebook["Head"](drawn, 4, 2, window=window, **switches(name, drawn, 5.0)) for _ in range(2))
+    parts = np.split(x, np.cumsum(sizes)[:-1])
+    assert np.allclose(np.concatenate([head(part) for part in parts]), at_once(x), atol=1e-10)
+
+
+def test_it_has_40_lines():
+    source = "\n".join(code_between("12", "# 12 ·", "## Exercises"))
+    parts = {"frequencies", "rope", "dots", "rms_norm", "attend", "Head"}
+    found = [node for node in ast.parse(source).body if getattr(node, "name", "") in parts]
+    lines = [line for node in found for line in ast.get_source_segment(source, node).splitlines() if line.strip()]
+    assert len(found) == len(parts) and len(lines) == 40
+
+
+def test_heads_share_keys_and_values_as_in_torch(notebook):
+    rng = np.random.default_rng(0)
+    q, k, v = rng.normal(size=(4, 6, 8)), rng.normal(size=(2, 6, 8)), rng.normal(size=(2, 6, 8))
+    ours = notebook["attend"](q, np.repeat(k, 2, axis=0), np.repeat(v, 2, axis=0))
+    tensors = (torch.from_numpy(a)[None] for a in (q, k, v))
+    theirs = torch.nn.functional.scaled_dot_product_attention(*tensors, is_causal=True, enable_gqa=True)
+    assert np.allclose(ours, theirs[0].numpy(), atol=1e-12)
+
+
+# --- one place back, learned
+
+
+def test_with_another_seed_a_window_repairs_rope_too(notebook):
+    names = dict(notebook, torch=torch, nn=torch.nn)
+    for cell in code_between("12", "To train it takes torch", "## 3 ·"):
+        if re.search(r"^    (class|def) ", cell, re.MULTILINE):
+            exec(cell, names)
+    torch.manual_seed(3)
+    model = names["PreviousLetter"]("RoPE")
+    training.train(model, names["draw"], names["loss"], steps=600, lr=5e-3)
+    assert names["accuracy"](model, 32) > 0.99 and 0.1 < names["accuracy"](model, 512) < 0.5
+    assert names["accuracy"](model, 512, window=32) > 0.99
+
+
+# --- softmax without the map
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.integers(1, 9), st.integers(1, 12), st.floats(0.1, 100))
+def test_online_softmax_is_softmax(notebook, block, n_k, size):
+    rng = np.random.default_rng(block + 100 * n_k)
+    q, k, v = size * rng.normal(size=(3, 4)), rng.normal(size=(n_k, 4)), rng.normal(size=(n_k, 5))
+    assert np.allclose(notebook["online"](q, k, v, block), al.scaled_dot_product_attention(q, k, v), atol=1e-12)
+
+
+# --- the checks
+
+
+@pytest.mark.parametrize("exercise, id, answer", answers_12.WRONG)
+def test_a_students_own_code_is_named_too(exercise, id, answer):
+    verdict = EXERCISES[exercise](answer)
+    assert verdict.state == "wrong" and named(verdict) == set((id or "").split(" + ")) - {""}, verdict
+
+
+@pytest.mark.parametrize("result", [lambda d_k, back: 3, lambda d_k, back: (np.ones(d_k), np.ones(d_k + 1))])
+def test_a_design_of_another_shape_is_told(result):
+    verdict = check.look_back(result)
+    assert verdict.state == "wrong" and "Fix: return" in verdict.message

@@ -1,0 +1,82 @@
+"""Write each built notebook as a page to read, _html/NN_name.html: one file that needs no network, its views alive.
+
+python -m tools.reading          all
+python -m tools.reading 03 05    those whose name starts so
+"""
+
+import argparse
+import re
+from pathlib import Path
+
+import nbformat
+from jinja2 import pass_context
+from nbconvert import HTMLExporter
+
+from .page import SCRIPT, STYLE, markdown, still
+from .series import ROOT, chosen, named
+
+
+class Reading(HTMLExporter):
+    @pass_context
+    def markdown2html(self, context, source):
+        return markdown(source)
+
+
+def revive(notebook):
+    """Give the stills of live views their sliders; the line below each, which says what to run, is not for a page."""
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            told = (output.get("data", {}).get("text/html", "") for output in cell.outputs)
+            cell.outputs = [
+                output for output, text in zip(cell.outputs, told, strict=True) if "attnlib-note" not in text
+            ]
+        for output in cell.get("outputs", []):
+            if "attnlib" in output.get("metadata", {}):
+                output.data = nbformat.from_dict({"text/html": still(output)})
+
+
+def write(notebooks, folder, site=False):
+    """Write name.html for each name: notebook, with links to those before and after; return the entry of each.
+
+    On a `site` the pages also lead to its first page, and to the notebook in JupyterLab.
+    """
+    exporter = Reading(template_file=str(ROOT / "tools" / "reading.html.j2"))
+    folder.mkdir(exist_ok=True)
+    entries = [entry(name, notebook) for name, notebook in notebooks.items()]
+    for before, this, after in zip([None, *entries], entries, [*entries[1:], None], strict=False):
+        notebook = notebooks[this["name"]]
+        notebook.metadata["title"] = this["plain"]
+        # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
+        notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
+        revive(notebook)
+        around = {"before": before, "this": this, "after": after, "site": site, "script": SCRIPT, "style": STYLE}
+        page, _ = exporter.from_notebook_node(notebook, around)
+        (folder / f"{this['name']}.html").write_text(page, "utf-8")
+    return entries
+
+
+def entry(name, notebook):
+    """Return what the pages say of a notebook: its title, what it is about, and whether it runs in the browser."""
+    first = next(cell.source for cell in notebook.cells if cell.source.startswith("# "))  # badges stand above it
+    title, text, *_ = first.removeprefix("# ").split("\n\n")
+    return {
+        "name": name,
+        "plain": re.sub(r"[$\\]", "", title),
+        "title": markdown(title).strip().removeprefix("<p>").removesuffix("</p>"),
+        "text": markdown(text),
+        "runs_here": named(name).browser,
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
+    parser.add_argument("--to", type=Path, default=ROOT / "_html", help="folder to write to")
+    arguments = parser.parse_args()
+    notebooks = {notebook.name: nbformat.read(notebook.built, as_version=4) for notebook in chosen(arguments.prefixes)}
+    for this in write(notebooks, arguments.to):
+        print(arguments.to / f"{this['name']}.html")
+
+
+if __name__ == "__main__":
+    main()
