@@ -282,3 +282,12 @@ def test_tables_tell_the_same_as_html_and_as_text():
 def test_tables_say_what_does_not_fit(names, rows, tint, words):
     with pytest.raises(ValueError, match=words):
         plot.table(names, rows, tint=tint)
+
+
+def test_head_grid_keeps_slanted_labels_and_titles_inside():
+    words = "[CLS] the teacher praised the students because they worked hard . [SEP]".split()
+    maps = np.full((2, 12, 12), 1 / 12)
+    figure = plot.head_grid(maps, queries=words, keys=words, titles=["layer 4, head 2", "layer 4, head 12"], columns=2)
+    figure.savefig(io.BytesIO(), format="png")
+    box, (wide, high) = figure.get_tightbbox(), figure.get_size_inches()
+    assert min(box.x0, box.y0) >= 0 and box.x1 <= wide and box.y1 <= high
