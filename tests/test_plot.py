@@ -285,7 +285,7 @@ def test_tables_say_what_does_not_fit(names, rows, tint, words):
 
 
 def test_head_grid_keeps_slanted_labels_and_titles_inside():
-    words = "[CLS] the teacher praised the students because they worked hard . [SEP]".split()
+    words = ["[CLS]", "the", "teacher", "praised", "the", "students", "because", "they", "worked", "hard", ".", "[SEP]"]
     maps = np.full((2, 12, 12), 1 / 12)
     figure = plot.head_grid(maps, queries=words, keys=words, titles=["layer 4, head 2", "layer 4, head 12"], columns=2)
     figure.savefig(io.BytesIO(), format="png")

@@ -126,7 +126,8 @@ OWN = (
     Mistake(
         "previous_letter_measured",
         "it looks for the head that looks at the letter just before",
-        "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way asks for it, too.)",
+        "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
+        "asks for it, too.)",
         "Where does the present letter itself come into your measure?",
         (_ranked_on(lambda tokens: behind(tokens, 1)),),
     ),
@@ -304,7 +305,8 @@ QUESTIONS = (
     Question(
         "one_layer",
         "b",
-        "To find the place after an earlier copy, a key must know which letter stands before it, and only a layer below can tell it.",
+        "To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
+        "below can tell it.",
         {
             "a": "More heads or steps do not help: every head of that layer reads keys that know one letter only.",
             "c": "The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",

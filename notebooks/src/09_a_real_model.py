@@ -689,10 +689,11 @@ def weights_of(text, pronoun, one, other):
     return [row[tokens.index(noun)] for noun in (one, other)]
 
 
+DOG = "The dog chased the cat because it was angry."
+PLURAL = "The students praised the teachers because they worked hard."
 for text, *words in (
-    ("The dog chased the cat because it was angry.", "it", "dog", "cat"),
-    ("The students praised the teachers because they worked hard.", "they")
-    + ("students", "teachers"),
+    (DOG, "it", "dog", "cat"),
+    (PLURAL, "they", "students", "teachers"),
 ):
     one, other = weights_of(text, *words)
     print(f"{text}  {words[1]} {one:.2f}, {words[2]} {other:.2f}")
@@ -713,7 +714,7 @@ for (pronoun, noun), w in zip(NOUNS, noun_weights()):
     print(f"{pronoun:4s} -> {noun:8s}  L4H2 {w[0]:.2f}   L3H5 {w[1]:.2f}")
 
 # %% [markdown]
-# In L4H2 "he" does not find "man": its weight is on `[CLS]`, 0.44. It parks. A map shows where information was read. It does not show whether the reading was right.
+# In L4H2 "he" does not find "man". A map shows where information was read. It does not show whether the reading was right.
 #
 # ## Break it · What the mistakes cost
 #
