@@ -126,7 +126,8 @@ OWN = (
     Mistake(
         "previous_letter_measured",
         "it looks for the head that looks at the letter just before",
-        "That head prepares induction in layer 1; it does not do it.",
+        "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
+        "asks for it, too.)",
         "Where does the present letter itself come into your measure?",
         (_ranked_on(lambda tokens: behind(tokens, 1)),),
     ),
@@ -293,7 +294,8 @@ QUESTIONS = (
         "dark_diagonal",
         "b",
         "With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
-        "looks at itself learns what the answer is not. With nine, the place in the middle names its own.",
+        "looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
+        "any other key: nothing is gained by leaving it out.",
         {
             "a": "With ten places both seeds have the dark diagonal, and with nine neither has it.",
             "c": "It cannot know places: permute the tokens, and the outputs are permuted with them.",
@@ -303,7 +305,8 @@ QUESTIONS = (
     Question(
         "one_layer",
         "b",
-        "To find the place after an earlier copy, a key must know its neighbour, and only a first layer can tell it.",
+        "To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
+        "below can tell it.",
         {
             "a": "More heads or steps do not help: every head of that layer reads keys that know one letter only.",
             "c": "The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",

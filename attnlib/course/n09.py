@@ -197,7 +197,7 @@ EXERCISES = (
             "Weights sum to 1. Where should they go when nothing matches, and what should be handed over from there?",
             "The words keep 8 / (8 + exp(score)) of the weight without a match. With one, the match has "
             "exp(10) / (exp(10) + 7 + exp(score)).",
-            "The score must lie between 4.3 and 7.8, and the value must be short: 0 is short enough for all of them.",
+            "The score must lie between 4.3 and 7.7, and the value must be short: 0 is short enough for all of them.",
         ),
         right=[6.0, 0.0],
         slips={
@@ -217,7 +217,7 @@ QUESTIONS = (
         "small part of it.",
         {
             "a": "A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
-            "c": "It brings something: the vectors do move, more than with half of the heads.",
+            "c": "It brings something: the vectors do move, as far as with nearly half of the heads, or further.",
         },
         "a",
     ),

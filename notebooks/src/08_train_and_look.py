@@ -133,14 +133,14 @@ figure = plot.head_grid(two_maps, titles=titles, columns=2)
 on_mirror = two_maps.flip(-1).diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
 on_itself = two_maps.diagonal(dim1=-2, dim2=-1).mean(-1)  # (2,)
 for name, mirror, itself in zip(("with", "without"), on_mirror, on_itself):
-    others = (1 - itself) / (T - 1)
+    others = (1 - itself - mirror) / (T - 2)
     print(f"{name:7} positions: mirrored place {mirror:.2f}", end=", ")
-    print(f"itself {itself:.2f}, mean of all others {others:.2f}")
+    print(f"itself {itself:.2f}, mean of the other eight {others:.2f}")
 
 # %% [markdown]
 # With positions the head does what the task asks: the query at place $i$, counted from 0, looks at the key at place
 # $9 - i$. Without positions it cannot know where that is, and it spreads its weights evenly over the sequence. But not
-# quite: the diagonal is darker. Every query gives its own token less than it gives to any other. Nobody asked for that.
+# quite: the diagonal is darker. On average a query gives its own place less than any other place. Nobody asked for that.
 # Why does it do so?
 #
 # ## 2 · What can be known without order
@@ -214,16 +214,32 @@ print(f"the model without positions:     {accuracy[False]:.3f}")
 # as the next. The model does as well as that. It has learned all that can be learned without order, and longer training
 # would not help.
 #
+# But then why does a place give itself 0.07, and not 0? Because the head cannot lower a *place*. Two places with the same
+# letter hold the same vector, so they get the same weight from every query:
+
+# %% tags=["nbval-ignore-output"]
+with torch.no_grad():
+    w = reversers[False](tokens)[1][:, 0]  # (4000, T, T)
+same, own = tokens[:, :, None] == tokens[:, None, :], torch.eye(T, dtype=torch.bool)
+for name, cells in (("itself", own), ("my letter elsewhere", same & ~own)):
+    print(f"{name}: weight {w[cells.expand_as(w)].mean():.2f}")
+print(f"other letters: weight {w[~same].mean():.2f}")
+
+# %% [markdown]
+# The head lowers its own *letter* and with it every other copy, and such a copy may well be the token to name. So it
+# lowers it a little only.
+#
 # ## 3 · Measure every head
 #
-# So a shade of grey meant something, and a number, a second task and other seeds were needed to say what. A picture of one
+# So a slightly darker diagonal meant something, and a number, a second task and other seeds were needed to say what. A picture of one
 # head on one sequence proves little. Proceed like this: say where a head *should* look, as a boolean map, and take the
 # mean weight that goes there, for every head and over many sequences.
 
 
 # %%
 def weight_on(weights, cells):
-    """Mean weight on the True cells, both (..., b, h, n_q, n_k); gives (..., h)."""
+    """Weight (..., b, h, n_q, n_k) on the True cells, summed over a query's keys, then
+    a mean over batch and the queries that have such a cell; gives (..., h)."""
     cells = torch.as_tensor(cells).expand_as(weights)
     hit = (weights * cells).sum(-1)  # (..., b, h, n_q)
     asked = cells.any(-1)  # queries that have such a cell
@@ -274,8 +290,8 @@ for h in (1, 2):
         print(f"{name}: weight on the token {side}: {told}")
 
 # %% [markdown]
-# One head shares itself between both neighbours. Of two heads, each takes one. Which head takes which is chance, and another
-# seed may exchange them. That is why all heads are measured, and not the one that looked right.
+# One head shares itself between both neighbours. Of two heads, each takes one (one seed each: a hint, no proof). Nothing in
+# the model says which head takes which. That is why all heads are measured, and not the one that looked right.
 #
 # ## 4 · Induction: two layers work together
 #
@@ -327,7 +343,7 @@ class AttentionOnly(nn.Module):
 # letters that nobody can guess. **Predict.** Can a model with a single layer do it?
 #
 # - **a** yes, if it is trained longer or has more heads
-# - **b** no: its keys do not know which letter stands before them
+# - **b** no: something is missing that only a second layer can have
 # - **c** no: the causal mask hides the letter that it must predict
 
 # %%
@@ -360,12 +376,14 @@ for layers, model in inductors.items():
     with torch.no_grad():
         logits, maps[layers] = model(letters)
     print(f"{layers} layer(s): accuracy {share_right(logits):.2f}")
+print(f"naming any letter of the pattern: {(1 / period).mean():.2f}")
 
 # %%
 predict.one_layer(guess_one_layer)
 
 # %% [markdown]
-# Two layers solve it, and one does not. Now the question is *how*, and it is asked of every head, by two measures. The first
+# Two layers solve it, and one does not. It does better than somebody who names any letter of the pattern, perhaps by its
+# positions (a guess). Now the question is *how*, and it is asked of every head, by two measures. The first
 # is the weight on the letter just before, taken in the first 12 places. The second is the weight on those letters that came
 # right after an earlier copy of the present letter, taken in the last 12 places.
 
@@ -386,7 +404,9 @@ for layers in (2, 1):
 # %% [markdown]
 # In the model with two layers, one head stands out for each measure. Here is a story that would explain it:
 #
-# - **Layer 1 is a previous-letter head.** It writes into each place which letter stood just before.
+# - **Layer 1 is a previous-letter head.** It writes into each of the first twelve places which letter stood just before.
+#   (Later places need not be found, since every letter stands among the first twelve. That is why the first measure has
+#   `& ~late`.)
 # - **Layer 2 is an induction head.** Its query says "I am B". The keys carry what layer 1 wrote: "before me stood B". So
 #   the query finds the place after an earlier B, and the value there is the letter to name.
 #
@@ -404,7 +424,8 @@ with torch.no_grad():
 # %% [markdown]
 # ## 5 · See it · A head forms
 #
-# `train` kept the weights every 25 steps. The slider takes the model as it was then and lets it read one sequence of 16
+# `train` kept the weights every 25 steps, and `functional_call` runs a model with weights that are handed in. The slider takes
+# the model as it was then and lets it read one sequence of 16
 # letters with period 8. **Predict.** Layer 2 is said to need layer 1. So does one head form long before the other?
 
 # %%
@@ -445,12 +466,13 @@ right.set(xlabel="step", ylabel="loss")
 _ = left.legend(), right.legend()
 
 # %% [markdown]
-# The two heads rise together, and the loss falls with them. A previous-letter head is of no use until something reads
-# it, and an induction head finds nothing to read until then.
+# The two heads rise within the same steps, layer 1 a little ahead, and the loss falls with them. (One seed: a hint, no proof.)
+# A previous-letter head is of no use until something reads it, and an induction head finds nothing to read until then.
 #
 # ## Break it · Take the previous-letter head away
 #
-# So far there is a story that fits the maps. A story can be tested by taking away what it needs. Let layer 1 add nothing.
+# So far there is a story that fits the maps. A story can be tested by taking away what it needs. Let layer 1 add nothing, in a
+# copy of the model (`load_state_dict` copies the weights into it).
 # **Predict.** What remains of the accuracy, and where does the induction head look?
 
 # %% tags=["nbval-ignore-output"]
@@ -491,7 +513,7 @@ for name, where in WHERE.items():
 # %% [markdown]
 # Take layer 1 away from the queries, or from the values: nothing happens. Take it away from the keys, and the accuracy is as
 # low as without layer 1. Give it to the keys alone, and all is well. This is what the story said, and it could have
-# come out otherwise.
+# come out otherwise. (Again one seed: a strong hint for this model, no law.)
 #
 # ### A period it has never seen
 #
@@ -525,7 +547,21 @@ for periods in ((3, 4, 5), (6, 8, 10), (13, 14, 16)):
 predict.new_period(guess_period)
 
 # %% [markdown]
-# It learned a procedure: find the earlier copy, name what followed. Its limits are elsewhere. It has vectors for 24 places
+# It learned a procedure: find the earlier copy, name what followed. But in training the first copy always stood in the first
+# twelve places. Let a pattern of 4 letters begin later, after letters that do not come back:
+
+# %% tags=["nbval-ignore-output"]
+for start in (0, 4, 8, 12):
+    order = torch.rand(1000, V, generator=torch.Generator().manual_seed(7)).argsort(-1)
+    pattern = order[:, start + torch.arange(LENGTH - start) % 4]
+    again = torch.cat([order[:, :start], pattern], dim=1)  # (1000, 24)
+    with torch.no_grad():
+        answers = inductors[2](again)[0][:, start + 4 : -1].argmax(-1)
+    right = (answers == again[:, start + 5 :]).float().mean()
+    print(f"pattern begins at place {start:2d}: accuracy {right:.2f}")
+
+# %% [markdown]
+# So the procedure is bound to the places where it was needed. It has other limits, too. It has vectors for 24 places
 # and for 26 letters, and it has never met another letter or a 25th place.
 #
 # ## 6 · Does $1/\sqrt{d_k}$ matter for learning?
@@ -607,10 +643,10 @@ for lr, d_k, scaled in each:
     ax.plot(x, many.mean(0), line, label=name)
     ax.fill_between(x, many.min(0), many.max(0), alpha=0.2)
     ax.set(title=f"d_k = {d_k}, learning rate {lr}", xlabel="step", ylabel="accuracy")
-    ax.legend(loc="upper left")
+    ax.legend(loc="lower right")
 
 # %% tags=["nbval-ignore-output"]
-print("accuracy with the scale minus without, mean over seeds")
+print("accuracy with the scale minus without, after so many steps; mean over seeds")
 for lr, step in ((3e-3, 200), (1e-3, 200), (1e-3, 600)):
     print(f"rate {lr}, step {step}:", end="")
     for d_k in D_KS:
@@ -640,6 +676,9 @@ keys, values, _, _ = draw_pairs(torch.Generator().manual_seed(5), size=16, pairs
 asked = keys.diagonal()  # (16,): sequence i asks for its key i
 
 
+STOPS_OF = {f"{d_k}, rate {lr}": (lr, d_k) for lr in STEPS for d_k in D_KS}
+
+
 def recall_maps(stop):
     found = {}
     for scaled, name in ((False, "without the scale"), (True, "with it")):
@@ -650,7 +689,6 @@ def recall_maps(stop):
 
 
 # %%
-STOPS_OF = {f"{d_k}, rate {lr}": (lr, d_k) for lr in STEPS for d_k in D_KS}
 three = ("8, rate 0.003", "128, rate 0.003", "128, rate 0.001")
 names = [f"asks {i}" for i in range(16)]
 stops = {"d_k": list(STOPS_OF), "still": three}
@@ -712,8 +750,9 @@ for scaled in (True, False):
 # softmax away from its flat ends. And on an easy task both arrive.
 #
 # Third, another optimiser. A step of Adam has about the same size however large the gradient is. A step of SGD grows
-# with the gradient, and for the same attention weights the gradients of $W_Q$ and $W_K$ are $\sqrt{d_k}$ times larger
-# without the scale (notebook 03: $dL/dq = scale \cdot dL/ds\, K$). So at a small learning rate no scale can even help:
+# with the gradient. The factor *scale* stands in front of both gradients that pass through the scores (notebook 03: $dL/dq =
+# scale \cdot dL/ds\, K$). For the same $Q$, $K$ and $dL/ds$ they are $\sqrt{d_k}$ times larger without it. So at a small
+# learning rate no scale can even help:
 
 
 # %%
@@ -736,9 +775,10 @@ for lr in (0.003, 0.03):
     print(f"SGD, learning rate {lr}: {told}")
 
 # %% [markdown]
-# So one curve at one learning rate proves little, for the scale or against it. What can be said is this: with Adam at the
-# rates above, training with the scale was ahead after 200 steps at every $d_k$, hardly at 8 and far at 128. And the
-# scale costs nothing.
+# So one curve at one learning rate proves little, for the scale or against it (and these last experiments have one seed each:
+# a hint, no proof). What can be said is this: with Adam at the rates above, training with the scale was far ahead after 200
+# steps at $d_k = 128$, and at 8 there was no difference to speak of. With SGD at the small rate it was far behind. The scale
+# costs next to no computation, but it has to be judged together with the learning rate.
 #
 # ## Exercises
 #
@@ -781,7 +821,8 @@ verdict
 #
 # `my_measure(weights, tokens)` takes weights $(b, h, n_q, n_k)$ and tokens $(b, n)$, both NumPy arrays, and returns one
 # number for each head, $(h,)$, the largest for the induction head. Section 4 knew the period of each sequence; your measure
-# gets the letters only. The check lets it rank heads whose habits are known. Then rank the two trained heads with it, where
+# gets the letters only. (A measure that reads off the next letter and asks who looks at it passes, too: it ranks heads
+# rightly, though a head itself cannot know that letter yet.) The check lets it rank heads whose habits are known. Then rank the two trained heads with it, where
 # layer 2 must win: `my_measure(maps[2][:, :, 0].transpose(0, 1).numpy(), letters.numpy())`.
 
 
@@ -814,9 +855,9 @@ verdict
 # %% [markdown]
 # ### Exercise 8.3 · Fool one layer
 #
-# **Goal.** Design an input that shows why one layer must fail. *8 minutes, medium.*
+# **Goal.** Design an input that shows why one layer must fail, as far as content goes. *8 minutes, medium.*
 #
-# A layer without positions reads "D A B C E A". The last letter is A, and the A before was followed by B, so B is right.
+# Positions may help a little; here they are left out. A layer without positions reads "D A B C E A". The last letter is A, and the A before was followed by B, so B is right.
 # Which other sequence makes the **same** mixture at the last place, though another letter is right? There are several.
 # `my_fool(tokens)` returns one of them, $(n,)$. Letters are numbers in a NumPy array, and A is 0. The last letter stood
 # there once before; all others stand there once.
@@ -861,7 +902,7 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. Check 8.1 by training: write `N_TOKENS, T = 2, 4`, and run section 1 again.
+# 1. Check 8.1 by training: write `N_TOKENS, T = 2, 4` in the first cell, and run section 1 again. Then restart the kernel.
 # 2. Put a pattern in which one letter stands twice, "ABCAD" repeated, into the trained model of section 4. What does it say
 #    after A, and where do its heads look?
 # 3. Search for the learning rate at which `Recall` learns best with Adam, without the scale and with it. How wide is the
@@ -869,6 +910,6 @@ verdict
 #
 # **Remember.** Attention does not know order; positions have to be added. Measure every head against a rule, over many
 # inputs. Then test the story that you tell about it: change the task, or take away what the head is said to need. Two layers
-# can do what one layer cannot. Without the scale training is slower and fragile, and by how much depends on the
-# learning rate.
+# can do what one layer cannot. With Adam at these rates, training without the scale was slower and fragile, and how much
+# depended on $d_k$ and the rate; with SGD at a small rate it was the other way round.
 # Next: [09 a real model](09_a_real_model.ipynb).
