@@ -37,10 +37,10 @@ def printed(number):
         # S3: by hand
         ("10", "each ship is handed 3.14 t"),
         ("10", "5 1.77 0.46 10 3.54 0.83 20 7.07 0.99"),
-        ("10", "factor for 0.99: 18.5"),
+        ("10", "factor for 0.99: 18.501, so take 19"),
         ("10", "d_k = 8, divided by sqrt(d_k): largest weight 0.9941"),
         ("10", "*ABCA writes on: *ABCABCA *DBD writes on: *DBDBDBD *ACDBA writes on: *ACDBACD"),
-        ("10", "AB ABAB outputs differ by at most 0.000000 AB AAB outputs differ by at most 2.9"),
+        ("10", "CAB CABCAB outputs differ by at most 0.000000 CAB CAAB outputs differ by at most 2.9"),
         ("10", "with the pilot AB the last ship is handed 0.50 with the pilot ABAB the last ship is handed 0.33"),
         ("10", "without AB the last ship is handed 0.00 without ABAB the last ship is handed 0.00"),
         ("10", "looks at: 7 0 1 2 3 4 5 6 smallest weight there 0.9995"),

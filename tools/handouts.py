@@ -19,7 +19,9 @@ from .series import ROOT, chosen
 HEAD = re.compile(
     r"### Exercise (\d+)\.(\d+) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
-SOLUTION = re.compile(r"<details><summary>Solution</summary>\n\n```python\n(.+)\n```\n\n</details>", re.DOTALL)
+SOLUTION = re.compile(
+    r"<details><summary>Solution</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL
+)
 CHECK = re.compile(r"verdict = \S+\(.*\)\nverdict")
 
 

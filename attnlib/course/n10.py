@@ -1,14 +1,18 @@
-"""Notebook 10, program a head: its questions, and the puzzles of its part A; those of B and C are in n10_places.py.
+"""Notebook 10, program a head: its questions, and the puzzles 10.1 to 10.8; the later ones follow in n10_places.py
+and n10_claims.py.
 
 Their mistakes in words stand in mistakes/by_hand.py.
 """
 
 import numpy as np
 
+from . import n10_claims
 from .convoy import (
     FLAG,
     ONE,
     PILOT,
+    PLACE,
+    PLACES,
     A,
     B,
     C,
@@ -29,15 +33,12 @@ from .convoy import (
 )
 from .mistakes import by_hand
 from .mistakes.weights import FUTURE_ONLY
-from .n10_places import PART_B, PART_C
+from .n10_places import BY_PLACE, TOGETHER
 from .prediction import Question
 from .puzzle import Puzzle
 from .signs import exchange, follows, hard_weights, multiple, rolled
 
-OWN = (*by_hand.MISTAKES, FUTURE_ONLY)
-
-
-# --- A · ask, show, hand over
+OWN = (*by_hand.MISTAKES, *n10_claims.MISTAKES, FUTURE_ONLY)
 
 
 def _heavy_win(p, a):
@@ -102,14 +103,9 @@ def _times_c(ratio):
     return rule
 
 
-def _ratio_is(*of_d_k):
-    """The strength is what is asked for: nothing is multiplied."""
-    return lambda p, a: any(p.does(a, _times_c(ratio(a.heads[0].W_Q.shape[1]))) for ratio in of_d_k)
-
-
-def _logarithm(base):
-    score = np.log(3) / np.log(base)
-    return (lambda d_k: np.exp(score)), (lambda d_k: np.exp(score / np.sqrt(d_k)))
+def _ratio_is(*scores):
+    """The ratio is e to one of these scaled scores. The strength is what is asked for: nothing is multiplied."""
+    return lambda p, a: any(p.does(a, _times_c(np.exp(score))) for score in scores)
 
 
 def _park(asks, finds):
@@ -122,7 +118,7 @@ def _a_to_b(otherwise):
 
 _HAS_C = {"fits": lambda flags: "C" in flags, "by_hand": ("*CCAB", "*ABDABC")}
 
-PART_A = (
+BY_FLAG = (
     Puzzle(
         "look_at_yourself",
         "a function without arguments that returns W_Q, W_K: each ship looks at itself, whatever its flag",
@@ -137,6 +133,7 @@ PART_A = (
             "the_heavy_win": _heavy_win,
             "last_place_wins": follows(_last),
         },
+        example=lambda: (rows(PLACE, 20 * np.eye(PLACES)), rows(PLACE, np.eye(PLACES))),
         among={"by_hand": ("*AAAA", "*ABCDABC")},
     ),
     Puzzle(
@@ -228,12 +225,14 @@ PART_A = (
         ),
         want=_times_c(3),
         tolerance=0.005,
+        d_k=4,
         signs={
-            "scale_forgotten": _ratio_is(lambda d_k: 3 ** (1 / np.sqrt(d_k))),
-            "scale_squared": _ratio_is(lambda d_k: 3 ** np.sqrt(d_k)),
-            "ratio_as_score": _ratio_is(lambda d_k: np.exp(3 / np.sqrt(d_k)), lambda d_k: np.exp(3)),
-            "wrong_logarithm": _ratio_is(*_logarithm(2), *_logarithm(10)),
-            "one_to_three": _ratio_is(lambda d_k: 1 / 3),
+            "scale_forgotten": _ratio_is(np.log(3) / 2),
+            "scale_squared": _ratio_is(2 * np.log(3)),
+            "ratio_as_score": _ratio_is(1.5, 3),
+            "whole_row_filled": _ratio_is(4 * np.log(3)),
+            "wrong_logarithm": _ratio_is(*(k * log(3) for k in (0.5, 1) for log in (np.log2, np.log10))),
+            "one_to_three": _ratio_is(-np.log(3)),
             "hard_choice": lambda p, a: p.does(a, _at_c, 0.01),
             "only_c_asks": lambda p, a: p.does(a, _only_c(_times_c(3), all_alike)),
             "swapped_query_key": lambda p, a: p.does(a.each(exchange)),
@@ -266,7 +265,7 @@ PART_A = (
     ),
 )
 
-EXERCISES = (*PART_A, *PART_B, *PART_C)
+EXERCISES = (*BY_FLAG, *BY_PLACE, *TOGETHER, *n10_claims.CLAIMS)
 
 QUESTIONS = (
     Question(
@@ -282,7 +281,7 @@ QUESTIONS = (
     Question(
         "witness",
         "a",
-        "The pilot is one, however many ships there are: doubling the ships halves its share.",
+        "The pilot is one, however many ships there are: one of two here, and one of three.",
         {
             "b": "Without the pilot only shares of the ships are left, and they are equal in both texts.",
             "c": "Without the pilot only shares of the ships are left, and they are equal. With it they are not.",

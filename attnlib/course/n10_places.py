@@ -1,9 +1,7 @@
-"""Notebook 10, program a head: the puzzles of its parts B and C, with places, masks and several heads."""
+"""Notebook 10, program a head: the puzzles 10.9 to 10.13, with places, masks and several heads."""
 
 import numpy as np
 
-from .. import core
-from .calling import Unfit
 from .convoy import (
     FLAG,
     FLAGS,
@@ -13,7 +11,6 @@ from .convoy import (
     PLACE,
     PLACES,
     WIDE,
-    WIDTH,
     Convoy,
     all_at,
     at_pilot,
@@ -23,14 +20,13 @@ from .convoy import (
     itself,
     only,
     rows,
-    same_flag,
     share,
     where,
 )
-from .puzzle import Claim, Puzzle
+from .puzzle import Puzzle
 from .signs import follows, hard_weights, repaired
 
-# --- B · places and masks
+# --- places and masks
 
 
 def _latest(pick=max, itself=0, see_all=False, alone="pilot"):
@@ -55,6 +51,19 @@ def _place_before_flag(p, a):
     """The last ship looks at the one in front of it, not at its own flag far away."""
     probes = (Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD"))
     return all(hard_weights(p, a, c)[-1, 5] > 0.9 for c in probes)
+
+
+def _late_place_beats_pilot(p, a):
+    """Who has met its flag is right. Who has not looks in front from the last place, and at the pilot from place 2."""
+
+    def met(c):
+        return only(_count(c) > 1, _latest()(c))
+
+    far, near = (
+        [hard_weights(p, a, Convoy(flags, np.ones(len(flags))))[-1] for flags in texts]
+        for texts in (("*AAAAAAB", "*CCCCCCD"), ("*AB", "*CD"))
+    )
+    return p.does(a.hard, met) and all(row[6] > 0.9 for row in far) and all(row[0] > 0.3 for row in near)
 
 
 def _count(c):
@@ -87,7 +96,7 @@ def _all_ones(by_the_pilot):
     return sign
 
 
-PART_B = (
+BY_PLACE = (
     Puzzle(
         "ship_in_front",
         "a function that returns W_Q, W_K: each ship looks at the one in front of it, the pilot at itself; no mask",
@@ -119,15 +128,16 @@ PART_B = (
         mask=True,
         signs={
             "includes_itself": follows(_latest(itself=1)),
-            "mask_ignored": follows(_latest(see_all=True)),
+            "later_ships_seen": follows(_latest(see_all=True)),
             "mask_future_only": repaired(lambda head: head._replace(mask=head.mask.T)),
             "ties_shared": follows(_shared_earlier),
             "earliest": follows(_latest(pick=min)),
             "place_before_flag": _place_before_flag,
             "nobody_parks": follows(_latest(alone="front")),
+            "late_place_beats_pilot": _late_place_beats_pilot,
             "pilot_too_strong": follows(lambda c: only(~c.pilot, at_pilot(c))),
         },
-        among={"by_hand": ("*AAAA", "*ABAB", "*ABACDA", "*ABCDDCB")},
+        among={"by_hand": ("*AAAA", "*ABAB", "*ABACDA", "*ABCDDCB", "*AAAAAAB")},
     ),
     Puzzle(
         "count_with_a_witness",
@@ -154,7 +164,7 @@ PART_B = (
     ),
 )
 
-# --- C · heads together
+# --- heads together
 
 
 def _carried(own, front):
@@ -228,96 +238,7 @@ def _not(sign):
     return lambda p, a: not sign(p, a)
 
 
-# --- what no head can do
-
-
-def _bag(flags):
-    """Ships without pilot, places and cargo: flags and the 1."""
-    x = np.zeros((len(flags), WIDTH))
-    x[np.arange(len(flags)), [FLAGS.index(flag) for flag in flags]] = x[:, ONE] = 1
-    return x
-
-
-def told_apart(one, two, heads=200):
-    """Return the most by which one of many random heads moves the output at the last ship of two bags of ships.
-
-    Examples
-    --------
-    >>> told_apart("AB", "ABAB") < 1e-9, told_apart("AB", "AAB") > 1
-    (True, True)
-    """
-    rng, bags = np.random.default_rng(0), (_bag(one), _bag(two))
-
-    def moved(W_Q, W_K, W_V):
-        first, second = (core.scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V)[-1] for x in bags)
-        return np.abs(first - second).max()
-
-    return float(max(moved(*rng.normal(size=(3, WIDTH, 4)) * rng.choice([0.1, 1, 5])) for _ in range(heads)))
-
-
-def _judge_pair(pair):
-    texts = isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
-    if not texts or not all(0 < len(text) <= 12 and set(text) <= set("ABCD") for text in pair):
-        return "not_a_convoy", ""
-    one, two = pair
-    if one.count("A") == two.count("A"):
-        return "counts_equal", f"It is {one.count('A')} in each."
-    if one[-1] != two[-1]:
-        return "last_ship_differs", f"{one[-1]} and {two[-1]} ask."
-    most = told_apart(one, two)
-    if most < 1e-9:
-        counts = f"{one.count('A')} and {two.count('A')} A"
-        return "", f"With {counts}, none of 200 random heads moves the output by more than 1e-9."
-    return "shares_differ", f"One of 200 random heads moves the output by {most:.1f}."
-
-
-# --- your own head
-
-_KNOWN = {
-    "itself": itself,
-    "the ship in front": in_front,
-    "its flag": same_flag,
-    "the pilot": at_pilot,
-    "the last ship": lambda c: all_at(c, c.places == c.n - 1),
-    "the heaviest": lambda c: all_at(c, c.cargo == c.cargo.max()),
-}
-_own_head = Puzzle("own_head", "", (), want=itself, signs={}, among={"seed": 7, "count": 50})
-
-
-def _judge_own(result):
-    if not (isinstance(result, tuple | list) and len(result) == 3 and callable(result[2])):
-        raise Unfit("This puzzle asks for three things: W_Q, W_K and rule, a function. Fix: return W_Q, W_K, rule.")
-    *matrices, rule = result
-    answer, worst, says_something = _own_head.read(tuple(matrices)), (2.0, None, 0), False
-    for c in _own_head.convoys:
-        cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
-        if cells.shape != (c.n, c.n):
-            return "rule_shape", f"For {c.flags} it returns shape {cells.shape}, where ({c.n}, {c.n}) is expected."
-        judged = cells.any(axis=-1)
-        says_something |= not cells[judged].all()
-        on_rule = np.where(judged, (_own_head.result(answer, c) * cells).sum(axis=-1), 1)
-        worst = min(worst, (on_rule.min(), c.flags, int(on_rule.argmin())))
-    if not says_something:
-        return "rule_says_nothing", ""
-    least, flags, row = worst
-    told = f"The worst row is {row} of {flags}: {least:.2f} of its weight is where the rule says."
-    return ("" if least > 0.9 else "head_disagrees"), f"{told}\n{_described(answer)}"
-
-
-def _described(answer):
-    """Say how much of its weight a head shares with heads that are known, on average."""
-
-    maps = [(c, _own_head.result(answer, c)) for c in _own_head.convoys]
-    shares = {
-        name: np.mean([np.minimum(weights, rule(c)).sum(axis=-1).mean() for c, weights in maps])
-        for name, rule in _KNOWN.items()
-    }
-    largest = sorted(shares, key=shares.get, reverse=True)[:3]
-    told = ", ".join(f"{name} {shares[name]:.2f}" for name in largest)
-    return f"On 50 random convoys it shares most with heads that look at {told}."
-
-
-PART_C = (
+TOGETHER = (
     Puzzle(
         "difference",
         "a function that returns two heads and W_O: (W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2), W_O, with each W_V (15, 1) "
@@ -367,29 +288,5 @@ PART_C = (
             "by_hand": ("*ABCA", "*ABCDABC", "*DADBDCD", "*AAB", "*ABAA"),
             "notes": True,
         },
-    ),
-    Claim(
-        "no_head_can",
-        "two texts of A to D, at most 12 letters each, with unequal numbers of A, that no head tells apart at the last "
-        "ship; no pilot, no places, no cargo",
-        (
-            "What enters a weighted average: how many there are, or which share they have?",
-            "Change the number of A and keep the share of every flag.",
-            "Take a text and write it twice.",
-        ),
-        judge=_judge_pair,
-        names=("not_a_convoy", "counts_equal", "last_ship_differs", "shares_differ"),
-    ),
-    Claim(
-        "own_head",
-        "a function that returns W_Q, W_K, rule, where rule(flags, cargo) gives (n, n) of bool: where the head looks; "
-        "a row without True is free",
-        (
-            "First the rule: for one convoy, write down the map that you want.",
-            "A wish of all ships stands in row ONE of W_Q, a wish of one flag in its row of FLAG.",
-            "np.tile(chosen, (n, 1)) makes a map of which all rows are alike.",
-        ),
-        judge=_judge_own,
-        names=("rule_shape", "rule_says_nothing", "head_disagrees"),
     ),
 )

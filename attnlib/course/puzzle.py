@@ -20,7 +20,7 @@ from .grading import outcomes
 from .naming import in_words
 from .probes import Probe
 from .signs import COMMON
-from .verdict import Verdict, number
+from .verdict import Verdict
 
 HARD = 1e4
 
@@ -81,6 +81,8 @@ class Puzzle(Exercise):
     among : dict
         Which convoys are hidden: the arguments of `convoy.draw`.
     tolerance : float
+    d_k : int or None
+        Columns of W_Q and W_K; by default the learner chooses.
     d_v : tuple of int
         Columns of W_V of each head. Without it the weights of one head are wanted.
     mask : bool
@@ -98,6 +100,7 @@ class Puzzle(Exercise):
     signs: dict
     among: dict
     tolerance: float = 0.01
+    d_k: int | None = None
     d_v: tuple = ()
     mask: bool = False
     joined: bool = False
@@ -196,7 +199,7 @@ class Puzzle(Exercise):
             answer = self.read(function())
         except Unfit as error:
             answer, line = None, str(error)
-        maps = {} if self.d_v else {"wanted": np.nan_to_num(wanted)}
+        maps = {} if self.d_v else {"wanted": wanted}
         if answer is not None:
             answer, line = answer.each(lambda head: head._replace(W_Q=times * head.W_Q)), ""
             traces, got = self.traces(answer, c), self.result(answer, c)
@@ -257,6 +260,11 @@ class Puzzle(Exercise):
                 f"{names[0]} and {names[1]} must have the same number of columns, d_k: a score is a dot product. "
                 f"Yours have {found[0].shape[1]} and {found[1].shape[1]}. Fix: make both with the same d_k."
             )
+        if self.d_k not in (None, found[0].shape[1]):
+            raise Unfit(
+                f"Here d_k is {self.d_k}: W_Q and W_K must be ({width}, {self.d_k}), yours are {found[0].shape}. "
+                f"Fix: begin with np.zeros(({width}, {self.d_k}))."
+            )
         if self.d_v:
             _columns(names[2], found[2], self.d_v[i])
         return Head(*found[:2], found[2] if self.d_v else None, mask)
@@ -266,33 +274,44 @@ class Puzzle(Exercise):
     def _worst_row(self, c, yours, wanted):
         """Say what the worst row does: "Row 4, flag B: 1.00 on place 4, wanted 0.50 on 2 and 4"."""
         i = int(np.nan_to_num(np.abs(yours - wanted)).max(axis=-1).argmax())
-        tell = _tons if self.d_v else _weights
-        verb = "hands over " if self.d_v else ""
+        tell, verb = (_tons, "is handed") if self.d_v else (_weights, "gives")
         flag = "the pilot" if i == 0 else f"flag {c.flags[i]}"
-        return f"The worst is row {i}, {flag}: it {verb or 'gives '}{tell(yours[i])}; wanted is {tell(wanted[i])}."
+        digits = _digits(yours[i], wanted[i], self.tolerance)
+        told, right = tell(yours[i], digits), tell(wanted[i], digits)
+        return f"The worst is row {i}, {flag}: it {verb} {told}; wanted is {right}."
 
 
 def _near(got, wanted, tolerance):
     return got.shape == wanted.shape and bool((np.isnan(wanted) | (np.abs(got - wanted) <= tolerance)).all())
 
 
-def _weights(row):
+def _digits(got, wanted, tolerance):
+    """Return how many decimals show that two rows differ by more than the tolerance: 2, or more where it is close."""
+
+    def apart(digits):
+        return np.nanmax(np.abs(got.round(digits) - wanted.round(digits))) > 1.0001 * tolerance
+
+    return next((digits for digits in range(2, 8) if apart(digits)), 8)
+
+
+def _weights(row, digits):
     """Write a row of weights: "0.50 on 2 and 4"."""
     if np.ptp(row) < 0.005:
-        return f"{row[0]:.2f} on each"
+        return f"{row[0]:.{digits}f} on each"
     shares = {}
-    for place, weight in enumerate(row.round(2)):
+    for place, weight in enumerate(row.round(digits)):
         if weight >= 0.01:
-            shares.setdefault(f"{weight:.2f}", []).append(str(place))
+            shares.setdefault(f"{weight:.{digits}f}", []).append(str(place))
     largest = sorted(shares.items(), reverse=True)[:3]
     return ", ".join(f"{weight} on {_listed(places)}" for weight, places in largest)
 
 
-def _tons(row):
+def _tons(row, digits=2):
     """Write what is handed over."""
     if np.isnan(row).any():
         return "anything"
-    return number(row[0]) if len(row) == 1 else "(" + ", ".join(number(round(x, 2) + 0.0) for x in row) + ")"
+    told = [f"{round(float(x), digits) + 0.0:.7g}" for x in row]
+    return told[0] if len(row) == 1 else f"({', '.join(told)})"
 
 
 def _listed(words):

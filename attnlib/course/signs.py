@@ -88,12 +88,16 @@ def _value_multiplied(p, a):
 
 
 def _pilot_forgotten(p, a):
-    return not p.d_v and not p.does(a.hard) and p.does(a.hard, lambda c: only(~c.pilot, p.want(c)))
+    """All rows but the pilot's are right, and in one of the heads the pilot asks for nothing."""
+    if p.does(a.hard) or not p.does(a.hard, lambda c: only(~c.pilot, p.want(c))):
+        return False
+    asks = [[np.ptp(trace.weights[0]) < RULE for trace in p.traces(a.hard, c)] for c in p.convoys]
+    return bool(np.all(asks, axis=0).any())
 
 
 # Tried in this order after the mistakes of the puzzle; the first that fits gives the name.
 COMMON = {
-    "too_soft": _too_soft,
+    "scores_too_small": _too_soft,
     "swapped_query_key": repaired(exchange),
     "sign_turned": _sign_turned,
     "everybody_alike": _everybody_alike,

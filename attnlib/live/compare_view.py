@@ -19,8 +19,8 @@ def compare(shown, *, convoy, size=1.0):
     ----------
     shown : callable
         Called with the text and the factor; returns (ships, {title: weights}, (names, rows), line): labels of queries
-        and keys, maps (n, n), a table of which `rows` may be empty, and a line of text. Where the text is no convoy,
-        ships and maps are empty, and the line says why.
+        and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
+        text. Where the text is no convoy, ships and maps are empty, and the line says why.
     convoy : str
         The first text.
     size : float
@@ -44,7 +44,8 @@ def compare(shown, *, convoy, size=1.0):
 
     def render(text, times, query, key):
         now["ships"], maps, (names, rows), line = shown(text.strip(), times)
-        drawn = draw_maps(maps, queries=now["ships"], keys=now["ships"], row=_inside(query), column=_inside(key))
+        labels = {"queries": now["ships"], "keys": now["ships"], "free": "anything goes"}
+        drawn = draw_maps(maps, row=_inside(query), column=_inside(key), **labels)
         told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
@@ -55,10 +56,16 @@ def compare(shown, *, convoy, size=1.0):
     def static():
         ships, maps, (names, rows), line = shown(convoy, 1)
         told = [f"The convoy {convoy}; run the cell to type another one.", line]
-        told += [f"{title}: {in_words(readings(weights))}" for title, weights in maps.items()]
+        told += [
+            f"{title}: {in_words(readings(weights[~np.isnan(weights).any(axis=-1)]))}"
+            for title, weights in maps.items()
+        ]
         told += [repr(tables.table(names, rows))] if rows else []
-        figure = plot.head_grid(np.stack(list(maps.values())), titles=list(maps), queries=ships, keys=ships)
+        weights = np.stack(list(maps.values()))
+        labels = {"titles": list(maps), "queries": ships, "keys": ships}
+        figure = plot.head_grid(np.nan_to_num(weights), attn_mask=~np.isnan(weights), **labels)
         figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
+        figure.draw_without_rendering()  # a constrained layout of square maps needs a second pass after a new size
         return figure, "\n".join(filter(None, told))
 
     controls = {

@@ -13,7 +13,7 @@ from . import still
 from .controls import choice, whole
 from .view import LiveView
 
-LARGE = 20  # scores beyond are written relative to the largest one
+LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
 NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 

@@ -112,19 +112,28 @@ def weights_view(
     )
 
 
-def draw_maps(shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None):
-    """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings."""
+def draw_maps(
+    shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None, free=""
+):
+    """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
+
+    With `free`, words for a row of NaN, such a row is hatched and says so.
+    """
     figures = []
     side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
         mask = None if attn_mask is None else np.broadcast_to(attn_mask, weights.shape)
+        words, judged = {}, weights
+        if free and np.isnan(weights).any():
+            words, mask = {"dead": free}, ~np.isnan(weights)
+            judged = weights[mask.all(axis=-1)]
         if len(weights) == 1:
             drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side}
             below = bars and row is not None
-            drawing = svg.heatmap(weights, title=title, row=row, column=column, bars=below, **labels)
-        figures.append(panel([drawing], readings(weights, upstream)))
+            drawing = svg.heatmap(weights, title=title, row=row, column=column, bars=below, **labels, **words)
+        figures.append(panel([drawing], readings(judged, upstream)))
     return "".join(figures)
 
 

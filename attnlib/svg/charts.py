@@ -16,6 +16,7 @@ SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable o
 LARGEST = 54  # pixels of a cell at most
 TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
+NO_KEY = "no key to attend to"
 
 
 class Layout(NamedTuple):
@@ -44,6 +45,7 @@ def heatmap(
     side=SIDE,
     bars=False,
     scale=False,
+    dead=NO_KEY,
 ):
     """Return one map as an <svg> element; its cells and labels can be clicked.
 
@@ -67,6 +69,8 @@ def heatmap(
         Draw the weights of query `row` as bars below their columns.
     scale : bool
         Draw the colour scale beside the map.
+    dead : str
+        What is written across a row that is hatched as a whole.
 
     Returns
     -------
@@ -82,7 +86,7 @@ def heatmap(
     blocked = None if attn_mask is None else ~np.asarray(attn_mask)
     drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
     drawn.append(f'<g transform="translate({place.left} {TOP})">')
-    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax))
+    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax, dead))
     if column is not None:
         drawn.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
     if row is not None:
@@ -101,16 +105,16 @@ def heatmap(
         bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
-    return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask), drawn)
+    return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask, dead), drawn)
 
 
-def _cells(weights, place, queries, keys, blocked, vmin, vmax):
+def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead):
     """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
     if max(weights.shape) > CELLS:
         return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
     labels = {"rows": queries, "columns": keys}
     cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
-    return cells + "".join(_dead_rows(blocked, place))
+    return cells + "".join(_dead_rows(blocked, place, dead))
 
 
 def thumbnail(weights, *, title="", side=128, vmax=1.0, framed=False, head=None):
@@ -218,7 +222,7 @@ def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
     return picture(*size, title, f"at {x_name} = {mark:g}: {', '.join(told)}", drawn)
 
 
-def describe(weights, queries, keys, attn_mask):
+def describe(weights, queries, keys, attn_mask, dead=NO_KEY):
     """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
     n_q, n_k = weights.shape
     told = [f"{n_q} queries (rows) by {n_k} keys (columns)."]
@@ -227,7 +231,7 @@ def describe(weights, queries, keys, attn_mask):
         if not np.isfinite(row).all():
             told.append(f"Query {queries[i]}: weights that are not finite.")
         elif row.max() <= 0:
-            told.append(f"Query {queries[i]} may attend to no key.")
+            told.append(f"Query {queries[i]}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
         else:
             j = int(row.argmax())
             told.append(f"Query {queries[i]}: most on key {keys[j]}, {row[j]:.4f}.")
@@ -300,11 +304,11 @@ def _targets(shape, place, title):
     return target(0, 0, place.width, place.height, **options) + labels + below
 
 
-def _dead_rows(blocked, place):
+def _dead_rows(blocked, place, dead):
     """Return the words over the rows of a map that may look nowhere."""
     for i in () if blocked is None else np.flatnonzero(blocked.all(-1)):
         x, y = place.width / 2, place.height * i / len(blocked) + place.cell / 2 + 4
-        yield text(round(x), round(y), "no key to attend to", anchor="middle", bold=True)
+        yield text(round(x), round(y), dead, anchor="middle", bold=True)
 
 
 @lru_cache(maxsize=64)

@@ -1,11 +1,11 @@
-"""Mistakes in a head that is set by hand. They are those of notebook 10 alone, whose file would grow too long."""
+"""Mistakes in a head that is set by hand, 10.1 to 10.13. The file of notebook 10 would grow too long with them."""
 
 from .mistake import Mistake
 
 # Common to many puzzles.
 COMMON = (
     Mistake(
-        "too_soft",
+        "scores_too_small",
         "it finds the right keys and gives them too little weight",
         "Softmax sees your scores divided by sqrt(d_k), and several wrong keys share what is left.",
         "By how much must the right score be ahead, once it is divided by sqrt(d_k)?",
@@ -19,7 +19,7 @@ COMMON = (
     Mistake(
         "everybody_alike",
         "all scores of a row are equal",
-        "Every key gets the same weight: the queries, or the keys, say nothing.",
+        "Every key gets the same weight: the queries say nothing, or the keys say the same for all.",
         "Print x @ W_Q and x @ W_K. Is one of them zero, or alike in every row?",
     ),
     Mistake(
@@ -154,8 +154,16 @@ CARGO = (
     Mistake(
         "scale_squared",
         "the score was multiplied by d_k, and not by its root",
-        "Only the root is divided away: the ratio comes out as 3 ** sqrt(d_k).",
-        "Scores are divided by sqrt(4), not by 4.",
+        "Only the root is divided away: the ratio comes out as 3 ** sqrt(d_k). Or did you fill a whole row, which is "
+        "four features?",
+        "Scores are divided by sqrt(4), not by 4. And W_Q[ONE] is four numbers, W_Q[ONE, 0] one.",
+    ),
+    Mistake(
+        "whole_row_filled",
+        "the score is four times as large as it should be",
+        "The ratio comes out as 3 ** 4. W_Q[ONE] = ... fills a whole row, which is four features, and their products "
+        "add up.",
+        "How many features take part in your dot product? W_Q[ONE, 0] is one number.",
     ),
     Mistake(
         "ratio_as_score",
@@ -244,6 +252,18 @@ PLACES = (
         "a ship may find itself",
         "The latest ship of its flag so far is always the ship that asks.",
         "Is the diagonal of your mask True or False?",
+    ),
+    Mistake(
+        "later_ships_seen",
+        "it looks as if a ship sees itself and later ships",
+        "The latest ship of its flag in the whole convoy is found.",
+        "Is the mask all True, or turned round? True = may attend.",
+    ),
+    Mistake(
+        "late_place_beats_pilot",
+        "a late place beats the pilot",
+        "Who finds an earlier ship of its flag is right. Far back, where there is none, it looks at the ship in front.",
+        "How large is the place at its largest, and how large is the wish for the pilot?",
     ),
     Mistake(
         "earliest",
@@ -346,50 +366,4 @@ HEADS = (
     ),
 )
 
-# 10.14, 10.15
-CLAIMS = (
-    Mistake(
-        "not_a_convoy",
-        "it is not two texts of the letters A to D, with at most 12 each",
-        "The pilot is left out in this puzzle.",
-        'Try two short ones: ("AB", "CB").',
-    ),
-    Mistake(
-        "counts_equal",
-        "both texts hold as many A as each other",
-        "There is no number to tell.",
-        "How many A has the first, and how many the second?",
-    ),
-    Mistake(
-        "last_ship_differs",
-        "the two texts end with different flags",
-        "Then the last ships ask different questions, and a head can tell them apart by that.",
-        "Which ship is it that asks?",
-    ),
-    Mistake(
-        "shares_differ",
-        "the flags have different shares in the two texts",
-        "Then some head can tell them apart.",
-        "Which share of the ships flies an A in the first text, and which in the second?",
-    ),
-    Mistake(
-        "rule_shape",
-        "the rule does not return one row per ship and one column per ship",
-        "rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
-        'What is the shape of rule("*AB", np.array([0, 4, 2]))?',
-    ),
-    Mistake(
-        "rule_says_nothing",
-        "the rule allows every head",
-        "It is True everywhere, or in no row at all.",
-        "For which convoy does your rule say that a ship should not be looked at?",
-    ),
-    Mistake(
-        "head_disagrees",
-        "the head does something else than the rule",
-        "On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
-        "Draw the map of your head on the convoy that is named, and your rule beside it.",
-    ),
-)
-
-MISTAKES = (*COMMON, *FLAGS, *CARGO, *PLACES, *HEADS, *CLAIMS)
+MISTAKES = (*COMMON, *FLAGS, *CARGO, *PLACES, *HEADS)
