@@ -188,6 +188,26 @@ def test_with_another_seed_a_window_repairs_rope_too(notebook):
     assert names["accuracy"](model, 512, window=32) > 0.99
 
 
+# --- the needle, the outputs: what the text says beside the tables
+
+
+def test_long_queries_carry_the_mean_of_the_needles(notebook):
+    rng = np.random.default_rng(5)  # as in the notebook
+    queries, keys = rng.normal(size=(64, 256))[:, :64], rng.normal(size=(16_384, 256))[:-1, :64]
+    dots, rms_norm = notebook["dots"], notebook["rms_norm"]
+    own = dots(queries[:, None], queries[:, None])[:, 0]  # (64, 1)
+    assert round(own.min(), 1) == 5.2 and round(own.max(), 1) == 11.7
+    normed = rms_norm(queries)[:, None]
+    assert np.allclose(dots(normed, normed), 8, atol=1e-4)
+    weights = al.softmax(np.concatenate([own, dots(queries, keys)], axis=-1))[own[:, 0].argsort(), 0]
+    assert round(weights[48:].mean(), 2) == 0.48 and round(weights[:48].mean(), 2) == 0.09
+
+
+def test_the_outputs_are_as_large_as_the_text_says():
+    largest = [np.abs(np.array(output)).max() for output in stored("heads_2026")["outputs"].values()]
+    assert round(min(largest), 1) == 2.5 and round(max(largest), 1) == 3.5
+
+
 # --- softmax without the map
 
 
