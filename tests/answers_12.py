@@ -8,60 +8,69 @@ import attnlib as al
 THETA = 10_000.0
 
 
-def by_complex_numbers(x, start=0, theta=THETA, interleaved=True):
+def by_complex_numbers(x, places, theta=THETA, interleaved=True):
     """RoPE as a product with e^(i p omega): each pair is one complex number."""
     d_k = x.shape[-1]
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., : d_k // 2], x[..., d_k // 2 :])
-    place = np.arange(start, start + x.shape[-2])
-    turned = (a + 1j * b) * np.exp(1j * np.outer(place, theta ** (-np.arange(0, d_k, 2) / d_k)))
+    turned = (a + 1j * b) * np.exp(1j * np.outer(places, theta ** (-np.arange(0, d_k, 2) / d_k)))
     if interleaved:
         return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
     return np.concatenate([turned.real, turned.imag], axis=-1)
 
 
-def halves(x, start=0):
-    return by_complex_numbers(x, start, interleaved=False)
+def halves(x, start=0, theta=THETA):
+    return by_complex_numbers(x, start + np.arange(x.shape[-2]), theta, interleaved=False)
 
 
-def by_matrices(x, start=0, theta=THETA):
+def neighbours(x, start=0):
+    return by_complex_numbers(x, start + np.arange(x.shape[-2]))
+
+
+def by_matrices(x, places, theta=THETA):
     """One block-diagonal matrix for each place."""
     n, d_k = x.shape[-2:]
     out = np.zeros_like(x)
     for i in range(n):
         matrix = np.zeros((d_k, d_k))
         for c in range(d_k // 2):
-            t = (start + i) / theta ** (2 * c / d_k)
+            t = places[i] / theta ** (2 * c / d_k)
             matrix[2 * c : 2 * c + 2, 2 * c : 2 * c + 2] = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
         out[..., i, :] = x[..., i, :] @ matrix.T
     return out
 
 
-def in_torch(x, start=0, theta=THETA):
+def in_torch(x, places, theta=THETA):
     x = torch.as_tensor(x)
     omega = 1 / theta ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    angle = (torch.arange(start, start + x.shape[-2])[:, None] * omega).repeat_interleave(2, dim=-1)
+    angle = (torch.as_tensor(places)[:, None] * omega).repeat_interleave(2, dim=-1)
     partner = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)
     return (x * angle.cos() + partner * angle.sin()).numpy()
 
 
-def rope(omega="theta ** (-np.arange(0, d, 2) / d)", place="start + np.arange(n)", out="np.stack([A, B], -1)"):
+def rope(
+    omega="theta ** (-np.arange(0, d, 2) / d)",
+    place="places",
+    out="np.stack([A, B], -1)",
+    b="a * np.sin(angle) + b * np.cos(angle)",
+):
     """Return RoPE from the lines a student would write."""
 
-    def answer(x, start=0, theta=THETA):
+    def answer(x, places, theta=THETA):
         n, d = x.shape[-2:]
-        names = {"np": np, "x": x, "start": start, "theta": theta, "n": n, "d": d}
-        angle = np.outer(eval(place, names), eval(omega, names))
-        a, b = x[..., 0::2], x[..., 1::2]
-        names |= {"A": a * np.cos(angle) - b * np.sin(angle), "B": a * np.sin(angle) + b * np.cos(angle)}
+        names = {"np": np, "x": x, "places": places, "theta": theta, "n": n, "d": d}
+        names["angle"] = angle = np.outer(eval(place, names), eval(omega, names))
+        names["a"], names["b"] = a, second = x[..., 0::2], x[..., 1::2]
+        names["A"] = a * np.cos(angle) - second * np.sin(angle)
+        names["B"] = eval(b, names)
         return eval(out, names).reshape(x.shape)
 
     return answer
 
 
-def rotate_half(x, start=0, theta=THETA):
+def rotate_half(x, places, theta=THETA):
     """Partners by halves, angles by neighbours: two conventions in one line."""
-    n, d = x.shape[-2:]
-    angle = np.outer(start + np.arange(n), theta ** (-np.arange(0, d, 2) / d)).repeat(2, axis=-1)
+    d = x.shape[-1]
+    angle = np.outer(places, theta ** (-np.arange(0, d, 2) / d)).repeat(2, axis=-1)
     partner = np.concatenate([-x[..., d // 2 :], x[..., : d // 2]], axis=-1)
     return x * np.cos(angle) + partner * np.sin(angle)
 
@@ -95,6 +104,26 @@ def without_a_guard(blocks):
 def two_passes(blocks):
     scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return al.softmax(scores) @ values
+
+
+def without_maximum(blocks):
+    z = o = 0.0
+    for s, v in blocks:
+        z, o = z + np.exp(s).sum(), o + np.exp(s) @ v
+    return o / z
+
+
+def kept_in_a_list(blocks):
+    kept = list(blocks)
+    return al.softmax(np.concatenate([s for s, _ in kept])) @ np.concatenate([v for _, v in kept])
+
+
+def twice_through(blocks):
+    m = max(s.max() for s, _ in blocks)
+    z, o = 0.0, 0.0
+    for s, v in blocks:
+        z, o = z + np.exp(s - m).sum(), o + np.exp(s - m) @ v
+    return o / z
 
 
 def by_log_sum_exp(blocks):
@@ -133,7 +162,7 @@ def head(
     """Return the head of 12.3 from the lines a student would write."""
 
     def answer(query, key, value, g_q, g_k):
-        names = {"np": np, "norm": norm, "halves": halves, "neighbours": by_complex_numbers, "g_q": g_q, "g_k": g_k}
+        names = {"np": np, "norm": norm, "halves": halves, "neighbours": neighbours, "g_q": g_q, "g_k": g_k}
         names |= {"q": query, "k": key, "v": value, "d": query.shape[-1], "n_q": query.shape[-2], "n_k": key.shape[-2]}
         q_, k_, v_ = eval(q, names), eval(k, names), eval(v, names)
         scores = q_ @ np.swapaxes(k_, -1, -2) / eval(scale, names)
@@ -158,45 +187,48 @@ def head_in_torch(query, key, value, g_q, g_k):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask).numpy()
 
 
-def look_back(amplitude=6.0, turned=lambda back: -back):
-    def answer(d_k, back):
+def look_back(amplitude=8.0, turned=lambda near, far: (-near, -far), shares=(1.0, 1.0)):
+    def answer(d_k, near, far):
         key = np.full(d_k, amplitude)
-        return halves(key[None], turned(back))[0], key
+        parts = zip(shares, turned(near, far), strict=False)
+        return sum(share * halves(key[None], start)[0] for share, start in parts), key
 
     return answer
 
 
-def alternating(d_k, back):
-    key = 7.0 * (-1.0) ** np.arange(d_k)
-    return halves(key[None], -back)[0], key
+def alternating(d_k, near, far):
+    key = 9.0 * (-1.0) ** np.arange(d_k)
+    return halves(key[None], -near)[0] + halves(key[None], -far)[0], key
 
 
-def key_turned_forwards(d_k, back):
+def key_turned_forwards(d_k, near, far):
     query = np.full(d_k, 8.0)
-    return np.stack([query, halves(query[None], back)[0]])
+    return np.stack([query, halves(query[None], near)[0] + halves(query[None], far)[0]])
 
 
 RIGHT = {
     "rope": [by_complex_numbers, by_matrices, in_torch, rope()],
-    "online_softmax": [two_passes, by_log_sum_exp, key_by_key, online()],
+    "online_softmax": [by_log_sum_exp, key_by_key, online()],
     "rotary_attention": [head(), head_by_the_whole_sequence, head_in_torch],
     "look_back": [look_back(), alternating, key_turned_forwards, look_back(20.0)],
 }
 
 # exercise, what is named (None: nothing), the answer
 WRONG = [
-    ("rope", "pairings_mixed", lambda x, start=0, theta=THETA: by_complex_numbers(x, start, theta, False)),
+    ("rope", "pairings_mixed", lambda x, places, theta=THETA: by_complex_numbers(x, places, theta, False)),
     ("rope", "pairings_mixed", rope(out="np.concatenate([A, B], -1)")),
     ("rope", "pairings_mixed", rotate_half),
-    ("rope", "offset_forgotten", rope(place="np.arange(n)")),
+    ("rope", "places_counted", rope(place="np.arange(n)")),
+    ("rope", "places_counted", rope(place="places[0] + np.arange(n)")),
+    ("rope", "first_half_overwritten", rope(b="A * np.sin(angle) + b * np.cos(angle)")),
     ("rope", "theta_as_exponent", rope("(np.arange(0, d, 2) / d) ** theta")),
     ("rope", "theta_as_exponent", rope("np.exp(-theta * np.arange(0, d, 2) / d)")),
     ("rope", "frequencies_rising", rope("theta ** (np.arange(0, d, 2) / d)")),
     ("rope", "frequencies_half_as_far", rope("theta ** (-np.arange(d // 2) / d)")),
     ("rope", "turned_backwards", rope("-(theta ** (-np.arange(0, d, 2) / d))")),
-    ("rope", "offset_forgotten + pairings_mixed", rope(place="np.arange(n)", out="np.concatenate([A, B], -1)")),
+    ("rope", "pairings_mixed + places_counted", rope(place="np.arange(n)", out="np.concatenate([A, B], -1)")),
     ("rope", None, rope("10_000.0 ** (-np.arange(0, d, 2) / d)")),  # theta is never read
-    ("rope", None, rope(place="start + 1 + np.arange(n)")),
+    ("rope", None, rope(place="places + 1")),
     ("online_softmax", "output_not_rescaled", online(o="o + e @ v")),
     ("online_softmax", "sum_not_rescaled", online(z="z + e.sum()")),
     ("online_softmax", "output_not_rescaled + sum_not_rescaled", online(factor="1.0")),
@@ -206,6 +238,9 @@ WRONG = [
     ("online_softmax", "never_divided", online(end="o")),
     ("online_softmax", "nan_on_blocked_block", without_a_guard),
     ("online_softmax", "blocks_averaged", lambda blocks: np.mean([al.softmax(s) @ v for s, v in blocks], axis=0)),
+    ("online_softmax", "blocks_kept", two_passes),
+    ("online_softmax", "blocks_kept", kept_in_a_list),
+    ("online_softmax", "no_maximum", without_maximum),
     ("online_softmax", None, online(factor="np.exp(new - m)")),
     ("rotary_attention", "value_rotated", head(v="halves(v)")),
     ("rotary_attention", "offset_forgotten", head(q="halves(norm(q, g_q))")),
@@ -223,8 +258,11 @@ WRONG = [
     ("rotary_attention", "mask_ignored", head(mask="True")),
     ("rotary_attention", "value_rotated + no_scale", head(v="halves(v)", scale="1")),
     ("rotary_attention", None, head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),  # gains exchanged
-    ("look_back", "looks_at_itself", look_back(turned=lambda back: 0)),
-    ("look_back", "looks_at_itself", look_back(turned=lambda back: back)),
-    ("look_back", "looks_elsewhere", look_back(turned=lambda back: -back - 1)),
+    ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (0, 0))),
+    ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (near, far))),
+    ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-near - 1, -far - 1))),
+    ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-(near + far) / 2,))),
+    ("look_back", "one_place_only", look_back(turned=lambda near, far: (-near,))),
+    ("look_back", "one_place_only", look_back(shares=(1.0, 0.5))),
     ("look_back", "too_soft", look_back(1.0)),
 ]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from answers import named
-from answers_12 import by_complex_numbers, halves
+from answers_12 import halves
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,8 +51,8 @@ def notebook():
 @pytest.mark.parametrize("start, theta", [(0, 10_000.0), (7, 10_000.0), (1000, 500_000.0)])
 def test_rope_is_a_product_of_complex_numbers(notebook, start, theta):
     x = np.random.default_rng(0).normal(size=(2, 3, 5, 8))
-    assert np.allclose(notebook["rope"](x, start, theta), by_complex_numbers(x, start, theta, False), atol=1e-12)
-    neighbours = by_complex_numbers(x, start)
+    assert np.allclose(notebook["rope"](x, start, theta), halves(x, start, theta), atol=1e-12)
+    neighbours = answers_12.neighbours(x, start)
     assert np.allclose(notebook["rope_neighbours"](x, start), neighbours, atol=1e-12)
     assert np.allclose(todays_head.rotate(x, start), halves(x, start), atol=1e-12)
     assert np.allclose(todays_head.rotate(x, start, todays_head.neighbours), neighbours, atol=1e-12)
@@ -79,6 +79,41 @@ def test_a_score_depends_on_the_distance_alone(shift, distance, pairs):
         return (rotate(query, i) @ rotate(key, j).T).item()
 
     assert score(distance + shift, shift) == pytest.approx(score(distance, 0), abs=1e-8)
+
+
+def test_turned_values_would_make_the_output_depend_on_the_shift(notebook):
+    q, k, v = np.random.default_rng(0).normal(size=(3, 6, 8))
+    rope, attend = notebook["rope"], notebook["attend"]
+
+    def change(turn_v):
+        outputs = [attend(*(x[None] for x in (rope(q, s), rope(k, s), turn_v(v, s)))) for s in (0, 100)]
+        return np.abs(outputs[1] - outputs[0]).max()
+
+    assert change(lambda v, start: v) < 1e-10 and change(rope) > 0.5
+
+
+def test_a_gain_is_reordered_with_its_features(notebook):
+    rng = np.random.default_rng(0)
+    (q, k), gains = rng.normal(size=(2, 6, 8)), rng.uniform(0.5, 2.5, (2, 8))
+    rope, rms_norm, order = (notebook[name] for name in ("rope", "rms_norm", "halves_first"))
+    order = order(8)
+
+    def scores(turn, gains, order=slice(None)):
+        q_, k_ = (turn(rms_norm(x[:, order], gain)) for x, gain in zip((q, k), gains, strict=True))
+        return q_ @ k_.T
+
+    right = scores(notebook["rope_neighbours"], gains)
+    assert np.allclose(scores(rope, gains[:, order], order), right, atol=1e-12)
+    assert not np.allclose(scores(rope, gains, order), right, atol=0.1)
+
+
+@pytest.mark.parametrize("n", [1024, 16_384])
+def test_one_place_back_leads_by_what_the_text_says(notebook, n):
+    distance = np.arange(n) - 1  # from the place before
+    mean = np.cos(distance[:, None] * notebook["frequencies"](64)).mean(axis=-1)
+    lead = 256 * (1 - mean)
+    assert round(mean[0], 3) == 0.966 and round(lead[0], 1) == round(lead[2], 1) == 8.7
+    assert np.delete(lead, 1).min() > 8.66 and lead[6:].min() > 67
 
 
 # --- the head
@@ -153,6 +188,26 @@ def test_with_another_seed_a_window_repairs_rope_too(notebook):
     assert names["accuracy"](model, 512, window=32) > 0.99
 
 
+# --- the needle, the outputs: what the text says beside the tables
+
+
+def test_long_queries_carry_the_mean_of_the_needles(notebook):
+    rng = np.random.default_rng(5)  # as in the notebook
+    queries, keys = rng.normal(size=(64, 256))[:, :64], rng.normal(size=(16_384, 256))[:-1, :64]
+    dots, rms_norm = notebook["dots"], notebook["rms_norm"]
+    own = dots(queries[:, None], queries[:, None])[:, 0]  # (64, 1)
+    assert round(own.min(), 1) == 5.2 and round(own.max(), 1) == 11.7
+    normed = rms_norm(queries)[:, None]
+    assert np.allclose(dots(normed, normed), 8, atol=1e-4)
+    weights = al.softmax(np.concatenate([own, dots(queries, keys)], axis=-1))[own[:, 0].argsort(), 0]
+    assert round(weights[48:].mean(), 2) == 0.48 and round(weights[:48].mean(), 2) == 0.09
+
+
+def test_the_outputs_are_as_large_as_the_text_says():
+    largest = [np.abs(np.array(output)).max() for output in stored("heads_2026")["outputs"].values()]
+    assert round(min(largest), 1) == 2.5 and round(max(largest), 1) == 3.5
+
+
 # --- softmax without the map
 
 
@@ -173,7 +228,12 @@ def test_a_students_own_code_is_named_too(exercise, id, answer):
     assert verdict.state == "wrong" and named(verdict) == set((id or "").split(" + ")) - {""}, verdict
 
 
-@pytest.mark.parametrize("result", [lambda d_k, back: 3, lambda d_k, back: (np.ones(d_k), np.ones(d_k + 1))])
+def test_blocks_come_once():
+    verdict = check.online_softmax(answers_12.twice_through)
+    assert verdict.state == "wrong" and "a second time" in verdict.message and "Fix: one loop" in verdict.message
+
+
+@pytest.mark.parametrize("result", [lambda d_k, near, far: 3, lambda d_k, near, far: (np.ones(d_k), np.ones(d_k + 1))])
 def test_a_design_of_another_shape_is_told(result):
     verdict = check.look_back(result)
     assert verdict.state == "wrong" and "Fix: return" in verdict.message

@@ -17,13 +17,15 @@ LOOKED_AT = 200  # tokens of the sequence in which a designed head is tried
 
 def rope_probes():
     draw = Draw("rope")
+    gaps = np.array([2, 3, 7, 8])
     return (
-        Probe(PLAIN, (draw(5, 8),)),
-        Probe("a sequence that starts at place 7", (draw(4, 6), 7)),
-        Probe("another theta", (draw(5, 8), 3, 500.0)),
-        Probe(BATCH, (draw(2, 3, 4, 6), 2)),
-        Probe("axes of equal length", (draw(4, 4, 4), 1)),
-        Probe(SINGLE, (*single(draw(2, 5, 8)), 2)),
+        Probe(PLAIN, (draw(5, 8), np.arange(5))),
+        Probe("a sequence that starts at place 7", (draw(4, 6), np.arange(7, 11))),
+        Probe("places with gaps", (draw(4, 8), gaps)),
+        Probe("another theta", (draw(5, 8), np.arange(3, 8), 500.0)),
+        Probe(BATCH, (draw(2, 3, 4, 6), gaps)),
+        Probe("axes of equal length", (draw(4, 4, 4), gaps)),
+        Probe(SINGLE, (*single(draw(2, 5, 8)), np.array([2, 3, 4, 9, 10]))),
     )
 
 
@@ -43,6 +45,7 @@ def online_probes():
         Probe("scores that rise from block to block", cut(rising, (2, 2, 2))),
         Probe("blocks of different size", cut(draw(8), (3, 1, 4))),
         Probe("a first block in which every key is blocked", cut(blocked, (2, 2, 2))),
+        Probe("scores near 1000", cut(1000 + draw(6), (2, 2, 2))),
         Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
         Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
     )
@@ -67,26 +70,58 @@ def decode_probes():
 
 def look_back_probes():
     return (
-        Probe("d_k = 64, one place back", (64, 1)),
-        Probe("d_k = 64, five places back", (64, 5)),
-        Probe("d_k = 32, three places back", (32, 3)),
+        Probe("d_k = 64, 1 and 20 places back", (64, 1, 20)),
+        Probe("d_k = 64, 3 and 40 places back", (64, 3, 40)),
+        Probe("d_k = 32, 2 and 25 places back", (32, 2, 25)),
     )
+
+
+class _OnePass:
+    """Blocks that can be gone through once, each overwritten with zeros when the next one is asked for."""
+
+    def __init__(self, blocks):
+        self.blocks, self.begun = blocks, False
+
+    def __iter__(self):
+        if self.begun:
+            raise Unfit(
+                "Your code begins a second time to go through the blocks, which come only once. Fix: one loop, "
+                "`for s, v in blocks:`, that carries along what it needs."
+            )
+        self.begun = True
+        return self._hand_out()
+
+    def _hand_out(self):
+        last = ()
+        for s, v in self.blocks:
+            for part in last:
+                part[...] = 0
+            last = s + 0, v + 0  # copies, of arrays and tensors alike
+            yield last
+
+
+class _Online(Function):
+    """A function of blocks that come one after the other."""
+
+    def adapt(self, answer):
+        answer = super().adapt(answer)
+        return lambda blocks: answer(_OnePass(blocks))
 
 
 class _Steps(HeadSteps):
     @cached_property
     def looking(self):
-        return _looking(self.d_k, self.back)
+        return _looking(self.d_k, (self.near, self.far))
 
 
-def _looking(d_k, back, amplitude=6.0):
-    """Return (query, key): with equal vectors a score is largest where both are turned alike."""
+def _looking(d_k, backs, amplitude=8.0):
+    """Return (query, key): a score is linear in the query, so one query for each distance, added up, sees all."""
     key = np.full(d_k, amplitude)
-    return rotate(key[None], -back)[0], key
+    return sum(rotate(key[None], -back)[0] for back in backs), key
 
 
-def _seen(result, d_k, back):
-    """Return how a designed head looks: 0 as asked, 1 at itself, 2 elsewhere, 3 at the right place but undecided."""
+def _seen(result, d_k, near, far):
+    """Return how a designed head looks: an index into _SEEN."""
     try:
         query, key = (np.asarray(x, dtype=float) for x in result)
     except (TypeError, ValueError):
@@ -99,14 +134,25 @@ def _seen(result, d_k, back):
     n = LOOKED_AT
     q, k = (rotate(np.broadcast_to(x, (n, d_k))) for x in (query, key))
     scores = np.where(np.tri(n, dtype=bool), q @ k.T / np.sqrt(d_k), -np.inf)
-    weights = softmax(scores)[back:]
-    distance = np.arange(back, n) - weights.argmax(axis=-1)
-    if (distance == back).all():
-        return 0 if (weights[np.arange(n - back), np.arange(n - back)] >= 0.9).all() else 3
-    return 1 if (distance == 0).all() else 2
+    weights, i = softmax(scores)[far:], np.arange(far, n)
+    least = [weights[i - far, i - back].min() for back in (near, far)]
+    distance = i - weights.argmax(axis=-1)
+    if min(least) >= 0.45:
+        return 0
+    if (distance == 0).all():
+        return 1
+    if not np.isin(distance, (near, far)).all():
+        return 2
+    return 3 if min(least) < 0.5 * max(least) else 4
 
 
-_SEEN = ("", "every token looks at itself", "some tokens look elsewhere", "the right place gets less than 0.9")
+_SEEN = (
+    "",
+    "every token looks at itself",
+    "some tokens look elsewhere",
+    "one of the two places gets less than half of what the other gets",
+    "the two right places get less than 0.45 each",
+)
 
 
 OWN = (
@@ -116,50 +162,61 @@ OWN = (
         "each token found itself: the query is not turned, or turned the other way",
         "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
         "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
-        ({"looking": lambda s: _looking(s.d_k, 0)}, {"looking": lambda s: _looking(s.d_k, -s.back)}),
+        (
+            {"looking": lambda s: _looking(s.d_k, (0,))},
+            {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
+        ),
     ),
     Mistake(
         "looks_elsewhere",
-        "the largest weight fell on another place than the one asked for",
-        "The head looks back, but not as far as it should, or farther.",
+        "the largest weight fell on a place that nobody asked for",
+        "The head looks back, but not as far as it should, or farther, or halfway between the two.",
         "For which distance i - j do your turned query and key point the same way?",
         (
-            {"looking": lambda s: _looking(s.d_k, s.back + 1)},
-            {"looking": lambda s: _looking(s.d_k, s.back + 2)},
+            {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
+            {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
+        ),
+    ),
+    Mistake(
+        "one_place_only",
+        "one of the two places had most of the weight, and the other hardly any",
+        "A head that finds one of two things found half of what it was asked for.",
+        "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
+        (
+            {"looking": lambda s: _looking(s.d_k, (s.near,))},
+            {"looking": lambda s: _looking(s.d_k, (s.far,))},
         ),
     ),
     Mistake(
         "too_soft",
-        "the right place had the largest weight, though less than 0.9 of it",
+        "the right places had the largest weights, though less than 0.45 each",
         "The head is right and undecided.",
         "What makes all scores larger by one factor?",
-        (
-            {"looking": lambda s: _looking(s.d_k, s.back, 1.0)},
-            {"looking": lambda s: _looking(s.d_k, s.back, 2.0)},
-        ),
+        ({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
     ),
 )
 
 EXERCISES = (
     Function(
         "rope",
-        "rope(x, start=0, theta=10_000.0) -> (..., n, d_k): x (..., n, d_k) with neighbouring features 2c and 2c + 1 "
-        "turned by place * theta**(-2c / d_k). The first token stands at place start.",
+        "rope(x, places, theta=10_000.0) -> (..., n, d_k): x (..., n, d_k) with neighbouring features 2c and 2c + 1 "
+        "turned by place * theta**(-2c / d_k). places (n,) holds the place of each token.",
         (
             "One angle for each token and each pair: places as a column, frequencies as a row.",
             "x[..., 0::2] and x[..., 1::2] are the pairs. (a, b) becomes (a cos - b sin, a sin + b cos).",
             "Put the results back where they came from: out = np.empty_like(x), then out[..., 0::2] = ...",
         ),
         probes=rope_probes(),
-        given=lambda x, start=0, theta=THETA: {"x": x, "start": start, "theta": theta},
+        given=lambda x, places, theta=THETA: {"x": x, "places": places, "theta": theta},
         result=lambda s: s.turned,
         axes=TOKEN_AXES,
         steps=HeadSteps,
     ),
-    Function(
+    _Online(
         "online_softmax",
-        "online_softmax(blocks) -> (d_v,): blocks is a tuple of (scores (b,), values (b, d_v)), the keys of one query "
-        "block by block. The result is softmax(all scores) @ all values. -inf marks a blocked key.",
+        "online_softmax(blocks) -> (d_v,): blocks hands out (scores (b,), values (b, d_v)), the keys of one query, "
+        "block by block, once; each is overwritten when the next one comes. The result is softmax(all scores) @ all "
+        "values. -inf marks a blocked key.",
         (
             "Carry three things: the largest score so far m, the sum z of exp(s - m), and o, the sum of exp(s - m) v.",
             "If the maximum rises from m to new, everything so far is too large by exp(new - m).",
@@ -189,15 +246,17 @@ EXERCISES = (
     ),
     Function(
         "look_back",
-        "look_back(d_k, back) -> (query, key), each (d_k,), the same for every token. After RoPE (feature c with "
-        "c + d_k/2, theta 10,000) each token puts at least 0.9 of its weight on the one `back` places before.",
+        "look_back(d_k, near, far) -> (query, key), each (d_k,), the same for every token. After RoPE (feature c with "
+        "c + d_k/2, theta 10,000) each token puts at least 0.45 of its weight on each of two: the one `near` places "
+        "before and the one `far` places before.",
         (
-            "If query and key are equal, a score is largest where both are turned by the same angle.",
-            "The key stands `back` places earlier. Turn the query back by that much before RoPE turns it forwards.",
-            "rope(key[None], start=-back)[0] is such a query. How large must its entries be?",
+            "First one place: if query and key are equal, a score is largest where both are turned by the same angle.",
+            "Turn the query back by as much as the key stands earlier. Now two places: what is (q1 + q2) . k?",
+            "Beside the two places the scores are only a little lower. How large must the entries be, so that e^s "
+            "makes much of it?",
         ),
         probes=look_back_probes(),
-        given=lambda d_k, back: {"d_k": d_k, "back": back},
+        given=lambda d_k, near, far: {"d_k": d_k, "near": near, "far": far},
         result=lambda s: s.looking,
         judged=Judged(_seen, lambda yours, right: f"With {LOOKED_AT} tokens, {_SEEN[int(yours)]}."),
         steps=_Steps,
@@ -211,7 +270,7 @@ QUESTIONS = (
         "Both are turned further by the same angle, so the angle between them stays.",
         {
             "a": "The distance between the two tokens is still 2, and only that counts.",
-            "b": "Farther from the start, not farther apart. A score knows the distance alone.",
+            "b": "Farther from the start, not farther apart. For given query and key only the distance counts.",
         },
         "b",
     ),
@@ -221,7 +280,8 @@ QUESTIONS = (
         "Its weights leak to distances that training never showed it. A window of 32 keys repairs it.",
         {
             "a": "A head for every length exists: you have just set it by hand. Training does not look for it.",
-            "c": "That happens to the table and the sinusoids. A distance up to 31 is the same at place 50 as at 20.",
+            "c": "That happens to the learned vectors and the sinusoids. "
+            "A distance up to 31 is the same at place 50 as at 20.",
         },
         "a",
     ),
@@ -231,7 +291,9 @@ QUESTIONS = (
         "The scores stay, and the crowd grows: 16 times as many keys share what the needle does not get.",
         {
             "b": "The score of a query with a key does not know how many other keys there are.",
-            "c": "It would, if the needle's lead were enough for any crowd. A lead of 8 is worth about 3000 keys.",
+            "c": "It would, if the needle's lead were enough for any crowd. "
+            "A lead of 8 is worth about 3000 keys of score 0, and 1808 random ones, "
+            "whose exp(s) is 1.65 in the mean.",
         },
         "c",
     ),

@@ -30,7 +30,12 @@ def frequencies(d_k, theta=THETA):
 def rotate(x, start=0, pairs=halves, omega=None):
     """Turn pair c of the token at place p by the angle p * omega_c; the first token of x stands at place `start`."""
     omega = frequencies(x.shape[-1]) if omega is None else omega
-    angle = (start + np.arange(x.shape[-2]))[:, None] * omega
+    return turn(x, start + np.arange(x.shape[-2]), pairs, omega)
+
+
+def turn(x, places, pairs, omega):
+    """Turn pair c of the token at places[i] by the angle places[i] * omega_c."""
+    angle = np.asarray(places)[:, None] * omega
     a, b, back = pairs(x)
     return back(a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle))
 
@@ -49,11 +54,11 @@ class HeadSteps(Steps):
 
     @cached_property
     def place(self):
-        return self.start
+        return self.places
 
     @cached_property
     def turned(self):
-        return rotate(self.x, self.place, self.pairs, self.omega)
+        return turn(self.x, self.place, self.pairs, self.omega)
 
     # --- 12.2: the running maximum, and what is done to the sum and the output when it rises
     @cached_property
@@ -125,11 +130,18 @@ def _angles_laid_out(partners, repeat):
     """Turn with partners found in one way and angles laid out in the other, as x cos + partner sin."""
 
     def turned(s):
-        angle = repeat((s.place + np.arange(s.x.shape[-2]))[:, None] * s.omega)
+        angle = repeat(s.place[:, None] * s.omega)
         a, b, back = partners(s.x)
         return s.x * np.cos(angle) + back(-b, a) * np.sin(angle)
 
     return {"turned": turned}
+
+
+def _overwritten(s):
+    angle = s.place[:, None] * s.omega
+    a, b, back = s.pairs(s.x)
+    a = a * np.cos(angle) - b * np.sin(angle)
+    return back(a, a * np.sin(angle) + b * np.cos(angle))
 
 
 def _side_by_side(angle):
@@ -155,6 +167,16 @@ def _first_maximum(before, own):
 
 def _unchanged(factor):
     return 1.0
+
+
+def overwritten(blocks):
+    """Return the blocks as they stand at the end, where only the last still holds what it held."""
+    return (*((np.zeros_like(s), np.zeros_like(v)) for s, v in blocks[:-1]), blocks[-1])
+
+
+def _softmax_of(blocks):
+    scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
+    return softmax(scores) @ values
 
 
 def _averaged(s):
@@ -214,10 +236,26 @@ MISTAKES = (
         "Right for a whole sequence; a token that continues one is turned as if it were the first.",
         "At which place of the sequence does your first row stand?",
         (
-            {"place": lambda s: 0},
             {"q": lambda s: rotate(rms_norm(s.queries, s.q_gain))},
             {"q": lambda s: rotate(rms_norm(s.queries, s.q_gain)), "mask": _upper_left},
         ),
+    ),
+    Mistake(
+        "places_counted",
+        "the tokens were counted through, whatever `places` holds",
+        "Right without gaps; after one, every token is turned as if it stood elsewhere.",
+        "Print your places for places = [3, 4, 9]. Is there a gap?",
+        (
+            {"place": lambda s: np.arange(len(s.places))},
+            {"place": lambda s: s.places[0] + np.arange(len(s.places))},
+        ),
+    ),
+    Mistake(
+        "first_half_overwritten",
+        "the second of a pair was turned with the first as it stood after its own turn",
+        "The name `a` held the new value already when `b` was computed.",
+        "Which value of a does the line for b need, and which one does it get?",
+        ({"turned": _overwritten},),
     ),
     Mistake(
         "theta_as_exponent",
@@ -285,7 +323,21 @@ MISTAKES = (
         "the maximum never rose after the first block",
         "Right until a later score is larger by some 700: exp overflows.",
         "What does exp(s - m) give where s is larger than m by 2000?",
-        ({"running": lambda s: _first_maximum}, {"running": lambda s: lambda before, own: 0.0}),
+        ({"running": lambda s: _first_maximum},),
+    ),
+    Mistake(
+        "no_maximum",
+        "no maximum is subtracted: exp overflows where scores are large",
+        "Right as long as every score stays below some 709.",
+        "What is exp(1000) in float64?",
+        ({"running": lambda s: lambda before, own: 0.0},),
+    ),
+    Mistake(
+        "blocks_kept",
+        "blocks are kept until all are there, although each is overwritten when the next one comes",
+        "To keep them all takes the memory of the whole row, which is what this way of computing saves.",
+        "Which three things must be carried from block to block, however long the row is?",
+        ({"online": lambda s: _softmax_of(overwritten(s.blocks))},),
     ),
     Mistake(
         "blocks_averaged",
