@@ -442,9 +442,10 @@ ROWS = {
     "2.1 exp": ("softmax", "exp_not_divided", "", "", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     "2.3 exp": (A, "exp_not_divided", "", "", student(softmax="np.exp(s)")),
     # --- decoding: each writes something of the right shape
-    "11.1 one more": ("window_mask", "window_off_by_one", "one key too wide", "", window("(back >= 0) & (back <= w)")),
-    "11.1 one less": ("window_mask", "window_off_by_one", "", "", window("(back >= 0) & (back < w - 1)")),
+    "11.1 one more": ("window_mask", "window_too_wide", "one key too wide", "", window("(back >= 0) & (back <= w)")),
+    "11.1 one less": ("window_mask", "window_too_narrow", "", "", window("(back >= 0) & (back < w - 1)")),
     "11.1 ahead": ("window_mask", "window_open_ahead", "", "", window("abs(back) < w")),
+    "11.1 no past": ("window_mask", "window_open_ahead", "", "", window("back < w")),
     "11.1 blocked": ("window_mask", "window_inverted", "", "", window("(back < 0) | (back >= w)")),
     "11.1 tri": ("window_mask", "window_upper_left", "", "", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
     "11.1 open": ("window_mask", "window_without_end", "", "", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),

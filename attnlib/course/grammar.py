@@ -54,6 +54,26 @@ def grammatical(words):
     return bool(_RIGHT.fullmatch("".join(CLASS.get(word, "?") for word in words)))
 
 
+def forms():
+    """Return the kinds of words of every form of sentence, as letters of `CLASSES`.
+
+    Examples
+    --------
+    >>> len(forms()), "dni." in forms(), "dnI." in forms()
+    (520, True, False)
+    """
+    nouns = ("dn", "dN", "dan", "daN")
+    inner = ("rdnt", "rdNT", "rdant", "rdaNT")
+    return tuple(
+        subject + behind + verb + when + "."
+        for subject in nouns
+        for t, i in ("ti" if subject.endswith("n") else "TI",)
+        for behind in ("", *inner, *("p" + noun for noun in nouns), *("r" + t + noun for noun in nouns))
+        for verb in (i, *(t + noun for noun in nouns))
+        for when in ("", "b")
+    )
+
+
 def sentence(rng):
     """Draw a sentence: return its words, and how surprising it is: -log of its probability, in nats."""
     surprise = 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import decoding
+from . import decoding, grammar
 from .calling import Unfit
 from .exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Function, Judged, Number
 from .grammar import CLASS, INTRANSITIVE, grammatical
@@ -10,7 +10,7 @@ from .mistakes.mistake import Mistake
 from .prediction import Question
 
 REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
-_NOT_A_BEGINNING, _IN_REACH, _TOLD_BEFORE = 1, 2, 3
+_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE = 1, 2, 3, 4
 
 
 def judge_beginning(words):
@@ -18,10 +18,12 @@ def judge_beginning(words):
     if not isinstance(words, str):
         raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
     words = words.split()
+    if unknown := [word for word in words if word not in CLASS]:
+        raise Unfit(f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1.")
     singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
-    if singular == plural:
-        return _NOT_A_BEGINNING
     kinds = "".join(CLASS[word] for word in words)
+    if singular == plural:
+        return _NOT_DUE if any(form.startswith(kinds) for form in grammar.forms()) else _NO_SENTENCE
     subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
     if len(words) - 1 - subject <= REACH:
         return _IN_REACH
@@ -32,20 +34,28 @@ def judge_beginning(words):
 
 _BEGINNING_SAYS = (
     "",
-    "These words are not the beginning of a sentence after which its main verb is due, in one number alone.",
+    "A sentence can begin like this, but behind your last word its main verb is not due: not yet, or it has been said.",
     f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
     "The number of the subject can be read from the verb behind “that”, which is in reach.",
+    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, and only the subject has "
+    "something behind it, one phrase at most.",
 )
 
 
 OWN = (
     Mistake(
-        "window_off_by_one",
-        "the window is one key too wide or too narrow: the token itself is not counted as one of its keys",
+        "window_too_wide",
+        "the window is one key too wide: the token itself is not counted as one of its keys",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        (decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),),
+    ),
+    Mistake(
+        "window_too_narrow",
+        "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
         "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
         "A window of 1: which keys does a token see? And a window of 2?",
         (
-            decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),
             decoding.window_by(lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))),
             decoding.window_by(lambda s: (s.back >= 0) & (s.back < s.window - 1)),
         ),
@@ -59,10 +69,10 @@ OWN = (
     ),
     Mistake(
         "window_open_ahead",
-        "the window opens to both sides: a token sees tokens that come later",
+        "the window is open ahead: a token sees tokens that come later",
         "In training the next token is in plain sight.",
         "How far may a key lie behind its query at least?",
-        (decoding.window_by(lambda s: np.abs(s.back) < s.window),),
+        (decoding.window_by(lambda s: s.back < s.window), decoding.window_by(lambda s: np.abs(s.back) < s.window)),
     ),
     Mistake(
         "window_without_end",
@@ -82,8 +92,15 @@ OWN = (
         "groups_tiled",
         "the heads of keys and values are dealt out in turn (tile), where each should serve neighbours",
         "Right shape, and as good as any if it is trained so; with weights that were trained the other way, nonsense.",
-        "Four heads of queries, two of keys. Which one serves head 1, counted from 0: the first or the second?",
+        "Four heads of queries, two of keys. Which head of keys serves the second head of queries?",
         ({"serving": lambda s: np.arange(s.q.shape[-3]) % s.key.shape[-3]},),
+    ),
+    Mistake(
+        "groups_by_their_number",
+        "head i, counted from 0, is served by head i // g, where a group has h // g heads",
+        "Right for g = sqrt(h), such as 4 and 2; elsewhere wrong heads, or an index that does not exist.",
+        "Six heads of queries, two of keys: how many heads of queries share one?",
+        ({"serving": lambda s: np.arange(s.q.shape[-3]) // s.key.shape[-3]},),
     ),
     Mistake(
         "groups_first_only",
@@ -98,6 +115,20 @@ OWN = (
         "The first chunk is right; then the model believes that the sentence has just begun.",
         "How many tokens stand before the first new one? Which row of `places` is its own?",
         ({"start": lambda s: 0},),
+    ),
+    Mistake(
+        "places_forgotten",
+        "the places are not added to the tokens",
+        "Right shape; a token is the same wherever it stands.",
+        "What makes the token x at place 3 another one than the same x at place 5?",
+        ({"placed": lambda s: s.x},),
+    ),
+    Mistake(
+        "places_not_in_values",
+        "the places are added for queries and keys, and not for values",
+        "The weights are right; what they fetch is another thing than the model was trained with.",
+        "The task adds the place to x itself. Which of the three projections read x?",
+        ({"new": lambda s: (s.placed @ s.W_K, s.x @ s.W_V)},),
     ),
     Mistake(
         "chunk_upper_left",
@@ -172,15 +203,21 @@ OWN = (
     Mistake(
         "prompt_not_read",
         "only the last token of a prompt is given to the model",
-        "The text begins with the right word and knows nothing of what was asked.",
+        "Right shape. The text goes on from the last token of the prompt, as if the others had never been said.",
         "Which tokens have to be in the cache before the first new one is chosen?",
         (decoding.written_by(decoding.last_word_alone),),
     ),
     Mistake(
         "verb_not_due",
-        "it is no beginning after which the main verb is due",
+        "behind its last word the main verb is not due",
         "Put a verb and a period behind it: `grammatical` must accept one number and reject the other.",
         "Take a sentence that is right, and stop before its main verb.",
+    ),
+    Mistake(
+        "no_sentence",
+        "no sentence of this grammar begins like that",
+        "`grammatical` rejects it with any verb and a period behind it.",
+        "Compare it with the four lines of rules in section 1. How many adjectives may a noun have?",
     ),
     Mistake(
         "subject_in_reach",
@@ -205,7 +242,8 @@ EXERCISES = (
         (
             "Give queries and keys their places in the sequence; the last query is the last token.",
             "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
-            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k). Which values of back may be seen?",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
+            " Join the two conditions with &, each in brackets.",
         ),
         probes=decoding.window_probes(),
         given=lambda n_q, n_k, window: {"n_q": n_q, "n_k": n_k, "window": window},
@@ -217,10 +255,11 @@ EXERCISES = (
     Function(
         "grouped_attention",
         "grouped_attention(query, key, value) -> (..., h, n_q, d_v): query (..., h, n_q, d_k), key (..., g, n_k, d_k), "
-        "value (..., g, n_k, d_v), g divides h; the first h / g heads of queries use head 0 of keys and values.",
+        "value (..., g, n_k, d_v), g divides h; the first h / g heads of queries use the first head of "
+        "keys and values, the next h / g the second.",
         (
             "Give every head of queries a head of keys and values; then it is plain attention.",
-            "Head i uses number i // (h // g).",
+            "Counted from 0, head i uses number i // (h // g).",
             "np.repeat(key, h // g, axis=-3) repeats each head side by side.",
         ),
         probes=decoding.grouped_probes(),
@@ -268,12 +307,13 @@ EXERCISES = (
         "whether the verb is singular or plural. One string; words of the grammar.",
         (
             "One layer with a window of 3 looks 2 places back. How far do two layers look?",
-            "More than four places must lie between the last word and the subject. What can stand behind a subject?",
+            "The subject must stand at least five places back from the last word: four words or more between the two.",
             "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
         ),
         right="the cats that the old dog sees",
         slips={
             "verb_not_due": ["the cats that the old dog"],
+            "no_sentence": ["the cats that the small old dog sees"],
             "subject_in_reach": ["the cats near the old dog"],
             "told_by_another_verb": ["the cats that see the old dog"],
         },
