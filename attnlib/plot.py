@@ -156,7 +156,6 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
         attention_heatmap(weights[i], ax=ax, vmax=vmax, colorbar=False, **labels)
         ax.label_outer()
     figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.8)
-    figure.draw_without_rendering()  # one pass of the layout leaves slanted labels and titles outside
     return figure
 
 
