@@ -332,7 +332,7 @@ def test_printed(number, text):
         ("08", "the model without positions: #", [(0.281, 0.293)]),
         (
             "08",
-            "without positions: mirrored place #, itself #, mean of all others #",
+            "without positions: mirrored place #, itself #, mean of the other eight #",
             [(0.09, 0.11), (0.04, 0.09), (0.1, 0.11)],
         ),
         ("08", "how far apart. positions: True # positions: False #", [(1, 100), (0, 0.01)]),
