@@ -419,7 +419,7 @@ for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
 # %% [markdown]
 # Look at the heads behind the first: they say whether the job belongs to one head. *Previous* does.
 # *[CLS]* and *broad* do not. Nor does the pronoun: L4H2 leads with 0.62, and L3H5 follows with 0.55. And the best of 72 is
-# chosen and reported on the same sentences here, six for the pronoun, which flatters it: on new ones expect less.
+# chosen and reported on the same sentences here, six for the pronoun, which may flatter it.
 #
 # Here are the six for the sentence with the teacher.
 
