@@ -231,7 +231,13 @@ ROWS = {
         "",
         lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
     ),
-    "5.4 all swapped": ("cross_attention", None, "raises", "as if", single("c @ W_Q", "x @ W_K", "x @ W_V")),
+    "5.4 all swapped": (
+        "cross_attention",
+        "context_swapped",
+        "the context asks",
+        "labels",
+        single("c @ W_Q", "x @ W_K", "x @ W_V"),
+    ),
     # --- told wrongly
     "1.3 scaled": ("weights_1", "scaled_already", "flatter", "every number", al.softmax(np.array([2, 4, 4]) / 3**0.5)),
     "1.4 scaled": ("output_1", "scaled_already", "flatter", "same factor", [1.8639, 6.3194, 1.7042]),
