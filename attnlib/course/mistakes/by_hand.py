@@ -88,7 +88,7 @@ FLAGS = (
     ),
     Mistake(
         "d_wants_nobody",
-        "D asks for nobody",
+        "nobody is asked for by D",
         "A row of zeros in the table gives equal scores, and D looks at all alike.",
         "Which row of your table has no 1?",
     ),
