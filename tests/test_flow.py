@@ -230,9 +230,10 @@ def test_scores_draw_the_softmax_of_the_points_that_they_show():
     (picture,) = parsed(view.picture.value)
     for panel, weights in zip(picture.findall("g"), view.shown.values(), strict=True):
         told = [
-            [re.match(r"key (\d): (.*)", t.text).groups() for t in shape.iter("title")] for shape in panel.findall("g")
+            {int(j): float(v) for j, v in (re.search(r"key (\d): (.*)", t.text).groups() for t in shape.iter("title"))}
+            for shape in panel.findall("g")
         ]
-        points, bars = ({int(j): float(v) for j, v in pairs} for pairs in told)
+        points, _, bars = told  # between them stands the map
         row = np.array([points[j] for j in range(8)])
         assert np.allclose([bars[j] for j in range(8)], weights[3], atol=1e-4)
         assert np.allclose(al.softmax(row), weights[3], atol=1e-3)
