@@ -10,7 +10,6 @@
 # %%
 from copy import deepcopy
 from functools import partial
-from inspect import getsource
 
 import numpy as np
 import torch
@@ -118,12 +117,10 @@ in_training = {"a healthy module": healthy(), "patient C": patient_C}
 for name, module in {**in_training, "patient D": patient_D}.items():
     before = deepcopy(module)
     model, loss = train(module)
-    print(
-        f"{name:<16} loss {loss:.2f}, accuracy {accuracy(model):.2f}", end="   moved: "
-    )
+    print(f"{name:<16} loss {loss:.2f}, accuracy {accuracy(model):.2f}", end=" moved:")
     for W in ("W_Q", "W_K", "W_V", "W_O"):
         moved = getattr(module, W).weight - getattr(before, W).weight
-        print(f"{W} {moved.abs().max():.2f}", end="  ")
+        print(f" {W} {moved.abs().max():.2f}", end="")
     print()
 
 # %% [markdown]
@@ -246,6 +243,8 @@ for name, module in (("healthy", healthy()), ("patient F", patient_F)):
 # Here is the healthy module, `clinic.Attention`, cut into one method per step:
 
 # %%
+from inspect import getsource
+
 print(getsource(Attention).split('"""')[2])  # what follows its docstring
 
 # %% [markdown]
@@ -284,8 +283,9 @@ def beside(broken, fixed, **more):
 # %% [markdown]
 # ## A · Pale
 #
-# Patient A has just come in. Its maps look washed out, as if it could not make up its mind. Here is head 0 on five random tokens, beside a
-# healthy module with the same weights. (The tokens are twice as long as usual: a fresh module tells shorter ones hardly apart.)
+# Patient A has just come in. Its maps look washed out, as if it could not make up its mind. Here is head 0 on five random
+# tokens, beside a healthy module with the same weights. (The tokens are twice as long as usual: a fresh module tells shorter
+# ones hardly apart.)
 
 # %%
 patient_A = patients.patient("A")
@@ -311,8 +311,9 @@ predict.pale(guess_pale)
 print(getsource(CASES["scale_by_embed_dim"].module.divisor))  # what was replaced
 
 # %% [markdown]
-# The patient has this method in place of the healthy one, and nothing else. Two of the zeros exclude the other answers. `row_sums`: a softmax over the queries would make columns sum to 1, and not
-# rows. `future`: with a mask, no key comes in that should stay out. The kit has no probe for the size of the scores.
+# The patient has this method in place of the healthy one, and nothing else. Two of the zeros exclude the other answers.
+# `row_sums`: a softmax over the queries would make columns sum to 1, and not rows. `future`: with a mask, no key comes in that
+# should stay out. The kit has no probe for the size of the scores.
 #
 # ### Case 1 · The wrong width (S0, S2)
 #
@@ -614,7 +615,7 @@ def gradients(module):
     with torch.enable_grad():
         loss = module(ten, attn_mask=mask)[0][:, kept].square().mean()
         loss.backward()
-    nan = {name for name, p in module.named_parameters() if p.grad.isnan().any()}
+    nan = {name[:3] for name, p in module.named_parameters() if p.grad.isnan().any()}
     return (
         f"loss {loss:.4f}, NaN in the gradients of: {', '.join(sorted(nan)) or 'none'}"
     )
@@ -738,12 +739,12 @@ for name, module in (("broken", sick), ("fixed ", fixed)):
 try:
     sick.W_Q(batch)  # a token has 256 features
 except RuntimeError as error:
-    print("before the split: RuntimeError:", error)
+    print("before the split, RuntimeError:", error, sep="\n  ")
 v = sick.W_V(sick.split(batch))  # (b, h, n, 32) becomes (b, h, n, 256)
 try:
     sick.W_O(sick.merge(v))
 except RuntimeError as error:
-    print("after the split, in W_O: RuntimeError:", error)
+    print("after the split, in W_O, RuntimeError:", error, sep="\n  ")
 
 # %% [markdown]
 # So every token asks with what it answers, and the scores are symmetric. **Fix.** Apply them. And look for parameters whose
@@ -1071,7 +1072,7 @@ for name, module in (("broken", patient_F), ("fixed ", cured(patient_F))):
         f"{told} {(module(batch)[0] - module.W_O.bias).abs().max():.2f}"
         for told, batch in calls.items()
     ]
-    print(f"{name}: how far from the bias of W_O:", ", ".join(spread))
+    print(f"{name}: from the bias of W_O:", ", ".join(spread))
 
 # %% [markdown]
 # A sequence alone is its own mean, and so is each of three copies. What is left is 0, for *every* sequence, and the bias of
