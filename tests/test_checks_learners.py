@@ -126,6 +126,11 @@ def grouped(spread):
     return grouped
 
 
+def by_number(q, k, v):
+    serving = [i // k.shape[-3] for i in range(q.shape[-3])]
+    return al.scaled_dot_product_attention(q, k[..., serving, :, :], v[..., serving, :, :])
+
+
 def decode(
     places="P[old : old + n]",
     k="np.vstack([past[0], x @ W_K])",
@@ -456,10 +461,19 @@ ROWS = {
     "11.1 tri": ("window_mask", "window_upper_left", "", "", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
     "11.1 open": ("window_mask", "window_without_end", "", "", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),
     "11.2 tile": ("grouped_attention", "groups_tiled", "dealt out in turn", "", grouped(np.tile)),
+    "11.2 number": ("grouped_attention", "groups_by_their_number", "served by head i // g", "", by_number),
     "11.2 first": ("grouped_attention", "groups_first_only", "", "", grouped(lambda x, times: x[..., :1, :, :])),
     "11.3 upper left": ("decode_step", "chunk_upper_left", "oldest", "", decode(mask="np.tri(n, len(k), dtype=bool)")),
     "11.3 no mask": ("decode_step", "chunk_not_masked", "hides from that test", "", decode(mask="None")),
     "11.3 places": ("decode_step", "places_restart", "place 0", "", decode(places="P[:n]")),
+    "11.3 no places": ("decode_step", "places_forgotten", "", "", decode(places="0")),
+    "11.3 places of K": (
+        "decode_step",
+        "places_not_in_values",
+        "",
+        "",
+        decode(v="np.vstack([past[1], (x - P[old : old + n]) @ W_V])"),
+    ),
     "11.3 only new": ("decode_step", "cache_overwritten", "", "", decode(back="x @ W_K, x @ W_V")),
     "11.3 old": ("decode_step", "cache_not_grown", "", "", decode(back="past")),
     "11.3 zeros": ("decode_step", "values_not_kept", "", "", decode(v="np.vstack([0 * past[1], x @ W_V])")),
@@ -484,7 +498,9 @@ ROWS = {
     "11.4 last": ("write_all", "prompt_not_read", "", "", writes("", "cache = new_cache(); new = new[-1:]")),
     "11.5 near": ("out_of_reach", "subject_in_reach", "4 places or fewer", "", "the cats behind the happy king"),
     "11.5 told": ("out_of_reach", "told_by_another_verb", "behind “that”", "", "the old cats that see the old dog"),
-    "11.5 whole": ("out_of_reach", "verb_not_due", "not the beginning", "", "the cats that the old dog sees run ."),
+    "11.5 whole": ("out_of_reach", "verb_not_due", "it has been said", "", "the cats that the old dog sees run ."),
+    "11.5 two": ("out_of_reach", "no_sentence", "one adjective", "not yet", "the cats that the small old dog sees"),
+    "11.5 zebra": ("out_of_reach", None, "zebra", "as if", "the cats that the zebra sees"),
     "11.5 a list": ("out_of_reach", None, "one string", "as if", ["the", "cats"]),
 }
 

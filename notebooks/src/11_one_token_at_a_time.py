@@ -116,7 +116,7 @@ for words in sentences[:5]:
 known = set(map(tuple, corpus.sentences))
 right = [words for words in sentences if grammar.grammatical(words)]
 print(f"loss {writer.measured(model)['loss']:.2f}, lowest {new.lowest_loss:.2f}")
-print(f"grammatical {len(right) / 500:.2f} of 500")
+print(f"grammatical {len(right)} of 500")
 print(f"of these new {np.mean([tuple(words) not in known for words in right]):.2f}")
 fresh = np.mean([tuple(words) not in known for words in new.sentences])
 print(f"new among sentences that the rules draw afresh {fresh:.2f}")
