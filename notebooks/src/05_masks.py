@@ -124,8 +124,7 @@ ax = plot.attention_heatmap(
 # predict, it copied. Look at the last row. Behind *dog* there is nothing to copy, so all its scores are 0, its weights
 # are equal, and the most frequent word wins. While it writes, every newest token is in this position.
 #
-# Training finds this cheat by itself. (Notebook 11 trains a small model without a mask: its loss falls nearly to 0, and not
-# one of its sentences is grammatical.) So the exam has to be changed.
+# Training finds this cheat by itself, as notebook 11 will show. So the exam has to be changed.
 #
 # ## 2 · The causal mask
 #

@@ -1075,3 +1075,4 @@ print(
 # W_K^T$ counts for the weights: a table of who wants whom. Equal scores share, differences of scores are logarithms of
 # ratios, and a head that finds nothing needs a place to park. Layers speak through columns: one writes, the next finds
 # by it. What a head can't do, it can't do with any numbers: it knows shares, not counts, unless a witness stands by.
+# Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
