@@ -448,7 +448,7 @@ ROWS = {
         "",
         layer(softmax=lambda self, s: s.softmax(-1).nan_to_num().round(decimals=1)),
     ),
-    "1.3 two digits": ("weights_1", "rounded_weights", "", "", [0.06, 0.47, 0.47]),
+    "1.3 two digits": ("weights_1", "too_few_digits", "", "", [0.06, 0.47, 0.47]),
     "1.3 exp": ("weights_1", "exp_not_divided", "", "", [7.389, 54.598, 54.598]),
     "2.1 exp": ("softmax", "exp_not_divided", "", "", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     "2.3 exp": (A, "exp_not_divided", "", "", student(softmax="np.exp(s)")),

@@ -109,7 +109,7 @@ def test_a_mistake_keeps_its_name(case):
     name, id, answer = case
     puzzle = PUZZLES[name]
     tries = [(puzzle, rotated(puzzle, answer, 9)), (hidden(name, 1), answer), (hidden(name, 2), answer)]
-    if id != "scores_too_small" and name != "three_to_one":  # where the strength is what is asked for
+    if id != "too_little_weight" and name != "three_to_one":  # where the strength is what is asked for
         tries += [(puzzle, times(puzzle, answer, factor)) for factor in (3, 0.3)]
     assert {one(handed_in(head)).mistake for one, head in tries} == {id}
 
@@ -142,7 +142,7 @@ NAMED_ELSEWHERE = {
     ("your_own_flag", "look_at_yourself", "itself_only"),
     ("who_wants_whom", "your_own_flag", "own_flag"),
     ("where_is_c", "your_own_flag", "own_flag"),
-    ("where_is_c", "three_to_one", "scores_too_small"),
+    ("where_is_c", "three_to_one", "too_little_weight"),
     ("ship_in_front", "look_at_yourself", "itself_only"),
 }
 

@@ -253,13 +253,13 @@ def test_printed(number, text):
         ("06", "1 head.s., 5460 parameters: all right #", [(0, 0.3)]),
         ("06", "2 head.s., 5460 parameters: all right #", [(0.99, 1)]),
         *[
-            ("06", f"hidden layer, seed {seed}: shares # and #, all right #", [(0.5, 0.9), (0.1, 0.45), (0.97, 1)])
+            ("06", f"hidden layer, seed {seed}: shares # and # all right #", [(0.5, 0.9), (0.1, 0.45), (0.97, 1)])
             for seed in (0, 1, 3, 4)
         ],
-        ("06", "hidden layer, seed 2: shares # and #, all right #", [(0.5, 0.9), (0.1, 0.45), (0.75, 1)]),
+        ("06", "hidden layer, seed 2: shares # and # all right #", [(0.5, 0.9), (0.1, 0.45), (0.75, 1)]),
         (
             "06",
-            "the same head, linear read-out: all right #, each question # #; of different letters #",
+            "the same head, linear read-out: all right #, each # #; letters differ: #",
             [(0, 0.2), (0, 1), (0, 1), (0, 0.02)],
         ),
         ("06", "the larger share of two different letters: found in #", [(0.99, 1)]),

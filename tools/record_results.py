@@ -14,9 +14,8 @@ from pathlib import Path
 
 import jupytext
 import matplotlib
-import torch
 
-from attnlib.course import real_model, writer
+from attnlib.course import real_model
 from attnlib.progress import progress
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
@@ -42,6 +41,10 @@ def of_the_model():
 
 
 def of_the_writers():
+    import torch  # here, because run_cells serves where there is none
+
+    from attnlib.course import writer
+
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     corpus = writer.Corpus(20_000, seed=0)
@@ -49,6 +52,8 @@ def of_the_writers():
 
 
 def of_one_writer(corpus, seed):
+    from attnlib.course import writer
+
     model = writer.trained(corpus, seed)
     variants = {
         "no mask": writer.trained(corpus, seed, steps=210, is_causal=False),

@@ -66,7 +66,7 @@ OWN = (
         "What does a pronoun look for, if not for pronouns?",
     ),
     Mistake(
-        "query_too_short",
+        "wish_too_faint",
         "every query pointed to the right word and was too short to give it 0.9",
         "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
         "Right direction. What would a query three times as long do to the scores?",
@@ -268,7 +268,7 @@ EXERCISES = (
         judged=Judged(_whom_each_finds, _whom_in_words),
         slips={
             "looks_for_itself": [5 * _FOUND_AS],
-            "query_too_short": [_WISHES / 5],
+            "wish_too_faint": [_WISHES / 5],
             "wish_and_feature_exchanged": [np.vstack([_WISHES[:3].T, np.zeros(3)])],
             "one_wish_for_all": [np.outer([5.0, 5, 5, 0], [1, 0, 0])],
             "only_pronouns_look": [np.outer([0.0, 0, f, 0], [1, 0, 0]) for f in (5, 1)],

@@ -97,7 +97,7 @@ def _pilot_forgotten(p, a):
 
 # Tried in this order after the mistakes of the puzzle; the first that fits gives the name.
 COMMON = {
-    "scores_too_small": _too_soft,
+    "too_little_weight": _too_soft,
     "swapped_query_key": repaired(exchange),
     "sign_turned": _sign_turned,
     "everybody_alike": _everybody_alike,

@@ -689,14 +689,14 @@ def weights_of(text, pronoun, one, other):
     return [row[tokens.index(noun)] for noun in (one, other)]
 
 
+# %%
 DOG = "The dog chased the cat because it was angry."
 PLURAL = "The students praised the teachers because they worked hard."
-for text, *words in (
-    (DOG, "it", "dog", "cat"),
-    (PLURAL, "they", "students", "teachers"),
-):
+questions = {DOG: ("it", "dog", "cat"), PLURAL: ("they", "students", "teachers")}
+for text, words in questions.items():
     one, other = weights_of(text, *words)
-    print(f"{text}  {words[1]} {one:.2f}, {words[2]} {other:.2f}")
+    print(text)
+    print(f"{words[0]}: {words[1]} {one:.2f}, {words[2]} {other:.2f}")
 
 # %% [markdown]
 # Here the second noun wins, there the first. What the head goes by, these sentences do not tell.

@@ -468,9 +468,9 @@ for name, options in BUGS.items():
         off = [off_by(options, sizes) for sizes in ([1] * 12, [3] * 4, [6] + [1] * 6)]
     sentences = writer.write(last(decoder(model, **options)), size=500)
     share = writer.share_grammatical(sentences)
-    said = " ".join(sentences[1][:4])
+    said = " ".join(sentences[1][:3])
     print(f"{name:20} {off[0]:10.0e} {off[1]:12.0e} {off[2]:10.0e}", end=" ")
-    print(f"{share:12.2f}  {said} ...")
+    print(f"{share:12.2f}  {said}")
 
 # %%
 predict.hidden_bugs(guess_hidden)
@@ -596,6 +596,8 @@ with torch.no_grad():
     model(tokens[:1], caches)
 held = sum(cache.key.nbytes + cache.value.nbytes for cache in caches)
 print(f"our writer: {held // 12} bytes a token, by the formula {2 * 2 * 4 * 8 * 4}")
+
+# %%
 MODELS = {"Llama 2 7B": (32, 32, 32, 128), "Llama 3 8B": (32, 32, 8, 128)}
 MODELS |= {"Gemma 2B": (18, 8, 1, 256)}
 lines = []
@@ -604,15 +606,8 @@ for name, (layers, h, kv, d_k) in MODELS.items():
     lines.append(
         [name, layers, h, kv, d_k, f"{token:,}", f"{token * 8192 / 2**30:.2f}"]
     )
-names = [
-    "model",
-    "layers",
-    "heads",
-    "of K and V",
-    "d_k",
-    "bytes a token",
-    "GiB for 8192",
-]
+names = ["model", "layers", "heads", "of K and V"]
+names += ["d_k", "bytes a token", "GiB for 8192"]
 plot.table(names, lines)
 
 # %% [markdown]

@@ -326,6 +326,10 @@ if torch is not None:
         wanted = letters[:, :-1].flatten()
         return nn.functional.cross_entropy(logits[:, 1:].flatten(0, 1), wanted)
 
+
+# %%
+if torch is not None:
+
     def right_by_place(model, n, window=512):  # -> (n - 1,): at place 1, 2, ...
         letters = draw(torch.Generator().manual_seed(1), n, 8192 // n)
         with torch.no_grad():

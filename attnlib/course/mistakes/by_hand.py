@@ -5,7 +5,7 @@ from .mistake import Mistake
 # Common to many puzzles.
 COMMON = (
     Mistake(
-        "scores_too_small",
+        "too_little_weight",
         "it finds the right keys and gives them too little weight",
         "Softmax sees your scores divided by sqrt(d_k), and several wrong keys share what is left.",
         "By how much must the right score be ahead, once it is divided by sqrt(d_k)?",
@@ -179,13 +179,13 @@ CARGO = (
     ),
     Mistake(
         "one_to_three",
-        "C gets a third of the weight of another, not three times as much",
+        "another gets three times the weight of C, not C of another",
         "The sign of the score is turned.",
         "Should C have a higher score than the others or a lower one?",
     ),
     Mistake(
         "hard_choice",
-        "C takes everything",
+        "everything goes to C",
         "A score of 20 is e ** 10 to 1 after the division. Here 3 to 1 is asked for.",
         "Which difference of scores makes a ratio of 3?",
     ),
@@ -209,13 +209,13 @@ CARGO = (
     ),
     Mistake(
         "a_never_parks",
-        "A knows no default",
+        "no default is known to A",
         "Where there is no B, A looks at all alike. The others park.",
         "Is A among those that ask for the pilot?",
     ),
     Mistake(
         "direction_turned",
-        "B looks at A",
+        "it is B that looks at A",
         "It is A that looks for B.",
         "Which flag asks: in W_Q? Which one is found: in W_K?",
     ),

@@ -171,7 +171,8 @@ def _unchanged(factor):
 
 def overwritten(blocks):
     """Return the blocks as they stand at the end, where only the last still holds what it held."""
-    return (*((np.zeros_like(s), np.zeros_like(v)) for s, v in blocks[:-1]), blocks[-1])
+    *before, last = blocks
+    return (*((np.zeros_like(s), np.zeros_like(v)) for s, v in before), last)
 
 
 def _softmax_of(blocks):
