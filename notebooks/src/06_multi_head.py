@@ -321,7 +321,7 @@ print("the same head, linear read-out:", told)
 six = (-3, -2, -1, 1, 2, 3)
 for h in (1, 8):
     told, _ = look(train(h, with_hidden_layer, asked=six))
-    print(f"six letters, {h} head(s): {told}")
+    print(f"six letters, {h} head(s):\n    {told}")
 
 # %% [markdown]
 # Six letters in one mixture are too many for this read-out, in these 600 steps. Eight heads hand over all of them. (One
