@@ -18,7 +18,7 @@ from attnlib import plot
 from attnlib.course import real_model
 
 banks = real_model.stored("minilm_results")["six banks"]  # notebook 09 measures them
-figure, axes = plot.subplots(1, 2, figsize=(8, 2.6), sharex=True, sharey=True)
+figure, axes = plot.subplots(1, 2, figsize=(8, 2.4), sharex=True, sharey=True)
 for ax, when, title in zip(axes, ("before", "after"), ("going in", "coming out")):
     like = np.where(np.eye(6), np.nan, banks[when])  # (6, 6), none with itself
     x, y = np.nanmean(like[:, :3], 1), np.nanmean(like[:, 3:], 1)  # (6,) each

@@ -329,16 +329,19 @@ for name in ("key", "value"):
 # %% [markdown]
 # So keep them. That is the whole of a **KV cache** ([Shazeer 2019](../REFERENCES.md#shazeer-2019)): each layer keeps its keys and values, a new
 # token brings one of each, and its one query meets all of them. The past queries are not needed again, so nobody keeps
-# them. `KVCache.append(key, value)` does what these four lines do, and checks shapes
-# besides; the first token finds `None`:
-#
-# ```python
-# if self.key is not None:
-#     key = torch.cat([self.key, key], dim=-2)  # (b, h, n_old + n_new, d_k)
-#     value = torch.cat([self.value, value], dim=-2)
-# self.key, self.value = key, value
-# ```
-#
+# them. `KVCache.append(key, value)` does what this function does, and checks shapes besides; the first token finds `None`:
+
+
+# %%
+def append(cache, key, value):
+    if cache.key is not None:
+        key = torch.cat([cache.key, key], dim=-2)  # (b, h, n_old + n_new, d_k)
+        value = torch.cat([cache.value, value], dim=-2)
+    cache.key, cache.value = key, value
+    return key, value
+
+
+# %% [markdown]
 # A new token stands at the place `len(cache)`: this is what the writer's `start` is. And with a cache the module knows that
 # the queries continue the keys, so its `is_causal` takes the lower right corner. A function that gets queries and keys
 # alone can't know it, and `al.scaled_dot_product_attention` raises for `is_causal` with $n_q \ne n_k$: give it a mask.

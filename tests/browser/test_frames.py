@@ -22,7 +22,8 @@ VIEWS = {
     "head": lambda: live.heads(np.random.default_rng(0).dirichlet(np.ones(9), size=(4, 9))),
     "sentence": lambda: live.sentence('a <b> & "c" d\'s'),
     "compare": lambda: live.compare(
-        lambda text, times: (list(text), {"a < b": np.eye(len(text)) / times}, (["n"], [("<",)]), "a & b"), convoy="*AB"
+        lambda text, times: (list(text), {"<": al.softmax(times * np.eye(len(text)))}, (["n"], [("<",)]), "a & b"),
+        convoy="*AB",
     ),
     "writing": lambda: live.writing(
         lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]

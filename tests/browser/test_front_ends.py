@@ -12,6 +12,8 @@ from front_end import BIN, ROOT, prepared
 import attnlib
 from tools.series import SERIES
 
+METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
+
 NUMPY = [notebook.name for notebook in SERIES if notebook.torch != "yes"]
 TORCH = ["04_pytorch_module", "06_multi_head"]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
@@ -139,8 +141,7 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     """At 1366 x 768 with the file browser open 656 pixels are visible: a view has 600 at most."""
     front_end, page = front_ends("lab"), new_page(1366, 768)
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
-    spec = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
-    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=spec), front_end.folder / "views.ipynb")
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), front_end.folder / "views.ipynb")
     prepared(page).goto(f"{front_end.url}/lab/tree/views.ipynb")
     page.wait_for_function("ask.idle()", timeout=90_000)
     page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
@@ -264,7 +265,9 @@ def test_as_a_web_page(new_page, tmp_path, sanitize):
 @pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"], ids=["light", "dark"])
 def themed(request, front_ends, new_page):
     front_end, page = front_ends("lab"), new_page(1024, 768)
-    front_end.open(page, "03_scaling.ipynb")
+    cell = nbformat.v4.new_code_cell("from attnlib import live\nlive.scaling(n=8)")
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=METADATA), front_end.folder / "maps.ipynb")
+    front_end.open(page, "maps.ipynb")
     page.evaluate("theme => ask.useTheme(theme)", request.param)
     page.wait_for_timeout(800)
     front_end.run_all(page)
