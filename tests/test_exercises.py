@@ -93,15 +93,17 @@ def test_every_question_is_asked_once():
 
 @pytest.mark.parametrize("question", PREDICTIONS.values(), ids=lambda q: q.name)
 def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
-    assert question.right not in question.wrong and question.tempting in question.wrong
+    wrong = question.why.keys() - {question.right}
+    assert question.right in question.why and question.tempting in wrong
     assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
-    assert right.right and f"Tempting: {question.tempting}. {question.wrong[question.tempting]}" in repr(right)
+    assert right.right and f"Tempting: {question.tempting}. {question.why[question.tempting]}" in repr(right)
     assert "Many" not in repr(right)  # there are no data on what learners choose
-    for letter, why in question.wrong.items():
-        wrong = question(letter)
-        assert wrong.right is False and repr(wrong).endswith(f"{why} {question.because}")
+    for letter in wrong:
+        revealed = question(letter)
+        assert revealed.right is False
+        assert repr(revealed).endswith(f"{question.why[letter]} {question.why[question.right]}")
 
 
 def test_a_guess_is_escaped():

@@ -347,56 +347,46 @@ EXERCISES = (
 RECALL = (
     Question(
         "shapes_of_a_call",
-        "a",
-        "Each of 5 queries has a weight for each of 5 keys; an output is an average of values, as long as they are.",
-        {
-            "b": "d_k is gone after the dot products: a query has one weight for each key.",
-            "c": "The output is made of values, so it is as long as a value, d_v = 4.",
-        },
-        "b",
+        right="a",
+        tempting="b",
+        a="Each of 5 queries has a weight for each of 5 keys; an output is an average of values, as long as they are.",
+        b="d_k is gone after the dot products: a query has one weight for each key.",
+        c="The output is made of values, so it is as long as a value, d_v = 4.",
     ),
     Question(
         "softmax_compares",
-        "b",
-        "Two weights have the ratio of their exponentials, whatever else stands in the row: only differences count.",
-        {
-            "a": "That would be dividing by the sum. Softmax takes the exponential first.",
-            "c": "The third score changes the sum, by which both are divided: not their ratio.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="That would be dividing by the sum. Softmax takes the exponential first.",
+        b="Two weights have the ratio of their exponentials, whatever else stands in the row: only differences count.",
+        c="The third score changes the sum, by which both are divided: not their ratio.",
     ),
     Question(
         "what_sums_to_1",
-        "a",
-        "Each query shares out exactly 1.",
-        {
-            "b": "A column is a key: it may be popular and collect more than 1, or less.",
-            "c": "The whole map sums to the number of queries.",
-        },
-        "b",
+        right="a",
+        tempting="b",
+        a="Each query shares out exactly 1.",
+        b="A column is a key: it may be popular and collect more than 1, or less.",
+        c="The whole map sums to the number of queries.",
     ),
 )
 
 QUESTIONS = (
     Question(
         "score_std",
-        "b",
-        "The variance is 64, and the standard deviation is its root.",
-        {
-            "a": "1 is the standard deviation of one entry. A score adds up 64 products.",
-            "c": "64 is the variance. A typical score is as large as its root.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="1 is the standard deviation of one entry. A score adds up 64 products.",
+        b="The variance is 64, and the standard deviation is its root.",
+        c="64 is the variance. A typical score is as large as its root.",
     ),
     Question(
         "mean_gradient",
-        "c",
-        "At d_k = 1024 most unscaled queries get next to nothing, and the undecided ones get huge gradients, "
+        right="c",
+        tempting="a",
+        a='"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
+        b="The softmax passes on less to most queries, and nothing divides K on the way to q: not equal.",
+        c="At d_k = 1024 most unscaled queries get next to nothing, and the undecided ones get huge gradients, "
         "which carry the mean.",
-        {
-            "a": '"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
-            "b": "The softmax passes on less to most queries, and nothing divides K on the way to q: not equal.",
-        },
-        "a",
     ),
 )

@@ -323,87 +323,71 @@ EXERCISES = (
 RECALL = (
     Question(
         "recall_key",
-        "b",
-        "The asked letter's query and the same letter's key meet in a large score, wherever the pair stands.",
-        {
-            "a": "The right slot was another one in every sequence, so no fixed place would do.",
-            "c": "W_V only says what is handed over. Which slot hands it over is a matter of queries and keys.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="The right slot was another one in every sequence, so no fixed place would do.",
+        b="The asked letter's query and the same letter's key meet in a large score, wherever the pair stands.",
+        c="W_V only says what is handed over. Which slot hands it over is a matter of queries and keys.",
     ),
     Question(
         "one_hot_row",
-        "a",
-        "Each gradient on a score holds the factor w (g - sum of w g): 0 where w is 0, and 0 where w is 1.",
-        {
-            "b": "The row is certain, and so it cannot be corrected: no score moves it.",
-            "c": "The factor 1 / sqrt(d_k) is one number. What vanishes is the slope of the softmax.",
-        },
-        "b",
+        right="a",
+        tempting="b",
+        a="Each gradient on a score holds the factor w (g - sum of w g): 0 where w is 0, and 0 where w is 1.",
+        b="The row is certain, and so it cannot be corrected: no score moves it.",
+        c="The factor 1 / sqrt(d_k) is one number. What vanishes is the slope of the softmax.",
     ),
     Question(
         "added_to_all",
-        "c",
-        "Softmax compares by differences. That is why the largest score of a row may be subtracted.",
-        {
-            "a": "All weights would have to grow, and they sum to 1.",
-            "b": "Every exp grows by the same factor, and so does their sum.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="All weights would have to grow, and they sum to 1.",
+        b="Every exp grows by the same factor, and so does their sum.",
+        c="Softmax compares by differences. That is why the largest score of a row may be subtracted.",
     ),
 )
 
 QUESTIONS = (
     Question(
         "writes_on",
-        "b",
-        "The newest token asks for a place that no key has. All scores are 0, so it gets a mean of the words so far.",
-        {
-            "a": "It was right because the next word stood in the text. When it writes, the next word stands nowhere.",
-            "c": "A query that matches no key is no error: its scores are equal, and the softmax shares equally.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="It was right because the next word stood in the text. When it writes, the next word stands nowhere.",
+        b="The newest token asks for a place that no key has. All scores are 0, so it gets a mean of the words so far.",
+        c="A query that matches no key is no error: its scores are equal, and the softmax shares equally.",
     ),
     Question(
         "zero_after",
-        "b",
-        "The blocked keys took their share in the softmax, and nobody gives it back.",
-        {
-            "a": "The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
-            "c": "Row 2 may look at everything and keeps its 1; a row is 0 only if every key is blocked.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
+        b="The blocked keys took their share in the softmax, and nobody gives it back.",
+        c="Row 2 may look at everything and keeps its 1; a row is 0 only if every key is blocked.",
     ),
     Question(
         "equal_sizes",
-        "c",
-        "Two axes that fit are read as (n_q, n_k). No library can know that you meant (b, n_k).",
-        {
-            "a": "An error needs sizes that disagree. Here 10 = 10.",
-            "b": "NumPy and torch line up the last axes: (b, n_k) lands on (n_q, n_k), the same for every sequence.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="An error needs sizes that disagree. Here 10 = 10.",
+        b="NumPy and torch line up the last axes: (b, n_k) lands on (n_q, n_k), the same for every sequence.",
+        c="Two axes that fit are read as (n_q, n_k). No library can know that you meant (b, n_k).",
     ),
     Question(
         "one_dead_row",
-        "c",
-        "On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and W_K. "
+        right="c",
+        tempting="a",
+        a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
+        b="A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
+        c="On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and W_K. "
         "The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN times 0 "
         "is NaN, and each of these sums runs over all queries.",
-        {
-            "a": "The loss does not hold the row. The way back to the matrices leads through it all the same.",
-            "b": "A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
-        },
-        "a",
     ),
     Question(
         "dropout_rows",
-        "c",
-        "What survives is divided by 0.8. So a row gains where little was dropped and loses where much was.",
-        {
-            "a": "Weights are dropped after the softmax, and nobody divides by the new sum.",
-            "b": "They would, but for the division by 0.8, which is there so that the mean stays 1.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="Weights are dropped after the softmax, and nobody divides by the new sum.",
+        b="They would, but for the division by 0.8, which is there so that the mean stays 1.",
+        c="What survives is divided by 0.8. So a row gains where little was dropped and loses where much was.",
     ),
 )

@@ -354,56 +354,46 @@ EXERCISES = (
 RECALL = (
     Question(
         "recall_newest",
-        "c",
-        "The newest token is the last of five: its row is the last one of the square mask, all five keys.",
-        {
-            "a": "That is the mask of a text's first token. The newest one would not even see itself.",
-            "b": "Row 0 of the square mask, lined up at the upper left, has one True; the last row has five.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="That is the mask of a text's first token. The newest one would not even see itself.",
+        b="Row 0 of the square mask, lined up at the upper left, has one True; the last row has five.",
+        c="The newest token is the last of five: its row is the last one of the square mask, all five keys.",
     ),
     Question(
         "recall_stored",
-        "b",
-        "nn.Linear stores its matrix as (out, in) and multiplies by its transpose.",
-        {
-            "a": "That is how it stands in a formula, x W. nn.Linear stores the transpose.",
-            "c": "A square matrix fits both ways, and is wrong in one of them without a word.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="That is how it stands in a formula, x W. nn.Linear stores the transpose.",
+        b="nn.Linear stores its matrix as (out, in) and multiplies by its transpose.",
+        c="A square matrix fits both ways, and is wrong in one of them without a word.",
     ),
     Question(
         "recall_variance",
-        "a",
-        "32 independent products of variance 1 are added up, and variances add up.",
-        {
-            "b": "The root of 32 is the standard deviation.",
-            "c": "1 is the variance of one product, or of the score divided by the root of 32.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="32 independent products of variance 1 are added up, and variances add up.",
+        b="The root of 32 is the standard deviation.",
+        c="1 is the variance of one product, or of the score divided by the root of 32.",
     ),
 )
 
 QUESTIONS = (
     Question(
         "two_heads",
-        "b",
-        "A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. Two "
+        right="b",
+        tempting="a",
+        a="The parameters are equally many. What differs is the number of rows of weights per query.",
+        b="A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. Two "
         "heads keep the places apart.",
-        {
-            "a": "The parameters are equally many. What differs is the number of rows of weights per query.",
-            "c": "The one large head fails: both neighbours end up in one sum. Two heads do not.",
-        },
-        "a",
+        c="The one large head fails: both neighbours end up in one sum. Two heads do not.",
     ),
     Question(
         "reshape",
-        "b",
-        "reshape keeps the order of the numbers in memory, and there a token's features stand together.",
-        {
-            "a": "That is what split_heads gives. It takes a reshape to (n, h, d_k) and then a swap.",
-            "c": "reshape never fails if the number of entries is right, and 12 = 2 * 3 * 2.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="That is what split_heads gives. It takes a reshape to (n, h, d_k) and then a swap.",
+        b="reshape keeps the order of the numbers in memory, and there a token's features stand together.",
+        c="reshape never fails if the number of entries is right, and 12 = 2 * 3 * 2.",
     ),
 )

@@ -282,89 +282,73 @@ EXERCISES = (
 QUESTIONS = (
     Question(
         "no_positions",
-        "b",
-        "The model sees which tokens there are, and how often. A token that is there more often is a better guess.",
-        {
-            "a": "That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
-            "c": "No training helps: every place mixes the same set, so the order cannot get into the output.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
+        b="The model sees which tokens there are, and how often. A token that is there more often is a better guess.",
+        c="No training helps: every place mixes the same set, so the order cannot get into the output.",
     ),
     Question(
         "dark_diagonal",
-        "b",
-        "With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
+        right="b",
+        tempting="a",
+        a="With ten places both seeds have the dark diagonal, and with nine neither has it.",
+        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
         "looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
         "any other key: nothing is gained by leaving it out.",
-        {
-            "a": "With ten places both seeds have the dark diagonal, and with nine neither has it.",
-            "c": "It cannot know places: permute the tokens, and the outputs are permuted with them.",
-        },
-        "a",
+        c="It cannot know places: permute the tokens, and the outputs are permuted with them.",
     ),
     Question(
         "one_layer",
-        "b",
-        "To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
+        right="b",
+        tempting="a",
+        a="More heads or steps do not help: every head of that layer reads keys that know one letter only.",
+        b="To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
         "below can tell it.",
-        {
-            "a": "More heads or steps do not help: every head of that layer reads keys that know one letter only.",
-            "c": "The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
-        },
-        "a",
+        c="The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
     ),
     Question(
         "new_period",
-        "c",
-        "The keys say which letter stood before them, and the query asks for that, however far back it was.",
-        {
-            "a": "That would be so if it had learned distances. It matches letters, and they may stand anywhere.",
-            "b": "One layer reaches about 0.3. Both heads are there, and the same two steps work at any distance.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="That would be so if it had learned distances. It matches letters, and they may stand anywhere.",
+        b="One layer reaches about 0.3. Both heads are there, and the same two steps work at any distance.",
+        c="The keys say which letter stood before them, and the query asks for that, however far back it was.",
     ),
     Question(
         "scale_and_training",
-        "b",
-        "Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
+        right="b",
+        tempting="c",
+        a="At d_k = 8 raw scores are small enough for softmax to stay mixed.",
+        b="Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
         "starts out peaky.",
-        {
-            "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed.",
-            "c": "It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
-        },
-        "c",
+        c="It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
     ),
 )
 
 RECALL = (
     Question(
         "poke",
-        "c",
-        "Under a causal mask no query sees a later key, so a change there may move no earlier output.",
-        {
-            "a": "Another divisor changes the weights, but not which keys have one.",
-            "b": "Rows that do not sum to 1 are another fault; a token that may not be seen moves nothing either way.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="Another divisor changes the weights, but not which keys have one.",
+        b="Rows that do not sum to 1 are another fault; a token that may not be seen moves nothing either way.",
+        c="Under a causal mask no query sees a later key, so a change there may move no earlier output.",
     ),
     Question(
         "divisor_of_a_head",
-        "a",
-        "Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
-        {
-            "b": "8 is the number of heads.",
-            "c": "That is the root of d_model. Scores are made after the split, of 16 features.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
+        b="8 is the number of heads.",
+        c="That is the root of d_model. Scores are made after the split, of 16 features.",
     ),
     Question(
         "typical_score",
-        "b",
-        "The variance of the sum of 64 products is 64, and its root is 8.",
-        {
-            "a": "Each product has variance 1. Their sum has more.",
-            "c": "64 is the variance. A typical score is as large as its root.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="Each product has variance 1. Their sum has more.",
+        b="The variance of the sum of 64 products is 64, and its root is 8.",
+        c="64 is the variance. A typical score is as large as its root.",
     ),
 )

@@ -212,57 +212,47 @@ EXERCISES = (
 QUESTIONS = (
     Question(
         "named_head",
-        "b",
-        "It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun is a "
+        right="b",
+        tempting="a",
+        a="A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
+        b="It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun is a "
         "small part of it.",
-        {
-            "a": "A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
-            "c": "It brings something: the vectors do move, as far as with nearly half of the heads, or further.",
-        },
-        "a",
+        c="It brings something: the vectors do move, as far as with nearly half of the heads, or further.",
     ),
     Question(
         "parking",
-        "c",
-        "Taken away, the head adds nothing, which is nearly what it did. Forbidden to park, it must spend its weight "
+        right="c",
+        tempting="a",
+        a="Without the head what is lost is what it handed over, and that is short.",
+        b="It is the same weight, but not the same value: on a word it hands over much more.",
+        c="Taken away, the head adds nothing, which is nearly what it did. Forbidden to park, it must spend its weight "
         "on words, and their values are long.",
-        {
-            "a": "Without the head what is lost is what it handed over, and that is short.",
-            "b": "It is the same weight, but not the same value: on a word it hands over much more.",
-        },
-        "a",
     ),
 )
 
 RECALL = (
     Question(
         "what_the_keys_need",
-        "b",
-        "Its query says which letter stands here, and it looks for a key that says: this letter stood before me.",
-        {
-            "a": "The pattern may be of any length, so no distance is right. Periods it had never seen worked as well.",
-            "c": "That is what the value hands over. The key has to say why this place is the right one.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="The pattern may be of any length, so no distance is right. Periods it had never seen worked as well.",
+        b="Its query says which letter stands here, and it looks for a key that says: this letter stood before me.",
+        c="That is what the value hands over. The key has to say why this place is the right one.",
     ),
     Question(
         "swapped_arguments",
-        "a",
-        "Shapes agree, so nothing complains. Only the numbers tell.",
-        {
-            "b": "Values of another width change the shape of the output. Here the shapes were right.",
-            "c": "Rounding differs in the last digits, and 0.44 is not one of them.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="Shapes agree, so nothing complains. Only the numbers tell.",
+        b="Values of another width change the shape of the output. Here the shapes were right.",
+        c="Rounding differs in the last digits, and 0.44 is not one of them.",
     ),
     Question(
         "what_an_output_is",
-        "c",
-        "Keys decide how much is taken; what is taken are values.",
-        {
-            "a": "Keys only meet queries, in the scores. They do not get into the output.",
-            "b": "Softmax leaves every key a share, and the output mixes all values by these shares.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="Keys only meet queries, in the scores. They do not get into the output.",
+        b="Softmax leaves every key a share, and the output mixes all values by these shares.",
+        c="Keys decide how much is taken; what is taken are values.",
     ),
 )

@@ -324,67 +324,55 @@ EXERCISES = (
 QUESTIONS = (
     Question(
         "cheated",
-        "c",
-        "In training it copied the next word. When it writes there is no next word: it has never had to guess one.",
-        {
-            "a": "The loss is so low because the answer was in sight, not because the language was learned.",
-            "b": "It would be, had it learned to predict. It learned to look one place ahead.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="The loss is so low because the answer was in sight, not because the language was learned.",
+        b="It would be, had it learned to predict. It learned to look one place ahead.",
+        c="In training it copied the next word. When it writes there is no next word: it has never had to guess one.",
     ),
     Question(
         "causal_order",
-        "a",
-        "Each place sees another number of tokens before it, and a second layer can read what the first made of that. "
+        right="a",
+        tempting="b",
+        a="Each place sees another number of tokens before it, and a second layer can read what the first made of that. "
         "The argument of notebook 08 needs that every token sees the same set.",
-        {
-            "b": "That is what happens without a mask, where a place sees the same set from everywhere.",
-            "c": "Agreement needs to know which noun came first, and that is known.",
-        },
-        "b",
+        b="That is what happens without a mask, where a place sees the same set from everywhere.",
+        c="Agreement needs to know which noun came first, and that is known.",
     ),
     Question(
         "hidden_bugs",
-        "b",
-        "A single new token may see all keys, in whatever order they are kept. A mask that is missing, or an order "
+        right="b",
+        tempting="c",
+        a="Places that restart are wrong from the second token on, one at a time as well.",
+        b="A single new token may see all keys, in whatever order they are kept. A mask that is missing, or an order "
         "that is wrong, has nothing to spoil.",
-        {
-            "a": "Places that restart are wrong from the second token on, one at a time as well.",
-            "c": "Two of them give exactly what is right, token by token.",
-        },
-        "c",
+        c="Two of them give exactly what is right, token by token.",
     ),
 )
 
 RECALL = (
     Question(
         "sharper",
-        "b",
-        "Softmax sees the scores over sqrt(d_k). Twice the scores, and the weight on the best key grows.",
-        {
-            "a": "V says what is handed over, not to whom one listens: the weights stay as they are.",
-            "c": "A wider head with the same blocks has the same scores, over a larger root: its weights are softer.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="V says what is handed over, not to whom one listens: the weights stay as they are.",
+        b="Softmax sees the scores over sqrt(d_k). Twice the scores, and the weight on the best key grows.",
+        c="A wider head with the same blocks has the same scores, over a larger root: its weights are softer.",
     ),
     Question(
         "parked",
-        "c",
-        "Weight is not influence: what counts is the weight times the length of what is handed over.",
-        {
-            "a": "That length was 3 % of a word's. A large weight on nearly nothing is nearly nothing.",
-            "b": "Then the sentence vector would hardly change without that head's words, and heads differed in that.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="That length was 3 % of a word's. A large weight on nearly nothing is nearly nothing.",
+        b="Then the sentence vector would hardly change without that head's words, and heads differed in that.",
+        c="Weight is not influence: what counts is the weight times the length of what is handed over.",
     ),
     Question(
         "one_new_token",
-        "b",
-        "The new token is the last of the six: in the lower right corner its row allows every key.",
-        {
-            "a": "That is the upper left: query 0 sees key 0. It is right for the first token, not for the sixth.",
-            "c": "A causal mask hides what comes later, and nothing comes later than the newest token.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="That is the upper left: query 0 sees key 0. It is right for the first token, not for the sixth.",
+        b="The new token is the last of the six: in the lower right corner its row allows every key.",
+        c="A causal mask hides what comes later, and nothing comes later than the newest token.",
     ),
 )

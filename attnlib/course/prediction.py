@@ -7,18 +7,21 @@ from typing import NamedTuple
 from .verdict import printable
 
 
-class Question(NamedTuple):
+class Question:
     """A question of a notebook; its text and options stand there.
 
-    `wrong` says why each other option is wrong; `tempting` is the one of them that comes to mind first. That is a
-    judgement: nobody has counted.
+    Attributes
+    ----------
+    name : str
+    right, tempting : str
+        The letters of the right option and of the wrong one that comes to mind first. The latter is a judgement: nobody
+        has counted.
+    why : dict
+        Letter of an option -> why it is right, or wrong. Given by keyword: ``a="..."``.
     """
 
-    name: str
-    right: str
-    because: str
-    wrong: dict
-    tempting: str
+    def __init__(self, name, *, right, tempting, **why):
+        self.name, self.right, self.tempting, self.why = name, right, tempting, why
 
     def __call__(self, guess=None):
         """Return the Revealed for a guess, a letter; None means that no choice was made."""
@@ -26,7 +29,7 @@ class Question(NamedTuple):
 
     @property
     def options(self):
-        return sorted([self.right, *self.wrong])
+        return sorted(self.why)
 
 
 @dataclass(repr=False, eq=False)
@@ -48,16 +51,16 @@ class Revealed:
         return self.guess == self.question.right if self.guess in self.question.options else None
 
     def _texts(self):
-        q, why = self.question, self.question.wrong
+        q, why = self.question, self.question.why
         letters = ", ".join(f'"{letter}"' for letter in q.options)
         if self.guess is None:
             return "… No choice made yet", f"Write one of {letters} above, and run both cells again."
         if self.right is None:
             return f"… {self.guess!r} is not one of the options", f"Choose one of {letters}."
         if self.right:
-            return f"✓ {q.right} is right", f"{q.because} Tempting: {q.tempting}. {why[q.tempting]}"
+            return f"✓ {q.right} is right", f"{why[q.right]} Tempting: {q.tempting}. {why[q.tempting]}"
         title = f"✗ You chose {self.guess}, right is {q.right}"
-        return title, f"{why[self.guess]} {q.because}"
+        return title, f"{why[self.guess]} {why[q.right]}"
 
     def __repr__(self):
         return "\n".join(self._texts())
