@@ -9,7 +9,7 @@ import pytest
 from answers import A, named, submit
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
 from attnlib.course.__main__ import page, puzzles, table
 from attnlib.course.clinic import CASES
 from attnlib.course.naming import explain
@@ -37,6 +37,15 @@ def test_every_mistake_is_rejected_and_named(pair):
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
     in_puzzles = {id for exercise in EXERCISES.values() if exercise not in STEPS for id in exercise.names}
     assert {id for _, id in PAIRS} | in_puzzles == set(MISTAKES)
+
+
+def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
+    """The catalogue keeps them by name: of two alike the later one would do the work of both."""
+    for exercise in EXERCISES.values():
+        assert all(mistake is MISTAKES[mistake.id] for mistake in exercise.mistakes), exercise.name
+    for kind, kept in (("EXERCISES", EXERCISES), ("QUESTIONS", PREDICTIONS)):
+        names = [thing.name for notebook in catalogue._NOTEBOOKS for thing in getattr(notebook, kind, ())]
+        assert sorted(names) == sorted(kept)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from answers import SelfAttention, right, swap_with_first_or_next
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course.exercise import Module
 
 torch.set_num_threads(1)
 
@@ -103,6 +104,24 @@ def test_free_answers_are_told_what_is_wrong(case):
     exercise, answer, message = JUDGED[case]
     verdict = exercise(answer)
     assert verdict.state == "wrong" and message in verdict.message, verdict
+
+
+STRANGE = [object(), "x", {}, [[1], [2, 3]], 1j, np.array("a"), [None], 10**400, np.zeros(0), torch.zeros(3).bfloat16()]
+
+
+@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not isinstance(e, Module)])
+def test_nothing_that_is_handed_in_shows_a_traceback(name):
+    exercise = EXERCISES[name]
+    for strange in STRANGE:
+        answer = (lambda *args, strange=strange: strange) if exercise.code else strange
+        assert exercise(answer).state in ("wrong", "not tried"), strange
+
+
+def test_what_no_judge_expects_is_told_and_a_tensor_with_a_gradient_is_read():
+    told = check.parking_place({}).message
+    assert "You hand in a dict that cannot be read as an answer (TypeError: " in told
+    assert "You return a list that cannot be read" in check.induction_measure(lambda w, t: [[1], [2, 3]]).message
+    assert check.parking_place(torch.tensor([6.0, 0.0], requires_grad=True)).passed
 
 
 # --- numbers

@@ -131,7 +131,9 @@ def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
         for before, after in zip(args, given, strict=True)
     )
     if judge is not None and result is not None and result is not ...:
-        result = judge(result, *args)
+        result, problem = _judged(judge, result, args, lists)
+        if problem:
+            return Outcome(kind="type", problem=problem)
     parts = [r for r in result[:2] if r is not None] if many and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -143,6 +145,19 @@ def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
             return Outcome(kind="type", problem=problem)
         values.append(array)
     return Outcome(tuple(values), mutated=mutated, tensor=tensor)
+
+
+def _judged(judge, result, args, lists):
+    """Return (what counts of a result, ""), or (None, problem) where it is of a form that no judge expects."""
+    try:
+        return judge(result.detach() if _is_tensor(result) else result, *args), ""
+    except Unfit:
+        raise
+    except Exception as error:
+        return None, (
+            f"You {'hand in' if lists else 'return'} {_kind(result)} that cannot be read as an answer "
+            f"({type(error).__name__}: {error}). Fix: compare its form with the task."
+        )
 
 
 def _copy(x, tensors):
@@ -200,7 +215,8 @@ def _too_large(shape):
 
 
 def _kind(x):
-    return f"a {type(x).__name__}"
+    name = type(x).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
 def _describe(error):

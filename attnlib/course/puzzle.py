@@ -386,7 +386,10 @@ class Claim(Exercise):
                 told[:] = self.judge(result)
                 return 0.0
 
-        (outcome,) = outcomes(self, judged)
+        try:
+            (outcome,) = outcomes(self, judged)
+        except Unfit as error:
+            return Verdict(self.name, "wrong", str(error), hints=self.hints)
         if outcome.kind == "untried":
             return Verdict(self.name, "not tried", "", hints=self.hints)
         if outcome.kind:
