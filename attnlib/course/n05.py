@@ -151,35 +151,37 @@ OWN = (
         "the padding mask is (b, n_k): the axis for the queries is missing",
         "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
         "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
-        ({"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},),
+        {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
     ),
     Mistake(
         "padding_off_by_one",
         "it lets one padded token through",
         "The first padding token gets weight in every sequence.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
-        ({"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},),
+        {"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
         "padding_on_the_left",
         "the padding stands in front of the tokens",
         "Real tokens at the beginning are hidden, padding at the end is seen.",
         "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
-        ({"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},),
+        {"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
         "mask_blocks_diagonal",
         "a token may not attend to itself",
         "The first token may attend to nothing at all.",
         "What may the very first token look at?",
-        ({"causal": lambda s: triangle(s, -1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)}),
+        {"causal": lambda s: triangle(s, -1)},
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     ),
     Mistake(
         "mask_shows_the_next",
         "a token may also attend to the one that follows it",
         "In training the token to be predicted is in plain sight.",
         "What may the very first token look at?",
-        ({"causal": lambda s: triangle(s, 1)}, {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)}),
+        {"causal": lambda s: triangle(s, 1)},
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)},
     ),
     FUTURE_ONLY,
     Mistake(
@@ -187,25 +189,23 @@ OWN = (
         "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
         "Give each token its place in the sequence. At which place stands the first query?",
-        ({"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},),
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},
     ),
     Mistake(
         "mask_as_numbers",
         "the mask is made of numbers, not of True and False",
         "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
         "Print the dtype of your mask.",
-        (
-            _numbers(lambda y: y.astype(int)),
-            _numbers(lambda y: np.where(y, 0.0, -np.inf)),
-            _numbers(lambda y: (~y).astype(int)),
-        ),
+        _numbers(lambda y: y.astype(int)),
+        _numbers(lambda y: np.where(y, 0.0, -np.inf)),
+        _numbers(lambda y: (~y).astype(int)),
     ),
     Mistake(
         "context_swapped",
         "x and context had changed roles: the context asks, and x is found",
         "A row of output for each token of the context, where each token of x should get one.",
         "Which of the two sequences asks, and which is looked at?",
-        ({"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},),
+        {"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},
     ),
     Mistake(
         "key_ahead",
@@ -378,9 +378,9 @@ QUESTIONS = (
         tempting="a",
         a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
         b="A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
-        c="On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and W_K. "
-        "The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN times 0 "
-        "is NaN, and each of these sums runs over all queries.",
+        c="On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and "
+        "W_K. The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN "
+        "times 0 is NaN, and each of these sums runs over all queries.",
     ),
     Question(
         "dropout_rows",

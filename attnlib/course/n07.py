@@ -35,8 +35,8 @@ QUESTIONS = (
         right="b",
         tempting="c",
         a="Then rows would not sum to 1, and these do: row_sums gives 0.",
-        b="All rows sum to 1, nothing was masked, and the order of the cells is that of the healthy map: every score was "
-        "only made smaller.",
+        b="All rows sum to 1, nothing was masked, and the order of the cells is that of the healthy map: every score "
+        "was only made smaller.",
         c="The map was drawn without a mask. And with one, future gives 0: no key comes in that should not.",
     ),
     Question(
@@ -77,7 +77,8 @@ QUESTIONS = (
         tempting="a",
         a="A peak needs scores that differ by several units. These differ by little more than a tenth.",
         b="Nothing makes a token look at itself: query and key come from unrelated tensors.",
-        c="Numbers between 0 and 1 vary little; a divisor of 16, where sqrt(32) is right, shrinks their scores further.",
+        c="Numbers between 0 and 1 vary little; a divisor of 16, where sqrt(32) is right, shrinks their scores "
+        "further.",
     ),
     Question(
         "company",

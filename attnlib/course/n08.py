@@ -129,66 +129,68 @@ OWN = (
         "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
         "asks for it, too.)",
         "Where does the present letter itself come into your measure?",
-        (_ranked_on(lambda tokens: behind(tokens, 1)),),
+        _ranked_on(lambda tokens: behind(tokens, 1)),
     ),
     Mistake(
         "copy_itself_measured",
         "it looks for the head that looks at the earlier copy itself",
         "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
         "One place further: which key is that, j - 1 or j + 1?",
-        (
-            _ranked_on(lambda tokens: after_copy(tokens, 0)),
-            _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
-        ),
+        _ranked_on(lambda tokens: after_copy(tokens, 0)),
+        _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
     ),
     Mistake(
         "before_copy_measured",
         "it looks for the head that looks at the letter before the earlier copy",
         "Moved one place in the wrong direction: the prediction stands after the copy.",
         "Key j is asked for if the letter at j - 1 is that of the query.",
-        (_ranked_on(lambda tokens: after_copy(tokens, -1)),),
+        _ranked_on(lambda tokens: after_copy(tokens, -1)),
     ),
     Mistake(
         "fixed_distance_measured",
         "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
-        (_ranked_on(lambda tokens: behind(tokens, 5)),),
+        _ranked_on(lambda tokens: behind(tokens, 5)),
     ),
     Mistake(
         "sharpest_head_measured",
         "it looks for the head with the sharpest weights",
         "A head can be sharp on the wrong key.",
         "Which key should the weight be on?",
-        (_ranked_by(lambda s: s.weights.max(-1).mean((0, -1))), _ranked_by(lambda s: -_entropy(s.weights))),
+        _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
+        _ranked_by(lambda s: -_entropy(s.weights)),
     ),
     Mistake(
         "broadest_head_measured",
         "it looks for the head that spreads its weights evenly",
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
-        (_ranked_by(lambda s: _entropy(s.weights)), _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1)))),
+        _ranked_by(lambda s: _entropy(s.weights)),
+        _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1))),
     ),
     Mistake(
         "letters_changed",
         "it changes which letters there are",
         "One layer sees the letters, and so it can tell the two sequences apart.",
         "Only swap; put nothing in and take nothing out.",
-        (_fool_with(_new_letter), _fool_with(_new_last)),
+        _fool_with(_new_letter),
+        _fool_with(_new_last),
     ),
     Mistake(
         "last_letter_changed",
         "it changes the last letter",
         "The query of the last place comes from it, so one layer can tell the two sequences apart.",
         "The last letter asks the question. Leave it.",
-        (_fool_with(_reversed), _fool_with(_rolled)),
+        _fool_with(_reversed),
+        _fool_with(_rolled),
     ),
     Mistake(
         "same_answer_left",
         "it leaves the letter that follows the earlier copy of the last letter",
         "The right answer is the same for both, so the layer may well be right on both.",
         "Which letter is the right answer? That one has to change.",
-        (_fool_with(_nothing),),
+        _fool_with(_nothing),
     ),
 )
 
@@ -293,9 +295,9 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="With ten places both seeds have the dark diagonal, and with nine neither has it.",
-        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
-        "looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
-        "any other key: nothing is gained by leaving it out.",
+        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token "
+        "that looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like any "
+        "other key: nothing is gained by leaving it out.",
         c="It cannot know places: permute the tokens, and the outputs are permuted with them.",
     ),
     Question(

@@ -162,37 +162,31 @@ OWN = (
         "each token found itself: the query is not turned, or turned the other way",
         "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
         "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
-        (
-            {"looking": lambda s: _looking(s.d_k, (0,))},
-            {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
-        ),
+        {"looking": lambda s: _looking(s.d_k, (0,))},
+        {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
     ),
     Mistake(
         "looks_elsewhere",
         "the largest weight fell on a place that nobody asked for",
         "The head looks back, but not as far as it should, or farther, or halfway between the two.",
         "For which distance i - j do your turned query and key point the same way?",
-        (
-            {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
-            {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
-        ),
+        {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
+        {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
     ),
     Mistake(
         "one_place_only",
         "one of the two places had most of the weight, and the other hardly any",
         "A head that finds one of two things found half of what it was asked for.",
         "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
-        (
-            {"looking": lambda s: _looking(s.d_k, (s.near,))},
-            {"looking": lambda s: _looking(s.d_k, (s.far,))},
-        ),
+        {"looking": lambda s: _looking(s.d_k, (s.near,))},
+        {"looking": lambda s: _looking(s.d_k, (s.far,))},
     ),
     Mistake(
         "too_soft",
         "the right places had the largest weights, though less than 0.45 each",
         "The head is right and undecided.",
         "What makes all scores larger by one factor?",
-        ({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
+        {"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},
     ),
 )
 
@@ -295,8 +289,8 @@ QUESTIONS = (
         "norm_order",
         right="a",
         tempting="b",
-        a="A turn keeps the length of a vector, so the norm may come before or after. A gain stretches features, and two "
-        "features of one pair by different amounts.",
+        a="A turn keeps the length of a vector, so the norm may come before or after. A gain stretches features, and "
+        "two features of one pair by different amounts.",
         b="The norm alone divides by the length, which no turn changes.",
         c="A turn mixes the two features of a pair; a gain then stretches the mixture.",
     ),
@@ -308,7 +302,8 @@ RECALL = (
         right="b",
         tempting="a",
         a="That is the upper left: the first new token would see one key only.",
-        b="The new tokens are the last ones, so the mask lines up at the lower right, and the last query sees all keys.",
+        b="The new tokens are the last ones, so the mask lines up at the lower right, and the last query sees all "
+        "keys.",
         c="One token at a time it looks right. Several at once would see each other's future.",
     ),
     Question(

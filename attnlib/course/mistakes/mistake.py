@@ -1,23 +1,25 @@
 """What a mistake is, and the ways of making one that are used all over the catalogue."""
 
-from dataclasses import dataclass
 
-
-@dataclass(frozen=True)
 class Mistake:
     """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
 
     A check compares behaviour and never reads code, so `does` completes "your code behaves as if ...": where two
     causes behave alike, it names what they have in common, or both.
+
+    Attributes
+    ----------
+    ways : tuple of dict
+        The ways of making it, each a name of a step -> what stands in its place.
+    accepted : bool
+        Right, but worth a remark.
+    raises : bool
+        It shows in an error on some inputs, while all the others are right.
     """
 
-    id: str
-    does: str
-    see: str
-    hint: str
-    ways: tuple = ()
-    accepted: bool = False  # right, but worth a remark
-    raises: bool = False  # shows in an error on some inputs, while all the others are right
+    def __init__(self, id, does, see, hint, *ways, accepted=False, raises=False):
+        self.id, self.does, self.see, self.hint, self.ways = id, does, see, hint, ways
+        self.accepted, self.raises = accepted, raises
 
 
 def scaled_by(factor):
