@@ -74,7 +74,7 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
         "merge_without_transpose heads_averaged no_output_projection projections_unused projections_shared",
         "cross_attention": "context_ignored swapped_key_value projections_unused no_scale",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
-        "output_1": "rounded_weights weights_returned",
+        "scaled_output_1": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
         "one_factor_counted scores_of_the_crowd",
         "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",

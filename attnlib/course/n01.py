@@ -146,32 +146,24 @@ rounded = [np.array([0, 0.5, 0.5]), *(raw.weights[0].round(n) for n in (1, 2))] 
 exp = np.exp(raw.scores[0])
 
 
-def _vector(name, matrix, i, letter, *wrong):
-    """Return the exercise about row `i` of Q, K or V; `wrong` are the other two."""
-    matrix_name = f"W_{letter[0].upper()}"
-    return Number(
-        name,
-        f"{letter} of token {i + 1} in the worked example, as 3 numbers",
+EXERCISES = (
+    Number(
+        "k2",
+        "key of token 2 in the worked example, as 3 numbers",
         (
             "A token times a matrix: each number is the dot product of the token with one column of the matrix.",
-            f"Token {i + 1} is x[{i}], because Python counts from 0. The matrix is {matrix_name}.",
-            f"Write vector_times_matrix(x[i], {matrix_name}) with the right i.",
+            "Token 2 is x[1], because Python counts from 0. The matrix is W_K.",
+            "Write vector_times_matrix(x[i], W_K) with the right i.",
         ),
-        right=matrix[i],
+        right=k[1],
         slips={
-            "wrong_projection": [w[i] for w in wrong],
-            "counted_from_zero": list(matrix[i + 1 : i + 2]),
-            "wrong_token": [*matrix[:i], *matrix[i + 2 :]],
-            "column_instead_of_row": [matrix[:, i]],
-            "factor_forgotten": [(BY_HAND.x[i] != 0) @ getattr(BY_HAND, matrix_name)],
+            "wrong_projection": [q[1], v[1]],
+            "counted_from_zero": [k[2]],
+            "wrong_token": [k[0]],
+            "column_instead_of_row": [k[:, 1]],
+            "factor_forgotten": [(BY_HAND.x[1] != 0) @ BY_HAND.W_K],
         },
-    )
-
-
-EXERCISES = (
-    _vector("q1", q, 0, "query", k, v),
-    _vector("k2", k, 1, "key", q, v),
-    _vector("v3", v, 2, "value", k, q),
+    ),
     Number(
         "scores_2",
         "the raw scores of query 2 against all 3 keys",
@@ -211,27 +203,6 @@ EXERCISES = (
             "no_exponential": [raw.scores[0] / raw.scores[0].sum()],
             "softmax_over_everything": [np.exp(raw.scores[0]) / np.exp(raw.scores).sum()],
             "argmax_instead_of_softmax": [np.array([0.0, 1.0, 0.0])],
-        },
-    ),
-    Number(
-        "output_1",
-        "the output of query 1 (weights from raw scores, not scaled, not rounded)",
-        (
-            "The output is a weighted sum of the rows of V: weight 1 times row 1, plus ...",
-            "Use the exact weights of weights_1.",
-            "Write weighted_sum(weights_1, V).",
-        ),
-        right=raw.context[0],
-        slips={
-            "counted_from_zero": [raw.context[1]],
-            "wrong_token": [raw.context[2]],
-            "exp_not_divided": [exp @ v, exp / exp.max() @ v],
-            "rounded_weights": [w @ v for w in rounded],
-            "scaled_already": [scaled.context[0]],
-            "no_softmax": [raw.scores[0] @ v],
-            "weights_returned": [raw.weights[0]],
-            "weights_transposed": [v @ raw.weights[0]],
-            "keys_for_values": [raw.weights[0] @ k],
         },
     ),
     Number(
