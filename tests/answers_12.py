@@ -256,6 +256,7 @@ WRONG = [
     ("rotary_attention", "gain_forgotten", head("halves(norm(q), n_k - n_q)", "halves(norm(k))")),
     ("rotary_attention", "no_scale", head(scale="1")),
     ("rotary_attention", "mask_ignored", head(mask="True")),
+    ("rotary_attention", "rotation_forgotten + gain_forgotten", head("norm(q)", "norm(k)")),
     ("rotary_attention", "value_rotated + no_scale", head(v="halves(v)", scale="1")),
     ("rotary_attention", None, head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),  # gains exchanged
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (0, 0))),

@@ -223,10 +223,9 @@ class Puzzle(Exercise):
         """Return what a function gave as an Answer, None where it is still a stub; raise Unfit where nothing fits."""
         if _untried(result):
             return None
-        heads = max(1, len(self.d_v))
-        if heads == 1:
+        if len(self.d_v) < 2:
             return Answer((self._head(result, self._parts(), 0),))
-        parts = [f"head {i + 1}" for i in range(heads)] + ["W_O"] * self.joined
+        parts = [f"head {i + 1}" for i in range(len(self.d_v))] + ["W_O"] * self.joined
         *found, last = _tuple(result, parts)
         found += [] if self.joined else [last]
         read = tuple(self._head(head, self._parts(str(i + 1)), i) for i, head in enumerate(found))
@@ -390,10 +389,9 @@ class Claim(Exercise):
             (outcome,) = outcomes(self, judged)
         except Unfit as error:
             return Verdict(self.name, "wrong", str(error), hints=self.hints)
-        if outcome.kind == "untried":
-            return Verdict(self.name, "not tried", "", hints=self.hints)
         if outcome.kind:
-            return Verdict(self.name, "wrong", outcome.problem, hints=self.hints)
+            state = "not tried" if outcome.kind == "untried" else "wrong"
+            return Verdict(self.name, state, outcome.problem, hints=self.hints)
         id, text = told
         if not id:
             return Verdict(self.name, "right", text)

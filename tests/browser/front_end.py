@@ -68,6 +68,21 @@ def colab(home):
     }
 
 
+def variables(home, scripts):
+    """Return those in which a front end runs: what it keeps lies in `home`, and its own programs come first."""
+    return {
+        **os.environ,
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "IPYTHONDIR": str(home / "ipython"),
+        "OPENBLAS_NUM_THREADS": "1",
+        "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
+    }
+
+
 class FrontEnd:
     """JupyterLab ("lab"), Notebook 7 ("notebook7") or the classic notebook as Colab ("classic") over a folder."""
 
@@ -84,17 +99,7 @@ class FrontEnd:
         settings.mkdir(parents=True)
         # All cells are rendered: otherwise those off screen are not in the page.
         (settings / "tracker.jupyterlab-settings").write_text('{"windowingMode": "none"}', encoding="utf-8")
-        environment = {
-            **os.environ,
-            "JUPYTER_CONFIG_DIR": str(home / "config"),
-            "JUPYTER_DATA_DIR": str(home / "data"),
-            "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-            "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-            "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-            "IPYTHONDIR": str(home / "ipython"),
-            "OPENBLAS_NUM_THREADS": "1",
-            "PATH": os.pathsep.join([str(scripts), os.environ["PATH"]]),
-        }
+        environment = variables(home, scripts)
         python = scripts / "python"
         if kind == "classic":
             python, as_in_colab = colab(home)

@@ -27,10 +27,9 @@ def frequencies(d_k, theta=THETA):
     return theta ** (-2 * np.arange(d_k // 2) / d_k)
 
 
-def rotate(x, start=0, pairs=halves, omega=None):
+def rotate(x, start=0, pairs=halves):
     """Turn pair c of the token at place p by the angle p * omega_c; the first token of x stands at place `start`."""
-    omega = frequencies(x.shape[-1]) if omega is None else omega
-    return turn(x, start + np.arange(x.shape[-2]), pairs, omega)
+    return turn(x, start + np.arange(x.shape[-2]), pairs, frequencies(x.shape[-1]))
 
 
 def turn(x, places, pairs, omega):
@@ -102,12 +101,21 @@ class HeadSteps(Steps):
         return self.keys.shape[-2] - self.queries.shape[-2]
 
     @cached_property
+    def norm(self):
+        return rms_norm
+
+    @cached_property
+    def turn_from(self):
+        """What turns tokens of which the first stands at a given place."""
+        return rotate
+
+    @cached_property
     def q(self):
-        return rotate(rms_norm(self.queries, self.q_gain), self.first_place)
+        return self.turn_from(self.norm(self.queries, self.q_gain), self.first_place)
 
     @cached_property
     def k(self):
-        return rotate(rms_norm(self.keys, self.k_gain))
+        return self.turn_from(self.norm(self.keys, self.k_gain), 0)
 
     @cached_property
     def v(self):
@@ -157,10 +165,6 @@ def _frequencies_by(change):
     return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.theta)}
 
 
-def _own_maximum(before, own):
-    return own
-
-
 def _first_maximum(before, own):
     return own if np.isneginf(before) else before
 
@@ -184,34 +188,12 @@ def _averaged(s):
     return np.mean([softmax(scores) @ values for scores, values in s.blocks], axis=0)
 
 
-def _empty_spoils(state, scores, values):
-    return state[0], np.nan, state[2]
-
-
-def _interleaved(name, gain, place=lambda s: 0):
-    return lambda s: rotate(rms_norm(getattr(s, name), getattr(s, gain)), place(s), neighbours)
-
-
-def _normed_last(name, gain, place=lambda s: 0):
-    return lambda s: rms_norm(rotate(getattr(s, name), place(s)), getattr(s, gain))
-
-
-def _first_place(s):
-    return s.first_place
+def _neighbours_turned(x, start):
+    return rotate(x, start, neighbours)
 
 
 def _upper_left(s):
     return masks.causal_mask(s.queries.shape[-2], s.keys.shape[-2], align="upper_left")
-
-
-def _not_normed(query=True, key=True):
-    by = {"q": lambda s: rotate(s.queries, s.first_place), "k": lambda s: rotate(s.keys)}
-    return {name: by[name] for name, left_out in (("q", query), ("k", key)) if left_out}
-
-
-def _not_turned(query=True, key=True):
-    by = {"q": lambda s: rms_norm(s.queries, s.q_gain), "k": lambda s: rms_norm(s.keys, s.k_gain)}
-    return {name: by[name] for name, left_out in (("q", query), ("k", key)) if left_out}
 
 
 MISTAKES = (
@@ -225,17 +207,17 @@ MISTAKES = (
         {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
         _angles_laid_out(halves, _one_by_one),
         _angles_laid_out(neighbours, _side_by_side),
-        {"q": _interleaved("queries", "q_gain", _first_place), "k": _interleaved("keys", "k_gain")},
-        {"q": _interleaved("queries", "q_gain", _first_place)},
-        {"k": _interleaved("keys", "k_gain")},
+        {"turn_from": lambda s: _neighbours_turned},
+        {"q": lambda s: _neighbours_turned(s.norm(s.queries, s.q_gain), s.first_place)},
+        {"k": lambda s: _neighbours_turned(s.norm(s.keys, s.k_gain), 0)},
     ),
     Mistake(
         "offset_forgotten",
         "the first token always stood at place 0",
         "Right for a whole sequence; a token that continues one is turned as if it were the first.",
         "At which place of the sequence does your first row stand?",
-        {"q": lambda s: rotate(rms_norm(s.queries, s.q_gain))},
-        {"q": lambda s: rotate(rms_norm(s.queries, s.q_gain)), "mask": _upper_left},
+        {"first_place": lambda s: 0},
+        {"first_place": lambda s: 0, "mask": _upper_left},
     ),
     Mistake(
         "places_counted",
@@ -304,8 +286,12 @@ MISTAKES = (
         "Without rescaling a block of small scores counts as much as one of large scores; with it, all is right until "
         "exp(old - new) overflows.",
         "May the maximum ever fall?",
-        {"running": lambda s: _own_maximum},
-        {"running": lambda s: _own_maximum, "keep_sum": lambda s: _unchanged, "keep_output": lambda s: _unchanged},
+        {"running": lambda s: lambda before, own: own},
+        {
+            "running": lambda s: lambda before, own: own,
+            "keep_sum": lambda s: _unchanged,
+            "keep_output": lambda s: _unchanged,
+        },
     ),
     Mistake(
         "first_maximum_kept",
@@ -347,7 +333,7 @@ MISTAKES = (
         "a block without any allowed key spoils all that follows: -inf minus -inf is NaN",
         "With a causal mask or a window whole blocks are blocked, and in the first ones there is no maximum yet.",
         "What is your maximum after a block of -inf, and what is exp(-inf - m) then?",
-        {"empty": lambda s: _empty_spoils},
+        {"empty": lambda s: lambda state, scores, values: (state[0], np.nan, state[2])},
     ),
     Mistake(
         "value_rotated",
@@ -361,41 +347,41 @@ MISTAKES = (
         "only the queries are rotated, or only the keys",
         "The score depends on one absolute place, where it should depend on the distance.",
         "Which angle is left between a query at place i and a key at place j?",
-        _not_turned(query=False),
-        _not_turned(key=False),
+        {"q": lambda s: s.norm(s.queries, s.q_gain)},
+        {"k": lambda s: s.norm(s.keys, s.k_gain)},
     ),
     Mistake(
         "rotation_forgotten",
         "nothing is rotated",
         "Without the mask, the head could not tell one order of the tokens from another.",
         "Where does the place of a token enter your code?",
-        _not_turned(),
+        {"turn_from": lambda s: lambda x, start: x},
     ),
     Mistake(
         "norm_after_rotation",
         "it normalises after the rotation, where the gain belongs before it",
         "Without a gain both orders are equal, since a rotation keeps the length. The gain differs within a pair.",
         "Which of the two comes first: the gain of a feature, or the turn of its pair?",
-        {"q": _normed_last("queries", "q_gain", _first_place), "k": _normed_last("keys", "k_gain")},
+        {
+            "q": lambda s: s.norm(s.turn_from(s.queries, s.first_place), s.q_gain),
+            "k": lambda s: s.norm(s.turn_from(s.keys, 0), s.k_gain),
+        },
     ),
     Mistake(
         "norm_forgotten",
         "queries or keys keep their length: they are not normalised",
         "A key with a large norm wins, whatever the query asks.",
         "What is the mean square of a query after your norm, before the gain?",
-        _not_normed(),
-        _not_normed(query=False),
-        _not_normed(key=False),
+        {"norm": lambda s: lambda x, gain: x},
+        {"q": lambda s: s.turn_from(s.queries, s.first_place)},
+        {"k": lambda s: s.turn_from(s.keys, 0)},
     ),
     Mistake(
         "gain_forgotten",
         "the gain were 1 for every feature",
         "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
         "Which of your arguments does the output not depend on?",
-        {
-            "q": lambda s: rotate(rms_norm(s.queries), s.first_place),
-            "k": lambda s: rotate(rms_norm(s.keys)),
-        },
+        {"norm": lambda s: lambda x, gain: rms_norm(x)},
     ),
     Mistake(
         "plain_attention",
