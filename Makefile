@@ -57,7 +57,7 @@ test-binder: setup-tests  ## Install what Binder installs, in a new environment,
 
 NUMPY_MODULES := $(foreach m,validation masks core heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
-	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py tests/test_flow.py \
+	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py tests/test_views.py tests/test_stills.py tests/test_flow.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one

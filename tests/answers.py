@@ -9,8 +9,6 @@ from torch import nn
 
 import attnlib as al
 
-torch.set_num_threads(1)
-
 A, M, MODULE = "scaled_dot_product_attention", "multi_head_attention", "MultiHeadAttention"
 
 

@@ -12,12 +12,9 @@ import warnings
 
 import numpy as np
 import pytest
-import torch
 
 import attnlib as al
 from attnlib.course import calling, check, grading, n02, n03, n04, n05, n08
-
-torch.set_num_threads(1)
 
 
 def test_an_error_in_a_helper_shows_the_helpers_line():

@@ -14,8 +14,6 @@ from attnlib import torch_layers
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course.exercise import Module
 
-torch.set_num_threads(1)
-
 
 def not_implemented(q, k, v, attn_mask=None):
     raise NotImplementedError

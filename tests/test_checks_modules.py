@@ -11,8 +11,6 @@ import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import check
 
-torch.set_num_threads(1)
-
 
 class Detached(SelfAttention):
     def weigh(self, scores):

@@ -28,8 +28,6 @@ from attnlib import torch_layers
 from attnlib.course import EXERCISES
 from attnlib.course.puzzle import Claim, Puzzle  # theirs: test_puzzles.py
 
-torch.set_num_threads(1)
-
 
 def loops(query, key, value, attn_mask=None):
     lead = query.shape[:-2]

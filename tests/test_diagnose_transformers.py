@@ -14,7 +14,6 @@ from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotary
 from transformers.models.t5.modeling_t5 import T5Attention
 from transformers.models.vit.modeling_vit import ViTAttention
 
-torch.set_num_threads(1)
 HIDDEN = {"hidden_size": 32, "num_attention_heads": 4}
 
 

@@ -9,8 +9,9 @@ import pytest
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
-from test_live import SVG_BOX, mouse, read, strip
+from test_live import SVG_BOX, mouse
 from test_svg import parsed, too_wide
+from views import read, strip
 
 import attnlib as al
 import attnlib.examples

@@ -1,11 +1,14 @@
-"""What may import what, and that every public name comes with an example that runs."""
+"""What may import what, how long its parts are, and that every public name comes with an example that runs."""
 
+import ast
 import doctest
 import importlib
 import inspect
+import io
 import pathlib
 import subprocess
 import sys
+import tokenize
 
 import pytest
 from importlinter.cli import lint_imports
@@ -27,6 +30,35 @@ def test_importing_attnlib_loads_numpy_and_nothing_heavier():
 def test_the_house_stands():
     """The contracts are in pyproject.toml; a broken one is printed with the imports that break it."""
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+FOLDERS = ("attnlib", "bench", "lite", "tests", "tools")
+CODE = [path for folder in FOLDERS for end in ("py", "js", "css") for path in (ROOT / folder).rglob(f"*.{end}")]
+NO_CODE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
+
+
+def lines_of_code(source):
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return {line for t in tokens if t.type not in NO_CODE for line in range(t.start[0], t.end[0] + 1)}
+
+
+def lines_of_tables(tree):
+    """Return the lines of long lists and dicts: what a test tries stands in tables, and these are data."""
+    tables = (node for node in ast.walk(tree) if isinstance(node, ast.List | ast.Dict))
+    return {line for t in tables if t.end_lineno - t.lineno > 40 for line in range(t.lineno, t.end_lineno + 1)}
+
+
+@pytest.mark.parametrize("path", CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_file_is_above_400_lines_but_data_and_no_function_above_40(path):
+    source = path.read_text("utf-8")
+    tree = ast.parse(source if path.suffix == ".py" else "")
+    tables = lines_of_tables(tree) if path.parent.name == "tests" else set()
+    assert len(source.splitlines()) - len(tables) <= 400
+    code = lines_of_code(source) if path.suffix == ".py" else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0].lineno
+            assert len(code & set(range(first, node.end_lineno + 1))) <= 40, node.name
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,6 @@ from attnlib.course.mistakes import todays_head
 from attnlib.course.real_model import stored
 from tools.build_notebooks import code_between
 
-torch.set_num_threads(1)
 REASON = "transformers is not installed: make setup-tests"
 DEFINED = {"frequencies", "rope", "halves_first", "rope_neighbours", "dots", "rms_norm", "online", "attend", "Head"}
 MODELS = ["Llama", "Qwen3", "Gemma2", "GPT-OSS"]

@@ -1,0 +1,180 @@
+"""What a live view leaves where no kernel runs: a still that moves by itself, and the pictures of all stops."""
+
+import base64
+import io
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("agg")
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.utils.capture import capture_output
+from matplotlib import pyplot as plt
+from PIL import Image
+from views import VIEWS, compared
+
+import attnlib as al
+import attnlib.examples
+from attnlib import live
+from attnlib.colours import KEY, QUERY, rgb
+from attnlib.figure import save
+from attnlib.live import frames, moving
+
+
+def test_a_still_that_stands_takes_little_room():
+    view = live.compare(compared, convoy="*ABACDB")
+    figure, _ = view._still()
+    small, large = view._moved(figure), save(figure)
+    assert not Image.open(io.BytesIO(small)).is_animated and len(small) < len(large) / 2
+    shades = np.asarray(Image.open(io.BytesIO(small)).convert("RGBA"))[..., :3].reshape(-1, 3)
+    assert {rgb(QUERY), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
+
+
+def element(picture):
+    return ElementTree.fromstring(f"<div>{picture.replace('&nbsp;', '&#160;')}</div>")
+
+
+def at_stop(kept, k):
+    """Return picture k as the script of a page makes it of what is kept."""
+    root = element(kept["picture"])
+    nodes = list(root.iter())
+    for place, attribute, before, after, values in kept["changes"]:
+        node = nodes[place]
+        if attribute and values[k] is None:
+            node.attrib.pop(attribute, None)
+        elif attribute:
+            node.set(attribute, before + values[k] + after)
+        else:
+            inside = element(before + values[k] + after)
+            node.text, node[:] = inside.text, list(inside)
+    return root
+
+
+def canonical(root):
+    return ElementTree.canonicalize(ElementTree.tostring(root, "unicode"))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
+    view = VIEWS[name]()
+    kept = frames.unpacked(frames.packed(view))
+    labels, values = zip(*frames.stops_of(view.sliders[view.main]), strict=True)
+    assert kept["name"] == view.main and kept["labels"] == list(labels)
+    assert values[kept["at"]] == view.sliders[view.main].value
+    pictures = set()
+    for k, value in enumerate(values):
+        drawn = canonical(element(view.draw(**{view.main: value})[0]))
+        assert canonical(at_stop(kept, k)) == drawn
+        pictures.add(drawn)
+    assert len(pictures) > 1
+
+
+def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_them():
+    InteractiveShell.instance()
+    view = live.scaling(n=8, row=4)
+    with capture_output() as captured:
+        view._ipython_display_()
+    still = captured.outputs[0]
+    assert list(still.metadata) == ["attnlib"] and len(still.metadata["attnlib"]) <= 4 / 3 * frames.LARGEST + 4
+    assert len(frames.unpacked(still.metadata["attnlib"])["labels"]) == 18
+
+
+def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, capsys):
+    def weights_at(step):
+        print("a reader's own line")
+        if step > 3:
+            raise ValueError("too far")
+        return {"map": np.full((2, 2), 1 / step)}
+
+    def view(last):
+        return live.weights_view(weights_at, still=(1,), step=(1, last))
+
+    assert frames.packed(view(3)) and frames.packed(view(4)) is None
+    assert capsys.readouterr().out == 2 * "a reader's own line\n"  # of the two pictures that were made at the start
+    assert live.LiveView({"text": live.controls.typed("text", "")}, lambda _: ("", {}), None).main is None
+    for limit in ("SECONDS", "LARGEST"):
+        with monkeypatch.context() as patch:
+            patch.setattr(frames, limit, 0)
+            assert frames.packed(view(3)) is None, limit
+
+
+def test_a_control_of_many_values_gives_evenly_spacedstops_of():
+    view = live.weights_view(lambda n: {"map": np.full((1, 2), 1 / n)}, still=(77,), n=(1, 500))
+    values = [value for _, value in frames.stops_of(view.sliders["n"])]
+    assert {1, 77, 500} <= set(values) and len(values) <= frames.STOPS + 2 and values == sorted(values)
+
+
+def test_after_its_pictures_a_view_still_tells_of_the_one_it_shows():
+    view = live.masks(n=5)
+    before = view._tell("not scaled", 0, 4)
+    frames.packed(view)
+    assert view._tell("not scaled", 0, 4) == before and "blocked" in before
+
+
+def moving_still(view):
+    """Return (first frame as it is without moving, the animated PNG) of a view."""
+    change, start = view._moving
+    plain = Image.open(io.BytesIO(save(view._still()[0])))
+    values = [value for _, value in frames.stops_of(view.sliders[view.main])]
+    png = moving.moving_png(view._still()[0], change, values, start)
+    plt.close("all")
+    return plain, png, values
+
+
+@pytest.mark.parametrize(
+    ("still", "tokens"), [((2, 16, 128), 1), ((2, 16, 128), 9), ((1, 32), 1), ((1, 32), 5), ((16,), 5)]
+)
+def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, tokens):
+    query, key = np.random.default_rng(0).normal(size=(2, 9, 128))
+    view = live.weights_view(
+        lambda d: {"raw": al.softmax(query[:tokens, :d] @ key[:, :d].T)}, d_k=(1, 128), still=still
+    )
+    plain, png, _ = moving_still(view)
+    movie = Image.open(io.BytesIO(png))
+    assert len(png) <= moving.LARGEST and movie.info["loop"] == 3 and movie.n_frames >= 4
+    shown = []
+    for k in range(movie.n_frames):
+        movie.seek(k)
+        shown.append(np.asarray(movie.convert("RGBA")).astype(int))
+    assert np.array_equal(shown[0], shown[-1])
+    assert len({x.tobytes() for x in shown}) == movie.n_frames - 1
+    first = np.asarray(plain.convert("RGBA")).astype(int)
+    visible = first[..., 3:] > 0
+    assert first.shape == shown[0].shape and np.abs((first - shown[0]) * visible).mean() < 1
+    for role in (QUERY, KEY) if tokens > 1 else (KEY,):
+        assert (shown[3][..., :3] == rgb(role)).all(-1).sum() > 100, role
+
+
+def test_each_frame_of_a_still_shows_its_value():
+    view = live.scaling(n=4, d_k=(1, 64))
+    figure, _ = view._still()
+    change, _ = view._moving
+    moved = change(figure, 32)
+    assert [ax.title.get_gid() for ax in moved] == ["not scaled\nd_k = 32", "divided by sqrt(d_k)\nd_k = 32"]
+    for ax, weights in zip(moved, view.draw(d_k=32)[1].values(), strict=True):
+        assert len(ax.images) == 1 and np.array_equal(ax.images[0].get_array(), weights)
+        assert len(ax.texts) == 16 and ax.texts[0].get_text() == f"{weights[0, 0]:.2f}"
+    figure.canvas.draw()
+    assert [text.get_text() for text in figure.axes[0].texts[:1]] != []
+    plt.close(figure)
+
+
+def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too_large(monkeypatch):
+    view = live.scaling(n=4, d_k=(1, 64))
+    assert moving_still(view)[1] == moving_still(view)[1]
+    monkeypatch.setattr(moving, "LARGEST", 1000)
+    assert moving_still(view)[1] is None
+
+
+def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monkeypatch):
+    """The try draws other values into the figure and hides axes."""
+    InteractiveShell.instance()
+    monkeypatch.setattr(moving, "LARGEST", 1000)
+    view = live.scaling(n=4, d_k=(1, 64))
+    with capture_output() as captured:
+        view._ipython_display_()
+    shown = Image.open(io.BytesIO(base64.b64decode(captured.outputs[0].data["image/png"])))
+    assert np.array_equal(shown, Image.open(io.BytesIO(save(view._still()[0]))))
+    plt.close("all")

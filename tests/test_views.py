@@ -1,0 +1,173 @@
+"""What each live view shows, and how it follows its controls."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+matplotlib.use("agg")
+
+from views import WORDS, compared, next_word, parsed, read, strip, tags
+
+import attnlib as al
+import attnlib.examples
+from attnlib import live
+from attnlib.live import sentence_view
+
+
+def test_scaling_has_its_controls_and_the_curve_tells_the_numbers():
+    view = live.scaling(n=8)
+    assert list(view.sliders) == ["d_k", "tokens", "maps", "draw"]
+    view.sliders["d_k"].value = 64
+    told = {title: weights.max(-1).mean() for title, weights in view.shown.items()}
+    for title, value in told.items():
+        assert f"{title} {value:.2f}" in view.picture.value.split("at d_k = 64: ")[1]
+    view.sliders["tokens"].value = 20
+    assert view.shown["not scaled"].shape == (20, 20)
+    before = view.shown["not scaled"]
+    view.sliders["draw"].value = 3
+    assert np.abs(view.shown["not scaled"] - before).max() > 0.1
+    view.sliders["maps"].value = "not scaled"
+    assert list(view.shown) == ["not scaled"]
+
+
+def test_scaling_computes_its_curve_only_when_it_changes(monkeypatch):
+    view, calls = live.scaling(n=6), []
+    softmax = al.core.softmax
+    monkeypatch.setattr(al.core, "softmax", lambda x: calls.append(1) or softmax(x))
+    view.sliders["d_k"].value = 32
+    assert len(calls) == 2  # two maps, and not once per point of the curve
+
+
+def test_masks_mark_rows_without_a_key():
+    view = live.masks(n=5)
+    view.sliders["mask"].value, view.sliders["length"].value = "both", 2
+    assert "9 of 25 pairs may attend; rows without a key: 0" in read(view)
+    view.sliders["length"].value = 0
+    assert "rows without a key: 5" in read(view)
+    assert view.picture.value.count("no key to attend to") == 10
+    assert not np.any(view.shown["not scaled"])
+
+
+def test_heads_at_fixed_width():
+    view = live.heads(n=5, d_model=16)
+    view.sliders["num_heads"].value = 4
+    assert view.picture.value.count('data-row="head"') == 4
+    view.sliders["head"].value = 0
+    average = view.shown["average of all heads"]
+    each = []
+    for head in range(1, 5):
+        view.sliders["head"].value = head
+        each.append(view.shown[f"head {head}"])
+    assert np.allclose(average, np.mean(each, axis=0))
+
+
+def test_heads_of_given_weights():
+    with pytest.raises(al.ShapeError, match="pick one sequence"):
+        live.heads(np.eye(3))
+    view = live.heads(n=4, d_model=16)
+    view.sliders["num_heads"].value = 16
+    view.sliders["head"].value = 7
+    view.sliders["num_heads"].value = 1  # "head 7" of one head was shown here
+    assert (view.sliders["head"].max, view.sliders["head"].value, list(view.shown)) == (1, 1, ["head 1"])
+    assert list(live.heads(np.full((2, 3, 3), 1 / 3)).sliders) == ["head"]
+
+
+SENTENCES = [
+    "<script>alert(1)</script>",
+    "a & b < c > d \" ' $x$ `y`",
+    "\U0001f600 \U0001f984",
+    "مرحبا بالعالم",
+    "你好 世界",
+    "word " * 200,
+    "x" * 5000,
+]
+
+
+@pytest.mark.parametrize("text", SENTENCES)
+def test_sentence_shows_any_text_as_typed(text):
+    view = live.sentence()
+    view.sliders["text"].value = text
+    assert "<pre>" not in view.picture.value
+    (root,) = parsed(view.picture.value)
+    assert not {tag for tag in tags(root) if tag in ("script", "b")}
+    tokens = sentence_view.tokenize(text)
+    assert "".join(tokens) == "".join(text.split())
+    assert next(iter(view.shown.values())).shape == (len(tokens), len(tokens))
+    assert len(view.picture.value) < 150_000
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\n"])
+def test_an_empty_sentence_says_what_to_do(text):
+    view = live.sentence()
+    view.sliders["text"].value = text
+    assert "Type a sentence" in read(view)
+
+
+def test_equal_words_look_alike():
+    view = live.sentence("cat dog cat")
+    weights = view.shown["head 1"]
+    assert np.allclose(weights[0], weights[2]) and not np.allclose(weights[0], weights[1])
+
+
+def test_sentence_takes_modules_of_the_readers_own():
+    def first(tokens):
+        return np.eye(len(tokens))[None]
+
+    def second(tokens):
+        return np.full((2, len(tokens), len(tokens)), 1 / len(tokens))
+
+    view = live.sentence("a b", attend={"first": first, "second": second})
+    view.sliders["module"].value = "second"
+    assert view.shown["head 1"].tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_writing_shows_the_heads_and_the_next_word_at_every_step():
+    view = live.writing(next_word, WORDS, prompt=("the",), longest=6, seed=2)
+    step = view.sliders["step"]
+    for at in range(step.max + 1):
+        step.value = at
+        n = view.shown["weights"].shape[1]
+        assert n <= at + 2  # the start and the prompt stand before the first step; a sentence may end
+        drawn = [text.text for root in parsed(view.picture.value) for text in root.iter("text")]
+        assert {"the", "first", "<last>", "the next word"} <= set(drawn)
+    view.sliders["d_k"].value = 1
+    assert view.shown["weights"][0, 0] > 0.99
+    view.sliders["d_k"].value = 512
+    assert view.shown["weights"][0, 0] < 0.7
+
+
+def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serves_everywhere():
+    def steady(tokens, d_k):
+        return np.array([0, 1.0, 2.0]), {"head": np.full(len(tokens), 1 / len(tokens))}
+
+    def written(view):
+        (root,) = parsed(view.picture.value)
+        return [t.text for t in root.iter("text") if t.get("y") == "44"]
+
+    view = live.writing(steady, ["<s>", "a", "b"], longest=8, step=6)
+    first = written(view)
+    view.sliders["temperature"].value = 0
+    assert written(view) == ["b"] * 7 != first
+    view.sliders["temperature"].value = 1
+    view.sliders["d_k"].value = 64
+    assert written(view) == first  # this model does not know d_k, and the random numbers are the same
+    texts = set()
+    for draw in range(6):
+        view.sliders["sentence"].value = draw
+        texts.add(tuple(written(view)))
+    assert len(texts) > 3
+
+
+def test_compare_follows_the_text_and_the_factor_and_says_what_is_no_convoy():
+    view = live.compare(compared, convoy="*AB")
+    soft = view.shown["yours"].max()
+    view.sliders["times"].value = 10
+    assert view.shown["yours"].max() > soft and "Scores times 10. Anything goes in row 0." in view.picture.value
+    view.sliders["convoy"].value = "*ABCD"
+    assert view.shown["wanted"].shape == (5, 5) and view.picture.value.count("<tr>") == 6
+    view.choose(query=4, key=0)
+    assert "query 4 “D”, key 0 “*”" in strip(view.readout.value)
+    view.sliders["convoy"].value = "*A"  # the query that was chosen is gone
+    assert view.shown["wanted"].shape == (2, 2) and "<pre>" not in view.picture.value
+    view.sliders["convoy"].value = "<b>"
+    assert view.shown == {} and "&lt;b&gt; is no convoy." in view.picture.value

@@ -1,0 +1,61 @@
+"""One of each live view, and ways to read what one shows, for the tests of views."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+
+import attnlib as al
+import attnlib.examples
+from attnlib import live
+
+WORDS = ("<s>", "a & b", "the", "cat", "<i>", ".")
+
+
+def next_word(tokens, d_k):
+    """A model that likes what it has not said yet; its heads look at one token each, sharper at a small d_k."""
+    logits = np.array([-9.0, *(-tokens.count(word) for word in WORDS[1:])])
+    scores = np.eye(len(tokens))[[0, -1]] * 8 / d_k**0.5
+    return logits, dict(zip(("first", "<last>"), al.softmax(scores), strict=True))
+
+
+VIEWS = {
+    "scaling": live.scaling,
+    "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
+    "plane": live.plane,
+    "scores": live.scores,
+    "masks": live.masks,
+    "heads": live.heads,
+    "sentence": live.sentence,
+    "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),
+    "writing": lambda: live.writing(next_word, WORDS, start="<s>", longest=9),
+    "compare": lambda: live.compare(compared, convoy="*AB"),
+}
+
+
+def compared(text, times):
+    """A convoy of letters; anything else is none."""
+    if not text.strip("*").isalpha():
+        return [], {}, ([], []), f"{text} is no convoy."
+    maps = {"wanted": np.eye(len(text)), "yours": al.softmax(times * np.eye(len(text)))}
+    return list(text), maps, (["ship", "wanted"], [(ship, 1.0) for ship in text]), "Anything goes in row 0."
+
+
+SVG = re.compile(r"<svg.*?</svg>", re.S)
+
+
+def parsed(picture):
+    return [ElementTree.fromstring(text) for text in SVG.findall(picture)]
+
+
+def tags(element):
+    return [child.tag for child in element.iter()]
+
+
+def read(view):
+    """Return all that a view says: texts of its SVG and HTML, tags removed."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", view.picture.value))
+
+
+def strip(html):
+    return re.sub(r"<[^>]*>", "", html)
