@@ -82,6 +82,8 @@ def attention_shapes(query, key, value):
             f"value has {v[-2]} positions but key has n_k = {k[-2]}: key {k}, value {v}. "
             "Each key needs its own value. Fix: take K and V from the same sequence."
         )
+    if q[:-2] == k[:-2] == v[:-2]:
+        return (*q[:-1], k[-2])
     try:
         leading = np.broadcast_shapes(q[:-2], k[:-2], v[:-2])
     except ValueError:

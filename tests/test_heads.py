@@ -7,21 +7,6 @@ from test_core import attention_by_loops
 import attnlib as al
 
 
-def test_split_heads_cuts_features_and_keeps_tokens_together(rng):
-    x = rng.normal(size=(2, 3, 8))
-    heads = al.split_heads(x, 4)
-    assert heads.shape == (2, 4, 3, 2)
-    for b, h, n, c in np.ndindex(2, 4, 3, 2):
-        assert heads[b, h, n, c] == x[b, n, 2 * h + c]
-
-
-def test_merge_heads_puts_heads_side_by_side(rng):
-    x = rng.normal(size=(2, 4, 3, 2))
-    merged = al.merge_heads(x)
-    assert merged.shape == (2, 3, 8)
-    assert (merged == np.concatenate([x[:, h] for h in range(4)], axis=-1)).all()
-
-
 def attend_head_by_head(mha, query, key, value, masks, is_causal=False):
     """masks[b][h] is (n_q, n_k); returns output (b, n_q, embed_dim) and weights (b, h, n_q, n_k)."""
     q, k, v = query @ mha.W_Q + mha.b_Q, key @ mha.W_K + mha.b_K, value @ mha.W_V + mha.b_V

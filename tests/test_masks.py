@@ -114,13 +114,6 @@ def test_combine_masks_returns_a_new_array(mask, count):
     assert (mask == before).all()
 
 
-def test_to_additive_and_to_blocked():
-    mask = np.array([[True, False]])
-    assert al.to_additive(mask).tolist() == [[0, -INF]]
-    assert al.to_blocked(mask).tolist() == [[False, True]]
-    assert mask.tolist() == [[True, False]]
-
-
 def test_a_mask_and_its_additive_form_are_the_same_attention(twin, rng):
     query, key, value = (rng.normal(size=(n, 3)) for n in (4, 5, 5))
     mask = rng.random((4, 5)) < 0.5

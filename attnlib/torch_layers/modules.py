@@ -185,12 +185,9 @@ class MultiHeadAttention(nn.Module):
         key = query if key is None else key
         value = key if value is None else value
         before = 0 if cache is None else heads.tokens_in(cache, KVCache, self, query, key, value)
-        layer_input(query, "query", self.W_Q)
-        layer_input(key, "key", self.W_K)
-        layer_input(value, "value", self.W_V)
-        q = self._split(self.W_Q(query))  # (..., h, n_q, d_k)
-        k = self._split(self.W_K(key))  # (..., num_kv_heads, n_k, d_k)
-        v = self._split(self.W_V(value))  # (..., num_kv_heads, n_k, d_k)
+        q = self._project(query, "query", self.W_Q)  # (..., h, n_q, d_k)
+        k = self._project(key, "key", self.W_K)  # (..., num_kv_heads, n_k, d_k)
+        v = self._project(value, "value", self.W_V)  # (..., num_kv_heads, n_k, d_k)
         if cache is not None:
             k, v = cache.append(k, v)
         if self.num_kv_heads < self.num_heads:
@@ -207,8 +204,10 @@ class MultiHeadAttention(nn.Module):
             weights = weights.mean(-3)
         return output, weights
 
-    def _split(self, x):
-        return x.unflatten(-1, (-1, self.d_k)).transpose(-2, -3)
+    def _project(self, x, name, linear):
+        """Project, and split into heads."""
+        layer_input(x, name, linear)
+        return linear(x).unflatten(-1, (-1, self.d_k)).transpose(-2, -3)
 
     @classmethod
     def from_torch(cls, module):
