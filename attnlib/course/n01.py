@@ -280,56 +280,46 @@ EXERCISES = (
 RECALL = (
     Question(
         "rows_sum_to_1",
-        "b",
-        "A row is one query, which divides one unit of attention.",
-        {
-            "a": "A column is one key. Everybody may take from it, or nobody: it need not sum to 1.",
-            "c": "Only queries divide. What everybody takes from one key can add up to more than 1.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="A column is one key. Everybody may take from it, or nobody: it need not sum to 1.",
+        b="A row is one query, which divides one unit of attention.",
+        c="Only queries divide. What everybody takes from one key can add up to more than 1.",
     ),
     Question(
         "row_asks",
-        "a",
-        "The token that takes stands at the row, the one from which it takes at the column.",
-        {
-            "b": "That cell says how much river takes from bank.",
-            "c": "In the model's map in notebook 00, bank takes 0.71 from river, and river takes 0.17 from bank.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="The token that takes stands at the row, the one from which it takes at the column.",
+        b="That cell says how much river takes from bank.",
+        c="In the model's map in notebook 00, bank takes 0.71 from river, and river takes 0.17 from bank.",
     ),
     Question(
         "where_tokens_meet",
-        "c",
-        "Attention is the one step in which a token takes something from others.",
-        {
-            "a": "There each token is looked up by itself: the six banks of notebook 00 went in nearly the same.",
-            "b": "All other steps of a layer handle each token by itself.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="There each token is looked up by itself: the six banks of notebook 00 went in nearly the same.",
+        b="All other steps of a layer handle each token by itself.",
+        c="Attention is the one step in which a token takes something from others.",
     ),
 )
 
 QUESTIONS = (
     Question(
         "softmax_by_hand",
-        "c",
-        "Softmax compares by differences: 4 gets e * e = 7.4 times the weight of 2.",
-        {
-            "a": "2 : 4 : 4 is what dividing by the sum gives. Softmax takes e to the power of each score first.",
-            "b": "Small is not 0: e to the power 2 is 7.4, against 54.6 twice, and that leaves 0.06 for the first key.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="2 : 4 : 4 is what dividing by the sum gives. Softmax takes e to the power of each score first.",
+        b="Small is not 0: e to the power 2 is 7.4, against 54.6 twice, and that leaves 0.06 for the first key.",
+        c="Softmax compares by differences: 4 gets e * e = 7.4 times the weight of 2.",
     ),
     Question(
         "rounding",
-        "c",
-        "In the second number of the output the lost 0.063 goes from a value of 2 to values of 8 and 6: "
+        right="c",
+        tempting="b",
+        a="The first weight alone is off by 0.06, far more than 0.001.",
+        b="A weight is off by up to 0.06. That is multiplied by values of up to 8 and added over three keys.",
+        c="In the second number of the output the lost 0.063 goes from a value of 2 to values of 8 and 6: "
         "0.032 * 8 + 0.032 * 6 - 0.063 * 2 = 0.32.",
-        {
-            "a": "The first weight alone is off by 0.06, far more than 0.001.",
-            "b": "A weight is off by up to 0.06. That is multiplied by values of up to 8 and added over three keys.",
-        },
-        "b",
     ),
 )

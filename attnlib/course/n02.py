@@ -67,21 +67,22 @@ OWN = (
         "it always normalises along the last axis, whatever `axis` says",
         "Right by default, wrong as soon as somebody passes axis=0.",
         "Where in your code does the argument `axis` arrive?",
-        ({"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},),
+        {"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},
     ),
     Mistake(
         "max_and_sum_along_two_axes",
         "the maximum is taken along one axis and the sum along another, where `axis` is not the last",
         "Right by default; for axis=0 one of the two still goes along the last axis.",
         "Two steps need `axis`. Which of them does not get it?",
-        (_along_two_axes(lambda axis: axis, lambda axis: -1), _along_two_axes(lambda axis: -1, lambda axis: axis)),
+        _along_two_axes(lambda axis: axis, lambda axis: -1),
+        _along_two_axes(lambda axis: -1, lambda axis: axis),
     ),
     Mistake(
         "no_mask_blocks_all",
         "without a mask every key is blocked",
         "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
         "What does your code do where attn_mask is None?",
-        ({"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},),
+        {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
     ),
     Mistake(
         "symmetric_example",
@@ -226,57 +227,47 @@ EXERCISES = (
 RECALL = (
     Question(
         "query_and_key",
-        "b",
-        "In notebook 01 she is a pronoun and looks for a name: two matrices keep the two apart.",
-        {
-            "a": "A vector has a dot product with itself, too: by likeness alone, 'she' found herself in notebook 01.",
-            "c": "Scores may be negative. Softmax makes positive weights of them.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="A vector has a dot product with itself, too: by likeness alone, 'she' found herself in notebook 01.",
+        b="In notebook 01 she is a pronoun and looks for a name: two matrices keep the two apart.",
+        c="Scores may be negative. Softmax makes positive weights of them.",
     ),
     Question(
         "a_popular_key",
-        "a",
-        "A column adds up what all queries take from one key. In notebook 00 the rows of three tokens sum to 1, "
+        right="a",
+        tempting="b",
+        a="A column adds up what all queries take from one key. In notebook 00 the rows of three tokens sum to 1, "
         "their columns to 1.1, 1.4 and 0.5.",
-        {
-            "b": "Rows must sum to 1. Columns need not.",
-            "c": "What a token divides stands in its row, and that is always 1.",
-        },
-        "b",
+        b="Rows must sum to 1. Columns need not.",
+        c="What a token divides stands in its row, and that is always 1.",
     ),
     Question(
         "what_d_k_counts",
-        "c",
-        "Queries and keys have as many features, d_k, because they meet in a dot product.",
-        {
-            "a": "That is n_k. A key has d_k features.",
-            "b": "That is d_in. W_Q and W_K turn d_in features into d_k.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="That is n_k. A key has d_k features.",
+        b="That is d_in. W_Q and W_K turn d_in features into d_k.",
+        c="Queries and keys have as many features, d_k, because they meet in a dot product.",
     ),
 )
 
 QUESTIONS = (
     Question(
         "symmetric",
-        "a",
-        "Both matrices of scores equal their transpose, and swapping Q and K does nothing but transpose them.",
-        {
-            "b": "Its W_Q and W_K differ, and its scores are symmetric all the same: 4 and 4, 4 and 4, 12 and 12.",
-            "c": "There Q = K, so a swap cannot change anything.",
-            "d": "A swap is a real mistake, and in these two examples it moves no digit.",
-        },
-        "b",
+        right="a",
+        tempting="b",
+        a="Both matrices of scores equal their transpose, and swapping Q and K does nothing but transpose them.",
+        b="Its W_Q and W_K differ, and its scores are symmetric all the same: 4 and 4, 4 and 4, 12 and 12.",
+        c="There Q = K, so a swap cannot change anything.",
+        d="A swap is a real mistake, and in these two examples it moves no digit.",
     ),
     Question(
         "cube",
-        "c",
-        "With three equal axes every wrong axis fits, and the numbers are wrong.",
-        {
-            "a": "K.T reverses all axes, and with sizes 3, 3, 3 the product is defined all the same.",
-            "b": "The shapes agree; what was summed and normalised is another axis.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="K.T reverses all axes, and with sizes 3, 3, 3 the product is defined all the same.",
+        b="The shapes agree; what was summed and normalised is another axis.",
+        c="With three equal axes every wrong axis fits, and the numbers are wrong.",
     ),
 )

@@ -129,66 +129,68 @@ OWN = (
         "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
         "asks for it, too.)",
         "Where does the present letter itself come into your measure?",
-        (_ranked_on(lambda tokens: behind(tokens, 1)),),
+        _ranked_on(lambda tokens: behind(tokens, 1)),
     ),
     Mistake(
         "copy_itself_measured",
         "it looks for the head that looks at the earlier copy itself",
         "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
         "One place further: which key is that, j - 1 or j + 1?",
-        (
-            _ranked_on(lambda tokens: after_copy(tokens, 0)),
-            _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
-        ),
+        _ranked_on(lambda tokens: after_copy(tokens, 0)),
+        _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
     ),
     Mistake(
         "before_copy_measured",
         "it looks for the head that looks at the letter before the earlier copy",
         "Moved one place in the wrong direction: the prediction stands after the copy.",
         "Key j is asked for if the letter at j - 1 is that of the query.",
-        (_ranked_on(lambda tokens: after_copy(tokens, -1)),),
+        _ranked_on(lambda tokens: after_copy(tokens, -1)),
     ),
     Mistake(
         "fixed_distance_measured",
         "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
-        (_ranked_on(lambda tokens: behind(tokens, 5)),),
+        _ranked_on(lambda tokens: behind(tokens, 5)),
     ),
     Mistake(
         "sharpest_head_measured",
         "it looks for the head with the sharpest weights",
         "A head can be sharp on the wrong key.",
         "Which key should the weight be on?",
-        (_ranked_by(lambda s: s.weights.max(-1).mean((0, -1))), _ranked_by(lambda s: -_entropy(s.weights))),
+        _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
+        _ranked_by(lambda s: -_entropy(s.weights)),
     ),
     Mistake(
         "broadest_head_measured",
         "it looks for the head that spreads its weights evenly",
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
-        (_ranked_by(lambda s: _entropy(s.weights)), _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1)))),
+        _ranked_by(lambda s: _entropy(s.weights)),
+        _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1))),
     ),
     Mistake(
         "letters_changed",
         "it changes which letters there are",
         "One layer sees the letters, and so it can tell the two sequences apart.",
         "Only swap; put nothing in and take nothing out.",
-        (_fool_with(_new_letter), _fool_with(_new_last)),
+        _fool_with(_new_letter),
+        _fool_with(_new_last),
     ),
     Mistake(
         "last_letter_changed",
         "it changes the last letter",
         "The query of the last place comes from it, so one layer can tell the two sequences apart.",
         "The last letter asks the question. Leave it.",
-        (_fool_with(_reversed), _fool_with(_rolled)),
+        _fool_with(_reversed),
+        _fool_with(_rolled),
     ),
     Mistake(
         "same_answer_left",
         "it leaves the letter that follows the earlier copy of the last letter",
         "The right answer is the same for both, so the layer may well be right on both.",
         "Which letter is the right answer? That one has to change.",
-        (_fool_with(_nothing),),
+        _fool_with(_nothing),
     ),
 )
 
@@ -282,89 +284,73 @@ EXERCISES = (
 QUESTIONS = (
     Question(
         "no_positions",
-        "b",
-        "The model sees which tokens there are, and how often. A token that is there more often is a better guess.",
-        {
-            "a": "That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
-            "c": "No training helps: every place mixes the same set, so the order cannot get into the output.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="That is guessing without looking. Which tokens occur, and how often, can be seen without any order.",
+        b="The model sees which tokens there are, and how often. A token that is there more often is a better guess.",
+        c="No training helps: every place mixes the same set, so the order cannot get into the output.",
     ),
     Question(
         "dark_diagonal",
-        "b",
-        "With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
+        right="b",
+        tempting="a",
+        a="With ten places both seeds have the dark diagonal, and with nine neither has it.",
+        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
         "looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
         "any other key: nothing is gained by leaving it out.",
-        {
-            "a": "With ten places both seeds have the dark diagonal, and with nine neither has it.",
-            "c": "It cannot know places: permute the tokens, and the outputs are permuted with them.",
-        },
-        "a",
+        c="It cannot know places: permute the tokens, and the outputs are permuted with them.",
     ),
     Question(
         "one_layer",
-        "b",
-        "To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
+        right="b",
+        tempting="a",
+        a="More heads or steps do not help: every head of that layer reads keys that know one letter only.",
+        b="To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
         "below can tell it.",
-        {
-            "a": "More heads or steps do not help: every head of that layer reads keys that know one letter only.",
-            "c": "The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
-        },
-        "a",
+        c="The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
     ),
     Question(
         "new_period",
-        "c",
-        "The keys say which letter stood before them, and the query asks for that, however far back it was.",
-        {
-            "a": "That would be so if it had learned distances. It matches letters, and they may stand anywhere.",
-            "b": "One layer reaches about 0.3. Both heads are there, and the same two steps work at any distance.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="That would be so if it had learned distances. It matches letters, and they may stand anywhere.",
+        b="One layer reaches about 0.3. Both heads are there, and the same two steps work at any distance.",
+        c="The keys say which letter stood before them, and the query asks for that, however far back it was.",
     ),
     Question(
         "scale_and_training",
-        "b",
-        "Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
+        right="b",
+        tempting="c",
+        a="At d_k = 8 raw scores are small enough for softmax to stay mixed.",
+        b="Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
         "starts out peaky.",
-        {
-            "a": "At d_k = 8 raw scores are small enough for softmax to stay mixed.",
-            "c": "It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
-        },
-        "c",
+        c="It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
     ),
 )
 
 RECALL = (
     Question(
         "poke",
-        "c",
-        "Under a causal mask no query sees a later key, so a change there may move no earlier output.",
-        {
-            "a": "Another divisor changes the weights, but not which keys have one.",
-            "b": "Rows that do not sum to 1 are another fault; a token that may not be seen moves nothing either way.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="Another divisor changes the weights, but not which keys have one.",
+        b="Rows that do not sum to 1 are another fault; a token that may not be seen moves nothing either way.",
+        c="Under a causal mask no query sees a later key, so a change there may move no earlier output.",
     ),
     Question(
         "divisor_of_a_head",
-        "a",
-        "Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
-        {
-            "b": "8 is the number of heads.",
-            "c": "That is the root of d_model. Scores are made after the split, of 16 features.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="Each head has 128 / 8 = 16 features, and the root of 16 is 4.",
+        b="8 is the number of heads.",
+        c="That is the root of d_model. Scores are made after the split, of 16 features.",
     ),
     Question(
         "typical_score",
-        "b",
-        "The variance of the sum of 64 products is 64, and its root is 8.",
-        {
-            "a": "Each product has variance 1. Their sum has more.",
-            "c": "64 is the variance. A typical score is as large as its root.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="Each product has variance 1. Their sum has more.",
+        b="The variance of the sum of 64 products is 64, and its root is 8.",
+        c="64 is the variance. A typical score is as large as its root.",
     ),
 )

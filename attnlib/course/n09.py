@@ -108,35 +108,35 @@ OWN = (
         "A row of W_O makes one feature of the output, from all heads. nn.Linear stores (out, in), and what comes in "
         "from a head meets a block of columns.",
         "Which axis of W_O meets the heads, that of the inputs or that of the outputs?",
-        ({"without": _rows},),
+        {"without": _rows},
     ),
     Mistake(
         "heads_counted_from_one",
         "the heads were counted from 1",
         "Here head 0 is the first.",
         "Where do the features of head 0 begin?",
-        ({"features": lambda s: slice((s.head - 1) * (d := len(s.W_O) // s.num_heads), s.head * d)},),
+        {"features": lambda s: slice((s.head - 1) * (d := len(s.W_O) // s.num_heads), s.head * d)},
     ),
     Mistake(
         "head_columns_interleaved",
         "every h-th feature belonged to the head",
         "The heads stand side by side: first all features of head 0, then all of head 1.",
         "Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
-        ({"features": lambda s: slice(s.head, None, s.num_heads)},),
+        {"features": lambda s: slice(s.head, None, s.num_heads)},
     ),
     Mistake(
         "block_as_wide_as_heads",
         "a head had as many features as there are heads",
         "A head has d_model / h features.",
         "12 features, 3 heads. How many features has one head?",
-        ({"features": lambda s: slice(s.head * s.num_heads, (s.head + 1) * s.num_heads)},),
+        {"features": lambda s: slice(s.head * s.num_heads, (s.head + 1) * s.num_heads)},
     ),
     Mistake(
         "only_that_head_kept",
         "it takes all other heads away and keeps this one",
         "This head should add nothing, and the others what they added before.",
         "Which columns stay as they are?",
-        ({"without": _keep_only},),
+        {"without": _keep_only},
     ),
     Mistake(
         "no_room_to_park",
@@ -212,57 +212,47 @@ EXERCISES = (
 QUESTIONS = (
     Question(
         "named_head",
-        "b",
-        "It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun is a "
+        right="b",
+        tempting="a",
+        a="A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
+        b="It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun is a "
         "small part of it.",
-        {
-            "a": "A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
-            "c": "It brings something: the vectors do move, as far as with nearly half of the heads, or further.",
-        },
-        "a",
+        c="It brings something: the vectors do move, as far as with nearly half of the heads, or further.",
     ),
     Question(
         "parking",
-        "c",
-        "Taken away, the head adds nothing, which is nearly what it did. Forbidden to park, it must spend its weight "
+        right="c",
+        tempting="a",
+        a="Without the head what is lost is what it handed over, and that is short.",
+        b="It is the same weight, but not the same value: on a word it hands over much more.",
+        c="Taken away, the head adds nothing, which is nearly what it did. Forbidden to park, it must spend its weight "
         "on words, and their values are long.",
-        {
-            "a": "Without the head what is lost is what it handed over, and that is short.",
-            "b": "It is the same weight, but not the same value: on a word it hands over much more.",
-        },
-        "a",
     ),
 )
 
 RECALL = (
     Question(
         "what_the_keys_need",
-        "b",
-        "Its query says which letter stands here, and it looks for a key that says: this letter stood before me.",
-        {
-            "a": "The pattern may be of any length, so no distance is right. Periods it had never seen worked as well.",
-            "c": "That is what the value hands over. The key has to say why this place is the right one.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="The pattern may be of any length, so no distance is right. Periods it had never seen worked as well.",
+        b="Its query says which letter stands here, and it looks for a key that says: this letter stood before me.",
+        c="That is what the value hands over. The key has to say why this place is the right one.",
     ),
     Question(
         "swapped_arguments",
-        "a",
-        "Shapes agree, so nothing complains. Only the numbers tell.",
-        {
-            "b": "Values of another width change the shape of the output. Here the shapes were right.",
-            "c": "Rounding differs in the last digits, and 0.44 is not one of them.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="Shapes agree, so nothing complains. Only the numbers tell.",
+        b="Values of another width change the shape of the output. Here the shapes were right.",
+        c="Rounding differs in the last digits, and 0.44 is not one of them.",
     ),
     Question(
         "what_an_output_is",
-        "c",
-        "Keys decide how much is taken; what is taken are values.",
-        {
-            "a": "Keys only meet queries, in the scores. They do not get into the output.",
-            "b": "Softmax leaves every key a share, and the output mixes all values by these shares.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="Keys only meet queries, in the scores. They do not get into the output.",
+        b="Softmax leaves every key a share, and the output mixes all values by these shares.",
+        c="Keys decide how much is taken; what is taken are values.",
     ),
 )

@@ -270,52 +270,45 @@ EXERCISES = (*BY_FLAG, *BY_PLACE, *TOGETHER, *n10_claims.CLAIMS)
 QUESTIONS = (
     Question(
         "head_of_zeros",
-        "b",
-        "All scores are 0, and the softmax of equal scores is uniform.",
-        {
-            "a": "A softmax always spends its 1. With equal scores it spends it evenly.",
-            "c": "For that the score of a ship with itself would have to be larger than with others. All scores are 0.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="A softmax always spends its 1. With equal scores it spends it evenly.",
+        b="All scores are 0, and the softmax of equal scores is uniform.",
+        c="For that the score of a ship with itself would have to be larger than with others. All scores are 0.",
     ),
     Question(
         "witness",
-        "a",
-        "The pilot is one, however many ships there are: one of two here, and one of three.",
-        {
-            "b": "Without the pilot only shares of the ships are left, and they are equal in both texts.",
-            "c": "Without the pilot only shares of the ships are left, and they are equal. With it they are not.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="The pilot is one, however many ships there are: one of two here, and one of three.",
+        b="Without the pilot only shares of the ships are left, and they are equal in both texts.",
+        c="Without the pilot only shares of the ships are left, and they are equal. With it they are not.",
     ),
 )
 
 RECALL = (
     Question(
         "score_ahead_by_8",
-        "c",
-        "Softmax compares by differences: e to the 8 is 2981.",
-        {
-            "a": "That would be a division. Softmax takes exp of the scores first.",
-            "b": "Neither the number nor its square: softmax takes exp of the scores.",
-        },
-        "a",
+        right="c",
+        tempting="a",
+        a="That would be a division. Softmax takes exp of the scores first.",
+        b="Neither the number nor its square: softmax takes exp of the scores.",
+        c="Softmax compares by differences: e to the 8 is 2981.",
     ),
     Question(
         "row_of_scores",
-        "a",
-        "Row i of Q K^T is query i with every key.",
-        {
-            "b": "That is a column: key 2 with every query.",
-            "c": "What is handed over are values, and they come in after the softmax.",
-        },
-        "b",
+        right="a",
+        tempting="b",
+        a="Row i of Q K^T is query i with every key.",
+        b="That is a column: key 2 with every query.",
+        c="What is handed over are values, and they come in after the softmax.",
     ),
     Question(
         "handed_over",
-        "c",
-        "The query asks, the key is what a token is found by, and the value is what it hands over.",
-        {"a": "The query is what it asks.", "b": "The key is the label under which it is found."},
-        "b",
+        right="c",
+        tempting="b",
+        a="The query is what it asks.",
+        b="The key is the label under which it is found.",
+        c="The query asks, the key is what a token is found by, and the value is what it hands over.",
     ),
 )

@@ -162,37 +162,31 @@ OWN = (
         "each token found itself: the query is not turned, or turned the other way",
         "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
         "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
-        (
-            {"looking": lambda s: _looking(s.d_k, (0,))},
-            {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
-        ),
+        {"looking": lambda s: _looking(s.d_k, (0,))},
+        {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
     ),
     Mistake(
         "looks_elsewhere",
         "the largest weight fell on a place that nobody asked for",
         "The head looks back, but not as far as it should, or farther, or halfway between the two.",
         "For which distance i - j do your turned query and key point the same way?",
-        (
-            {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
-            {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
-        ),
+        {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
+        {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
     ),
     Mistake(
         "one_place_only",
         "one of the two places had most of the weight, and the other hardly any",
         "A head that finds one of two things found half of what it was asked for.",
         "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
-        (
-            {"looking": lambda s: _looking(s.d_k, (s.near,))},
-            {"looking": lambda s: _looking(s.d_k, (s.far,))},
-        ),
+        {"looking": lambda s: _looking(s.d_k, (s.near,))},
+        {"looking": lambda s: _looking(s.d_k, (s.far,))},
     ),
     Mistake(
         "too_soft",
         "the right places had the largest weights, though less than 0.45 each",
         "The head is right and undecided.",
         "What makes all scores larger by one factor?",
-        ({"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},),
+        {"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},
     ),
 )
 
@@ -266,79 +260,65 @@ EXERCISES = (
 QUESTIONS = (
     Question(
         "shifted",
-        "c",
-        "Both are turned further by the same angle, so the angle between them stays.",
-        {
-            "a": "The distance between the two tokens is still 2, and only that counts.",
-            "b": "Farther from the start, not farther apart. For given query and key only the distance counts.",
-        },
-        "b",
+        right="c",
+        tempting="b",
+        a="The distance between the two tokens is still 2, and only that counts.",
+        b="Farther from the start, not farther apart. For given query and key only the distance counts.",
+        c="Both are turned further by the same angle, so the angle between them stays.",
     ),
     Question(
         "beyond",
-        "b",
-        "Its weights leak to distances that training never showed it. A window of 32 keys repairs it.",
-        {
-            "a": "A head for every length exists: you have just set it by hand. Training does not look for it.",
-            "c": "That happens to the learned vectors and the sinusoids. "
-            "A distance up to 31 is the same at place 50 as at 20.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="A head for every length exists: you have just set it by hand. Training does not look for it.",
+        b="Its weights leak to distances that training never showed it. A window of 32 keys repairs it.",
+        c="That happens to the learned vectors and the sinusoids. "
+        "A distance up to 31 is the same at place 50 as at 20.",
     ),
     Question(
         "crowd",
-        "a",
-        "The scores stay, and the crowd grows: 16 times as many keys share what the needle does not get.",
-        {
-            "b": "The score of a query with a key does not know how many other keys there are.",
-            "c": "It would, if the needle's lead were enough for any crowd. "
-            "A lead of 8 is worth about 3000 keys of score 0, and 1808 random ones, "
-            "whose exp(s) is 1.65 in the mean.",
-        },
-        "c",
+        right="a",
+        tempting="c",
+        a="The scores stay, and the crowd grows: 16 times as many keys share what the needle does not get.",
+        b="The score of a query with a key does not know how many other keys there are.",
+        c="It would, if the needle's lead were enough for any crowd. "
+        "A lead of 8 is worth about 3000 keys of score 0, and 1808 random ones, "
+        "whose exp(s) is 1.65 in the mean.",
     ),
     Question(
         "norm_order",
-        "a",
-        "A turn keeps the length of a vector, so the norm may come before or after. A gain stretches features, and two "
+        right="a",
+        tempting="b",
+        a="A turn keeps the length of a vector, so the norm may come before or after. A gain stretches features, and two "
         "features of one pair by different amounts.",
-        {
-            "b": "The norm alone divides by the length, which no turn changes.",
-            "c": "A turn mixes the two features of a pair; a gain then stretches the mixture.",
-        },
-        "b",
+        b="The norm alone divides by the length, which no turn changes.",
+        c="A turn mixes the two features of a pair; a gain then stretches the mixture.",
     ),
 )
 
 RECALL = (
     Question(
         "cache_mask",
-        "b",
-        "The new tokens are the last ones, so the mask lines up at the lower right, and the last query sees all keys.",
-        {
-            "a": "That is the upper left: the first new token would see one key only.",
-            "c": "One token at a time it looks right. Several at once would see each other's future.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="That is the upper left: the first new token would see one key only.",
+        b="The new tokens are the last ones, so the mask lines up at the lower right, and the last query sees all keys.",
+        c="One token at a time it looks right. Several at once would see each other's future.",
     ),
     Question(
         "larger_query",
-        "b",
-        "All its scores grow by the same factor: their order stays, and softmax picks harder.",
-        {
-            "a": "The order of the scores stays as it was, so the same key is first.",
-            "c": "Softmax does not see a number added to all scores. A factor it does see.",
-        },
-        "c",
+        right="b",
+        tempting="c",
+        a="The order of the scores stays as it was, so the same key is first.",
+        b="All its scores grow by the same factor: their order stays, and softmax picks harder.",
+        c="Softmax does not see a number added to all scores. A factor it does see.",
     ),
     Question(
         "divisor_of_a_head",
-        "b",
-        "A head has 512 / 8 = 64 features, and the divisor is the root of that.",
-        {
-            "a": "That is the root of d_model. The dot product of one head adds up 64 terms, not 512.",
-            "c": "64 is d_k. The divisor is its root, since variances add up and standard deviations do not.",
-        },
-        "a",
+        right="b",
+        tempting="a",
+        a="That is the root of d_model. The dot product of one head adds up 64 terms, not 512.",
+        b="A head has 512 / 8 = 64 features, and the divisor is the root of that.",
+        c="64 is d_k. The divisor is its root, since variances add up and standard deviations do not.",
     ),
 )
