@@ -74,6 +74,10 @@ def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answe
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
 
 
+def masked_exp(s, m):
+    return np.exp(s - s.max(-1, keepdims=True)) * (1 if m is None else m)
+
+
 def sm(x, axis=-1):
     return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
 
@@ -236,6 +240,57 @@ ROWS = {
         "",
         lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
     ),
+    "5.3 masked, divided": (
+        "masked_softmax",
+        "mask_renormalised",
+        "they take it all",
+        "",
+        lambda s, m=None: (e := masked_exp(s, m)) / (e.sum(-1, keepdims=True) + 1e-9),
+    ),
+    "5.3 masked, divided, dead rows": (
+        "masked_softmax",
+        "mask_renormalised",
+        "blocked keys with scores near 1e4",
+        "",
+        lambda s, m=None: (e := masked_exp(s, m)) / np.where((z := e.sum(-1, keepdims=True)) == 0, 1, z),
+    ),
+    "2.3 masked, divided": (
+        A,
+        "mask_renormalised",
+        "",
+        "",
+        student(mask="s", softmax="(e := al.softmax(s) * (1 if m is None else m)) / (e.sum(-1)[..., None] + 1e-9)"),
+    ),
+    "3.1 squares": (
+        "variance_of_scores",
+        "mean_of_squares",
+        "about the mean",
+        "",
+        lambda q, k: ((q @ k.T) ** 2).mean(),
+    ),
+    "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", "no root", "", 12),
+    "3.3 a list": ("uniform_divisor", None, "without brackets", "shape", [2.0]),
+    "5.1 no column": (
+        "padding_mask",
+        "row_for_a_column",
+        "axis of size 1",
+        "",
+        lambda n, n_k: np.arange(n_k) < n,
+    ),
+    "5.2 no column": (
+        "causal_mask",
+        "row_for_a_column",
+        "axis of size 1",
+        "",
+        lambda n_q, n_k=None: np.arange(n_k or n_q) <= np.arange((n_k or n_q) - n_q, n_k or n_q),
+    ),
+    "5.2 no column, upper left": (
+        "causal_mask",
+        "row_for_a_column",
+        "",
+        "",
+        lambda n_q, n_k=None: np.arange(n_k or n_q) <= np.arange(n_q),
+    ),
     "5.4 all swapped": (
         "cross_attention",
         "context_swapped",
@@ -261,7 +316,13 @@ ROWS = {
         "does not change",
         single(k="x @ W_K"),
     ),
-    "5.4 both of x": ("cross_attention", "context_ignored", "does not change", "", single(k="x @ W_K", v="x @ W_V")),
+    "5.4 both of x": (
+        "cross_attention",
+        "context_ignored",
+        "inner sizes differ",
+        "gufunc",
+        single(k="x @ W_K", v="x @ W_V"),
+    ),
     "negative weights": (A, None, "should be positive", "yours sum to 1", student(softmax="2 * al.softmax(s) - 0.2")),
     "6.3 no head axis": (M, "mask_without_head_axis", "head axis", "counts axes", multi_head(mask="m")),
     # --- common

@@ -162,13 +162,14 @@ EXERCISES = (
         axes=OUTPUT_AXES,
         reveal=stages.self_attention(),
         unpack=_unpack,
+        biases=False,
     ),
     Number(
         "alphabet_scores",
         "[a letter's score with itself, its typical score with another], read off the map of the trained head",
         (
-            "Only the colours matter: which number has the colour of the diagonal?",
-            "The rest of the map scatters around one colour. Which number is in its middle?",
+            "Go down the diagonal, from a with a to p with p. Around which number do these 16 cells lie?",
+            "All other cells: some are above 0, some below. Around which number do they lie?",
             "One of the two is near 0.",
         ),
         right=READ,
@@ -213,7 +214,7 @@ RECALL = (
         "Most queries get almost nothing, and the few that are undecided get gradients that carry the mean.",
         {
             "a": "The mean was larger than with the division: a few queries get huge gradients.",
-            "c": "Seven queries in ten are dead there: the typical gradient is almost 0.",
+            "c": "Seven queries in ten get next to nothing there: the typical gradient is almost 0.",
         },
         "a",
     ),

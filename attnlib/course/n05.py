@@ -154,6 +154,20 @@ OWN = (
         ({"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},),
     ),
     Mistake(
+        "row_for_a_column",
+        "the lengths (or the places of the queries) lay along the keys: number j meets key j alone",
+        "NumPy lines axes up from the end: mostly an error, and where the sizes agree one row in place of a map. "
+        "A column has an axis of size 1 behind it.",
+        "Which shape makes one number for each row meet every key?",
+        (
+            {
+                "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
+                "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
+            },
+            {"causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_q)},
+        ),
+    ),
+    Mistake(
         "padding_off_by_one",
         "it lets one padded token through",
         "The first padding token gets weight in every sequence.",
@@ -210,19 +224,19 @@ OWN = (
     Mistake(
         "key_ahead",
         "a query may look at a token that comes after it",
-        "With such a mask the test is passed by copying.",
+        "A model with such a mask can copy its answers, as in section 1.",
         "In which rows is a True to the right of the diagonal?",
     ),
     Mistake(
         "no_key_left",
         "a query may look at nothing",
-        "Its row is dead: it hands over nothing, and in other libraries NaN.",
+        "It would pass nothing on, and in other libraries NaN. Each query needs one key at least.",
         "Which of your rows has no True?",
     ),
     Mistake(
         "too_many_keys",
         f"a query may look at more than {FEW} keys",
-        "Then one layer would do; the point of few keys is what the others cost.",
+        f"With all keys one layer would do. The task is to get by with {FEW} for each query.",
         "Sum your masks over the last axis.",
     ),
     Mistake(
@@ -370,7 +384,7 @@ QUESTIONS = (
         "The blocked keys took their share in the softmax, and nobody gives it back.",
         {
             "a": "The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
-            "c": "Row 2 may look at everything and keeps its 1; a row is 0 only if every key is blocked.",
+            "c": "The last row may look at everything and keeps its 1. Only a row whose keys are all blocked sums to 0.",
         },
         "a",
     ),
@@ -387,12 +401,11 @@ QUESTIONS = (
     Question(
         "one_dead_row",
         "c",
-        "On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and W_K. "
-        "The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN times 0 "
-        "is NaN, and each of these sums runs over all queries.",
+        "The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN. The gradient of a "
+        "matrix is a sum over all queries, so one NaN makes all of it NaN.",
         {
             "a": "The loss does not hold the row. The way back to the matrices leads through it all the same.",
-            "b": "A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
+            "b": "Query 1 has no numbers of its own: all queries share each matrix.",
         },
         "a",
     ),

@@ -200,13 +200,13 @@ MISTAKES = (
     Mistake(
         "mask_renormalised",
         "it masks after the softmax and then divides by what is left",
-        "Right as long as the blocked keys do not take all the weight: with very large scores nothing is left.",
+        "Right as long as the blocked keys leave some weight. With scores far above the others they take it all, and "
+        "the query gets 0 or 0 / 0.",
         "What does a blocked score have to be, so that exp turns it into 0?",
         (
             _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
             _after_softmax(lambda w, mask: w * mask / ((w * mask).sum(axis=-1, keepdims=True) + 1e-9)),
         ),
-        accepted=True,
     ),
     Mistake(
         "mask_multiplies_scores",
