@@ -230,7 +230,7 @@ OWN = (
         "scores_of_the_crowd",
         "the size of a score depends on the other tokens of the call",
         "One number measured over many tokens divides them all: a further token changes every score.",
-        "Over which axis do you measure: over the tokens, or over the entries of one of them? The last axis holds those.",
+        "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
         (
             _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
             _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
@@ -365,8 +365,7 @@ RECALL = (
     Question(
         "shapes_of_a_call",
         "a",
-        "Each of 5 queries has a weight for each of 5 keys. An output is an average of values, so it has as many entries "
-        "as a value.",
+        "Each of 5 queries has a weight for each of 5 keys. An output averages values, so it is as long as a value.",
         {
             "b": "d_k is gone after the dot products: a query has one weight for each key.",
             "c": "The output is made of values, so it is as long as a value, d_v = 4.",
@@ -413,7 +412,7 @@ QUESTIONS = (
         "which carry the mean.",
         {
             "a": '"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
-            "b": "Softmax passes on less to most queries, but the sum is no longer multiplied by 1/32. The two do not cancel.",
+            "b": "Softmax passes on less to most queries, but nothing multiplies the sum by 1/32. They do not cancel.",
         },
         "a",
     ),

@@ -384,7 +384,7 @@ QUESTIONS = (
         "The blocked keys took their share in the softmax, and nobody gives it back.",
         {
             "a": "The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
-            "c": "The last row may look at everything and keeps its 1. Only a row whose keys are all blocked sums to 0.",
+            "c": "The last row may look at everything and keeps its 1. Only a row without any key sums to 0.",
         },
         "a",
     ),
