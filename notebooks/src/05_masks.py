@@ -218,6 +218,7 @@ def multiply_after(x):
 
 # %%
 print("causal mask: ", poke(causal))
+print("exactly 0:   ", (poke(causal) == 0).astype(int))
 print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
