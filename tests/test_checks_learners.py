@@ -243,7 +243,7 @@ ROWS = {
     "5.3 masked, divided": (
         "masked_softmax",
         "mask_renormalised",
-        "they take it all",
+        "they take all of it",
         "",
         lambda s, m=None: (e := masked_exp(s, m)) / (e.sum(-1, keepdims=True) + 1e-9),
     ),
@@ -270,6 +270,23 @@ ROWS = {
     ),
     "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", "no root", "", 12),
     "3.3 a list": ("uniform_divisor", None, "without brackets", "shape", [2.0]),
+    "5.3 no maximum, NaN to 0": (
+        "masked_softmax",
+        "unstable_softmax",
+        "",
+        "",
+        lambda s, m=None: np.nan_to_num(
+            (e := np.exp(s if m is None else np.where(m, s, -np.inf))) / e.sum(-1, keepdims=True)
+        ),
+    ),
+    "5.1 one less": ("padding_mask", "last_token_hidden", "", "", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
+    "5.1 axes in front": (
+        "padding_mask",
+        "row_for_a_column",
+        "",
+        "",
+        lambda n, n_k: np.arange(n_k) < n[None, None, :],
+    ),
     "5.1 no column": (
         "padding_mask",
         "row_for_a_column",

@@ -164,7 +164,10 @@ OWN = (
                 "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
                 "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
             },
-            {"causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_q)},
+            {
+                "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[None, None],
+                "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_q),
+            },
         ),
     ),
     Mistake(
@@ -173,6 +176,13 @@ OWN = (
         "The first padding token gets weight in every sequence.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
         ({"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},),
+    ),
+    Mistake(
+        "last_token_hidden",
+        "it hides the last token of each sequence",
+        "A sequence of length 1 may be looked at nowhere.",
+        "A sequence of length 2: at which positions are its tokens, counted from 0?",
+        ({"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},),
     ),
     Mistake(
         "padding_on_the_left",

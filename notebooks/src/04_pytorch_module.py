@@ -609,6 +609,21 @@ verdict
 # </details>
 
 # %% [markdown]
+# ## Try it
+#
+# 1. Remove the division by `Q.shape[-1] ** 0.5` in `AttentionFromParameters`. Which cell stops? (Not the worked example: it
+#    only prints other numbers. The `assert` of the cell after it does.)
+# 2. In your module of 4.4, write `weights.detach() @ self.W_V(x)`. All outputs stay right. Which matrices does the check
+#    name? (W_Q and W_K.)
+# 3. Train `Recall` with `N_PAIRS = 12`. Does it still reach 1.00? (Yes, with 0.86 on the right slot.)
+# 4. Train it from seeds 1 and 2, with 8 pairs. How much weight is on the right slot, and how much on itself? (0.92 and
+#    0.06; 0.95 and 0.03. So the share is not a property of the task.)
+#
+# **Remember.** A module is the same four steps with matrices that learn. Check it against known, asymmetric numbers in
+# float64. nn.Linear stores $W$ transposed. A key is how a token is found, a value is what it hands over, and a loss on the
+# answer teaches both. Next: [05 masks](05_masks.ipynb).
+
+# %% [markdown]
 # ## Appendix · How a layer starts
 #
 # Notebook 05 needs nothing of this. It is for those who wondered about the numbers before the first step.
@@ -732,18 +747,3 @@ print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
 
 # %% [markdown]
 # The gain is $0.5774 = 1/\sqrt 3$, and $1/\sqrt 3$ divided by $\sqrt{fan_{in}}$ is $1/\sqrt{3\, fan_{in}}$.
-
-# %% [markdown]
-# ## Try it
-#
-# 1. Remove the division by `Q.shape[-1] ** 0.5` in `AttentionFromParameters`. Which cell stops? (Not the worked example: it
-#    only prints other numbers. The `assert` of the cell after it does.)
-# 2. In your module of 4.4, write `weights.detach() @ self.W_V(x)`. All outputs stay right. Which matrices does the check
-#    name? (W_Q and W_K.)
-# 3. Train `Recall` with `N_PAIRS = 12`. Does it still reach 1.00? (Yes, with 0.86 on the right slot.)
-# 4. Train it from seeds 1 and 2, with 8 pairs. How much weight is on the right slot, and how much on itself? (0.92 and
-#    0.06; 0.95 and 0.03. So the share is not a property of the task.)
-#
-# **Remember.** A module is the same four steps with matrices that learn. Check it against known, asymmetric numbers in
-# float64. nn.Linear stores $W$ transposed. A key is how a token is found, a value is what it hands over, and a loss on the
-# answer teaches both. Next: [05 masks](05_masks.ipynb).
