@@ -134,15 +134,15 @@ for d_k in (1, 16, 64, 256, 1024):
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# Both are means over all queries. Without the division attention turns into picking one key as $d_k$ grows: all gaps
-# between scores grow by $\sqrt{d_k}$, also the one between the largest and the second. With it, a query stays undecided,
+# Both are means over all queries. Without the division attention turns into picking one key as $d_k$ grows: the gaps
+# between scores grow like $\sqrt{d_k}$, also the one between the largest and the second. With it, a query stays undecided,
 # and equally so at each $d_k$ from 16 on: about seven of ten keys stay in play.
 #
 # Why does a query of many entries pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far
 # the key reaches along its direction. The dashed lines mark that: each leads from a key to its foot on the query's line.
-# **Try.** Keep the angle and move the length from 0 to 4. All scores grow
-# by the same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner. (The row "÷ √2" is the
-# division for $d_k = 2$; it changes nothing in this argument.)
+# **Try.** Keep the angle and move the length from 0 to 4. All scores grow by the same factor, the largest weight grows, and
+# the output moves from the middle of the triangle towards a corner. (The row "÷ √2" is the division for $d_k = 2$; it
+# changes nothing in this argument.)
 
 # %%
 in_the_plane = live.plane()
@@ -194,7 +194,7 @@ print("by the formula:", *(f"{x:9.6f}" for x in by_formula))
 print("by moving s_j: ", *(f"{x:9.6f}" for x in by_moving))
 
 # %% [markdown]
-# Now many: 200 draws of 10 queries and 10 keys, with a random $g$. Two statistics for each $d_k$. The first is a typical
+# Now many: 200 draws of 10 queries and 10 keys, with a random $g$, and two statistics for each $d_k$. The first is a typical
 # size: for each query, the mean of $|\partial L / \partial s_j|$ over its ten keys; then the **median** over all queries.
 # The second is the share of **stuck** queries, none of whose ten scores gets a gradient of 0.001 or more. That threshold
 # is ours, and another would move the shares.
@@ -305,8 +305,8 @@ for ax, name in ((left, "median |dL/dq|"), (right, "share of stuck queries")):
     ax.legend()
 
 # %% [markdown]
-# At the left the curves cross near 64, and from 128 on the undivided one falls. At the right the undivided one has long
-# been rising there.
+# At the left the curves cross near 64, and from 128 on the undivided one falls. At the right the undivided one rises from
+# 16 on.
 #
 # But all of this was measured with ten keys. Is 64 a property of the division, or of the ten? Here are three numbers of
 # keys, and for each the median of $|\partial L / \partial q|$ without the division, as a multiple of the median with it:

@@ -227,7 +227,8 @@ ax = plot.attention_heatmap(weights, title="the asymmetric example of notebook 0
 #   notebook 03.
 #
 # A matrix that gets no gradient never learns, so look whether all three get one. **Predict.** The first loss below is made
-# of the *output*. The second is the sum of all *weights*. Which gradients vanish for the second?
+# of the *output*. The second is the sum of all *attention weights*, of the map that the layer returns beside its output.
+# Which gradients vanish for the second?
 #
 # - **a** that of $W_V$ only
 # - **b** none
@@ -237,7 +238,7 @@ ax = plot.attention_heatmap(weights, title="the asymmetric example of notebook 0
 guess_gradients = None  # "a", "b" or "c"
 
 # %%
-for name in ("sum of output ** 2", "sum of the weights"):
+for name in ("sum of output ** 2", "sum of the attention weights"):
     output, weights = ours(X)
     loss = (output**2).sum() if "output" in name else weights.sum()
     ours.zero_grad()  # backward adds: start from 0
@@ -252,7 +253,7 @@ for name in ("sum of output ** 2", "sum of the weights"):
 predict.sum_of_weights(guess_gradients)
 
 # %% [markdown]
-# Each row of weights sums to 1 whatever the matrices are, so the second loss cannot change, and teaches nothing. The first
+# Each row of attention weights sums to 1 whatever the matrices are, so the second loss cannot change, and teaches nothing. The first
 # reaches all three: through the values, and through the weights.
 #
 # ## 5 · It learns to look up

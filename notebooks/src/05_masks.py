@@ -157,7 +157,7 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Hatched cells are blocked. They are no weight at all, not a small one. What is left of each row are scores of 0, so the
+# Hatched cells are blocked: their weight is exactly 0. What is left of each row are scores of 0, so the
 # third token mixes three words alike: 1/3 each. It now names the word that was most frequent so far (of several, the first
 # in the vocabulary), and that is right twice in ten, by luck.
 #
@@ -223,8 +223,9 @@ print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
 # %% [markdown]
-# An output that stands before the change must not move, not even in its last digit. Under the right mask 0, 1 and 2 do not. In
-# the second line the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. No shape tells you that.
+# An output that stands before the change must not move, not even in its last digit. Under the right mask 0, 1 and 2 do not.
+# With zeros put in after the softmax, the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. No
+# shape tells you that.
 # One poke finds what leaks from one token; to be sure, poke every token in turn.
 #
 # ## 4 · Queries that continue a sequence
@@ -263,7 +264,7 @@ for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
 # Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are
 # there already, need the upper left. That is rarer: a long text whose rows are computed in blocks, the first block first. With $n_q = n_k$ the two are the same, so a test with square masks sees no
 # difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes
-# the upper left without a word, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
+# the upper left without a warning, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
 # asks which one you mean.
 #
 # ## 5 · The padding mask
@@ -272,8 +273,7 @@ for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
 # query may look at it. Padding hides **keys**, and it hides them from every query of its text, hence the shape
 # $(b, 1, n_k)$. NumPy and torch line the axes of two arrays up from the end and repeat an axis of size 1 (*broadcasting*):
 # the 1 stands for all queries. With several heads, in notebook 06, scores are $(b, h, n_q, n_k)$, and the same mask is
-# $(b, 1, 1, n_k)$. All scores of these two maps are 0, so that you see the masks
-# alone:
+# $(b, 1, 1, n_k)$. All scores of these two maps are 0, so that you see the masks alone:
 
 # %%
 lengths = [4, 2]
@@ -325,8 +325,8 @@ predict.equal_sizes(guess_sizes)
 
 # %% [markdown]
 # No library can know what you meant: two axes of the right sizes are a mask $(n_q, n_k)$. With the lengths 1 to 10, chosen
-# for this purpose, the wrong reading is even a causal mask, and the result looks sensible. Never test with as many texts as tokens. Where the sizes differ, attnlib
-# refuses to guess:
+# for this purpose, the wrong reading is even a causal mask, and the result looks sensible. Never test with as many texts as
+# tokens. Where the sizes differ, attnlib refuses to guess:
 
 # %%
 try:
@@ -418,8 +418,8 @@ print("fully masked:", inverted.fully_masked)
 # ## 9 · The row that may look nowhere
 #
 # The last query of that picture has no key left. A softmax over nothing has no answer: it is $0/0$. Such a row is
-# **fully masked**, and we call it a dead row. attnlib defines that its weights and its output are exactly 0, and `trace.fully_masked` says
-# so. What do others return? This section uses torch, if it is there.
+# **fully masked**, and we call it a dead row. attnlib defines that its weights and its output are exactly 0, and
+# `trace.fully_masked` says so. What do others return? This section uses torch, if it is there.
 
 # %%
 try:
@@ -552,8 +552,9 @@ if torch is not None:
 # %% [markdown]
 # Not whichever way. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again, $0 \cdot
 # \mathrm{NaN}$. Before the softmax the two part: `masked_fill` writes 0 into the gradient of what it filled, and so stops
-# the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe; its check tries it.) Best is a mask
-# that leaves no row dead: let padded queries look at real tokens, as in section 5, or at themselves.
+# the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe; its check
+# tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in section 5, or at
+# themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
 

@@ -201,8 +201,8 @@ MISTAKES = (
     Mistake(
         "mask_renormalised",
         "it masks after the softmax and then divides by what is left",
-        "Right as long as the blocked keys leave some weight. Where their scores lie far above the others they take all "
-        "of it, and the query gets 0, or 0 / 0.",
+        "Right as long as the blocked keys leave some weight. Where their scores lie far above the others they take "
+        "all of it, and the query gets 0, or 0 / 0.",
         "What does a blocked score have to be, so that exp turns it into 0?",
         (
             _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
