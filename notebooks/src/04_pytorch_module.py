@@ -253,8 +253,8 @@ for name in ("sum of output ** 2", "sum of the attention weights"):
 predict.sum_of_weights(guess_gradients)
 
 # %% [markdown]
-# Each row of attention weights sums to 1 whatever the matrices are, so the second loss cannot change, and teaches nothing. The first
-# reaches all three: through the values, and through the weights.
+# Each row of attention weights sums to 1 whatever the matrices are, so the second loss cannot change, and teaches nothing.
+# The first reaches all three: through the values, and through the weights.
 #
 # ## 5 · It learns to look up
 #
@@ -333,8 +333,8 @@ ax.set(xlabel="step", ylabel="loss")
 _ = ax.legend()
 
 # %% [markdown]
-# These 1000 memories are new to it (the 16 letters are not), and it answers. Where does the asking token look, before training and after?
-# Eight of the memories, one a row:
+# These 1000 memories are new to it (the 16 letters are not), and it answers. Where does the asking token look, before
+# training and after? Here are eight of the memories, one a row:
 
 # %%
 rows = [f"asks for slot {s}" for s in slot[:8].tolist()]
@@ -442,11 +442,8 @@ verdict
 
 # %% [markdown]
 # This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
-# the vector that fits the query "c?". The **value** of the same token need not look like it at all.
-#
-# But a slot is one vector, the sum of a letter and a number. Can a matrix read one of them and pass over the other? Look at
-# what $W_V$ hands to the last layer: push the 16 embeddings of the numbers through both, one at a time, and then those of
-# the letters. How far do they move the logits?
+# the vector that fits the query "c?". The **value** of the same token need not look like it at all. Here is the map in three
+# numbers:
 
 # %% tags=["nbval-ignore-output"]
 scores = alphabet_map(model)
@@ -455,6 +452,16 @@ print(f"mean score with itself  {scores[same].mean().item():+.2f}")
 print(f"mean score with another {scores[~same].mean().item():+.2f}")
 lead = scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)  # (16,)
 print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
+
+# %% [markdown]
+# A letter whose score is 8 above that of an average other one gets $e^8 \approx 3000$ times its weight. Even where another
+# letter comes closest, it stays about 3 behind, and $e^3 \approx 20$.
+#
+# But a slot is one vector, the sum of a letter and a number. Can a matrix read one of them and pass over the other? Look at
+# what $W_V$ hands to the last layer: push the 16 embeddings of the numbers through both, one at a time, and then those of
+# the letters. How far do they move the logits?
+
+# %% tags=["nbval-ignore-output"]
 with torch.no_grad():
     tables = model.number.weight, model.letter.weight  # (16, D) each
     by_number, by_letter = (model.read(model.attention.W_V(t)) for t in tables)
@@ -464,9 +471,8 @@ moved = [logits.std(0).mean().item() for logits in (by_number, by_letter)]
 print(f"logits move by {moved[0]:.1f} with the number, {moved[1]:.1f} with the letter")
 
 # %% [markdown]
-# The value names all 16 numbers, and of the letter little comes through. Scores, on the other hand, tell the letters apart.
-# A letter whose score is 8 above that of an average other one gets $e^8 \approx 3000$ times its weight. Even where another
-# letter comes closest, it stays about 3 behind, and $e^3 \approx 20$.
+# The value alone names all 16 numbers, and of the letter little comes through. So the letter settles most of where the head
+# looks, and the number nearly all of what comes back.
 #
 # But the weight on the right slot is well below 1. Look at the last column of the map after training: most of the missing
 # part lies on the asking token *itself*. It is made of the same letter, so its key fits its own query just as well. What
@@ -655,8 +661,8 @@ for name, (low, high) in ranges.items():
 # undecided, then. (Those of `Recall` are less so, for a slot is a sum of two embeddings, with variance 2. Before training
 # the largest weight of a row was about 0.2, where equal ones are 0.11: still far from decided.)
 #
-# And `torch.rand` gives more than ten thousand. It fills the matrix with positive numbers, so its columns have a large part in common,
-# and so have the entries of one query. How alike are the queries?
+# And `torch.rand` gives more than ten thousand. It fills the matrix with positive numbers, so its columns have a large part
+# in common, and so have the entries of one query. How alike are the queries?
 
 # %%
 r = np.random.default_rng(91)
@@ -686,7 +692,8 @@ for name in ("torch.rand", "Xavier"):
     print(f"{name:<10} products of a score with the same sign: {same_sign:.0%}")
 
 # %% [markdown]
-# Independent products cancel nearly half and half, as those of Xavier's start do. Those of `torch.rand` add up.
+# 55 % is what chance gives with 64 independent products, and nearly half of them cancel the other half. Those of `torch.rand`
+# add up.
 #
 # The slider shows both starts: fresh weights of six random tokens with 64 entries, divided by $\sqrt{d_k}$ on both sides.
 # **Predict.** Xavier's range shrinks as $d_k$ grows, the default's does not. In which direction will Xavier's map change
@@ -713,8 +720,8 @@ view
 # %% [markdown]
 # The default stays undecided at every $d_k$. Xavier starts one-sided at a small $d_k$, and ends flat: at $d_k = 512$ it is
 # flatter than the default. It keeps the variance for square matrices, $d_{in} = d_k$. Those of a head usually are not: 512
-# by 64 in section 3. (`Recall` is an exception.) "Dividing
-# by $\sqrt{d_k}$ keeps the variance near 1" is a statement about three things: the division, the tokens and the draw.
+# by 64 in section 3. (`Recall` is an exception.) "Dividing by $\sqrt{d_k}$ keeps the variance near 1" is a statement about
+# three things: the division, the tokens and the draw.
 
 # %% [markdown]
 # ### Footnote · What `nn.Linear` draws
