@@ -440,11 +440,6 @@ verdict
 #
 # </details>
 
-# %% [markdown]
-# This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
-# the vector that fits the query "c?". The **value** of the same token need not look like it at all. Here is the map in three
-# numbers:
-
 # %% tags=["nbval-ignore-output"]
 scores = alphabet_map(model)
 same = torch.eye(N_LETTERS, dtype=torch.bool)
@@ -454,12 +449,14 @@ lead = scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)  # (16,)
 print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
 
 # %% [markdown]
-# A letter whose score is 8 above that of an average other one gets $e^8 \approx 3000$ times its weight. Even where another
-# letter comes closest, it stays about 3 behind, and $e^3 \approx 20$.
+# This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
+# the vector that fits the query "c?". And it is found sharply. A letter whose score is 8 above that of an average other one
+# gets $e^8 \approx 3000$ times its weight. Even where another letter comes closest, it stays about 3 behind, and
+# $e^3 \approx 20$.
 #
-# But a slot is one vector, the sum of a letter and a number. Can a matrix read one of them and pass over the other? Look at
-# what $W_V$ hands to the last layer: push the 16 embeddings of the numbers through both, one at a time, and then those of
-# the letters. How far do they move the logits?
+# The **value** of the same token need not look like its key at all. But a slot is one vector, the sum of a letter and a
+# number. Can a matrix read one of them and pass over the other? Look at what $W_V$ hands to the last layer: push the 16
+# embeddings of the numbers through both, one at a time, and then those of the letters. How far do they move the logits?
 
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
