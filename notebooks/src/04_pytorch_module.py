@@ -2,7 +2,7 @@
 # # 04 · Attention as a PyTorch module
 #
 # **Question.** So far somebody chose the matrices. How does attention become a layer whose matrices are learned, and what
-# have they learned when it works? *40 minutes. This notebook needs torch.*
+# have they learned when it works? *40 minutes without the appendix. This notebook needs torch.*
 
 # %%
 from textwrap import fill
