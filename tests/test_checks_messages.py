@@ -91,6 +91,7 @@ JUDGED = {
     "no scores": (check.alphabet_scores, "eight", "You hand in a str"),
     "W_Q transposed": (check.choose_W_Q, [[0, 6, 0, -6], [6, 0, -6, 0]], "yours has shape (2, 4)"),
     "W_Q of one wrong row": (check.choose_W_Q, [[0, 6], [-6, 0], [0, 6], [6, 0]], "Letter c gives less than half"),
+    "W_Q of no direction": (check.choose_W_Q, [[0, 9], [-9, 0], [0, -9], [0, 0]], "Letter d gives less than half"),
     "W_Q of NaN": (check.choose_W_Q, np.full((4, 2), np.nan), "Letter a gives less than half"),
     "W_Q ragged": (check.choose_W_Q, [[0, 6], [6]], "numbers only"),
     "two mistakes": (check.fool_one_layer, lambda t: t if len(t) > 6 else t[::-1], "the last letter differs"),
@@ -103,6 +104,12 @@ def test_free_answers_are_told_what_is_wrong(case):
     exercise, answer, message = JUDGED[case]
     verdict = exercise(answer)
     assert verdict.state == "wrong" and message in verdict.message, verdict
+
+
+def test_a_query_that_points_nowhere_is_not_called_too_short():
+    """All four weights are equal, and the right one is only the first of them."""
+    assert check.choose_W_Q([[0, 9], [-9, 0], [0, -9], [0, 0]]).mistake is None
+    assert check.choose_W_Q([[0, 9], [-9, 0], [0, -9], [1, 0]]).mistake == "query_too_short"
 
 
 # --- numbers

@@ -16,7 +16,6 @@ class Mistake:
     see: str
     hint: str
     ways: tuple = ()
-    accepted: bool = False  # right, but worth a remark
     raises: bool = False  # shows in an error on some inputs, while all the others are right
 
 
