@@ -39,8 +39,8 @@ def as_module(function, name, faults=()):
 
         def __init__(self, d_in, d_k, d_v=None):
             super().__init__()
-            self.W_Q, self.W_K = nn.Linear(d_in, d_k), nn.Linear(d_in, d_k)
-            self.W_V = nn.Linear(d_in, d_v or d_k)
+            self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
+            self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
 
         def forward(self, x, *, attn_mask=None):
             return run(self, (x,), attn_mask)

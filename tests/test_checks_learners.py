@@ -74,6 +74,10 @@ def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answe
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
 
 
+def masked_exp(s, m):
+    return np.exp(s - s.max(-1, keepdims=True)) * (1 if m is None else m)
+
+
 def sm(x, axis=-1):
     return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
 
@@ -224,6 +228,47 @@ ROWS = {
         "unstable_softmax",
         lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
     ),
+    "5.3 masked, divided": (
+        "masked_softmax",
+        "mask_renormalised",
+        lambda s, m=None: (e := masked_exp(s, m)) / (e.sum(-1, keepdims=True) + 1e-9),
+        "they take all of it",
+    ),
+    "5.3 masked, divided, dead rows": (
+        "masked_softmax",
+        "mask_renormalised",
+        lambda s, m=None: (e := masked_exp(s, m)) / np.where((z := e.sum(-1, keepdims=True)) == 0, 1, z),
+        "blocked keys with scores near 1e4",
+    ),
+    "2.3 masked, divided": (
+        A,
+        "mask_renormalised",
+        student(mask="s", softmax="(e := al.softmax(s) * (1 if m is None else m)) / (e.sum(-1)[..., None] + 1e-9)"),
+    ),
+    "3.1 squares": ("variance_of_scores", "mean_of_squares", lambda q, k: ((q @ k.T) ** 2).mean(), "about the mean"),
+    "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "no root"),
+    "3.3 a list": ("uniform_divisor", None, [2.0], "without brackets", "shape"),
+    "5.3 no maximum, NaN to 0": (
+        "masked_softmax",
+        "unstable_softmax",
+        lambda s, m=None: np.nan_to_num(
+            (e := np.exp(s if m is None else np.where(m, s, -np.inf))) / e.sum(-1, keepdims=True)
+        ),
+    ),
+    "5.1 one less": ("padding_mask", "last_token_hidden", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
+    "5.1 axes in front": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n[None, None, :]),
+    "5.1 no column": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n, "axis of size 1"),
+    "5.2 no column": (
+        "causal_mask",
+        "row_for_a_column",
+        lambda n_q, n_k=None: np.arange(n_k or n_q) <= np.arange((n_k or n_q) - n_q, n_k or n_q),
+        "axis of size 1",
+    ),
+    "5.2 no column, upper left": (
+        "causal_mask",
+        "row_for_a_column",
+        lambda n_q, n_k=None: np.arange(n_k or n_q) <= np.arange(n_q),
+    ),
     "5.4 all swapped": (
         "cross_attention",
         "context_swapped",
@@ -249,7 +294,13 @@ ROWS = {
         "but not both",
         "does not change",
     ),
-    "5.4 both of x": ("cross_attention", "context_ignored", single(k="x @ W_K", v="x @ W_V"), "does not change"),
+    "5.4 both of x": (
+        "cross_attention",
+        "context_ignored",
+        single(k="x @ W_K", v="x @ W_V"),
+        "inner sizes differ",
+        "gufunc",
+    ),
     "negative weights": (A, None, student(softmax="2 * al.softmax(s) - 0.2"), "should be positive", "yours sum to 1"),
     "6.3 no head axis": (M, "mask_without_head_axis", multi_head(mask="m"), "head axis", "counts axes"),
     # --- common

@@ -90,6 +90,7 @@ JUDGED = {
     "no scores": (check.alphabet_scores, "eight", "You hand in a str"),
     "W_Q transposed": (check.choose_W_Q, [[0, 6, 0, -6], [6, 0, -6, 0]], "yours has shape (2, 4)"),
     "W_Q of one wrong row": (check.choose_W_Q, [[0, 6], [-6, 0], [0, 6], [6, 0]], "Letter c gives less than half"),
+    "W_Q of no direction": (check.choose_W_Q, [[0, 9], [-9, 0], [0, -9], [0, 0]], "Letter d gives less than half"),
     "W_Q of NaN": (check.choose_W_Q, np.full((4, 2), np.nan), "Letter a gives less than half"),
     "W_Q ragged": (check.choose_W_Q, [[0, 6], [6]], "numbers only"),
     "two mistakes": (check.fool_one_layer, lambda t: t if len(t) > 6 else t[::-1], "the last letter differs"),
@@ -120,6 +121,12 @@ def test_what_no_judge_expects_is_told_and_a_tensor_with_a_gradient_is_read():
     assert "You hand in a dict that cannot be read as an answer (TypeError: " in told
     assert "You return a list that cannot be read" in check.induction_measure(lambda w, t: [[1], [2, 3]]).message
     assert check.parking_place(torch.tensor([6.0, 0.0], requires_grad=True)).passed
+
+
+def test_a_query_that_points_nowhere_is_not_called_too_short():
+    """All four weights are equal, and the right one is only the first of them."""
+    assert check.choose_W_Q([[0, 9], [-9, 0], [0, -9], [0, 0]]).mistake is None
+    assert check.choose_W_Q([[0, 9], [-9, 0], [0, -9], [1, 0]]).mistake == "query_too_short"
 
 
 # --- numbers

@@ -100,6 +100,27 @@ def test_a_dead_row_that_poisons_gradients_is_named():
     assert check.SelfAttention(NanForward).mistake == "nan_on_fully_masked"
 
 
+@pytest.mark.parametrize("name", ["SelfAttention", "MultiHeadAttention"])
+def test_the_weights_come_second(name):
+    class Exchanged(getattr(torch_layers, name)):
+        def forward(self, *inputs, attn_mask=None):
+            return super().forward(*inputs, attn_mask=attn_mask)[::-1]
+
+    verdict = getattr(check, name)(Exchanged)
+    assert (verdict.state, verdict.mistake) == ("wrong", "output_and_weights_exchanged"), verdict
+
+
+def test_a_bias_that_the_formula_lacks_is_told():
+    class Biased(SelfAttention):
+        def __init__(self, d_in, d_k, d_v=None):
+            super().__init__(d_in, d_k, d_v)
+            self.W_K = nn.Linear(d_in, d_k)
+
+    verdict = check.SelfAttention(Biased)
+    assert verdict.state == "wrong" and verdict.mistake is None
+    assert "Your W_K has a bias" in verdict.message and "nn.Linear(6, 4, bias=False)" in verdict.message
+
+
 @pytest.mark.parametrize("missing", ["key", "value"])
 def test_key_and_value_have_defaults(missing):
     class Without(torch_layers.MultiHeadAttention):

@@ -66,15 +66,6 @@ def finite_fill_with_dead_rows(scores, attn_mask=None):
     return np.where(np.any(attn_mask, axis=-1, keepdims=True), weights, 0)
 
 
-def renormalised(scores, attn_mask=None):
-    weights = al.softmax(scores)
-    if attn_mask is None:
-        return weights
-    weights = weights * attn_mask
-    total = weights.sum(axis=-1, keepdims=True)
-    return weights / np.where(total == 0, 1, total)
-
-
 def attention_with(weights, scale_query=False):
     def attention(query, key, value, attn_mask=None):
         root = np.sqrt(query.shape[-1])
@@ -440,14 +431,6 @@ def test_right_answers_in_other_forms_pass(name):
     for answer in RIGHT[name]:
         verdict = EXERCISES[name](answer)
         assert verdict.passed and verdict.mistake is None, verdict
-
-
-@pytest.mark.parametrize(
-    "name, wrap", [("masked_softmax", lambda f: f), ("scaled_dot_product_attention", attention_with)]
-)
-def test_a_mask_after_the_softmax_passes_with_a_remark_if_renormalised(name, wrap):
-    verdict = EXERCISES[name](wrap(renormalised))
-    assert verdict.passed and verdict.message.startswith("Remark: your code behaves as if it masks after the softmax")
 
 
 # --- near to a mistake

@@ -11,11 +11,10 @@ STEPS = {name: exercise for name, exercise in EXERCISES.items() if name not in P
 
 
 def table():
-    """Return the table exercise x mistake: ● is rejected and named, ○ passes with a remark."""
+    """Return the table exercise x mistake: ● is rejected and named."""
     rows = ["| mistake | " + " | ".join(STEPS) + " |", "|---" * (len(STEPS) + 1) + "|"]
-    for id, mistake in MISTAKES.items():
-        mark = "○" if mistake.accepted else "●"
-        marks = [mark if id in exercise.names else "" for exercise in STEPS.values()]
+    for id in MISTAKES:
+        marks = ["●" if id in exercise.names else "" for exercise in STEPS.values()]
         if any(marks):
             rows.append(f"| {id} | " + " | ".join(marks) + " |")
     return "\n".join(rows)
@@ -35,8 +34,8 @@ def page():
     return (
         "# Which mistake each check names\n\n"
         f"{len(STEPS)} exercises, {len(PUZZLES)} puzzles, {len(MISTAKES)} mistakes. This table has {pairs} pairs of an "
-        "exercise and a mistake, each tested: ● is rejected and named, "
-        "○ passes with a remark. An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
+        "exercise and a mistake, each tested: ● is rejected and named. "
+        "An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
         "Written by `python -m attnlib.course > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
         + table()
         + "\n\n## Puzzles\n\nIn notebook 10 a head is set by hand, and judged by what it does. Beside its own, each of "

@@ -3,6 +3,7 @@
 import contextlib
 import linecache
 import os
+import re
 import signal
 import sys
 import threading
@@ -28,6 +29,9 @@ _LIBRARIES = (
     "<frozen ",
     "<__array_function__",
 )
+
+
+_MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
 
 
 class Outcome(NamedTuple):
@@ -221,7 +225,8 @@ def _kind(x):
 
 def _describe(error):
     """Say what was raised and in which line of the learner's own code: the last one that is no library's."""
-    text = f"Your code raises {type(error).__name__}: {error}".rstrip(": ")
+    told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, str(error))
+    text = f"Your code raises {type(error).__name__}: {told}".rstrip(": ")
     own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
     if own:
         file, line = own[-1]

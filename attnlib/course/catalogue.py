@@ -69,8 +69,8 @@ class Predict(_Named):
     --------
     >>> predict.score_std("c")
     ✗ You chose c, right is b
-    64 is the variance. A typical score is as large as its root. The variance is 64, and the standard deviation is its
-    root.
+    64 is the variance, the mean of the squares. The variances of 64 products add up to 64, and the standard deviation
+    is the root of that.
     >>> predict.score_std()
     … No choice made yet
     Write one of "a", "b", "c" above, and run both cells again.

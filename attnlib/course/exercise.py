@@ -241,9 +241,12 @@ class Module(Function):
     ----------
     unpack : callable
         The arguments of a probe -> what `modules.run` takes: sizes, weights, inputs, mask and names of matrices.
+    biases : bool
+        May the layers have a bias?
     """
 
     unpack: Callable
+    biases: bool = True
     own: tuple = ("forward",)
 
     many = True
@@ -253,7 +256,7 @@ class Module(Function):
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)
-        return lambda *args: modules.run(answer, *self.unpack(*args))
+        return lambda *args: modules.run(answer, *self.unpack(*args), self.biases)
 
     def _result(self, s):
         values = tuple(s.finish(y) for y in self.result(s))  # what raises or writes does so for the gradient, too

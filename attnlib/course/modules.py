@@ -24,12 +24,12 @@ def check_class(cls, name):
         )
 
 
-def run(cls, sizes, weights, inputs, mask, learning):
+def run(cls, sizes, weights, inputs, mask, learning, biases):
     """Return (output, weights); or, where `learning` names matrices, what is wrong with their gradients."""
     import torch
 
     inputs = [torch.from_numpy(x) for x in inputs]
-    module = _made(cls, sizes, weights, inputs[0].dtype)
+    module = _made(cls, sizes, weights, inputs[0].dtype, biases)
     mask = None if mask is None else torch.from_numpy(mask)
     if learning:
         cut = _without_gradient(module, inputs, learning)
@@ -53,8 +53,8 @@ def _kind(result):
     return "(output, None)" if len(result) == 2 else f"a {type(result).__name__} of {len(result)}"
 
 
-def _made(cls, sizes, weights, dtype):
-    """Return a module of the class with the weights of the probe in it."""
+def _made(cls, sizes, weights, dtype, biases):
+    """Return a module of the class with the weights of the probe in it; biases, where there may be some, are 0."""
     import torch
 
     with torch.random.fork_rng(devices=[]):  # making a layer draws numbers: the notebook's own must not move
@@ -67,6 +67,11 @@ def _made(cls, sizes, weights, dtype):
                 f"Your module needs an nn.Linear called {name} with {weight.shape[0]} inputs and {weight.shape[1]} "
                 f"outputs, made with sizes {sizes}; it has {_layer(linear)}. Fix: self.{name} = nn.Linear(...) in "
                 f"__init__{', for all heads together' if 'W_O' in weights else ''}."
+            )
+        if linear.bias is not None and not biases:
+            raise Unfit(
+                f"Your {name} has a bias, which nn.Linear adds unless told otherwise; the formula has none. "
+                f"Fix: nn.Linear({weight.shape[0]}, {weight.shape[1]}, bias=False), for these sizes."
             )
         with torch.no_grad():
             linear.weight.copy_(torch.from_numpy(weight.T))

@@ -137,6 +137,13 @@ OWN = (
         {"variance": lambda s: np.var(s.raw_scores, axis=0)},
     ),
     Mistake(
+        "mean_of_squares",
+        "it gives the mean of the squares",
+        "That is the variance only where the mean is 0. A variance is taken about the mean.",
+        "What is the variance of scores that are all 5?",
+        {"variance": lambda s: (s.raw_scores**2).mean()},
+    ),
+    Mistake(
         "zero_times_log_zero",
         "it takes the logarithm of 0",
         "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
@@ -220,10 +227,16 @@ OWN = (
         "scores_of_the_crowd",
         "the size of a score depends on the other tokens of the call",
         "One number measured over many tokens divides them all: a further token changes every score.",
-        "Over which axis do you measure: over the tokens, or over the entries of one of them?",
+        "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
         _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
+    ),
+    Mistake(
+        "factor_and_root_forgotten",
+        "only one of the two factors had another variance than 1, and no root was taken",
+        "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
+        "First the variance of one product of two entries: what is it?",
     ),
     Mistake(
         "multiplied_by_divisor",
@@ -273,7 +286,10 @@ def _of_range(yours, right):
         shape = tuple(int(n) for n in yours)
         return f"Your scores have shape {shape}, expected is one for each query and key. Fix: start from query @ key.T."
     if yours == UNRELATED:
-        return "Your scores are not large where the dot product is: the two have a correlation below 0.9."
+        return (
+            "Your scores are not large where the plain dot products are: over all pairs the two have a correlation "
+            "below 0.9."
+        )
     return f"The variance of your scores is {number(yours)}; asked for is one between 0.8 and 1.25."
 
 
@@ -314,7 +330,8 @@ EXERCISES = (
         right=2.0,
         slips={
             "unit_variance_assumed": [6.0],
-            "one_factor_counted": [12**0.5, 12.0],
+            "one_factor_counted": [12**0.5],
+            "factor_and_root_forgotten": [12.0],
             "multiplied_by_divisor": [0.5],
             "root_forgotten": [4.0],
             "scale_by_d_k": [36.0],
@@ -326,8 +343,8 @@ EXERCISES = (
         "Entries have mean 0, those of query (n_q, d_k) one variance, those of key (n_k, d_k) another. "
         "A score depends on its own query and key only.",
         (
-            "Measure what you cannot know: how large are the entries that came?",
-            "The variance of a dot product is d_k times the variance of a query's entries times that of a key's.",
+            "How large is this query? Measure each vector by itself, over its own entries: the last axis.",
+            "What is the mean of the squares of its entries, and what should it be?",
             "Divide each vector by the root of the mean of its squares, and the scores by sqrt(d_k).",
         ),
         probes=range_probes(),
@@ -344,7 +361,7 @@ RECALL = (
         "shapes_of_a_call",
         right="a",
         tempting="b",
-        a="Each of 5 queries has a weight for each of 5 keys; an output is an average of values, as long as they are.",
+        a="Each of 5 queries has a weight for each of 5 keys. An output averages values, so it is as long as a value.",
         b="d_k is gone after the dot products: a query has one weight for each key.",
         c="The output is made of values, so it is as long as a value, d_v = 4.",
     ),
@@ -372,15 +389,15 @@ QUESTIONS = (
         right="b",
         tempting="c",
         a="1 is the standard deviation of one entry. A score adds up 64 products.",
-        b="The variance is 64, and the standard deviation is its root.",
-        c="64 is the variance. A typical score is as large as its root.",
+        b="The variances of 64 products add up to 64, and the standard deviation is the root of that.",
+        c="64 is the variance, the mean of the squares.",
     ),
     Question(
         "mean_gradient",
         right="c",
         tempting="a",
         a='"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
-        b="The softmax passes on less to most queries, and nothing divides K on the way to q: not equal.",
+        b="Softmax passes on less to most queries, but nothing multiplies the sum by 1/32. They do not cancel.",
         c="At d_k = 1024 most unscaled queries get next to nothing, and the undecided ones get huge gradients, "
         "which carry the mean.",
     ),

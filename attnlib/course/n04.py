@@ -71,10 +71,12 @@ def chosen(W_Q):
     if queries.shape != KEYS.shape:
         return np.array(queries.shape)
     weights = attention_trace(queries, KEYS, KEYS).weights if np.isfinite(queries).all() else np.full((4, 4), np.nan)
-    following = weights[np.arange(4), (np.arange(4) + 1) % 4]
+    cells = np.arange(4), (np.arange(4) + 1) % 4
+    following, others = weights[cells], weights.copy()
+    others[cells] = 0
     if (following >= ENOUGH).all():
         return FITS
-    if (weights.argmax(-1) == (np.arange(4) + 1) % 4).all():
+    if (following > others.max(-1) + 1e-9).all():
         return HARDLY
     return (weights > 0.5).astype(float)
 
@@ -162,13 +164,14 @@ EXERCISES = (
         axes=OUTPUT_AXES,
         reveal=stages.self_attention(),
         unpack=_unpack,
+        biases=False,
     ),
     Number(
         "alphabet_scores",
         "[a letter's score with itself, its typical score with another], read off the map of the trained head",
         (
-            "Only the colours matter: which number has the colour of the diagonal?",
-            "The rest of the map scatters around one colour. Which number is in its middle?",
+            "Go down the diagonal, from a with a to p with p. Around which number do these 16 cells lie?",
+            "All other cells: some are above 0, some below. Around which number do they lie?",
             "One of the two is near 0.",
         ),
         right=READ,
@@ -213,7 +216,7 @@ RECALL = (
         tempting="a",
         a="The mean was larger than with the division: a few queries get huge gradients.",
         b="Most queries get almost nothing, and the few that are undecided get gradients that carry the mean.",
-        c="Seven queries in ten are dead there: the typical gradient is almost 0.",
+        c="Seven queries in ten get next to nothing there: the typical gradient is almost 0.",
     ),
     Question(
         "why_asymmetric",

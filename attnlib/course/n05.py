@@ -154,11 +154,33 @@ OWN = (
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
     ),
     Mistake(
+        "row_for_a_column",
+        "the lengths (or the places of the queries) lay along the keys: number j meets key j alone",
+        "NumPy lines axes up from the end: mostly an error, and where the sizes agree one row in place of a map. "
+        "A column has an axis of size 1 behind it.",
+        "Which shape makes one number for each row meet every key?",
+        {
+            "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
+            "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
+        },
+        {
+            "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[None, None],
+            "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_q),
+        },
+    ),
+    Mistake(
         "padding_off_by_one",
         "it lets one padded token through",
         "The first padding token gets weight in every sequence.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
         {"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
+    ),
+    Mistake(
+        "last_token_hidden",
+        "it hides the last token of each sequence",
+        "A sequence of length 1 may be looked at nowhere.",
+        "A sequence of length 2: at which positions are its tokens, counted from 0?",
+        {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},
     ),
     Mistake(
         "padding_on_the_left",
@@ -210,19 +232,19 @@ OWN = (
     Mistake(
         "key_ahead",
         "a query may look at a token that comes after it",
-        "With such a mask the test is passed by copying.",
+        "A model with such a mask can copy its answers, as in section 1.",
         "In which rows is a True to the right of the diagonal?",
     ),
     Mistake(
         "no_key_left",
         "a query may look at nothing",
-        "Its row is dead: it hands over nothing, and in other libraries NaN.",
+        "It would pass nothing on, and in other libraries NaN. Each query needs one key at least.",
         "Which of your rows has no True?",
     ),
     Mistake(
         "too_many_keys",
         f"a query may look at more than {FEW} keys",
-        "Then one layer would do; the point of few keys is what the others cost.",
+        f"With all keys one layer would do. The task is to get by with {FEW} for each query.",
         "Sum your masks over the last axis.",
     ),
     Mistake(
@@ -362,7 +384,7 @@ QUESTIONS = (
         tempting="a",
         a="The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
         b="The blocked keys took their share in the softmax, and nobody gives it back.",
-        c="Row 2 may look at everything and keeps its 1; a row is 0 only if every key is blocked.",
+        c="The last row may look at everything and keeps its 1. Only a row without any key sums to 0.",
     ),
     Question(
         "equal_sizes",
@@ -377,10 +399,9 @@ QUESTIONS = (
         right="c",
         tempting="a",
         a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
-        b="A matrix is shared by all queries: its gradient is a sum over them, and one NaN is enough.",
-        c="On the way back the softmax multiplies by its own weights, and those of the dead row are NaN: so W_Q and "
-        "W_K. The gradient on the values is the weights, transposed, times the gradient on the output: so W_V. NaN "
-        "times 0 is NaN, and each of these sums runs over all queries.",
+        b="Query 1 has no numbers of its own: all queries share each matrix.",
+        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN. The gradient of a "
+        "matrix is a sum over all queries, so one NaN makes all of it NaN.",
     ),
     Question(
         "dropout_rows",

@@ -1,10 +1,11 @@
 # %% [markdown]
 # # 03 · Why divide by the square root of $d_k$?
 #
-# **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without, at which $d_k$ does it go wrong, and
-# what is said about it that does not hold? *40 minutes.*
+# **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without the division? From which $d_k$ on? And
+# which of the things said about it are not true? *40 minutes.*
 #
-# In notebook 01 the division mattered little: the vectors had three entries, and the largest weight fell from 0.98 to 0.91.
+# In notebook 01 the division mattered little: the vectors had three entries, and query 2 still gave 0.91 of its weight to
+# one key, after 0.98.
 # The heads of real models have 32, 64 or 128. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give their reason in
 # one sentence: for large $d_k$ dot products grow large and push softmax into regions with very small gradients. That
 # sentence has three links: large scores, a one-sided softmax, small gradients. You will measure each of them.
@@ -54,10 +55,10 @@ predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # A score is a sum of $d_k$ products, one for each entry of the query and the key: $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$
 # Let all entries be drawn independently, with mean 0 and variance 1. Then each product pushes the score up or down, and
-# by about 1. After 4 such pushes the score is typically 2 away from 0. With 64 entries it is pushed 64 times.
+# by about 1. With 64 entries it is pushed 64 times. How far from 0 does it end? We measure that by the standard deviation,
+# over many queries and keys.
 #
-# **Predict.** How far from 0 does it typically end? In other words: what is the standard deviation of the scores at
-# $d_k = 64$?
+# **Predict.** What is the standard deviation of the scores at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8
@@ -82,25 +83,30 @@ predict.score_std(guess_std)
 # Read the second column: up to chance, the variance is $d_k$. The last column is what attention uses instead. It stays
 # near 1 at any $d_k$, and that is all the division does.
 #
-# Here is the same as a picture. The histograms are those of $96 \cdot 96 = 9216$ scores, of 96 queries with 96 keys: raw
-# at the left, divided at the right, on one axis. The points under a histogram are the scores of one query with its 8 keys, the map holds the weights that softmax
-# makes of such scores, and the bars repeat the framed row. **Try.** Move $d_k$ from 4 to 256. The left histogram grows
-# wider, and the right one stays. Watch the points: softmax sees only how far they lie apart. At which $d_k$ does one key
-# take more than 0.9 at the left? Another query and another draw answer differently.
+# Here is the same as a picture: raw scores at the left, divided ones at the right, on one axis. The histograms take 96
+# queries and 96 keys, so that they are smooth. Points, map and bars show the first 8 of each. The points under a histogram
+# are the scores of the framed query with 8 keys, the map holds the weights that softmax makes of such scores, and the bars
+# repeat the framed row. **Try.** Move $d_k$ from 4 to 256. The left histogram grows wider, and the right one stays. Watch
+# the points, for softmax sees only how far they lie apart: at the left they spread, at the right they nearly coincide.
+# From which $d_k$ on does one key keep more than 0.9 at the left?
 
 # %%
 spread = live.scores(d_k=(4, 256))
 spread
 
 # %% [markdown]
+# In draw 0, from 128 on. At 64 the largest weight of query 0 is 0.96 and at 96 only 0.85, for each stop adds new entries,
+# and another key may win. Another query, or another draw, answers differently.
+#
 # Why exactly $d_k$? Take one product, of entry $c$. Both factors have mean 0 and are independent, so the product has mean
 # 0, too, and its variance is $\mathrm{var}(q_c k_c) = E[q_c^2]\,E[k_c^2] = 1 \cdot 1$. The score adds $d_k$ of them, and
 # variances of independent terms add up:
 #
 # $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
 #
-# The standard deviation is the root of that. So dividing by $\sqrt{d_k}$ brings it back to 1. The argument has a
-# conditions, and you will need them later: the entries have variance 1, and the query is independent of the key.
+# The standard deviation is the root of that. So dividing by $\sqrt{d_k}$ brings it back to 1. The argument has conditions,
+# and you will need them later: the entries have mean 0 and variance 1, they are independent of one another, and the query
+# is independent of the key.
 #
 # ## 2 · What softmax makes of large scores
 #
@@ -116,25 +122,27 @@ def peakiness(d_k, scale, n=10, draws=200):
     r = np.random.default_rng(d_k)
     q, k = r.normal(size=(2, draws, n, d_k))  # (draws, n, d_k)
     weights = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (draws, n_q, n_k)
-    return weights.max(axis=-1).mean(), al.entropy(weights).mean()
+    return weights.max(axis=-1).mean(), np.exp(al.entropy(weights)).mean()
 
 
 # %%
 print(f"largest possible entropy: ln 10 = {np.log(10):.4f};  exp(8) = {np.exp(8):.0f}")
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
-    (w0, h0), (w1, h1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
-    rows.append((d_k, w0, w1, np.exp(h0), np.exp(h1)))
+    (w0, keys0), (w1, keys1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
+    rows.append((d_k, w0, w1, keys0, keys1))
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# Without the division attention turns into picking one key as $d_k$ grows. With it, a query stays undecided, and equally
-# so at each $d_k$ from 16 on: by $e^H$ about seven of ten keys stay in play.
+# Both are means over all queries. Without the division attention turns into picking one key as $d_k$ grows: the gaps
+# between scores grow like $\sqrt{d_k}$, also the one between the largest and the second. With it, a query stays undecided,
+# and equally so at each $d_k$ from 16 on: about seven of ten keys stay in play.
 #
-# Why does a query of many entries pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far the key
-# reaches along it: the feet of the dashed lines. **Try.** Keep the angle and move the length from 0 to 4. All scores grow
-# by the same factor, the largest weight grows, and the output moves from the middle of the triangle towards a corner. (The row "÷ √2" is the
-# division for $d_k = 2$; it changes nothing in this argument.)
+# Why does a query of many entries pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far
+# the key reaches along its direction. The dashed lines mark that: each leads from a key to its foot on the query's line.
+# **Try.** Keep the angle and move the length from 0 to 4. All scores grow by the same factor, the largest weight grows, and
+# the output moves from the middle of the triangle towards a corner. (The row "÷ √2" is the division for $d_k = 2$; it
+# changes nothing in this argument.)
 
 # %%
 in_the_plane = live.plane()
@@ -161,9 +169,10 @@ in_the_plane
 # So what does softmax let through? Let $s_j$ be the scores of one query, as they go into softmax, and $w_j$ its weights.
 # A higher score raises its own weight and lowers the others: the derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if
 # $m = j$, and $-w_m w_j$ if not. Let $g_m = \partial L / \partial w_m$ be the gradient that arrives at the weights. The
-# chain rule multiplies each derivative by its $g_m$ and adds them up over $m$:
+# chain rule multiplies each derivative by its $g_m$ and adds them up over $m$. Then $w_j$ can be taken out:
 #
-# $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
+# $$\frac{\partial L}{\partial s_j} = w_j (1 - w_j)\, g_j - \sum_{m \ne j} w_m w_j\, g_m
+# = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
 #
 # Read it for a row that is nearly *one-hot*: one weight near 1, all others near 0. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum
 # is nearly $g_j$, and the bracket vanishes. So every entry is near 0. That is a formula; the next cell compares it with a
@@ -185,9 +194,9 @@ print("by the formula:", *(f"{x:9.6f}" for x in by_formula))
 print("by moving s_j: ", *(f"{x:9.6f}" for x in by_moving))
 
 # %% [markdown]
-# Now many: 200 draws of 10 queries and 10 keys, with a random $g$. Two statistics for each $d_k$. The first is a typical
+# Now many: 200 draws of 10 queries and 10 keys, with a random $g$, and two statistics for each $d_k$. The first is a typical
 # size: for each query, the mean of $|\partial L / \partial s_j|$ over its ten keys; then the **median** over all queries.
-# The second is the share of **dead** queries, none of whose ten scores gets a gradient of 0.001 or more. That threshold
+# The second is the share of **stuck** queries, none of whose ten scores gets a gradient of 0.001 or more. That threshold
 # is ours, and another would move the shares.
 
 
@@ -200,7 +209,7 @@ def score_gradients(d_k, scale, seed=0):
     return np.abs(w * (g - (w * g).sum(axis=-1, keepdims=True)))
 
 
-def dead(sizes):
+def stuck(sizes):
     return (sizes < 0.001).all(axis=-1).mean()
 
 
@@ -208,22 +217,24 @@ def dead(sizes):
 rows = []
 for d_k in (1, 16, 64, 256, 1024):
     plain, scaled = score_gradients(d_k, 1), score_gradients(d_k, d_k**-0.5)
-    medians = [f"{np.median(x.mean(axis=-1)):.1e}" for x in (plain, scaled)]
-    rows.append((d_k, *medians, f"{dead(plain):.0%}", f"{dead(scaled):.0%}"))
-columns = ["median, not scaled", "median, scaled", "dead, not scaled", "dead, scaled"]
+    typical = [f"{np.median(x.mean(axis=-1)):.1e}" for x in (plain, scaled)]
+    rows.append((d_k, *typical, f"{stuck(plain):.0%}", f"{stuck(scaled):.0%}"))
+columns = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, scaled"]
 plot.table(["d_k", *columns], rows)
 
 # %% [markdown]
-# At $d_k = 1024$ the scores of a typical query get practically nothing without the division, and about seven queries in
-# ten are dead. With it, none is, at any $d_k$. So far the sentence of the paper holds, link by link.
+# Without the division the gradient on the scores of a typical query is already ten times smaller at $d_k = 64$, and every
+# fifth query is stuck. At $d_k = 1024$ such a query gets practically nothing, and about seven in ten are stuck. With the
+# division none is, at any $d_k$. So far the sentence of the paper holds, link by link.
 #
 # ## Break it · The obvious experiment
 #
-# You want to show this in class. The obvious experiment goes one step further back, to the query itself. Its scaled
-# scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
+# Suppose you want to show this to a friend. The obvious experiment goes one step further back, to the query itself. Its
+# scaled scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
 # $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. The scale is
 # $1/\sqrt{d_k}$, or 1 without the division. Take the length of this gradient, $|\partial L / \partial q|$, and its
-# **mean** over all queries.
+# **mean** over all queries. The random gradient now arrives at the output, one step after the weights, so
+# $g_m = \partial L / \partial o \cdot v_m$. These are larger than the $g$ of section 3, with and without the division alike.
 #
 # **Predict.** At $d_k = 1024$, how does the mean without the division compare with the mean with it?
 #
@@ -254,8 +265,9 @@ print(f"mean |dL/dq| at d_k = 1024:  not scaled {plain:.1f}   scaled {scaled:.1f
 predict.mean_gradient(guess_mean)
 
 # %% [markdown]
-# A plot of that mean seems to refute the lecture, in front of the class. What happened? Some queries are still undecided,
-# and they get huge gradients: the scale in front of the sum is now 1 instead of $1/32$. These carry the mean, and the mean says nothing about the typical query. The median does:
+# A plot of that mean seems to refute section 3. What happened? Some queries are still undecided, and they get huge
+# gradients: the scale in front of the sum is now 1 instead of $1/32$. These carry the mean, and the mean says nothing about
+# the typical query. The median does:
 
 
 # %%
@@ -273,48 +285,51 @@ print("at d_k = 1024, not scaled, the fifth of the queries with the largest")
 print(f"gradients makes up {share:.0%} of the sum")
 
 # %% [markdown]
-# Read this table twice, for it says at which $d_k$ the argument bites. At 16 the typical query gets *more* without the
-# division, and at 64 as much: less comes through softmax, but nothing makes the sum smaller afterwards. Only beyond does
-# it fall behind, and then quickly. The next figure fills the gaps. Its left panel is this experiment, its right panel that
-# of section 3:
+# Read this table twice. At 16 the typical query gets *more* without the division, and at 64 as much, although less comes
+# through softmax: what is missing is the factor $1/\sqrt{d_k}$ that would make the sum smaller. Only beyond does it fall
+# behind, and then quickly. So this crossing at 64 says little about softmax. It compares two gradients of different worth:
+# without the division a step of one length on $q$ moves the scores $\sqrt{d_k}$ times as far. Section 3, which looks at
+# the scores, is the cleaner experiment. The next figure has both, this one at the left and that of section 3 at the right:
 
 # %%
 d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 on_q = np.array([medians(d) for d in d_ks])  # (9, 2)
-shares = [[dead(score_gradients(d, x)) for x in (1, d**-0.5)] for d in d_ks]  # (9, 2)
+shares = np.array([[stuck(score_gradients(d, x)) for x in (1, d**-0.5)] for d in d_ks])
 figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
-left.loglog(d_ks, on_q[:, 0], marker="o", label="not scaled")
-left.loglog(d_ks, on_q[:, 1], marker="s", label="divided by sqrt(d_k)")
-right.semilogx(d_ks, shares)
-for ax, name in ((left, "median |dL/dq|"), (right, "share of dead queries")):
+for i, name in enumerate(("not scaled", "divided by sqrt(d_k)")):
+    left.loglog(d_ks, on_q[:, i], marker="os"[i], label=name)
+    right.semilogx(d_ks, shares[:, i], marker="os"[i], label=name)
+for ax, name in ((left, "median |dL/dq|"), (right, "share of stuck queries")):
     ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
     ax.minorticks_off()
-_ = left.legend()
+    ax.legend()
 
 # %% [markdown]
-# The curves cross near 64, and from 128 on the undivided one falls. The right panel adds what a median hides: at 64 the
-# scores of every fifth query are dead already. (With the division the share is 0 throughout.)
+# At the left the curves cross near 64, and from 128 on the undivided one falls. At the right the undivided one rises from
+# 16 on.
 #
-# But all of this was measured with ten keys. Is 64 a property of the division, or of the ten? Three crowds, and for each
-# the median without the division, as a multiple of the median with it:
+# But all of this was measured with ten keys. Is 64 a property of the division, or of the ten? Here are three numbers of
+# keys, and for each the median of $|\partial L / \partial q|$ without the division, as a multiple of the median with it:
 
 # %%
 rows = []
 for n in (3, 10, 100):
-    ratios = [np.divide(*medians(d, n)) for d in (16, 64, 256)]
+    ratios = [np.divide(*medians(d, n)) for d in (16, 64, 256, 1024)]
     rows.append((n, *(f"{x:.2f}" for x in ratios)))
-plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256"], rows)
+plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256", "d_k = 1024"], rows)
 
 # %% [markdown]
 # The crossing moves. With 3 keys it lies below 16, with 100 beyond 256. So the honest sentence has conditions: *for
 # entries of variance 1, most gradients vanish at large $d_k$ and a few explode; where that begins depends on the number of
-# keys.* To show it, plot the median and the dead share, not the mean, and say how many keys there were.
+# keys.* To show it, plot the gradient on the scores, take the median and the share that is stuck, not the mean, and say
+# how many keys there were.
 #
-# Two more limits. The size of a gradient is not yet learning: optimisers such as Adam divide it away, and notebook 04 says
-# how. And a fixed divisor could be folded into $W_Q$, which is learned: so the division says nothing about what a head
-# *can* be, only about where it starts and how far one step takes it.
+# There is a limit to all of this. $W_Q$ is learned, and a fixed divisor could be folded into it: half the $W_Q$ does what
+# a division by 2 does. So the division says nothing about what a head *can* be. It says where a head starts, and how far
+# one step takes it.
 #
-# Does it matter in the end? A gradient is one step, and a training has hundreds of them. Notebook 08 trains both ways.
+# Does it matter in the end? A gradient is one step, and a training has hundreds of them. Optimisers such as Adam, which
+# notebook 04 uses, even divide the size of the gradient away. Notebook 08 trains both ways.
 #
 # ## 4 · A knob on any softmax
 #
@@ -330,8 +345,8 @@ scores = Q @ K.T  # (n_q, n_k)
 print("scores of query 2:", scores[2].round(2))
 
 # %% [markdown]
-# **Predict.** One stop of the slider is what
-# attention itself uses here. Which $T$ is it? And which keys does query 2 look at if $T$ is very small, or very large?
+# Attention itself uses the stop $T = \sqrt 2 \approx 1.41$. **Predict.** Which keys does query 2 look at if $T$ is very
+# small? And if it is very large?
 
 
 # %%
@@ -344,9 +359,8 @@ knob = live.weights_view(at_temperature, T=stops, still=(0.1, 1.41, 10.0), row=2
 knob
 
 # %% [markdown]
-# $T = \sqrt 2 \approx 1.41$ is attention as it is. Towards 0 each query gives all to its largest score: softmax becomes
-# the hard maximum that it is named after. Towards infinity all keys get the same, and the scores do not matter any more. The order of the
-# keys in a row never changes: a temperature turns up or down how much a difference counts, and adds none of its own.
+# Towards 0 each query gives all to its largest score: softmax becomes the hard maximum that it is named after. Towards
+# infinity all keys get the same, and the scores do not matter any more. The order of the keys in a row never changes: a temperature turns up or down how much a difference counts, and adds none of its own.
 
 # %% [markdown]
 # ## Exercises
@@ -361,8 +375,8 @@ knob
 #
 # **Goal.** Complete the line that returns the variance of all raw scores. *3 minutes, easy.*
 #
-# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number. Section 1 paired each query with one key of its
-# own; here every query meets every key.
+# `my_variance(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give one number, the variance of all $n_q \cdot n_k$ scores about
+# their own mean, which need not be 0 here.
 
 
 # %%
@@ -445,11 +459,15 @@ verdict
 # **Goal.** Design scores whose variance is near 1 whatever the size of the entries. *8 minutes, hard.*
 #
 # `my_scores(query, key)`: $(n_q, d_k)$ and $(n_k, d_k)$ give $(n_q, n_k)$. The entries have mean 0, but queries may come
-# with any variance, keys with another, and $d_k$ is any number. Your scores should have a variance between 0.8 and 1.25,
-# and still be large where the dot product is: tokens of one size need a correlation of 0.9 or more between the two. One
-# more condition: a score may depend on its own query and its own key only. A model that writes word by word must not find
-# its old scores changed by the next word. There are several good ways; some of today's models use one of them, which
-# notebook 12 calls *QK-norm*.
+# with any variance, keys with another, and $d_k$ is any number. Three things are asked for:
+#
+# - The variance of your scores is between 0.8 and 1.25.
+# - They are large where the dot products are: where all queries have one size, and all keys have one size, your scores and
+#   the plain dot products have a correlation of 0.9 or more.
+# - A score depends on its own query and its own key only, for a model that writes word by word must not find its old scores
+#   changed by the next word. So the first two must also hold for small and large tokens in one call, each size by itself.
+#
+# There are several good ways. Some of today's models use one of them, which notebook 12 calls *QK-norm*.
 
 
 # %%
@@ -483,5 +501,6 @@ verdict
 #    factor of almost 3.)
 #
 # **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
-# that softmax starts undecided. Without it the typical gradient is lost at large $d_k$, which the mean does not show; with
-# ten keys that begins beyond $d_k = 64$, with more keys later. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
+# that softmax starts undecided. Without it less and less comes back through softmax: with ten keys the typical gradient on
+# a score is ten times smaller at $d_k = 64$. On the query itself the missing divisor makes up for that until about 64, later
+# with more keys, and the mean hides it altogether. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.

@@ -1,9 +1,9 @@
 # %% [markdown]
 # # 05 · Masks: who may look where?
 #
-# **Question.** A model that writes must not see the words it has yet to write, the fill behind a short text is not text,
-# and queries may come from another sequence than the keys. How does one boolean array say all that, and what goes wrong
-# without a word? *50 minutes.*
+# **Question.** A model that writes must not see the words it has yet to write. The filler that makes a short text as long
+# as the others is no text. And queries may come from another sequence than the keys. How does one boolean array say all
+# that, and which mistakes raise no error? *50 minutes.*
 
 # %%
 from textwrap import fill
@@ -81,12 +81,12 @@ def next_words(tokens, **options):  # each output names the word with the larges
 
 
 # %%
-def right(tokens, **options):
+def count_right(tokens, **options):
     pairs = zip(next_words(tokens, **options), tokens[1:])
     return sum(guess == word for guess, word in pairs)
 
 
-print(f"{right(text)} of {len(text) - 1} next words are right")
+print(f"{count_right(text)} of {len(text) - 1} next words are right")
 
 # %% [markdown]
 # Ten of ten: 100 %. Now it shall write. You give it four words. The newest token names the next word, this word is added
@@ -94,7 +94,7 @@ print(f"{right(text)} of {len(text) - 1} next words are right")
 #
 # - **a** the text goes on as well as it did in the exam
 # - **b** it says one word over and over
-# - **c** nothing: the newest token asks for a place that does not exist, and that is an error
+# - **c** it stops with an error: the newest token asks for a place that no key has
 
 # %%
 guess_writes = None  # "a", "b" or "c"
@@ -146,7 +146,7 @@ print(mask.astype(int))
 # %%
 hidden = look_ahead(text, is_causal=True)
 print("row 2:", hidden.weights[2, :5].round(2))
-print(f"{right(text, is_causal=True)} of {len(text) - 1} next words are right")
+print(f"{count_right(text, is_causal=True)} of {len(text) - 1} next words are right")
 print("it writes:", write(is_causal=True))
 ax = plot.attention_heatmap(
     hidden.weights,
@@ -157,12 +157,13 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Hatched cells are blocked. They are no weight at all, not a small one. What is left of each row are scores of 0, so the
+# Hatched cells are blocked: their weight is exactly 0. What is left of each row are scores of 0, so the
 # third token mixes three words alike: 1/3 each. It now names the word that was most frequent so far (of several, the first
 # in the vocabulary), and that is right twice in ten, by luck.
 #
-# The mask has not made the head worse. It writes the same nonsense as before, word for word, because the newest token never
-# had a future to look at. The mask has made the exam honest: it now asks of every place what writing asks, and still all
+# The mask has not made this head worse at writing. It writes the same nonsense as before, word for word, because the newest
+# token never had a future to look at. (A head that has something to learn from the past keeps it behind a mask: notebook 08
+# trains such heads.) The mask has made the exam honest: it now asks of every place what writing asks, and still all
 # places are examined in one pass.
 #
 # ## Break it · Zero after the softmax
@@ -178,16 +179,17 @@ guess_zero = None  # "a", "b" or "c"
 
 # %%
 trace = al.attention_trace(Q, K, V, is_causal=True)
-after = al.softmax(trace.scaled_scores) * al.causal_mask(4)  # (n_q, n_k)
+zeroed = al.softmax(trace.scaled_scores) * al.causal_mask(4)  # (n_q, n_k)
 print("-inf before softmax, row sums:", trace.weights.sum(axis=-1))
-print("zero after softmax, row sums: ", after.sum(axis=-1))
+print("zero after softmax, row sums: ", zeroed.sum(axis=-1))
 
 # %%
 predict.zero_after(guess_zero)
 
 # %% [markdown]
 # The blocked keys have already taken their share: of row 0 only 4 % is left. Worse, what is left still depends on the
-# future, since the sum in the softmax ran over all keys. (Dividing each row by its sum again would repair it.)
+# future, since the sum in the softmax ran over all keys. (Dividing each row by its sum again repairs it as long as something
+# is left. Where the blocked keys have taken everything, that divides 0 by 0.)
 #
 # ## 3 · The causality poke
 #
@@ -195,11 +197,11 @@ predict.zero_after(guess_zero)
 
 
 # %%
-def poke(attend):
+def poke(attend, token=3):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(5, 4))
     poked = x.copy()
-    poked[3] += 1.0  # change token 3
+    poked[token] += 1.0
     return np.abs(attend(poked) - attend(x)).max(axis=-1)  # how far each moved
 
 
@@ -216,13 +218,15 @@ def multiply_after(x):
 
 # %%
 print("causal mask: ", poke(causal))
+print("exactly 0:   ", (poke(causal) == 0).astype(int))
 print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
 # %% [markdown]
-# An output that stands before the change must not move, not by the last digit. Under the right mask 0, 1 and 2 do not. In
-# the second line the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. One poke tells what no
-# shape can.
+# An output that stands before the change must not move, not even in its last digit. Under the right mask 0, 1 and 2 do not.
+# With zeros put in after the softmax, the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. No
+# shape tells you that.
+# One poke finds what leaks from one token; to be sure, poke every token in turn.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -260,15 +264,16 @@ for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
 # Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are
 # there already, need the upper left. That is rarer: a long text whose rows are computed in blocks, the first block first. With $n_q = n_k$ the two are the same, so a test with square masks sees no
 # difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes
-# the upper left without a word, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
+# the upper left without a warning, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
 # asks which one you mean.
 #
 # ## 5 · The padding mask
 #
 # Texts of a batch have different lengths, and the short ones are filled up to the longest. The fill is no text, so no
 # query may look at it. Padding hides **keys**, and it hides them from every query of its text, hence the shape
-# $(b, 1, n_k)$: the axis of size 1 stands for all queries. All scores of these two maps are 0, so that you see the masks
-# alone:
+# $(b, 1, n_k)$. NumPy and torch line the axes of two arrays up from the end and repeat an axis of size 1 (*broadcasting*):
+# the 1 stands for all queries. With several heads, in notebook 06, scores are $(b, h, n_q, n_k)$, and the same mask is
+# $(b, 1, 1, n_k)$. All scores of these two maps are 0, so that you see the masks alone:
 
 # %%
 lengths = [4, 2]
@@ -281,7 +286,7 @@ figure = plot.head_grid(maps, attn_mask=both, titles=["length 4", "length 2"])
 # %% [markdown]
 # A query may attend where **all** masks allow it: logical AND. In the second text rows 2 and 3 are padding themselves.
 # They ask, too, and what they get means nothing; the loss must leave them out. Hiding them as queries as well would only
-# make rows that may look nowhere. Those are trouble enough where nobody asked for them: section 8.
+# make rows that may look nowhere. Those are trouble enough where nobody asked for them: section 9.
 #
 # The poke works here as well: change a padded key, and no real output may move.
 
@@ -290,16 +295,15 @@ rng = np.random.default_rng(1)
 x = rng.normal(size=(2, 4, 3))  # (b, n, d)
 poked = x.copy()
 poked[1, 3] += 100.0  # a padded token of sequence 1
-before = al.scaled_dot_product_attention(x[:, :2], x, x, padding)  # two real queries
-after = al.scaled_dot_product_attention(x[:, :2], poked, poked, padding)
-moved = np.abs(after - before).max()
-print("real queries move by", moved)
+real = al.scaled_dot_product_attention(x[:, :2], x, x, padding)  # two real queries
+again = al.scaled_dot_product_attention(x[:, :2], poked, poked, padding)
+print("real queries move by", np.abs(again - real).max())
 
 # %% [markdown]
 # ## 6 · A mask as the tokenizer hands it over
 #
-# A tokenizer gives its padding mask as $(b, n_k)$, a row for each text. Scores are $(b, n_q, n_k)$. **Predict.** Such a
-# mask goes in as it is, and batch and length happen to be equal, 10 and 10. What happens?
+# The program that cuts a text into tokens, the *tokenizer*, gives its padding mask as $(b, n_k)$, a row for each text.
+# Scores are $(b, n_q, n_k)$. **Predict.** Such a mask goes in as it is, for ten texts of ten tokens. What happens?
 #
 # - **a** an error
 # - **b** it is understood: every sequence gets its own padding
@@ -320,9 +324,9 @@ print("no error; the output differs by", np.abs(wrong - right_output).max().roun
 predict.equal_sizes(guess_sizes)
 
 # %% [markdown]
-# No library can know what you meant: two axes of the right sizes are a mask $(n_q, n_k)$. Here the wrong reading is even
-# a causal mask, so the result looks sensible. Never test with as many texts as tokens. Where the sizes differ, attnlib
-# refuses to guess:
+# No library can know what you meant: two axes of the right sizes are a mask $(n_q, n_k)$. With the lengths 1 to 10, chosen
+# for this purpose, the wrong reading is even a causal mask, and the result looks sensible. Never test with as many texts as
+# tokens. Where the sizes differ, attnlib refuses to guess:
 
 # %%
 try:
@@ -331,7 +335,50 @@ except al.ShapeError as error:
     print(fill(str(error), 88))
 
 # %% [markdown]
-# ## 7 · Polarity: what does True mean?
+# ## 7 · Cross-attention: queries from elsewhere
+#
+# A translator reads *la maison blanche* and writes *the white house*. The words being written ask; the words being read
+# are found and hand something over. Queries come from one sequence, keys and values from another, and the formula is the
+# same. This is **cross-attention**; self-attention is the special case of one sequence.
+#
+# This head is set by hand, with three features: article, noun, adjective. A word that is read shows its class and hands
+# over its translation. A word that was written asks for the class that has to be written next in English. The first one
+# is the start of every sentence, `<s>`.
+
+# %%
+read = ["la", "maison", "blanche", "<pad>", "<pad>"]  # n_k = 5
+written = ["<s>", "the", "white"]  # n_q = 3
+english = ["the", "white", "house", "a", "dog", "<pad>"]  # d_v = 6
+
+article, noun, adjective, nothing = np.eye(4, 3)  # one-hot, and three zeros
+key = np.stack([article, noun, adjective, nothing, nothing])  # (n_k, d_k)
+means = ["the", "house", "white", "<pad>", "<pad>"]  # of each word that is read
+value = np.stack([np.eye(6)[english.index(word)] for word in means])  # (n_k, d_v)
+query = 10 * np.stack([article, adjective, noun])  # (n_q, d_k): what comes next
+words_only = np.broadcast_to(al.padding_mask([3], 5)[0], (3, 5))  # (n_q, n_k)
+
+# %% [markdown]
+# **Predict.** $n_q = 3$, $n_k = 5$, $d_k = 3$, $d_v = 6$. Which shape has the output? And which French word does *the* look
+# at: *la*, its translation, or another?
+
+# %%
+cross = al.attention_trace(query, key, value, words_only)
+print("output:", cross.output.shape)
+print("next words:", [english[w] for w in cross.output.argmax(axis=-1)])
+title = "cross-attention, set by hand"
+ax = plot.attention_heatmap(
+    cross.weights, queries=written, keys=read, attn_mask=words_only, title=title
+)
+
+# %% [markdown]
+# The output has a row per query and a column per value feature. The two languages order noun and adjective differently,
+# and the map crosses over: after an article English writes the adjective, so *the* asks for one and looks at *blanche*.
+#
+# This map needs a padding mask, and no causal one: all French words have been read before the first English one is written,
+# so none of them is in the future. (A translator that speaks while it listens does need a mask, on the words not heard yet.)
+
+# %% [markdown]
+# ## 8 · Polarity: what does True mean?
 #
 # | who | boolean mask says |
 # |---|---|
@@ -342,7 +389,7 @@ except al.ShapeError as error:
 # Two conventions live in one library, and a mask of the wrong one has the right shape and raises nothing. People have
 # searched for that mistake for hours, and published code contained it ([threads](../REFERENCES.md#threads)).
 #
-# There is a third kind: a mask of floats is *added* to the scores. 0 changes nothing, and $-\infty$ blocks.
+# There is a third kind: a mask of floats is *added* to the scaled scores. 0 changes nothing, and $-\infty$ blocks.
 #
 # attnlib takes booleans or floats, and refuses integers, which may mean either. Three functions translate one convention
 # into another, and each says in its name what it makes or takes. The first two lines show row 1 of a causal mask, $[1, 1,
@@ -368,11 +415,11 @@ ax = plot.attention_heatmap(
 print("fully masked:", inverted.fully_masked)
 
 # %% [markdown]
-# ## 8 · The row that may look nowhere
+# ## 9 · The row that may look nowhere
 #
-# The last query of that picture has no key left. A softmax over nothing has no answer: it is $0/0$. Such a row is called
-# **fully masked**, or dead. attnlib defines that its weights and its output are exactly 0, and `trace.fully_masked` says
-# so. What do others return? This section uses torch, if it is there.
+# The last query of that picture has no key left. A softmax over nothing has no answer: it is $0/0$. Such a row is
+# **fully masked**, and we call it a dead row. attnlib defines that its weights and its output are exactly 0, and
+# `trace.fully_masked` says so. What do others return? This section uses torch, if it is there.
 
 # %%
 try:
@@ -397,8 +444,13 @@ if torch is not None:
         mha_fused, _ = mha(x, x, x, attn_mask=~allowed, need_weights=False)
 
 # %% [markdown]
-# **Predict.** Query 1 may look at none of ten keys. What are the first four numbers of its row, in five ways of writing
-# attention? (Four of them show the row of weights; torch's function returns only the output, and its row is shown.)
+# Five ways of writing attention get this mask. Two of them are torch's own: `F.scaled_dot_product_attention`, which returns
+# only the output, and `nn.MultiheadAttention`, a layer, here with one head. (It is called with what makes the queries, the
+# keys and the values, and notebook 06 takes it apart.) The last two write the steps out, with $-\infty$ and with a large
+# negative number for the blocked scores.
+#
+# **Predict.** Query 1 may look at none of ten keys. What are the first four numbers of its row, numbers or NaN, in each of
+# the five?
 
 # %%
 if torch is not None:
@@ -416,8 +468,8 @@ if torch is not None:
         print(f"{name:<44}", [round(v, 4) for v in result[0, 1, :4].tolist()])
 
 # %% [markdown]
-# Three different answers. The last is the most dangerous: with a finite fill every key gets the same 0.1, forbidden ones
-# too, and nothing looks wrong. In nn.MultiheadAttention the answer even depends on whether you ask for weights:
+# Three different answers: 0, NaN and 0.1. The 0.1 is the most dangerous: with a finite fill every key gets the same, all of
+# them forbidden, and nothing looks wrong. In nn.MultiheadAttention the answer even depends on whether you ask for weights:
 
 # %%
 if torch is not None:
@@ -440,16 +492,17 @@ for name, combined in cases.items():
     print(f"{name:<22} dead rows:", np.flatnonzero(~combined.any(axis=-1)))
 
 # %% [markdown]
-# Fill in front is no rare thing: where several texts are written on at once, all of them should end at the same place, so
-# the short ones are filled on the left. The rows of the fill then see only fill. The usual remedy is to let such a row look
-# at itself; its output is used by nobody.
+# Fill in front is no rare thing. Where a model continues several texts at once, their last words must stand in the same
+# column, so the short ones are filled on the left. Nobody has hidden the fill as queries here. But behind the causal mask a
+# token of the fill sees only what stands before it, which is fill, and the padding mask hides that. The usual remedy is to
+# let each of these rows look at itself. What comes out of it is used by nobody.
 #
 # A NaN in a row that nobody uses: does it matter? Query 1 is such a row, and the loss is taken over the nine other
 # outputs, which are all healthy. **Predict.** `in_proj_weight` holds $W_Q$, $W_K$ and $W_V$, 48 numbers. How many numbers
 # of its gradient are NaN?
 #
 # - **a** none: the dead row is not in the loss
-# - **b** only those that query 1 alone is answerable for
+# - **b** only some: those that query 1 uses
 # - **c** all 48
 
 # %%
@@ -477,8 +530,9 @@ predict.one_dead_row(guess_dead)
 
 # %% [markdown]
 # The loss is the same healthy number both times, and after one step of the optimiser every number of $W_Q$, $W_K$ and $W_V$
-# in the first module is NaN. Going forward one row was dead; going back it poisons all of them
-# ([the thread](../REFERENCES.md#threads) in which this was found).
+# in the first module is NaN. Why all of them? The loss sends 0 back to row 1. But on the way that 0 is multiplied by the
+# row's weights, which are NaN, and $0 \cdot \mathrm{NaN}$ is NaN. All queries share each matrix, so its gradient is a sum
+# over them, and one NaN makes the sum NaN ([the thread](../REFERENCES.md#threads) in which this was found).
 #
 # "So I turn NaN into 0 behind the softmax." **Predict.** That mends the forward pass. Does it mend the gradient, whichever
 # way the $-\infty$ got into the scores?
@@ -496,9 +550,11 @@ if torch is not None:
         print(name, nan_in_gradient(weights @ x, W))
 
 # %% [markdown]
-# Not whichever way. `masked_fill` writes 0 into the gradient of what it filled, and so stops the NaN; an addition passes it
-# on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe; its check tries it.) Best is a mask
-# that leaves no row dead: let padded queries look at real tokens, as in section 5, or at themselves.
+# Not whichever way. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again, $0 \cdot
+# \mathrm{NaN}$. Before the softmax the two part: `masked_fill` writes 0 into the gradient of what it filled, and so stops
+# the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe; its check
+# tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in section 5, or at
+# themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
 
@@ -512,7 +568,7 @@ if torch is not None:
     print("-inf works:", half.masked_fill(~allowed, -torch.inf)[0, 1, :3].tolist())
 
 # %% [markdown]
-# ## 9 · Dropout: a mask by chance
+# ## 10 · Dropout: a mask by chance
 #
 # While many models train, each weight is set to 0 with a probability of, say, 0.2, and what is left is divided by 0.8.
 # That is **dropout**. It comes after the softmax, the very place that *Break it* warned of, and here it is meant.
@@ -543,53 +599,12 @@ predict.dropout_rows(guess_dropout)
 # and nothing leaks, since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training.
 # `model.eval()` turns off `nn.Dropout`; it does not turn off `F.scaled_dot_product_attention(..., dropout_p=0.2)`, which
 # knows of no module: there you write `dropout_p=0.2 if self.training else 0.0`.
-#
-# ## 10 · Cross-attention: queries from elsewhere
-#
-# A translator reads *la maison blanche* and writes *the white house*. The words being written ask; the words being read
-# are found and hand something over. Queries come from one sequence, keys and values from another, and the formula is the
-# same. This is **cross-attention**; self-attention is the special case of one sequence.
-#
-# This head is set by hand, with three features: article, noun, adjective. A word that is read shows its class and hands
-# over its translation. A word that was written asks for the class that has to be written next in English. The first one
-# is the start of every sentence, `<s>`.
-
-# %%
-read = ["la", "maison", "blanche", "<pad>", "<pad>"]  # n_k = 5
-written = ["<s>", "the", "white"]  # n_q = 3
-english = ["the", "white", "house", "a", "dog", "<pad>"]  # d_v = 6
-
-article, noun, adjective, nothing = np.eye(4, 3)  # one-hot, and three zeros
-key = np.stack([article, noun, adjective, nothing, nothing])  # (n_k, d_k)
-means = ["the", "house", "white", "<pad>", "<pad>"]  # of each word that is read
-value = np.stack([np.eye(6)[english.index(word)] for word in means])  # (n_k, d_v)
-query = 10 * np.stack([article, adjective, noun])  # (n_q, d_k): what comes next
-padding = np.broadcast_to(al.padding_mask([3], 5)[0], (3, 5))  # (n_q, n_k)
 
 # %% [markdown]
-# **Predict.** $n_q = 3$, $n_k = 5$, $d_k = 3$, $d_v = 6$. Which shape has the output? And which French word does *the* look
-# at: *la*, its translation, or another?
-
-# %%
-cross = al.attention_trace(query, key, value, padding)
-print("output:", cross.output.shape)
-print("next words:", [english[w] for w in cross.output.argmax(axis=-1)])
-title = "cross-attention, set by hand"
-ax = plot.attention_heatmap(
-    cross.weights, queries=written, keys=read, attn_mask=padding, title=title
-)
-
-# %% [markdown]
-# The output has a row per query and a column per value feature. The two languages order noun and adjective differently,
-# and the map crosses over: after an article English writes the adjective, so *the* asks for one and looks at *blanche*.
-#
-# This map needs a padding mask, and no causal one: place 2 of one language need not come after place 1 of the other. (A
-# translator that speaks while it listens does need a mask, on the words not heard yet.)
-#
 # ## 11 · See it · Both masks at once
 #
 # Six tokens, of which the first `length` are real; queries and keys are random. **Predict.** With both masks and 2 real
-# tokens, how many pairs may attend? What is left at length 0? And which row does $d_k$ never change?
+# tokens, how many pairs may attend? What is left at length 0? And as $d_k$ moves, which row keeps its weights?
 
 # %%
 both_masks = live.masks(n=6)
@@ -597,8 +612,8 @@ both_masks
 
 # %% [markdown]
 # With 2 real tokens 11 of 36 pairs are left: 1 in row 0, and 2 in each of the five others. At length 0 every row is dead.
-# Row 0 has one key, and a softmax over one key is 1 whatever the score. Early rows of a causal map look peaky only because
-# they have few keys.
+# Row 0 has one key, and a softmax over one key is 1 whatever the score. So row 0 looks peaky for no reason but that, and the
+# next few rows partly for the same one: take it into account whenever you read a causal map.
 #
 # ## Exercises
 #
@@ -613,7 +628,8 @@ both_masks
 #
 # **Goal.** Complete the line that hides padded keys. *4 minutes, easy.*
 #
-# `my_padding_mask(lengths, n_k)`: `lengths` is an array $(b,)$, the result is $(b, 1, n_k)$ of bool.
+# `my_padding_mask(lengths, n_k)`: `lengths` is an array $(b,)$, the result is $(b, 1, n_k)$ of bool. `array[:, None]` puts
+# an axis of size 1 behind the first.
 
 
 # %%
@@ -672,7 +688,7 @@ verdict
 # **Goal.** Write a softmax over the keys that a query may attend to. *12 minutes, hard.*
 #
 # `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A row that may attend to nothing gives zeros. It is
-# tried with scores near $10^4$, too. Do not use `al.softmax` this time.
+# tried with scores near $10^4$, too, allowed ones and blocked ones. Do not use `al.softmax` this time.
 
 
 # %%
@@ -734,9 +750,9 @@ verdict
 #
 # In a long text it is too expensive to let each query look at everything. Two attention layers help: layer 2 reads what layer 1
 # wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets from place to place in
-# any other way.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. No query looks ahead, none looks at more than
-# **3** keys, itself included, or at none at all, and through both layers all 8 tokens reach the last one. Many answers are
-# right.
+# any other way.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. Each query looks at 1 to **3** keys, none
+# of them later than itself. It may be one of them, and need not. Through both layers all 8 tokens reach the last one. Many
+# answers are right.
 
 # %%
 my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])
@@ -761,10 +777,10 @@ verdict
 # ## Try it
 #
 # 1. Write a mask that lets each query see itself and the two tokens before it (a sliding window). Check it with `poke`:
-#    which outputs may move when token 3 changes? (3 and 4 of the five.)
-# 2. Combine your window with `padding_mask`. Is there a fully masked row? (That depends: a window of three keys leaves rows
-#    dead as soon as the fill is longer than 2.)
-# 3. In the translator of section 10 leave out the padding mask and divide `query` by 10. How much weight goes to `<pad>`?
+#    which outputs may move when token 3 changes? And token 1? (3 and 4 of the five; 1, 2 and 3.)
+# 2. Combine your window with `padding_mask([length], 8)`. Up to which length is there a fully masked row? (Up to 5: row 7
+#    looks at 5, 6 and 7, so with a fill of 3 or more it finds no word.)
+# 3. In the translator of section 7 leave out the padding mask and divide `query` by 10. How much weight goes to `<pad>`?
 #    (35 % in every row, and all three next words become `<pad>`.)
 #
 # **Remember.** True = may attend. Block with $-\infty$ before the softmax. Padding hides keys, so it needs a query axis:

@@ -77,6 +77,14 @@ MISTAKES = (
         {"output": lambda s: s.weights.mean(axis=-3)},
     ),
     Mistake(
+        "output_and_weights_exchanged",
+        "it returns the weights first and the output second",
+        "Whoever writes `output, weights = layer(x)` gets each under the name of the other.",
+        "In which order are the two asked for?",
+        {"context": lambda s: s.weights, "shown": lambda s: s.weights @ s.v},
+        {"output": lambda s: s.weights, "shown": lambda s: s.merge(s.context) @ s.W_O},
+    ),
+    Mistake(
         "weights_transposed",
         "it multiplies the values by the transposed weights",
         "Runs where n_q = n_k; each output is a sum over queries, and its weights do not sum to 1.",

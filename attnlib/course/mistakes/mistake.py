@@ -11,15 +11,12 @@ class Mistake:
     ----------
     ways : tuple of dict
         The ways of making it, each a name of a step -> what stands in its place.
-    accepted : bool
-        Right, but worth a remark.
     raises : bool
         It shows in an error on some inputs, while all the others are right.
     """
 
-    def __init__(self, id, does, see, hint, *ways, accepted=False, raises=False):
-        self.id, self.does, self.see, self.hint, self.ways = id, does, see, hint, ways
-        self.accepted, self.raises = accepted, raises
+    def __init__(self, id, does, see, hint, *ways, raises=False):
+        self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
 
 
 def scaled_by(factor):

@@ -151,6 +151,7 @@ MISTAKES = (
         "Which number can you subtract from a whole row without changing its softmax?",
         weights_by(lambda x, axis: _exp_over_sum(x, axis)),
         weights_by(lambda x, axis: _exp_over_sum(x, axis, guarded=True)),
+        weights_by(lambda x, axis: np.nan_to_num(_exp_over_sum(x, axis))),
         weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max())),
         weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(), guarded=True)),
         {"weights": lambda s: _over_sum(_masked_exp(s))},
@@ -190,11 +191,11 @@ MISTAKES = (
     Mistake(
         "mask_renormalised",
         "it masks after the softmax and then divides by what is left",
-        "Right as long as the blocked keys do not take all the weight: with very large scores nothing is left.",
+        "Right as long as the blocked keys leave some weight. Where their scores lie far above the others they take "
+        "all of it, and the query gets 0, or 0 / 0.",
         "What does a blocked score have to be, so that exp turns it into 0?",
         _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
         _after_softmax(lambda w, mask: w * mask / ((w * mask).sum(axis=-1, keepdims=True) + 1e-9)),
-        accepted=True,
     ),
     Mistake(
         "mask_multiplies_scores",
