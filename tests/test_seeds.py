@@ -196,6 +196,11 @@ def printed(number):
         ("09", "L4H2: cost at the pronoun 8.3, rank 17 L3H5: cost at the pronoun 16.2, rank 8"),
         ("09", "L5H6 taken away 0.9994, [CLS] forbidden 0.9633"),
         ("09", "coming out: the nearest other bank has the same sense in 6 of 6"),
+        ("09", "coming out, 'the': the nearest other one has the same sense in 5 of 6"),
+        ("09", "coming out, '.': the nearest other one has the same sense in 3 of 6"),
+        ("00", "coming out, 'bank': the nearest other one has the same sense in 6 of 6"),
+        ("00", "coming out, 'the': the nearest other one has the same sense in 5 of 6"),
+        ("00", "coming out, '.': the nearest other one has the same sense in 3 of 6"),
         ("09", "they -> students: 0.92"),
         # decoding: five seeds as stored, and what is counted
         ("11", "lowest honest loss: 1.518 nats a word"),
