@@ -285,6 +285,22 @@ ROWS = {
     "1.1 k1": ("k2", "wrong_token", "another token", "", [0, 1, 1]),
     "1.1 k3": ("k2", "counted_from_zero", "the next token", "", [2, 3, 1]),
     "1.2 row 1": ("scores_2", "wrong_token", "", "", [2, 4, 4]),
+    "1.2 queries": ("scores_2", "query_met_others", "of Q with a row of K", "another W", [6, 12, 12]),
+    "1.5 W_K": ("what_words_look_for", "looks_for_itself", "wanted: sleeps", "less than", np.eye(4, 3)),
+    "1.5 no name": (
+        "what_words_look_for",
+        "name_looks_for_nothing",
+        "Anna takes from all words alike",
+        "gives",
+        [[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]],
+    ),
+    "1.5 a name for all": (
+        "what_words_look_for",
+        "one_wish_for_all",
+        "",
+        "",
+        [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]],
+    ),
     "4.3 d_in": (
         "SelfAttention",
         "scale_by_embed_dim",

@@ -97,7 +97,9 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
     assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
-    assert right.right and f"Tempting: {question.tempting}. {question.wrong[question.tempting]}" in repr(right)
+    assert right.right and f"Tempting, but wrong: {question.tempting}. {question.wrong[question.tempting]}" in repr(
+        right
+    )
     assert "Many" not in repr(right)  # there are no data on what learners choose
     for letter, why in question.wrong.items():
         wrong = question(letter)
