@@ -78,6 +78,10 @@ def sm(x, axis=-1):
     return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
 
 
+def mean(x, axis):
+    return x.mean(axis=axis, keepdims=True)
+
+
 def nan_rows(becomes):
     """NaN rows replaced by `becomes(row of weights, values)`."""
 
@@ -273,6 +277,58 @@ ROWS = {
         lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x)),
     ),
     "2.3 over everything": (A, "softmax_over_everything", "", "", student(softmax="np.exp(s) / np.sum(np.exp(s))")),
+    "2.1 mean": (
+        "softmax",
+        "maximum_missed",
+        "such as its mean",
+        "-inf",
+        lambda x, axis=-1: sm(x - mean(x, axis), axis),
+    ),
+    "2.1 min": (
+        "softmax",
+        "maximum_missed",
+        "another number",
+        "",
+        lambda x, axis=-1: sm(x - x.min(axis, keepdims=True), axis),
+    ),
+    "2.1 no axis": ("softmax", "axis_and_overflow", "still give NaN", "", lambda x, axis=-1: sm(x)),
+    "2.1 no axis, maximum of all": ("softmax", "axis_and_overflow", "", "", lambda x, axis=-1: sm(x - x.max())),
+    "2.1 no keepdims, maximum": (
+        "softmax",
+        "keepdims_forgotten",
+        "has lost that axis",
+        "is divided by",
+        lambda x, axis=-1: sm(x - x.max(axis=axis), axis),
+    ),
+    "2.2 swapaxes(0, 1)": ("attention_scores", "wrong_batch_axis", "", "", lambda q, k: q @ np.swapaxes(k, 0, 1)),
+    "2.3 if attn_mask": (
+        A,
+        None,
+        "`if x is not None`",
+        "as if",
+        lambda q, k, v, m=None: right(q, k, v, m if m else None),
+    ),
+    "2.4 first typed": (
+        "example_that_tells",
+        "nothing_let_through",
+        "It lets through: none",
+        "",
+        [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[1], [2]]],
+    ),
+    "2.4 two tokens": (
+        "example_that_tells",
+        "swap_let_through",
+        "",
+        "",
+        [[[1, 0], [0, 1]], [[0, 1], [1, 0]], [[1], [2]]],
+    ),
+    "2.4 square V": (
+        "example_that_tells",
+        "d_v_equals_d_k",
+        "",
+        "",
+        [np.eye(3), np.roll(np.eye(3), 1, 0), np.eye(3)],
+    ),
     "2.1 keepdims": ("softmax", "keepdims_forgotten", "", "", lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis=axis)),
     "2.1 keepdims, maximum": (
         "softmax",

@@ -316,4 +316,10 @@ def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
 def test_an_example_is_told_which_mistakes_it_lets_through():
     verdict = check.example_that_tells([[[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [3, 4]]])
     assert verdict.mistake == "symmetric_example"
-    assert "lets through: Q and K swapped; softmax over the queries; divided by the root of d_v." in verdict.message
+    assert "Your example shows: no scale. It lets through: Q and K swapped;" in verdict.message
+    assert "It lets through: none." in check.example_that_tells(al.examples.ASYMMETRIC.project()).message
+
+
+def test_a_row_where_a_matrix_belongs_is_told_so():
+    verdict = check.example_that_tells([np.eye(3), np.eye(3), [1, 0, 3]])
+    assert "Fix: V has one axis; three rows of one number are [[1], [0], [3]]." in verdict.message
