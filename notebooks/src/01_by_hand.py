@@ -235,7 +235,7 @@ print("V =", V)
 
 # %%
 print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
-print("one of each, 2 - 2:", dot([2, -1], [1, 2]), end="   ")
+print("one of each:", dot([2, -1], [1, 2]), end="   ")  # 2*1 + (-1)*2
 print("a longer key:", dot([2, -1], [20, -10]))
 
 # %%
@@ -506,7 +506,7 @@ bank_query, real_keys = head["query"][tokens.index("bank")], head["key"]
 def row_at(d_k, query=bank_query, keys=real_keys):
     row = [dot(query[:d_k], key[:d_k]) for key in keys]
     divided = [s / math.sqrt(d_k) for s in row]
-    return {"not scaled": [softmax(row)], "divided by sqrt(d_k)": [softmax(divided)]}
+    return {"not scaled": [softmax(row)], "scaled": [softmax(divided)]}
 
 
 view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
@@ -536,7 +536,7 @@ for d_k in (3, 16, 128):
     rows = [row_at(d_k, query, keys) for query, *keys in draws]
     for name in rows[0]:
         mean = sum(max(row[name][0]) for row in rows) / len(rows)
-        print(f"d_k = {d_k:3d}  {name:<20}  largest weight {mean:.2f}")
+        print(f"d_k = {d_k:3d}  {name:<10}  largest weight {mean:.2f}")
 
 # %% [markdown]
 # Not scaled, the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of

@@ -332,12 +332,12 @@ def coming_out(word):
     return unit @ unit.mT  # (6, 6) cosines
 
 
+# %%
 for word in ("the", "."):
     nearest = (coming_out(word) - 2 * np.eye(6)).argmax(axis=1)  # of the other five
     same = (senses[nearest] == senses).sum()
-    print(
-        f"coming out, {word!r}: the nearest other one has the same sense in {same} of 6"
-    )
+    print(f"coming out, {word!r}:", end=" ")
+    print(f"the nearest other one has the same sense in {same} of 6")
 
 # %% [markdown]
 # "The" comes out told apart nearly as well as "bank", the full stop no better than by guessing, which finds 2.4 of 6. Whether
