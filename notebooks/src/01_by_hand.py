@@ -358,8 +358,8 @@ ax = plot.attention_heatmap(
 # ## Step 5 · The output: a weighted sum of values
 #
 # The keys have done their work. What is handed over are the values: the output for query 1 is
-# $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add. So a large weight on a value of small numbers may bring
-# less than a small weight on one of large numbers.
+# $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add. So a large weight on a value of small
+# numbers may bring less than a small weight on one of large numbers.
 
 # %%
 weighted = [[w * v for v in value] for w, value in zip(weights[0], V)]  # (n_k, d_v)

@@ -243,8 +243,8 @@ for factor in (31.6, 32):
     print(f"exp overflows above {np.log(np.finfo(float).max):.2f}")
 
 # %% [markdown]
-# At 31.6 the largest score is 706, and $e^{706}$ is about $4 \cdot 10^{306}$: just a float. At 32 it is 724, and $e^{724}$ becomes `inf`.
-# The weight is then `inf` divided by a sum that is `inf`, too, and that is `nan`, *not a number*. attnlib's softmax gets along
+# At 31.6 the largest score is 706, and $e^{706}$ is about $4 \cdot 10^{306}$: just a float. At 32 it is 724, and $e^{724}$
+# becomes `inf`. The weight is then `inf` divided by a sum that is `inf`, too, and that is `nan`, *not a number*. attnlib's softmax gets along
 # with both; the first exercise asks how.
 #
 # Four exercises follow. The first three ask for more and more: a line, a body, the whole formula. The last asks for an
