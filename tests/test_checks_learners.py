@@ -82,6 +82,10 @@ def sm(x, axis=-1):
     return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
 
 
+def mean(x, axis):
+    return x.mean(axis=axis, keepdims=True)
+
+
 def nan_rows(becomes):
     """NaN rows replaced by `becomes(row of weights, values)`."""
 
@@ -306,6 +310,44 @@ ROWS = {
     # --- common
     "2.1 over everything": ("softmax", "softmax_over_everything", lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x))),
     "2.3 over everything": (A, "softmax_over_everything", student(softmax="np.exp(s) / np.sum(np.exp(s))")),
+    "2.1 mean": (
+        "softmax",
+        "maximum_missed",
+        lambda x, axis=-1: sm(x - mean(x, axis), axis),
+        "such as its mean",
+        "-inf",
+    ),
+    "2.1 min": (
+        "softmax",
+        "maximum_missed",
+        lambda x, axis=-1: sm(x - x.min(axis, keepdims=True), axis),
+        "another number",
+    ),
+    "2.1 no axis": ("softmax", "axis_and_overflow", lambda x, axis=-1: sm(x), "still give NaN"),
+    "2.1 no axis, maximum of all": ("softmax", "axis_and_overflow", lambda x, axis=-1: sm(x - x.max())),
+    "2.1 no keepdims, maximum": (
+        "softmax",
+        "keepdims_forgotten",
+        lambda x, axis=-1: sm(x - x.max(axis=axis), axis),
+        "has lost that axis",
+        "is divided by",
+    ),
+    "2.2 swapaxes(0, 1)": ("attention_scores", "wrong_batch_axis", lambda q, k: q @ np.swapaxes(k, 0, 1)),
+    "2.3 if attn_mask": (
+        A,
+        None,
+        lambda q, k, v, m=None: right(q, k, v, m if m else None),
+        "`if x is not None`",
+        "as if",
+    ),
+    "2.4 first typed": (
+        "example_that_tells",
+        "nothing_let_through",
+        [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[1], [2]]],
+        "It lets through: none",
+    ),
+    "2.4 two tokens": ("example_that_tells", "swap_let_through", [[[1, 0], [0, 1]], [[0, 1], [1, 0]], [[1], [2]]]),
+    "2.4 square V": ("example_that_tells", "d_v_equals_d_k", [np.eye(3), np.roll(np.eye(3), 1, 0), np.eye(3)]),
     "2.1 keepdims": ("softmax", "keepdims_forgotten", lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis=axis)),
     "2.1 keepdims, maximum": (
         "softmax",
@@ -316,6 +358,16 @@ ROWS = {
     "1.1 k1": ("k2", "wrong_token", [0, 1, 1], "another token"),
     "1.1 k3": ("k2", "counted_from_zero", [2, 3, 1], "the next token"),
     "1.2 row 1": ("scores_2", "wrong_token", [2, 4, 4]),
+    "1.2 queries": ("scores_2", "query_met_others", [6, 12, 12], "of Q with a row of K", "another W"),
+    "1.5 W_K": ("what_words_look_for", "looks_for_itself", np.eye(4, 3), "wanted: sleeps", "less than"),
+    "1.5 no name": (
+        "what_words_look_for",
+        "name_looks_for_nothing",
+        [[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]],
+        "Anna takes from all words alike",
+        "gives",
+    ),
+    "1.5 a name for all": ("what_words_look_for", "one_wish_for_all", [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]]),
     "4.3 d_in": (
         "SelfAttention",
         "scale_by_embed_dim",

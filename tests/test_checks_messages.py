@@ -176,6 +176,22 @@ def test_a_number_that_is_nearly_right_is_told_so():
     assert "close" not in check.k2([2, 3, 1.1]).message
 
 
+@pytest.mark.parametrize(
+    ("name", "answer", "rounded"),
+    [
+        ("scaled_output_1", [1.9, 6.3, 1.7], True),
+        ("scaled_output_1", [2, 6, 2], True),
+        ("scaled_output_1", [1.8, 6, 1.8], False),
+        ("scaled_output_1", [1.87, 6.33, 1.70], True),  # rounded on the way
+        ("scores_2", [4, 16, 12.5], False),
+        ("k2", [4, 4, 0.03], False),
+    ],
+)
+def test_only_numbers_that_rounding_can_make_are_called_rounded(name, answer, rounded):
+    verdict = EXERCISES[name](answer)
+    assert verdict.state == "wrong" and ("If you have rounded" in verdict.message) == rounded
+
+
 def test_the_expected_number_is_not_given_away():
     for name, solution in {
         "uniform_divisor": "2",
@@ -296,7 +312,12 @@ def test_a_design_is_told_what_each_word_finds():
     verdict = check.what_words_look_for([[0, 5, 0], [0, 0, 5], [1, 0, 0], [0, 0, 0]])
     assert verdict.mistake is None
     assert "Anna finds sleeps. sleeps finds she (wanted: Anna)." in verdict.message
-    assert "she gives Anna most, but less than 0.9 (wanted: Anna)." in verdict.message
+    assert "she takes most from Anna, but less than 0.9." in verdict.message
+
+
+def test_a_faint_wish_for_the_wrong_word_is_not_told_to_be_stronger():
+    verdict = check.what_words_look_for([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
+    assert "Anna takes most from Anna (wanted: sleeps)." in verdict.message and "0.9" not in verdict.message
 
 
 @pytest.mark.parametrize(
@@ -319,4 +340,10 @@ def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
 def test_an_example_is_told_which_mistakes_it_lets_through():
     verdict = check.example_that_tells([[[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [3, 4]]])
     assert verdict.mistake == "symmetric_example"
-    assert "lets through: Q and K swapped; softmax over the queries; divided by the root of d_v." in verdict.message
+    assert "Your example shows: no scale. It lets through: Q and K swapped;" in verdict.message
+    assert "It lets through: none." in check.example_that_tells(al.examples.ASYMMETRIC.project()).message
+
+
+def test_a_row_where_a_matrix_belongs_is_told_so():
+    verdict = check.example_that_tells([np.eye(3), np.eye(3), [1, 0, 3]])
+    assert "Fix: V has one axis; three rows of one number are [[1], [0], [3]]." in verdict.message

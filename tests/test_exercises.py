@@ -9,7 +9,7 @@ import pytest
 from attnlib.course import PREDICTIONS, RECALLS, predict
 from attnlib.course.prediction import Recall
 from tools import build_notebooks as build
-from tools.handouts import exercises, solved, student
+from tools.handouts import SOLUTION, exercises, solved, student
 from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -98,7 +98,7 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
     assert question(None).right is None and "No choice made yet" in repr(question(None))
     assert question("z").right is None and "not one of the options" in repr(question("z"))
     right = question(question.right)
-    assert right.right and f"Tempting: {question.tempting}. {question.why[question.tempting]}" in repr(right)
+    assert right.right and f"Tempting, but wrong: {question.tempting}. {question.why[question.tempting]}" in repr(right)
     assert "Many" not in repr(right)  # there are no data on what learners choose
     for letter in wrong:
         revealed = question(letter)
@@ -116,13 +116,13 @@ def test_an_unknown_question_says_which_was_meant():
     assert set(dir(predict)) == {*PREDICTIONS, *RECALLS}
 
 
-def test_outputs_that_answer_a_prediction_are_saved_hidden(notebook):
+def test_outputs_that_answer_a_prediction_or_an_exercise_are_saved_hidden(notebook):
     asked, hidden = False, 0
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            asked = "**Predict.**" in cell.source
+            asked = "**Predict.**" in cell.source or SOLUTION.fullmatch(cell.source)
         else:
-            answers = asked and not re.match("guess_|predict\\.", cell.source)
+            answers = bool(asked) and not re.match("guess_|predict\\.", cell.source)
             assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == answers, cell.source
             hidden += answers
     assert hidden

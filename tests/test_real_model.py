@@ -284,6 +284,14 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
     assert np.abs(again - banks["L1H5"][0]).max() < 1e-3
 
 
+@pytest.mark.parametrize(("word", "found"), [("the", 5), (".", 3)])
+def test_a_word_without_two_senses_is_the_control_of_the_six_banks(word, found):
+    """What notebooks 00 and 09 print; "the" is told apart nearly as well as "bank"."""
+    cosines = np.array(RESULTS[f"coming out: {word}"])
+    nearest = (cosines - 2 * np.eye(6)).argmax(axis=1)
+    assert ((nearest < 3) == [True, True, True, False, False, False]).sum() == found
+
+
 def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():
     """What the questions of 09 tell; the test above computes the costs afresh where the model is."""
     rank = ranks(np.array(RESULTS["cost of each head: all_sentences"]))

@@ -65,8 +65,8 @@ def printed(number):
         ("01", "output 3 = 1.992555 7.479636 0.735877"),
         ("01", "additive:"),
         ("01", "same signs: 5 opposite signs: -5 one of each: 0 a longer key: 50"),
-        ("01", "d_k = 3 not scaled largest weight 0.67 d_k = 3 divided by sqrt(d_k) largest weight 0.57"),
-        ("01", "d_k = 128 not scaled largest weight 0.95 d_k = 128 divided by sqrt(d_k) largest weight 0.60"),
+        ("01", "d_k = 3 not scaled largest weight 0.67 d_k = 3 scaled largest weight 0.57"),
+        ("01", "d_k = 128 not scaled largest weight 0.95 d_k = 128 scaled largest weight 0.60"),
         ("00", "above 0.95: 80% of the rows divided by sqrt(d_k) above 0.95: 0% of the rows"),
         # the same through matrices, a module, and one head of several
         ("02", "[[6.3379e-02 4.6831e-01 4.6831e-01] [6.0337e-06 9.8201e-01 1.7986e-02]"),
@@ -205,6 +205,11 @@ def printed(number):
         ("09", "L4H2: cost at the pronoun 8.3, rank 17 L3H5: cost at the pronoun 16.2, rank 8"),
         ("09", "L5H6 taken away 0.9994, [CLS] forbidden 0.9633"),
         ("09", "coming out: the nearest other bank has the same sense in 6 of 6"),
+        ("09", "coming out, 'the': the nearest other one has the same sense in 5 of 6"),
+        ("09", "coming out, '.': the nearest other one has the same sense in 3 of 6"),
+        ("00", "coming out, 'bank': the nearest other one has the same sense in 6 of 6"),
+        ("00", "coming out, 'the': the nearest other one has the same sense in 5 of 6"),
+        ("00", "coming out, '.': the nearest other one has the same sense in 3 of 6"),
         ("09", "they -> students: 0.92"),
         # decoding: five seeds as stored, and what is counted
         ("11", "lowest honest loss: 1.518 nats a word"),

@@ -43,16 +43,19 @@ def read_source(path):
     badges, setup = (cell and nbformat.from_dict(cell) for cell in first_cells(named(path.stem), links.address()))
     title, *others = notebook.cells
     notebook.cells = [*([badges] if badges else []), title, setup, *others]  # a reader wants the title first
-    hide_what_is_to_predict(notebook)
+    hide_answers(notebook)
     return notebook
 
 
-def hide_what_is_to_predict(notebook):
-    """Save outputs that answer a **Predict.** hidden: JupyterLab and Notebook 7 show them when the cell has run."""
+def hide_answers(notebook):
+    """Save outputs that answer a **Predict.** or an exercise hidden: JupyterLab and Notebook 7 show them after a run.
+
+    They are those of the code cells below a prediction, or below a folded solution, up to the next text.
+    """
     asked = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            asked = "**Predict.**" in cell.source
+            asked = "**Predict.**" in cell.source or "<summary>Solution</summary>" in cell.source
         elif asked and not cell.source.startswith(("guess_", "predict.")):
             cell.metadata["jupyter"] = {"outputs_hidden": True}
 

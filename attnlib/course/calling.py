@@ -231,6 +231,8 @@ def _describe(error):
     if own:
         file, line = own[-1]
         text += f"\nLine {line}: {linecache.getline(file, line).strip()}".rstrip(": ")
+    if any(words in str(error) for words in ("truth value of an array", "Boolean value of Tensor")):
+        text += "\nFix: an array is neither true nor false; `if x is not None` asks whether there is one."
     return text
 
 

@@ -142,7 +142,7 @@ def _wrong(exercise, function, found, mistakes):
         text, arrays = _difference(exercise, outcome, right, probe)
         if not exercise.code and ", expected" in text and outcome.values[0].shape == right.values[0].shape:
             text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
-            if not mistakes and close(outcome.values[0], right.values[0], 0.05):
+            if not mistakes and _may_be_rounded(outcome.values[0], right.values[0]):
                 text += " That is close. If you have rounded, give four digits or more."
         if not mistakes and arrays:
             with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
@@ -158,6 +158,13 @@ def _wrong(exercise, function, found, mistakes):
     hints = (*first, *exercise.hints)
     text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
     return Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
+
+
+def _may_be_rounded(yours, right):
+    """Tell whether rounding, at the end or on the way, can explain the difference; of whole numbers it cannot."""
+    if right.size > 1 and (right == right.round()).all():
+        return False
+    return close(yours, right, 0.01) or any(close(yours, right.round(places), 1e-9) for places in range(3))
 
 
 def _difference(exercise, outcome, right, probe):

@@ -26,8 +26,14 @@ OWN = (
     Mistake(
         "wrong_projection",
         "the right token was multiplied by another W",
-        "A query where a key is asked for, or the other way round.",
+        "It is a query where a key is asked for, say, or the other way round.",
         "Which of W_Q, W_K and W_V makes this vector?",
+    ),
+    Mistake(
+        "query_met_others",
+        "other vectors met than the query and the keys",
+        "A score compares what one token looks for with how another can be found: a row of Q with a row of K.",
+        "Which two matrices do the two vectors of your dot product come from?",
     ),
     Mistake(
         "factor_forgotten",
@@ -38,8 +44,8 @@ OWN = (
     Mistake(
         "too_few_digits",
         "the weights were right, with too few digits",
-        "Four are asked for: what is rounded here is off in the output.",
-        "Give four digits.",
+        "Four decimals are asked for: what is rounded here is off in the output.",
+        "Give four decimals.",
     ),
     Mistake(
         "in_per_cent",
@@ -67,7 +73,7 @@ OWN = (
     ),
     Mistake(
         "wish_too_faint",
-        "every query pointed to the right word and was too short to give it 0.9",
+        "every query pointed to the right word and was too short to take 0.9 from it",
         "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
         "Right direction. What would a query three times as long do to the scores?",
     ),
@@ -79,7 +85,7 @@ OWN = (
     ),
     Mistake(
         "one_wish_for_all",
-        "everybody looked for Anna, Anna too",
+        "everybody looked for a name, Anna too",
         "She is a name herself: who looks for a name finds her.",
         "What should the first row, that of a name, look for?",
     ),
@@ -87,7 +93,13 @@ OWN = (
         "only_pronouns_look",
         "only the pronoun preferred anybody, as in the text",
         "A query of zeros, or of three equal numbers, scores the same with every key, and shares out equally.",
-        "Names and deeds look for something, too: rows 1 and 2.",
+        "Names and verbs look for something, too: rows 1 and 2.",
+    ),
+    Mistake(
+        "name_looks_for_nothing",
+        "the two others looked for a name, and the name for nothing",
+        "A query of zeros scores the same with every key, so Anna takes from all alike.",
+        "What does Anna need to know? Which row of W_Q becomes her query?",
     ),
     Mistake(
         "wish_turned_round",
@@ -97,7 +109,7 @@ OWN = (
     ),
 )
 
-# The sentence of the first design: Anna sleeps, she. Features: name, deed, pronoun, who.
+# The sentence of the first design: Anna sleeps, she. Features: name, verb, pronoun, who.
 _WORDS = ("Anna", "sleeps", "she")
 _SENTENCE = np.array([[2.0, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]])
 _FOUND_AS = np.eye(4, 3)
@@ -106,7 +118,7 @@ _UNDECIDED, _ALIKE, _ENOUGH = -8, -9, 0.9
 
 
 def _whom_each_finds(W_Q):
-    """Return for each word the one that gets 0.9 or more; -1 - j if it only gets most; -8 or -9 where several do."""
+    """Return for each word the one it takes 0.9 or more from; -1 - j if it is only most; -8 or -9 where several are."""
     try:
         W_Q = np.asarray(W_Q, dtype=np.float64)
     except (TypeError, ValueError):
@@ -128,11 +140,18 @@ def _found(row):
 
 
 def _whom_in_words(yours, right):
-    told = {_UNDECIDED: "cannot decide between two words", _ALIKE: "gives all words the same"}
+    told = {_UNDECIDED: "cannot decide between two words", _ALIKE: "takes from all words alike"}
     told |= {j: f"finds {word}" for j, word in enumerate(_WORDS)}
-    told |= {-1 - j: f"gives {word} most, but less than {_ENOUGH}" for j, word in enumerate(_WORDS)}
-    lines = zip(_WORDS, yours, right, strict=True)
-    return " ".join(f"{word} {told[int(y)]}{'' if y == r else f' (wanted: {_WORDS[int(r)]})'}." for word, y, r in lines)
+    told |= {-1 - j: f"takes most from {word}" for j, word in enumerate(_WORDS)}
+    lines = ((word, told[int(y)], int(y), int(r)) for word, y, r in zip(_WORDS, yours, right, strict=True))
+    return " ".join(f"{word} {does}{_but(y, r)}." for word, does, y, r in lines)
+
+
+def _but(yours, right):
+    """Say what is wanted beside what was found; that a share is too small only where it is of the right word."""
+    if yours == right:
+        return ""
+    return f", but less than {_ENOUGH}" if yours == -1 - right else f" (wanted: {_WORDS[right]})"
 
 
 def _unscaled(factor):
@@ -177,7 +196,7 @@ EXERCISES = (
             "counted_from_zero": [raw.scores[2]],
             "wrong_token": [raw.scores[0]],
             "scaled_already": [scaled.scaled[1]],
-            "wrong_projection": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
+            "query_met_others": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
             "untransposed_key": [q[1] @ k],
         },
     ),
@@ -187,7 +206,7 @@ EXERCISES = (
         (
             "Take math.exp of each score.",
             "Add the three up, and divide each by that sum.",
-            "exp(2) = 7.3891 and exp(4) = 54.5982. Give four digits.",
+            "exp(2) = 7.3891 and exp(4) = 54.5982. Give four decimals.",
         ),
         right=raw.weights[0],
         slips={
@@ -232,17 +251,18 @@ EXERCISES = (
         "W_Q, 4 rows of 3 numbers, with which she and sleeps find Anna, and Anna finds sleeps, each by 0.9 or more",
         (
             "Row 3 of W_Q becomes the query of a pronoun, times 2. Which key does it have to match?",
-            "Names are found in the first column, deeds in the second. Which row is whose?",
+            "Names are found in the first column, verbs in the second. Which row is whose?",
             "Three entries are not 0. How large must a score be to get 0.9 against two zeros?",
         ),
         right=_WISHES,
         judged=Judged(_whom_each_finds, _whom_in_words),
         slips={
-            "looks_for_itself": [5 * _FOUND_AS],
+            "looks_for_itself": [5 * _FOUND_AS, _FOUND_AS],
             "wish_too_faint": [_WISHES / 5],
             "wish_and_feature_exchanged": [np.vstack([_WISHES[:3].T, np.zeros(3)])],
-            "one_wish_for_all": [np.outer([5.0, 5, 5, 0], [1, 0, 0])],
+            "one_wish_for_all": [np.outer([f, f, f, 0], [1.0, 0, 0]) for f in (5, 1)],
             "only_pronouns_look": [np.outer([0.0, 0, f, 0], [1, 0, 0]) for f in (5, 1)],
+            "name_looks_for_nothing": [np.outer([0.0, f, f, 0], [1, 0, 0]) for f in (5, 1)],
             "wish_turned_round": [-_WISHES],
         },
     ),
@@ -281,7 +301,7 @@ QUESTIONS = (
         right="c",
         tempting="b",
         a="2 : 4 : 4 is what dividing by the sum gives. Softmax takes e to the power of each score first.",
-        b="Small is not 0: e to the power 2 is 7.4, against 54.6 twice, and that leaves 0.06 for the first key.",
+        b="Small is not 0: e to the power of any score is more than 0, so every key gets something.",
         c="Softmax compares by differences: 4 gets e * e = 7.4 times the weight of 2.",
     ),
     Question(

@@ -17,6 +17,7 @@ def softmax_probes():
     draw = Draw("softmax")
     x = draw(4, 5)
     high = x + np.array([1e4, -1e4, 800, 0])[:, None]
+    high[3, 2] = 1e4  # one score far above the others: here their mean is no help
     return (
         Probe("one row", (x[0],)),
         Probe("one score per query and key", (x,)),
@@ -25,8 +26,8 @@ def softmax_probes():
         Probe("axis=1 of a batch", (draw(2, 4, 5), 1)),
         Probe("equal axes", (draw(3, 3, 3),)),
         Probe(SINGLE, single(draw(2, 3))),
-        Probe("scores of -inf", (np.where(MASK, x, -np.inf),)),
         Probe("numbers near +-1e4", (high,), EXTREME),
+        Probe("scores of -inf", (np.where(MASK, x, -np.inf),)),
     )
 
 
@@ -61,7 +62,36 @@ def _along_two_axes(top, total):
     return {"weights": step}
 
 
+def _shifted(by, along_last=False):
+    """Take the softmax of scores minus `by(x, axis)` without any other guard; along the last axis, or the asked one."""
+
+    def step(s):
+        if "q" in vars(s):  # in the whole of attention NaN may have any cause
+            return Steps.weights.func(s)
+        e = np.exp(s.masked - by(s.masked, s.axis))
+        return e / e.sum(axis=-1 if along_last else s.axis, keepdims=True)
+
+    return {"weights": step}
+
+
 OWN = (
+    Mistake(
+        "maximum_missed",
+        "another number than its maximum is subtracted from a row, such as its mean",
+        "One score far above the others is far above their mean as well, and its exponential overflows.",
+        "Of which number of a row can you be sure that no other is larger?",
+        _shifted(lambda x, axis: x.mean(axis=axis, keepdims=True)),
+        _shifted(lambda x, axis: x.mean()),
+        _shifted(lambda x, axis: x.sum(axis=axis, keepdims=True)),
+    ),
+    Mistake(
+        "axis_and_overflow",
+        "the argument `axis` never arrives, and large scores still give NaN",
+        "Along the last axis, numbers of moderate size are right.",
+        "For now the axis: where in your line does the argument `axis` arrive?",
+        _shifted(lambda x, axis: 0, along_last=True),
+        _shifted(lambda x, axis: x.max(), along_last=True),
+    ),
     Mistake(
         "axis_ignored",
         "it always normalises along the last axis, whatever `axis` says",
@@ -83,6 +113,18 @@ OWN = (
         "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
         "What does your code do where attn_mask is None?",
         {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
+    ),
+    Mistake(
+        "nothing_let_through",
+        "all four show, the softmax over the queries, too",
+        "So the exponentials of some row, or of some column, have another sum than the rest.",
+        "By which sum does a softmax over the keys divide, by which one over the queries? When are they always equal?",
+    ),
+    Mistake(
+        "swap_let_through",
+        "the swap gets through, too",
+        "As in the identity example, where all sums of exponentials are equal and the scores are symmetric.",
+        "With two tokens equal sums make the scores symmetric. Take three: whom can each prefer, if not itself?",
     ),
     Mistake(
         "symmetric_example",
@@ -111,7 +153,7 @@ OWN = (
     Mistake(
         "swap_and_size_hidden",
         "neither the swap nor a wrong divisor could show",
-        "All values are alike, or the scores are symmetric and one key has all the weight.",
+        "All values are alike; or the scores are symmetric, and one key has all the weight or d_k and d_v are 1.",
         "What do you get if you mix equal things? And which sizes of scores leave the second-best key something?",
     ),
     Mistake(
@@ -121,9 +163,15 @@ OWN = (
         "Which sizes of scores leave the second-best key something? And what do you divide by?",
     ),
     Mistake(
+        "missing_scale_hidden",
+        "a missing scale could not show",
+        "With d_k = 1 it never does, for sqrt(1) = 1.",
+        "How many features have your queries and keys?",
+    ),
+    Mistake(
         "nothing_shows",
         "none of the four could show",
-        "All scores are equal, or each query gives everything to a key of its own.",
+        "All scores or values are equal or tiny, or each query takes everything from a key of its own.",
         "Which query prefers which key?",
     ),
 )
@@ -146,18 +194,28 @@ def _caught(example):
     arrays = (q, k, v)
     fits = all(x.ndim == 2 and x.size and np.isfinite(x).all() for x in arrays)
     if not fits or q.shape != k.shape or len(k) != len(v):
+        flat = [name for name, x in zip("QKV", arrays, strict=True) if x.ndim == 1 and x.size]
         raise Unfit(
             "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. "
             f"Yours have the shapes {', '.join(str(x.shape) for x in arrays)}. "
-            "Fix: Q and K of one shape, and as many rows in V."
+            + (
+                f"Fix: {flat[-1]} has one axis; three rows of one number are [[1], [0], [3]]."
+                if flat
+                else "Fix: Q and K of one shape, and as many rows in V."
+            )
         )
     right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
     return np.array([np.abs(bug(*arrays) - right).max() >= _SHOWS for bug in _BUGS.values()])
 
 
 def _let_through(yours, right):
-    missed = [name for name, caught in zip(_BUGS, yours, strict=True) if not caught]
-    return f"Your example lets through: {'; '.join(missed)}."
+    found = {caught: [name for name, y in zip(_BUGS, yours, strict=True) if y == caught] for caught in (True, False)}
+    shows, hides = ("; ".join(found[caught]) or "none" for caught in (True, False))
+    return f"Your example shows: {shows}. It lets through: {hides}."
+
+
+# Three tokens, each of which prefers the next: every row and every column of scores holds the same three numbers.
+_CIRCLE = (2 * np.eye(3), np.roll(np.eye(3), -1, axis=0), np.array([[1.0], [0], [3]]))
 
 
 EXERCISES = (
@@ -166,9 +224,9 @@ EXERCISES = (
         "softmax(x, axis=-1) -> array of the shape of x, positive, summing to 1 along axis. "
         "x may hold large numbers and -inf, but no row of nothing but -inf.",
         (
-            "exp makes every number positive. What makes them sum to 1?",
-            "exp(1000) is inf. Subtract the same number from a whole row: the softmax stays.",
-            "Use keepdims=True in max and sum, so that the shapes fit.",
+            "exp(0) = 1 is safe. Which number of a row should become 0, so that none lies above it?",
+            "The largest of each row, along the axis that is asked for.",
+            "With keepdims=True that maximum can be subtracted from x; and hand `axis` on to plain_softmax.",
         ),
         probes=softmax_probes(),
         given=lambda x, axis=-1: {"masked": x, "axis": axis},
@@ -204,21 +262,32 @@ EXERCISES = (
     ),
     Number(
         "example_that_tells",
-        "[Q, K, V]: an example in which each of four mistakes shows",
+        "[Q, K, V]: an example in which three of four mistakes show, and the softmax over the queries does not",
         (
-            "A swap shows if the scores differ from their transpose: choose queries that are not the keys.",
-            "sqrt(d_v) and sqrt(d_k) differ only where d_v and d_k do.",
-            "n = 3, d_k = 2, d_v = 1, whole numbers from 0 to 3: look whether no weight is near 0 or 1.",
+            "A softmax over the queries divides by the sums of columns. When are these the same as those of rows?",
+            "They are, if each row and each column of scores holds the same numbers. "
+            "And for the swap to show, the scores must not be symmetric.",
+            "Three tokens in a circle: 0 prefers 1, 1 prefers 2, 2 prefers 0. "
+            "If Q is the identity, the scores are K^T. V has one column.",
         ),
-        right=ASYMMETRIC.project(),
+        right=_CIRCLE,
         judged=Judged(_caught, _let_through),
         slips={
+            "nothing_let_through": [ASYMMETRIC.project()],
+            "swap_let_through": [(*IDENTITY.project()[:2], np.array([[1.0], [0]]))],
             "symmetric_example": [IDENTITY.project()],
             "symmetric_scores": [BY_HAND.project()],
             "queries_are_keys": [(ASYMMETRIC.x, ASYMMETRIC.x, ASYMMETRIC.project()[2])],
-            "d_v_equals_d_k": [(*ASYMMETRIC.project()[:2], ASYMMETRIC.project()[2][:, :2])],
+            "d_v_equals_d_k": [
+                (*_CIRCLE[:2], np.diag([1.0, 0, 3])),
+                (*ASYMMETRIC.project()[:2], ASYMMETRIC.project()[2][:, :2]),
+            ],
             "swap_and_size_hidden": [(*ASYMMETRIC.project()[:2], np.ones((4, 5)))],
-            "size_of_scores_hidden": [(1e3 * ASYMMETRIC.project()[0], *ASYMMETRIC.project()[1:])],
+            "size_of_scores_hidden": [
+                (1e3 * ASYMMETRIC.project()[0], *ASYMMETRIC.project()[1:]),
+                (1e3 * _CIRCLE[0], *_CIRCLE[1:]),
+            ],
+            "missing_scale_hidden": [(*(x[:, :1] for x in ASYMMETRIC.project()[:2]), ASYMMETRIC.project()[2])],
             "nothing_shows": [(np.zeros((4, 2)), *ASYMMETRIC.project()[1:])],
         },
     ),

@@ -58,7 +58,7 @@ class Revealed:
         if self.right is None:
             return f"… {self.guess!r} is not one of the options", f"Choose one of {letters}."
         if self.right:
-            return f"✓ {q.right} is right", f"{why[q.right]} Tempting: {q.tempting}. {why[q.tempting]}"
+            return f"✓ {q.right} is right", f"{why[q.right]} Tempting, but wrong: {q.tempting}. {why[q.tempting]}"
         title = f"✗ You chose {self.guess}, right is {q.right}"
         return title, f"{why[self.guess]} {why[q.right]}"
 

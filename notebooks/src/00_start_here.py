@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 00 · Start here
 #
-# The same word means different things in different sentences. Inside a model each word is a list of numbers, a **vector**.
+# The same word can mean different things in different sentences. Inside a model each word is a list of numbers, a **vector**.
 # **Attention** is how that vector comes to depend on the other words, and so how the model finds out which "bank" is meant.
 # This series builds it from single multiplications up to a real language model that runs through a module of your own.
 #
@@ -24,7 +24,7 @@ for ax, when, title in zip(axes, ("before", "after"), ("going in", "coming out")
     x, y = np.nanmean(like[:, :3], 1), np.nanmean(like[:, 3:], 1)  # (6,) each
     dots = ax.plot(x[:3], y[:3], "o", x[3:], y[3:], "s")
     _ = ax.axline((0.7, 0.7), slope=1, linestyle=":", color="gray")
-    ax.set(title=title, xlabel="like the river banks", ylabel="like the money banks")
+    ax.set(title=title, xlabel="cosine with river banks", ylabel="with money banks")
 _ = axes[0].legend(dots, ["bank of a river", "bank with money"], loc="lower right")
 
 # %% [markdown]
@@ -32,13 +32,13 @@ _ = axes[0].legend(dots, ["bank of a river", "bank with money"], loc="lower righ
 # here is MiniLM ([source](../REFERENCES.md#minilm)), a small real one: 384 numbers to a token, six layers one after the other.
 #
 # Each point above is the word "bank" in one of the six sentences, before the first layer and after the last. (A click on the
-# three dots above the picture shows the code that drew it.) Its place says how like its vector is to those of the
-# other river banks (to the right) and of the other money banks (upwards). On the dotted line it is as like to the ones as to
-# the others. Going in, the points lie close to that line, and two squares on top of each other. Coming out, each kind has a
+# three dots above the picture shows the code that drew it.) Its place says how much its vector is like those of the
+# other river banks (to the right) and of the other money banks (upwards). On the dotted line it is equally like both kinds.
+# Going in, the points lie close to that line, two of the squares exactly on top of each other. Coming out, each kind has a
 # side of its own.
 #
-# The likeness of two vectors is measured by their cosine, which is 1 if they point the same way. Here are the numbers behind
-# the points:
+# The likeness of two vectors is measured by their cosine, which is 1 if they point the same way. Each point above is a mean of
+# such cosines. Here is how far the single ones reach, pair by pair:
 
 # %%
 import attnlib as al
@@ -53,21 +53,27 @@ for name, pairs in (("same sense", same & ~itself), ("other sense", ~same)):
     low, high = after[pairs].min(), after[pairs].max()
     print(f"coming out: {name:11} {low:.2f} to {high:.2f}")
 
+# %% [markdown]
+# Going in, the six are nearly the same vector, for it is made of the word and of its place in the sentence, and of nothing
+# else. Three are identical: there "bank" is the second word. Coming out, the two groups do not lie far apart, and one pair
+# of different senses (0.85) is more alike than two pairs of the same (0.84). Which other bank is the nearest? And does it take a
+# word with two senses? The "the" before each bank, and the full stop, have none:
+
 # %%
-for when, like in (("going in", before), ("coming out", after)):
-    others = np.where(itself, -1, like)  # (6, 6)
-    largest = others.max(axis=1, keepdims=True)  # (6, 1)
-    nearest = others > largest - 1e-6  # several, where they are equal
-    alike = (same | ~nearest).all(axis=1).sum()
-    print(f"{when}: nearest other bank has the same sense: {alike} of 6")
+results = real_model.stored("minilm_results")  # notebook 09 measures these, too
+controls = {word: np.array(results[f"coming out: {word}"]) for word in ("the", ".")}
+for word, like in {"bank": after, **controls}.items():
+    nearest = np.where(itself, -1, like).argmax(axis=1)  # (6,)
+    found = (sense[nearest] == sense).sum()
+    told = f"coming out, {word!r}:"
+    print(f"{told:<19} the nearest other one has the same sense in {found} of 6")
 
 # %% [markdown]
-# Going in, the six are nearly the same vector: the same word, at one place or another of its sentence. Three are identical,
-# because there "bank" is the second word; so two of them have an equally near neighbour of either sense, and are not counted.
-# Coming out, the nearest other bank of each has its own sense. The two groups do not lie far apart, and one pair of different
-# senses (0.85) is more alike than one pair of the same (0.84); but each bank has found its side.
+# The nearest other "bank" has the same sense, six times out of six. That is no proof that the model understood the word: "the"
+# does nearly as well, the full stop as if by guessing, and the six sentences were chosen for this page. What it shows is
+# that a vector comes out changed by its sentence, and often towards the sense.
 #
-# How did the vector find out? Each of the six layers has exactly one step in which a token can take anything from another
+# How does it hear of its sentence? Each of the six layers has exactly one step in which a token can take anything from another
 # token. That step is attention: the token keeps its own vector, and what it takes from the others is added to it. All other
 # steps handle each token by itself.
 #
@@ -100,16 +106,18 @@ for package, notebooks in needs.items():
 
 # %%
 tokens = ["the", "cat", "sat"]
-weights = np.array([[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.0, 0.7, 0.3]])  # (n_q, n_k)
+weights = np.array(
+    [[0.8, 0.1, 0.1], [0.3, 0.6, 0.1], [0.0, 0.7, 0.3]]
+)  # (queries, keys)
 ax = plot.attention_heatmap(
     weights, queries=tokens, keys=tokens, title="one map of weights, set by hand"
 )
 
 # %% [markdown]
 # Read the second row from left to right. This is the row of "cat". Of all that "cat" takes, 0.3 comes from "the", 0.6 from
-# itself and 0.1 from "sat". The token that takes stands at the row and is called the **query**; a token from which it takes
-# stands at the column and is called the **key**. A row is always read as a whole, because it is how one token divides its
-# taking.
+# itself and 0.1 from "sat". The token that takes stands at the row: rows are called **queries**. A token from which it takes
+# stands at the column: columns are called **keys**. A row is always read as a whole, because it says how one token divides
+# one unit of attention among all tokens.
 #
 # **Predict.** From which token does "sat" take most? Which token takes most from "the"?
 
@@ -121,43 +129,47 @@ print("takes most from 'the':    ", tokens[column.argmax()], column.max())
 print("each row sums to 1:       ", weights.sum(axis=1))
 
 # %% [markdown]
-# The first question reads a row, the second a column. Only rows must sum to 1: each query divides one unit of attention
-# among the keys, while everybody may take from a key, or nobody.
+# The first question reads a row, the second a column. Only rows must sum to 1: each query divides its unit among the keys,
+# while everybody may take from a key, or nobody.
 #
 # Now a map from the real model: the first of our sentences, in layer 1. A layer makes twelve such maps side by side, each by
 # a **head** of its own; this one is made by head 5. Layers and heads are counted from 1. `[CLS]` and `[SEP]` mark where the
 # sentence begins and ends.
 #
-# **Predict.** From which token does "bank" take most? Decide first, then look for its row.
+# **Predict.** "Bank" takes most from "river", as one would hope. How much of its one unit? And does "river" take as much
+# from "bank"? Decide first, then find the two cells.
 
 # %%
 tokens = banks["tokens"][0]
-weights = np.array(banks["L1H5"][0])  # (n, n), from the model
+weights = np.array(banks["L1H5"][0])  # (queries, keys), from the model
 ax = plot.attention_heatmap(
     weights, queries=tokens, keys=tokens, title="MiniLM, layer 1, head 5"
 )
 
 # %%
 for tokens, weights in zip(banks["tokens"], banks["L1H5"]):
-    row = np.array(weights[tokens.index("bank")])  # (n,)
+    row = np.array(weights[tokens.index("bank")])  # one weight for each token
     first, second = (f"{tokens[j]} {row[j]:.2f}" for j in np.argsort(-row)[:2])
     print(f"{' '.join(tokens[1:-1]):39} {first:13} then {second}")
 
 # %% [markdown]
+# "Bank" takes 0.71 from "river", and "river" only 0.17 from "bank". These are two cells, and nothing makes them equal.
+#
 # In four of the six sentences "bank" takes most from the word that gives its sense away. In the other two it takes most from
-# `[CLS]`, which is no word at all, and yet both vectors find their side: there are 71 other heads. This one was picked because
-# it can be read; notebook 09 asks how many can. And a large weight does not prove that the sense came from there: to see what
-# a head does for the result, notebook 09 takes each of the 72 away.
+# `[CLS]`, which is no word at all. There the sense may have come through one of the 71 other heads; and here, too, a large
+# weight does not prove that it came from this one. To see what a head does for the result, notebook 09 takes each of the 72
+# away. This head was picked because it can be read, and notebook 09 asks how many can.
 #
 # ## The whole call as a picture
 #
-# Where does a map come from? The model makes three vectors of each token. Its **query** says what the token looks for. Its
-# **key** says how it can be found. Its **value** is what others take from it. Queries and keys make the map; the map and the
-# values make the output. Here is this very head, with 32 numbers in each query, key and value, and `attnlib`, the library
-# behind this series, does the rest in one call.
+# Where does a map come from? The model makes three vectors of each token, and the rows and columns of a map are named after
+# two of them. The **query** of a token says what it looks for. Its **key** says how it can be found. Its **value** is what
+# others take from it: not the vector of the token itself, but something made from it. Queries and keys make the map; the map
+# and the values make the output. Here is this very head, with 32 numbers in each query, key and value, and `attnlib`, the
+# library behind this series, does the rest in one call.
 
 # %%
-head = real_model.stored("minilm_results")["L1H5 of the first bank"]
+head = results["L1H5 of the first bank"]
 trace = al.attention_trace(
     *(np.array(head[name]) for name in ("query", "key", "value"))
 )
@@ -169,15 +181,16 @@ whole_call
 # Look at the scores and at the output. A number there is made by the row to its left and the column above it: a score by a
 # query and a key, a number of the output by a row of weights and a column of the values. So the line of "bank" runs through the
 # whole picture: its query meets all keys, the scores become weights, and the weights mix the values. **Try.** Choose another
-# query, then click a cell. You need not understand the steps yet. Notebook 01 makes each of them by hand.
+# query, then click a cell; the picture counts tokens and features from 0. You need not understand the steps yet. Notebook 01
+# makes each of them by hand.
 #
 # ## Your first slider
 #
 # One step in the picture divides the scores by $\sqrt{32}$, which is the same as multiplying them by $1/\sqrt{32} = 0.1768$.
 # The 32 is the number of features of a query, called $d_k$, and a feature is one of the numbers of a vector. What is the
 # division good for? Here are queries and keys drawn at random, without the division and with it. Move $d_k$ to both ends and
-# count the rows with a cell above 0.95; *draw* takes other random numbers. Notebook 03 explains what you see, and defines the
-# numbers below the maps.
+# count the rows with a cell above 0.95; *draw* takes other random numbers. Notebook 03 explains what you see. (Pass over the
+# line below each map until then: it counts other things. A "dead query", for one, is something stricter than a cell above 0.95.)
 
 # %%
 first_view = live.scaling(n=6, d_k=(1, 256), seed=1, row=None)
@@ -185,14 +198,15 @@ first_view
 
 # %% [markdown]
 # How often does a query take nearly everything from one key? Here are the rows with a cell above 0.95 in 200 draws at
-# $d_k = 256$:
+# $d_k = 256$. Notebooks 01 and 02 explain each line of this code.
 
 # %%
 rng = np.random.default_rng(0)
-query, key = rng.normal(size=(2, 200, 6, 256))  # (draws, n, d_k)
-scores = query @ key.swapaxes(-1, -2)  # (draws, n_q, n_k)
-for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
-    largest = al.softmax(scores / divisor).max(axis=-1)  # (draws, n_q)
+query, key = rng.normal(size=(2, 200, 6, 256))  # 6 queries and 6 keys in each draw
+scores = query @ key.swapaxes(-1, -2)  # (200, 6, 6), each query with each key
+for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 256**0.5)):
+    weights = al.softmax(scores / divisor)  # (200, 6, 6), each row sums to 1
+    largest = weights.max(axis=-1)  # (200, 6), one of each row
     print(f"{name:<20} above 0.95: {(largest > 0.95).mean():.0%} of the rows")
 
 # %% [markdown]
@@ -213,13 +227,13 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 # | 11 | [one token at a time](11_one_token_at_a_time.ipynb) | How does a model write, and what does it keep? | 45 | yes |
 # | 12 | [today's head](12_todays_head.ipynb) | What has come into a head since 2017, and does yours give the numbers of real models? | 45 | one section |
 #
-# The minutes are for reading and running; each exercise says how long it takes. 10 can be read after 03.
+# The minutes are for reading and running, 10 for this one; each exercise says how long it takes. 10 can be read after 03.
 #
 # Three ways through:
 #
 # | you have | read | exercises |
 # |---|---|---|
-# | an evening | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: pencil, paper and a calculator |
+# | an evening of two hours | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: a pencil and a calculator will do |
 # | a weekend | 00 to 03, 10, 04 to 06, then 09 for a model that reads or 11 for one that writes | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 
@@ -229,16 +243,17 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 16)):
 #
 # ## Notation
 #
-# An appendix, for looking up later: each symbol is explained where it comes first, and means the same in all notebooks.
+# An appendix, for looking up later: each symbol is explained where it comes first, and means the same in all notebooks. The
+# last column has the letters to use in einops, a library that names axes.
 #
-# | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops letters |
+# | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops |
 # |---|---|---|---|---|
 # | $n_q$, `n_q` | number of queries | $n$ | L | `q` |
 # | $n_k$, `n_k` | number of keys, and of values | $n$ | S | `k` |
 # | $d_{in}$, `d_in` | features of a token that goes in | $d_{model}$ | in_features | `d` |
 # | $d_{model}$, `embed_dim` | features of a token between the layers of a model; a layer of a model takes these in, so its $d_{in}$ is $d_{model}$ | $d_{model}$ | E, embed_dim | `d` |
 # | $d_k$, `d_k` | features of a query and of a key | $d_k$ | E (head_dim) | `c` |
-# | $d_v$, `d_v` | features of a value | $d_v$ | Ev | `c` |
+# | $d_v$, `d_v` | features of a value | $d_v$ | Ev | `v` |
 # | $h$, `num_heads` | number of heads | $h$ | num_heads | `h` |
 # | $b$ | sequences in a batch | none | N | `b` |
 # | $Q$, $K$, $V$ | queries, keys, values, one per row | $Q, K, V$ | query, key, value | |

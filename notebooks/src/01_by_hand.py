@@ -8,7 +8,7 @@
 # | symbol | meaning | in the worked example |
 # |---|---|---|
 # | $n$ | number of tokens | 3 |
-# | $n_q$, $n_k$ | number of queries and of keys; here each token makes one of either | 3, 3 |
+# | $n_q$, $n_k$ | number of queries and of keys; here each token makes one of each | 3, 3 |
 # | $d_{in}$ | features of a token, the numbers of its vector | 4 |
 # | $d_k$ | features of a query and of a key | 3 |
 # | $d_v$ | features of a value | 3 |
@@ -56,8 +56,8 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # money is all money, and "bank" by itself could be either.
 #
 # How much should "bank" take from a neighbour? The simplest idea: as much as they are alike. The **dot product** measures
-# that. Multiply feature by feature and add up. (Notebook 00 measured likeness by the cosine. Here length counts, too: the dot
-# product is the cosine times both lengths.)
+# that. Multiply feature by feature and add up. Such a number is called a **score**. (Notebook 00 measured likeness by the
+# cosine. Here length counts, too: the dot product is the cosine times both lengths.)
 
 # %%
 river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
@@ -70,8 +70,9 @@ def dot(a, b):
 print("bank.river =", dot(bank, river), "  bank.bank =", dot(bank, bank))
 
 # %% [markdown]
-# In "river bank" the word "bank" is exactly as like to "river" as to itself. Two equal scores, two equal shares: it takes one
-# half of each vector, feature by feature.
+# In "river bank" the word "bank" has the same score with "river" as with itself. (The 2 of "river" was chosen for that: by
+# direction alone, "bank" is more like itself.) Two equal scores, two equal shares: it takes one half of each vector, feature by
+# feature.
 
 # %%
 mixed = [0.5 * a + 0.5 * b for a, b in zip(river, bank)]
@@ -97,31 +98,35 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
 
 # %% [markdown]
 # The same vector went in twice, and two vectors came out: one on the side of nature, one on the side of money. Compare, share
-# out, mix. That is attention, and nothing in it needed a matrix.
+# out, mix. That is attention, and nothing in it needed a matrix. How unequal scores are shared out is still open. Until
+# step 4 answers it, a function called `softmax` does it for us.
 #
 # ## Where likeness fails
 #
-# *Anna sleeps, she ...* Who is "she"? Give words four features: is it a name, a deed, a pronoun, and a number that says
-# *who* it is about. A yes is written as 2, so that scores become large enough to decide. Anna is number 5. "She" does not know
-# yet.
+# *Anna sleeps, she ...* Who is "she"? Give each word four features. Three are answers, to "is it a name?", "is it a verb?" and
+# "is it a pronoun?": a yes is 2, a no is 0. The fourth is a number that says *who* it is about. Anna is number 5. "She" does not
+# know yet.
 
 # %%
 words = ["Anna", "sleeps", "she"]
-sentence = [[2, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]]  # name, deed, pronoun, who
+sentence = [[2, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]]  # name, verb, pronoun, who
 she = sentence[2]
 for word, vector in zip(words, sentence):
     print(f"she.{word} = {dot(she, vector)}")
 
 # %% [markdown]
-# By likeness "she" finds no one but herself. She needs a name. She is a pronoun. Two things have to come apart:
+# By likeness "she" finds no one but herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart:
 #
 # - **What I look for is not what I am.** A matrix $W_Q$ turns what a token is into what it looks for: its **query**.
 # - **How I am found is not what I hand over.** Anna is found because she is a name, like all names. What "she" needs to get
 #   is *who*. So a matrix $W_K$ makes the **key**, under which a token is found, and a matrix $W_V$ the **value**, which it
 #   hands over.
 #
+# Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all
+# values, weighted by how well their keys match.
+#
 # These three are set by hand. Each row of a matrix belongs to a feature of the token, each column to a feature of what comes
-# out; those of queries and keys are name, deed and pronoun. A token times a matrix is a list of dot products, one of the
+# out; those of queries and keys are name, verb and pronoun. A token times a matrix is a list of dot products, one of the
 # token with each column. "She" is [0, 0, 2, 0], and the first column of $W_Q$ holds 0, 0, 1, 0. So the first feature of her
 # query is 0·0 + 0·0 + 2·1 + 0·0 = 2.
 
@@ -133,7 +138,7 @@ def vector_times_matrix(vector, matrix):
 
 
 looks_for = [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]  # W_Q: pronouns want a name
-found_as = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]  # W_K: name, deed or pronoun
+found_as = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]  # W_K: name, verb or pronoun
 hands_over = [[0], [0], [0], [1]]  # W_V: who
 
 # %%
@@ -148,10 +153,12 @@ print("values:", values, f"  who is she? before: {she[3]}, after: {who:.2f}")
 
 # %% [markdown]
 # "She" came in with 0 at *who*, and leaves with nearly 5: Anna. Her query is (2, 0, 0), "I want a name", and Anna's key is
-# the same. Two things are simpler here than in a model. There the output is added to her own vector, so that she stays a
-# pronoun. And one number for *who* does for one name only: numbers 3 and 5, taken in equal shares, make 4, which is somebody
-# else. A model spreads such things over many features. Nobody sets its matrices, either: they are learned, and a feature has
-# no name that anybody gave it.
+# the same. Three things are simpler here than in a model. There the output is added to her own vector, so that she stays a
+# pronoun. One number for *who* can hold one name only: numbers 3 and 5, taken in equal shares, make 4, which is somebody
+# else, so a model spreads such things over many features. And nobody sets its matrices: they are learned, and a feature has no
+# name that anybody gave it.
+#
+# Mind the direction. The query takes, the key is taken from: "she" takes from Anna, and Anna's value comes to "she".
 #
 # Now the whole calculation for all tokens at once, in numbers that you can follow with pencil and paper.
 #
@@ -167,9 +174,6 @@ W_K = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]  # (d_in, d_k)
 W_V = [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]  # (d_in, d_v)
 
 # %% [markdown]
-# Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all
-# values, weighted by how well their keys match.
-#
 # ## Step 2 · One key, then all keys
 #
 # The first token's key is its row of `x` times $W_K$:
@@ -190,7 +194,7 @@ print("for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", last)
 #
 # **Goal.** Compute $k_2$, the key of the second token. *3 minutes, easy.*
 #
-# Take token 2, which is `x[1]` = `[0, 2, 0, 2]`, for Python counts from 0, and `W_K`. Write three numbers as a list: `my_k2 = [1, 2, 3]`.
+# Take `W_K` and token 2. Python counts from 0, so token 2 is `x[1]` = `[0, 2, 0, 2]`. Write three numbers as a list: `my_k2 = [1, 2, 3]`.
 
 # %%
 my_k2 = None  # a list of three numbers
@@ -226,13 +230,13 @@ print("V =", V)
 # ## Step 3 · Scores: one query against every key
 #
 # The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. A feature in which both
-# have the same sign adds to it, one with opposite signs takes away, and a longer query or key stretches it. Both need the
-# same number of features: a query must have as many as a key, $d_q = d_k$. The value is not part of the product, so $d_v$ is
-# free.
+# have the same sign adds to it, one with opposite signs takes away, and a longer query or key stretches it. A query must have
+# as many features as a key, so $d_k$ counts those of both. The value is not part of the product, so $d_v$ is free.
 
 # %%
 print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
-print("one of each:", dot([2, -1], [1, 2]), "  a longer key:", dot([2, -1], [20, -10]))
+print("one of each:", dot([2, -1], [1, 2]), end="   ")  # 2*1 + (-1)*2
+print("a longer key:", dot([2, -1], [20, -10]))
 
 # %%
 for j, key in enumerate(K, start=1):
@@ -274,7 +278,7 @@ for i, row in enumerate(scores, start=1):
 #
 # ## Step 4 · Softmax: from scores to weights
 #
-# Weights must be positive and sum to 1, and a larger score must get more.
+# Weights must not be negative, they must sum to 1, and a larger score must get more.
 #
 # **Predict.** The scores of query 1 are 2, 4, 4. What are its weights?
 #
@@ -300,7 +304,7 @@ predict.softmax_by_hand(guess_softmax)
 # %% [markdown]
 # ### Exercise 1.3 · A row of weights
 #
-# **Goal.** Compute the weights of query 1 with four digits. *4 minutes, easy.*
+# **Goal.** Compute the weights of query 1 to four decimals. *4 minutes, easy.*
 #
 # Take `math.exp` of the scores 2, 4, 4 and divide each by the sum of the three.
 
@@ -325,10 +329,7 @@ verdict
 exponentials = [math.exp(s) for s in scores[0]]
 total = sum(exponentials)
 for s, e in zip(scores[0], exponentials):
-    print(f"exp({s}) = {e:8.4f}   weight = {e:.4f} / {total:.4f} = {e / total:.4e}")
-
-# %% [markdown]
-# The first key gets 0.06: a small score is not nothing. Now all three queries:
+    print(f"exp({s}) = {e:8.4f}   weight = {e:.4f} / {total:.4f} = {e / total:.4f}")
 
 
 # %%
@@ -337,9 +338,12 @@ def softmax(row):
     return [e / sum(exponentials) for e in exponentials]
 
 
-weights = [softmax(row) for row in scores]  # (n_q, n_k)
+weights = [softmax(row) for row in scores]  # (n_q, n_k), all three queries
 for row in weights:
     print("  ".join(f"{w:.4e}" for w in row), "  sum:", round(sum(row), 12))
+
+# %% [markdown]
+# Here e-06 stands for $10^{-6}$: a small score gets little, and never nothing. As a map:
 
 # %%
 tokens = ["token 1", "token 2", "token 3"]
@@ -348,13 +352,14 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Query 2 gives 0.98 of its weight to a single key, that of its own token. It does not have to be its own: query 3 gives 0.88
-# to the same key 2.
+# Query 2 takes 0.98 of its unit from a single key, that of its own token. It does not have to be its own: query 3 takes 0.88
+# from the same key 2.
 #
 # ## Step 5 · The output: a weighted sum of values
 #
 # The keys have done their work. What is handed over are the values: the output for query 1 is
-# $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add.
+# $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add. So a large weight on a value of small
+# numbers may bring less than a small weight on one of large numbers.
 
 # %%
 weighted = [[w * v for v in value] for w, value in zip(weights[0], V)]  # (n_k, d_v)
@@ -403,9 +408,9 @@ predict.rounding(guess_rounding)
 #
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
-# The attention of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before
-# softmax: *scaled* dot-product attention.
-# Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
+# Long vectors make large scores, and then a query takes nearly everything from one key: you will see it below on a real head, and
+# 03 explains it. So the attention of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before
+# softmax. This is *scaled* dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
 # %% [markdown]
 # ### Exercise 1.4 · A scaled output
@@ -455,14 +460,15 @@ print(f"largest difference: {difference:.12f}")
 #
 # **Goal.** Design $W_Q$ for *Anna sleeps, she ...*, so that all three words find what they need. *8 minutes, hard.*
 #
-# The tokens are `sentence` and $W_K$ is `found_as`, as above, and the scores are divided by $\sqrt 3$. Hand in four rows of
-# three numbers, so that at least 0.9 of the weight goes
+# The tokens are `sentence` and $W_K$ is `found_as`, as above. Unlike above, the scores are now divided by $\sqrt 3$. Hand in
+# four rows of three numbers, so that
 #
-# - from "she" to "Anna" (who is she?),
-# - from "sleeps" to "Anna" (who sleeps?),
-# - from "Anna" to "sleeps" (what does she do?).
+# - "she" takes 0.9 or more from "Anna" (who is she?),
+# - "sleeps" takes 0.9 or more from "Anna" (who sleeps?),
+# - "Anna" takes 0.9 or more from "sleeps" (what does she do?).
 #
-# Many answers are right. Row 1 of $W_Q$ says what a name looks for, row 2 a deed, row 3 a pronoun.
+# Many answers are right. Row 1 of $W_Q$ says what a name looks for, row 2 a verb, row 3 a pronoun. Row 4 belongs to *who*, and
+# may stay 0.
 
 # %%
 my_W_Q = None  # four rows of three numbers
@@ -475,21 +481,21 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# # Names look for deeds, deeds and pronouns for names; 5 makes the scores large enough. One of many.
+# # Names look for verbs, verbs and pronouns for names; 5 makes the scores large enough. One of many.
 # my_W_Q = [[0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]]
 # ```
 #
 # </details>
 
 # %% [markdown]
-# ## See it · If the vectors were longer
+# ## See it · From two features to 32
 #
-# Three features are few. Here are real ones: the head of notebook 00 in which "bank" looks at "river", layer 1, head 5 of
+# Three features are few. Here are real ones: the head of notebook 00 in which "bank" takes most from "river", layer 1, head 5 of
 # MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
 # are the row of "bank".
 #
-# **Predict.** Each feature adds one product to a score. What becomes of the largest weight, not scaled, as $d_k$ grows? And
-# scaled, which is divided by $\sqrt{d_k}$?
+# **Predict.** From whom does "bank" take most when two features are left? And what does the division by $\sqrt{d_k}$ change:
+# from whom, or how much?
 
 # %%
 stored = real_model.stored("minilm_results")
@@ -507,34 +513,34 @@ view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
 view
 
 # %%
-for d_k in (2, 8, 16, 24, 32):
-    largest = [max(row[0]) for row in row_at(d_k).values()]
-    print(f"d_k = {d_k:2d}  largest weight, not scaled and scaled:", end=" ")
-    print("  ".join(f"{w:.2f}" for w in largest))
+for d_k in (2, 6, 7, 16, 24, 32):
+    print(f"d_k = {d_k:2d}", end="")
+    for name, (row,) in row_at(d_k).items():
+        favourite = tokens[row.index(max(row))]
+        print(f"   {name}: {max(row):.2f} from {favourite}", end="")
+    print()
 
 # %% [markdown]
-# With two features the head hardly prefers anything. Not scaled, it is all but decided at 8 features, and gives "river" 1.00
-# from 16 on. Scaled, the largest weight grows at first and then wobbles: 0.80 at 16 features, 0.55 at 24, and at the end 0.71,
-# which is what the model itself gives.
+# Up to six features "bank" has no clear favourite, and it is not "river". The seventh decides: not scaled, "river" gets 0.98 at
+# once. The division never changes who comes first, only by how much. Scaled, the weight goes up and down, 0.80 at 16
+# features, 0.55 at 24, and at the end 0.71, which is what the model itself gives. That says little about $d_k$. These 32 features
+# were learned together, and in no order; a head cut short is another head.
 #
-# Is that this head, or would any vectors do it? Take random ones, with mean 0 and variance 1, one query and three keys, 500
-# times, and the mean of the largest weight:
+# So take vectors that belong to no head: random ones, with mean 0 and variance 1, one query and three keys, 500 times, and the
+# mean of the largest weight:
 
 # %%
 r = random.Random(3)
 draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(500)]
 for d_k in (3, 16, 128):
     rows = [row_at(d_k, query, keys) for query, *keys in draws]
-    for name, told in (
-        ("not scaled", "not scaled"),
-        ("scaled", "divided by sqrt(d_k)"),
-    ):
+    for name in rows[0]:
         mean = sum(max(row[name][0]) for row in rows) / len(rows)
-        print(f"d_k = {d_k:3d}  {told:<20}  largest weight {mean:.2f}")
+        print(f"d_k = {d_k:3d}  {name:<10}  largest weight {mean:.2f}")
 
 # %% [markdown]
-# Not scaled, random vectors do it, too: the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of
-# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). Scaled, they do not: it stays near 0.6.
+# Not scaled, the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of
+# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). Scaled, they do not spread, and it stays near 0.6.
 #
 # ## Other score functions
 #

@@ -54,11 +54,9 @@ predict.before_02(None, None, None)  # a letter each: "a", "b" or "c"
 # ## The whole call as one picture
 #
 # Here is all of notebook 01 at once: a matrix for everything you made by hand, except for $W_Q$, $W_K$ and $W_V$, which make
-# $Q$, $K$ and $V$ of the tokens at the left. Look at the scores and at the output. A number there is made by the row to its left
-# and the column above it: a score by a query and a key, a number of the output by a row of weights and a column of the values.
-# So each query is one line from left to right, and the table writes its numbers out. (`BY_HAND.project()` returns $Q$, $K$ and
-# $V$ of the worked example; the star hands them over as three arguments.) The sections below make these matrices one after the
-# other.
+# $Q$, $K$ and $V$ of the tokens at the left. As in notebook 00, the row to its left and the column above it make each score and
+# each number of the output. So each query is one line from left to right, and the table writes its numbers out. The sections
+# below make these matrices one after the other.
 
 # %%
 whole_call = live.flow(
@@ -67,8 +65,8 @@ whole_call = live.flow(
 whole_call
 
 # %% [markdown]
-# **Try.** Move the query from 0 to 2. Which of the three is the most one-sided, and which of its scores made it so? Then
-# click a column of $V$: the last row of the table adds up one number of the output.
+# **Try.** Move the query from 0 to 2. Which of the three is the most one-sided, and which of its scores made it so? (Look for
+# the answer below the first weights.) Then click a column of $V$: the last row of the table adds up one number of the output.
 #
 # ## Projections: three products
 #
@@ -105,16 +103,22 @@ exponentials = np.exp(scores)  # (n_q, n_k)
 weights = exponentials / exponentials.sum(axis=1, keepdims=True)  # rows sum to 1
 output = weights @ V  # (n_q, d_v)
 print(scores)
-with np.printoptions(precision=4, suppress=False):
+
+# %%
+with np.printoptions(precision=4, suppress=False):  # e-06 stands for 10^-6
     print(weights)
 with np.printoptions(precision=6, suppress=True):
     print(output)
 
 # %% [markdown]
+# Query 1 is the most one-sided, with 0.98 on key 1: its score of 16 is 4 ahead of the next. (In the picture it is 0.91, for there
+# the scores are scaled.)
+#
 # With the scale of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017),
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V,$$
-# these are the scaled outputs of Step 6 in notebook 01. `attention_trace` computes them and keeps each step. Its scale is the
-# factor $1/\sqrt{d_k} = 1/\sqrt 3 = 0.5774$; its masked scores are the scaled ones, as long as there is no mask (notebook 05):
+# you get the scaled outputs of Step 6 in notebook 01. `attention_trace` computes them and keeps each step. Its scale is the
+# factor $1/\sqrt{d_k} = 1/\sqrt 3 = 0.5774$. Its masked scores equal the scaled ones here: a mask would forbid some keys, and
+# notebook 05 has masks.
 
 # %%
 trace = al.attention_trace(Q, K, V)
@@ -128,7 +132,8 @@ with np.printoptions(precision=6):
 # %% [markdown]
 # ## Would these examples notice?
 #
-# Here is a second example that fits into one's head: two tokens, everything the identity but $W_V$ ([S1](../REFERENCES.md#s1)).
+# Here is a second example that fits into one's head: two tokens, where $X$, $W_Q$ and $W_K$ are the 2 by 2 identity
+# ([S1](../REFERENCES.md#s1)).
 
 # %%
 Q2, K2, V2 = IDENTITY.project()
@@ -137,17 +142,16 @@ with np.printoptions(precision=7):
     print(al.scaled_dot_product_attention(Q2, K2, V2))
 
 # %% [markdown]
-# Suppose you write attention yourself and test it on these two: your numbers agree with those printed above, all digits. In
-# your code $Q$ and $K$ are swapped.
+# Suppose you write attention yourself, swap $Q$ and $K$ by mistake, and compare your outputs with those printed above.
 #
-# **Predict.** Which of the two examples tells you?
+# **Predict.** In which of the two examples do they differ?
 #
-# - **a** neither
-# - **b** only the worked example
-# - **c** only the identity example
-# - **d** both
+# - **a** in neither
+# - **b** only in the worked example
+# - **c** only in the identity example
+# - **d** in both
 #
-# And if your code takes the softmax over `axis=0`, the queries, in place of `axis=1`: which of the two tells you then?
+# And suppose your softmax goes over `axis=0`, the queries, in place of `axis=1`: where do they differ then?
 
 # %%
 guess_symmetric = None  # "a", "b", "c" or "d"
@@ -180,7 +184,7 @@ predict.symmetric(guess_symmetric)
 # 12 and 12. The matrix equals its transpose, and swapping $Q$ and $K$ does nothing but transpose it.
 #
 # Do the matrices force that? $Q K^T = (X W_Q)(X W_K)^T = X\, W_Q W_K^T X^T$. If $M = W_Q W_K^T$ were symmetric, the scores would
-# be so for any tokens:
+# be so for any tokens. Is it? And what if one number of one token changes?
 
 # %%
 print(
@@ -189,11 +193,17 @@ print(
 )
 M = W_Q @ W_K.T  # (d_in, d_in), scores = X M X^T
 print("between W_Q W_K^T and its transpose:                  ", np.abs(M - M.T).max())
+other = X.copy()
+other[2, 3] = 2  # it was 1
+others = other @ M @ other.T
+print("between scores and transpose, one number changed:     ", end=" ")
+print(np.abs(others - others.T).max())
 
 # %% [markdown]
-# It is not, so the symmetry is an accident of these three tokens. A softmax over the wrong axis does show in the worked example.
-# In the identity example it does not, because its symmetric scores have rows whose exponentials also add up to the same sum.
-# So ask of every test which mistake it would catch.
+# $M$ is not symmetric, and one changed number is enough to end the symmetry of the scores: it was an accident of these three
+# tokens. A softmax over the wrong axis does show in the worked example. In the identity example it does not: there all rows of
+# exponentials have the same sum, and so have all columns, so dividing by the one or by the other is the same. So ask of every
+# test which mistake it would catch.
 #
 # From here on there is a third example, without symmetry, whose weights all lie between 0.04 and 0.76. $n$, $d_k$ and $d_v$ all
 # differ. Only $n_q$ and $n_k$ are equal, because each token makes a query and a key.
@@ -217,10 +227,11 @@ print("sums over queries (columns):", trace3.weights.sum(axis=0))
 # %% [markdown]
 # ## Break it · Softmax of large scores
 #
-# A float ends near $10^{308}$. **Predict.** Multiply $Q$ and $K$ of the identity example by 32: the largest
-# scaled score becomes $32^2 / \sqrt 2 \approx 724$. What comes out?
+# A float ends near $10^{308}$, which is about $e^{709}$. **Predict.** Multiply $Q$ and $K$ of the identity example by 32: the
+# largest scaled score becomes $32^2 / \sqrt 2 \approx 724$. What comes out?
 
 # %%
+print("output of query 0, by attention with each softmax:")
 for factor in (1, 31.6, 32):
     with np.errstate(over="ignore", invalid="ignore"):
         broken = attention(factor * Q2, factor * K2, V2)
@@ -232,12 +243,12 @@ for factor in (31.6, 32):
     print(f"exp overflows above {np.log(np.finfo(float).max):.2f}")
 
 # %% [markdown]
-# At 31.6 the largest score is 706, and $e^{706}$ is about $5 \cdot 10^{306}$: just a float. At 32 it is 724, and $e^{724}$ becomes `inf`.
-# The weight is then `inf` divided by a sum that is `inf`, too, and that is `nan`, *not a number*. attnlib's softmax gets along
+# At 31.6 the largest score is 706, and $e^{706}$ is about $4 \cdot 10^{306}$: just a float. At 32 it is 724, and $e^{724}$
+# becomes `inf`. The weight is then `inf` divided by a sum that is `inf`, too, and that is `nan`, *not a number*. attnlib's softmax gets along
 # with both; the first exercise asks how.
 #
-# Four exercises follow. The first three give less and less help: you write a line, then a body, then all of it. The last asks
-# for an example. Write your answer in the first cell, run it and the
+# Four exercises follow. The first three ask for more and more: a line, a body, the whole formula. The last asks for an
+# example. Write your answer in the first cell, run it and the
 # cell below it. The verdict names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call
 # goes one step further. The solution is folded below.
 #
@@ -317,9 +328,10 @@ verdict
 rng = np.random.default_rng(0)
 batch_Q = rng.normal(size=(2, 3, 4))  # (b, n_q, d_k)
 batch_K = rng.normal(size=(2, 5, 4))  # (b, n_k, d_k)
-print("K.T:              ", batch_K.T.shape)
-print("K.swapaxes(-1,-2):", batch_K.swapaxes(-1, -2).shape)
-print("scores:           ", (batch_Q @ batch_K.swapaxes(-1, -2)).shape)
+turned = np.stack([key.T for key in batch_K])  # (b, d_k, n_k), sequence by sequence
+print("K.T:                  ", batch_K.T.shape)
+print("each sequence turned: ", turned.shape)
+print("scores:               ", (batch_Q @ turned).shape)
 
 # %% [markdown]
 # Second, `np.dot` and `@` agree in 2-D and differ from 3-D on: `@` multiplies matrix by matrix within the batch,
@@ -327,12 +339,13 @@ print("scores:           ", (batch_Q @ batch_K.swapaxes(-1, -2)).shape)
 
 # %%
 print("2-D equal:", np.array_equal(np.dot(Q, K.T), Q @ K.T))
-print("3-D  @:  ", (batch_Q @ batch_K.swapaxes(-1, -2)).shape)
-print("3-D  dot:", np.dot(batch_Q, batch_K.swapaxes(-1, -2)).shape)
+print("3-D  @:  ", (batch_Q @ turned).shape)
+print("3-D  dot:", np.dot(batch_Q, turned).shape)
 
 # %% [markdown]
-# Third, code that says `K.shape[1]`, `K.T` and `axis=1` means $d_k$, transpose and keys only in 2-D. **Predict.** It gets three
-# sequences of three tokens with three features each, a cube of shape (3, 3, 3). What happens?
+# Third, numbers of axes. In 2-D `K.shape[1]` is $d_k$, and `axis=1` runs over the keys. In 3-D neither is so. **Predict.** Code
+# that says both, and `K.T`, gets three sequences of three tokens with three features each, a cube of shape (3, 3, 3). What
+# happens?
 #
 # - **a** an error
 # - **b** it runs, and the result is right
@@ -365,8 +378,9 @@ except al.ShapeError as error:
 # %% [markdown]
 # ## What a longer text costs
 #
-# **Predict.** A text becomes ten times as long. How many times as many multiplications does the attention of one head take,
-# how many times as many bytes do its weights? Take the head of notebook 00: $d_{in} = 384$, $d_k = d_v = 32$.
+# **Predict.** A text grows from 1,000 tokens to 10,000. How many times as many multiplications does the attention of one head
+# take: 10, 100, or something between? And how many times as many bytes do its weights? Take the head of notebook 00:
+# $d_{in} = 384$, $d_k = d_v = 32$.
 
 # %%
 d_in, d_k, d_v = 384, 32, 32
@@ -377,16 +391,19 @@ held = 4 * n * n  # one map of weights in float32
 for row in zip(n, projecting, pairing, held):
     told = "n = {:6,}   projections {:13,}   pairs {:13,}   weights {:11,} bytes"
     print(told.format(*row))
-for name, count in (("projections", projecting), ("pairs", pairing), ("weights", held)):
-    print(f"ten times n: {name:<11} times", *(count[1:] // count[:-1]))
+parts = {"projections": projecting, "pairs": pairing, "weights": held}
+for name, count in {**parts, "all products": projecting + pairing}.items():
+    times = "  ".join(f"{t:5.1f}" for t in count[1:] / count[:-1])
+    print(f"ten times n: {name:<13} times {times}")
 
 # %%
-figure, ax = plot.subplots(figsize=(6, 3.2))
-_ = ax.loglog(n, projecting, "o-", label="multiplications, projections")
-_ = ax.loglog(n, pairing, "s--", label="multiplications, pairs of tokens")
-_ = ax.loglog(n, held, "^:", label="bytes of the weights")
-_ = ax.set(xlabel="n, tokens")
+figure, (ax, beside) = plot.subplots(1, 2, figsize=(8, 2.8))
+_ = ax.loglog(n, projecting, "o-", label="projections")
+_ = ax.loglog(n, pairing, "s--", label="pairs of tokens")
+_ = ax.set(xlabel="n, tokens", title="multiplications")
 _ = ax.legend()
+_ = beside.loglog(n, held, "^:")
+_ = beside.set(xlabel="n, tokens", title="bytes of the weights")
 print(
     "pairs cost as much as the projections at n =",
     d_in * (2 * d_k + d_v) // (d_k + d_v),
@@ -394,14 +411,16 @@ print(
 
 # %% [markdown]
 # The projections treat each token by itself, so they grow like $n$. Scores and weights have an entry for each *pair* of tokens,
-# so they grow like $n^2$. A short text hardly notices. At 10,000 tokens one map takes 400 MB. MiniLM itself reads 512 tokens at
-# most, and a program need not keep the map of one head while it makes that of the next. Only one head's attention is counted
-# here; the rest of the layer is left out.
+# so they grow like $n^2$. A short text hardly notices; from 1,000 tokens to 10,000 all multiplications together become 67 times
+# as many. At 10,000 tokens one map takes 400 MB. But the bytes need not be there: a program can make a map block by block and
+# never hold all of it, and notebook 12 does. MiniLM itself reads 512 tokens at most. Only one head's attention is counted here;
+# the rest of the layer is left out.
 #
 # ## See it · What changes its size with $d_k$
 #
-# The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. The slider
-# keeps the first $d_k$ features of each query and key. (Of the values the first six are shown.)
+# The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. (Of the
+# values the first six are shown. And with four keys in place of eleven, each gets more: "bank" takes 0.98 from "river" here,
+# 0.71 in notebooks 00 and 01.) The slider keeps the first $d_k$ features of each query and key.
 #
 # **Predict.** Six matrices stand in the picture besides the output: $Q$, $K^T$, scores, scaled scores, weights, $V$. Which of
 # them change their size with $d_k$? Does the output?
@@ -428,9 +447,10 @@ at_2, at_8 = call_at(2), call_at(8)
 for name in ("query", "key", "scores", "scaled_scores", "weights", "value", "output"):
     small, large = getattr(at_2, name), getattr(at_8, name)
     print(f"{name:<13} at d_k = 2: {small.shape}   at d_k = 8: {large.shape}")
+print(f"at d_k = 32 bank takes from river: {call_at(32).weights[2, 3]:.2f} (four keys)")
 
 # %% [markdown]
-# $Q$ and $K$ alone. The product sums $d_k$ away, so a score is one number however long the vectors are, and the maps stay
+# Only $Q$ and $K^T$ change. The product sums $d_k$ away, so a score is one number however long the vectors are, and the maps stay
 # $n$ by $n$; the output takes its width from $V$. The shape of a map or of an output does not tell how large $d_k$ was.
 
 # %% [markdown]
@@ -438,9 +458,10 @@ for name in ("query", "key", "scores", "scaled_scores", "weights", "value", "out
 #
 # **Goal.** The whole formula, with a mask, from a blank function. *15 minutes, hard.*
 #
-# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. `attn_mask` is boolean, **True = may attend**
-# (the subject of notebook 05): where it is False, the scaled score becomes $-\infty$,
-# `np.where(attn_mask, scaled, -np.inf)`. You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
+# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. A mask forbids keys: a model that writes, say, must
+# not see the words to come (notebook 05). `attn_mask` is boolean, **True = may attend**, or None for no mask. Where it is False,
+# the scaled score becomes $-\infty$, for $e^{-\infty} = 0$, and the key gets no weight: `np.where(attn_mask, scaled, -np.inf)`.
+# You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
 
 
 # %%
@@ -466,13 +487,19 @@ verdict
 # </details>
 
 # %% [markdown]
-# ### Exercise 2.4 · A test that lets nothing through
+# ### Exercise 2.4 · A test with one hole
 #
-# **Goal.** Design an example in which four mistakes all show. *8 minutes, medium.*
+# **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
 #
-# Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys, so that no
-# mistake gives itself away by an error. Each of these must move some number of the output by 0.01 or more: $Q$ and $K$
-# swapped; softmax over the queries; no scale; divided by $\sqrt{d_v}$. Hand in the three as a list.
+# Most examples catch all four, without anybody having thought. To leave a hole for exactly one, you must know what makes it
+# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys, and
+# hand in the three as a list. Each of these must move some number of the output by 0.01 or more:
+#
+# - $Q$ and $K$ swapped,
+# - no scale,
+# - divided by $\sqrt{d_v}$ in place of $\sqrt{d_k}$.
+#
+# But a softmax over the queries must move none by as much.
 
 # %%
 my_example = None  # [Q, K, V], each a list of rows
@@ -485,8 +512,9 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# # One of many: n = 3, d_k = 2, d_v = 1.
-# my_example = [[[1, 0], [0, 2], [1, 1]], [[1, 1], [0, 1], [2, 0]], [[1], [0], [3]]]
+# # One of many: n = d_k = 3, d_v = 1. Token 0 prefers 1, 1 prefers 2, and 2 prefers 0. Each row
+# # and each column of scores holds 0, 0, 2: equal sums, and yet not symmetric.
+# my_example = [[[2, 0, 0], [0, 2, 0], [0, 0, 2]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[1], [0], [3]]]
 # ```
 #
 # </details>
@@ -494,7 +522,7 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. In your function, forget the scale, then take `K.T`, then softmax over `axis=0`. Does the verdict name each?
+# 1. Make three mistakes in your function, one at a time: no scale; `K.T`; softmax over `axis=0`. Does the verdict name each?
 # 2. Shuffle the rows of `K3` and `V3` by the same permutation. Which output numbers change?
 #
 # *Answers.* 1: each of them. 2: none, keys carry no order.

@@ -165,6 +165,7 @@ MISTAKES = (
         "Right for one sequence; with a batch an error, or wrong numbers if the axes happen to be equally long.",
         "Which axes stay where they are, whatever comes before them? Count from the other end.",
         {"scores": lambda s: s.q @ s.k.T},
+        {"scores": lambda s: s.q @ np.swapaxes(s.k, 0, 1)},
         weights_by(lambda x, axis: softmax(x, 1) if axis == -1 else softmax(x, axis)),
         {"split": lambda s: lambda x: np.swapaxes(x.reshape(*x.shape[:-1], s.num_heads, -1), 0, 1)},
         {"merge": lambda s: lambda x: flatten_last(np.swapaxes(x, 0, 1))},

@@ -59,14 +59,14 @@ MISTAKES = (
     Mistake(
         "no_scale",
         "the scores are never scaled",
-        "Weights too peaked, and the more so the larger d_k is.",
+        "The weights are too peaked, and the more so the larger d_k is.",
         "What does the formula divide the scores by?",
         scaled_by(lambda s: 1),
     ),
     Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
-        "Weights too flat: large d_k turns attention into a plain average.",
+        "The weights are too flat: large d_k turns attention into a plain average.",
         "What would you divide by if d_k were 64? What does the formula say?",
         scaled_by(lambda s: 1 / s.q.shape[-1]),
     ),
@@ -91,7 +91,7 @@ MISTAKES = (
     Mistake(
         "scale_by_embed_dim",
         "the scale is taken from the width of the tokens before they are projected",
-        "Weights too flat where a head is narrower than the tokens; invisible where both are equally wide.",
+        "The weights are too flat where a head is narrower than the tokens; invisible where both are equally wide.",
         "The dot product is taken after projecting (and splitting). How long are the vectors then?",
         scaled_by(lambda s: s.query.shape[-1] ** -0.5),
         scaled_by(lambda s: 1 / s.query.shape[-1]),
@@ -108,7 +108,7 @@ MISTAKES = (
     Mistake(
         "multiply_by_sqrt_d_k",
         "the scores are multiplied by sqrt(d_k)",
-        "Weights almost 0 or 1.",
+        "The weights are almost 0 or 1.",
         "Should scaling make the scores larger or smaller?",
         scaled_by(lambda s: s.q.shape[-1] ** 0.5),
     ),

@@ -112,7 +112,7 @@ MISTAKES = (
     ),
     Mistake(
         "keepdims_forgotten",
-        "the sum (or the maximum) loses its axis, and row i is divided by the sum of another row",
+        "a sum or a maximum along the axis has lost that axis, so that row i meets the number of another row",
         "An error in most shapes; where the axes are equally long it runs, and rows do not sum to 1.",
         "Which shape has the sum over the keys, and which one do you need to divide row by row?",
         _without_keepdims(_row_maximum),
