@@ -73,6 +73,8 @@ class HeadSteps(Steps):
     def keep_output(self):
         return lambda factor: factor
 
+    begin = -np.inf
+
     @cached_property
     def empty(self):
         """What a block without any allowed key does to (largest, sum, output)."""
@@ -80,7 +82,7 @@ class HeadSteps(Steps):
 
     @cached_property
     def online(self):
-        state = -np.inf, 0.0, 0.0
+        state = self.begin, 0.0, 0.0
         for s, v in self.blocks:
             largest = self.running(state[0], s.max())
             state = self.empty(state, s, v) if np.isneginf(largest) else self._taken_in(state, largest, s, v)
@@ -215,6 +217,13 @@ def _not_turned(query=True, key=True):
 
 
 MISTAKES = (
+    Mistake(
+        "rotation_forgotten",
+        "nothing is rotated",
+        "Wherever a token stands, its query and its key are the same.",
+        "Where does the place of a token enter your code?",
+        ({"turned": lambda s: s.x}, _not_turned()),
+    ),
     Mistake(
         "pairings_mixed",
         "features are paired in another way than the task says, or in one way here and in another way there",
@@ -364,7 +373,7 @@ MISTAKES = (
     Mistake(
         "value_rotated",
         "values are rotated, too",
-        "What is handed over then depends on where it stands, and a sum of such values says nothing.",
+        "What is handed over then depends on where it stands: every place + 100, and the output changes.",
         "A score compares a query with a key. What is compared with a value?",
         ({"v": lambda s: rotate(s.values)},),
     ),
@@ -374,13 +383,6 @@ MISTAKES = (
         "The score depends on one absolute place, where it should depend on the distance.",
         "Which angle is left between a query at place i and a key at place j?",
         (_not_turned(query=False), _not_turned(key=False)),
-    ),
-    Mistake(
-        "rotation_forgotten",
-        "nothing is rotated",
-        "Without the mask, the head could not tell one order of the tokens from another.",
-        "Where does the place of a token enter your code?",
-        (_not_turned(),),
     ),
     Mistake(
         "norm_after_rotation",
