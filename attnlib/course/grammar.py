@@ -1,6 +1,6 @@
 """The language of notebook 11, small enough to say of every sentence whether it is right.
 
-A sentence is a subject, perhaps with something behind it, and a verb that agrees with the subject: not with the noun
+A sentence is a subject, perhaps with something after it, and a verb that agrees with the subject: not with the noun
 that stands nearer.
 
     the cat sleeps .    the old cats near the dog see the king today .    the cat that the dogs like runs .
@@ -30,6 +30,20 @@ CLASSES = {
     "b": ("today", "often"),
     ".": (".",),
 }
+KINDS = {
+    "d": "article",
+    "a": "adjective",
+    "n": "noun, singular",
+    "N": "noun, plural",
+    "t": "verb with an object, singular",
+    "T": "verb with an object, plural",
+    "i": "verb without, singular",
+    "I": "verb without, plural",
+    "p": "preposition",
+    "r": "relative pronoun",
+    "b": "time",
+    ".": "period",
+}  # what the letters of CLASSES stand for
 WORDS = tuple(word for words in CLASSES.values() for word in words)
 CLASS = {word: letter for letter, words in CLASSES.items() for word in words}
 _NOUN = "da?[nN]"

@@ -34,11 +34,11 @@ def judge_beginning(words):
 
 _BEGINNING_SAYS = (
     "",
-    "A sentence can begin like this, but behind your last word its main verb is not due: not yet, or it has been said.",
+    "A sentence can begin like this, but after your last word its main verb is not due: not yet, or it has been said.",
     f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
-    "The number of the subject can be read from the verb behind “that”, which is in reach.",
+    "The number of the subject can be read from the verb after “that”, which is in reach.",
     "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, and only the subject has "
-    "something behind it, one phrase at most.",
+    "something after it, one phrase at most.",
 )
 
 
@@ -80,6 +80,16 @@ OWN = (
         "A causal mask and no window: nothing is saved.",
         "Which second condition does a key meet that lies 5 places back, in a window of 3?",
         (decoding.window_by(lambda s: s.back >= 0),),
+    ),
+    Mistake(
+        "window_without_itself",
+        "a token does not see itself",
+        "The first token then sees nothing at all.",
+        "How far does a token lie behind itself? Does your condition allow it?",
+        (
+            decoding.window_by(lambda s: (s.back > 0) & (s.back < s.window)),
+            decoding.window_by(lambda s: (s.back > 0) & (s.back <= s.window)),
+        ),
     ),
     Mistake(
         "window_inverted",
@@ -173,6 +183,13 @@ OWN = (
         ({"seen": lambda s: decoding.joined(s.new, s.past)},),
     ),
     Mistake(
+        "last_token_given_twice",
+        "the last token of the prompt is given to the model twice",
+        "The cache then holds it twice, in two places; a text may go on for a while as if nothing were wrong.",
+        "A call with the whole prompt gives logits, too. Of which token are they?",
+        (decoding.written_by(decoding.last_token_twice),),
+    ),
+    Mistake(
         "cache_stale",
         "a new prompt goes on in the cache of the one before",
         "The first text is right. The second answers both prompts at once.",
@@ -209,14 +226,14 @@ OWN = (
     ),
     Mistake(
         "verb_not_due",
-        "behind its last word the main verb is not due",
-        "Put a verb and a period behind it: `grammatical` must accept one number and reject the other.",
+        "the main verb is not due after its last word",
+        "Put a verb and a period after it: `grammatical` must accept one number and reject the other.",
         "Take a sentence that is right, and stop before its main verb.",
     ),
     Mistake(
         "no_sentence",
         "no sentence of this grammar begins like that",
-        "`grammatical` rejects it with any verb and a period behind it.",
+        "`grammatical` rejects it with any verb and a period after it.",
         "Compare it with the four lines of rules in section 1. How many adjectives may a noun have?",
     ),
     Mistake(
@@ -228,8 +245,8 @@ OWN = (
     Mistake(
         "told_by_another_verb",
         "another verb in reach tells the number",
-        "In “the cats that see the old dog” the verb behind “that” agrees with the subject, too.",
-        "Who does something behind “that”: the subject, or somebody else?",
+        "In “the cats that see the old dog” the verb after “that” agrees with the subject, too.",
+        "Who does something after “that”: the subject, or somebody else?",
     ),
 )
 
@@ -287,8 +304,8 @@ EXERCISES = (
     Function(
         "write_all",
         "write_all(model, new_cache, prompts, count) -> (len(prompts), count) of int: for each prompt, a list of "
-        "tokens, the next `count` tokens, always the most likely. model(tokens, cache) -> logits (V,) puts the tokens "
-        "into the cache; new_cache() makes an empty one.",
+        "tokens, the next `count` tokens, always the most likely. model(tokens, cache) -> logits (words,) puts the "
+        "tokens into the cache; new_cache() makes an empty one.",
         (
             "One prompt at a time: first all of its tokens, then each new one.",
             "Give the model only what its cache does not hold.",
@@ -327,8 +344,8 @@ QUESTIONS = (
         "c",
         "In training it copied the next word. When it writes there is no next word: it has never had to guess one.",
         {
-            "a": "The loss is so low because the answer was in sight, not because the language was learned.",
-            "b": "It would be, had it learned to predict. It learned to look one place ahead.",
+            "a": "The lowest loss is for those who see the words before only. This model has the next word in sight.",
+            "b": "It has not learned any sentence. It has learned to look one place ahead.",
         },
         "a",
     ),
