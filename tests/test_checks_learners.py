@@ -154,7 +154,7 @@ def writes(once, each_prompt, each_step=""):
     """Return the loop over prompts with lines of a student in three places."""
 
     def write(model, new_cache, prompts, count):
-        names = {"new_cache": new_cache, "rows": []}
+        names = {"model": model, "new_cache": new_cache, "rows": []}
         exec(once, names)
         for prompt in prompts:
             names.update(new=list(prompt), prompt=list(prompt), row=[])
@@ -458,6 +458,14 @@ ROWS = {
     "11.1 ahead": ("window_mask", "window_open_ahead", "", "", window("abs(back) < w")),
     "11.1 no past": ("window_mask", "window_open_ahead", "", "", window("back < w")),
     "11.1 blocked": ("window_mask", "window_inverted", "", "", window("(back < 0) | (back >= w)")),
+    "11.1 not itself": (
+        "window_mask",
+        "window_without_itself",
+        "not see itself",
+        "",
+        window("(0 < back) & (back < w)"),
+    ),
+    "11.1 others": ("window_mask", "window_without_itself", "", "", window("(0 < back) & (back <= w)")),
     "11.1 tri": ("window_mask", "window_upper_left", "", "", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
     "11.1 open": ("window_mask", "window_without_end", "", "", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),
     "11.2 tile": ("grouped_attention", "groups_tiled", "dealt out in turn", "", grouped(np.tile)),
@@ -495,9 +503,16 @@ ROWS = {
     "11.4 stale": ("write_all", "cache_stale", "", "", writes("cache = new_cache()", "")),
     "11.4 each step": ("write_all", "cache_new_each_step", "", "", writes("", "", "cache = new_cache()")),
     "11.4 again": ("write_all", "cache_fed_again", "", "", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
+    "11.4 twice": (
+        "write_all",
+        "last_token_given_twice",
+        "given to the model twice",
+        "",
+        writes("", "cache = new_cache(); model(prompt, cache); new = new[-1:]"),
+    ),
     "11.4 last": ("write_all", "prompt_not_read", "", "", writes("", "cache = new_cache(); new = new[-1:]")),
     "11.5 near": ("out_of_reach", "subject_in_reach", "4 places or fewer", "", "the cats behind the happy king"),
-    "11.5 told": ("out_of_reach", "told_by_another_verb", "behind “that”", "", "the old cats that see the old dog"),
+    "11.5 told": ("out_of_reach", "told_by_another_verb", "after “that”", "", "the old cats that see the old dog"),
     "11.5 whole": ("out_of_reach", "verb_not_due", "it has been said", "", "the cats that the old dog sees run ."),
     "11.5 two": ("out_of_reach", "no_sentence", "one adjective", "not yet", "the cats that the small old dog sees"),
     "11.5 zebra": ("out_of_reach", None, "zebra", "as if", "the cats that the zebra sees"),
