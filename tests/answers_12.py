@@ -252,6 +252,7 @@ WRONG = [
     ("online_softmax", "blocks_kept", two_passes),
     ("online_softmax", "blocks_kept", kept_in_a_list),
     ("online_softmax", "no_maximum", without_maximum),
+    ("online_softmax", None, online(new="max(m, s.mean())")),  # overflows where a block is wide
     ("online_softmax", "maximum_starts_at_zero", starting_at_zero),
     ("online_softmax", None, online(factor="np.exp(new - m)")),
     ("rotary_attention", "value_rotated", head(v="halves(v)")),
@@ -266,6 +267,8 @@ WRONG = [
     ("rotary_attention", "norm_after_rotation", head("norm(halves(q, n_k - n_q), g_q)", "norm(halves(k), g_k)")),
     ("rotary_attention", "norm_forgotten", head("halves(q, n_k - n_q)", "halves(k)")),
     ("rotary_attention", "gain_forgotten", head("halves(norm(q), n_k - n_q)", "halves(norm(k))")),
+    ("rotary_attention", "gain_forgotten", head(k="halves(norm(k))")),
+    ("rotary_attention", "offset_forgotten", head(k="halves(norm(k, g_k), n_k - n_q)")),
     ("rotary_attention", "no_scale", head(scale="1")),
     ("rotary_attention", "mask_ignored", head(mask="True")),
     ("rotary_attention", "value_rotated + no_scale", head(v="halves(v)", scale="1")),

@@ -154,7 +154,7 @@ def writes(once, each_prompt, each_step=""):
     """Return the loop over prompts with lines of a student in three places."""
 
     def write(model, new_cache, prompts, count):
-        names = {"model": model, "new_cache": new_cache, "rows": []}
+        names = {"np": np, "model": model, "new_cache": new_cache, "rows": []}
         exec(once, names)
         for prompt in prompts:
             names.update(new=list(prompt), prompt=list(prompt), row=[])
@@ -509,6 +509,22 @@ ROWS = {
         "given to the model twice",
         "",
         writes("", "cache = new_cache(); model(prompt, cache); new = new[-1:]"),
+    ),
+    "11.4 second": (
+        "write_all",
+        "first_new_token_dropped",
+        "not returned",
+        "",
+        writes("", "cache = new_cache(); new = [int(np.argmax(model(prompt, cache)))]"),
+    ),
+    "11.4 not back": (
+        "write_all",
+        "new_token_not_fed_back",
+        "never given back",
+        "",
+        lambda model, new_cache, prompts, count: np.array(
+            [[np.argmax(model(p, new_cache()))] * count for p in prompts]
+        ),
     ),
     "11.4 last": ("write_all", "prompt_not_read", "", "", writes("", "cache = new_cache(); new = new[-1:]")),
     "11.5 near": ("out_of_reach", "subject_in_reach", "4 places or fewer", "", "the cats behind the happy king"),

@@ -10,7 +10,7 @@ import torch
 
 from attnlib.course import grammar, writer
 from attnlib.course.calling import Unfit
-from attnlib.course.n11 import judge_beginning
+from attnlib.course.grammar import judge_beginning
 from attnlib.course.training import train
 
 RECORDED = writer.recorded()

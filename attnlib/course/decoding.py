@@ -247,6 +247,15 @@ def new_cache_each_step(s):
     return rows
 
 
+def from_the_second(s):
+    return Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=s.count + 1).written[:, 1:]
+
+
+def the_first_again(s):
+    first = Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=1).written
+    return np.repeat(first, s.count, axis=1)
+
+
 def last_token_twice(s):
     """The whole prompt goes into the cache, and then its last token once more, to begin with."""
 

@@ -2,45 +2,11 @@
 
 import numpy as np
 
-from . import decoding, grammar
-from .calling import Unfit
+from . import decoding
 from .exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Function, Judged, Number
-from .grammar import CLASS, INTRANSITIVE, grammatical
+from .grammar import BEGINNING_SAYS, judge_beginning
 from .mistakes.mistake import Mistake
 from .prediction import Question
-
-REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
-_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE = 1, 2, 3, 4
-
-
-def judge_beginning(words):
-    """Return what is wrong with a beginning whose verb should be out of reach: 0 for nothing."""
-    if not isinstance(words, str):
-        raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
-    words = words.split()
-    if unknown := [word for word in words if word not in CLASS]:
-        raise Unfit(f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1.")
-    singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
-    kinds = "".join(CLASS[word] for word in words)
-    if singular == plural:
-        return _NOT_DUE if any(form.startswith(kinds) for form in grammar.forms()) else _NO_SENTENCE
-    subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
-    if len(words) - 1 - subject <= REACH:
-        return _IN_REACH
-    # The verb of "that see the dogs" agrees with the subject, too; that of "that the dog sees" does not.
-    agrees = kinds.find("r") + 1 if "r" in kinds and kinds[kinds.find("r") + 1] in "tT" else None
-    return _TOLD_BEFORE if agrees is not None and len(words) - 1 - agrees <= REACH else 0
-
-
-_BEGINNING_SAYS = (
-    "",
-    "A sentence can begin like this, but after your last word its main verb is not due: not yet, or it has been said.",
-    f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
-    "The number of the subject can be read from the verb after “that”, which is in reach.",
-    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, and only the subject has "
-    "something after it, one phrase at most.",
-)
-
 
 OWN = (
     Mistake(
@@ -190,6 +156,20 @@ OWN = (
         (decoding.written_by(decoding.last_token_twice),),
     ),
     Mistake(
+        "first_new_token_dropped",
+        "the first new token is chosen and not returned",
+        "Each row begins with what should be its second token.",
+        "Which token do the logits choose that come back with the prompt?",
+        (decoding.written_by(decoding.from_the_second),),
+    ),
+    Mistake(
+        "new_token_not_fed_back",
+        "a new token is never given back to the model",
+        "The logits stay those of the prompt, and the same token comes again and again.",
+        "What does the model have to read before it can choose the second new token?",
+        (decoding.written_by(decoding.the_first_again),),
+    ),
+    Mistake(
         "cache_stale",
         "a new prompt goes on in the cache of the one before",
         "The first text is right. The second answers both prompts at once.",
@@ -334,7 +314,7 @@ EXERCISES = (
             "subject_in_reach": ["the cats near the old dog"],
             "told_by_another_verb": ["the cats that see the old dog"],
         },
-        judged=Judged(judge_beginning, lambda yours, right: _BEGINNING_SAYS[int(yours)]),
+        judged=Judged(judge_beginning, lambda yours, right: BEGINNING_SAYS[int(yours)]),
     ),
 )
 
@@ -352,7 +332,7 @@ QUESTIONS = (
     Question(
         "causal_order",
         "a",
-        "Each place sees another number of tokens before it, and a second layer can read what the first made of that. "
+        "Each place sees a set of tokens of its own, and a second layer can read what the first made of that. "
         "The argument of notebook 08 needs that every token sees the same set.",
         {
             "b": "That is what happens without a mask, where a place sees the same set from everywhere.",
@@ -366,7 +346,7 @@ QUESTIONS = (
         "A single new token may see all keys, in whatever order they are kept. A mask that is missing, or an order "
         "that is wrong, has nothing to spoil.",
         {
-            "a": "Places that restart are wrong from the second token on, one at a time as well.",
+            "a": "Places that restart, if you counted them, are wrong from the second token on, one at a time as well.",
             "c": "Two of them give exactly what is right, token by token.",
         },
         "c",

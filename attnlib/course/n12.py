@@ -47,6 +47,7 @@ def online_probes():
         Probe("a first block in which every key is blocked", cut(blocked, (2, 2, 2))),
         Probe("scores near 1000", cut(1000 + draw(6), (2, 2, 2))),
         Probe("scores near -1000", cut(draw(6) - 1000, (2, 2, 2))),
+        Probe("scores near 1000 and near -1000 in one block", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
         Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
         Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
     )
@@ -204,7 +205,7 @@ OWN = (
     Mistake(
         "looks_elsewhere",
         "the largest weight fell on a place that nobody asked for",
-        "The head looks back, but not as far as it should, or farther, or halfway between the two.",
+        "At some other distance the score of your query and your key is larger.",
         "For which distance i - j do your turned query and key point the same way?",
         (
             {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},

@@ -242,9 +242,9 @@ MISTAKES = (
     ),
     Mistake(
         "offset_forgotten",
-        "the first token always stood at place 0",
+        "the first query stood at the place of the first key",
         "Right for a whole sequence; a token that continues one is turned as if it were the first.",
-        "At which place of the sequence does your first row stand?",
+        "At which places of the sequence do your first query and your first key stand?",
         (
             {"q": lambda s: rotate(rms_norm(s.queries, s.q_gain))},
             {"q": lambda s: rotate(rms_norm(s.queries, s.q_gain)), "mask": _upper_left},
@@ -400,7 +400,7 @@ MISTAKES = (
     ),
     Mistake(
         "gain_forgotten",
-        "the gain were 1 for every feature",
+        "a gain were 1 for every feature",
         "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
         "Which of your arguments does the output not depend on?",
         (
@@ -408,6 +408,8 @@ MISTAKES = (
                 "q": lambda s: rotate(rms_norm(s.queries), s.first_place),
                 "k": lambda s: rotate(rms_norm(s.keys)),
             },
+            {"q": lambda s: rotate(rms_norm(s.queries), s.first_place)},
+            {"k": lambda s: rotate(rms_norm(s.keys))},
         ),
     ),
     Mistake(
