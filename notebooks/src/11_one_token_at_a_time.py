@@ -85,8 +85,8 @@ for verb in ("sleep", "sleeps"):
 
 # %% [markdown]
 # The model reads words and predicts the next one at every place. The loss is $-\log p$ of the word that came, with the natural
-# logarithm; its unit is called *nat* (the fall of a coin costs $\log 2 = 0.69$ nats). Nobody can know which noun comes next, so the
-# loss cannot reach 0. Who knows the rules and how often each is used, and nothing else, pays this for a word, on average:
+# logarithm; its unit is called *nat* (the toss of a coin costs $\log 2 = 0.69$ nats). Nobody can know which noun comes next, so the
+# loss cannot reach 0. Whoever knows the rules and how often each is used, and nothing else, pays this for a word, on average:
 
 # %%
 print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
@@ -246,7 +246,7 @@ for head in (1, 2, 3, 4):
 # Without the subject most of the weight goes to *that*. In layer 1 *that* has looked at the word before it and kept its
 # number: forbid this, too, and 0.76 becomes 0.33. Without *that* the weight goes to the other noun and its verb. The noun
 # votes for the wrong number, and so agreement falls below one half; forbid it as well, and it is back at about a half. With
-# head 3 off it is 0.50: the other heads know nothing of the number.
+# head 3 off it is 0.50: no other head tells the number.
 
 # %% [markdown]
 # ## 3 · See it · A sentence is written

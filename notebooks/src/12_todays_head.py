@@ -258,22 +258,12 @@ for n in (16, 128, 1024):
 # The same weight at place 1 and at place 1023. The sizes are chosen for it: with queries and keys of equal entries a score is
 # a mean of cosines, times $\sqrt{32}^2 \cdot 64 / \sqrt{64} = 256$. One place off, the mean is 0.966 in place of 1, and that costs 8.7. All
 # other keys score at least as much lower, and those 6 or more places back at least 67 lower, so that thousands of them weigh
-# nothing. **Predict.** Now a head with
-# RoPE *learns* it, from sequences of 32 letters. It gets everything right there. How good is it at 512 letters,
-# at places that it never saw?
+# nothing.
 #
-# - **a** as good as before: only the distance counts
-# - **b** much worse, though better than chance
-# - **c** at chance, 1 in 16 (0.06)
-
-# %%
-guess_beyond = None  # "a", "b" or "c"
-
-# %% [markdown]
-# To train it takes torch. One layer, one head, 16 letters; the answer at each place is the letter before. Beside RoPE
-# stand a learned vector for each place, the sinusoids of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017), and
-# nothing. At 32 letters all answers are counted; in longer sequences only those at place 32 and beyond, which are new. The model is
-# printed below: `turned` is `rope`, for torch, `D_K` is 32 and `LONGEST` 512.
+# Now a head with RoPE *learns* it, from sequences of 32 letters. To train it takes torch. One layer, one head, 16 letters; the
+# answer at each place is the letter before. Beside RoPE stand a learned vector for each place, the sinusoids of [Vaswani et
+# al. (2017)](../REFERENCES.md#vaswani-2017), and nothing. The model is printed below: `turned` is `rope`, for torch, `D_K` is 32 and
+# `LONGEST` 512.
 
 # %%
 try:
@@ -287,6 +277,17 @@ except ImportError:
     torch, models = None, {}
     print("torch is not installed, so the cells of this section print nothing.")
     print("The numbers in its text are from a run with torch: pip install torch")
+
+# %% [markdown]
+# At 32 letters all answers are counted; in longer sequences only those at place 32 and beyond, which are new. **Predict.** With
+# RoPE the head gets everything right at 32 letters. How good is it at 512?
+#
+# - **a** as good as before: only the distance counts
+# - **b** much worse, though better than chance
+# - **c** at chance, 1 in 16 (0.06)
+
+# %%
+guess_beyond = None  # "a", "b" or "c"
 
 # %%
 if torch is not None:
@@ -325,7 +326,7 @@ if torch is not None:
         print(f"{kind:10} in a window of 32: {share:.2f}")
 
 # %% [markdown]
-# 0.81 of it has gone farther back than 31, to distances that no training step has shown, and only 0.02 to other near keys.
+# 0.81 of the weight has gone farther back than 31, to distances that no training step has shown, and only 0.02 to other near keys.
 # With a window the RoPE head is right at 512 letters, too. The learned vectors and the sinusoids are hardly helped (0.09 and
 # 0.22), since for them place 400 itself is new. A window is enough for a job near by. A head that has to look farther than it
 # was trained to needs more: models slow their frequencies down and train on ([Peng et al. 2023](../REFERENCES.md#peng-2023)). With five
@@ -379,8 +380,7 @@ predict.crowd(guess_crowd)
 # more than $e^0 = 1$, since large scores count for more than small ones: for a normal $s$ it is $e^{1/2} = 1.65$. So $n$ random keys
 # weigh $n e^{1/2}$ against the needle's $e^{\sqrt{d_k}}$. They are even at $n = e^{\sqrt{d_k} - 1/2}$, the last
 # column: 33 keys at $d_k = 16$, 1808 at 64, five million at 256. So $d_k$ and $n$ belong together, and $\sqrt{d_k}$ is
-# half the story. These are fresh vectors: training can make $W_Q$ larger and a head sharper, for the lengths it sees. What it
-# cannot give in advance is a lead that grows with an $n$ it never saw.
+# half the story. (These are fresh vectors. Training can make $W_Q$ larger and a head sharper.)
 #
 # Why did the crowd not win in section 2? There every key six or more places back scored at least 67 lower. Here the crowd's scores are
 # random, and some come close to the needle's.
