@@ -119,14 +119,15 @@ predict.shifted(guess_shifted)
 # the token, before the projections, as in notebook 08. **Try.** Move *shift*: which map stands still?
 
 # %%
-x, W_Q, W_K, _ = ASYMMETRIC  # (4, 3), then (3, 2) each
+four_tokens, W_Q, W_K, _ = ASYMMETRIC  # (4, 3), then (3, 2) each
 
 
 def at_shift(shift):
     places = np.arange(shift, shift + 4)
-    q = np.array([turn(row, place) for row, place in zip(x @ W_Q, places)])  # (4, 2)
-    k = np.array([turn(row, place) for row, place in zip(x @ W_K, places)])
-    placed = x + np.column_stack([np.sin(places), np.cos(places), 0 * places])  # (4, 3)
+    q = np.array([turn(*pair) for pair in zip(four_tokens @ W_Q, places)])  # (4, 2)
+    k = np.array([turn(*pair) for pair in zip(four_tokens @ W_K, places)])
+    added = np.column_stack([np.sin(places), np.cos(places), 0 * places])  # (4, 3)
+    placed = four_tokens + added
     return {
         "turned by the place": al.softmax(q @ k.T / 2**0.5),
         "place added": al.softmax((placed @ W_Q) @ (placed @ W_K).T / 2**0.5),
