@@ -126,8 +126,7 @@ def at_shift(shift):
     places = np.arange(shift, shift + 4)
     q = np.array([turn(*pair) for pair in zip(four_tokens @ W_Q, places)])  # (4, 2)
     k = np.array([turn(*pair) for pair in zip(four_tokens @ W_K, places)])
-    added = np.column_stack([np.sin(places), np.cos(places), 0 * places])  # (4, 3)
-    placed = four_tokens + added
+    placed = four_tokens + np.stack([np.sin(places), np.cos(places), 0 * places], -1)
     return {
         "turned by the place": al.softmax(q @ k.T / 2**0.5),
         "place added": al.softmax((placed @ W_Q) @ (placed @ W_K).T / 2**0.5),
