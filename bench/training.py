@@ -47,13 +47,13 @@ def both_neighbours(names, num_heads, read, seed):
 
 def beyond(seed):
     """Return the accuracy of the heads of 12 that learned to look one place back, by kind and length."""
-    from tools.build_notebooks import code_between
+    from attnlib.course.previous_letter import accuracy, trained
 
-    names = run(code_between("12", "# 12 ·", "## 3 ·"), {}, seed)
     found = {}
-    for kind, model in names["models"].items():
-        found |= {f"one back, {kind}, n = {n}": names["accuracy"](model, n) for n in (32, 64, 128, 512)}
-        found[f"one back, {kind}, n = 512, window"] = names["accuracy"](model, 512, window=32)
+    for kind in ("RoPE", "learned", "sinusoids", "nothing"):
+        model = trained(kind, seed)
+        found |= {f"one back, {kind}, n = {n}": accuracy(model, n) for n in (32, 64, 128, 512)}
+        found[f"one back, {kind}, n = 512, window"] = accuracy(model, 512, window=32)
     return found
 
 

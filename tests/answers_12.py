@@ -101,6 +101,15 @@ def without_a_guard(blocks):
     return o / z
 
 
+def starting_at_zero(blocks):
+    m, z, o = 0.0, 0.0, 0.0
+    for s, v in blocks:
+        new = max(m, s.max())
+        factor, e = np.exp(m - new), np.exp(s - new)
+        m, z, o = new, factor * z + e.sum(), factor * o + e @ v
+    return o / z
+
+
 def two_passes(blocks):
     scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return al.softmax(scores) @ values
@@ -221,7 +230,9 @@ WRONG = [
     ("rope", "places_counted", rope(place="np.arange(n)")),
     ("rope", "places_counted", rope(place="places[0] + np.arange(n)")),
     ("rope", "first_half_overwritten", rope(b="A * np.sin(angle) + b * np.cos(angle)")),
-    ("rope", "theta_as_exponent", rope("(np.arange(0, d, 2) / d) ** theta")),
+    ("rope", "theta_as_exponent", rope("(1 - np.arange(0, d, 2) / d) ** theta")),
+    ("rope", "rotation_forgotten", lambda x, places, theta=THETA: x),
+    ("rope", "rotation_forgotten", rope("(np.arange(0, d, 2) / d) ** theta")),  # 0 for every pair
     ("rope", "theta_as_exponent", rope("np.exp(-theta * np.arange(0, d, 2) / d)")),
     ("rope", "frequencies_rising", rope("theta ** (np.arange(0, d, 2) / d)")),
     ("rope", "frequencies_half_as_far", rope("theta ** (-np.arange(d // 2) / d)")),
@@ -241,6 +252,8 @@ WRONG = [
     ("online_softmax", "blocks_kept", two_passes),
     ("online_softmax", "blocks_kept", kept_in_a_list),
     ("online_softmax", "no_maximum", without_maximum),
+    ("online_softmax", None, online(new="max(m, s.mean())")),  # overflows where a block is wide
+    ("online_softmax", "maximum_starts_at_zero", starting_at_zero),
     ("online_softmax", None, online(factor="np.exp(new - m)")),
     ("rotary_attention", "value_rotated", head(v="halves(v)")),
     ("rotary_attention", "offset_forgotten", head(q="halves(norm(q, g_q))")),
@@ -254,11 +267,16 @@ WRONG = [
     ("rotary_attention", "norm_after_rotation", head("norm(halves(q, n_k - n_q), g_q)", "norm(halves(k), g_k)")),
     ("rotary_attention", "norm_forgotten", head("halves(q, n_k - n_q)", "halves(k)")),
     ("rotary_attention", "gain_forgotten", head("halves(norm(q), n_k - n_q)", "halves(norm(k))")),
+    ("rotary_attention", "gain_forgotten", head(k="halves(norm(k))")),
+    ("rotary_attention", "offset_forgotten", head(k="halves(norm(k, g_k), n_k - n_q)")),
     ("rotary_attention", "no_scale", head(scale="1")),
     ("rotary_attention", "mask_ignored", head(mask="True")),
     ("rotary_attention", "rotation_forgotten + gain_forgotten", head("norm(q)", "norm(k)")),
     ("rotary_attention", "value_rotated + no_scale", head(v="halves(v)", scale="1")),
-    ("rotary_attention", None, head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),  # gains exchanged
+    ("rotary_attention", "gains_exchanged", head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),
+    ("rotary_attention", "gains_exchanged", head(k="halves(norm(k, g_q))")),
+    ("rotary_attention", "queries_behind_the_keys", head(q="halves(norm(q, g_q), n_k)")),
+    ("rotary_attention", None, head(q="halves(norm(q, g_q), n_q)")),
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (0, 0))),
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (near, far))),
     ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-near - 1, -far - 1))),

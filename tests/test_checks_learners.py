@@ -161,7 +161,7 @@ def writes(once, each_prompt, each_step=""):
     """Return the loop over prompts with lines of a student in three places."""
 
     def write(model, new_cache, prompts, count):
-        names = {"new_cache": new_cache, "rows": []}
+        names = {"np": np, "model": model, "new_cache": new_cache, "rows": []}
         exec(once, names)
         for prompt in prompts:
             names.update(new=list(prompt), prompt=list(prompt), row=[])
@@ -494,6 +494,8 @@ ROWS = {
     "11.1 ahead": ("window_mask", "window_open_ahead", window("abs(back) < w")),
     "11.1 no past": ("window_mask", "window_open_ahead", window("back < w")),
     "11.1 blocked": ("window_mask", "window_inverted", window("(back < 0) | (back >= w)")),
+    "11.1 not itself": ("window_mask", "window_without_itself", window("(0 < back) & (back < w)"), "not see itself"),
+    "11.1 others": ("window_mask", "window_without_itself", window("(0 < back) & (back <= w)")),
     "11.1 tri": ("window_mask", "window_upper_left", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
     "11.1 open": ("window_mask", "window_without_end", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),
     "11.2 tile": ("grouped_attention", "groups_tiled", grouped(np.tile), "dealt out in turn"),
@@ -523,9 +525,29 @@ ROWS = {
     "11.4 stale": ("write_all", "cache_stale", writes("cache = new_cache()", "")),
     "11.4 each step": ("write_all", "cache_new_each_step", writes("", "", "cache = new_cache()")),
     "11.4 again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
+    "11.4 twice": (
+        "write_all",
+        "last_token_given_twice",
+        writes("", "cache = new_cache(); model(prompt, cache); new = new[-1:]"),
+        "given to the model twice",
+    ),
+    "11.4 second": (
+        "write_all",
+        "first_new_token_dropped",
+        writes("", "cache = new_cache(); new = [int(np.argmax(model(prompt, cache)))]"),
+        "not returned",
+    ),
+    "11.4 not back": (
+        "write_all",
+        "new_token_not_fed_back",
+        lambda model, new_cache, prompts, count: np.array(
+            [[np.argmax(model(p, new_cache()))] * count for p in prompts]
+        ),
+        "never given back",
+    ),
     "11.4 last": ("write_all", "prompt_not_read", writes("", "cache = new_cache(); new = new[-1:]")),
     "11.5 near": ("out_of_reach", "subject_in_reach", "the cats behind the happy king", "4 places or fewer"),
-    "11.5 told": ("out_of_reach", "told_by_another_verb", "the old cats that see the old dog", "behind “that”"),
+    "11.5 told": ("out_of_reach", "told_by_another_verb", "the old cats that see the old dog", "after “that”"),
     "11.5 whole": ("out_of_reach", "verb_not_due", "the cats that the old dog sees run .", "it has been said"),
     "11.5 two": ("out_of_reach", "no_sentence", "the cats that the small old dog sees", "one adjective", "not yet"),
     "11.5 zebra": ("out_of_reach", None, "the cats that the zebra sees", "zebra", "as if"),

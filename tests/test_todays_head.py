@@ -1,7 +1,7 @@
 """Notebook 12: its functions, run from its cells, against other formulations and against transformers."""
 
 import ast
-import re
+import types
 
 import answers_12
 import numpy as np
@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import attnlib as al
-from attnlib.course import EXERCISES, check, training
+from attnlib.course import EXERCISES, check, previous_letter
 from attnlib.course.mistakes import todays_head
 from attnlib.course.real_model import stored
 from tools.build_notebooks import code_between
 
 REASON = "transformers is not installed: make setup-tests"
-DEFINED = {"frequencies", "rope", "halves_first", "rope_neighbours", "dots", "rms_norm", "online", "attend", "Head"}
+DEFINED = {"frequencies", "rope", "halves_first", "rope_neighbours", "dots", "rms_norm", "online", "attend", "Layer"}
 MODELS = ["Llama", "Qwen3", "Gemma2", "GPT-OSS"]
 
 
@@ -137,11 +137,11 @@ def test_the_head_gives_the_numbers_of_transformers(notebook, name, seed, window
 
     drawn = reference_heads.draw(seed)
     options = switches(name, drawn, reference_heads.SOFTCAP)
-    ours = notebook["Head"](drawn, 4, 2, window=window, **options)(drawn["x"])
+    ours = notebook["Layer"](drawn, 4, 2, window=window, **options)(drawn["x"])
     theirs = reference_heads.output(name, drawn, window)
     assert np.abs(ours - theirs).max() < 1e-5
     if name != "Llama":
-        assert np.abs(notebook["Head"](drawn, 4, 2, window=window)(drawn["x"]) - theirs).max() > 0.1
+        assert np.abs(notebook["Layer"](drawn, 4, 2, window=window)(drawn["x"]) - theirs).max() > 0.1
 
 
 @settings(deadline=None, max_examples=20)
@@ -150,14 +150,14 @@ def test_any_chunks_give_what_all_at_once_gives(notebook, sizes, name, window):
     data = stored("heads_2026")
     drawn = {key: np.array(array) for key, array in data["drawn"].items()}
     x = np.random.default_rng(len(sizes)).normal(size=(sum(sizes), 24))
-    at_once, head = (notebook["Head"](drawn, 4, 2, window=window, **switches(name, drawn, 5.0)) for _ in range(2))
+    at_once, head = (notebook["Layer"](drawn, 4, 2, window=window, **switches(name, drawn, 5.0)) for _ in range(2))
     parts = np.split(x, np.cumsum(sizes)[:-1])
     assert np.allclose(np.concatenate([head(part) for part in parts]), at_once(x), atol=1e-10)
 
 
 def test_it_has_40_lines():
     source = "\n".join(code_between("12", "# 12 ·", "## Exercises"))
-    parts = {"frequencies", "rope", "dots", "rms_norm", "attend", "Head"}
+    parts = {"frequencies", "rope", "dots", "rms_norm", "attend", "Layer"}
     found = [node for node in ast.parse(source).body if getattr(node, "name", "") in parts]
     lines = [line for node in found for line in ast.get_source_segment(source, node).splitlines() if line.strip()]
     assert len(found) == len(parts) and len(lines) == 40
@@ -175,31 +175,59 @@ def test_heads_share_keys_and_values_as_in_torch(notebook):
 # --- one place back, learned
 
 
-def test_with_another_seed_a_window_repairs_rope_too(notebook):
-    names = dict(notebook, torch=torch, nn=torch.nn)
-    for cell in code_between("12", "To train it takes torch", "## 3 ·"):
-        if re.search(r"^    (class|def) ", cell, re.MULTILINE):
-            exec(cell, names)
-    torch.manual_seed(3)
-    model = names["PreviousLetter"]("RoPE")
-    training.train(model, names["draw"], names["loss"], steps=600, lr=5e-3)
-    assert names["accuracy"](model, 32) > 0.99 and 0.1 < names["accuracy"](model, 512) < 0.5
-    assert names["accuracy"](model, 512, window=32) > 0.99
+def test_what_turns_in_torch_is_rope(notebook):
+    x = np.random.default_rng(0).normal(size=(2, 9, 32))
+    assert np.allclose(previous_letter.turned(torch.from_numpy(x)).numpy(), notebook["rope"](x), atol=1e-6)
+
+
+def test_with_another_seed_a_window_repairs_rope_too():
+    model = previous_letter.trained("RoPE", seed=3)
+    assert previous_letter.accuracy(model, 32) > 0.99 and 0.1 < previous_letter.accuracy(model, 512) < 0.5
+    assert previous_letter.accuracy(model, 512, window=32) > 0.99
 
 
 # --- the needle, the outputs: what the text says beside the tables
 
 
-def test_long_queries_carry_the_mean_of_the_needles(notebook):
+@pytest.fixture(scope="module")
+def needles(notebook):
+    """(64, 64) queries and (16384, 64) keys of section 3."""
     rng = np.random.default_rng(5)  # as in the notebook
-    queries, keys = rng.normal(size=(64, 256))[:, :64], rng.normal(size=(16_384, 256))[:-1, :64]
-    dots, rms_norm = notebook["dots"], notebook["rms_norm"]
-    own = dots(queries[:, None], queries[:, None])[:, 0]  # (64, 1)
-    assert round(own.min(), 1) == 5.2 and round(own.max(), 1) == 11.7
-    normed = rms_norm(queries)[:, None]
-    assert np.allclose(dots(normed, normed), 8, atol=1e-4)
-    weights = al.softmax(np.concatenate([own, dots(queries, keys)], axis=-1))[own[:, 0].argsort(), 0]
-    assert round(weights[48:].mean(), 2) == 0.48 and round(weights[:48].mean(), 2) == 0.09
+    return rng.normal(size=(64, 256))[:, :64], rng.normal(size=(16_384, 256))[:, :64]
+
+
+def test_normed_needles_have_one_score(notebook, needles):
+    normed = notebook["rms_norm"](needles[0])[:, None]
+    assert np.allclose(notebook["dots"](normed, normed), 8, atol=1e-4)
+
+
+def test_an_outlier_has_most_queries_that_lean_its_way(notebook, needles):
+    """A hundred times as long, at 64 keys and at 1024, capped or not."""
+    queries, keys = needles
+    dots = notebook["dots"]
+    own, leaning = dots(queries, queries).diagonal()[:, None], (queries @ keys[0] > 0).sum()
+    for n in (64, 1024):
+        scores = np.concatenate([own, dots(queries, 100 * keys[:1]), dots(queries, keys[1 : n - 1])], axis=-1)
+        for rule in (scores, 50 * np.tanh(scores / 50)):
+            outlier = al.softmax(rule)[:, 1]
+            assert ((outlier > 0.5).sum(), (outlier < 0.05).sum(), leaning) == (40, 23, 44)
+
+
+def test_within_twelve_places_another_theta_shows_in_the_second_pair_alone(notebook):
+    data = stored("heads_2026")
+    drawn = {key: np.array(array) for key, array in data["drawn"].items()}
+    usual, other = notebook["frequencies"](8), notebook["frequencies"](8, 500_000.0)
+    assert (11 * usual).round(2).tolist() == [11, 1.1, 0.11, 0.01] and round(11 * other[1], 1) == 0.4
+
+    def output(pairs):
+        names = dict(notebook, frequencies=lambda d_k, theta: np.where(np.isin(np.arange(4), pairs), other, usual))
+        rope = types.FunctionType(notebook["rope"].__code__, names, argdefs=notebook["rope"].__defaults__)
+        q, k, v = (al.split_heads(drawn["x"] @ drawn[f"W_{c}"], h) for c, h in (("Q", 4), ("K", 2), ("V", 2)))
+        return notebook["attend"](rope(q), np.repeat(rope(k), 2, axis=0), np.repeat(v, 2, axis=0))
+
+    right = output([])
+    off = [((output(pairs) - right) ** 2).mean() ** 0.5 for pairs in ([0, 1, 2, 3], [1], [0, 2, 3])]
+    assert off[1] > 0.95 * off[0] and off[2] < 0.2 * off[0]
 
 
 def test_the_outputs_are_as_large_as_the_text_says():

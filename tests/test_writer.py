@@ -10,7 +10,7 @@ import torch
 
 from attnlib.course import grammar, writer
 from attnlib.course.calling import Unfit
-from attnlib.course.n11 import judge_beginning
+from attnlib.course.grammar import judge_beginning
 from attnlib.course.training import train
 
 RECORDED = writer.recorded()
@@ -185,6 +185,7 @@ def test_what_the_notebook_says_of_five_seeds():
     cut = [found["without subject"] for found in RECORDED]
     assert min(cut) > 0.36 and max(cut) < 0.77  # it falls by 0.24 to 0.63
     assert max(found["without both"] for found in RECORDED) <= 0.5 and min(cut[0], cut[2]) > 0.7
+    assert all(found["without other"] == 1 for found in RECORDED)  # the control
 
 
 def test_heads_of_layer_2_look_at_the_subject_in_two_ways():

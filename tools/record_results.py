@@ -63,7 +63,8 @@ def of_one_writer(corpus, seed):
     }
     found = {name: writer.measured(variant) for name, variant in {"writer": model, **variants}.items()}
     found["rows"] = writer.rows_of_the_verb(model).tolist()
-    for name, keys in (("subject", (writer.SUBJECT,)), ("that", (writer.THAT,)), ("both", writer.WAYS_BACK)):
+    edges = {"subject": (writer.SUBJECT,), "that": (writer.THAT,), "both": writer.WAYS_BACK, "other": (writer.OTHER,)}
+    for name, keys in edges.items():
         found[f"without {name}"] = writer.agreement(model, masks=writer.without_edges(*keys))
     for width in writer.WIDTHS:
         for keep_first in (False, True):

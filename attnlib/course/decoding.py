@@ -247,5 +247,28 @@ def new_cache_each_step(s):
     return rows
 
 
+def from_the_second(s):
+    return Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=s.count + 1).written[:, 1:]
+
+
+def the_first_again(s):
+    first = Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=1).written
+    return np.repeat(first, s.count, axis=1)
+
+
+def last_token_twice(s):
+    """The whole prompt goes into the cache, and then its last token once more, to begin with."""
+
+    def filled(prompt):
+        cache = s.new_cache()
+        s.model(prompt, cache)
+        return cache
+
+    return [
+        Driving(model=s.model, new_cache=lambda p=p: filled(p), prompts=[p[-1:]], count=s.count).written[0]
+        for p in s.prompts
+    ]
+
+
 def last_word_alone(s):
     return Driving(model=s.model, new_cache=s.new_cache, prompts=[p[-1:] for p in s.prompts], count=s.count).written

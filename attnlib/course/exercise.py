@@ -59,7 +59,10 @@ class Exercise:
     axes, own = (), ()
     stage, reveal, judged = "", None, None
     subject = "Your code behaves"  # ... as if
-    untried = "If you have written it already: is the `return` missing?"
+    untried = (
+        "If you have written it already: is a `return` missing, or does a line `return ...` or "
+        "`raise NotImplementedError` remain?"
+    )
 
     def __call__(self, answer) -> Any:
         """Check an answer and return the Verdict."""
@@ -250,9 +253,6 @@ class Module(Function):
     own: tuple = ("forward",)
 
     many = True
-    untried = (
-        "If you have written it already: is a `return` missing, or does a line `raise NotImplementedError` remain?"
-    )
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)

@@ -1,6 +1,6 @@
 """The language of notebook 11, small enough to say of every sentence whether it is right.
 
-A sentence is a subject, perhaps with something behind it, and a verb that agrees with the subject: not with the noun
+A sentence is a subject, perhaps with something after it, and a verb that agrees with the subject: not with the noun
 that stands nearer.
 
     the cat sleeps .    the old cats near the dog see the king today .    the cat that the dogs like runs .
@@ -8,6 +8,8 @@ that stands nearer.
 
 import math
 import re
+
+from .calling import Unfit
 
 NOUNS = (
     ("cat", "dog", "king", "child", "farmer", "bird"),
@@ -30,6 +32,20 @@ CLASSES = {
     "b": ("today", "often"),
     ".": (".",),
 }
+KINDS = {
+    "d": "article",
+    "a": "adjective",
+    "n": "noun, singular",
+    "N": "noun, plural",
+    "t": "verb with an object, singular",
+    "T": "verb with an object, plural",
+    "i": "verb without, singular",
+    "I": "verb without, plural",
+    "p": "preposition",
+    "r": "relative pronoun",
+    "b": "time",
+    ".": "period",
+}  # what the letters of CLASSES stand for
 WORDS = tuple(word for words in CLASSES.values() for word in words)
 CLASS = {word: letter for letter, words in CLASSES.items() for word in words}
 _NOUN = "da?[nN]"
@@ -104,3 +120,36 @@ def sentence(rng):
     words += [choose(TRANSITIVE[plural]), *any_noun()] if choose((True, False)) else [choose(INTRANSITIVE[plural])]
     words += [choose(CLASSES["b"])] if choose((True, False), (3, 7)) else []
     return [*words, "."], surprise
+
+
+REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
+_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE = 1, 2, 3, 4
+
+
+def judge_beginning(words):
+    """Return what is wrong with a beginning whose verb should be out of reach: 0 for nothing."""
+    if not isinstance(words, str):
+        raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
+    words = words.split()
+    if unknown := [word for word in words if word not in CLASS]:
+        raise Unfit(f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1.")
+    singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
+    kinds = "".join(CLASS[word] for word in words)
+    if singular == plural:
+        return _NOT_DUE if any(form.startswith(kinds) for form in forms()) else _NO_SENTENCE
+    subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
+    if len(words) - 1 - subject <= REACH:
+        return _IN_REACH
+    # The verb of "that see the dogs" agrees with the subject, too; that of "that the dog sees" does not.
+    agrees = kinds.find("r") + 1 if "r" in kinds and kinds[kinds.find("r") + 1] in "tT" else None
+    return _TOLD_BEFORE if agrees is not None and len(words) - 1 - agrees <= REACH else 0
+
+
+BEGINNING_SAYS = (
+    "",
+    "A sentence can begin like this, but after your last word its main verb is not due: not yet, or it has been said.",
+    f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
+    "The number of the subject can be read from the verb after “that”, which is in reach.",
+    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, and only the subject has "
+    "something after it, one phrase at most.",
+)

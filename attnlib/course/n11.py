@@ -2,45 +2,11 @@
 
 import numpy as np
 
-from . import decoding, grammar
-from .calling import Unfit
+from . import decoding
 from .exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Function, Judged, Number
-from .grammar import CLASS, INTRANSITIVE, grammatical
+from .grammar import BEGINNING_SAYS, judge_beginning
 from .mistakes.mistake import Mistake
 from .prediction import Question
-
-REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
-_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE = 1, 2, 3, 4
-
-
-def judge_beginning(words):
-    """Return what is wrong with a beginning whose verb should be out of reach: 0 for nothing."""
-    if not isinstance(words, str):
-        raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
-    words = words.split()
-    if unknown := [word for word in words if word not in CLASS]:
-        raise Unfit(f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1.")
-    singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
-    kinds = "".join(CLASS[word] for word in words)
-    if singular == plural:
-        return _NOT_DUE if any(form.startswith(kinds) for form in grammar.forms()) else _NO_SENTENCE
-    subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
-    if len(words) - 1 - subject <= REACH:
-        return _IN_REACH
-    # The verb of "that see the dogs" agrees with the subject, too; that of "that the dog sees" does not.
-    agrees = kinds.find("r") + 1 if "r" in kinds and kinds[kinds.find("r") + 1] in "tT" else None
-    return _TOLD_BEFORE if agrees is not None and len(words) - 1 - agrees <= REACH else 0
-
-
-_BEGINNING_SAYS = (
-    "",
-    "A sentence can begin like this, but behind your last word its main verb is not due: not yet, or it has been said.",
-    f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
-    "The number of the subject can be read from the verb behind “that”, which is in reach.",
-    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, and only the subject has "
-    "something behind it, one phrase at most.",
-)
-
 
 OWN = (
     Mistake(
@@ -79,6 +45,14 @@ OWN = (
         "A causal mask and no window: nothing is saved.",
         "Which second condition does a key meet that lies 5 places back, in a window of 3?",
         decoding.window_by(lambda s: s.back >= 0),
+    ),
+    Mistake(
+        "window_without_itself",
+        "a token does not see itself",
+        "The first token then sees nothing at all.",
+        "How far does a token lie behind itself? Does your condition allow it?",
+        decoding.window_by(lambda s: (s.back > 0) & (s.back < s.window)),
+        decoding.window_by(lambda s: (s.back > 0) & (s.back <= s.window)),
     ),
     Mistake(
         "window_inverted",
@@ -173,6 +147,27 @@ OWN = (
         {"seen": lambda s: decoding.joined(s.new, s.past)},
     ),
     Mistake(
+        "last_token_given_twice",
+        "the last token of the prompt is given to the model twice",
+        "The cache then holds it twice, in two places; a text may go on for a while as if nothing were wrong.",
+        "A call with the whole prompt gives logits, too. Of which token are they?",
+        decoding.written_by(decoding.last_token_twice),
+    ),
+    Mistake(
+        "first_new_token_dropped",
+        "the first new token is chosen and not returned",
+        "Each row begins with what should be its second token.",
+        "Which token do the logits choose that come back with the prompt?",
+        decoding.written_by(decoding.from_the_second),
+    ),
+    Mistake(
+        "new_token_not_fed_back",
+        "a new token is never given back to the model",
+        "The logits stay those of the prompt, and the same token comes again and again.",
+        "What does the model have to read before it can choose the second new token?",
+        decoding.written_by(decoding.the_first_again),
+    ),
+    Mistake(
         "cache_stale",
         "a new prompt goes on in the cache of the one before",
         "The first text is right. The second answers both prompts at once.",
@@ -209,14 +204,14 @@ OWN = (
     ),
     Mistake(
         "verb_not_due",
-        "behind its last word the main verb is not due",
-        "Put a verb and a period behind it: `grammatical` must accept one number and reject the other.",
+        "the main verb is not due after its last word",
+        "Put a verb and a period after it: `grammatical` must accept one number and reject the other.",
         "Take a sentence that is right, and stop before its main verb.",
     ),
     Mistake(
         "no_sentence",
         "no sentence of this grammar begins like that",
-        "`grammatical` rejects it with any verb and a period behind it.",
+        "`grammatical` rejects it with any verb and a period after it.",
         "Compare it with the four lines of rules in section 1. How many adjectives may a noun have?",
     ),
     Mistake(
@@ -228,8 +223,8 @@ OWN = (
     Mistake(
         "told_by_another_verb",
         "another verb in reach tells the number",
-        "In “the cats that see the old dog” the verb behind “that” agrees with the subject, too.",
-        "Who does something behind “that”: the subject, or somebody else?",
+        "In “the cats that see the old dog” the verb after “that” agrees with the subject, too.",
+        "Who does something after “that”: the subject, or somebody else?",
     ),
 )
 
@@ -287,8 +282,8 @@ EXERCISES = (
     Function(
         "write_all",
         "write_all(model, new_cache, prompts, count) -> (len(prompts), count) of int: for each prompt, a list of "
-        "tokens, the next `count` tokens, always the most likely. model(tokens, cache) -> logits (V,) puts the tokens "
-        "into the cache; new_cache() makes an empty one.",
+        "tokens, the next `count` tokens, always the most likely. model(tokens, cache) -> logits (words,) puts the "
+        "tokens into the cache; new_cache() makes an empty one.",
         (
             "One prompt at a time: first all of its tokens, then each new one.",
             "Give the model only what its cache does not hold.",
@@ -317,7 +312,7 @@ EXERCISES = (
             "subject_in_reach": ["the cats near the old dog"],
             "told_by_another_verb": ["the cats that see the old dog"],
         },
-        judged=Judged(judge_beginning, lambda yours, right: _BEGINNING_SAYS[int(yours)]),
+        judged=Judged(judge_beginning, lambda yours, right: BEGINNING_SAYS[int(yours)]),
     ),
 )
 
@@ -326,16 +321,16 @@ QUESTIONS = (
         "cheated",
         right="c",
         tempting="a",
-        a="The loss is so low because the answer was in sight, not because the language was learned.",
-        b="It would be, had it learned to predict. It learned to look one place ahead.",
+        a="The lowest loss is for those who see the words before only. This model has the next word in sight.",
+        b="It has not learned any sentence. It has learned to look one place ahead.",
         c="In training it copied the next word. When it writes there is no next word: it has never had to guess one.",
     ),
     Question(
         "causal_order",
         right="a",
         tempting="b",
-        a="Each place sees another number of tokens before it, and a second layer can read what the first made of "
-        "that. The argument of notebook 08 needs that every token sees the same set.",
+        a="Each place sees a set of tokens of its own, and a second layer can read what the first made of that. "
+        "The argument of notebook 08 needs that every token sees the same set.",
         b="That is what happens without a mask, where a place sees the same set from everywhere.",
         c="Agreement needs to know which noun came first, and that is known.",
     ),
@@ -343,7 +338,7 @@ QUESTIONS = (
         "hidden_bugs",
         right="b",
         tempting="c",
-        a="Places that restart are wrong from the second token on, one at a time as well.",
+        a="Places that restart, if you counted them, are wrong from the second token on, one at a time as well.",
         b="A single new token may see all keys, in whatever order they are kept. A mask that is missing, or an order "
         "that is wrong, has nothing to spoil.",
         c="Two of them give exactly what is right, token by token.",

@@ -8,7 +8,7 @@ from ..core import softmax
 from .calling import Unfit
 from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged
 from .mistakes.mistake import Mistake
-from .mistakes.todays_head import MISTAKES, THETA, HeadSteps, rotate
+from .mistakes.todays_head import MISTAKES, THETA, HeadSteps, rms_norm, rotate
 from .prediction import Question
 from .probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 
@@ -46,6 +46,8 @@ def online_probes():
         Probe("blocks of different size", cut(draw(8), (3, 1, 4))),
         Probe("a first block in which every key is blocked", cut(blocked, (2, 2, 2))),
         Probe("scores near 1000", cut(1000 + draw(6), (2, 2, 2))),
+        Probe("scores near -1000", cut(draw(6) - 1000, (2, 2, 2))),
+        Probe("scores near 1000 and near -1000 in one block", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
         Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
         Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
     )
@@ -155,8 +157,39 @@ _SEEN = (
 )
 
 
+def _queries(gain="q_gain", first=lambda s: s.first_place):
+    return lambda s: rotate(rms_norm(s.queries, getattr(s, gain)), first(s))
+
+
+def _keys(gain):
+    return lambda s: rotate(rms_norm(s.keys, getattr(s, gain)))
+
+
 OWN = (
     *MISTAKES,
+    Mistake(
+        "maximum_starts_at_zero",
+        "the running maximum starts at 0",
+        "Right as long as some score is above -745. Where all are lower, every e^s is 0, and 0 / 0 is NaN.",
+        "Which number is smaller than every score?",
+        {"begin": lambda s: 0.0},
+    ),
+    Mistake(
+        "gains_exchanged",
+        "queries get the gain of the keys, or keys that of the queries",
+        "The norm is right, and the features are stretched by the wrong numbers.",
+        "There are two gains. Which of them does each norm get?",
+        {"q": _queries("k_gain"), "k": _keys("q_gain")},
+        {"k": _keys("q_gain")},
+        {"q": _queries("k_gain")},
+    ),
+    Mistake(
+        "queries_behind_the_keys",
+        "the first query stands behind the last key",
+        "The queries are the last of the n_k tokens. So every distance is too large by n_q.",
+        "Of 6 tokens the last 2 ask. At which place does the first of the two stand?",
+        {"q": _queries(first=lambda s: s.keys.shape[-2])},
+    ),
     Mistake(
         "looks_at_itself",
         "each token found itself: the query is not turned, or turned the other way",
@@ -168,7 +201,7 @@ OWN = (
     Mistake(
         "looks_elsewhere",
         "the largest weight fell on a place that nobody asked for",
-        "The head looks back, but not as far as it should, or farther, or halfway between the two.",
+        "At some other distance the score of your query and your key is larger.",
         "For which distance i - j do your turned query and key point the same way?",
         {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
         {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
@@ -198,7 +231,7 @@ EXERCISES = (
         (
             "One angle for each token and each pair: places as a column, frequencies as a row.",
             "x[..., 0::2] and x[..., 1::2] are the pairs. (a, b) becomes (a cos - b sin, a sin + b cos).",
-            "Put the results back where they came from: out = np.empty_like(x), then out[..., 0::2] = ...",
+            "Put both back where they came from: np.stack([a, b], axis=-1).reshape(x.shape).",
         ),
         probes=rope_probes(),
         given=lambda x, places, theta=THETA: {"x": x, "places": places, "theta": theta},

@@ -70,6 +70,17 @@ def tokens_of(words):
     return torch.tensor([[NUMBER[word] for word in (START, *words)]])
 
 
+def words_of(row):
+    """Return the words of a row of numbers, without the start.
+
+    Examples
+    --------
+    >>> words_of(tokens_of("the cat")[0])
+    ['the', 'cat']
+    """
+    return [WORDS[i] for i in row[1:]]
+
+
 class Writer(nn.Module):
     """A small decoder: words and places, then layers that add attention, and a small network, to what came in.
 
@@ -181,7 +192,7 @@ def write(step, prompt=(), *, size=1, temperature=1.0, seed=0):
         else:
             new = logits.argmax(-1, keepdim=True)
         tokens = torch.cat([tokens, new], 1)  # (size, n + 1)
-    return [_up_to_end([WORDS[i] for i in row[1:]]) for row in tokens.tolist()]
+    return [_up_to_end(words_of(row)) for row in tokens.tolist()]
 
 
 def _up_to_end(words):

@@ -104,7 +104,7 @@ predict.head_of_zeros(guess_zeros)
 
 # %%
 W_Q, W_K = np.zeros((15, 1)), np.zeros((15, 1))  # (15, d_k), d_k = 1
-W_Q[A, 0] = 20  # a ship with flag A asks; 20 is a guess, which Break it justifies
+W_Q[A, 0] = 20  # a ship with flag A asks; Break it shows how far 20 goes
 W_K[B, 0] = 1  # a ship with flag B shows a 1
 trace = al.attention_trace(x @ W_Q, x @ W_K, x @ W_V)
 ax = plot.attention_heatmap(
@@ -129,7 +129,7 @@ two_numbers
 # **How a puzzle works.** Fill in the function: begin with zeros, set some rows, and return the matrices in the order
 # that the text gives. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by
 # $\sqrt{d_k}$, and you can't turn that off. `W_Q[FLAG]` means five rows at once, `W_Q[PLACE]` eight; `np.eye(5)` is the
-# $5 \times 5$ matrix with ones on its diagonal.
+# $5 \times 5$ matrix with ones on its diagonal. `FLAG` and `PLACE` are slices, so `PLACE.start` is the first of these rows.
 #
 # Run the cell, and what is wanted appears beside what your head does. Type another convoy (the pilot `*` first, then up
 # to seven flags), or multiply your scores by moving *times*. Then run the check below it: it tries your head on convoys
@@ -217,10 +217,10 @@ plot.table(["factor", "score / sqrt(d_k)", "weight of that key"], rows)
 print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}, so take 19")
 
 # %% [markdown]
-# In a real model $d_k$ is not yours to choose: it is 64, say, also for a head that needs 8 features. The slider adds
+# So 20 is safe for eight ships and $d_k$ up to 8. In a real model $d_k$ is not yours to choose: it is 64, say, also for a head that needs 8 features. The slider adds
 # empty features to a head of 10.1: yours if it passes its check, else that of the solution, with factor 20. The numbers
-# stay, all scores stay, and $\sqrt{d_k}$ grows. **Try.** Move $d_k$ to its end. Where has the chosen ship less than half
-# of its weight on itself? (With factor 20 and $d_k$ = 8 at the start: from $(20 / \ln 7)^2$ on, which is 106.)
+# stay, all scores stay, and $\sqrt{d_k}$ grows. **Try.** Move $d_k$ to its end. From which $d_k$ on has the ship at place 3, whose
+# row is shown as bars, less than half of its weight on itself?
 
 # %%
 mine = solved(check.look_at_yourself, my_self)
@@ -240,7 +240,8 @@ softer = live.weights_view(
 softer
 
 # %% [markdown]
-# The same head grows softer and softer: a head that uses few of its features must use larger numbers.
+# With factor 20 that is so from $d_k = (20 / \ln 7)^2 = 106$ on. The same head grows softer and softer: a head that uses few of its
+# features must use larger numbers.
 
 # %% [markdown]
 # ### Exercise 10.2 · Your own flag
@@ -332,8 +333,8 @@ verdict
 #
 # Scores are $Q K^T = x\,W_Q W_K^T x^T$, so only the product $W_Q W_K^T$ counts: a table of who wants whom. How you
 # split it into a query and a key is up to you, and so it is to training. With $d_k$ below 5 not every table of five
-# flags can be had, since the rank of the product is at most $d_k$. But the circle of 10.2 shows that two features are
-# enough where each wants one flag alone.
+# flags can be had, since the rank of the product is at most $d_k$. But where each wants one flag alone, two features are enough:
+# put the keys of the five flags on a circle, and let each query point to the flag that is wanted.
 #
 # </details>
 
@@ -621,7 +622,8 @@ verdict
 # %% [markdown]
 # ## B · Masks
 #
-# From here on you need masks (notebook 05).
+# From here on you need masks (notebook 05), and in part C several heads and layers (06). If you have not read these, go on there
+# and come back.
 
 # %% [markdown]
 # ### Exercise 10.10 · The latest of my flag
@@ -938,7 +940,7 @@ for pair in (("CAB", "CABCAB"), ("CAB", "CAAB")):
 
 # %% [markdown]
 # The second pair shows that the search could find something. For the first pair it fails. A search that fails proves
-# nothing, but here three lines do. Ships with one flag have the same row in $x$, hence the
+# nothing, but here there is a proof. Ships with one flag have the same row in $x$, hence the
 # same key and the same value. Let the last ship ask, let $s_f$ be its scaled score with a ship of flag $f$ and $v_f$
 # that ship's value, and let there be $n_f$ of them:
 #
@@ -946,8 +948,8 @@ for pair in (("CAB", "CABCAB"), ("CAB", "CAAB")):
 # = \frac{\sum_f 2 n_f\, e^{s_f} v_f}{\sum_f 2 n_f\, e^{s_f}}.$$
 #
 # Twice as many of each: the 2 cancels. So such a head knows the shares of the flags, and not how many ships there are.
-# It doesn't know their order, either, except which one asks: a sum has none. A causal mask changes nothing of that, since
-# for the last ship it hides nothing.
+# Nor does it know their order, for a sum has none; it only knows which ship asks. A causal mask changes nothing of that,
+# since for the last ship it hides nothing.
 #
 # Yet 10.11 counts. **Predict.** Take the head that counts, and give it the pair `AB`, `ABAB`, once behind a pilot and
 # once without. When does its last ship get two different numbers?
@@ -972,7 +974,8 @@ for pilot in (True, False):
 predict.witness(guess_witness)
 
 # %% [markdown]
-# The pilot is one among two, and one among three. That is why it is called a witness.
+# The pilot is one among two, and one among three. That is why it is called a witness. A start token, with which many language
+# models begin each text, can serve as one.
 
 # %% [markdown]
 # ### Exercise 10.15 · Your own head
@@ -982,7 +985,7 @@ predict.witness(guess_witness)
 # `my_own()` returns $W_Q$, $W_K$ and your rule, a function: `rule(flags, cargo)` gets the flags as a text and the tons
 # as an array, and returns an $(n, n)$ array of True and False: True where ship $i$ should look. The flags begin with `*`
 # and $n$ counts the pilot: in `*ABA` $n$ is 4. A row without True is free. Where several are heaviest, all are True. The check tries 50 random convoys and wants more than 0.9 of each row's weight where the rule is True. Some
-# ideas: the heaviest ship, the last one, the ship two places in front, place $7 - i$ for place $i$.
+# ideas: the heaviest ship, the last one, the ship two places in front, place $7 - i$ for place $i$ (free where no ship sails).
 
 
 # %%
@@ -1047,8 +1050,8 @@ figure = plot.head_grid(np.stack(maps), titles=list(known), **labels)
 # - A **previous-token head** and an **induction head** work together: notebook 08 trains both ([Olsson et al.
 #   2022](../REFERENCES.md#olsson-2022)).
 #
-# Whole programs can be written so: RASP is a language for it ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
-# Tracr turns its programs into weights ([Lindner et al. 2023](../REFERENCES.md#lindner-2023)).
+# Whole programs can be written in this way. RASP is a language for them ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
+# Tracr turns what is written in it into weights ([Lindner et al. 2023](../REFERENCES.md#lindner-2023)).
 #
 # ## Try it
 #
@@ -1072,7 +1075,8 @@ print(
 #    (240, 120 and 12 pass; 220, 110 and 11 do not.)
 #
 # **Remember.** $W_Q$ says what a ship asks, $W_K$ what it is found by, $W_V$ what it hands over. Only the product $W_Q
-# W_K^T$ counts for the weights: a table of who wants whom. Equal scores share, differences of scores are logarithms of
+# W_K^T$ counts for the weights: a table of who wants whom (in a head without biases, which neither turns nor normalises queries and
+# keys; 12 has heads that do). Equal scores share, differences of scores are logarithms of
 # ratios, and a head that finds nothing needs a place to park. Layers speak through columns: one writes, the next finds
 # by it. What a head can't do, it can't do with any numbers: it knows shares, not counts, unless a witness stands by.
 # Next: [11 one token at a time](11_one_token_at_a_time.ipynb).

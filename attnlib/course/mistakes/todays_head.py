@@ -72,6 +72,8 @@ class HeadSteps(Steps):
     def keep_output(self):
         return lambda factor: factor
 
+    begin = -np.inf
+
     @cached_property
     def empty(self):
         """What a block without any allowed key does to (largest, sum, output)."""
@@ -79,7 +81,7 @@ class HeadSteps(Steps):
 
     @cached_property
     def online(self):
-        state = -np.inf, 0.0, 0.0
+        state = self.begin, 0.0, 0.0
         for s, v in self.blocks:
             largest = self.running(state[0], s.max())
             state = self.empty(state, s, v) if np.isneginf(largest) else self._taken_in(state, largest, s, v)
@@ -198,6 +200,14 @@ def _upper_left(s):
 
 MISTAKES = (
     Mistake(
+        "rotation_forgotten",
+        "nothing is rotated",
+        "Wherever a token stands, its query and its key are the same.",
+        "Where does the place of a token enter your code?",
+        {"turned": lambda s: s.x},
+        {"turn_from": lambda s: lambda x, start: x},
+    ),
+    Mistake(
         "pairings_mixed",
         "features are paired in another way than the task says, or in one way here and in another way there",
         "Each of the two ways works by itself; weights that were trained with one give nonsense with the other.",
@@ -213,9 +223,9 @@ MISTAKES = (
     ),
     Mistake(
         "offset_forgotten",
-        "the first token always stood at place 0",
+        "the first query stood at the place of the first key",
         "Right for a whole sequence; a token that continues one is turned as if it were the first.",
-        "At which place of the sequence does your first row stand?",
+        "At which places of the sequence do your first query and your first key stand?",
         {"first_place": lambda s: 0},
         {"first_place": lambda s: 0, "mask": _upper_left},
     ),
@@ -338,7 +348,7 @@ MISTAKES = (
     Mistake(
         "value_rotated",
         "values are rotated, too",
-        "What is handed over then depends on where it stands, and a sum of such values says nothing.",
+        "What is handed over then depends on where it stands: every place + 100, and the output changes.",
         "A score compares a query with a key. What is compared with a value?",
         {"v": lambda s: rotate(s.values)},
     ),
@@ -349,13 +359,6 @@ MISTAKES = (
         "Which angle is left between a query at place i and a key at place j?",
         {"q": lambda s: s.norm(s.queries, s.q_gain)},
         {"k": lambda s: s.norm(s.keys, s.k_gain)},
-    ),
-    Mistake(
-        "rotation_forgotten",
-        "nothing is rotated",
-        "Without the mask, the head could not tell one order of the tokens from another.",
-        "Where does the place of a token enter your code?",
-        {"turn_from": lambda s: lambda x, start: x},
     ),
     Mistake(
         "norm_after_rotation",
@@ -378,10 +381,12 @@ MISTAKES = (
     ),
     Mistake(
         "gain_forgotten",
-        "the gain were 1 for every feature",
+        "a gain were 1 for every feature",
         "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
         "Which of your arguments does the output not depend on?",
         {"norm": lambda s: lambda x, gain: rms_norm(x)},
+        {"q": lambda s: s.turn_from(rms_norm(s.queries), s.first_place)},
+        {"k": lambda s: s.turn_from(rms_norm(s.keys), 0)},
     ),
     Mistake(
         "plain_attention",
