@@ -13,10 +13,13 @@ import pytest
 import attnlib as al
 from attnlib.course import real_model
 from attnlib.course.head_map import head_map, ranks
+from tools.build_notebooks import read_source
+from tools.handouts import exercises
 from tools.record_results import run_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "notebooks" / "src" / "09_a_real_model.py"
+MULTI_HEAD = SOURCE.with_name("06_multi_head.py")
 REFERENCE = real_model.stored("minilm_reference")
 RESULTS = real_model.stored("minilm_results")
 NEEDS = "the model is not installed: make real-model"
@@ -244,11 +247,16 @@ def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured
 
 
 @pytest.fixture(scope="module")
-def notebook():
-    """What the cells of notebook 09 define after a run."""
+def notebook(tmp_path_factory):
+    """What the cells of notebook 09 define after a run in which the solution of exercise 6.4 was pasted."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    names = run_cells(SOURCE)
+    (solution,) = [code for _, number, code in exercises(read_source(MULTI_HEAD)) if number == "6.4"]
+    text, stub = SOURCE.read_text(encoding="utf-8"), "\nMyMultiHead = None  # paste your class from exercise 6.4 here\n"
+    assert text.count(stub) == 1
+    pasted = tmp_path_factory.mktemp("pasted") / SOURCE.name
+    pasted.write_text(text.replace(stub, f"\n{solution}\n"), encoding="utf-8")
+    names = run_cells(pasted)
     yield names
     matplotlib.pyplot.close("all")
 
@@ -260,6 +268,13 @@ def test_sentence_vectors_equal_those_of_transformers(notebook):
     for sentence, reference in zip(REFERENCE["sentences"], REFERENCE["vectors"], strict=True):
         alone = notebook["sentence_vectors"](notebook["model"], [sentence])
         assert np.abs(alone[0].numpy() - np.array(reference)).max() < 1e-4
+
+
+@needs_model
+def test_the_whole_notebook_runs_with_the_readers_own_module(notebook):
+    own = notebook["MyMultiHead"]
+    assert own is not notebook["MultiHeadAttention"] and notebook["mine_off"] < 1
+    assert all(type(layer.attention) is own for layer in notebook["model"].layers)
 
 
 @needs_model

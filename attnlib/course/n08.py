@@ -166,7 +166,7 @@ OWN = (
     Mistake(
         "next_letter_measured",
         "it looks for the head that looks at the letter which then comes next",
-        "No head can know that letter yet. Where letters come back at random, it is not the one that came after the copy.",
+        "No head can know that letter yet. Where letters come back at random, another one came after the copy.",
         "What can the query know? Its own letter, and what stands before it.",
         (_ranked_on(next_letter),),
     ),
@@ -331,8 +331,8 @@ QUESTIONS = (
     Question(
         "new_period",
         "c",
-        "The keys say which letter stood before them, and the query asks for that, as long as the first copy stands in the "
-        "first twelve places, as it did in training.",
+        "The keys say which letter stood before them, and the query asks for that. It works as long as the first copy "
+        "stands in the first twelve places, as it did in training.",
         {
             "a": "That would be so if it had learned distances. It matches letters.",
             "b": "One layer reaches about 0.3. Both heads are there, and the same two steps work at these distances.",

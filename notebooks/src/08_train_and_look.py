@@ -1009,11 +1009,11 @@ verdict
 # ## Try it
 #
 # 1. Check 8.1 by training: write `N_TOKENS, PLACES = 2, 4` in the first cell, and run section 1 again. Then restart the
-#    kernel. (@@1)
+#    kernel. (0.74; the best is 0.75.)
 # 2. Put a pattern in which one letter stands twice, "ABCAD" repeated, into the trained model of section 4. What does it say
-#    after A, and where does layer 2 look? (@@2)
-# 3. Let `one_run` train with $d_k = 128$ at 0.0003, 0.001 and 0.003, without the scale and with it, 450 steps each. Which rate
-#    suits which? (@@3)
+#    after A, and where does layer 2 look? (B nearly everywhere, D now and then. It looks at both, at whatever came after an A.)
+# 3. Let `one_run` train with $d_k = 128$ at the rates 0.0003, 0.001, 0.003 and 0.01, without the scale and with it, seed 0 and 450
+#    steps each. How wide is the range that works? (Without it only 0.001 arrives, with 0.98. With it all four do.)
 #
 # **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule,
 # over many inputs, and know what equal weights would give. Then test the story that you tell about it: change the task, or take
