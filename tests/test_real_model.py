@@ -301,12 +301,21 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
 
 def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():
     """What the questions of 09 tell; the test above computes the costs afresh where the model is."""
-    rank = ranks(np.array(RESULTS["cost of each head: all_sentences"]))
+    cost, error = np.array(RESULTS["cost of each head: all_sentences, zero"])
+    rank = ranks(cost)
     assert (rank[0, 2], rank[3, 1]) == (33, 37) and sorted(rank[5]) == list(range(1, 13))
-    there = ranks(np.array(RESULTS["cost of each head: pronouns"]))
+    assert [round(error[at], 1) for at in ((0, 2), (1, 8), (3, 1))] == [0.3, 0.5, 0.3]
+    there = ranks(np.array(RESULTS["cost of each head: pronouns, zero"][0]))
     assert (there[3, 1], there[2, 4]) == (17, 8)
-    taken_away, forbidden = RESULTS["cosine without parking"]
-    assert taken_away > 0.999 and forbidden < 0.97
+    by_mean = ranks(np.array(RESULTS["cost of each head: all_sentences, mean"][0]))
+    assert (by_mean[0, 2], by_mean[3, 1], by_mean[3, 11]) == (18, 28, 36) and by_mean[5].max() == 12
+
+
+def test_to_forbid_parking_costs_more_than_to_take_the_head_away_but_not_in_every_head():
+    taken_away = np.array(RESULTS["cost of each head: all_sentences, zero"][0])
+    forbidden = {at: RESULTS[f"without cls: {at[0]}, {at[1]}"]["cost"] for at in ((5, 6), (4, 2), (6, 12))}
+    assert taken_away[4, 5] < 1 and (taken_away > forbidden[5, 6]).sum() == 2
+    assert forbidden[4, 2] > taken_away[3, 1] and forbidden[6, 12] < taken_away[5, 11] / 5
 
 
 @needs_model
