@@ -463,6 +463,7 @@ print(f"{'':20}" + "".join(f"{name:>18}" for name in measures))
 for row, w in rows.items():
     found = [weight_on(w, cells).item() for cells in measures.values()]
     print(f"{row:20}" + "".join(f"{value:18.2f}" for value in found))
+trained_heads = maps[2][:, :, 0].transpose(0, 1).numpy()  # (b, 2, n, n): exercise 8.2
 
 # %% [markdown]
 # In the model with two layers, one head stands out for each measure. Here is a story that would explain it:
@@ -924,10 +925,7 @@ verdict
 # number for each head, $(h,)$, the largest for the induction head. Section 4 knew the period of each sequence; your measure
 # gets the letters only. The check lets it rank heads whose habits are known: one does induction, the others look at the copy
 # itself, at the letter before it, a fixed number of places back, and so on. Then rank the two trained heads with it. Layer 2
-# must win, the second of two: `my_measure(trained_heads, letters.numpy())`.
-
-# %%
-trained_heads = maps[2][:, :, 0].transpose(0, 1).numpy()  # (b, 2, n, n): layers 1 and 2
+# must win, the second of two: `my_measure(trained_heads, letters.numpy())`. (The cell with the table of section 4 made `trained_heads`, $(b, 2, n, n)$.)
 
 
 # %%
