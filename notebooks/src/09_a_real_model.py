@@ -952,9 +952,8 @@ for d_k in (2, 32, 384, 512):
 # %% [markdown]
 # A wrong scale is a wrong temperature. Too small a $d_k'$ makes the weights peaky, too large a one makes them flat, and both
 # move the sentence vector away. The flat side moves it further: sixteen times too large costs more than sixteen times too
-# small. A model lives with the scale it was trained with, and in this sense the scale is part of its weights. A model
-# that you train yourself can learn with $\sqrt{d_{model}}$ in the place of $\sqrt{d_k}$ (notebook 07, case 1). One that you load
-# is harmed by it: at 384 the cosine is 0.74.
+# small. A model lives with the scale it was trained with, and in this sense the scale is part of its weights. The
+# wrong width of notebook 07, case 1, is $\sqrt{384}$ here. With it the cosine is 0.74.
 #
 # ## Exercises
 #
