@@ -24,6 +24,8 @@ from attnlib.course.training import train
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
+
+# %%
 N_TOKENS, PLACES, D = 10, 10, 32  # different tokens, places, features of a token
 
 # %% [markdown]
@@ -1006,7 +1008,7 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. Check 8.1 by training: write `N_TOKENS, PLACES = 2, 4` in the first cell, and run section 1 again. Then restart the
+# 1. Check 8.1 by training: write `N_TOKENS, PLACES = 2, 4` near the top, and run section 1 again. Then restart the
 #    kernel. (0.74; the best is 0.75.)
 # 2. Put a pattern in which one letter stands twice, "ABCAD" repeated, into the trained model of section 4. What does it say
 #    after A, and where does layer 2 look? (B nearly everywhere, D now and then. It looks at both, at whatever came after an A.)
