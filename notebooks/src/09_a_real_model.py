@@ -507,6 +507,7 @@ def cost_of_each_head(vectors, put):
     return torch.stack([moved.mean(-1), error])  # (2, 6, 12)
 
 
+# %%
 cost, error = cost_of_each_head(all_sentences, zero)  # (6, 12) each
 tables["cost"] = cost
 most = head_at(cost, 0)[0]
@@ -522,6 +523,8 @@ for name, (layer, head) in heads.items():
         end=", ",
     )
     print(f"rank {rank[at]} of 72, {in_layer} of 12 in its layer")
+
+# %%
 for layer, of in enumerate(cost, start=1):
     places = rank[layer - 1]
     print(f"layer {layer}: mean cost {of.mean():4.1f}", end=", ")
@@ -549,9 +552,8 @@ by_mean, _ = cost_of_each_head(all_sentences, mean)
 for name, (layer, head) in heads.items():
     at = layer - 1, head - 1
     place = head_map.ranks(by_mean)[at]
-    print(
-        f"L{layer}H{head:<2d} {name:13s} by its mean: cost {by_mean[at]:4.1f}, rank {place}"
-    )
+    print(f"L{layer}H{head:<2d} {name:13s} by its mean", end=": ")
+    print(f"cost {by_mean[at]:4.1f}, rank {place}")
 first_twelve = np.argsort(-by_mean.ravel())[:12] // 12 + 1
 print("the first twelve are of layer", *sorted(set(first_twelve.tolist())))
 
@@ -646,6 +648,7 @@ def without_cls(layer, head):
     return {"cost": cost, "weight on [SEP]": np.mean(to_sep)}
 
 
+# %%
 found = without_cls(5, 6)
 away = "L5H6 taken away: cost {:.1f}, rank {} of 72"
 print(away.format(cost[4, 5], rank[4, 5]))
@@ -696,11 +699,14 @@ def mean_parking():
     return np.mean([parking(text) for text in SENTENCES], axis=0)
 
 
+# %%
 weight, against, share = mean_parking()  # (6, 12) each
 for layer, head in ((5, 6), (4, 2), (6, 12)):
     one = [of[layer - 1, head - 1] for of in (weight, against, share)]
-    line = "L{}H{:<2d} on [CLS]: weight {:.2f}, length against a word's {:.2f}, share {:.2f}"
-    print(line.format(layer, head, *one))
+    line = "weight {:.2f}, length against a word's {:.2f}, share {:.2f}".format(*one)
+    print(f"L{layer}H{head:<2d} on [CLS]: {line}")
+
+# %%
 for name, of in (("weight above 0.5", weight > 0.5), ("all others", weight <= 0.5)):
     print(f"{name:16}: {of.sum()} heads, length {against[of].min():.2f}", end=" to ")
     print(f"{against[of].max():.2f}, share up to {share[of].max():.2f}")
@@ -807,6 +813,7 @@ def it_in_the_end():
     return {"it": big[0] @ small[0], "nouns": [big[1:] @ big[0], small[1:] @ small[0]]}
 
 
+# %%
 found = it_in_the_end()
 print(f"'it', too big against too small: cosine {found['it']:.3f}")
 for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
@@ -874,6 +881,7 @@ if folder is not None:
     mistaken = load(MiniLM(Mistaken))
 
 
+# %%
 @measured
 def cosines(mistake):
     right = {
