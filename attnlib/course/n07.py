@@ -68,16 +68,6 @@ QUESTIONS = (
         "a",
     ),
     Question(
-        "forbidden",
-        "c",
-        "All scores of the row become the same -1e20, and the softmax of equal scores is uniform.",
-        {
-            "a": "e to the power -1e20 is 0, but softmax compares within the row, and nothing larger is in it.",
-            "b": "0 / 0 gives NaN, and -inf leads there. -1e20 minus the row maximum is 0, and e to the 0 is 1.",
-        },
-        "a",
-    ),
-    Question(
         "poison",
         "b",
         "The projections are never applied, so nothing in the output depends on them.",
