@@ -832,8 +832,8 @@ except RuntimeError as error:
 # | `(self.h * self.d_k) ** 0.5` | 6: the wrong width |
 #
 # You have found all this by hand. `diagnose` runs such probes on a module in torch, whatever its code says, and tells what to
-# look at. It follows the tensors from the inputs to the weights, so that it needs neither names nor a returned map. Of its
-# twenty lines these are not "ok":
+# look at. It follows the tensors from the inputs to the weights, so that it needs neither names nor a returned map. It has twenty
+# lines; in these there is something to look at:
 
 # %%
 torch.manual_seed(0)
@@ -1067,7 +1067,7 @@ verdict
 # %% [markdown]
 # ## Appendix · Eleven more patients
 #
-# They are masks, second calls, heads and axes.
+# Masks, second calls, heads and axes: most are old acquaintances of notebooks 02, 05 and 06, in other clothes.
 
 # %% [markdown]
 # ### Case 12 · A row that may look nowhere
