@@ -124,7 +124,7 @@ def _jobs(result):
     if W_Q.shape != _KEYS.shape or W_Q.dtype.kind not in "biuf" or not np.isfinite(W_Q).all():
         raise Unfit(
             f"One matrix of finite numbers is asked for, 4 features in, 8 out: shape (4, 8); you hand in shape "
-            f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_0, head_1]), each of them (4, 4)."
+            f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_1, head_2]), each of them (4, 4)."
         )
     W_Q = W_Q.astype(np.float64)
     maps = _maps(W_Q)

@@ -98,7 +98,10 @@ def _unproved(number, probe):
         return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
     try:
         with torch.no_grad():
-            well, ill = (float(probe(module)) for module in (_fresh(Attention), patient(number)))
+            well, ill = (probe(module) for module in (_fresh(Attention), patient(number)))
+            if well is None or ill is None:
+                return "Your probe returns None. Fix: is its `return` missing?"
+            well, ill = float(well), float(ill)
     except Exception as error:
         return f"Your probe raises {type(error).__name__}: {error}"
     if not abs(well) <= _ACCUSED and abs(ill) <= _ACCUSED:
@@ -124,8 +127,9 @@ def _unlike(bug, answer, probe):
         return None
     shown = [answer, *(name for name in others if name != answer)] if answer in others else others
     return (
-        f"Your probe shows that something is wrong, and not what: of the other bugs it strikes for {len(others)}, for "
-        f"example {' and '.join(shown[:2])}. Fix: look for what only this patient does, and return 0 for all else."
+        f"Your probe shows that something is wrong, and not what: it strikes for {' and '.join(shown[:2])} as well"
+        f"{f', and for {len(shown) - 2} more' if len(shown) > 2 else ''}. "
+        "Fix: look for what only this patient does, and return 0 for all else."
     )
 
 

@@ -88,6 +88,7 @@ for story in stories:
 # weights, one for each question:
 
 # %%
+print("shares of", vocabulary)
 for story in stories:
     who, whom = (attend(story, asked).output[1].round(2) for asked in (before, after))
     print(f"{story}   who: {who}   whom: {whom}")

@@ -147,7 +147,8 @@ for told, batch in calls.items():
 # ## The probe kit
 #
 # A probe changes one thing and measures what moves. It needs no knowledge of the code: only of what attention must and must
-# not do. Here are five, each a few lines long. Each gives 0 for a healthy module, up to rounding.
+# not do. Here are five, each a few lines long. Each gives 0 for a healthy module, up to rounding. (Gradients are switched off
+# in this notebook, since these probes need none. One that does works under `with torch.enable_grad():`.)
 #
 # `future` puts noise in the place of a token. Notebooks 05 and 06 added 1 to its features. But many models first subtract from
 # each token the mean of its features (*layer norm* does that), and then nobody sees such a poke.
@@ -201,8 +202,8 @@ examine(healthy=healthy())
 
 # %% [markdown]
 # `7e-08` is $7 \cdot 10^{-8}$, and that is the rounding of float32. Below $10^{-5}$ counts as zero: what the bugs of this
-# notebook move, they move by some hundredths at least. A probe with a tolerance is a test,
-# and this is how it would stand in your own code:
+# notebook move, they move by some hundredths at least. A probe with a tolerance is a test, and this is how it would stand in
+# your own code:
 
 
 # %%
@@ -214,8 +215,8 @@ test_the_future_stays_unseen(healthy())
 
 # %% [markdown]
 # Five zeros do not prove health. They say: nothing of what I have changed has moved what it must not move. You will meet
-# patients that pass the whole kit, and then you need another probe. And a probe can strike where all is well:
-# a module with positions inside moves under `order`, and should.
+# patients that pass the whole kit, and then you need another probe. And a probe can strike where all is well: a module with
+# positions inside moves under `order`, and should.
 #
 # **A second opinion.** Is there an implementation that you trust, and can you give it the same weights? Then compare outputs
 # before all else. For a class with four matrices of the usual shapes that is torch's layer:
@@ -248,7 +249,8 @@ print(getsource(Attention).split('"""')[2])  # what follows its docstring
 
 # %% [markdown]
 # A patient is the same class with one or two methods replaced. `CASES` holds them by name, `cured` gives a healthy module with
-# a patient's weights, where the shapes allow it, and `compare` goes through the steps of both.
+# a patient's weights, where the shapes allow it, and `compare` goes through the steps of both. Bugs are numbered as *cases* in
+# the order of this page: 11 on the way, 21 more in the appendix. Links lead to public threads.
 
 
 # %%
