@@ -298,12 +298,12 @@ def test_printed(number, text):
         # the demonstration: inputs and divisor narrow the range, each alone and both together
         (
             "07",
-            r"divided by sqrt\(d_k\) three rand: # to # one randn: # to #",
+            r"divided by sqrt\(d_k\) three rand: # to # three randn: # to #",
             [(0.06, 0.09), (0.115, 0.15), (0.01, 0.04), (0.25, 0.5)],
         ),
         (
             "07",
-            r"divided by sqrt\(embed_dim\) three rand: # to # one randn: # to #",
+            r"divided by sqrt\(embed_dim\) three rand: # to # three randn: # to #",
             [(0.085, 0.1), (0.1, 0.115), (0.04, 0.075), (0.14, 0.2)],
         ),
         # one place back, learned at 32 letters: RoPE fails gently, and a window repairs it

@@ -258,5 +258,5 @@ CASES = {
     "mutates_input": Case(MutatesInput, "common", ("inputs untouched",)),
     "one_mask_for_first_head_only": Case(OneMaskForFirstHeadOnly, "common", ("causality", "padding")),
     "double_softmax": Case(DoubleSoftmax, "common", ("causality", "padding")),
-    "context_ignored": Case(ContextIgnored, "common", ("keys matter",)),
+    "context_ignored": Case(ContextIgnored, "common", ("keys matter", "values apart")),
 }

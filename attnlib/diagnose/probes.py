@@ -45,7 +45,7 @@ PROBES = (
     _Probe(
         "keys matter", weighing.keys_matter, "keys made from the query; scores that are not used", (*_SAME, "causality")
     ),
-    _Probe("values apart", weighing.values_apart, "keys and values exchanged", (*_SAME, "keys matter")),
+    _Probe("values apart", weighing.values_apart, "keys and values exchanged", _SAME),
     _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation")),
     _Probe(
         "cache",

@@ -388,10 +388,12 @@ maps = [module(x, attn_mask=causal)[1][0, 0] for module in (*sick.values(), heal
 figure = plot.head_grid(torch.stack(maps), titles=[*NAMES, "fixed"], columns=2)
 
 # %% [markdown]
-# **Cause.** The mask's meaning, its way to the scores, or its place in the order of steps. The sums alone say nearly
-# all. (Where the meaning is inverted, the last query may look nowhere. Its weights are all 0: that is the empty last row
-# of the first map, and the `1e+00` under `row_sums` above.) **Fix.** Mask before the softmax,
-# True = may attend, and keep `future` as a test of your own code.
+# With the sums of another sequence it can only guess; its own sums alone tell it nearly all. So it does read the future off
+# what is missing.
+#
+# **Cause.** The mask's meaning, its way to the scores, or its place in the order of steps. (Where the meaning is inverted,
+# the last query may look nowhere. Its weights are all 0: that is the empty last row of the first map, and the `1e+00` under
+# `row_sums` above.) **Fix.** Mask before the softmax, True = may attend, and keep `future` as a test of your own code.
 #
 # Patient A is the first of the three, and it has cost people days. A reader of a tutorial
 # [replaced its layer](https://github.com/tensorflow/text/pull/894) by the library's, whose mask means the opposite, and saw
@@ -709,22 +711,21 @@ print("output", tuple(tutorial(v, k, q).shape), "weights", spread(tutorial.weigh
 predict.demonstration(guess_demonstration)
 
 # %%
-same = torch.randn(32, 10, 256)  # one sequence in all three places, variance 1
+normal = torch.randn(3, 32, 10, 256)  # unrelated as well, of variance 1
 modules = {
     "sqrt(d_k)": Attention(256, 8),
     "sqrt(embed_dim)": CASES["scale_by_embed_dim"].module(256, 8),
 }
 for name, module in modules.items():
-    rand, randn = spread(module(q, k, v)[1]), spread(module(same)[1])
-    print(f"divided by {name:<16} three rand: {rand}   one randn: {randn}")
+    rand, randn = spread(module(q, k, v)[1]), spread(module(*normal)[1])
+    print(f"divided by {name:<16} three rand: {rand}   three randn: {randn}")
 
 # %% [markdown]
 # ### Case 8 · A demonstration that demonstrates nothing
 #
 # Ten equal weights would be 0.1 each. The table has two modules that differ in their divisor alone. Small inputs narrow the
 # range, since numbers between 0 and 1 have a variance of 1/12, and so does the large divisor. Both together give nearly 0.1
-# everywhere, whatever the class does. **Fix.** Show one sequence in all three places, of variance 1, and look at the weights: a
-# shape proves nothing.
+# everywhere. **Fix.** Show one sequence in all three places, of variance 1, and look at the weights: a shape proves nothing.
 
 # %% [markdown]
 # ### Case 9 · Three small matrices
@@ -897,11 +898,11 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 #
 # Three patients: `patients.patient(1)` to `patients.patient(3)`, with the weights of `healthy()`. Write the name of the bug as a
 # string: `sorted(CASES)` shows all names, and most of them this page has not told. `diagnose` says that a module is ill and
-# where it shows; which bug it is, it does not know, and patients 2 and 3 get the same report.
+# where it shows; which bug it is, it does not know: patients 2 and 3 get the same report.
 #
 # A name can be guessed, so it is judged only with a probe: a function that takes a module and returns a number, 0 for
-# `healthy()` and not for the patient. It is tried on all other bugs of `CASES`, too, and must give 0 there, so `future` will not
-# do: it strikes for many. A probe may say `if`, and may return 1.0 or 0.0. `verdict.hint()` gives a hint, each call one step
+# `healthy()` and not for the patient. It is tried on the other bugs of `CASES`, too, and must give 0 there, so `future` will
+# not do: it strikes for many. A probe may say `if`, and may return 1.0 or 0.0. `verdict.hint()` gives a hint, each call one step
 # further.
 
 # %% [markdown]
