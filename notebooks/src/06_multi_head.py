@@ -516,9 +516,9 @@ for h in (1, 32):
 # look alike? Is their average more or less peaky than each of them?
 
 # %%
-q, k = np.random.default_rng(0).normal(size=(2, 6, 64))  # (n, d_model)
-q, k = al.split_heads(q, 8), al.split_heads(k, 8)  # (h, n, d_k)
-random_maps = al.attention_trace(q, k, k).weights  # (h, n_q, n_k)
+query, key = np.random.default_rng(0).normal(size=(2, 6, 64))  # (n, d_model)
+query, key = al.split_heads(query, 8), al.split_heads(key, 8)  # (h, n, d_k)
+random_maps = al.attention_trace(query, key, key).weights  # (h, n_q, n_k)
 all_heads = live.heads(random_maps)
 all_heads
 
