@@ -99,10 +99,13 @@ def mask_shape(mask, scores):
     mask, scores = tuple(mask), tuple(scores)
     fits = all(m in (1, s) for m, s in zip(mask[::-1], scores[::-1], strict=False))
     if len(mask) not in (2, len(scores)) or not fits:
+        missing = "None, " * max(1, len(scores) - len(mask))
+        fix = f"a padding mask (batch, n_k) needs the axes that it lacks, attn_mask[:, {missing}:]"
+        if 2 < len(mask) < len(scores):
+            fix = "a mask for each sequence, (batch, n_q, n_k), needs its head axis, attn_mask[:, None]"
         raise ShapeError(
             f"attn_mask {mask} does not broadcast to the scores {scores}. Expected (n_q, n_k) = {scores[-2:]}, or "
-            f"{len(scores)} axes, each of that size or 1. Fix: a padding mask (batch, n_k) needs its query axis, "
-            "attn_mask[:, None, :]; a head axis is attn_mask[:, None]."
+            f"{len(scores)} axes, each of that size or 1. Fix: {fix}."
         )
 
 

@@ -62,7 +62,7 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
         "sparse_masks": "key_ahead too_many_keys reach_too_short mask_inverted",
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
         "nan_on_fully_masked",
-        "split_heads": "split_without_transpose heads_interleaved wrong_batch_axis",
+        "split_heads": "split_without_transpose heads_interleaved sizes_of_heads_exchanged wrong_batch_axis",
         "two_jobs": "heads_exchanged heads_interleaved scores_too_small scores_negated",
         "multi_head_attention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_interleaved heads_averaged no_output_projection projections_unused "

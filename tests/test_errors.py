@@ -27,7 +27,8 @@ TWO_WAYS = (
     'align="upper_left"',
     "(query i sees keys 0..i)",
 )
-NO_FIT = ("does not broadcast to the scores", "Expected (n_q, n_k) = (3, 5)", "or 4 axes", "attn_mask[:, None, :]")
+NO_FIT = ("does not broadcast to the scores", "Expected (n_q, n_k) = (3, 5)", "or 4 axes")
+NO_HEADS = (*NO_FIT, "or 1. Fix: a mask for each sequence, (batch, n_q, n_k), needs its head axis, attn_mask[:, None].")
 
 # What both twins refuse, in the function and in the trace: name, arguments, options, exception, parts of the message.
 ATTENTION = [
@@ -76,10 +77,16 @@ ATTENTION = [
         ShapeError,
         ("(2, 5) does not", "(2, 3, 5)", "None, :]"),
     ),
-    ("mask (b, n_k), heads", HEADS, {"attn_mask": a(2, 5) > 0}, ShapeError, NO_FIT),
-    ("mask (b, 1, n_k), heads", HEADS, {"attn_mask": a(2, 1, 5) > 0}, ShapeError, (*NO_FIT, "attn_mask[:, None].")),
-    ("mask (b, n_q, n_k), heads", HEADS, {"attn_mask": a(3, 3, 5) > 0}, ShapeError, NO_FIT),
-    ("mask (1, n_q, n_k), heads", HEADS, {"attn_mask": a(1, 3, 5) > 0}, ShapeError, NO_FIT),
+    (
+        "mask (b, n_k), heads",
+        HEADS,
+        {"attn_mask": a(2, 5) > 0},
+        ShapeError,
+        (*NO_FIT, "lacks, attn_mask[:, None, None, :]."),
+    ),
+    ("mask (b, 1, n_k), heads", HEADS, {"attn_mask": a(2, 1, 5) > 0}, ShapeError, NO_HEADS),
+    ("mask (b, n_q, n_k), heads", HEADS, {"attn_mask": a(3, 3, 5) > 0}, ShapeError, NO_HEADS),
+    ("mask (1, n_q, n_k), heads", HEADS, {"attn_mask": a(1, 3, 5) > 0}, ShapeError, NO_HEADS),
     ("mask (n_k,)", (Q, K, V), {"attn_mask": a(5) > 0}, ShapeError, ("attn_mask (5,) does not", "(3, 5)")),
     ("mask ()", (Q, K, V), {"attn_mask": np.array(True)}, ShapeError, ("attn_mask () does not", "(3, 5)")),
     ("mask larger than the scores", (Q, K, V), {"attn_mask": a(2, 3, 5) > 0}, ShapeError, ("(2, 3, 5) does not",)),
@@ -197,7 +204,12 @@ LAYERS = [
     ),
     ("booleans", both_mha(X > 0), TypeError, ("query must hold", "bool")),
     ("complex", both_mha(X, X + 1j), TypeError, ("key must hold", "complex128")),
-    ("mask (b, n_k)", both_mha(X, attn_mask=a(2, 3) > 0), ShapeError, ("(2, 3) does not broadcast", "[:, None, :]")),
+    (
+        "mask (b, n_k)",
+        both_mha(X, attn_mask=a(2, 3) > 0),
+        ShapeError,
+        ("(2, 3) does not broadcast", "attn_mask[:, None, None, :]"),
+    ),
     ("mask of another batch", both_mha(X, attn_mask=a(4, 3, 3) > 0), ShapeError, ("(4, 3, 3) does not", "(2, 3, 3)")),
     (
         "mask of other heads",

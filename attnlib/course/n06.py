@@ -78,6 +78,10 @@ def _split_interleaved(s):
     return lambda x: np.moveaxis(x.reshape(*x.shape[:-1], -1, s.num_heads), -1, -3)
 
 
+def _split_exchanged(s):
+    return lambda x: heads.split_heads(x, x.shape[-1] // s.num_heads)
+
+
 def _merge_interleaved(s):
     return lambda x: flatten_last(np.moveaxis(x, -3, -1))
 
@@ -120,7 +124,7 @@ def _jobs(result):
     if W_Q.shape != _KEYS.shape or W_Q.dtype.kind not in "biuf" or not np.isfinite(W_Q).all():
         raise Unfit(
             f"One matrix of finite numbers is asked for, 4 features in, 8 out: shape (4, 8); you hand in shape "
-            f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_0, head_1]), each of them (4, 4)."
+            f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_1, head_2]), each of them (4, 4)."
         )
     W_Q = W_Q.astype(np.float64)
     maps = _maps(W_Q)
@@ -139,7 +143,7 @@ def _jobs_told(yours, right):
         return "With that mended, both heads do their job."
     wanted = _WANTED[int(head), int(token)]
     yours, wanted = (" ".join(f"{w:.2f}" for w in row) for row in (weights, wanted))
-    return f"In head {head:.0f} token {token:.0f} has the weights {yours} on tokens 0 to 3; wanted are {wanted}."
+    return f"In head {head + 1:.0f} token {token:.0f} has the weights {yours} on tokens 0 to 3; wanted are {wanted}."
 
 
 OWN = (
@@ -153,7 +157,7 @@ OWN = (
     Mistake(
         "mask_without_head_axis",
         "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
-        "NumPy lines up axes from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
+        "Axes are lined up from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
         "Which axis do the scores have between batch and queries?",
         allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),
     ),
@@ -169,7 +173,7 @@ OWN = (
         "split_without_transpose",
         "it reshapes into heads without bringing the head axis to the front",
         "The shape may be right, but a head holds pieces of different tokens; or heads attend to heads.",
-        "Number the entries 0, 1, 2, ... and print head 0.",
+        "Number the entries 0, 1, 2, ... and print the first head.",
         {"split": _reshaped(straight=True)},
         {"split": _reshaped(straight=False)},
         {"split": _reshaped(straight=False), "merge": lambda s: flatten_last},
@@ -179,10 +183,17 @@ OWN = (
         "heads_interleaved",
         "it deals the features out like cards: head i takes every h-th one",
         "Trains as well, but no weights of another library fit.",
-        "Which features belong to head 0: the first d_k, or every h-th?",
+        "Which features belong to the first head: the first d_k, or every h-th?",
         {"split": _split_interleaved},
         {"merge": _merge_interleaved},
         {"split": _split_interleaved, "merge": _merge_interleaved},
+    ),
+    Mistake(
+        "sizes_of_heads_exchanged",
+        "it cuts the features into d_k heads of h numbers each",
+        "h and d_k have changed places: the first axis of the result is as long as d_k.",
+        "Print the shape of your result beside h and d_k. Which of them stands where?",
+        {"split": _split_exchanged},
     ),
     Mistake(
         "heads_averaged",
@@ -222,9 +233,9 @@ OWN = (
     ),
     Mistake(
         "heads_exchanged",
-        "head 0 does the job of head 1, and head 1 that of head 0",
+        "head 1 does the job of head 2, and head 2 that of head 1",
         "Both maps are right, each in the other's place.",
-        "Which columns of W_Q belong to head 0?",
+        "Which columns of W_Q belong to the first head?",
     ),
     Mistake(
         "scores_too_small",
@@ -271,9 +282,9 @@ EXERCISES = (
         ),
         right=8.0,
         slips={
-            "scale_by_embed_dim": [768**0.5],
+            "scale_by_embed_dim": [768**0.5, 768.0],
             "scale_by_d_k": [64.0],
-            "scale_by_num_heads": [12**0.5],
+            "scale_by_num_heads": [12**0.5, 12.0],
             "factor_for_divisor": [0.125],
         },
     ),
@@ -327,11 +338,11 @@ EXERCISES = (
     ),
     Number(
         "two_jobs",
-        "W_Q (4, 8) of two heads, with x = I and W_K = [I I], (4, 8): in head 0 each of four tokens in a ring looks at "
-        "the one opposite, in head 1 at its two neighbours alike; weights within 0.05. Many answers are right: what "
+        "W_Q (4, 8) of two heads, with x = I and W_K = [I I], (4, 8): in head 1 each of four tokens in a ring looks at "
+        "the one opposite, in head 2 at its two neighbours alike; weights within 0.05. Many answers are right: what "
         "they do is judged.",
         (
-            "Row i of W_Q is the query of token i; its first four columns ask in head 0, the last four in head 1.",
+            "Row i of W_Q is the query of token i; its first four columns ask in head 1, the last four in head 2.",
             "A query asks for a place by a large number in the column of that place, as in section 1.",
             "10 * np.roll(np.eye(4), 2, axis=1) asks for the opposite place. Two equal numbers share a row.",
         ),

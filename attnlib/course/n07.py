@@ -56,14 +56,6 @@ QUESTIONS = (
         c="Nothing can be learned about a die but that it is one. The healthy module stays at one in ten.",
     ),
     Question(
-        "forbidden",
-        right="c",
-        tempting="a",
-        a="e to the power -1e20 is 0, but softmax compares within the row, and nothing larger is in it.",
-        b="0 / 0 gives NaN, and -inf leads there. -1e20 minus the row maximum is 0, and e to the 0 is 1.",
-        c="All scores of the row become the same -1e20, and the softmax of equal scores is uniform.",
-    ),
-    Question(
         "poison",
         right="b",
         tempting="a",

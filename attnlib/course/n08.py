@@ -310,8 +310,8 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="With ten places both seeds have the dark diagonal, and with nine neither has it.",
-        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
-        "looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
+        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token "
+        "that looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
         "any other key: nothing is gained by leaving it out.",
         c="Then it would do so with nine places, too, and there it hardly does.",
     ),
@@ -330,8 +330,8 @@ QUESTIONS = (
         tempting="a",
         a="That would be so if it had learned distances. It matches letters.",
         b="One layer reaches about 0.3. Both heads are there, and the same two steps work at these distances.",
-        c="The keys say which letter stood before them, and the query asks for that. It works as long as the first copy "
-        "stands in the first twelve places, as it did in training.",
+        c="The keys say which letter stood before them, and the query asks for that. It works as long as the first "
+        "copy stands in the first twelve places, as it did in training.",
     ),
     Question(
         "scale_and_training",

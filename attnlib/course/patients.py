@@ -15,39 +15,38 @@ class _Unknown(NamedTuple):
     """A patient of the exercises."""
 
     bug: str
-    clue: str  # what tells it from cases that fail the same probes
     hints: tuple
 
 
 # Each stands at the head of the part of the notebook that has its letter.
 _MYSTERIES = {
-    "A": "scale_by_embed_dim",
-    "B": "softmax_over_queries",
-    "C": "mask_inverted",
-    "D": "projections_unused",
-    "F": "centred_over_batch",
+    "A": "mask_inverted",
+    "B": "projections_unused",
+    "C": "centred_over_batch",
+    "D": "scale_by_embed_dim",
+    "E": "softmax_over_queries",
 }
 _UNKNOWN = {
     1: _Unknown(
         "context_ignored",
-        "Change the second argument alone.",
         ("Self-attention hides it: call it with another sequence as key and value.", "Which argument changes nothing?"),
     ),
     2: _Unknown(
         "one_mask_for_first_head_only",
-        "Look at the largest weight above the diagonal, head by head.",
-        ("Give it the causal mask, and look at its weights.", "Is every head as well as head 0?"),
+        (
+            "Give it the causal mask, and look at its weights.",
+            "Is every head as well as the first? Where the first leaks, too, it is something else: return 0 there.",
+        ),
     ),
     3: _Unknown(
         "double_softmax",
-        "Look at one row without a mask: its largest weight is at most e = 2.7 times its smallest. Why?",
         (
             "All rows sum to 1, and the factor of the scores is right. What is left between the scores and the output?",
-            "With the causal mask: what has become of the weights that should be exactly 0?",
+            "With the causal mask: what has become of the weights that should be exactly 0? Are they those numbers?",
         ),
     ),
 }
-SHOWN = tuple(name for name in CASES if name not in {unknown.bug for unknown in _UNKNOWN.values()})
+_UNTRIED = ("dropout_always", "mutates_input")  # the one would strike by chance, the other writes into your tensors
 
 
 def patient(name, embed_dim=24, num_heads=4):
@@ -66,7 +65,7 @@ def name_bug(number, answer, probe=None):
     """Return a Verdict on what a learner calls the bug of a patient, and on the probe that shows it.
 
     A name can be guessed, so it is judged only together with ``probe(module)``: a number that is 0 for a healthy module
-    and not for the patient.
+    and for those with another bug, and not for the patient.
 
     Examples
     --------
@@ -75,7 +74,7 @@ def name_bug(number, answer, probe=None):
     >>> keys = lambda module: module(torch.zeros(1, 5, 24), torch.zeros(1, 7, 24))[1].shape[-1] - 7
     >>> name_bug(1, "no_scale", keys)
     ✗ patient 1: wrong
-    A module with no_scale fails the probe 'score scale' of diagnose; this patient does not.
+    Your probe gives 0 for a module with no_scale. So by your own probe this patient has something else.
     """
     unknown, title = _unknown(number), f"patient {number}"
 
@@ -86,13 +85,11 @@ def name_bug(number, answer, probe=None):
         return verdict("not tried", "")
     if answer not in CASES:
         near = difflib.get_close_matches(str(answer), CASES, 1)
-        fix = f"did you mean {near[0]!r}?" if near else "list(CASES) shows all names."
+        fix = f"did you mean {near[0]!r}?" if near else "sorted(CASES) shows all names."
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
-    if trouble := _unproved(number, probe):
+    if trouble := _unproved(number, probe) or _unlike(unknown.bug, answer, probe):
         return verdict("wrong", trouble)
-    if answer == unknown.bug:
-        return verdict("right", f"Your probe shows it, and so does {CASES[answer].caught_by[0]!r} of diagnose.")
-    return verdict("wrong", _tell_apart(answer, unknown))
+    return verdict("right", f"Your probe strikes for this bug, and for none of the others of {len(CASES)}.")
 
 
 def _unproved(number, probe):
@@ -101,25 +98,47 @@ def _unproved(number, probe):
         return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
     try:
         with torch.no_grad():
-            well, ill = (float(probe(module)) for module in (_fresh(Attention), patient(number)))
+            well, ill = (probe(module) for module in (_fresh(Attention), patient(number)))
+            if well is None or ill is None:
+                return "Your probe returns None. Fix: is its `return` missing?"
+            well, ill = float(well), float(ill)
     except Exception as error:
         return f"Your probe raises {type(error).__name__}: {error}"
+    if not abs(well) <= _ACCUSED and abs(ill) <= _ACCUSED:
+        return (
+            f"Your probe sees the difference, the other way round: it gives {well:.2g} for a healthy module and 0 for "
+            "this patient. Fix: return 1.0 where nothing moves, else 0.0."
+        )
     if not abs(well) <= _ACCUSED:
         return f"Your probe gives {well:.2g} for a healthy module, where it should be 0."
-    if abs(ill) <= _ACCUSED:
+    if not abs(ill) > _ACCUSED:
         return f"Your probe gives {ill:.2g} for this patient, as for a healthy module: it shows no bug."
     return None
 
 
-def _tell_apart(answer, unknown):
-    claimed, real = CASES[answer].caught_by, CASES[unknown.bug].caught_by
-    for probe in claimed:
-        if probe not in real:
-            return f"A module with {answer} fails the probe {probe!r} of diagnose; this patient does not."
-    for probe in real:
-        if probe not in claimed:
-            return f"This patient fails the probe {probe!r} of diagnose; a module with {answer} does not."
-    return f"Near: both fail the same probes of diagnose, {', '.join(real)}. {unknown.clue}"
+def _unlike(bug, answer, probe):
+    """Return what tells the patient from a module with `answer`, or that `probe` strikes for others, too; or None."""
+    others = [name for name in CASES if name != bug and name not in _UNTRIED and _strikes(probe, CASES[name].module)]
+    if answer in _UNTRIED:
+        return f"Called twice with one tensor, a module with {answer} answers in two ways, and this patient does not."
+    if answer != bug and answer not in others:
+        return f"Your probe gives 0 for a module with {answer}. So by your own probe this patient has something else."
+    if not others:
+        return None
+    shown = [answer, *(name for name in others if name != answer)] if answer in others else others
+    return (
+        f"Your probe shows that something is wrong, and not what: it strikes for {' and '.join(shown[:2])} as well"
+        f"{f', and for {len(shown) - 2} more' if len(shown) > 2 else ''}. "
+        "Fix: look for what only this patient does, and return 0 for all else."
+    )
+
+
+def _strikes(probe, module):
+    try:
+        with torch.no_grad():
+            return abs(float(probe(_fresh(module)))) > _ACCUSED
+    except Exception:
+        return False
 
 
 _PROBE_HINTS = (

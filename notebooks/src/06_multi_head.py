@@ -6,7 +6,7 @@
 #
 # | symbol | meaning |
 # |---|---|
-# | $d_{model}$, `embed_dim` | features of a token |
+# | $d_{model}$, `embed_dim` | features of a token, going in and coming out ($d_{in}$ in notebooks 01 to 05) |
 # | $h$, `num_heads` | number of heads |
 # | $d_k = d_{model} / h$ | features of a query and of a key in one head |
 
@@ -88,6 +88,7 @@ for story in stories:
 # weights, one for each question:
 
 # %%
+print("shares of", vocabulary)
 for story in stories:
     who, whom = (attend(story, asked).output[1].round(2) for asked in (before, after))
     print(f"{story}   who: {who}   whom: {whom}")
@@ -106,7 +107,8 @@ two_heads
 
 # %% [markdown]
 # **Try.** Move *head*. The query changes, with it the row of weights, and with it what the output holds. (A token with no
-# place before it, or none after it, asks for nothing there: its row is uniform.)
+# place before it, or none after it, asks for nothing there: its row is uniform.) Heads are counted from 1, in the text as on
+# the sliders. In an array head 1 stands at index 0.
 #
 # But was that fair? A single head may ask for one place *more* than for the other. **Predict.** *sees* asks for the place
 # after it with 0.9 of the strength. Are the two stories still alike?
@@ -118,7 +120,7 @@ for story in stories:
 # %% [markdown]
 # They are not. The word before has the larger share, the word after the smaller one, and both answers stand in one row of
 # weights. So one head can *hold* two answers. Whether anybody can read them is another question, and it decides what heads
-# good for.
+# are good for.
 #
 # ## 2 · The same task, trained
 #
@@ -127,6 +129,9 @@ for story in stories:
 # vector of its own, learned, that is added to the token's: a **position embedding**. Then comes one attention layer, and
 # behind it a **read-out**, the layer that turns each output into twenty scores: ten for the letter before, ten for the
 # letter after. At first the read-out is a single linear layer.
+#
+# The heads of a layer share out its features: with 32 features and 2 heads, each head has queries, keys and values of 16.
+# How that is done, section 3 shows. Here `MultiHeadAttention(32, 2)` does it.
 
 # %%
 N_LETTERS, T, D = 10, 12, 32  # letters, places, features
@@ -147,25 +152,33 @@ class Neighbours(nn.Module):
 
 
 # %% [markdown]
-# `draw_rings` draws rings of letters and the right answers: rolled by one place, a ring shows every token its neighbour.
-# `loss` is the cross-entropy of notebook 04 over all questions at once. `fit` trains whatever may learn in a model with the
-# loop of notebook 04, and `train` starts a new model from a seed and fits it. A training takes some 5 seconds on a laptop.
+# `draw_rings` draws rings of letters, which are numbers from 0 to 9, and the right answers to them. One ring:
 
 
 # %%
 def draw_rings(size, generator, asked):
     tokens = torch.randint(N_LETTERS, (size, T), generator=generator)  # (b, T)
-    answers = [tokens.roll(-step, dims=1) for step in asked]  # -1: the letter before
+    answers = [tokens.roll(-step, dims=1) for step in asked]  # step -1: the one before
     return tokens, torch.stack(answers, dim=-1)  # (b, T), (b, T, questions)
 
 
+tokens, answers = draw_rings(1, torch.Generator().manual_seed(0), asked=(-1, 1))
+print("letters:", *tokens[0].tolist())
+print("before: ", *answers[0, :, 0].tolist())
+print("after:  ", *answers[0, :, 1].tolist())
+
+# %% [markdown]
+# `loss` is the cross-entropy of notebook 04 over all questions at once. `fit` trains whatever may learn in a model with the
+# loop of notebook 04, and `train` starts a new model from a seed and fits it.
+
+
+# %%
 def loss(model, drawn):
     tokens, target = drawn
     logits, _ = model(tokens)  # (b, T, questions, letters)
     return nn.functional.cross_entropy(logits.flatten(0, 2), target.flatten())
 
 
-# %%
 def linear(questions):
     return nn.Linear(D, questions * N_LETTERS)
 
@@ -224,7 +237,7 @@ predict.two_heads(guess_heads)
 
 # %%
 mean_maps = torch.cat([maps[1].mean(0), maps[2].mean(0)])  # (1 + 2, T, T)
-titles = ["the one head", "head 0 of 2", "head 1 of 2"]
+titles = ["the one head", "head 1 of 2", "head 2 of 2"]
 figure = plot.head_grid(mean_maps, titles=titles)
 
 # %% tags=["nbval-ignore-output"]
@@ -235,14 +248,11 @@ for name, w in zip(titles, mean_maps):
 
 # %% [markdown]
 # The first map has two stripes: the one head shares its weight between both neighbours, and not equally. The linear layer
-# names one of the two letters nearly always and the other seldom. Two heads take one neighbour each. (A "head" of two
-# counts from 0 here, as in all arrays; the views count from 1.)
+# names one of the two letters nearly always and the other seldom. Two heads take one neighbour each.
 #
-# Why can a linear layer not do it? Look at section 1 again. The shares were 0.64, 0.36, and 0 for every absent letter. The
-# smaller share lies *between* 0 and the larger one. A score that is linear in the shares grows with the share or falls with
-# it: it can favour the largest or the smallest, never the one in the middle. Here are the exact shares of all 100 pairs of
-# letters, no attention and nothing else to learn, and a linear layer that is trained on them. **Predict.** How often does it
-# find the letter with the larger share, how often the one with the smaller?
+# Are two shares so hard to read? Ask without any attention. Here are the exact shares of section 1, 0.64 and 0.36, for all
+# 100 pairs of letters, and a linear layer that is trained on them. **Predict.** How often does it find the letter with the
+# larger share, how often the one with the smaller?
 
 # %%
 pairs = torch.cartesian_prod(
@@ -265,10 +275,13 @@ for column, name in enumerate(("larger", "smaller")):
     print(f"the {name} share of two different letters: found in {found:.2f}")
 
 # %% [markdown]
-# The larger always, the smaller never.
+# The larger always, the smaller never. A linear layer gives each letter a score, a weighted sum of all shares. No letter is
+# special here, so it does best to treat all letters alike, and then the score of a letter can only grow with its own share or
+# fall with it. The smaller share lies *between* 0, the share of every absent letter, and the larger one. Such a score can
+# favour the largest or the smallest, never the one in the middle.
 #
-# Is it the head that fails, or the read-out? Leave the one head as it is, and put a hidden layer into the read-out.
-# **Predict.** Does it learn now?
+# Still one head; but now train it together with a read-out that has a **hidden layer**: a linear layer, then every negative
+# number is set to 0 (`ReLU`), then a second linear layer. **Predict.** Does it learn now?
 
 
 # %%
@@ -293,10 +306,10 @@ for seed, model in hidden.items():
 
 # %% [markdown]
 # It does, with each of five seeds: both neighbours are right in 0.85 of the places at worst, and in nearly all with the
-# other four. The head has learned to give one of the two places about 0.7 of its weight and the other about 0.3. With the
-# linear read-out it was 0.52 and 0.44.
+# other four. But the head has changed as well: it gives one place about 0.7 of its weight and the other about 0.3, where it
+# gave 0.52 and 0.44 before.
 #
-# Then it was the read-out? Make sure. Take the head of seed 1, change none of its weights, and train a fresh *linear*
+# So was it the head or the read-out? Take the head of seed 1, change none of its weights, and train a fresh *linear*
 # read-out behind it. **Predict.** How often are both neighbours right now?
 
 # %% tags=["nbval-ignore-output"]
@@ -307,25 +320,25 @@ told, _ = look(fit(same_head, "a linear read-out behind the same head"))
 print("the same head, linear read-out:", told)
 
 # %% [markdown]
-# One read-out finds both letters in nearly every output of this head. The other finds both only where they are the same
-# letter, one place in ten, and never where they differ. The head is the same, number for number. It hands over both answers
-# as a larger and a smaller share, and somebody has to take them apart.
+# It was the read-out. The one with a hidden layer finds both letters in nearly every output of this head. The linear one
+# finds one letter at each place, the one with the larger share, and both only where they are the same letter, one place in
+# ten: that is why the two numbers behind *each* add up to about 1.1.
 #
 # In this task, then, **heads are not a matter of what is possible, but of what can be read out cheaply.** Two heads hand
-# their answers over separately, before $W_O$, and the next layer only has to pick them up.
+# their answers over in different features, and a linear layer only has to pick them up.
 #
-# In every Transformer a hidden layer does come after attention. What then speaks for several heads? Ask for more: three
+# In a language model a hidden layer does follow attention. What then speaks for several heads? Ask for more: three
 # letters before and three after, with the hidden layer behind each.
 
 # %% tags=["nbval-ignore-output"]
-six = (-3, -2, -1, 1, 2, 3)
+steps = (-3, -2, -1, 1, 2, 3)
 for h in (1, 8):
-    told, _ = look(train(h, with_hidden_layer, asked=six))
+    told, _ = look(train(h, with_hidden_layer, asked=steps))
     print(f"six letters, {h} head(s):\n    {told}")
 
 # %% [markdown]
-# Six letters in one mixture are too many for this read-out, in these 600 steps. Eight heads hand over all of them. (One
-# task, one size; five seeds for two letters, one seed for six: that is what was tried here.)
+# Six letters in one mixture are too many for this read-out, in these 600 steps. Eight heads of four features hand over all
+# of them. (An illustration: one task, one size; five seeds for two letters, one seed for six.)
 #
 # ## 3 · Split and merge
 #
@@ -335,14 +348,14 @@ for h in (1, 8):
 #
 # $$(n, d_{model}) \;\to\; (n, h, d_k) \;\to\; (h, n, d_k).$$
 #
-# In this array the tens say which token, the ones say which feature:
+# In this array the tens say which token, the ones say which feature, both counted from 1 here:
 
 # %%
 # (n, d_model): token, feature
 x = np.array([[11, 12, 13, 14], [21, 22, 23, 24], [31, 32, 33, 34]])
 heads = al.split_heads(x, 2)  # (h, n, d_k)
 print(x.shape, "->", x.reshape(3, 2, 2).shape, "->", heads.shape)
-print("head 0 has features 1, 2 of every token:\n", heads[0])
+print("head 1 has features 1, 2 of every token:\n", heads[0])
 print("merge undoes split:\n", al.merge_heads(heads))
 
 # %% [markdown]
@@ -350,7 +363,7 @@ print("merge undoes split:\n", al.merge_heads(heads))
 #
 # ## Break it · Straight to the shape
 #
-# **Predict.** Somebody saves a step and reshapes $(3, 4)$ to $(2, 3, 2)$ at once. What is in head 0?
+# **Predict.** Somebody saves a step and reshapes $(3, 4)$ to $(2, 3, 2)$ at once. What is in head 1?
 #
 # - **a** features 1, 2 of every token
 # - **b** all features of token 1, and half of token 2
@@ -368,7 +381,7 @@ predict.reshape(guess_reshape)
 # %% [markdown]
 # Features of token 1 and half of token 2, as if they were three tokens. The shape is right, nothing fails, and places are
 # mixed up. It has been done in public ([thread](../REFERENCES.md#threads)). Does it leak the future in a causal model? Poke
-# it, as in notebook 05: change token 3 of six, with two heads.
+# it, as in notebook 05: change row 3 of six, with two heads. Rows before it must not move.
 
 
 # %%
@@ -383,7 +396,7 @@ def cut_straight(x, merge):
 
 # %%
 six = np.random.default_rng(0).normal(size=(6, 8))  # (n, d_model)
-poked = six + np.eye(6)[:, 3:4]  # token 3 is changed
+poked = six + np.eye(6)[:, 3:4]  # row 3 is changed
 merges = {"right merge": al.merge_heads, "straight merge": straight_merge}
 for name, merge in merges.items():
     difference = cut_straight(poked, merge) - cut_straight(six, merge)
@@ -391,9 +404,10 @@ for name, merge in merges.items():
     print(f"straight split, {name:<14} outputs that move: {moved}")
 
 # %% [markdown]
-# With the right merge, outputs 0, 1 and 2 move as well: the future leaks. If the merge is as wrong as the split, it puts
-# every piece back where it came from, and nothing leaks. That layer is wrong all the same: each head sees only some of the
-# tokens, here three of six.
+# With the right merge, outputs 0, 1 and 2 move as well: the future leaks. And if the merge is as wrong as the split? Head 1
+# holds the pieces of the first three tokens, in the order of the text, so a causal mask on its rows is causal for the tokens,
+# too. The straight merge puts every piece back where it came from, and nothing leaks. That layer is wrong all the same: each
+# head sees only three of the six tokens.
 #
 # ## 4 · The whole layer in NumPy
 #
@@ -416,8 +430,23 @@ off = np.abs(output - mha(x)[0]).max()
 print(output.shape, weights.shape, f" differs from al.MultiHeadAttention by {off:.12f}")
 
 # %% [markdown]
-# The merged heads stand side by side: features 0 to 3 come from head 0, and so on. $W_O$ lets the heads' results mix.
-# Without it, no output feature could use two heads.
+# The merged heads stand side by side: the first four features come from head 1, the next four from head 2. $W_O$ mixes
+# them. Without it, no output feature could use two heads.
+#
+# A product with a matrix is a sum, so the same output can be taken head by head. Head $i$ adds its weights $A_i$ times its
+# values, through its own columns of $W_V$ and its own rows of $W_O$:
+#
+# $$\text{output} = \sum_i A_i \, x \, W_V^{(i)} \, W_O^{(i)}$$
+
+# %%
+parts = [slice(4 * i, 4 * i + 4) for i in range(3)]  # the features of each head
+added = sum(
+    A @ x @ mha.W_V[:, part] @ mha.W_O[part] for A, part in zip(weights, parts)
+)  # (n, d_model)
+print(f"added up head by head, it differs by {np.abs(added - output).max():.12f}")
+
+# %% [markdown]
+# (torch stores `W_O.weight` transposed: there a head has columns of its own.)
 #
 # With one head, $W_O$ the identity and the matrices of notebook 01, the numbers of notebook 01 come back:
 
@@ -471,29 +500,39 @@ view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32), start=
 view
 
 # %% [markdown]
-# Where nothing is divided, the first head of one picks, and the first of 32 shares. Divided by its own $\sqrt{d_k}$, it
-# stays about as broad, however many there are. (One draw, one head; the slider shows no more.)
+# As numbers (six equal weights would have $\ln 6 = 1.79$ nats):
+
+# %%
+for h in (1, 32):
+    pairs = first_head(h).items()
+    told = (f"{name} {al.entropy(w.numpy()).mean():.2f}" for name, w in pairs)
+    print(f"h = {h:<2} mean entropy:", ", ".join(told))
+
+# %% [markdown]
+# Where nothing is divided, the map fades as heads are added. Divided by its own $\sqrt{d_k}$, it stays about as broad. (One
+# draw, one head; the slider shows no more.)
 #
 # All heads at once, again with random vectors. Choose *head*; 0 stands for the average of all. **Predict.** Do random heads
 # look alike? Is their average more or less peaky than each of them?
 
 # %%
-all_heads = live.heads(n=6, d_model=64)
+query, key = np.random.default_rng(0).normal(size=(2, 6, 64))  # (n, d_model)
+query, key = al.split_heads(query, 8), al.split_heads(key, 8)  # (h, n, d_k)
+random_maps = al.attention_trace(query, key, key).weights  # (h, n_q, n_k)
+all_heads = live.heads(random_maps)
 all_heads
 
 # %% [markdown]
 # They do not look alike. How peaky is a map? Its mean entropy says it, a small one where few keys share:
 
 # %%
-maps = []
-for head in range(9):
-    all_heads.sliders["head"].value = head
-    maps.append(next(iter(all_heads.shown.values())))
-entropies = [al.entropy(m).mean() for m in maps]
-print("average of all:", f"{entropies[0]:.2f}", "  heads:", np.round(entropies[1:], 2))
+average = al.entropy(random_maps.mean(axis=0)).mean()
+print(f"average of all: {average:.2f}", end="   ")
+print("heads:", al.entropy(random_maps).mean(axis=-1).round(2))
 
 # %% [markdown]
-# The average is flatter than any of them. It is no head's map: nobody attends like that.
+# The average is flatter than any of them. It is no head's map: nobody attends like that. Yet it is what
+# `nn.MultiheadAttention` hands out, unless you say `average_attn_weights=False`.
 #
 # ## 6 · How many parameters?
 #
@@ -509,6 +548,8 @@ print("plus W_O:", 512 * 512)
 
 # %% [markdown]
 # Four matrices of $d_{model} \times d_{model}$, whatever the number of heads: more heads are the same matrices, cut finer.
+# They are not free for all that. A head with $d_k = 1$ multiplies one number by another, so all its positive queries look most
+# at one key, that with the largest number, and all its negative ones at that with the smallest.
 #
 # ## 7 · The same as `nn.MultiheadAttention`
 #
@@ -535,7 +576,7 @@ for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked
 # %% [markdown]
 # ## 8 · When nobody needs the weights
 #
-# More heads cost hardly more multiplications: $h$ heads of $d_k = d_{model} / h$ make $2 \, n^2 \, d_{model}$ of them for
+# More heads cost no more multiplications in these two products: $h$ heads of $d_k = d_{model} / h$ make $2 \, n^2 \, d_{model}$ of them for
 # scores and outputs, whatever $h$ is. But the maps that are stored grow with $h$: $h \cdot n_q \cdot n_k$ numbers.
 #
 # A **fused kernel** does scores, softmax and weighted sum in one go, block by block, and keeps no map. That is what torch
@@ -560,19 +601,19 @@ print(f"weights: {weights.numel():,} numbers   fused: {nothing}")
 print(f"outputs differ by {off:.4f}")
 
 # %% [markdown]
-# `make bench` compares the speed of the two with nn.MultiheadAttention on your machine.
+# In a terminal, in the folder of this project, `make bench` compares their speed with that of nn.MultiheadAttention.
 #
 # ## 9 · Your own sentence, and a warning
 #
-# What do heads look like that nobody has trained? Each word has one random vector, and the heads are random, too.
-# **Predict.** Two places hold the same word: do their rows differ? What does a bright cell mean here?
+# What do heads look like that nobody has trained? All numbers behind this view are random: one vector for each word, and
+# the matrices of the heads. **Predict.** *cat* stands in two places. Do its two rows differ? What does a bright cell mean?
 
 # %%
 typed = live.sentence("The cat saw the dog, and the dog saw the cat.")
 typed
 
 # %% [markdown]
-# Equal words have equal rows (*The* with a capital letter is another word): without positions, attention does not know
+# The rows are equal (*The* with a capital letter is another word than *the*): without positions, attention does not know
 # where a word stands. And a bright cell means nothing, since nothing was trained. Even a trained map is not yet an explanation
 # ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)). Random heads make bright cells, too; remember that in notebook 09.
 
@@ -613,12 +654,12 @@ verdict
 #
 # **Goal.** Complete the cut of the features into heads. *5 minutes, medium.*
 #
-# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$.
+# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as in section 3.
 
 
 # %%
 def my_split_heads(x, num_heads):
-    return ...  # first x.reshape(...) to (..., n, h, d_k), then the head axis forward
+    return ...  # your code
 
 
 # %%
@@ -642,8 +683,8 @@ verdict
 # **Goal.** Write multi-head attention with three inputs and a mask, in NumPy. *12 minutes, medium.*
 #
 # `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$.
-# `attn_mask` is $(n_q, n_k)$ or $(b, n_q, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so a mask of
-# three axes first has to become $(b, 1, n_q, n_k)$. You may use `al.split_heads`, `al.merge_heads` and `al.scaled_dot_product_attention`.
+# `attn_mask` is $(n_q, n_k)$, $(b, n_q, n_k)$ or $(b, 1, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so
+# a mask of three axes first needs a head axis: `attn_mask[:, None]`. You may use `al.split_heads`, `al.merge_heads` and `al.scaled_dot_product_attention`.
 
 
 # %%
@@ -674,7 +715,8 @@ verdict
 #
 # **Goal.** Write multi-head attention as a torch module. *20 minutes, hard.*
 #
-# `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)` called `W_Q`, `W_K`, `W_V`, `W_O`.
+# `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)`, with a bias or without, called `W_Q`,
+# `W_K`, `W_V`, `W_O`.
 # `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(b, h, n_q, n_k)$. `key` defaults
 # to `query`, `value` to `key`. The mask is as in 6.3. A row that may attend to nothing gives 0: `.nan_to_num()`.
 # The gradient of the output must reach all four layers, and such a row must not turn it into NaN: use `masked_fill`.
@@ -725,11 +767,12 @@ verdict
 # **Goal.** Choose $W_Q$ so that two heads look where you want them to. *12 minutes, hard.*
 #
 # Four tokens stand in a ring, and each is its place: $x = I_4$. $W_K = [\,I_4 \; I_4\,]$, of shape $(4, 8)$, so in both
-# heads a token is found at its place. Each head has $d_k = 4$: scores are divided by 2. Choose $W_Q$ $(4, 8)$ so that in **head 0** each token looks at the one opposite, two
-# places on, and in **head 1** at both its neighbours, half and half. Each weight may be off by 0.05. Many answers are right.
+# heads a token is found at its place. Each head has $d_k = 4$: scores are divided by 2. Choose $W_Q$ $(4, 8)$ so that in
+# **head 1** each token looks at the one opposite, two places on, and in **head 2** at both its neighbours, half and half. Each
+# weight may be off by 0.05. Many answers are right.
 
 # %%
-my_W_Q = None  # (4, 8): np.hstack([what head 0 asks, what head 1 asks])
+my_W_Q = None  # (4, 8): np.hstack([what head 1 asks, what head 2 asks])
 
 # %%
 verdict = check.two_jobs(my_W_Q)
@@ -749,12 +792,13 @@ verdict
 # %% [markdown]
 # ## Try it
 #
-# 1. Train with 4 heads, `train(4)`, and look at its maps. What do the extra heads do? (Nothing new is asked: several heads
-#    share the two jobs.)
-# 2. In `multi_head`, take the average of the heads in place of merging them, repeated `num_heads` times. Which numbers of
-#    section 4 change? (The output; with one head nothing does.)
-# 3. Choose $W_O$ for the two heads of section 1 so that *sees* gets who minus whom. What do the two stories give? ($W_O$ is
-#    $I_3$ above $-I_3$: about $[1, -1, 0]$ for *Anna sees Ben* and $[-1, 1, 0]$ for *Ben sees Anna*.)
+# 1. Train with 4 heads, `told, w = look(train(4))`, and draw `plot.head_grid(w.mean(0))`. What do the extra heads do?
+#    (Nothing new is asked: each looks at one neighbour, or at both.)
+# 2. In `multi_head` of section 4, replace `al.merge_heads(trace.output)` by `np.tile(trace.output.mean(-3), num_heads)`: the
+#    average of the heads in place of the heads side by side. Run both cells. Which numbers change? (With three heads the
+#    output, and it differs from that of `al.MultiHeadAttention`. With one head nothing.)
+# 3. Choose $W_O$ $(6, 3)$ for the two heads of section 1 so that *sees* gets who minus whom. What do the two stories give?
+#    ($W_O$ is $I_3$ above $-I_3$: about $[1, -1, 0]$ for *Anna sees Ben* and $[-1, 1, 0]$ for *Ben sees Anna*.)
 #
 # **Remember.** A head is one row of weights per query. Two heads keep two answers apart, where one head leaves it to the
 # read-out. Heads share one projection, cut by reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head.

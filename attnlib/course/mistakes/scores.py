@@ -67,7 +67,7 @@ MISTAKES = (
         "scale_by_d_k",
         "the scores are divided by d_k itself",
         "The weights are too flat: large d_k turns attention into a plain average.",
-        "What would you divide by if d_k were 64? What does the formula say?",
+        "What would you divide by if d_k were 100? What does the formula say?",
         scaled_by(lambda s: 1 / s.q.shape[-1]),
     ),
     Mistake(
