@@ -12,6 +12,12 @@ from .weights import draw_maps, in_words, readings
 TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
+class Comparison(LiveView):
+    """The widget of `compare`."""
+
+    free = "anything goes"
+
+
 def _table(names, rows):
     """Return a table with the body that a browser would add: a page without a kernel counts elements."""
     text = tables.table(names, rows)._repr_html_()
@@ -50,7 +56,7 @@ def compare(shown, *, convoy, size=1.0):
 
     def render(text, times, query, key):
         now["ships"], maps, (names, rows), line = shown(text.strip(), times)
-        labels = {"queries": now["ships"], "keys": now["ships"], "free": "anything goes"}
+        labels = {"queries": now["ships"], "keys": now["ships"], "free": Comparison.free}
         drawn = draw_maps(maps, row=_inside(query), column=_inside(key), **labels)
         told = f"<figure>{_table(names, rows)}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
@@ -80,7 +86,7 @@ def compare(shown, *, convoy, size=1.0):
     }
     picked = {"query": None, "key": None}
     options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
-    return LiveView(controls, render, static, moving=(None, 1), main="times", **options)
+    return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
 
 
 def _factor(times):
