@@ -77,13 +77,15 @@ def compare(shown, *, convoy, size=1.0):
         labels = {"titles": list(maps), "queries": ships, "keys": ships}
         figure = plot.head_grid(np.nan_to_num(weights), attn_mask=~np.isnan(weights), **labels)
         figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
-        figure.draw_without_rendering()  # a constrained layout of square maps needs a second pass after a new size
+        figure.get_layout_engine().execute(figure)  # of square maps a constrained layout needs two passes
         return figure, "\n".join(filter(None, told))
 
     controls = {
         "convoy": typed("convoy", convoy),
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
     }
+    for control in controls.values():  # beside each other, so that the picture stands high
+        control.layout.width = "290px"
     picked = {"query": None, "key": None}
     options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
     return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
