@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .clinic import CASES, Attention
+from .clinic import CASES, DECODERS, Attention, Decoder
 from .verdict import Verdict
 
 
@@ -17,6 +17,11 @@ class _Unknown(NamedTuple):
     bug: str
     clue: str  # what tells it from cases that fail the same probes
     hints: tuple
+
+    @property
+    def ward(self):
+        """All cases of its kind by name, and the class that is healthy."""
+        return (DECODERS, Decoder) if self.bug in DECODERS else (CASES, Attention)
 
 
 # Each stands at the head of the part of the notebook that has its letter.
@@ -46,20 +51,39 @@ _UNKNOWN = {
             "With the causal mask: what has become of the weights that should be exactly 0?",
         ),
     ),
+    4: _Unknown(
+        "past_of_first_sequence",
+        "Feed one sequence alone, then the same one as the second of two.",
+        (
+            "Its past goes wrong, and not for every sequence. Compare chunks with all at once, sequence by sequence.",
+            "Which sequence of a batch is right? Whose keys do the others meet?",
+        ),
+    ),
+    5: _Unknown(
+        "places_one_ahead",
+        "Which vector is added to the first token behind a prompt? module.places has one for each place.",
+        (
+            "The prompt is right, and so is everything that is fed at once. What changes when the cache is not empty?",
+            "Take out the places, module.places.data.zero_(): is it well then?",
+        ),
+    ),
 }
 SHOWN = tuple(name for name in CASES if name not in {unknown.bug for unknown in _UNKNOWN.values()})
 
 
 def patient(name, embed_dim=24, num_heads=4):
-    """Return a module with one bug under a neutral name: a letter for those of the text, 1 to 3 for the exercises.
+    """Return a module with one bug under a neutral name: a letter for those of the text of notebook 07, else a number.
+
+    1 to 3 are those of its exercises; 4 and 5 are decoders, of notebook 11.
 
     Examples
     --------
     >>> type(patient(1)).__name__
     'Patient1'
     """
-    bug = _MYSTERIES.get(name) or _unknown(name).bug
-    return _fresh(type(f"Patient{name}", (CASES[bug].module,), {}), embed_dim, num_heads)
+    unknown = None if name in _MYSTERIES else _unknown(name)
+    case = unknown.ward[0][unknown.bug] if unknown else CASES[_MYSTERIES[name]]
+    return _fresh(type(f"Patient{name}", (case.module,), {}), embed_dim, num_heads)
 
 
 def name_bug(number, answer, probe=None):
@@ -78,20 +102,25 @@ def name_bug(number, answer, probe=None):
     A module with no_scale fails the probe 'score scale' of diagnose; this patient does not.
     """
     unknown, title = _unknown(number), f"patient {number}"
+    cases, _ = unknown.ward
 
     def verdict(state, message):
         return Verdict(title, state, message, hints=unknown.hints)
 
     if answer is None or answer is ...:
         return verdict("not tried", "")
-    if answer not in CASES:
-        near = difflib.get_close_matches(str(answer), CASES, 1)
-        fix = f"did you mean {near[0]!r}?" if near else "list(CASES) shows all names."
+    if answer not in cases:
+        near = difflib.get_close_matches(str(answer), cases, 1)
+        fix = (
+            f"did you mean {near[0]!r}?"
+            if near
+            else f"list({'DECODERS' if cases is DECODERS else 'CASES'}) shows all names."
+        )
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
     if trouble := _unproved(number, probe):
         return verdict("wrong", trouble)
     if answer == unknown.bug:
-        return verdict("right", f"Your probe shows it, and so does {CASES[answer].caught_by[0]!r} of diagnose.")
+        return verdict("right", f"Your probe shows it, and so does {cases[answer].caught_by[0]!r} of diagnose.")
     return verdict("wrong", _tell_apart(answer, unknown))
 
 
@@ -101,7 +130,7 @@ def _unproved(number, probe):
         return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
     try:
         with torch.no_grad():
-            well, ill = (float(probe(module)) for module in (_fresh(Attention), patient(number)))
+            well, ill = (float(probe(module)) for module in (_fresh(_unknown(number).ward[1]), patient(number)))
     except Exception as error:
         return f"Your probe raises {type(error).__name__}: {error}"
     if not abs(well) <= _ACCUSED:
@@ -112,7 +141,8 @@ def _unproved(number, probe):
 
 
 def _tell_apart(answer, unknown):
-    claimed, real = CASES[answer].caught_by, CASES[unknown.bug].caught_by
+    cases, _ = unknown.ward
+    claimed, real = cases[answer].caught_by, cases[unknown.bug].caught_by
     for probe in claimed:
         if probe not in real:
             return f"A module with {answer} fails the probe {probe!r} of diagnose; this patient does not."
