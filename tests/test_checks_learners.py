@@ -188,6 +188,27 @@ def on_what_comes_next(weights, tokens):
     return (weights[:, :, :-1] * comes[:, None]).sum(-1).mean((0, -1))
 
 
+def behind_the_prompts(model, new_cache, prompts, count):
+    rows = []
+    for prompt in prompts:
+        rows.append(list(prompt))
+        cache = new_cache()
+        for new in range(count):
+            rows[-1].append(int(np.argmax(model([rows[-1][-1]] if new else rows[-1][:], cache))))
+    return np.array(rows)
+
+
+def behind_the_prompts_counted(model, new_cache, prompts, count):
+    return np.vstack([behind_the_prompts(model, new_cache, [prompt], count)[:, :count] for prompt in prompts])
+
+
+def behind_the_prompts_padded(model, new_cache, prompts, count):
+    longest = max(map(len, prompts))
+    return np.vstack(
+        [np.pad(behind_the_prompts(model, new_cache, [p], count), ((0, 0), (longest - len(p), 0))) for p in prompts]
+    )
+
+
 def silenced(where, keep=False):
     """Write 0 into a part of W_O, or into all but this part, in a learner's way."""
 
@@ -571,6 +592,10 @@ ROWS = {
         "never given back",
     ),
     "11.4 last": ("write_all", "prompt_not_read", writes("", "cache = new_cache(); new = new[-1:]")),
+    "11.4 prompts": ("write_all", "prompts_returned", behind_the_prompts, "shape (1, 9)"),
+    "11.4 prompts, counted": ("write_all", "prompts_returned", behind_the_prompts_counted, "", "shape"),
+    "11.4 prompts, wrong words": ("write_all", None, lambda *a: behind_the_prompts(*a) + 1, "shape (1, 9)", "as if"),
+    "11.4 prompts, padded": ("write_all", None, behind_the_prompts_padded, "shape (1, 9)", "as if"),
     "11.5 near": ("out_of_reach", "subject_in_reach", "the cats behind the happy king", "4 places or fewer"),
     "11.5 told": ("out_of_reach", "told_by_another_verb", "the old cats that see the old dog", "after “that”"),
     "11.5 whole": ("out_of_reach", "verb_not_due", "the cats that the old dog sees run .", "it has been said"),

@@ -10,7 +10,7 @@ from torch import nn
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import patients
-from attnlib.course.clinic import CASES, Attention
+from attnlib.course.clinic import CASES, DECODERS, Attention, Decoder
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import __main__ as corpus
 from tests.diagnose_corpus import other_styles, self_attention
@@ -67,6 +67,48 @@ def test_every_bug_is_caught_by_the_right_probe_and_by_no_other(id, embed_dim, n
         assert diagnosis[case.caught_by[0]].look_at
 
 
+# What the probe for a cache measures besides; nothing where none of it is so.
+SEEN_OF_A_CACHE = {
+    "places_restart": "the order of those before the newest does not count",
+    "chunk_upper_left": r"the newest does not see the \d before it",
+    "places_one_ahead": "",
+    "past_of_first_sequence": "each sequence alone is right",
+}
+
+
+@pytest.mark.parametrize("embed_dim, num_heads", [(24, 4), (40, 5)])
+@pytest.mark.parametrize("id", DECODERS)
+def test_a_decoder_is_caught_by_its_cache_and_what_is_said_of_it_is_so(id, embed_dim, num_heads):
+    for seed in range(3):
+        torch.manual_seed(seed)
+        diagnosis = diagnose(DECODERS[id].module(embed_dim, num_heads), embed_dim=embed_dim, num_heads=num_heads)
+        assert caught(diagnosis) == {*diagnosis.wrong} == set(DECODERS[id].caught_by), diagnosis
+        _, _, seen = diagnosis["cache"].measured.partition("; ")
+        assert re.fullmatch(SEEN_OF_A_CACHE[id], seen), seen
+
+
+def in_chunks(module, x, sizes):
+    cache = torch_layers.KVCache()
+    return torch.cat([module(chunk, cache)[0] for chunk in x.split(sizes, dim=1)], 1)
+
+
+def off(module, x, sizes):
+    """How far chunks are from all at once, of each sequence."""
+    return (in_chunks(module, x, sizes) - module(x)[0]).abs().amax((1, 2))
+
+
+def test_a_decoder_of_the_clinic_writes_and_is_right_all_at_once():
+    """No case raises, and all are right on a prompt: the healthy one in chunks, too."""
+    x = torch.randn(2, 6, 24)
+    for module in (Decoder, *(case.module for case in DECODERS.values())):
+        sick = patients._fresh(module)
+        healthy = patients._fresh(Decoder)
+        assert torch.equal(sick(x)[0], healthy(x)[0])
+        assert (off(sick, x, [1] * 6).max() < 1e-5) == (off(sick, x, [2, 3, 1]).max() < 1e-5) == (module is Decoder)
+        assert off(sick, x, [6]).max() < 1e-5
+    assert off(patients.patient(4), x, [3, 3])[0] < 1e-5 < off(patients.patient(4), x, [3, 3])[1]
+
+
 # What correct modules are warned of: each is so, and each is meant.
 WARNED = {
     self_attention.ZerosAndOnes: {"fully masked row"},
@@ -107,6 +149,11 @@ HEALTHY = {
     "ours": (torch_layers.MultiHeadAttention(24, 4), 4, {"cache"}),
     "ours, no bias": (torch_layers.MultiHeadAttention(40, 5, bias=False), 5, {"cache"}),
     "clinic": (Attention(24, 4), 4, {"cache"}),
+    "clinic, a decoder": (
+        Decoder(24, 4),
+        4,
+        {"padding", "mask polarity", "fully masked row", "values apart", "argument order"},
+    ),
     "SelfAttention": (
         torch_layers.SelfAttention(24, 24),
         1,
@@ -183,23 +230,54 @@ def at_most_e(module):
     return float((weights.amax(-1) / weights.amin(-1)).max() < 2.8)
 
 
-PROOFS = {1: keys, 2: upper_by_head, 3: softmax_of_softmax}
+def second_alone(module):
+    first, second = off(module, torch.randn(2, 5, 24), [3, 1, 1])
+    return float(first < 1e-5 < second)
 
 
-def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named():
-    for number in (1, 2, 3):
-        patient = patients.patient(number)
-        assert type(patient).__name__ == f"Patient{number}" and "Patient" in repr(patient)
-        states = {id: patients.name_bug(number, id, PROOFS[number]) for id in CASES}
-        (right,) = [id for id, verdict in states.items() if verdict.passed]
-        assert isinstance(patient, CASES[right].module)
-        assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(CASES[right].caught_by)
-        assert all(right not in verdict.message for verdict in states.values())
-        assert patients.name_bug(number, None).state == "not tried"
-        assert "did you mean 'no_scale'" in patients.name_bug(number, "no_scal").message
-        assert all(right not in hint for hint in patients.name_bug(number, None).hints)
-    with pytest.raises(ValueError, match="patients 1 to 3"):
+def one_place_ahead(module):
+    x = torch.randn(2, 2, 24)
+    if off(module, x, [1, 1]).max() < 1e-5:
+        return 0.0
+    module.places.data[2] = module.places.data[1]
+    return float(off(module, x, [1, 1]).max() < 1e-5)
+
+
+def chunks(module):
+    return off(module, torch.randn(2, 5, 24), [3, 1, 1]).max().item() > 1e-5
+
+
+PROOFS = {1: keys, 2: upper_by_head, 3: softmax_of_softmax, 4: second_alone, 5: one_place_ahead}
+
+
+@pytest.mark.parametrize("number", PROOFS)
+def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named(number):
+    cases = DECODERS if number > 3 else CASES
+    patient = patients.patient(number)
+    assert type(patient).__name__ == f"Patient{number}" and "Patient" in repr(patient)
+    states = {id: patients.name_bug(number, id, PROOFS[number]) for id in cases}
+    (right,) = [id for id, verdict in states.items() if verdict.passed]
+    assert isinstance(patient, cases[right].module)
+    assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(cases[right].caught_by)
+    assert all(right not in verdict.message for verdict in states.values())
+    assert patients.name_bug(number, None).state == "not tried"
+    assert all(right not in hint for hint in patients.name_bug(number, None).hints)
+
+
+def test_a_wrong_name_is_answered():
+    assert "did you mean 'no_scale'" in patients.name_bug(1, "no_scal").message
+    assert "Fix: sorted(CASES) shows all names" in patients.name_bug(1, "places_restart").message
+    assert "Fix: sorted(DECODERS) shows all names" in patients.name_bug(4, "no_scale").message
+    assert "gives 0 for this patient" in patients.name_bug(4, "places_restart", chunks_of_one).message
+    for number, bug in ((4, "past_of_first_sequence"), (5, "places_one_ahead")):
+        assert "strikes for" in patients.name_bug(number, bug, chunks).message
+    with pytest.raises(ValueError, match="patients 1 to 5"):
         patients.patient(6)
+
+
+def chunks_of_one(module):
+    """A probe with a batch of one finds nothing in patient 4."""
+    return off(module, torch.randn(1, 5, 24), [3, 1, 1]).max().item() > 1e-5
 
 
 def raises(module):

@@ -1,6 +1,8 @@
 """The built notebooks: what nbval cannot see. What happens when they run is held by one_run.py, in nbval's kernel."""
 
 import ast
+import base64
+import io
 import os
 import re
 import subprocess
@@ -8,8 +10,11 @@ import sys
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
+from PIL import Image
 
+from attnlib import plot
 from tools import build_notebooks as build
 from tools.series import SERIES
 
@@ -104,6 +109,28 @@ def test_every_picture_has_text(notebook):
         if "image/png" in output.get("data", {}):
             assert output.data["text/plain"].strip()
             assert len(output.metadata["image/png"]["alt"]) > 20
+
+
+def as_base64(pixels):
+    png = io.BytesIO()
+    Image.fromarray(pixels, "RGBA").save(png, "PNG")
+    return base64.b64encode(png.getvalue()).decode()
+
+
+def test_a_picture_is_made_light_only_where_no_colour_changes_visibly():
+    map_of_weights = plot.attention_heatmap(np.linspace(0, 1, 36).reshape(6, 6), title="a map").figure
+    drawn = base64.b64encode(plot.save(map_of_weights)).decode()
+    light = build.lighter(drawn)
+    assert len(light) < 0.5 * len(drawn) and build.lighter(light) == light
+    before, after = (
+        build.on_a_page(np.array(Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")))
+        for png in (drawn, light)
+    )
+    assert 0 < abs(before - after).max() <= build.WORST
+    noise = np.random.default_rng(0).integers(0, 256, (40, 40, 4), dtype=np.uint8)  # 1600 colours
+    assert build.lighter(as_base64(noise)) == as_base64(noise)
+    faint = np.where(np.arange(4) < 3, noise, 1).astype(np.uint8)  # nobody sees what is nearly transparent
+    assert build.lighter(as_base64(faint)) != as_base64(faint)
 
 
 def test_01_needs_no_numpy():

@@ -1,5 +1,6 @@
 """The puzzles of notebook 10: right heads of any form pass, each mistake is named, and nothing is named falsely."""
 
+import itertools
 import re
 from dataclasses import replace
 
@@ -266,6 +267,17 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
     view = live.compare(lambda flags, times: check.latest_of_my_flag.show(lambda: None, flags, times), convoy="*AA")
     assert view.picture.value.count(">anything goes</text>") == 1
     assert "largest weight <b>1.00</b>" in view.picture.value  # free rows are not counted
+    assert view.picture.value.count(": anything goes</title>") == 3 and "blocked" not in view.picture.value
+    view.choose(query=0, key=1)
+    assert view.readout.value == "wanted: query 0 “0 *”, key 1 “1 A”: <b>anything goes</b>"
+
+
+def test_no_two_texts_of_the_notebook_solve_the_puzzle_that_asks_for_two():
+    source = next(n.source for n in SERIES if n.number == "10").read_text(encoding="utf-8")
+    texts = set(re.findall(r"\b[A-D]{2,12}\b", re.sub(r"<details>(.|\n)+?</details>", "", source)))
+    assert {"CDB", "CDBCDB", "CB", "CBCB"} < texts
+    solved = [pair for pair in itertools.combinations(sorted(texts), 2) if check.no_head_can(pair).passed]
+    assert not solved
 
 
 @pytest.mark.parametrize("name", [name for name, puzzle in PUZZLES.items() if puzzle.example])

@@ -1,7 +1,8 @@
-"""The bug clinic: attention modules with one bug each, for notebook 07. None of them raises; each looks healthy.
+"""The bug clinic: attention modules with one bug each, for notebooks 07 and 11. None raises; each looks healthy.
 
 `Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
-`attnlib.diagnose` catch which patient, and where the bug was found. patients.py hands them out without their names.
+`attnlib.diagnose` catch which patient, and where the bug was found. `Decoder` is healthy, too, and goes on in a cache;
+its patients are `DECODERS`, for notebook 11. patients.py hands them out without their names.
 """
 
 import math
@@ -9,6 +10,8 @@ from typing import NamedTuple
 
 import torch
 from torch import nn
+
+from ..torch_layers import KVCache
 
 
 class Attention(nn.Module):
@@ -226,6 +229,66 @@ class MutatesInput(Attention):
         return 1
 
 
+class Decoder(Attention):
+    """Causal self-attention without a bug that adds places and goes on in a cache: forward(x, cache=None).
+
+    Examples
+    --------
+    >>> module, cache, x = Decoder(16, 4), KVCache(), torch.ones(2, 5, 16)
+    >>> steps = [module(token, cache)[0] for token in x.split(1, dim=1)]
+    >>> torch.allclose(torch.cat(steps, 1), module(x)[0], atol=1e-6)
+    True
+    """
+
+    def __init__(self, embed_dim, num_heads):
+        super().__init__(embed_dim, num_heads)
+        self.places = nn.Parameter(torch.randn(64, embed_dim))
+
+    def forward(self, x, cache=None):
+        cache, n = KVCache() if cache is None else cache, x.shape[1]
+        start = self.start(cache)
+        x = x + self.places[start : start + n]
+        q, k, v = self.project(x, x, x)  # (b, h, n, d_k) each
+        k, v = self.keep(cache, k, v)  # those of all tokens so far, (b, h, n_k, d_k)
+        weights = self.weights(self.scores(q, k), self.causal(n, k.shape[-2]))  # (b, h, n, n_k)
+        return self.W_O(self.merge(weights @ v)), weights  # (b, n, embed_dim)
+
+    def start(self, cache):
+        return len(cache)
+
+    def keep(self, cache, k, v):
+        return cache.append(k, v)
+
+    def causal(self, n_q, n_k):
+        return torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q)
+
+
+class PlacesRestart(Decoder):
+    def start(self, cache):
+        return 0
+
+
+class PlacesOneAhead(Decoder):
+    """Counts the new token as one that the cache holds already, once there is anything in it."""
+
+    def start(self, cache):
+        return len(cache) + 1 if len(cache) else 0
+
+
+class ChunkUpperLeft(Decoder):
+    def causal(self, n_q, n_k):
+        return torch.ones(n_q, n_k, dtype=torch.bool).tril()
+
+
+class PastOfFirstSequence(Decoder):
+    """Shares what was kept of sequence 0 with all others, as if all had the prompt in common."""
+
+    def keep(self, cache, k, v):
+        new = k.shape[-2]
+        both = super().keep(cache, k, v)
+        return tuple(torch.cat([x[:1, :, :-new].expand_as(x[:, :, :-new]), x[:, :, -new:]], -2) for x in both)
+
+
 class Case(NamedTuple):
     """A patient: where the bug was met, and all probes of `diagnose` that see it, the telling one first."""
 
@@ -259,4 +322,11 @@ CASES = {
     "one_mask_for_first_head_only": Case(OneMaskForFirstHeadOnly, "common", ("causality", "padding")),
     "double_softmax": Case(DoubleSoftmax, "common", ("causality", "padding")),
     "context_ignored": Case(ContextIgnored, "common", ("keys matter", "values apart")),
+}
+
+DECODERS = {
+    "places_restart": Case(PlacesRestart, "common", ("cache",)),
+    "chunk_upper_left": Case(ChunkUpperLeft, "common", ("cache",)),
+    "places_one_ahead": Case(PlacesOneAhead, "common", ("cache",)),
+    "past_of_first_sequence": Case(PastOfFirstSequence, "common", ("cache",)),
 }

@@ -209,10 +209,16 @@ def written_by(write):
     return {"written": lambda s: np.array(write(s))}
 
 
+def rightly(s, **changed):
+    """Return what is right to write, with some of what is given changed."""
+    given = {name: getattr(s, name) for name in ("model", "new_cache", "prompts", "count")}
+    return Driving(**{**given, **changed}).written
+
+
 def one_cache(s):
     """Every prompt goes on in the cache of the one before."""
     cache = s.new_cache()
-    return Driving(model=s.model, new_cache=lambda: cache, prompts=s.prompts, count=s.count).written
+    return rightly(s, new_cache=lambda: cache)
 
 
 def in_turn(s):
@@ -271,4 +277,9 @@ def last_token_twice(s):
 
 
 def last_word_alone(s):
-    return Driving(model=s.model, new_cache=s.new_cache, prompts=[p[-1:] for p in s.prompts], count=s.count).written
+    return rightly(s, prompts=[p[-1:] for p in s.prompts])
+
+
+def behind_prompts(s):
+    """The prompts and what is written behind them; of different length they make no array."""
+    return [[*prompt, *row] for prompt, row in zip(s.prompts, rightly(s), strict=True)]

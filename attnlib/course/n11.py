@@ -203,6 +203,14 @@ OWN = (
         decoding.written_by(decoding.last_word_alone),
     ),
     Mistake(
+        "prompts_returned",
+        "each row begins with the prompt, where only the new tokens belong",
+        "Whoever called it has the prompt already, and now reads it twice.",
+        "How many columns should your result have, and which token stands in the first?",
+        decoding.written_by(decoding.behind_prompts),
+        decoding.written_by(lambda s: [row[: s.count] for row in decoding.behind_prompts(s)]),
+    ),
+    Mistake(
         "verb_not_due",
         "the main verb is not due after its last word",
         "Put a verb and a period after it: `grammatical` must accept one number and reject the other.",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .clinic import CASES, Attention
+from .clinic import CASES, DECODERS, Attention, Decoder
 from .verdict import Verdict
 
 
@@ -16,6 +16,11 @@ class _Unknown(NamedTuple):
 
     bug: str
     hints: tuple
+
+    @property
+    def ward(self):
+        """Where it lies: the name of a table, the table, and the class that is healthy."""
+        return ("DECODERS", DECODERS, Decoder) if self.bug in DECODERS else ("CASES", CASES, Attention)
 
 
 # Each stands at the head of the part of the notebook that has its letter.
@@ -45,20 +50,37 @@ _UNKNOWN = {
             "With the causal mask: what has become of the weights that should be exactly 0? Are they those numbers?",
         ),
     ),
+    4: _Unknown(
+        "past_of_first_sequence",
+        (
+            "Its past goes wrong, and not for every sequence. Compare chunks with all at once, sequence by sequence.",
+            "Which sequence of a batch is right? Whose keys do the others meet?",
+        ),
+    ),
+    5: _Unknown(
+        "places_one_ahead",
+        (
+            "The prompt is right, and so is everything that is fed at once. What changes when the cache is not empty?",
+            "Make two places equal, module.places.data[2] = module.places.data[1]: are two tokens right then?",
+        ),
+    ),
 }
 _UNTRIED = ("dropout_always", "mutates_input")  # the one would strike by chance, the other writes into your tensors
 
 
 def patient(name, embed_dim=24, num_heads=4):
-    """Return a module with one bug under a neutral name: a letter for those of the text, 1 to 3 for the exercises.
+    """Return a module with one bug under a neutral name: a letter for those of the text of notebook 07, else a number.
+
+    1 to 3 are those of its exercises; 4 and 5 are decoders, of notebook 11.
 
     Examples
     --------
     >>> type(patient(1)).__name__
     'Patient1'
     """
-    bug = _MYSTERIES.get(name) or _unknown(name).bug
-    return _fresh(type(f"Patient{name}", (CASES[bug].module,), {}), embed_dim, num_heads)
+    unknown = None if name in _MYSTERIES else _unknown(name)
+    case = unknown.ward[1][unknown.bug] if unknown else CASES[_MYSTERIES[name]]
+    return _fresh(type(f"Patient{name}", (case.module,), {}), embed_dim, num_heads)
 
 
 def name_bug(number, answer, probe=None):
@@ -77,19 +99,20 @@ def name_bug(number, answer, probe=None):
     Your probe gives 0 for a module with no_scale. So by your own probe this patient has something else.
     """
     unknown, title = _unknown(number), f"patient {number}"
+    table, cases, _ = unknown.ward
 
     def verdict(state, message):
         return Verdict(title, state, message, hints=unknown.hints)
 
     if answer is None or answer is ...:
         return verdict("not tried", "")
-    if answer not in CASES:
-        near = difflib.get_close_matches(str(answer), CASES, 1)
-        fix = f"did you mean {near[0]!r}?" if near else "sorted(CASES) shows all names."
+    if answer not in cases:
+        near = difflib.get_close_matches(str(answer), cases, 1)
+        fix = f"did you mean {near[0]!r}?" if near else f"sorted({table}) shows all names."
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
-    if trouble := _unproved(number, probe) or _unlike(unknown.bug, answer, probe):
+    if trouble := _unproved(number, probe) or _unlike(unknown.bug, answer, probe, cases):
         return verdict("wrong", trouble)
-    return verdict("right", f"Your probe strikes for this bug, and for none of the others of {len(CASES)}.")
+    return verdict("right", f"Your probe strikes for this bug, and for none of the others of {len(cases)}.")
 
 
 def _unproved(number, probe):
@@ -98,7 +121,7 @@ def _unproved(number, probe):
         return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
     try:
         with torch.no_grad():
-            well, ill = (probe(module) for module in (_fresh(Attention), patient(number)))
+            well, ill = (probe(module) for module in (_fresh(_unknown(number).ward[-1]), patient(number)))
             if well is None or ill is None:
                 return "Your probe returns None. Fix: is its `return` missing?"
             well, ill = float(well), float(ill)
@@ -116,9 +139,9 @@ def _unproved(number, probe):
     return None
 
 
-def _unlike(bug, answer, probe):
+def _unlike(bug, answer, probe, cases):
     """Return what tells the patient from a module with `answer`, or that `probe` strikes for others, too; or None."""
-    others = [name for name in CASES if name != bug and name not in _UNTRIED and _strikes(probe, CASES[name].module)]
+    others = [name for name in cases if name != bug and name not in _UNTRIED and _strikes(probe, cases[name].module)]
     if answer in _UNTRIED:
         return f"Called twice with one tensor, a module with {answer} answers in two ways, and this patient does not."
     if answer != bug and answer not in others:

@@ -1,5 +1,6 @@
 """The probe for a cache of keys and values: one token at a time, and in chunks, must give what all at once give."""
 
+import contextlib
 import copy
 import sys
 
@@ -25,7 +26,7 @@ def cached(p):
         raise CouldNotTell("it takes keys beside a cache; give a module that takes one sequence")
     whole = _all_at_once(p)
     alone = torch.cat([p.run(p.x[:, i : i + 1]) for i in range(p.n)], 1)
-    failed, sight, reason = None, "", "no known kind of cache works"
+    failed, why, reason = None, "", "no known kind of cache works"
     for start in _starts(caches):
         flags = {"use_cache": True} if "use_cache" in names else {}
         try:
@@ -37,29 +38,43 @@ def cached(p):
         if moved <= p.tolerance:
             return _chunks_too(p, start, flags, whole)
         if p.moved(steps, alone)[:, 1:].any():
-            failed, sight = moved, _sight(p, start, flags)
+            failed = moved
+            with contextlib.suppress(Exception):  # what is wrong stays wrong, whatever more is asked
+                why = _why(p, start, flags)
     if failed is None or any(word in name for word in _POSITIONS for name in names):
         raise CouldNotTell(reason)
-    return judge(False, f"one token at a time or all at once: outputs differ by {amount(failed)}{sight}")
+    return judge(False, f"one token at a time or all at once: outputs differ by {amount(failed)}{why}")
 
 
-def _sight(p, start, flags):
-    """Say so if the newest of tokens fed one at a time does not see the end of the cache."""
+def _why(p, start, flags):
+    """Return what tokens fed one at a time show besides: whom the newest does not see, what it does not know."""
 
-    def newest(x):
-        return _in_chunks(p, start, flags, [1] * p.n, x)[:, -1:]
+    def fed(x):
+        return _in_chunks(p, start, flags, [1] * p.n, x)
 
-    other, before = p.draw(p.n), newest(p.x)
+    if missed := _missed(p, fed):
+        return f"; the newest does not see the {missed} before it"
+    turned = p.x.clone()
+    turned[:, :2] = p.x[:, :2].flip(1)
+    known, kept = (p.moved(run(turned), run(p.x))[:, -1] for run in (lambda x: _all_at_once(p, x), fed))
+    if known.all() and not kept.any():
+        return "; the order of those before the newest does not count"
+    apart = torch.cat([fed(p.x[i : i + 1]) for i in range(len(p.x))])
+    return "" if p.moved(apart, _all_at_once(p)).any() else "; each sequence alone is right"
+
+
+def _missed(p, fed):
+    """Return how many tokens right before the newest it does not see: the end of the cache."""
+    other, before = p.draw(p.n), fed(p.x)
     seen = [0]
     for j in range(p.n):
         x = p.x.clone()
         x[:, j] = other[:, j]
-        if p.change(newest(x), before).max() > p.tolerance:
+        if p.moved(fed(x), before)[:, -1].any():
             seen.append(j + 1)
     # Its own query moves the output, too: what counts is the last token before it.
     before_it = seen[-2] if seen[-1] == p.n else seen[-1]
-    missed = p.n - 1 - before_it
-    return f"; the newest does not see the {missed} before it" if missed else ""
+    return p.n - 1 - before_it
 
 
 def _chunks_too(p, start, flags, whole):
@@ -79,12 +94,13 @@ def _chunks_too(p, start, flags, whole):
     return "beware", f"right one token at a time; in chunks outputs differ by {amount(moved)}"
 
 
-def _all_at_once(p):
+def _all_at_once(p, x=None):
+    x = p.x if x is None else x
     if p.causal:
-        return p.run(p.x)
+        return p.run(x)
     if not p.pairs.works:
         raise CouldNotTell("all at once needs a causal mask, and it takes none")
-    return p.run(p.x, p.mask(p.pairs.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()))
+    return p.run(x, p.mask(p.pairs.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()))
 
 
 def _starts(names):

@@ -12,6 +12,12 @@ from .weights import draw_maps, in_words, readings
 TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 
 
+class Comparison(LiveView):
+    """The widget of `compare`."""
+
+    free = "anything goes"
+
+
 def _table(names, rows):
     """Return a table with the body that a browser would add: a page without a kernel counts elements."""
     text = tables.table(names, rows)._repr_html_()
@@ -50,7 +56,7 @@ def compare(shown, *, convoy, size=1.0):
 
     def render(text, times, query, key):
         now["ships"], maps, (names, rows), line = shown(text.strip(), times)
-        labels = {"queries": now["ships"], "keys": now["ships"], "free": "anything goes"}
+        labels = {"queries": now["ships"], "keys": now["ships"], "free": Comparison.free}
         drawn = draw_maps(maps, row=_inside(query), column=_inside(key), **labels)
         told = f"<figure>{_table(names, rows)}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
@@ -71,16 +77,18 @@ def compare(shown, *, convoy, size=1.0):
         labels = {"titles": list(maps), "queries": ships, "keys": ships}
         figure = plot.head_grid(np.nan_to_num(weights), attn_mask=~np.isnan(weights), **labels)
         figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
-        figure.draw_without_rendering()  # a constrained layout of square maps needs a second pass after a new size
+        figure.get_layout_engine().execute(figure)  # of square maps a constrained layout needs two passes
         return figure, "\n".join(filter(None, told))
 
     controls = {
         "convoy": typed("convoy", convoy),
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
     }
+    for control in controls.values():  # beside each other, so that the picture stands high
+        control.layout.width = "290px"
     picked = {"query": None, "key": None}
     options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
-    return LiveView(controls, render, static, moving=(None, 1), main="times", **options)
+    return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
 
 
 def _factor(times):

@@ -5,6 +5,7 @@ import contextlib
 import html
 import io
 import json
+import math
 import sys
 import traceback
 from pathlib import Path
@@ -67,9 +68,12 @@ class LiveView(widgets.VBox):
         One line: the cell under the mouse, else the one that is chosen.
     hint : str
         What that line says where no cell is chosen.
+    free : str
+        What it says of a NaN; by default that it is one.
     """
 
     hint = "Point at a cell for its exact value; click it to choose it."
+    free = "nan"
 
     def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None, moving=None):
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
@@ -148,7 +152,8 @@ class LiveView(widgets.VBox):
             return self.hint
         names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
-        value = "blocked" if blocked else svg.exact(float(shown[i, j]))
+        number = float(shown[i, j])
+        value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
         words = html.escape(f"query {names[0]}, key {names[1]}:", quote=False)
         return f"{svg.maths(title, 'html')}: {words} <b>{value}</b>"
 

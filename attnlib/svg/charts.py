@@ -70,7 +70,7 @@ def heatmap(
     scale : bool
         Draw the colour scale beside the map.
     dead : str
-        What is written across a row that is hatched as a whole.
+        What is written across a row that is hatched as a whole; other words than these stand in tooltips, too.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead):
     """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
     if max(weights.shape) > CELLS:
         return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
-    labels = {"rows": queries, "columns": keys}
+    labels = {"rows": queries, "columns": keys, "hidden": "blocked" if dead == NO_KEY else dead}
     cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
     return cells + "".join(_dead_rows(blocked, place, dead))
 

@@ -204,6 +204,7 @@ def matrix(
     vmax=1.0,
     tint=None,
     blocked=None,
+    hidden="blocked",
     rows=None,
     columns=None,
     names=("query", "key"),
@@ -225,6 +226,8 @@ def matrix(
         A role's colour, for queries, keys and values; viridis by default.
     blocked : ndarray of bool, (n, m), optional
         Cells that are hatched.
+    hidden : str
+        What their tooltips say.
     rows, columns : sequence of str, optional
         Their labels in the tooltips; numbers from 0 by default.
     names : (str, str)
@@ -258,7 +261,7 @@ def matrix(
             x = j * side
             fill, ink = colours[steps[i][j]]
             if blocked is not None and blocked[i, j]:
-                fill, told = NO_FILL, "blocked"
+                fill, told = NO_FILL, hidden
                 striped.append((i, j))
             else:
                 told, shown = exact(value), places

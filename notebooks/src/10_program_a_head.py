@@ -911,7 +911,7 @@ verdict
 # </details>
 
 # %% [markdown]
-# Now a search. Each of 1000 random heads reads `CAB` and `CABCAB`, and then `CAB` and `CAAB`. **Predict.** For which of
+# Now a search. Each of 1000 random heads reads `CDB` and `CDBCDB`, and then `CDB` and `CDDB`. **Predict.** For which of
 # the two pairs does some head hand the last ship different things?
 
 
@@ -935,7 +935,7 @@ def apart(one, two):
 
 
 # %%
-for pair in (("CAB", "CABCAB"), ("CAB", "CAAB")):
+for pair in (("CDB", "CDBCDB"), ("CDB", "CDDB")):
     print(*pair, f"outputs differ by at most {apart(*pair):.6f}")
 
 # %% [markdown]
@@ -951,7 +951,7 @@ for pair in (("CAB", "CABCAB"), ("CAB", "CAAB")):
 # Nor does it know their order, for a sum has none; it only knows which ship asks. A causal mask changes nothing of that,
 # since for the last ship it hides nothing.
 #
-# Yet 10.11 counts. **Predict.** Take the head that counts, and give it the pair `AB`, `ABAB`, once behind a pilot and
+# Yet 10.11 counts. **Predict.** Take the head that counts, and give it the pair `CB`, `CBCB`, once behind a pilot and
 # once without. When does its last ship get two different numbers?
 #
 # - **a** with the pilot
@@ -964,7 +964,7 @@ guess_witness = None  # "a", "b" or "c"
 # %%
 W_Q, W_K, W_V = solved(check.count_with_a_witness, my_count)
 for pilot in (True, False):
-    for flags in ("AB", "ABAB"):
+    for flags in ("CB", "CBCB"):
         x = convoy("*" + flags)[0 if pilot else 1 :]
         out = al.scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V, is_causal=True)
         told = "with the pilot" if pilot else "without"

@@ -573,6 +573,22 @@ print("one, shared:", in_turn([model.caches()] * 2))
 # `KVCache` raises if another layer uses it, or a batch of another size. That two sequences take turns it cannot see, nor
 # that a prompt is new: a cache has no idea what it holds. Make a new one for each prompt.
 #
+# `diagnose` of notebook 07 makes these tests for any module that goes on in a cache: token by token against all at once; in
+# chunks, too, where that is well. Where it is not, `diagnose` looks for more. The clinic has decoders now: one layer with
+# places, healthy or with one bug.
+
+# %%
+from attnlib.course.clinic import DECODERS, Decoder
+from attnlib.diagnose import diagnose
+
+ward = {"healthy": Decoder}
+ward |= {name: DECODERS[name].module for name in ("places_restart", "chunk_upper_left")}
+for name, kind in ward.items():
+    _ = torch.manual_seed(0)
+    found = diagnose(kind(24, 4), embed_dim=24, num_heads=4)["cache"]
+    print(f"{name}: {found.verdict}", *found.measured.split("; "), sep="\n    ")
+
+# %% [markdown]
 # ## 7 · What it costs
 #
 # Count multiplications, for writing all of $n$ tokens one by one. torch counts them while a layer runs: first every step
@@ -928,6 +944,10 @@ verdict
 #    children that the dog hears hears* (on another processor the words may differ). Which rows have changed from $d_k = 8$?
 # 3. Average the heads of keys and values of the trained writer down to 2 (mean of neighbours) without training. How many
 #    sentences survive? (About half: 0.49 with seed 0.)
+# 4. Two decoders of the clinic still wait: `patients.patient(4)` and `patients.patient(5)`, from `attnlib.course`. Call them as
+#    `module(x, cache)`, with $x$ of shape $(b, n, 24)$ and a `KVCache`, or without one for all tokens at once; they
+#    return (output, weights). `patients.name_bug(4, name, probe)` judges a name from `DECODERS` with a probe, as in
+#    notebook 07.
 #
 # **Remember.** A model writes one token at a time, and each depends on all before it. Under a causal mask keys and values
 # never change, so they are kept: time for memory. The mask of a chunk stands in the lower right corner. Test a cache in

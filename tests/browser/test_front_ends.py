@@ -121,6 +121,9 @@ live.flow(al.attention_trace(*al.examples.BY_HAND.project()), x=al.examples.BY_H
 ---
 live.plane()
 ---
+from attnlib.course import check
+live.compare(lambda *a: check.what_came_next.show(check.what_came_next.example, *a), convoy="*ABCABAC")
+---
 live.scores()
 ---
 live.masks()

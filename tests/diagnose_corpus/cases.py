@@ -89,6 +89,7 @@ CASES = [
     Case(s.TuplesOfCache),
     Case(s.TuplesOfCache, "values in front", "cache"),
     Case(s.TuplesOfCache, "only the last value kept", "cache"),
+    Case(s.TuplesOfCache, "past of sequence 0", "cache"),
     Case(s.TuplesOfCache, "upper left mask", "cache"),
     Case(s.TuplesOfCache, "no mask in a chunk", "cache"),
     Case(s.KVCacheOfOurs, more={"causal": True, "positions": True}),

@@ -277,6 +277,8 @@ class TuplesOfCache(nn.Module):
     def forward(self, x, layer_past=None, use_cache=False):
         q, k, v = (split(t, self.n_head) for t in self.c_attn(x).chunk(3, -1))
         if layer_past is not None:
+            if self.bug == "past of sequence 0":
+                layer_past = tuple(x[:1].expand_as(x) for x in layer_past)
             k = torch.cat([layer_past[0], k], 2)
             if self.bug == "only the last value kept":
                 v = torch.cat([layer_past[1][:, :, -1:].expand(-1, -1, k.shape[2] - 1, -1), v], 2)
