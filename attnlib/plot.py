@@ -335,7 +335,7 @@ def _ticks(axis, labels, n, name, cell):
             f"{name} must hold one label per token: expected {n}, got {len(labels)}. Fix: pass all tokens."
         )
     texts = [str(i) if labels is None else printable(labels[i]) for i in range(n)]
-    size = 10 if cell > 0.2 else 8
+    size = 10 if cell > 0.2 else 8.5  # at 8 a lone L may lose its lowest row of pixels and read I
     longest = max(width(text, size) for text in texts) / 72
     slanted = name == "keys" and longest > cell and not all(text.isdecimal() for text in texts)
     line = 1.3 * size / 72

@@ -169,6 +169,18 @@ def writes(once, each_prompt, each_step=""):
     return write
 
 
+def back_by(*distances):
+    def measure(weights, tokens):
+        return sum(np.diagonal(weights, -by, axis1=-2, axis2=-1).sum((0, -1)) for by in distances)
+
+    return measure
+
+
+def on_what_comes_next(weights, tokens):
+    comes = tokens[:, 1:, None] == tokens[:, None, :]  # (b, n - 1, n)
+    return (weights[:, :, :-1] * comes[:, None]).sum(-1).mean((0, -1))
+
+
 def silenced(where, keep=False):
     """Write 0 into a part of W_O, or into all but this part, in a learner's way."""
 
@@ -207,7 +219,11 @@ ROWS = {
         silenced(lambda h, d, n: np.s_[:, (h - 1) * d : h * d]),
         "head 0 is the first",
     ),
-    "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", 384 / 32, "the root of 384"),
+    "8.2 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
+    "8.2 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
+    "8.2 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
+    "8.2 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
+    "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", 384 / 32, "12 is 384/32", "by d_model"),
     "1 / sqrt(12)": ("divisor_repair", "repair_inverted", 0.2887, "too small"),
     "sqrt(384)": ("divisor_repair", "scale_undone", 19.5959, "trained with a scale"),
     "score 4": ("parking_place", "no_room_to_park", [4, 0], "stays on the words"),

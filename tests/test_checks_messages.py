@@ -72,14 +72,20 @@ def in_place(tokens):
 
 
 JUDGED = {
-    "one number per head": (check.induction_measure, lambda w, t: w.max(-1), "one number for each of the 7 heads"),
+    "one number per head": (check.induction_measure, lambda w, t: w.max(-1), "one number for each of the 20 heads"),
     "NaN": (check.induction_measure, lambda w, t: w.mean((0, 2, 3)) * np.nan, "count 0 or leave it out"),
     "no single mistake": (
         check.induction_measure,
         lambda w, t: w[..., 0].sum((0, -1)) if t.max() > 5 else w[..., 0].max((0, -1)) - w[..., 1].max((0, -1)),
         "the induction head is",
     ),
+    "weight on key 0": (check.induction_measure, lambda w, t: w[..., 0].mean((0, -1)), "the induction head is"),
     "length": (check.fool_one_layer, lambda t: t[1:], "a sequence of the length it was given"),
+    "the page's answer": (
+        check.fool_one_layer,
+        lambda t: [3, 0, 4, 2, 1, 0],
+        "other sequences than the one in the text",
+    ),
     "no relation": (check.scores_in_range, lambda q, k: np.exp(q @ k.T), "a correlation below 0.9"),
     "one score a query": (check.scores_in_range, lambda q, k: (q**2).sum(-1), "have shape (60,), expected is one for"),
     "out of range": (check.scores_in_range, lambda q, k: 2 * unit(q @ k.T), "The variance of your scores is "),

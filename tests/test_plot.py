@@ -291,3 +291,16 @@ def test_head_grid_keeps_slanted_labels_and_titles_inside():
     figure.savefig(io.BytesIO(), format="png")
     box, (wide, high) = figure.get_tightbbox(), figure.get_size_inches()
     assert min(box.x0, box.y0) >= 0 and box.x1 <= wide and box.y1 <= high
+
+
+def test_a_lone_letter_in_a_small_map_keeps_its_lowest_row():
+    """At 8 points L was drawn as I, and E as F, below the maps of notebook 08."""
+    text, mask = "KRUBLEMAKRUB", np.tri(12, dtype=bool)
+    figure = plot.head_grid(np.eye(12)[None].repeat(6, 0), queries=text, keys=text, attn_mask=mask, columns=3)
+    figure.canvas.draw()
+    drawn = np.asarray(figure.canvas.buffer_rgba())[..., 0]
+    for label in figure.axes[3].get_xticklabels()[4:6]:  # L and E
+        left, bottom, right, top = label.get_window_extent().extents.round().astype(int)
+        letter = drawn[len(drawn) - top - 1 : len(drawn) - bottom + 1, left - 1 : right + 1] < 160
+        lowest = letter[letter.any(1)][-1]
+        assert lowest.sum() >= 3, label.get_text()

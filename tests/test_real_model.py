@@ -13,10 +13,13 @@ import pytest
 import attnlib as al
 from attnlib.course import real_model
 from attnlib.course.head_map import head_map, ranks
+from tools.build_notebooks import read_source
+from tools.handouts import exercises
 from tools.record_results import run_cells
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "notebooks" / "src" / "09_a_real_model.py"
+MULTI_HEAD = SOURCE.with_name("06_multi_head.py")
 REFERENCE = real_model.stored("minilm_reference")
 RESULTS = real_model.stored("minilm_results")
 NEEDS = "the model is not installed: make real-model"
@@ -244,11 +247,16 @@ def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured
 
 
 @pytest.fixture(scope="module")
-def notebook():
-    """What the cells of notebook 09 define after a run."""
+def notebook(tmp_path_factory):
+    """What the cells of notebook 09 define after a run in which the solution of exercise 6.4 was pasted."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
-    names = run_cells(SOURCE)
+    (solution,) = [code for _, number, code in exercises(read_source(MULTI_HEAD)) if number == "6.4"]
+    text, stub = SOURCE.read_text(encoding="utf-8"), "\nMyMultiHead = None  # paste your class from exercise 6.4 here\n"
+    assert text.count(stub) == 1
+    pasted = tmp_path_factory.mktemp("pasted") / SOURCE.name
+    pasted.write_text(text.replace(stub, f"\n{solution}\n"), encoding="utf-8")
+    names = run_cells(pasted)
     yield names
     matplotlib.pyplot.close("all")
 
@@ -260,6 +268,13 @@ def test_sentence_vectors_equal_those_of_transformers(notebook):
     for sentence, reference in zip(REFERENCE["sentences"], REFERENCE["vectors"], strict=True):
         alone = notebook["sentence_vectors"](notebook["model"], [sentence])
         assert np.abs(alone[0].numpy() - np.array(reference)).max() < 1e-4
+
+
+@needs_model
+def test_the_whole_notebook_runs_with_the_readers_own_module(notebook):
+    own = notebook["MyMultiHead"]
+    assert own is not notebook["MultiHeadAttention"] and notebook["mine_off"] < 1
+    assert all(type(layer.attention) is own for layer in notebook["model"].layers)
 
 
 @needs_model
@@ -286,12 +301,21 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
 
 def test_a_head_with_a_name_is_in_the_middle_of_the_ranks():
     """What the questions of 09 tell; the test above computes the costs afresh where the model is."""
-    rank = ranks(np.array(RESULTS["cost of each head: all_sentences"]))
+    cost, error = np.array(RESULTS["cost of each head: all_sentences, zero"])
+    rank = ranks(cost)
     assert (rank[0, 2], rank[3, 1]) == (33, 37) and sorted(rank[5]) == list(range(1, 13))
-    there = ranks(np.array(RESULTS["cost of each head: pronouns"]))
+    assert [round(error[at], 1) for at in ((0, 2), (1, 8), (3, 1))] == [0.3, 0.5, 0.3]
+    there = ranks(np.array(RESULTS["cost of each head: pronouns, zero"][0]))
     assert (there[3, 1], there[2, 4]) == (17, 8)
-    taken_away, forbidden = RESULTS["cosine without parking"]
-    assert taken_away > 0.999 and forbidden < 0.97
+    by_mean = ranks(np.array(RESULTS["cost of each head: all_sentences, mean"][0]))
+    assert (by_mean[0, 2], by_mean[3, 1], by_mean[3, 11]) == (18, 28, 36) and by_mean[5].max() == 12
+
+
+def test_to_forbid_parking_costs_more_than_to_take_the_head_away_but_not_in_every_head():
+    taken_away = np.array(RESULTS["cost of each head: all_sentences, zero"][0])
+    forbidden = {at: RESULTS[f"without cls: {at[0]}, {at[1]}"]["cost"] for at in ((5, 6), (4, 2), (6, 12))}
+    assert taken_away[4, 5] < 1 and (taken_away > forbidden[5, 6]).sum() == 2
+    assert forbidden[4, 2] > taken_away[3, 1] and forbidden[6, 12] < taken_away[5, 11] / 5
 
 
 @needs_model

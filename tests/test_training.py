@@ -130,7 +130,7 @@ def test_the_bench_finds_the_trainings_of_notebook_08():
     root = Path(__file__).resolve().parent.parent
     command = [sys.executable, "-c", code]
     cells = subprocess.run(command, cwd=root, capture_output=True, encoding="utf-8", check=True).stdout
-    assert "def with_hidden_layer" in cells and "1e-3: 5" in cells.replace("0.001", "1e-3")
-    for name in ("reversers", "inductors", "recallers"):
+    assert "def with_hidden_layer" in cells and cells.count("range(0, 5)") == 2
+    for name in ("reversers", "inductors", "runs"):
         assert f"{name}[" in cells or f"{name} =" in cells
     assert cells.count("torch.manual_seed(0)") == 4  # what another seed takes the place of

@@ -4,6 +4,8 @@ import numpy as np
 
 from .probes import Draw, Probe
 
+DISTANCES = range(2, 16)  # of the heads that look a fixed number of places back: all that 16 places have, but 1
+
 
 def copies(tokens):
     """Return (b, n_q, n_k), True where key j holds the letter of query i."""
@@ -31,14 +33,16 @@ def heads_to_rank():
     # Four patterns of different length, repeated; then letters that come back at random.
     repeated = np.stack([draw.rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
     random = draw.rng.integers(6, size=(4, 16))
-    return tuple(
-        Probe(name, (_habits(draw, tokens)[:, draw.rng.permutation(7)], tokens))
-        for name, tokens in (("repeated patterns", repeated), ("letters that come back at random", random))
-    )
+    batches = {"repeated patterns": repeated, "letters that come back at random": random}
+    return tuple(Probe(name, (_shuffled(_habits(draw, tokens), draw), tokens)) for name, tokens in batches.items())
+
+
+def _shuffled(heads, draw):
+    return heads[:, draw.rng.permutation(heads.shape[1])]
 
 
 def _habits(draw, tokens):
-    """Return the weights (b, 7, n, n) of seven heads."""
+    """Return the weights (b, h, n, n) of heads, one for each habit."""
     (b, n), i = tokens.shape, np.arange(tokens.shape[1])
     causal = np.tri(n, dtype=bool)
 
@@ -55,7 +59,7 @@ def _habits(draw, tokens):
             head(0.9, after_copy(tokens, 0)),
             head(0.9, after_copy(tokens, -1)),
             head(0.9, behind(tokens, 1)),
-            head(0.9, behind(tokens, 5)),
+            *(head(0.9, behind(tokens, by)) for by in DISTANCES),
             head(1.0, sharp),
             head(0.0, causal),
         ],

@@ -1,13 +1,13 @@
 """Notebook 08, trained heads: its exercises, questions, and what only they need."""
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
 from ..core import entropy
 from .calling import Unfit
 from .exercise import Function, Judged, Number
-from .habits import after_copy, behind, copies, heads_to_rank
+from .habits import DISTANCES, after_copy, behind, copies, heads_to_rank
 from .mistakes.mistake import Mistake
 from .prediction import Question
 from .probes import Probe
@@ -17,6 +17,13 @@ from .steps import Steps
 def mean_on(weights, cells):
     """Return (h,): the weight (b, h, n_q, n_k) on the True cells (b, n_q, n_k), a mean over batch and queries."""
     return (weights * cells[:, None]).sum(-1).mean((0, -1))
+
+
+def next_letter(tokens):
+    """Return (b, n_q, n_k), True where key j holds the letter that comes after query i."""
+    cells = np.zeros_like(copies(tokens))
+    cells[:, :-1] = copies(tokens)[:, 1:]
+    return cells
 
 
 def copy_of_last(tokens):
@@ -135,7 +142,7 @@ OWN = (
         "copy_itself_measured",
         "it looks for the head that looks at the earlier copy itself",
         "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
-        "One place further: which key is that, j - 1 or j + 1?",
+        "Does the letter to predict stand one place before the earlier copy, or one place after it?",
         _ranked_on(lambda tokens: after_copy(tokens, 0)),
         _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
     ),
@@ -143,7 +150,7 @@ OWN = (
         "before_copy_measured",
         "it looks for the head that looks at the letter before the earlier copy",
         "Moved one place in the wrong direction: the prediction stands after the copy.",
-        "Key j is asked for if the letter at j - 1 is that of the query.",
+        "A key counts if the letter one place before it is that of the query.",
         _ranked_on(lambda tokens: after_copy(tokens, -1)),
     ),
     Mistake(
@@ -151,7 +158,15 @@ OWN = (
         "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
-        _ranked_on(lambda tokens: behind(tokens, 5)),
+        # The furthest are left out: a measure of the weight on key 0 chooses them, too.
+        *(_ranked_on(partial(behind, by=by)) for by in DISTANCES if by < 12),
+    ),
+    Mistake(
+        "next_letter_measured",
+        "it looks for the head that looks at the letter which then comes next",
+        "No head can know that letter yet. Where letters come back at random, another one came after the copy.",
+        "What can the query know? Its own letter, and what stands before it.",
+        _ranked_on(next_letter),
     ),
     Mistake(
         "sharpest_head_measured",
@@ -220,7 +235,7 @@ def _fools(other, tokens):
     if other.shape != tokens.shape:
         raise Unfit(
             f"Your function must return a sequence of the length it was given, shape {tokens.shape}; you return shape "
-            f"{other.shape}. Fix: work on tokens.copy()."
+            f"{other.shape}. Fix: work on tokens.copy(): the check tries other sequences than the one in the text, too."
         )
     if sorted(other.tolist()) != sorted(tokens.tolist()):
         return 1
@@ -298,13 +313,13 @@ QUESTIONS = (
         b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token that "
         "looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
         "any other key: nothing is gained by leaving it out.",
-        c="It cannot know places: permute the tokens, and the outputs are permuted with them.",
+        c="Then it would do so with nine places, too, and there it hardly does.",
     ),
     Question(
         "one_layer",
         right="b",
         tempting="a",
-        a="More heads or steps do not help: every head of that layer reads keys that know one letter only.",
+        a="Every head of that layer reads the same keys, and these know their own letter and place only.",
         b="To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
         "below can tell it.",
         c="The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
@@ -313,9 +328,10 @@ QUESTIONS = (
         "new_period",
         right="c",
         tempting="a",
-        a="That would be so if it had learned distances. It matches letters, and they may stand anywhere.",
-        b="One layer reaches about 0.3. Both heads are there, and the same two steps work at any distance.",
-        c="The keys say which letter stood before them, and the query asks for that, however far back it was.",
+        a="That would be so if it had learned distances. It matches letters.",
+        b="One layer reaches about 0.3. Both heads are there, and the same two steps work at these distances.",
+        c="The keys say which letter stood before them, and the query asks for that. It works as long as the first copy "
+        "stands in the first twelve places, as it did in training.",
     ),
     Question(
         "scale_and_training",
@@ -324,7 +340,7 @@ QUESTIONS = (
         a="At d_k = 8 raw scores are small enough for softmax to stay mixed.",
         b="Of the three, 128 starts with the largest scores: their standard deviation grows as sqrt(d_k), so softmax "
         "starts out peaky.",
-        c="It could, and given time it often does. But the start is peaky, and there gradients are nearly 0.",
+        c="Given time, it does. But the start is peaky, and there gradients are nearly 0: it takes longer.",
     ),
 )
 
@@ -334,7 +350,7 @@ RECALL = (
         right="c",
         tempting="b",
         a="Another divisor changes the weights, but not which keys have one.",
-        b="Rows that do not sum to 1 are another fault; a token that may not be seen moves nothing either way.",
+        b="That changes the weights. But what the mask blocks stays blocked.",
         c="Under a causal mask no query sees a later key, so a change there may move no earlier output.",
     ),
     Question(

@@ -80,9 +80,9 @@ _NOT_PARKED = (
 OWN = (
     Mistake(
         "root_of_ratio_forgotten",
-        "the scores were divided by d_k and by d_model, without the roots",
-        "The class divides by the root of 384, the model wants the root of 32.",
-        "Write down both scales first, 1/sqrt(...). By what is one too small?",
+        "the divisors were 384 and 32",
+        "12 is 384/32. The class divides by the root of 384, the model wants the root of 32.",
+        "Write down both divisors. What is their ratio?",
     ),
     Mistake(
         "repair_inverted",
@@ -142,7 +142,7 @@ OWN = (
         "no_room_to_park",
         "the score of [CLS] were too low to take the weight when nothing matches",
         "Weights sum to 1. What [CLS] does not take stays on the words, and their values are handed over.",
-        "Without a match, the words share 8 / (8 + exp(score)). How large must the score be for a tenth?",
+        "Without a match all eight words have score 0. Must the score of [CLS] be higher or lower?",
     ),
     Mistake(
         "parked_on_a_long_value",
@@ -217,7 +217,7 @@ QUESTIONS = (
         a="A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
         b="It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun is a "
         "small part of it.",
-        c="It brings something: the vectors do move, as far as with nearly half of the heads, or further.",
+        c="It brings something: without it the vectors move further than without any of 35 other heads.",
     ),
     Question(
         "parking",

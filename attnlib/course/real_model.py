@@ -373,8 +373,8 @@ def _plain(result):
         return [_plain(value) for value in result]
     if isinstance(result, (str, bool)):
         return result
-    rounded = np.round(plot.to_array(result), 4)
-    return rounded.tolist()
+    # In float64: float32's own digits, 0.10000000149, would be six times as long.
+    return np.round(plot.to_array(result).astype(float), 4).tolist()
 
 
 def _arrays(result):
