@@ -653,20 +653,16 @@ def forbid_cls(head):
 if (
     folder is not None
 ):  # attnlib's module: it takes a mask for each head, yours need not
-    model_by_attnlib = load(MiniLM())
+    attnlibs = load(MiniLM())
 
 
 # %%
 @measured
 def without_cls(layer, head):
-    attention = model_by_attnlib.layers[layer - 1].attention
-    hook = forbid_cls(head - 1)
+    attention, hook = attnlibs.layers[layer - 1].attention, forbid_cls(head - 1)
     with attention.register_forward_pre_hook(hook, with_kwargs=True):
-        moved = sentence_vectors(model_by_attnlib, SENTENCES)
-        w = [
-            model_by_attnlib(torch.tensor([pieces.encode(text)]))[1]
-            for text in SENTENCES
-        ]
+        moved = sentence_vectors(attnlibs, SENTENCES)
+        w = [attnlibs(torch.tensor([pieces.encode(text)]))[1] for text in SENTENCES]
     to_sep = [maps[layer - 1, 0, head - 1, 1:-1, -1].mean() for maps in w]
     cost = 1000 * (1 - (moved * true_vectors).sum(-1).mean())
     return {"cost": cost, "weight on [SEP]": np.mean(to_sep)}
