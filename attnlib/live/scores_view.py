@@ -88,7 +88,7 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
 
 
 class _Scores(LiveView):
-    hint = "Click a cell of a map for its exact weights; its query is framed."
+    hint = "Choose a cell of a map for its exact weights, by a click, or by Tab and arrow keys."
 
 
 def _words(d_k, both, query):

@@ -94,7 +94,7 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
 
 
 class _Writing(LiveView):
-    hint = "Each row is a head, at the last token so far. Point at a cell for its exact weight."
+    hint = "Each row is a head at the last token. Point at a cell, or choose it by Tab and arrow keys."
 
     def _tell(self, title, i, j):
         return super()._tell(title, i, j).replace("query", "head row", 1)

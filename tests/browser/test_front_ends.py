@@ -91,6 +91,35 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page,
     assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
+@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
+def test_arrow_keys_choose_a_cell_without_a_mouse(front_ends, new_page, kind):
+    front_end, page = front_ends(kind), new_page(1366, 768)
+    front_end.open(page, "05_masks.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    view = page.locator(".attnlib-view", has=page.get_by_role("slider", name="length"))  # nothing is chosen in it
+    stop = view.get_by_role("application", name="arrow keys")
+    stop.wait_for(state="attached")
+    view.get_by_role("slider", name="d_k").focus()
+    page.keyboard.press("Tab")
+    assert stop.evaluate("stop => stop === document.activeElement")
+    told = view.locator("[aria-live=polite]")
+    scrolled = stop.bounding_box()["y"]
+    for key, words in (
+        ("ArrowDown", "not scaled: query 0, key 0: "),
+        ("ArrowDown", "not scaled: query 1, key 0: "),
+        *(("ArrowRight", f"not scaled: query 1, key {j}: ") for j in range(1, 6)),
+        ("ArrowRight", "divided by √dk\u200b: query 1, key 0: "),  # the map beside it
+        ("ArrowUp", "divided by √dk\u200b: query 0, key 0: "),
+        ("ArrowUp", "divided by √dk\u200b: query 0, key 0: "),  # nothing is above
+    ):
+        page.keyboard.press(key)
+        page.wait_for_function("([told, words]) => told.textContent.startsWith(words)", arg=[told.element_handle(), words])
+    assert stop.evaluate("stop => stop === document.activeElement") and stop.bounding_box()["y"] == scrolled
+    frames = view.locator("svg").first.locator("rect[fill=none][stroke]:not([stroke='#fff'])")
+    assert frames.count() == 2  # the row of the query, the column of the key
+
+
 def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, new_page):
     front_end, page = front_ends("lab"), new_page(1366, 768)
     front_end.open(page, "03_scaling.ipynb")
