@@ -291,7 +291,7 @@ class _Values(Artist):
         if longest:
             longest.set_visible(True)  # one that is not has no extent
         legible = [size for size in VALUE_SIZES if size >= self.axes.figure.get_figwidth()]
-        for size in legible if longest else ():
+        for size in legible if longest and self.get_visible() else ():
             longest.set_fontsize(size)
             box = longest.get_window_extent(renderer)
             if fits := bool(box.width <= 0.9 * wide and box.height <= 0.9 * high):

@@ -81,7 +81,7 @@ def test_values_never_leave_their_cells(shape, places, size):
     cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]
     values = [box for text, box in boxes(ax.figure) if text.get_gid() == "value"]
     cell = np.abs(np.diff(ax.transData.transform([(0, 0), (1, 1)]), axis=0))[0]  # after the layout
-    assert all(box.width < cell[0] and box.height < cell[1] for box in values)
+    assert all(box.width < 0.91 * cell[0] and box.height < cell[1] for box in values)  # air between two numbers
     assert size is not None or places == 4 or max(shape) > 10 or len(values) == shape[0] * shape[1]
 
 

@@ -1,6 +1,8 @@
 """Pictures as SVG: what they tell, that nothing a learner types is markup, and that numbers and words have room."""
 
+import functools
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib.colors
@@ -79,14 +81,18 @@ def test_text_follows_the_theme():
 
 
 def too_wide(picture):
-    """Return the numbers of a map that are wider than its cells, by the widths of the widest usual font."""
-    (root,) = parsed(picture)
+    """Return the numbers of maps that leave their cells or touch the one before, in the widest usual font."""
     out, side = [], 0
-    for group in root.iter("g"):
+    for group in (group for root in parsed(picture) for group in root.iter("g")):
         side = next((int(rect.get("width")) for rect in group if rect.find("title") is not None), side)
         if group.get("pointer-events") == "none" and group.get("text-anchor") == "middle":
-            size = float(group.get("font-size"))
-            out += [t.text for t in group.iter("text") if svg.width(t.text, size) > side]
+            wide = functools.partial(svg.width, size=float(group.get("font-size")))
+            texts = list(group.iter("text"))
+            out += [t.text for t in texts if wide(t.text) > side]
+            for one, other in pairwise(texts):
+                apart = float(other.get("x")) - float(one.get("x")) - (wide(one.text) + wide(other.text)) / 2
+                if one.get("y") == other.get("y") and apart < (1 if other.text.startswith("-") else 2):
+                    out.append(f"{one.text}{other.text}")
     return out
 
 

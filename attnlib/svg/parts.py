@@ -33,17 +33,24 @@ SYMBOL = re.compile(
 escape = lru_cache(maxsize=1024)(html.escape)  # the same labels at every step of a slider
 
 
-def picture(width, height, title, description, parts):
+def picture(width, height, title, description, parts, *, at=None, grow=1):
     """Return an <svg> element of this size, with a name and a description for screen readers.
+
+    `at` is its corner among the pictures of a view that stand beside or below each other, where a still draws them all
+    as one; `grow` is by how much it may grow where there is room.
 
     Examples
     --------
     >>> picture(10, 10, "a < b", "two letters", [])[:36]
     '<svg role="img" viewBox="0 0 10 10" '
     """
+    wide = (
+        f'width="{width:.0f}" style="max-width:100%;' if grow == 1 else f'style="width:min(100%,{width * grow:.0f}px);'
+    )
+    place = "" if at is None else f' data-at="{at[0]:g} {at[1]:g}"'
     return (
-        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'style="max-width:100%;height:auto" {FONT}><title>{html.escape(title)}</title>'
+        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" {wide}height:auto"{place} {FONT}>'
+        f"<title>{html.escape(title)}</title>"
         f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
     )
 
