@@ -15,7 +15,7 @@ from matplotlib.collections import PolyCollection
 from . import colours
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
 from .figure import VALUE, save, subplots
-from .svg.parts import SYMBOL, decimals, width
+from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import ShapeError
 
@@ -279,7 +279,7 @@ class _Values(Artist):
         for i, j in np.argwhere(~masked):
             value = weights[i, j]
             fill = colors.to_hex(image.cmap(image.norm(value))) if np.isfinite(value) else NOT_FINITE
-            text = ax.text(j, i, f"{value:.{count}f}", ha="center", va="center", color=text_on(fill), gid=VALUE)
+            text = ax.text(j, i, number(value, count), ha="center", va="center", color=text_on(fill), gid=VALUE)
             text.set_in_layout(False)
             self.texts.append(text)
 

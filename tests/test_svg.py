@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from attnlib import colours, svg
+from attnlib import colours, plot, svg
 
 SVG = re.compile(r"<svg.*?</svg>", re.S)
 HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
@@ -137,6 +137,14 @@ def test_numbers_stand_only_where_they_do_not_crowd():
     weights, scores = np.array([[0.25, 0.75]]), np.array([[-0.25, 0.75]])
     assert [">0.25<" in svg.matrix(weights, side) for side in (29, 30)] == [False, True]
     assert [">-0.25<" in svg.matrix(scores, side, vmin=-1) for side in (34, 36)] == [False, True]
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    scores = np.array([[-0.2, 0.004, -0.004, -3.0, 12.0]])
+    drawn = svg.matrix(scores, 40, vmin=-3, most=0)
+    assert re.findall(r">(-?[\d.]+)</text>", drawn) == ["0", "0", "0", "-3", "12"]
+    ax = plot.attention_heatmap(scores, places=0, vmin=-3, vmax=12)
+    assert [text.get_text() for text in ax.texts] == ["0", "0", "0", "-3", "12"]
 
 
 def test_role_colours_stand_for_nothing_else():

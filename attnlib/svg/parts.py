@@ -182,6 +182,18 @@ def exact(value):
     return f"{value:.2e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
 
 
+def number(value, places):
+    """Return a number with so many decimals, and none that rounds to 0 with a sign.
+
+    Examples
+    --------
+    >>> number(-0.2, 0), number(-0.2, 2)
+    ('0', '-0.20')
+    """
+    words = f"{value:.{places}f}"
+    return words.lstrip("-") if not words.strip("-0.") else words
+
+
 def decimals(values, room, size=SMALL, most=2):
     """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
 
@@ -272,9 +284,8 @@ def matrix(
                 if not -np.inf < value < np.inf:
                     fill, ink, shown = NOT_FINITE, "#000000", 2 if side >= 28 else None
                 if shown is not None:
-                    numbers.append(
-                        f'<text x="{x + side / 2:g}" y="{y + high / 2 + 4:g}" fill="{ink}">{value:.{shown}f}</text>'
-                    )
+                    place = f'x="{x + side / 2:g}" y="{y + high / 2 + 4:g}"'
+                    numbers.append(f'<text {place} fill="{ink}">{number(value, shown)}</text>')
             cells.append(
                 f'<rect x="{x}" y="{y}" width="{side}" height="{high}" fill="{fill}">'
                 f"{name}{columns[j]}: {told}</title></rect>"
