@@ -84,12 +84,12 @@ def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
 @pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 32, 64])
 @pytest.mark.parametrize("d", [1, 8, 64])
 def test_flow_of_any_size_fits(n, d):
-    """Its halves stand beside each other where a laptop has 920 pixels, and each of them has room in 592."""
+    """Its halves stand beside each other where a page has 882 pixels, and each of them has room in 592."""
     r = np.random.default_rng(n)
     view = live.flow(al.attention_trace(*r.normal(size=(3, n, d)), is_causal=True), x=r.normal(size=(n, d)))
     *halves, table = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
     assert len(halves) == (1 if n == 64 else 2)  # 64 tokens, six matrices and a mask shrink as one
-    assert n == 64 or (sum(wide for wide, _ in halves) <= 920 and max(wide for wide, _ in [*halves, table]) <= 592)
+    assert n == 64 or (sum(wide for wide, _ in halves) <= 882 and max(wide for wide, _ in [*halves, table]) <= 592)
     assert halves[0][0] <= 1220 and halves[0][1] + table[1] <= 510, (halves, table)
     assert too_wide(view.picture.value) == []
 

@@ -205,7 +205,7 @@ def _clipped(x1, y1, x2, y2):
 
 
 def _point(x, y, words, colour, told):
-    left = x > SIDE - 60
+    left = x > SIDE - 52
     label = svg.text(x - 10 if left else x + 10, y - 8, words, anchor="end" if left else "start")
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{told}</title></circle>{label}'
 

@@ -16,16 +16,12 @@ from . import parts
 from .charts import CELLS, _spacing, whole
 from .parts import TIMES, cut, frame, tag, target, text, width
 
-WIDE = 920  # pixels of the picture at most: what JupyterLab has at 1366 x 768 beside its file browser
+WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 768
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
-SLOT, NEAR, ARROW = (
-    70,
-    14,
-    22,
-)  # room of a caption; between matrices that meet in a product; around words on an arrow
-KEYS, ROW, NAME, SUM = 9, 19, 116, 68  # of the table: columns for keys, height of a row, width of its name and its sum
+SLOT, NEAR, ARROW = 68, 14, 16  # room of a caption; between matrices that meet in a product; around words on an arrow
+KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
 
