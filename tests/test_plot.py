@@ -273,6 +273,7 @@ def test_tables_tell_the_same_as_html_and_as_text():
     assert "<i>q</i>·<i>k</i>" in page and "&lt;b&gt;" in page and "a&amp;b" in page
     tints = re.findall(r"background:(#\w+);color:(#\w+)", page)
     assert len(set(tints)) == 2 and all(colours.contrast(*pair) >= 4.5 for pair in tints)
+    assert page.count("<tbody>") == page.count("</tbody>") == 1  # as in a browser: pages count elements
 
 
 @pytest.mark.parametrize(
