@@ -332,8 +332,8 @@ def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serv
         return np.array([0, 1.0, 2.0]), {"head": np.full(len(tokens), 1 / len(tokens))}
 
     def written(view):
-        (root,) = parsed(view.picture.value)
-        return [t.text for t in root.iter("text") if t.get("y") == "44"]
+        sentence, _ = parsed(view.picture.value)
+        return [t.text for t in sentence.iter("text") if t.get("y") == "44"]
 
     view = live.writing(steady, ["<s>", "a", "b"], longest=8, step=6)
     first = written(view)
@@ -479,7 +479,8 @@ def test_every_map_has_targets_for_the_mouse():
     for name, make in VIEWS.items():
         for root in parsed(make().picture.value):
             shown = [rect for rect in root.iter("rect") if rect.get("class") == "attnlib-target"]
-            assert shown or root.find("desc").text.startswith("at d_k"), name
+            beside = root.find("title").text in ("largest weight", "its arithmetic", "the next word")
+            assert bool(shown) != beside, name
 
 
 def element(picture):
@@ -605,6 +606,18 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
     assert first.shape == shown[0].shape and np.abs((first - shown[0]) * visible).mean() < 1
     for role in (QUERY, KEY) if tokens > 1 else (KEY,):
         assert (shown[3][..., :3] == rgb(role)).all(-1).sum() > 100, role
+
+
+def test_a_still_whose_numbers_leave_no_room_moves_without_them():
+    view = live.scaling(n=6, d_k=(1, 256))
+    plain, png, _ = moving_still(view)
+    movie = Image.open(io.BytesIO(png))
+    assert len(png) <= moving.LARGEST and movie.n_frames >= 5
+    numbers, none = (np.asarray(picture.convert("RGBA")).astype(int) for picture in (plain, movie))
+    differ = np.abs(numbers - none).sum(-1) > 100
+    rows, columns = np.nonzero(differ)
+    assert differ.mean() > 0.01 and rows.min() > 30 and columns.min() > 90  # in the maps alone: labels stay
+    assert {tuple(rgb(QUERY)), tuple(rgb(KEY))} <= {tuple(shade[:3]) for shade in none.reshape(-1, 4).tolist()}
 
 
 def test_each_frame_of_a_still_shows_its_value():
