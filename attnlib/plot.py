@@ -15,7 +15,7 @@ from matplotlib.collections import PolyCollection
 from . import colours
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
 from .figure import VALUE, save, subplots
-from .svg.parts import SYMBOL, decimals, width
+from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import ShapeError
 
@@ -279,7 +279,7 @@ class _Values(Artist):
         for i, j in np.argwhere(~masked):
             value = weights[i, j]
             fill = colors.to_hex(image.cmap(image.norm(value))) if np.isfinite(value) else NOT_FINITE
-            text = ax.text(j, i, f"{value:.{count}f}", ha="center", va="center", color=text_on(fill), gid=VALUE)
+            text = ax.text(j, i, number(value, count), ha="center", va="center", color=text_on(fill), gid=VALUE)
             text.set_in_layout(False)
             self.texts.append(text)
 
@@ -291,7 +291,7 @@ class _Values(Artist):
         if longest:
             longest.set_visible(True)  # one that is not has no extent
         legible = [size for size in VALUE_SIZES if size >= self.axes.figure.get_figwidth()]
-        for size in legible if longest else ():
+        for size in legible if longest and self.get_visible() else ():
             longest.set_fontsize(size)
             box = longest.get_window_extent(renderer)
             if fits := bool(box.width <= 0.9 * wide and box.height <= 0.9 * high):

@@ -42,7 +42,8 @@ class Table:
                     style += f";background:{fill};color:{ink}"
                 cells.append(f'<td style="{style}">{html.escape(self._text(value))}</td>')
             lines.append(f"<tr>{''.join(cells)}</tr>")
-        return f'<table class="attnlib-table">{"".join(lines)}</table>'
+        # With the body that a browser would add: a page without a kernel counts elements.
+        return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'
 
 
 def table(names, rows, *, places=2, tint=()):

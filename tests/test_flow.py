@@ -15,7 +15,7 @@ from views import read, strip
 
 import attnlib as al
 import attnlib.examples
-from attnlib import live, svg
+from attnlib import colours, live, svg
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
@@ -24,8 +24,7 @@ def test_flow_writes_the_arithmetic_out(scale):
     trace = al.attention_trace(query, key, value, scale=scale)
     view = live.flow(trace, queries=["1", "2", "3"])
     view.sliders["query"].value, view.sliders["key"].value, view.sliders["feature"].value = 1, 2, 1
-    (picture,) = parsed(view.picture.value)
-    told = picture.find("desc").text
+    told = parsed(view.picture.value)[0].find("desc").text
     assert "Query 2, key 3: q·k = 2·2 + 2·3 + 2·1 = 12" in told
     assert ("÷ √3: 6.928" if scale is None else "\u00d7 0.25: 3") in told
     shares = np.exp(trace.masked_scores[1])
@@ -36,7 +35,7 @@ def test_flow_writes_the_arithmetic_out(scale):
 
 def table_of(view):
     """Return the rows of the table below the matrices: {name: numbers as text}, and the sums."""
-    (picture,) = parsed(view.picture.value)
+    picture = parsed(view.picture.value)[-1]
     texts = [(float(t.get("y")), "".join(t.itertext())) for t in list(picture)[-1].findall("text")]
     cells = {
         float(re.findall(r"[\d.]+", g.get("transform"))[1]): [t.text for t in g.iter("text")]
@@ -83,20 +82,38 @@ def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
     assert all(a.right < b.x for a, b in pairwise(order))
 
 
-@pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 64])
+@pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 32, 64])
 @pytest.mark.parametrize("d", [1, 8, 64])
 def test_flow_of_any_size_fits(n, d):
+    """Its halves stand beside each other where a page has 882 pixels, and each of them has room in 592."""
     r = np.random.default_rng(n)
     view = live.flow(al.attention_trace(*r.normal(size=(3, n, d)), is_causal=True), x=r.normal(size=(n, d)))
-    wide, high = map(int, SVG_BOX.search(view.picture.value).groups())
-    assert wide <= 1220 and high <= 510, (wide, high)
+    *halves, table = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
+    assert len(halves) == (1 if n == 64 else 2)  # 64 tokens, six matrices and a mask shrink as one
+    assert n == 64 or (sum(wide for wide, _ in halves) <= 882 and max(wide for wide, _ in [*halves, table]) <= 592)
+    assert halves[0][0] <= 1220 and halves[0][1] + table[1] <= 510, (halves, table)
     assert too_wide(view.picture.value) == []
+
+
+def test_flow_stands_beside_its_other_half_as_if_it_were_one():
+    view = live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project()), x=al.examples.ASYMMETRIC.x)
+    left, right, table = parsed(view.picture.value)
+    sizes = [tuple(map(int, picture.get("viewBox").split()[2:])) for picture in (left, right, table)]
+    wide, high = sizes[0]
+    assert [picture.get("data-at") for picture in (left, right, table)] == ["0 0", f"{wide} 0", f"0 {high}"]
+    beams = [[rect for rect in half.iter("rect") if rect.get("opacity")] for half in (left, right)]
+    (one, other) = (next(rect for rect in half if rect.get("fill") == colours.QUERY) for half in beams)
+    assert (one.get("y"), one.get("height")) == (other.get("y"), other.get("height"))
+    assert float(one.get("x")) + float(one.get("width")) == wide == float(other.get("x"))  # moved by its group
+    shapes = {"".join(t.itertext()) for half in (left, right) for t in half.iter("text")}
+    assert {"scores", "scaled", "weights", "output", "values"} <= shapes
 
 
 def test_flow_of_many_queries_and_few_keys_fits():
     r = np.random.default_rng(0)
     view = live.flow(al.attention_trace(r.normal(size=(64, 4)), r.normal(size=(4, 4)), r.normal(size=(4, 4))))
-    assert int(SVG_BOX.search(view.picture.value)[2]) <= 510
+    first, *_, table = (int(high) for _, high in SVG_BOX.findall(view.picture.value))
+    assert first + table <= 510
 
 
 def test_flow_with_a_slider_for_d_k_changes_the_queries_and_keys_alone():
@@ -167,8 +184,9 @@ def test_flow_draws_its_matrices_once(monkeypatch):
 
 def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
     view = live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project()))
-    (picture,) = parsed(view.picture.value)
-    axes = {(t.get("data-row"), t.get("data-column")) for t in picture.iter() if t.get("class") == "attnlib-target"}
+    pictures = parsed(view.picture.value)
+    parts = [part for picture in pictures for part in picture.iter()]
+    axes = {(t.get("data-row"), t.get("data-column")) for t in parts if t.get("class") == "attnlib-target"}
     assert axes == {("query", ""), ("", "key"), ("query", "key"), ("key", "feature"), ("query", "feature")}
     mouse(view, "click", row="query", i=2, column="feature", j=4)
     mouse(view, "click", row="", i=0, column="key", j=1)
@@ -244,12 +262,17 @@ def test_the_still_of_a_view_is_what_it_draws():
     from attnlib.live import still
 
     view = live.flow(al.attention_trace(*al.examples.BY_HAND.project()), queries=["$x$", "<b>", "cat"])
-    (picture,) = parsed(view.picture.value)
+    pictures = parsed(view.picture.value)
     drawn = still.figure(view.picture.value)
     (ax,) = drawn.axes
     words = [t.get_text() for t in ax.texts if not t.get_parse_math()]
-    assert words == [t.text or "" for t in picture.iter("text") if len(t) == 0]
+    assert words == [t.text or "" for picture in pictures for t in picture.iter("text") if len(t) == 0]
     assert "$K^{T}$" in "".join(t.get_text() for t in ax.texts).replace(" ", "").replace("3\u00d73", "")
-    shapes = [s for s in picture.iter() if s.tag in still.SHAPES and s.get("class") != "attnlib-target"]
+    shapes = [
+        s
+        for picture in pictures
+        for s in picture.iter()
+        if s.tag in still.SHAPES and s.get("class") != "attnlib-target"
+    ]
     assert len(ax.patches) == len(shapes)
     plt.close(drawn)

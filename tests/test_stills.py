@@ -147,6 +147,18 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
         assert (shown[3][..., :3] == rgb(role)).all(-1).sum() > 100, role
 
 
+def test_a_still_whose_numbers_leave_no_room_moves_without_them():
+    view = live.scaling(n=6, d_k=(1, 256))
+    plain, png, _ = moving_still(view)
+    movie = Image.open(io.BytesIO(png))
+    assert len(png) <= moving.LARGEST and movie.n_frames >= 5
+    numbers, none = (np.asarray(picture.convert("RGBA")).astype(int) for picture in (plain, movie))
+    differ = np.abs(numbers - none).sum(-1) > 100
+    rows, columns = np.nonzero(differ)
+    assert differ.mean() > 0.01 and rows.min() > 30 and columns.min() > 90  # in the maps alone: labels stay
+    assert {tuple(rgb(QUERY)), tuple(rgb(KEY))} <= {tuple(shade[:3]) for shade in none.reshape(-1, 4).tolist()}
+
+
 def test_each_frame_of_a_still_shows_its_value():
     view = live.scaling(n=4, d_k=(1, 64))
     figure, _ = view._still()

@@ -1,6 +1,8 @@
 """Pictures as SVG: what they tell, that nothing a learner types is markup, and that numbers and words have room."""
 
+import functools
 import re
+from itertools import pairwise
 from xml.etree import ElementTree
 
 import matplotlib.colors
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from attnlib import colours, svg
+from attnlib import colours, plot, svg
 
 SVG = re.compile(r"<svg.*?</svg>", re.S)
 HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
@@ -79,14 +81,18 @@ def test_text_follows_the_theme():
 
 
 def too_wide(picture):
-    """Return the numbers of a map that are wider than its cells, by the widths of the widest usual font."""
-    (root,) = parsed(picture)
+    """Return the numbers of maps that leave their cells or touch the one before, in the widest usual font."""
     out, side = [], 0
-    for group in root.iter("g"):
+    for group in (group for root in parsed(picture) for group in root.iter("g")):
         side = next((int(rect.get("width")) for rect in group if rect.find("title") is not None), side)
         if group.get("pointer-events") == "none" and group.get("text-anchor") == "middle":
-            size = float(group.get("font-size"))
-            out += [t.text for t in group.iter("text") if svg.width(t.text, size) > side]
+            wide = functools.partial(svg.width, size=float(group.get("font-size")))
+            texts = list(group.iter("text"))
+            out += [t.text for t in texts if wide(t.text) > side]
+            for one, other in pairwise(texts):
+                apart = float(other.get("x")) - float(one.get("x")) - (wide(one.text) + wide(other.text)) / 2
+                if one.get("y") == other.get("y") and apart < (1 if other.text.startswith("-") else 2):
+                    out.append(f"{one.text}{other.text}")
     return out
 
 
@@ -131,6 +137,14 @@ def test_numbers_stand_only_where_they_do_not_crowd():
     weights, scores = np.array([[0.25, 0.75]]), np.array([[-0.25, 0.75]])
     assert [">0.25<" in svg.matrix(weights, side) for side in (29, 30)] == [False, True]
     assert [">-0.25<" in svg.matrix(scores, side, vmin=-1) for side in (34, 36)] == [False, True]
+
+
+def test_what_rounds_to_zero_has_no_sign():
+    scores = np.array([[-0.2, 0.004, -0.004, -3.0, 12.0]])
+    drawn = svg.matrix(scores, 40, vmin=-3, most=0)
+    assert re.findall(r">(-?[\d.]+)</text>", drawn) == ["0", "0", "0", "-3", "12"]
+    ax = plot.attention_heatmap(scores, places=0, vmin=-3, vmax=12)
+    assert [text.get_text() for text in ax.texts] == ["0", "0", "0", "-3", "12"]
 
 
 def test_role_colours_stand_for_nothing_else():

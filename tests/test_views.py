@@ -141,8 +141,8 @@ def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serv
         return np.array([0, 1.0, 2.0]), {"head": np.full(len(tokens), 1 / len(tokens))}
 
     def written(view):
-        (root,) = parsed(view.picture.value)
-        return [t.text for t in root.iter("text") if t.get("y") == "44"]
+        sentence, _ = parsed(view.picture.value)
+        return [t.text for t in sentence.iter("text") if t.get("y") == "44"]
 
     view = live.writing(steady, ["<s>", "a", "b"], longest=8, step=6)
     first = written(view)

@@ -18,12 +18,6 @@ class Comparison(LiveView):
     free = "anything goes"
 
 
-def _table(names, rows):
-    """Return a table with the body that a browser would add: a page without a kernel counts elements."""
-    text = tables.table(names, rows)._repr_html_()
-    return text.replace("<tr>", "<tbody><tr>", 1).replace("</table>", "</tbody></table>")
-
-
 def compare(shown, *, convoy, size=1.0):
     """Show maps beside each other that depend on a convoy, a text to be typed, and on a factor.
 
@@ -58,7 +52,7 @@ def compare(shown, *, convoy, size=1.0):
         now["ships"], maps, (names, rows), line = shown(text.strip(), times)
         labels = {"queries": now["ships"], "keys": now["ships"], "free": Comparison.free}
         drawn = draw_maps(maps, row=_inside(query), column=_inside(key), **labels)
-        told = f"<figure>{_table(names, rows)}</figure>" if rows else ""
+        told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 

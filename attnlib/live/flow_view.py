@@ -16,6 +16,7 @@ from .view import LiveView
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
 NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
+TABLE = 588  # pixels of the table: what JupyterLab has at 1024 x 768 beside its file browser
 
 
 def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d_k=None, size=1.0):
@@ -68,13 +69,13 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d
     def render(i, j, c, *at):
         call = call_at(at[-1] if d_k is not None else None)
         at = call.index(at)
-        return call.draw(i, j, c, at), {name: call.arrays[name][at] for name in call.maps}
+        return "".join(call.draw(i, j, c, at)), {name: call.arrays[name][at] for name in call.maps}
 
     def static():
         at = call.index((0,) * len(call.axes))
         told = [f"{len(call.queries)} queries and {len(call.keys)} keys; run the cell to choose a query and a key."]
         told += [call.base(at)[1], call.words(query, key, feature, at)]
-        return still.figure(call.draw(query, key, feature, at)), "\n".join(told)
+        return still.figure("".join(call.draw(query, key, feature, at))), "\n".join(told)
 
     controls = {
         "query": choice("query", _pairs(call.queries), query),
@@ -137,17 +138,27 @@ class _Call:
     def _base(self, at):
         one, blocked = self.at(at)
         told = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
-        return drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked), told
+        return list(drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked)), told
 
     def draw(self, i, j, c, at):
-        """Return the picture in which query i, key j and feature c of the output are chosen."""
+        """Yield the pictures in which query i, key j and feature c of the output are chosen: two halves, a table."""
         place, (one, blocked), (base, told) = self.place, self.at(at), self.base(at)
+        lit = drawing.lit(place, self.queries, self.keys, i, j, c)
+        parts = (drawing.halves(place, drawn) for drawn in (drawing.beams(place, i, j, c), base, lit))
+        words = f"{self.words(i, j, c, at)} {told}"
+        ends, titles = (place.broken, place.wide), ("one attention call", "its weights and its output")
+        yield '<div class="attnlib-halves">'
+        left = 0
+        for right, title, drawn in zip(ends, titles, map("".join, zip(*parts, strict=True)), strict=True):
+            if right > left:
+                yield svg.picture(right - left, place.high, title, words, [drawn], at=(left, 0))
+            left, words = right, f"Feature {c} of the output is {one['output'][i, c]:.4g}."
+        yield "</div>"
         rows = self._rows(one, None if blocked is None else blocked[i], i, c)
-        drawn = [drawing.beams(place, i, j, c), base, drawing.lit(place, self.queries, self.keys, i, j, c)]
-        below = (self._product(one, i, j), drawing.table(rows, self.keys, j, place.wide))
-        drawn += [f'<g transform="translate(0 {place.high + 26 * k})">{part}</g>' for k, part in enumerate(below)]
-        high = place.high + 30 + (len(rows) + 1) * drawing.ROW
-        return svg.picture(place.wide, high, "one attention call", f"{self.words(i, j, c, at)} {told}", drawn)
+        below = self._product(one, i, j), drawing.table(rows, self.keys, j, TABLE)
+        drawn = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
+        high = 30 + (len(rows) + 1) * drawing.ROW
+        yield svg.picture(TABLE, high, "its arithmetic", self.words(i, j, c, at), drawn, at=(0, place.high))
 
     def _product(self, one, i, j):
         """Return the line that makes a score: query and key, their products, the sum."""
@@ -155,7 +166,7 @@ class _Call:
         for words, colour in ((f"query {svg.cut(self.queries[i])}", QUERY), (f"key {svg.cut(self.keys[j])}", KEY)):
             drawn.append(svg.tag(x, 17, words, colour, anchor="start"))
             x += round(svg.width(words)) + 16
-        terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], self.place.wide - x - 58)
+        terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], TABLE - x - 58)
         return "".join([*drawn, svg.text(x, 17, f"q.k = {terms}", math=True)])
 
     def _rows(self, one, hidden, i, c):

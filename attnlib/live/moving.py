@@ -9,7 +9,7 @@ from PIL import Image
 from .. import colours
 
 ROUNDS, FIRST, EACH = 3, 2000, 700  # rounds; milliseconds of the first frame and of each other
-FRAMES = 8  # at most, beside the first and the last, which are alike
+FRAMES, FEWEST = 8, 3  # at most, beside the first and the last, which are alike; at least, with numbers in the cells
 LARGEST = 60_000  # bytes; frames are left out until they fit
 # Colours that mean something keep their exact shade in the palette.
 KEPT = (colours.QUERY, colours.KEY, colours.VALUE, colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
@@ -17,6 +17,8 @@ KEPT = (colours.QUERY, colours.KEY, colours.VALUE, colours.INK, colours.PAPER, c
 
 def moving_png(figure, change, values, start):
     """Return an animated PNG as bytes, or None if it cannot be small enough.
+
+    The numbers in the cells of maps take most of its room. Where they leave none to move, they are left out.
 
     Parameters
     ----------
@@ -35,16 +37,28 @@ def moving_png(figure, change, values, start):
     at = list(values).index(start)
     others = [*values[at + 1 :], *values[:at]]
     places = sorted({round(i) for i in np.linspace(0, len(others) - 1, FRAMES)}) if others else []
-    first, *frames = _drawn(figure, change, [others[place] for place in places])
-    while frames:
-        png = encoded([first, *frames, first])
+    stops = [others[place] for place in places]
+    png = _fitting(_drawn(figure, change, stops), min(FEWEST, len(stops) or 1))
+    if png is None and stops:
+        change(figure, start)
+        png = _fitting(_drawn(figure, change, stops, numbers=False), 1)
+    return png
+
+
+def _fitting(frames, fewest):
+    """Return the PNG of as many frames as have room, or None if these are fewer than `fewest` beside the first."""
+    first, *frames = frames
+    sizes = [len(encoded([first, *frames[:count], first])) for count in (0, fewest)]  # to try all counts takes seconds
+    each = max((sizes[1] - sizes[0]) / fewest, 1)
+    for count in range(min(len(frames), int((LARGEST - sizes[0]) / each) + 1), fewest - 1, -1):
+        places = sorted({round(i) for i in np.linspace(0, len(frames) - 1, count)})
+        png = encoded([first, *(frames[place] for place in places), first])
         if len(png) <= LARGEST:
             return png
-        del frames[len(frames) // 2]
     return None
 
 
-def _drawn(figure, change, values):
+def _drawn(figure, change, values, numbers=True):
     """Return the pixels of a figure, then those after each change, as arrays (height, width, RGBA).
 
     Only the axes that change are drawn again, and put over a picture of all others.
@@ -52,9 +66,14 @@ def _drawn(figure, change, values):
     canvas = FigureCanvasAgg(figure)
 
     def pixels():
+        for ax in () if numbers else figure.axes:
+            for values_of_a_map in ax.artists:
+                values_of_a_map.set_visible(False)
         canvas.draw()
         return np.asarray(canvas.buffer_rgba()).copy()
 
+    for ax in figure.axes:
+        ax.set_visible(True)
     frames = [pixels()]
     figure.set_layout_engine("none")  # everything stays where it is
     all_axes, ground = figure.axes, None

@@ -15,9 +15,9 @@ from .view import LiveView
 KEYS = ((2.0, 0.6), (-1.5, 1.6), (-0.4, -2.0))
 VALUES = ((1.8, -1.0), (-0.2, 1.9), (-1.9, -1.3))
 LENGTHS = [x / 4 for x in range(17)]
-SIDE, REACH = 290, 4.2  # pixels of a plane, and the largest coordinate in it
-GAP = 190  # between the planes: the bars of the weights stand there
-TOP = 28
+SIDE, REACH = 226, 4.2  # pixels of a plane, and the largest coordinate in it
+GAP, WIDE = 134, 588  # between the planes, where the bars of the weights stand; the whole: see flow_view.TABLE
+GROW, TOP = 1.28, 28
 GRID = 42  # places in a plane that can be clicked, across and down
 
 
@@ -107,19 +107,19 @@ def _picture(keys, values, angle, length):
     drawn += [svg.text(SIDE + GAP / 2, 17, "weights", bold=True, anchor="middle")]
     drawn += [
         svg.tag(right, 17, "values", VALUE, anchor="start"),
-        svg.text(right + 66, 17, "and the output, their average"),
+        svg.text(right + 66, 17, "output, their average"),
     ]
     drawn.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace, keys))}</g>')
-    drawn.append(f'<g transform="translate({SIDE + 50} {TOP + 24})">{_bars(weights, names)}</g>')
+    drawn.append(f'<g transform="translate({SIDE + 36} {TOP + 24})">{_bars(weights, names)}</g>')
     drawn.append(f'<g transform="translate({right} {TOP})">{"".join(_values(trace, values, angle))}</g>')
     low, high = -REACH * 2, REACH * 2
     span = {"vmin": low, "vmax": high, "rows": ["0"]}
     rows = [("q.k", trace.scores[0], span, None), ("÷ √2", trace.scaled_scores[0], span, None)]
     rows.append(("weight", weights, {"rows": ["0"]}, float(weights.sum())))
-    drawn.append(f'<g transform="translate(0 {TOP + SIDE + 8})">{drawing.table(rows, names, None, 640)}</g>')
+    drawn.append(f'<g transform="translate(0 {TOP + SIDE + 8})">{drawing.table(rows, names, None, WIDE)}</g>')
     high = TOP + SIDE + 12 + 4 * drawing.ROW
     words = f"Query at {angle} degrees, {_words(trace, length)}"
-    return svg.picture(right + SIDE + 4, high, "attention in the plane", words, drawn)
+    return svg.picture(WIDE, high, "attention in the plane", words, drawn, grow=GROW)
 
 
 def _at(point, reach=REACH):
@@ -205,7 +205,7 @@ def _clipped(x1, y1, x2, y2):
 
 
 def _point(x, y, words, colour, told):
-    left = x > SIDE - 70
+    left = x > SIDE - 52
     label = svg.text(x - 10 if left else x + 10, y - 8, words, anchor="end" if left else "start")
     return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{told}</title></circle>{label}'
 
@@ -223,6 +223,6 @@ def _arrow(query):
 
 
 def _bars(weights, names):
-    step = 120 // len(weights)
+    step = 93 // len(weights)
     labels = [svg.text((j + 0.5) * step, SIDE - 32, name, anchor="middle") for j, name in enumerate(names)]
     return svg.columns(weights, step, SIDE - 50, names) + "".join(labels)

@@ -12,8 +12,8 @@ from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
 PAIRS, KEYS = 96, 8  # queries and keys of the histogram, and of the map
-PANEL, APART, HIGH, BARS, TOP = 392, 40, 110, 80, 30  # pixels
-LEFT, CELL, ROW = 40, 44, 18  # pixels: beside map and bars, a column of both, a row of the map
+PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 16, 4, 110, 80, 30  # pixels: at 1024 x 768 there are 592 beside all else
+LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
 def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
@@ -64,8 +64,8 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
             _panel(title, both[title], shapes[title], query, reach) + _below(title, both[title], query)
             for title in both
         ]
-        moved = [f'<g transform="translate({10 + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
-        size = 20 + 2 * PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
+        moved = [f'<g transform="translate({MARGIN + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
+        size = 2 * MARGIN + 2 * PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
         return svg.picture(*size, "scores and their softmax", _words(d_k, both, query), moved)
 
     def render(d_k, query, draw, key):
@@ -88,7 +88,7 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
 
 
 class _Scores(LiveView):
-    hint = "Click a cell of a map for its exact weights; its query is framed."
+    hint = "Choose a cell of a map for its exact weights, by a click, or by Tab and arrow keys."
 
 
 def _words(d_k, both, query):
@@ -101,11 +101,11 @@ def _words(d_k, both, query):
 
 def _histogram(x, reach):
     """Return the outline of a histogram over -reach..reach, as high as the panel."""
-    counts, edges = np.histogram(x, bins=131, range=(-reach, reach))
+    counts, edges = np.histogram(x, bins=95, range=(-reach, reach))
     across, tops = _x(edges, reach), HIGH * (1 - counts / counts.max())
     first, last = np.flatnonzero(counts)[[0, -1]]
-    steps = "".join(f"L{across[b]:.1f} {tops[b]:.1f}L{across[b + 1]:.1f} {tops[b]:.1f}" for b in range(first, last + 1))
-    line = f"M{across[first]:.1f} {HIGH}{steps}L{across[last + 1]:.1f} {HIGH}z"
+    steps = "".join(f"V{tops[b]:.0f}H{across[b + 1]:.1f}" for b in range(first, last + 1))
+    line = f"M{across[first]:.1f} {HIGH}{steps}V{HIGH}z"
     return f'<path d="{line}" fill="{LINE}" opacity="0.75"/>'
 
 
@@ -135,7 +135,7 @@ def _below(title, x, query):
     """Return the map of weights with the row of one query framed, and that row as bars over the same columns."""
     weights, names = core.softmax(x[:KEYS, :KEYS]), [str(j) for j in range(KEYS)]
     drawn = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
-    drawn.append(svg.text(0, -8, "weights of 8 queries (rows) on 8 keys (columns)"))
+    drawn.append(svg.text(-LEFT, -8, "weights: queries (rows), keys (columns)"))
     drawn += [svg.text(-8, (i + 0.5) * ROW + 4, name, size=12, anchor="end") for i, name in enumerate(names)]
     drawn.append(svg.frame(0, query * ROW, KEYS * CELL, ROW, QUERY, line=2))
     clicks = {"row": "query", "rows": KEYS, "column": "key", "columns": KEYS, "shown": title}

@@ -20,7 +20,7 @@ HELD = ("fill", "font-size", "text-anchor")  # what a group hands on to its elem
 
 
 def figure(content):
-    """Return the first SVG in what a view shows as a Figure of the same size.
+    """Return the first SVG in what a view shows as a Figure of the same size, or all that have a place in one picture.
 
     It reads what attnlib.svg writes: rect, path, circle, polyline, polygon, text, image and g. A frame of a moving
     picture is `figure(view.picture.value)`, after a slider was set.
@@ -32,14 +32,17 @@ def figure(content):
     >>> [text.get_text() for text in drawn.axes[0].texts][:2]
     ['identity', '1']
     """
-    root = ElementTree.fromstring(re.search("<svg.*?</svg>", content, re.DOTALL)[0])
-    wide, high = map(float, root.get("viewBox").split()[2:])
+    roots = [ElementTree.fromstring(found) for found in re.findall("<svg.*?</svg>", content, re.DOTALL)]
+    roots = [root for root in roots if root.get("data-at")] or roots[:1]
+    corners = np.array([root.get("data-at", "0 0").split() for root in roots], dtype=float)
+    wide, high = (corners + [list(map(float, root.get("viewBox").split()[2:])) for root in roots]).max(axis=0)
     drawn, ax = subplots(figsize=(wide / DPI, high / DPI))
     drawn.set_layout_engine("none")
     ax.set_position([0, 0, 1, 1])
     ax.set_axis_off()
     ax.set(xlim=(0, wide), ylim=(high, 0))
-    _draw(ax, root, Affine2D(), {"fill": "currentColor", "font-size": "13"})
+    for root, corner in zip(roots, corners, strict=True):
+        _draw(ax, root, Affine2D().translate(*corner), {"fill": "currentColor", "font-size": "13"})
     return drawn
 
 

@@ -8,38 +8,108 @@ const timer = setInterval(() => {
   box.querySelectorAll('.widget-label').forEach(label =>
     label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
       handle.setAttribute('aria-label', label.textContent)));
+  stand();
   if (++tries > 20) clearInterval(timer);
 }, 200);
 
-// The cell of a map, the label or the head under the mouse. Targets are only measured: tooltips below them still work.
-const under = event => {
-  for (const target of box.querySelectorAll('.attnlib-target')) {
-    const place = target.getBoundingClientRect(), is = target.dataset;
-    const x = (event.clientX - place.left) / place.width, y = (event.clientY - place.top) / place.height;
-    if (x < 0 || x >= 1 || y < 0 || y >= 1) continue;
-    const i = Number(is.first) + Math.floor(y * is.rows), j = Math.floor(x * is.columns);
-    return {row: is.row, i, column: is.column, j, shown: is.shown};
-  }
+// Where a reader can point or choose, as Python drew it: a grid of so many rows and columns.
+const targets = () => [...box.querySelectorAll('.attnlib-target')];
+
+// The cell of a target at a point of the window. Targets are only measured: tooltips below them still work.
+const cellAt = (target, [left, top]) => {
+  const place = target.getBoundingClientRect(), is = target.dataset;
+  const x = (left - place.left) / place.width, y = (top - place.top) / place.height;
+  const cell = {i: Math.floor(y * is.rows), j: Math.floor(x * is.columns)};
+  return {...cell, target, inside: x >= 0 && x < 1 && y >= 0 && y < 1};
 };
+const under = event => targets().map(target => cellAt(target, [event.clientX, event.clientY])).find(cell => cell.inside);
 
 // The kernel hears of it through a hidden text field; `count` makes each message differ from the one before.
 let count = 0;
+const message = ({target, i, j}) => {
+  const is = target.dataset;
+  return {row: is.row, i: Number(is.first) + i, column: is.column, j, shown: is.shown};
+};
 const tell = (what, cell) => {
   const input = box.querySelector('.attnlib-mouse input');
   input.value = JSON.stringify({what, count: ++count, ...cell});
   input.dispatchEvent(new Event('input', {bubbles: true}));
 };
 
+// Without a mouse: a stop for the Tab key, at which arrow keys choose a cell. What is chosen is announced.
+const keys = document.createElement('div');
+keys.className = 'attnlib-keys';
+keys.tabIndex = 0;
+keys.setAttribute('role', 'application');
+keys.setAttribute('aria-label', 'picture: arrow keys choose a cell');
+
+const chosen = () => JSON.parse(box.querySelector('.attnlib-live').dataset.chosen);
+// Maps of cells, and pictures that are chosen as a whole. A label chooses what a cell of its map chooses.
+const maps = () => targets().filter(({dataset: is}) =>
+  (is.row in chosen() || is.column in chosen()) && (is.row && is.column || is.rows * is.columns === 1));
+// The front end makes the parts of a view one after the other. A picture in which no cell can be chosen gets no stop.
+const stand = () => {
+  const told = box.querySelector('.attnlib-readout');
+  if (keys.isConnected || !told || !box.querySelector('.attnlib-live') || !maps().length && targets().length) return;
+  told.setAttribute('aria-live', 'polite');
+  box.querySelector('.attnlib-picture').before(keys);
+};
+
+const middle = ({target, i, j}) => {
+  const place = target.getBoundingClientRect(), is = target.dataset;
+  return [place.left + (j + 0.5) * place.width / is.columns, place.top + (i + 0.5) * place.height / is.rows];
+};
+const has = ({target, i, j}) => i >= 0 && j >= 0 && i < target.dataset.rows && j < target.dataset.columns;
+
+// The cell that is next in a direction: of the same map, or beyond its edge of the nearest map there.
+const next = (cell, right, down) => {
+  const step = {...cell, i: cell.i + down, j: cell.j + right};
+  if (has(step)) return step;
+  const [x, y] = middle(cell);
+  let best = cell, least = Infinity;
+  for (const target of maps()) {
+    const place = target.getBoundingClientRect();
+    const near = [Math.min(Math.max(x, place.left + 1), place.right - 1), Math.min(Math.max(y, place.top + 1), place.bottom - 1)];
+    const ahead = (near[0] - x) * right + (near[1] - y) * down;
+    const aside = Math.abs((near[0] - x) * down) + Math.abs((near[1] - y) * right);
+    if (target === cell.target || ahead <= 0 || ahead + 3 * aside >= least) continue;
+    least = ahead + 3 * aside;
+    best = cellAt(target, near);
+  }
+  return best;
+};
+
+let at; // {which, i, j}: the cell that was chosen last, of map `which`, since the picture is drawn anew at each step
+const choose = (what, cell) => {
+  at = {which: maps().indexOf(cell.target), i: cell.i, j: cell.j};
+  tell(what, message(cell));
+};
+const press = event => {
+  const way = {ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1]}[event.key];
+  const all = maps();
+  if (!way || !all.length || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const last = {target: all[at?.which], ...at};
+  if (last.target && has(last)) return choose('key', next(last, ...way));
+  const target = all[0], {row, column, first} = target.dataset;
+  const start = {target, i: (chosen()[row] ?? first) - first, j: chosen()[column] ?? 0};
+  choose('key', has(start) ? start : {target, i: 0, j: 0});
+};
+// Before the notebook hears of them, to which arrow keys mean other cells.
+keys.addEventListener('focus', () => window.addEventListener('keydown', press, true));
+keys.addEventListener('blur', () => window.removeEventListener('keydown', press, true));
+
 let last = '';
 box.addEventListener('click', event => {
   const cell = event.target.closest('svg') && under(event);
-  if (cell) tell('click', cell);
+  if (cell) choose('click', cell);
 });
 box.addEventListener('mousemove', event => {
   const cell = event.target.closest('svg') && under(event);
-  const now = cell && cell.shown ? JSON.stringify(cell) : '';
+  const told = cell && cell.target.dataset.shown ? message(cell) : null;
   box.style.cursor = cell ? 'pointer' : '';
-  if (now === last) return;
-  last = now;
-  tell(now ? 'over' : 'out', now ? cell : {});
+  if (JSON.stringify(told) === last) return;
+  last = JSON.stringify(told);
+  tell(told ? 'over' : 'out', told);
 });

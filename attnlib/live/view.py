@@ -72,7 +72,7 @@ class LiveView(widgets.VBox):
         What it says of a NaN; by default that it is one.
     """
 
-    hint = "Point at a cell for its exact value; click it to choose it."
+    hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
 
     def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None, moving=None):
@@ -80,7 +80,8 @@ class LiveView(widgets.VBox):
         self.picture = widgets.HTML()
         self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
-        self.mouse.add_class("attnlib-mouse")
+        for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
+            part.add_class(f"attnlib-{name}")
         self._render, self._still, self._moving, self._size = render, still, moving, size
         ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
         self.main = next(ranges, None) if main is None else main
@@ -103,18 +104,25 @@ class LiveView(widgets.VBox):
         except Exception:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
             content = f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
-        self.picture.value = f'<div class="attnlib-live" style="zoom:{self._size}">{content}</div>'
+        chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
+        told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
+        self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
         self.readout.value = self._chosen()
 
     def draw(self, **values):
         """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
-        values = {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked, **values}
-        return self._render(*values.values())
+        return self._render(*{**self._values(), **values}.values())
+
+    def _values(self):
+        return {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
 
     def _on_mouse(self, change):
         told = json.loads(change["new"])
-        if told["what"] == "click":
+        if told["what"] in ("click", "key"):
             self.choose(**{told[axis]: told[at] for axis, at in (("row", "i"), ("column", "j")) if told[axis]})
+            if told["what"] == "key":  # nobody points at the cell: what was chosen is told
+                shown = told.get("shown")
+                self.readout.value = self._tell(shown, told["i"], told["j"]) if shown else self._chosen(self._titles())
         elif told["what"] == "over":
             self.readout.value = self._tell(told["shown"], told["i"], told["j"])
         else:
@@ -137,13 +145,16 @@ class LiveView(widgets.VBox):
         self._held = False
         self._update()
 
-    def _chosen(self):
-        """Return the line about the cell that is chosen, or what a reader can do."""
-        values = {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
+    def _titles(self):
+        return ", ".join(svg.maths(title, "html") for title in self.shown)
+
+    def _chosen(self, otherwise=None):
+        """Return the line about the cell that is chosen, or `otherwise`: by default what a reader can do."""
+        values = self._values()
         i, j = values.get("query"), values.get("key")
         maps = [title for title, x in self.shown.items() if None not in (i, j) and x.ndim == 2 and i < len(x) > 1]
         maps = [title for title in maps if j < self.shown[title].shape[1]][-2:]  # more would not fit on a line
-        return " &nbsp; ".join(self._tell(title, i, j) for title in maps) or self.hint
+        return " &nbsp; ".join(self._tell(title, i, j) for title in maps) or otherwise or self.hint
 
     def _tell(self, title, i, j):
         """Return a cell in words: its map, query, key and exact value."""

@@ -11,7 +11,7 @@ from . import still
 from .controls import choice, stops, whole
 from .view import LiveView
 
-CELL, ROW, LEFT, TOP, SLANT = 34, 26, 126, 76, 84  # pixels of a map, of the room around it
+CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
@@ -70,13 +70,13 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
         p = _probabilities(logits, temperature)
         told = f"step {step}: before “{tokens[n]}”, which has probability {p[list(vocabulary).index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
-        drawn = [
-            _sentence(tokens, n),
-            _heads(list(weights), maps, tokens[:n], longest, key if key is not None and key < n else None),
-            f'<g transform="translate({right} {TOP})">{_bars(p, vocabulary, tokens[n])}</g>',
-        ]
-        high = TOP + SLANT + max(len(maps), BARS) * ROW
-        return svg.picture(right + NAME + BAR + 50, high, "a sentence being written", told, drawn), {"weights": maps}
+        chosen = key if key is not None and key < n else None
+        drawn = [_sentence(tokens, n), _heads(list(weights), maps, tokens[:n], longest, chosen)]
+        left = svg.picture(right, TOP + SLANT + len(maps) * ROW, "a sentence being written", told, drawn, at=(0, 0))
+        bars = f'<g transform="translate(0 {TOP})">{_bars(p, vocabulary, tokens[n])}</g>'
+        words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in np.argsort(-p, kind="stable")[:BARS])
+        size = NAME + BAR + 50, TOP + BARS * ROW
+        return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
     def static():
         picture, _ = render(step, 1, d_k, seed)
@@ -94,7 +94,7 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
 
 
 class _Writing(LiveView):
-    hint = "Each row is a head, at the last token so far. Point at a cell for its exact weight."
+    hint = "Each row is a head at the last token. Point at a cell, or choose it by Tab and arrow keys."
 
     def _tell(self, title, i, j):
         return super()._tell(title, i, j).replace("query", "head row", 1)

@@ -1,10 +1,12 @@
 """One attention call as a picture: every matrix stands where its product leaves it.
 
 Of a product A B, A stands to the left of the result and B above it: row i of A and column j of B meet in the cell that
-they make. So K^T stands above the scores, V above the output, and query i is one line through the whole picture.
+they make. So K^T stands above the scores, V above the output, and query i is one line through the whole picture. Where
+that line has no room, it is broken at an arrow: all that is drawn comes as (x, SVG text), x says in which half.
 """
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,12 +16,12 @@ from . import parts
 from .charts import CELLS, _spacing, whole
 from .parts import TIMES, cut, frame, tag, target, text, width
 
-# Pixels that cells take at most: a row of the picture, maps downwards, K^T and V, features of a token (of many tokens).
-WIDE, LOWER, UPPER, FEATURES, MANY = 830, 192, 112, 200, 64
-LARGEST, ARROW = 38, 50  # pixels of a cell at most, and of an arrow, which the cells do not get
-LETTERS = 8  # of a label
-SLOT, NEAR = 70, 14  # room of a caption; between two matrices that meet in a product
-KEYS, ROW, NAME, SUM = 12, 19, 132, 76  # of the table: columns for keys, height of a row, width of its name and its sum
+WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 768
+# Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
+LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
+LARGEST, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
+SLOT, NEAR, ARROW = 68, 14, 16  # room of a caption; between matrices that meet in a product; around words on an arrow
+KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
 
@@ -51,16 +53,17 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The place of each matrix by name, words on arrows as (words, x, y), and the size of it all."""
+    """The place of each matrix by name, words on arrows as (words, x, y), the size of all, and where it is broken."""
 
     places: dict
     arrows: list
     wide: int
     high: int
+    broken: int
 
 
 def layout(maps, queries, keys, d_in, d_k, d_v, before):
-    """Return where everything stands.
+    """Return where everything stands, with cells as large as the picture has room for.
 
     Parameters
     ----------
@@ -82,10 +85,18 @@ def layout(maps, queries, keys, d_in, d_k, d_v, before):
     >>> place["key"].x == place["scores"].x, place["value"].x == place["output"].x
     (True, True)
     """
-    n_q, n_k = len(queries), len(keys)
-    side, (f_in, f_k, f_v), (k_high, v_high) = _sizes(
-        n_q, n_k, (d_in, d_k, d_v), len(maps), WIDE - ARROW * (len(before) + bool(d_in))
-    )
+    for side in range(LARGEST, 1, -1):
+        made = _with_cells(side, maps, queries, keys, (d_in, d_k, d_v), before)
+        if made.wide <= WIDE and len(queries) * side <= LOWER:
+            break
+    return made
+
+
+def _with_cells(side, maps, queries, keys, features, before):
+    """Return the layout with cells of `side` pixels for a query and a key."""
+    n_q, n_k, (d_in, d_k, d_v) = len(queries), len(keys), features
+    f_in, f_k, f_v = (min(side, whole(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features)
+    k_high, v_high = (min(side, whole(UPPER if n_k <= CELLS else MANY, rows)) for rows in (d_k, n_k))
     y = 26 + round(max(20 + d_k * k_high, n_k * v_high)) + NEAR
     places, arrows, x = {}, [], 20 + round(max(width(cut(label, LETTERS)) for label in queries))
 
@@ -93,7 +104,7 @@ def layout(maps, queries, keys, d_in, d_k, d_v, before):
         nonlocal x
         if words:
             arrows.append((words, x, y + n_q * side // 2))
-            x += 26 + round(width(words))
+            x += ARROW + round(width(words))
         slot = max(round(columns * wide), SLOT)
         places[name] = Place(x + (slot - round(columns * wide)) // 2, y, n_q, columns, wide, side)
         x += slot
@@ -109,19 +120,16 @@ def layout(maps, queries, keys, d_in, d_k, d_v, before):
     over = places[maps[0]], places["output"]
     places["key"] = Place(over[0].x, y - NEAR - round(d_k * k_high), d_k, n_k, side, k_high)
     places["value"] = Place(over[1].x, y - NEAR - round(n_k * v_high), n_k, d_v, f_v, v_high)
-    caption = width(f"values V {n_k} {TIMES} {d_v}") + 24
-    wide = max(x, places["value"].x + round(caption), NAME + SUM + 400)
-    return Layout(places, arrows, wide + 8, y + n_q * side + 38)
+    wide = 8 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
+    past_keys = places["key"].x + _captioned("keys", "K^T", d_k, n_k)
+    # What is too wide for one line on most screens would stand too high on two: it shrinks as one.
+    breaks = [at for _, at, _ in arrows if at >= past_keys and wide <= WIDE] or [wide]
+    return Layout(places, arrows, wide, y + n_q * side + 38, min(breaks, key=lambda at: max(at, wide - at)))
 
 
-def _sizes(n_q, n_k, features, maps, wide):
-    """Return the pixels of a token's cell, the widths of a feature in X, Q and V, the heights of a row of K^T and V."""
-    for side in range(LARGEST, 1, -1):
-        sizes = [min(side, whole(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features]
-        across = maps * n_k * side + sum(d * f for d, f in zip(features, sizes, strict=True))
-        if across <= wide and n_q * side <= LOWER:
-            break
-    return side, sizes, [min(side, whole(UPPER if n_k <= CELLS else MANY, rows)) for rows in (features[1], n_k)]
+def _captioned(role, symbol, rows, columns):
+    """Return the width of the caption of K^T or V."""
+    return round(width(role) + width(f"{symbol} {rows} {TIMES} {columns}")) + 24
 
 
 def matrices(place, arrays, names, queries, keys, blocked=None):
@@ -139,9 +147,9 @@ def matrices(place, arrays, names, queries, keys, blocked=None):
 
     Returns
     -------
-    str
+    list of (float, str)
     """
-    drawn = [_arrow(*arrow) for arrow in place.arrows]
+    drawn = [(x, _arrow(words, x, y)) for words, x, y in place.arrows]
     spans = {name: span(arrays, name) for name in place.places}
     for name, at in place.places.items():
         options = {"rows": queries, "columns": keys, "tint": TINTS.get(name)} | {
@@ -151,10 +159,27 @@ def matrices(place, arrays, names, queries, keys, blocked=None):
             "weights": {"blocked": blocked},
         }.get(name, {} if name not in TINTS else {"columns": None, "names": ("query", "feature")})
         values = arrays[name].T if name == "key" else arrays[name]
-        drawn.append(f'<g transform="translate({at.x} {at.y})">{_cells(values, at, spans[name], options)}</g>')
-        drawn.append(_caption(name, at, names.get(name, name)))
-        drawn.append(_target(name, at))
-    return "".join([*drawn, *_labels(place, queries, keys)])
+        cells = f'<g transform="translate({at.x} {at.y})">{_cells(values, at, spans[name], options)}</g>'
+        drawn.append((at.x, cells + _caption(name, at, names.get(name, name)) + _target(name, at)))
+    return [*drawn, *_labels(place, queries, keys)]
+
+
+def halves(place, drawn):
+    """Return what is drawn before the place where the picture is broken, and what after it, moved to the left edge.
+
+    Parameters
+    ----------
+    place : Layout
+    drawn : iterable of (float, str)
+
+    Returns
+    -------
+    (str, str)
+        The second is empty where the picture cannot be broken.
+    """
+    drawn = list(drawn)
+    first, second = ("".join(part for x, part in drawn if (x >= place.broken) == after) for after in (False, True))
+    return first, second and f'<g transform="translate({-place.broken} 0)">{second}</g>'
 
 
 def span(arrays, name):
@@ -191,7 +216,7 @@ def _small(x, y, words):
 
 
 def _arrow(words, x, y):
-    long = 18 + round(width(words))
+    long = ARROW - 8 + round(width(words))
     head = f'<path d="M{x + 4} {y + 4}h{long}m-6 -4l6 4l-6 4" stroke="{LINE}" stroke-width="1.5" fill="none"/>'
     return head + text(x + 4 + long / 2, y - 4, words, anchor="middle", math=True)
 
@@ -214,20 +239,20 @@ def _labels(place, queries, keys):
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
     for at, labels in ((first, queries), (v, keys)):
         for i in range(0, at.rows, math.ceil(14 / at.high)):
-            yield text(at.x - 8, _middle(at, i), cut(labels[i], LETTERS), anchor="end")
+            yield at.x, text(at.x - 8, _middle(at, i), cut(labels[i], LETTERS), anchor="end")
     every, slanted, _ = _spacing([cut(key, LETTERS) for key in keys], k.wide)
     for j in () if slanted else range(0, k.columns, every):
-        yield text(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), anchor="middle")
+        yield k.x, text(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), anchor="middle")
 
 
 def _chosen(place, queries, keys, i, j):
     """Return the labels of the query and the key that are chosen, on plates."""
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
-    drawn = [tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), KEY)]
+    drawn = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), KEY))]
     for at, label, row, colour in ((first, queries[i], i, QUERY), (v, keys[j], j, VALUE)):
         words = cut(label, LETTERS)
-        drawn.append(tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start"))
-    return "".join(drawn)
+        drawn.append((at.x, tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start")))
+    return drawn
 
 
 def _first(place):
@@ -243,24 +268,25 @@ def beams(place, i, j, c):
     at = place.places
     first, last, key, value = (at[name] for name in (_first(place), "output", "key", "value"))
     y = last.y + i * last.high
-    boxes = (
-        (first.x, y, last.right - first.x, last.high, QUERY),
+    boxes = [
         (key.x + j * key.wide, key.bottom, key.wide, y - key.bottom, KEY),
         (value.x + c * value.wide, value.bottom, value.wide, y - value.bottom, VALUE),
-    )
-    return "".join(
-        f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="{colour}" opacity="0.3"/>'
+    ]
+    ends = [first.x, *([place.broken] if place.broken < last.right else []), last.right]
+    boxes += [(x, y, end - x, last.high, QUERY) for x, end in pairwise(ends)]
+    return [
+        (x, f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="{colour}" opacity="0.3"/>')
         for x, y, wide, high, colour in boxes
-    )
+    ]
 
 
 def lit(place, queries, keys, i, j, c):
     """Return frames around what makes the score of query i and key j, and feature c of output i."""
     at = place.places
-    rows = [at[name].frame(i) for name in at if name not in ("key", "value")]
-    cells = [at[name].frame(i, j, KEY) for name in at if name not in TINTS]
-    made = [at["value"].frame(None, c, VALUE), at["output"].frame(i, c, VALUE)]
-    return "".join([*rows, at["key"].frame(None, j, KEY), *cells, *made, _chosen(place, queries, keys, i, j)])
+    rows = [(at[name].x, at[name].frame(i)) for name in at if name not in ("key", "value")]
+    cells = [(at[name].x, at[name].frame(i, j, KEY)) for name in at if name not in TINTS]
+    made = [(at[name].x, at[name].frame(row, c, VALUE)) for name, row in (("value", None), ("output", i))]
+    return [*rows, (at["key"].x, at["key"].frame(None, j, KEY)), *cells, *made, *_chosen(place, queries, keys, i, j)]
 
 
 def table(rows, keys, j, wide):

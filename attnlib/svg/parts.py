@@ -33,17 +33,24 @@ SYMBOL = re.compile(
 escape = lru_cache(maxsize=1024)(html.escape)  # the same labels at every step of a slider
 
 
-def picture(width, height, title, description, parts):
+def picture(width, height, title, description, parts, *, at=None, grow=1):
     """Return an <svg> element of this size, with a name and a description for screen readers.
+
+    `at` is its corner among the pictures of a view that stand beside or below each other, where a still draws them all
+    as one; `grow` is by how much it may grow where there is room.
 
     Examples
     --------
     >>> picture(10, 10, "a < b", "two letters", [])[:36]
     '<svg role="img" viewBox="0 0 10 10" '
     """
+    wide = (
+        f'width="{width:.0f}" style="max-width:100%;' if grow == 1 else f'style="width:min(100%,{width * grow:.0f}px);'
+    )
+    place = "" if at is None else f' data-at="{at[0]:g} {at[1]:g}"'
     return (
-        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'style="max-width:100%;height:auto" {FONT}><title>{html.escape(title)}</title>'
+        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" {wide}height:auto"{place} {FONT}>'
+        f"<title>{html.escape(title)}</title>"
         f"<desc>{html.escape(description)}</desc>{''.join(parts)}</svg>"
     )
 
@@ -175,6 +182,18 @@ def exact(value):
     return f"{value:.2e}" if 0 < abs(value) < 5e-5 else f"{value:.4f}"
 
 
+def number(value, places):
+    """Return a number with so many decimals, and none that rounds to 0 with a sign.
+
+    Examples
+    --------
+    >>> number(-0.2, 0), number(-0.2, 2)
+    ('0', '-0.20')
+    """
+    words = f"{value:.{places}f}"
+    return words.lstrip("-") if not words.strip("-0.") else words
+
+
 def decimals(values, room, size=SMALL, most=2):
     """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
 
@@ -268,9 +287,8 @@ def matrix(
                 if not -np.inf < value < np.inf:
                     fill, ink, shown = NOT_FINITE, "#000000", 2 if side >= 28 else None
                 if shown is not None:
-                    numbers.append(
-                        f'<text x="{x + side / 2:g}" y="{y + high / 2 + 4:g}" fill="{ink}">{value:.{shown}f}</text>'
-                    )
+                    place = f'x="{x + side / 2:g}" y="{y + high / 2 + 4:g}"'
+                    numbers.append(f'<text {place} fill="{ink}">{number(value, shown)}</text>')
             cells.append(
                 f'<rect x="{x}" y="{y}" width="{side}" height="{high}" fill="{fill}">'
                 f"{name}{columns[j]}: {told}</title></rect>"

@@ -70,7 +70,7 @@ window.ask = {
   tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
   restart: () => window.ask.session().kernel.restart(),
 
-  // Texts that leave the picture of their view, and numbers wider than their cell.
+  // Texts that leave the picture of their view; numbers wider than their cell, or that touch the one before.
   clipped: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const a = svg.getBoundingClientRect();
@@ -81,8 +81,12 @@ window.ask = {
   crowded: () =>
     [...document.querySelectorAll(".attnlib-live g[pointer-events=none][text-anchor=middle]")].flatMap((numbers) => {
       const cell = numbers.parentElement.querySelector("rect").getBoundingClientRect();
-      const texts = [...numbers.querySelectorAll("text")];
-      return texts.filter((text) => text.getBoundingClientRect().width > cell.width).map((text) => text.textContent);
+      const texts = [...numbers.querySelectorAll("text")].map((text) => [text.textContent, text.getBoundingClientRect()]);
+      const touches = ([words, box], k) => {
+        const before = texts[k - 1]?.[1];
+        return before && before.top === box.top && box.left - before.right < (words.startsWith("-") ? 1 : 2);
+      };
+      return texts.filter((text, k) => text[1].width > cell.width || touches(text, k)).map(([words]) => words);
     }),
 
   // On each slide: what leaves it by more than a pixel, what scrolls, and what is too small to read from the last row.

@@ -91,6 +91,37 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page,
     assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
+@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
+def test_arrow_keys_choose_a_cell_without_a_mouse(front_ends, new_page, kind):
+    front_end, page = front_ends(kind), new_page(1366, 768)
+    front_end.open(page, "05_masks.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(LIVE)
+    view = page.locator(".attnlib-view").first  # nothing is chosen in it
+    stop = view.get_by_role("application", name="arrow keys")
+    stop.wait_for(state="attached")
+    front_end.handles(page).last.focus()
+    for _ in range(2):  # a number that can be typed stands between, but for the classic notebook
+        page.keyboard.press("Tab")
+        if stop.evaluate("stop => stop === document.activeElement"):
+            break
+    told, says = view.locator("[aria-live=polite]"), "([told, words]) => told.textContent.startsWith(words)"
+    scrolled = stop.bounding_box()["y"]
+    for key, words in (
+        ("ArrowDown", "not scaled: query 0, key 0: "),
+        ("ArrowDown", "not scaled: query 1, key 0: "),
+        *(("ArrowRight", f"not scaled: query 1, key {j}: ") for j in range(1, 6)),
+        ("ArrowRight", "divided by √dk: query 1, key 0: "),  # the map beside it
+        ("ArrowUp", "divided by √dk: query 0, key 0: "),
+        ("ArrowUp", "divided by √dk: query 0, key 0: "),  # nothing is above
+    ):
+        page.keyboard.press(key)
+        page.wait_for_function(says, arg=[told.element_handle(), words])
+    assert stop.evaluate("stop => stop === document.activeElement") and stop.bounding_box()["y"] == scrolled
+    frames = view.locator("svg").first.locator("rect[fill=none][stroke]:not([stroke='#fff'])")
+    assert frames.count() == 2  # the row of the query, the column of the key
+
+
 def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, new_page):
     front_end, page = front_ends("lab"), new_page(1366, 768)
     front_end.open(page, "03_scaling.ipynb")
@@ -106,6 +137,7 @@ def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, ne
 VIEWS = """
 import numpy as np, attnlib as al, attnlib.examples
 from attnlib import live
+from attnlib.course import head_map
 x = np.random.default_rng(0).normal(size=(8, 32))
 q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
 def maps_at(d_k):
@@ -137,11 +169,22 @@ live.sentence("The cat saw the dog, and the dog saw the cat.")
 live.sentence("The cat saw the dog, and the dog saw the cat. " * 3)
 ---
 live.weights_view(maps_at, d_k=(1, 64), still=(1, 64), row=2)
+---
+live.weights_view(lambda d_k: {"a row": maps_at(d_k)["scaled"][0]}, d_k=(1, 64), still=(1, 64))
+---
+live.compare(lambda text, times: (list(text), {"wanted": np.eye(4), "yours": np.eye(4)}, ([], []), ""), convoy="*ABC")
+---
+live.writing(lambda tokens, d_k: (np.zeros(3), {"head 1": np.full(len(tokens), 1 / len(tokens))}), ["a", "cat", "."])
+---
+head_map.head_map({"cost": np.full((6, 12), 0.25)}, np.full((6, 12, 4, 4), 0.25), ["the", "cat", "sat", "."])
 """
 
 
 def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
-    """At 1366 x 768 with the file browser open 656 pixels are visible: a view has 600 at most."""
+    """At 1366 x 768 with the file browser open 656 pixels are visible: a view has 600 at most.
+
+    At 1024 x 768 it has 592 pixels across, and no text is under 12 px.
+    """
     front_end, page = front_ends("lab"), new_page(1366, 768)
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), front_end.folder / "views.ipynb")
@@ -154,6 +197,11 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     assert page.locator(".jp-FileBrowser").bounding_box()["width"] > 200
     boxes = [view.bounding_box() for view in page.locator(".attnlib-view").all()]
     assert max(box["height"] for box in boxes) <= 600, [box["height"] for box in boxes]
+    assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.wait_for_timeout(1000)
+    assert page.locator(".attnlib-view").first.bounding_box()["width"] < 600
+    assert min(page.evaluate("ask.textSizes()")) >= 11.99
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
 
 
