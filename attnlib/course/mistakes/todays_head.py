@@ -154,14 +154,6 @@ def _overwritten(s):
     return back(a, a * np.sin(angle) + b * np.cos(angle))
 
 
-def _side_by_side(angle):
-    return np.concatenate([angle, angle], axis=-1)
-
-
-def _one_by_one(angle):
-    return np.repeat(angle, 2, axis=-1)
-
-
 def _frequencies_by(change):
     """Replace the frequencies by `change(share of the way through the pairs, theta)`."""
     return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.theta)}
@@ -215,8 +207,8 @@ MISTAKES = (
         {"pairs": lambda s: halves},
         {"pairs": lambda s: _pairs_read_and_written(neighbours, halves)},
         {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
-        _angles_laid_out(halves, _one_by_one),
-        _angles_laid_out(neighbours, _side_by_side),
+        _angles_laid_out(halves, lambda angle: np.repeat(angle, 2, axis=-1)),
+        _angles_laid_out(neighbours, lambda angle: np.tile(angle, 2)),
         {"turn_from": lambda s: _neighbours_turned},
         {"q": lambda s: _neighbours_turned(s.norm(s.queries, s.q_gain), s.first_place)},
         {"k": lambda s: _neighbours_turned(s.norm(s.keys, s.k_gain), 0)},
