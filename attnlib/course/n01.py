@@ -25,8 +25,8 @@ OWN = (
     ),
     Mistake(
         "wrong_projection",
-        "the right token was multiplied by another W",
-        "It is a query where a key is asked for, say, or the other way round.",
+        "the right token was multiplied by another matrix",
+        "W_Q gives its query and W_V its value; a key comes from W_K.",
         "Which of W_Q, W_K and W_V makes this vector?",
     ),
     Mistake(
@@ -37,9 +37,10 @@ OWN = (
     ),
     Mistake(
         "factor_forgotten",
-        "the right rows of the matrix were added, each only once",
-        "A token's feature says how often its row counts; 2 is not 1.",
-        "What does the 2 in x[1] do to the row of the matrix?",
+        "each 2 of the token had been taken for a 1",
+        "In the dot product with a column, each entry of the column is multiplied by the feature of the token: "
+        "2 * 1 + 2 * 1, not 1 + 1.",
+        "By what is each entry of the column multiplied? Look at the 2s in x[1].",
     ),
     Mistake(
         "too_few_digits",

@@ -222,7 +222,7 @@ RECALL = (
         "why_asymmetric",
         right="b",
         tempting="c",
-        a="The numbers are large enough. Two different matrices happen to have the same product.",
+        a="The numbers are large enough to show it. But Q K^T and K Q^T happen to be the same matrix.",
         b="Q K^T is its own transpose there, so K Q^T is the same matrix, and no digit of the output moves.",
         c="Softmax does not care for the order of Q and K; it is the scores that come out alike.",
     ),

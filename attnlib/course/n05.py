@@ -210,7 +210,7 @@ OWN = (
         "causal_upper_left",
         "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
-        "Give each token its place in the sequence. At which place stands the first query?",
+        "Give each token its place in the sequence. At which place does the first query stand?",
         {"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},
     ),
     Mistake(
@@ -251,7 +251,8 @@ OWN = (
         "reach_too_short",
         "some tokens never reach the last place",
         "What a token hands over in layer 1 has to arrive at a place that the last query looks at in layer 2.",
-        f"The last query looks at {FEW} places in layer 2. What had each seen in layer 1, and what had two seen?",
+        f"The last query looks at {FEW} places in layer 2. What had each of them seen in layer 1, and what "
+        "had two of them both seen?",
     ),
 )
 

@@ -32,10 +32,10 @@ _ = axes[0].legend(dots, ["bank of a river", "bank with money"], loc="lower righ
 # here is MiniLM ([source](../REFERENCES.md#minilm)), a small real one: 384 numbers to a token, six layers one after the other.
 #
 # Each point above is the word "bank" in one of the six sentences, before the first layer and after the last. (A click on the
-# three dots above the picture shows the code that drew it.) Its place says how much its vector is like those of the
-# other river banks (to the right) and of the other money banks (upwards). On the dotted line it is equally like both kinds.
-# Going in, the points lie close to that line, two of the squares exactly on top of each other. Coming out, each kind has a
-# side of its own.
+# three dots above the picture shows the code that drew it.) Its place says how much its vector is like those of the other river
+# banks (to the right) and of the other money banks (upwards). On the dotted line it is equally like both kinds. Going in, the
+# points lie close to that line, two of the squares exactly on top of each other. Coming out, each kind has a side of its own.
+# (Mind the axes: they begin near 0.7, not at 0.)
 #
 # The likeness of two vectors is measured by their cosine, which is 1 if they point the same way. Each point above is a mean of
 # such cosines. Here is how far the single ones reach, pair by pair:
@@ -55,9 +55,11 @@ for name, pairs in (("same sense", same & ~itself), ("other sense", ~same)):
 
 # %% [markdown]
 # Going in, the six are nearly the same vector, for it is made of the word and of its place in the sentence, and of nothing
-# else. Three are identical: there "bank" is the second word. Coming out, the two groups do not lie far apart, and one pair
-# of different senses (0.85) is more alike than two pairs of the same (0.84). Which other bank is the nearest? And does it take a
-# word with two senses? The "the" before each bank, and the full stop, have none:
+# else. Three are identical: there "bank" is the second word. (Two of them are the squares on one spot. The third is the topmost
+# circle: no bank is compared with itself, so for a river bank the means are taken over other banks than for a money bank.)
+# Coming out, the two groups do not lie far apart: the pair of different senses that is most alike (0.85) is more alike than the
+# pair of one sense that is least alike (0.84). Which other bank is the nearest? And does it take a word with two senses? The
+# "the" before each bank, and the full stop, have none:
 
 # %%
 results = real_model.stored("minilm_results")  # notebook 09 measures these, too
@@ -70,8 +72,9 @@ for word, like in {"bank": after, **controls}.items():
 
 # %% [markdown]
 # The nearest other "bank" has the same sense, six times out of six. That is no proof that the model understood the word: "the"
-# does nearly as well, the full stop as if by guessing, and the six sentences were chosen for this page. What it shows is
-# that a vector comes out changed by its sentence, and often towards the sense.
+# does nearly as well, the full stop hardly better than by guessing (2 of the 5 others have its sense: 2.4 of 6), and the six
+# sentences were chosen for this page. What it shows is that a vector comes out changed by its sentence, and often towards the
+# sense.
 #
 # How does it hear of its sentence? Each of the six layers has exactly one step in which a token can take anything from another
 # token. That step is attention: the token keeps its own vector, and what it takes from the others is added to it. All other
@@ -79,9 +82,9 @@ for word, like in {"bank": after, **controls}.items():
 #
 # ## How to work
 #
-# Run a cell with Shift + Enter. Where the text says *Predict*, write your answer down before you run the next cell; its
-# output is hidden until then. Move every slider to both ends. Change numbers: nothing can break that *Restart Kernel* does
-# not mend.
+# Run a cell with Shift + Enter. The code of this notebook need not be read; 01 begins with plain Python. Where the text says
+# *Predict*, write your answer down before you run the next cell; its output is hidden until then. Move every slider to both
+# ends. Change numbers: nothing can break that *Restart Kernel* does not mend.
 #
 # ## Is everything there?
 
@@ -101,8 +104,8 @@ for package, notebooks in needs.items():
 # %% [markdown]
 # ## How to read a heatmap
 #
-# Attention says of every token how much it takes from each token of its sentence. These shares are called **weights**, and a
-# map shows them all at once. Here is a small one, whose numbers were set by hand.
+# Attention says of every token how much it takes from each token of its sentence, itself included. These shares are called
+# **weights**, and a map shows them all at once. Here is a small one, whose numbers were set by hand.
 
 # %%
 tokens = ["the", "cat", "sat"]
@@ -132,9 +135,9 @@ print("each row sums to 1:       ", weights.sum(axis=1))
 # The first question reads a row, the second a column. Only rows must sum to 1: each query divides its unit among the keys,
 # while everybody may take from a key, or nobody.
 #
-# Now a map from the real model: the first of our sentences, in layer 1. A layer makes twelve such maps side by side, each by
-# a **head** of its own; this one is made by head 5. Layers and heads are counted from 1. `[CLS]` and `[SEP]` mark where the
-# sentence begins and ends.
+# Now a map from the real model: the first of our sentences, in layer 1. A layer makes twelve such maps side by side, each by a
+# **head** of its own, so six layers have 72 heads; this one is made by head 5. Layers and heads are counted from 1. `[CLS]` and
+# `[SEP]` mark where the sentence begins and ends.
 #
 # **Predict.** "Bank" takes most from "river", as one would hope. How much of its one unit? And does "river" take as much
 # from "bank"? Decide first, then find the two cells.
@@ -186,11 +189,11 @@ whole_call
 #
 # ## Your first slider
 #
-# One step in the picture divides the scores by $\sqrt{32}$, which is the same as multiplying them by $1/\sqrt{32} = 0.1768$.
-# The 32 is the number of features of a query, called $d_k$, and a feature is one of the numbers of a vector. What is the
-# division good for? Here are queries and keys drawn at random, without the division and with it. Move $d_k$ to both ends and
-# count the rows with a cell above 0.95; *draw* takes other random numbers. Notebook 03 explains what you see. (Pass over the
-# line below each map until then: it counts other things. A "dead query", for one, is something stricter than a cell above 0.95.)
+# One step in the picture divides the scores by $\sqrt{32}$. The 32 is the number of features of a query, called $d_k$, and a
+# feature is one of the numbers of a vector. What is the division good for? Here are queries and keys drawn at random, without
+# the division and with it. Move $d_k$ to both ends and count the rows with a cell above 0.95; *draw* takes other random
+# numbers. Notebook 03 explains what you see, and two of the numbers in the line below each map, the largest weight and the
+# entropy. (Pass over "dead queries": no notebook uses that number.)
 
 # %%
 first_view = live.scaling(n=6, d_k=(1, 256), seed=1, row=None)
@@ -198,7 +201,7 @@ first_view
 
 # %% [markdown]
 # How often does a query take nearly everything from one key? Here are the rows with a cell above 0.95 in 200 draws at
-# $d_k = 256$. Notebooks 01 and 02 explain each line of this code.
+# $d_k = 256$. You need not read the code yet: notebook 02 explains products of many matrices at once.
 
 # %%
 rng = np.random.default_rng(0)
@@ -238,8 +241,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 256**0.5)):
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 
 # %% [markdown]
-# **Remember.** A word's vector finds out what it means here by taking from other words. A map says how much: rows are
-# queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).
+# **Remember.** Attention changes the vector of a word by adding what it takes from the words around it. A map says how much:
+# rows are queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).
 #
 # ## Notation
 #

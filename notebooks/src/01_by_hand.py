@@ -125,10 +125,10 @@ for word, vector in zip(words, sentence):
 # Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all
 # values, weighted by how well their keys match.
 #
-# These three are set by hand. Each row of a matrix belongs to a feature of the token, each column to a feature of what comes
-# out; those of queries and keys are name, verb and pronoun. A token times a matrix is a list of dot products, one of the
-# token with each column. "She" is [0, 0, 2, 0], and the first column of $W_Q$ holds 0, 0, 1, 0. So the first feature of her
-# query is 0·0 + 0·0 + 2·1 + 0·0 = 2.
+# The three matrices in the next cell are set by hand. Each row of a matrix belongs to a feature of the token, each column to a
+# feature of what comes out; those of queries and keys are name, verb and pronoun. A token times a matrix is a list of dot
+# products, one of the token with each column. "She" is [0, 0, 2, 0], and the first column of $W_Q$ holds 0, 0, 1, 0. So the
+# first feature of her query is 0·0 + 0·0 + 2·1 + 0·0 = 2.
 
 
 # %%
@@ -146,19 +146,21 @@ query = vector_times_matrix(she, looks_for)
 keys = [vector_times_matrix(vector, found_as) for vector in sentence]
 values = [vector_times_matrix(vector, hands_over) for vector in sentence]
 shares = al.softmax([dot(query, key) for key in keys])  # step 4 opens this function
+print("query of she:", query)
 for word, key, share in zip(words, keys, shares):
     print(f"{word:7} key {key}   score {dot(query, key)}   share {share:.2f}")
 who = sum(share * value[0] for share, value in zip(shares, values))
 print("values:", values, f"  who is she? before: {she[3]}, after: {who:.2f}")
 
 # %% [markdown]
-# "She" came in with 0 at *who*, and leaves with nearly 5: Anna. Her query is (2, 0, 0), "I want a name", and Anna's key is
-# the same. Three things are simpler here than in a model. There the output is added to her own vector, so that she stays a
-# pronoun. One number for *who* can hold one name only: numbers 3 and 5, taken in equal shares, make 4, which is somebody
-# else, so a model spreads such things over many features. And nobody sets its matrices: they are learned, and a feature has no
-# name that anybody gave it.
+# "She" came in with 0 at *who*, and leaves with nearly 5: Anna. Her query is (2, 0, 0), "I want a name", and Anna's key is the
+# same. Three things are simpler here than in a model. There the output is first brought to the width of a token and then added
+# to her own vector, so that she stays a pronoun. One number for *who* can hold one name only: numbers 3 and 5, taken in equal
+# shares, make 4, which is somebody else, so a model spreads such things over many features. And nobody sets its matrices: they
+# are learned, and a feature has no name that anybody gave it.
 #
-# Mind the direction. The query takes, the key is taken from: "she" takes from Anna, and Anna's value comes to "she".
+# Mind the direction. The token whose query it is takes, and the token whose key it is gives: "she" takes from Anna, and what
+# she gets is Anna's value.
 #
 # Now the whole calculation for all tokens at once, in numbers that you can follow with pencil and paper.
 #
@@ -280,7 +282,8 @@ for i, row in enumerate(scores, start=1):
 #
 # Weights must not be negative, they must sum to 1, and a larger score must get more.
 #
-# **Predict.** The scores of query 1 are 2, 4, 4. What are its weights?
+# **Predict.** The scores of query 1 are 2, 4, 4. What are its weights? (Above, the scores 4, 0, 0 of "she" gave 0.96, 0.02,
+# 0.02.)
 #
 # - **a** (0.2, 0.4, 0.4), each score divided by the sum
 # - **b** (0, 0.5, 0.5), the small one gets nothing
@@ -381,8 +384,9 @@ for i, row in enumerate(output, start=1):
 # %% [markdown]
 # ## Break it · What rounding does
 #
-# The text this example comes from (Karim 2019, *Illustrated: Self-Attention*, [S3](../REFERENCES.md#s3)) rounds the
-# weights before it goes on: softmax(2, 4, 4) becomes (0, 0.5, 0.5). **Predict.** How far off is the worst output number?
+# The text this example comes from (Karim 2019, *Illustrated: Self-Attention*, [S3](../REFERENCES.md#s3)) rounds the weights
+# before it goes on, and roughly: softmax(2, 4, 4) becomes (0, 0.5, 0.5), where one decimal would be (0.1, 0.5, 0.5), which does
+# not even sum to 1. **Predict.** With (0, 0.5, 0.5), how far off is the worst output number?
 #
 # - **a** 0.001
 # - **b** 0.03
@@ -408,14 +412,15 @@ predict.rounding(guess_rounding)
 #
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
-# Long vectors make large scores, and then a query takes nearly everything from one key: you will see it below on a real head, and
-# 03 explains it. So the attention of [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before
-# softmax. This is *scaled* dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
+# Queries and keys with many features tend to have scores that lie far apart, and then a query takes nearly everything from one
+# key: you will see it below on random vectors, and 03 explains it. So the attention of [Vaswani et al.
+# (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before softmax. This is *scaled* dot-product attention.
+# Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
 # %% [markdown]
 # ### Exercise 1.4 · A scaled output
 #
-# **Goal.** Compute the output of query 1 with scaled scores. *5 minutes, medium.*
+# **Goal.** Compute the output of query 1 with scaled scores, to three decimals or more. *5 minutes, medium.*
 #
 # From the scores 2, 4, 4 to three numbers, this time without a line to copy: divide by $\sqrt 3$, share out, mix. You may use
 # `softmax` and `weighted_sum` of this notebook.
@@ -494,8 +499,8 @@ verdict
 # MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
 # are the row of "bank".
 #
-# **Predict.** From whom does "bank" take most when two features are left? And what does the division by $\sqrt{d_k}$ change:
-# from whom, or how much?
+# **Predict.** A guess first: does "bank" still take most from "river" when two features are left? And to think about: what does
+# the division by $\sqrt{d_k}$ change: from whom, or how much?
 
 # %%
 stored = real_model.stored("minilm_results")
@@ -522,9 +527,9 @@ for d_k in (2, 6, 7, 16, 24, 32):
 
 # %% [markdown]
 # Up to six features "bank" has no clear favourite, and it is not "river". The seventh decides: not scaled, "river" gets 0.98 at
-# once. The division never changes who comes first, only by how much. Scaled, the weight goes up and down, 0.80 at 16
-# features, 0.55 at 24, and at the end 0.71, which is what the model itself gives. That says little about $d_k$. These 32 features
-# were learned together, and in no order; a head cut short is another head.
+# once. The division never changes who comes first, only by how much. Scaled, the weight goes up and down, 0.80 at 16 features,
+# 0.55 at 24, and at the end 0.71, which is what the model itself gives. Such ups and downs tell little about $d_k$, because the
+# 32 features were learned together and stand in no order: a head with fewer of them is another head.
 #
 # So take vectors that belong to no head: random ones, with mean 0 and variance 1, one query and three keys, 500 times, and the
 # mean of the largest weight:
@@ -540,7 +545,8 @@ for d_k in (3, 16, 128):
 
 # %% [markdown]
 # Not scaled, the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of
-# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). Scaled, they do not spread, and it stays near 0.6.
+# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). Divided by $\sqrt{d_k}$, they spread equally far at
+# every $d_k$, and the largest weight stays near 0.6.
 #
 # ## Other score functions
 #
@@ -570,9 +576,10 @@ for name, score in score_functions.items():
     print(f"{name + ':':<20}scores {told}   weights {shares}")
 
 # %% [markdown]
-# Put a function of your own into the table. The cosine alone likes key 1 best: in the dot product, keys 2 and 3 win by being
-# longer. And it shares out almost evenly, because its scores lie between -1 and 1, while a dot product can be as large as it
-# likes. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook uses that.
+# Put a function of your own into the table. Only the cosine prefers key 1: in the dot product, keys 2 and 3 win by being
+# longer. The cosine also shares out almost evenly, because its scores lie between -1 and 1, while a dot product can be as large
+# as it likes. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook
+# uses that.
 #
 # ## Try it
 #

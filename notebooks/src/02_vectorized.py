@@ -54,9 +54,9 @@ predict.before_02(None, None, None)  # a letter each: "a", "b" or "c"
 # ## The whole call as one picture
 #
 # Here is all of notebook 01 at once: a matrix for everything you made by hand, except for $W_Q$, $W_K$ and $W_V$, which make
-# $Q$, $K$ and $V$ of the tokens at the left. As in notebook 00, the row to its left and the column above it make each score and
-# each number of the output. So each query is one line from left to right, and the table writes its numbers out. The sections
-# below make these matrices one after the other.
+# $Q$, $K$ and $V$ of the tokens at the left. As in notebook 00, each score and each number of the output is made by the row to
+# its left and the column above it. So each query is one line from left to right, and the table writes its numbers out. The
+# sections below make these matrices one after the other.
 
 # %%
 whole_call = live.flow(
@@ -206,7 +206,8 @@ print(np.abs(others - others.T).max())
 # test which mistake it would catch.
 #
 # From here on there is a third example, without symmetry, whose weights all lie between 0.04 and 0.76. $n$, $d_k$ and $d_v$ all
-# differ. Only $n_q$ and $n_k$ are equal, because each token makes a query and a key.
+# differ. Only $n_q$ and $n_k$ are equal, because each token makes a query and a key. So the shape of the scores cannot show
+# that queries and keys have changed places: only their numbers can.
 
 # %%
 Q3, K3, V3 = ASYMMETRIC.project()
@@ -252,8 +253,8 @@ for factor in (31.6, 32):
 # cell below it. The verdict names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call
 # goes one step further. The solution is folded below.
 #
-# Each function has the signature of attnlib's function of the same name. It is tried on one sequence and on batches, with
-# all sizes different, and with scores near 10000. NumPy only.
+# Each function takes the same arguments as the function of attnlib that it rebuilds. It is tried on one sequence and on
+# batches, with all sizes different, and with scores near 10000. NumPy only.
 
 # %% [markdown]
 # ### Exercise 2.1 · Softmax
@@ -261,7 +262,8 @@ for factor in (31.6, 32):
 # **Goal.** One line that keeps the softmax below from overflowing. *3 minutes, easy.*
 #
 # $e^{s_j} / \sum_l e^{s_l}$ does not change if the same number $m$ is subtracted from every score: the factor $e^{-m}$ cancels.
-# Which $m$, for each row, makes sure that no exponent is above 0? `axis` is the axis along which the result sums to 1.
+# Which $m$, for each row, makes sure that no exponent is above 0? `axis` is the axis along which the result sums to 1; with
+# `axis=0` a "row" is a column, and your line must do for that, too.
 
 
 # %%
@@ -291,7 +293,8 @@ verdict
 # %% [markdown]
 # ## Batches: which axis is which?
 #
-# Real inputs come in batches: several sequences at once, $(b, n, d)$. Nothing about attention changes, but the axes do.
+# Real inputs come in batches: several sequences at once, $(b, n, d)$. Each is handled by itself, as before, but the axes
+# change. No loop is needed: `A @ B` multiplies the last two axes as matrices, once for every sequence of the batch.
 
 # %% [markdown]
 # ### Exercise 2.2 · Scores
@@ -343,9 +346,9 @@ print("3-D  @:  ", (batch_Q @ turned).shape)
 print("3-D  dot:", np.dot(batch_Q, turned).shape)
 
 # %% [markdown]
-# Third, numbers of axes. In 2-D `K.shape[1]` is $d_k$, and `axis=1` runs over the keys. In 3-D neither is so. **Predict.** Code
-# that says both, and `K.T`, gets three sequences of three tokens with three features each, a cube of shape (3, 3, 3). What
-# happens?
+# Third, axes counted from the front. In 2-D `K.shape[1]` is $d_k$, and `axis=1` runs over the keys. In 3-D neither is so.
+# **Predict.** A function written for 2-D contains `K.shape[1]`, `axis=1` and `K.T`. It is given three sequences of three tokens
+# with three features each, an array of shape (3, 3, 3). What happens?
 #
 # - **a** an error
 # - **b** it runs, and the result is right
@@ -379,7 +382,8 @@ except al.ShapeError as error:
 # ## What a longer text costs
 #
 # **Predict.** A text grows from 1,000 tokens to 10,000. How many times as many multiplications does the attention of one head
-# take: 10, 100, or something between? And how many times as many bytes do its weights? Take the head of notebook 00:
+# take: 10, 100, or something between? And how many times as many bytes does its map of weights take? Take the head of notebook
+# 00:
 # $d_{in} = 384$, $d_k = d_v = 32$.
 
 # %%
@@ -411,16 +415,17 @@ print(
 
 # %% [markdown]
 # The projections treat each token by itself, so they grow like $n$. Scores and weights have an entry for each *pair* of tokens,
-# so they grow like $n^2$. A short text hardly notices; from 1,000 tokens to 10,000 all multiplications together become 67 times
-# as many. At 10,000 tokens one map takes 400 MB. But the bytes need not be there: a program can make a map block by block and
-# never hold all of it, and notebook 12 does. MiniLM itself reads 512 tokens at most. Only one head's attention is counted here;
-# the rest of the layer is left out.
+# so they grow like $n^2$. Below 576 tokens the projections cost more, above it the pairs; from 1,000 tokens to 10,000 all
+# multiplications together become 67 times as many. At 10,000 tokens one map takes 400 MB. But the bytes need not be there: a
+# program can make a map block by block and never hold all of it, and notebook 12 does. MiniLM itself reads 512 tokens at most.
+# Only one head's attention is counted here; the rest of the layer is left out.
 #
 # ## See it · What changes its size with $d_k$
 #
-# The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. (Of the
-# values the first six are shown. And with four keys in place of eleven, each gets more: "bank" takes 0.98 from "river" here,
-# 0.71 in notebooks 00 and 01.) The slider keeps the first $d_k$ features of each query and key.
+# The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. (Of the values
+# only the first six of 32 features are shown. And the same scores are divided among four keys in place of eleven, so each gets
+# more: "bank" takes 0.98 from "river" here, 0.71 in notebooks 00 and 01.) The slider keeps the first $d_k$ features of each
+# query and key.
 #
 # **Predict.** Six matrices stand in the picture besides the output: $Q$, $K^T$, scores, scaled scores, weights, $V$. Which of
 # them change their size with $d_k$? Does the output?
@@ -492,8 +497,9 @@ verdict
 # **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
 #
 # Most examples catch all four, without anybody having thought. To leave a hole for exactly one, you must know what makes it
-# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys, and
-# hand in the three as a list. Each of these must move some number of the output by 0.01 or more:
+# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys ($n =
+# 3$ or more: two tokens are too few), and hand in the three as a list. Each of these must move some number of the output by
+# 0.01 or more:
 #
 # - $Q$ and $K$ swapped,
 # - no scale,

@@ -2,17 +2,18 @@
 # # 03 · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without the division? From which $d_k$ on? And
-# which of the things said about it are not true? *40 minutes.*
+# under which conditions is the usual explanation true? *40 minutes.*
 #
-# In notebook 01 the division mattered little: the vectors had three entries, and query 2 still gave 0.91 of its weight to
-# one key, after 0.98.
-# The heads of real models have 32, 64 or 128. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give their reason in
-# one sentence: for large $d_k$ dot products grow large and push softmax into regions with very small gradients. That
+# In the example of notebooks 01 and 02 the division mattered little. Queries and keys had three features (here called
+# *entries*, the numbers of a vector), and the most one-sided query took 0.98 from one key without the division and still 0.91
+# with it. The heads of real models have 32, 64 or 128. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give their reason
+# in one sentence: for large $d_k$ dot products grow large and push softmax into regions with very small gradients. That
 # sentence has three links: large scores, a one-sided softmax, small gradients. You will measure each of them.
 #
-# Up to section 4 queries and keys are random numbers, and for once that is the point: before it has learned anything, a
-# head compares at random, and how it starts decides what its first steps can change. The numbers have variance 1, the
-# size for which the paper argues. A real fresh layer makes smaller ones; notebook 04 measures them.
+# Before section 4 everything that is measured is made of random queries and keys, and for once that is the point: before it has
+# learned anything, a head compares at random, and how it starts decides what its first steps can change. The numbers have
+# variance 1, the size for which the paper argues. A real fresh layer makes smaller ones; the appendix of notebook 04 measures
+# them.
 
 # %%
 import numpy as np
@@ -80,8 +81,8 @@ plot.table(["d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
 predict.score_std(guess_std)
 
 # %% [markdown]
-# Read the second column: up to chance, the variance is $d_k$. The last column is what attention uses instead. It stays
-# near 1 at any $d_k$, and that is all the division does.
+# Read the second column: up to chance, the variance is $d_k$. The last column is the variance of what attention uses instead,
+# the divided scores. It stays near 1 at any $d_k$.
 #
 # Here is the same as a picture: raw scores at the left, divided ones at the right, on one axis. The histograms take 96
 # queries and 96 keys, so that they are smooth. Points, map and bars show the first 8 of each. The points under a histogram
@@ -114,7 +115,8 @@ spread
 # say how one-sided, or *peaky*, a row of weights is. One is its **largest weight**. The other is its **entropy**
 # ([Shannon 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. It is 0 if one key has everything, and
 # $\ln n_k$ if all $n_k$ keys have the same. (With the natural logarithm its unit is called *nat*.) Read it as a count:
-# $e^H$ is the number of keys that are still in play, 1 in the first case and $n_k$ in the second.
+# $e^H$ keys that shared equally would have this entropy. We call that the number of keys *in play*; it is 1 in the first case
+# and $n_k$ in the second.
 
 
 # %%
@@ -149,8 +151,10 @@ in_the_plane = live.plane()
 in_the_plane
 
 # %% [markdown]
-# Now a query with $d_k$ entries of variance 1. The mean of its squared length is $d_k$, so it is about $\sqrt{d_k}$ long:
-# at $d_k = 64$ a longer arrow than any this picture can show. Dividing by $\sqrt{d_k}$ takes that length away again.
+# Now a query with $d_k$ entries of variance 1. The mean of its squared length is $d_k$, so it is about $\sqrt{d_k}$ long: at
+# $d_k = 64$ a longer arrow than any this picture can show. And the keys? They get longer as well, but a score counts only how
+# far a key reaches along the query's direction, and along any one direction that spreads by 1, whatever $d_k$ is. So scores
+# spread by the length of the query, about $\sqrt{d_k}$, and dividing by $\sqrt{d_k}$ takes that length away again.
 #
 # ## 3 · What reaches the scores in training
 #
@@ -166,8 +170,9 @@ in_the_plane
 # 5. All that $W_Q$ and $W_K$ ever learn comes back through the scores, so where the gradient on the scores is 0, they
 #    learn nothing.
 #
-# So what does softmax let through? Let $s_j$ be the scores of one query, as they go into softmax, and $w_j$ its weights.
-# A higher score raises its own weight and lowers the others: the derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if
+# So what does softmax let through? Let $s_j$ be the scores of one query, as they go into softmax, and $w_j$ its weights. A
+# higher score raises its own weight and lowers the others: by the quotient rule, applied to $e^{s_m} / \sum_l e^{s_l}$, the
+# derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if
 # $m = j$, and $-w_m w_j$ if not. Let $g_m = \partial L / \partial w_m$ be the gradient that arrives at the weights. The
 # chain rule multiplies each derivative by its $g_m$ and adds them up over $m$. Then $w_j$ can be taken out:
 #
@@ -233,8 +238,9 @@ plot.table(["d_k", *columns], rows)
 # scaled scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
 # $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. The scale is
 # $1/\sqrt{d_k}$, or 1 without the division. Take the length of this gradient, $|\partial L / \partial q|$, and its
-# **mean** over all queries. The random gradient now arrives at the output, one step after the weights, so
-# $g_m = \partial L / \partial o \cdot v_m$. These are larger than the $g$ of section 3, with and without the division alike.
+# **mean** over all queries. As in a real layer, the random gradient now arrives at the output $o$ of the query, one step after
+# the weights. Since $o = \sum_m w_m v_m$, the weights get $g_m = \partial L / \partial o \cdot v_m$. Such a $g_m$ adds up 16 products,
+# so it is larger than the $g_m$ of section 3, with and without the division alike.
 #
 # **Predict.** At $d_k = 1024$, how does the mean without the division compare with the mean with it?
 #
@@ -265,9 +271,9 @@ print(f"mean |dL/dq| at d_k = 1024:  not scaled {plain:.1f}   scaled {scaled:.1f
 predict.mean_gradient(guess_mean)
 
 # %% [markdown]
-# A plot of that mean seems to refute section 3. What happened? Some queries are still undecided, and they get huge
-# gradients: the scale in front of the sum is now 1 instead of $1/32$. These carry the mean, and the mean says nothing about
-# the typical query. The median does:
+# This mean seems to refute section 3. What happened? Some queries are still undecided, and they get huge gradients: the scale
+# in front of the sum is now 1 instead of $1/32$. These carry the mean, and the mean says nothing about the typical query. The
+# median does:
 
 
 # %%
@@ -286,9 +292,9 @@ print(f"gradients makes up {share:.0%} of the sum")
 
 # %% [markdown]
 # Read this table twice. At 16 the typical query gets *more* without the division, and at 64 as much, although less comes
-# through softmax: what is missing is the factor $1/\sqrt{d_k}$ that would make the sum smaller. Only beyond does it fall
-# behind, and then quickly. So this crossing at 64 says little about softmax. It compares two gradients of different worth:
-# without the division a step of one length on $q$ moves the scores $\sqrt{d_k}$ times as far. Section 3, which looks at
+# through softmax: what is missing is the factor $1/\sqrt{d_k}$ that would make the sum smaller. Only beyond 64 does it get
+# less, and then soon much less. So this crossing at 64 says little about softmax. It compares two gradients of different worth:
+# a step on $q$ that is equally long moves the scores $\sqrt{d_k}$ times as far without the division. Section 3, which looks at
 # the scores, is the cleaner experiment. The next figure has both, this one at the left and that of section 3 at the right:
 
 # %%
@@ -305,8 +311,8 @@ for ax, name in ((left, "median |dL/dq|"), (right, "share of stuck queries")):
     ax.legend()
 
 # %% [markdown]
-# At the left the curves cross near 64, and from 128 on the undivided one falls. At the right the undivided one rises from
-# 16 on.
+# At the left the undivided curve falls from 16 on; it crosses the other near 64, and from 128 on it lies below. At the right
+# the undivided one rises from 16 on.
 #
 # But all of this was measured with ten keys. Is 64 a property of the division, or of the ten? Here are three numbers of
 # keys, and for each the median of $|\partial L / \partial q|$ without the division, as a multiple of the median with it:
@@ -319,17 +325,18 @@ for n in (3, 10, 100):
 plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256", "d_k = 1024"], rows)
 
 # %% [markdown]
-# The crossing moves. With 3 keys it lies below 16, with 100 beyond 256. So the honest sentence has conditions: *for
-# entries of variance 1, most gradients vanish at large $d_k$ and a few explode; where that begins depends on the number of
-# keys.* To show it, plot the gradient on the scores, take the median and the share that is stuck, not the mean, and say
-# how many keys there were.
+# The crossing moves. With 3 keys it lies below 16, with 100 beyond 256. So the honest sentence has conditions: *for entries of
+# variance 1, most gradients on the queries vanish at large $d_k$ and a few become very large; where that begins depends on the
+# number of keys.* To show it, plot the gradient on the scores, take the median and the share that is stuck, not the mean, and
+# say how many keys there were.
 #
 # There is a limit to all of this. $W_Q$ is learned, and a fixed divisor could be folded into it: half the $W_Q$ does what
 # a division by 2 does. So the division says nothing about what a head *can* be. It says where a head starts, and how far
 # one step takes it.
 #
-# Does it matter in the end? A gradient is one step, and a training has hundreds of them. Optimisers such as Adam, which
-# notebook 04 uses, even divide the size of the gradient away. Notebook 08 trains both ways.
+# Does it matter in the end? Nothing here shows that a head without the division cannot learn: a gradient is one step, and a
+# training has hundreds of them. Many programs do not even step by the gradient itself: the method of notebook 04, Adam, divides
+# its usual size away. Notebook 08 trains both ways.
 #
 # ## 4 · A knob on any softmax
 #
@@ -345,8 +352,8 @@ scores = Q @ K.T  # (n_q, n_k)
 print("scores of query 2:", scores[2].round(2))
 
 # %% [markdown]
-# Attention itself uses the stop $T = \sqrt 2 \approx 1.41$. **Predict.** Which keys does query 2 look at if $T$ is very
-# small? And if it is very large?
+# Attention itself divides by $T = \sqrt 2 \approx 1.41$, one of the places of the slider below. **Predict.** Which keys does
+# query 2 look at if $T$ is very small? And if it is very large?
 
 
 # %%
@@ -465,7 +472,8 @@ verdict
 # - They are large where the dot products are: where all queries have one size, and all keys have one size, your scores and
 #   the plain dot products have a correlation of 0.9 or more.
 # - A score depends on its own query and its own key only, for a model that writes word by word must not find its old scores
-#   changed by the next word. So the first two must also hold for small and large tokens in one call, each size by itself.
+#   changed by the next word. So one call may hold small tokens and large ones. Then the first two must hold for the scores of
+#   the small ones, taken alone, and for those of the large ones, taken alone.
 #
 # There are several good ways. Some of today's models use one of them, which notebook 12 calls *QK-norm*.
 
@@ -500,7 +508,8 @@ verdict
 # 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the one without the division larger there, too? (Yes, by a
 #    factor of almost 3.)
 #
-# **Remember.** A dot product of $d_k$ unit-variance terms has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that, so
-# that softmax starts undecided. Without it less and less comes back through softmax: with ten keys the typical gradient on
-# a score is ten times smaller at $d_k = 64$. On the query itself the missing divisor makes up for that until about 64, later
-# with more keys, and the mean hides it altogether. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
+# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that,
+# so that softmax starts undecided. Without it less and less comes back through softmax: with ten keys the typical gradient on a
+# score is ten times smaller at $d_k = 64$. On the query itself the missing divisor makes up for that until $d_k$ is about 64
+# (more, if there are more keys), and the mean hides it altogether. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a
+# head learns.

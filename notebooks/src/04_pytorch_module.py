@@ -56,7 +56,7 @@ predict.before_04(None, None, None)  # a letter each: "a", "b" or "c"
 # %%
 N_PAIRS, N_LETTERS, N_NUMBERS, D = 8, 16, 16, 32
 LETTERS = list("abcdefghijklmnop")
-SAME = torch.arange(N_LETTERS)  # a letter asks for itself; section 6 has another rule
+SAME = torch.arange(N_LETTERS)  # rule[x] asks for x: x itself, but not in section 6
 
 
 def make_batch(size, generator, rule=SAME):
@@ -66,7 +66,7 @@ def make_batch(size, generator, rule=SAME):
     numbers = torch.randint(N_NUMBERS, (size, N_PAIRS), generator=generator)  # (b, 8)
     slot = torch.randint(N_PAIRS, (size,), generator=generator)  # (b,)
     rows = torch.arange(size)
-    asked = rule[letters[rows, slot]]  # (b,) [rows, slot]: one letter of each row
+    asked = rule[letters[rows, slot]]  # (b,) asks for the letter stored in its slot
     return letters, numbers, asked, numbers[rows, slot], slot
 
 
@@ -79,12 +79,13 @@ for i in range(3):
 # %% [markdown]
 # A model computes with vectors, so each letter and each number needs one. It gets a row of a table, its **embedding**. The
 # table starts random and is learned like any other matrix; in torch it is an `nn.Embedding`. Here all embeddings have
-# $d_{in} = 32$ entries. The pair "c 5" becomes one token, the embedding of c plus the embedding of 5, and we call it a
-# *slot* of the memory. The letter that is asked for is a ninth token.
+# $d_{in} = 32$ entries. The pair "c 5" becomes one token, the embedding of c plus the embedding of 5, and we call it a *slot*
+# of the memory. The letter that is asked for is a ninth token; like the others it is a query and a key, so it may also look at
+# itself.
 #
-# Now say what attention would have to do. The query of the ninth token must fit the key of the slot with the same letter,
-# and of no other. The value of that slot must carry its number. Nobody is going to tell the layer either of these. The
-# order of the slots plays no part: nothing in the model knows which of them came first.
+# What would attention have to do here? The query of the ninth token must fit the key of the slot with the same letter, and of
+# no other. The value of that slot must carry its number. Nobody is going to tell the layer either of these. The order of the
+# slots plays no part: nothing in the model knows which of them came first.
 #
 # ## 2 · Four steps in `forward`
 #
@@ -117,8 +118,9 @@ class AttentionFromParameters(nn.Module):
 
 
 # %% [markdown]
-# How do you know that it is right? Give it matrices whose result you know. With those of notebook 01 it must return the
-# scaled outputs of step 6 there, which begin with 1.863874, 6.319371, 1.704189:
+# How do you know that it is right? Give it matrices whose result you know, and compute in float64, where rounding errors are
+# near 1e-16, so that any difference you can see is a mistake. With those of notebook 01 it must return the scaled outputs of
+# step 6 there, which begin with 1.863874, 6.319371, 1.704189:
 
 
 # %%
@@ -253,8 +255,9 @@ for name in ("sum of output ** 2", "sum of the attention weights"):
 predict.sum_of_weights(guess_gradients)
 
 # %% [markdown]
-# Each row of attention weights sums to 1 whatever the matrices are, so the second loss cannot change, and teaches nothing.
-# The first reaches all three: through the values, and through the weights.
+# Each row of attention weights sums to 1 whatever the matrices are, so the second loss cannot change, and teaches nothing:
+# $W_Q$ and $W_K$ get a gradient of 0, and $W_V$, which has no part in it, gets none at all. The first reaches all three:
+# through the values, and through the weights.
 #
 # ## 5 · It learns to look up
 #
@@ -333,8 +336,9 @@ ax.set(xlabel="step", ylabel="loss")
 _ = ax.legend()
 
 # %% [markdown]
-# These 1000 memories are new to it (the 16 letters are not), and it answers. Where does the asking token look, before
-# training and after? Here are eight of the memories, one a row:
+# The model has not seen these 1000 memories before, only their letters and numbers, and its answers are right. Where does the
+# asking token look, before training and after? Here are eight of the memories, one a row (so a column is not one key, but the
+# slot of that number in eight memories):
 
 # %%
 rows = [f"asks for slot {s}" for s in slot[:8].tolist()]
@@ -422,7 +426,7 @@ ax = plot.attention_heatmap(alphabet_map(model), title="scaled scores", **shown)
 #
 # **Goal.** Read two typical scores off the map: of a letter with itself, and with another one. *3 minutes, easy.*
 #
-# Roughly is enough: `[the middle of the 16 cells on the diagonal, the middle of all other cells]`.
+# Roughly is enough: `[mean of the 16 cells on the diagonal, mean of all other cells]`.
 
 # %%
 my_alphabet_scores = None  # two numbers, [with itself, with another]
@@ -450,13 +454,14 @@ print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
 
 # %% [markdown]
 # This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
-# the vector that fits the query "c?". And it is found sharply. A letter whose score is 8 above that of an average other one
-# gets $e^8 \approx 3000$ times its weight. Even where another letter comes closest, it stays about 3 behind, and
-# $e^3 \approx 20$.
+# the vector that fits the query "c?". And it is found sharply. The right letter's score is about 8 above that of an average
+# other letter, so it gets $e^8 \approx 3000$ times the weight of that one. In the row where another letter comes closest, that
+# one is still 3 behind, and $e^3 \approx 20$.
 #
-# The **value** of the same token need not look like its key at all. But a slot is one vector, the sum of a letter and a
-# number. Can a matrix read one of them and pass over the other? Look at what $W_V$ hands to the last layer: push the 16
-# embeddings of the numbers through both, one at a time, and then those of the letters. How far do they move the logits?
+# The **value** of the same token need not look like its key at all. But a slot is one vector, the sum of a letter and a number.
+# Can a matrix read one of them and pass over the other? Look at what $W_V$ hands to the last layer, `read`. Take the embeddings
+# of the 16 numbers, one at a time, through $W_V$ and then through `read`; after that the embeddings of the letters. How far do
+# they move the logits?
 
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
@@ -489,9 +494,10 @@ for name, weights in (("as it is", after), ("keys of letters alone", alone)):
     print(f"{name}: on the right slot {on_slot:.2f}, on itself {itself:.2f}")
 
 # %% [markdown]
-# Half and half, as it must be: without the numbers, both keys are the same vector. So it was the number that let the slot
-# win. Queries and keys have learned two things together, to fit by their letter, and to prefer who holds a number. The loss
-# rewards both, for weight on *itself* brings no number home. (One could also forbid that look. How, is notebook 05.)
+# Half and half, as it must be: without the numbers, both keys are the same vector. So it was the number that let the slot win.
+# Queries and keys have learned two things together: to fit by their letter, and to fit better if the key's token holds a
+# number. The loss rewards both, for weight on *itself* brings no number home. (One could also forbid a token to look at itself.
+# Notebook 05 shows how.)
 
 # %% [markdown]
 # ### The same layer, another rule
@@ -545,8 +551,8 @@ verdict
 #
 # What training found, you can also choose. Four letters, a to d, are one-hot tokens (1 in their own place, 0 in the three others), so row $i$ of $W_Q$ *is* the query of
 # letter $i$, and row $i$ of $W_K$ its key. The keys stand in a circle:
-# $W_K$ = `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a gives b a weight of 0.9 or more, b gives it
-# to c, c to d, and d to a. Scores are divided by $\sqrt 2$, as always. There are many right answers.
+# $W_K$ = `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a takes 0.9 or more from b, b from c, c from d,
+# and d from a. Scores are divided by $\sqrt 2$, as always. There are many right answers.
 
 # %%
 my_W_Q = None  # four rows of two numbers

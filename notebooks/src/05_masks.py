@@ -23,8 +23,8 @@ Q, K, V = ASYMMETRIC.project()  # (4, 2), (4, 2), (4, 5)
 #
 # Three questions from memory, about earlier notebooks. Guess where you are not sure.
 #
-# **1.** *(notebook 04)* A head was trained to return the value that was stored with the asked letter. What makes it find
-# the right slot?
+# **1.** *(notebook 04)* A head was trained to return the number that was stored with the asked letter. What makes it find the
+# right slot?
 #
 # - **a** it learned at which place the answer stands
 # - **b** it learned $W_Q$ and $W_K$ under which equal letters meet in a large score
@@ -49,9 +49,9 @@ predict.before_05(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · A head that never errs
 #
-# A language model is asked one thing over and over: here are the words so far, which one comes next? You train it on
-# texts that are already written, so every place of a text is a small exam, and the next word is the answer. All $n$ exams
-# of a text are taken in one pass through the model: that is fast, and it puts the answers on the table.
+# A language model is asked one thing over and over: here are the words so far, which one comes next? You train it on texts that
+# are already written, so every place of a text is a small exam, and the next word is the answer. All these exams of a text are
+# taken in one pass through the model: that is fast, and it puts the answers on the table.
 #
 # Here is a head set by hand that passes every such exam. It knows nothing about English. A token asks for a place, is
 # found at its place, and hands over which word it is.
@@ -68,7 +68,7 @@ def one_hot(tokens):
 
 
 # %%
-def look_ahead(tokens, is_causal=False):
+def look_ahead(tokens, is_causal=False):  # section 2 explains is_causal
     n = len(tokens)
     query = 100 * place[1 : n + 1]  # (n, 24) token i asks for place i + 1
     key = place[:n]  # (n, 24) and is found at place i
@@ -89,8 +89,8 @@ def count_right(tokens, **options):
 print(f"{count_right(text)} of {len(text) - 1} next words are right")
 
 # %% [markdown]
-# Ten of ten: 100 %. Now it shall write. You give it four words. The newest token names the next word, this word is added
-# to the text, and the head is asked again. **Predict.** What will it write?
+# Ten of ten: 100 %. Now let it write. You give it four words. The newest token names the next word, this word is added to the
+# text, and the head is asked again. **Predict.** What will it write?
 #
 # - **a** the text goes on as well as it did in the exam
 # - **b** it says one word over and over
@@ -120,9 +120,9 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown]
-# Read a row of the map: the first *the* has all its weight on *farmer*, the word it was asked to name. It did not
-# predict, it copied. Look at the last row. Behind *dog* there is nothing to copy, so all its scores are 0, its weights
-# are equal, and the most frequent word wins. While it writes, every newest token is in this position.
+# Read a row of the map: the first *the* has all its weight on *farmer*, the word it was asked to name. It did not predict, it
+# copied. Look at the last row. After *dog* there is nothing to copy, so all its scores are 0, its weights are equal, and the
+# most frequent word wins. While it writes, every newest token is in this position.
 #
 # Training finds this cheat by itself, as notebook 11 will show. So the exam has to be changed.
 #
@@ -224,9 +224,8 @@ print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
 # %% [markdown]
 # An output that stands before the change must not move, not even in its last digit. Under the right mask 0, 1 and 2 do not.
-# With zeros put in after the softmax, the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. No
-# shape tells you that.
-# One poke finds what leaks from one token; to be sure, poke every token in turn.
+# With zeros put in after the softmax, the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. The
+# shape of the output is right all the same. One poke finds what leaks from one token; to be sure, poke every token in turn.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -247,8 +246,8 @@ except al.ShapeError as error:
 # with the **lower right** corner. Lined up with the **upper left**, query $i$ sees the keys 0 to $i$: the newest token
 # sees the first word of the text, and not even itself.
 #
-# Both have their place. To see which is which, attention over a whole sequence of five is the judge: its rows must come
-# back, whether the queries are its last two tokens or its first two.
+# Each is right somewhere. To see where, compute causal attention over a whole sequence of five. Then let only its last two
+# tokens ask, or only its first two: with the right mask, they must get the same outputs as in the whole.
 
 # %%
 x = np.random.default_rng(5).normal(size=(5, 8))  # (n, d)
@@ -261,11 +260,11 @@ for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
         print(f"  {align:<11} differs by {np.abs(two - whole[part]).max():.4f}")
 
 # %% [markdown]
-# Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are
-# there already, need the upper left. That is rarer: a long text whose rows are computed in blocks, the first block first. With $n_q = n_k$ the two are the same, so a test with square masks sees no
-# difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes
-# the upper left without a warning, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
-# asks which one you mean.
+# Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are there
+# already, need the upper left. That is rarer. It happens where the rows of a long text are computed in blocks, beginning with
+# the first. With $n_q = n_k$ the two are the same, so a test with square masks sees no difference. torch has both
+# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes the upper left without a warning,
+# which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib asks which one you mean.
 #
 # ## 5 · The padding mask
 #
@@ -284,9 +283,9 @@ maps = al.softmax(np.where(both, 0.0, -np.inf))  # (b, n_q, n_k)
 figure = plot.head_grid(maps, attn_mask=both, titles=["length 4", "length 2"])
 
 # %% [markdown]
-# A query may attend where **all** masks allow it: logical AND. In the second text rows 2 and 3 are padding themselves.
-# They ask, too, and what they get means nothing; the loss must leave them out. Hiding them as queries as well would only
-# make rows that may look nowhere. Those are trouble enough where nobody asked for them: section 9.
+# A query may attend where **all** masks allow it: logical AND. In the second text rows 2 and 3 are padding themselves. They
+# ask, too, and what they get means nothing; the loss must leave them out. Hiding them as queries as well would only make rows
+# that may look nowhere, and section 9 shows what trouble such rows make.
 #
 # The poke works here as well: change a padded key, and no real output may move.
 
@@ -386,8 +385,8 @@ ax = plot.attention_heatmap(
 # | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer` | True = **blocked** |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
-# Two conventions live in one library, and a mask of the wrong one has the right shape and raises nothing. People have
-# searched for that mistake for hours, and published code contained it ([threads](../REFERENCES.md#threads)).
+# Two conventions live in one library, and a mask written in the wrong convention has the right shape and raises nothing. People
+# have searched for that mistake for hours, and published code contained it ([threads](../REFERENCES.md#threads)).
 #
 # There is a third kind: a mask of floats is *added* to the scaled scores. 0 changes nothing, and $-\infty$ blocks.
 #
@@ -468,8 +467,9 @@ if torch is not None:
         print(f"{name:<44}", [round(v, 4) for v in result[0, 1, :4].tolist()])
 
 # %% [markdown]
-# Three different answers: 0, NaN and 0.1. The 0.1 is the most dangerous: with a finite fill every key gets the same, all of
-# them forbidden, and nothing looks wrong. In nn.MultiheadAttention the answer even depends on whether you ask for weights:
+# Three different answers: 0, NaN and 0.1 (in torch 2.13, the version of this series). The 0.1 is the most dangerous: with a
+# finite fill every key gets the same, all of them forbidden, and nothing looks wrong. In nn.MultiheadAttention the answer even
+# depends on whether you ask for weights:
 
 # %%
 if torch is not None:
@@ -479,8 +479,9 @@ if torch is not None:
 
 # %% [markdown]
 # Nobody writes such a row on purpose. It comes from a mask that is wrong, as above, or from masks that are right, each by
-# itself. **Predict.** Where are the dead rows of these three? The fill stands in *front* of two real tokens of four, under
-# a causal mask. A window of three keys reaches over a text of 3 tokens, filled up to 8. A text is empty.
+# itself. **Predict.** Where are the dead rows of these three? In the first, a text of two tokens has two of fill in *front* of
+# it, under a causal mask. In the second, each token may look at itself and the two before it, and a text of 3 tokens is filled
+# up to 8 at its end. In the third, a text of length 0 is filled up to 4.
 
 # %%
 in_front = al.combine_masks(np.arange(4) >= 2, al.causal_mask(4))  # (n_q, n_k)
@@ -497,9 +498,9 @@ for name, combined in cases.items():
 # token of the fill sees only what stands before it, which is fill, and the padding mask hides that. The usual remedy is to
 # let each of these rows look at itself. What comes out of it is used by nobody.
 #
-# A NaN in a row that nobody uses: does it matter? Query 1 is such a row, and the loss is taken over the nine other
-# outputs, which are all healthy. **Predict.** `in_proj_weight` holds $W_Q$, $W_K$ and $W_V$, 48 numbers. How many numbers
-# of its gradient are NaN?
+# A NaN in a row that nobody uses: does it matter? Take the ten keys again, and let the loss use the outputs of all queries but
+# query 1: nine outputs, all healthy. **Predict.** `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix,
+# `in_proj_weight`, of 48 numbers. How many numbers of its gradient are NaN?
 #
 # - **a** none: the dead row is not in the loss
 # - **b** only some: those that query 1 uses
@@ -534,8 +535,8 @@ predict.one_dead_row(guess_dead)
 # row's weights, which are NaN, and $0 \cdot \mathrm{NaN}$ is NaN. All queries share each matrix, so its gradient is a sum
 # over them, and one NaN makes the sum NaN ([the thread](../REFERENCES.md#threads) in which this was found).
 #
-# "So I turn NaN into 0 behind the softmax." **Predict.** That mends the forward pass. Does it mend the gradient, whichever
-# way the $-\infty$ got into the scores?
+# "So I turn NaN into 0 after the softmax." **Predict.** That mends the forward pass. Does it mend the gradient, whichever way
+# the $-\infty$ got into the scores?
 
 # %%
 if torch is not None:
@@ -550,10 +551,10 @@ if torch is not None:
         print(name, nan_in_gradient(weights @ x, W))
 
 # %% [markdown]
-# Not whichever way. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again, $0 \cdot
-# \mathrm{NaN}$. Before the softmax the two part: `masked_fill` writes 0 into the gradient of what it filled, and so stops
-# the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe; its check
-# tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in section 5, or at
+# Only in one of the two ways. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again, $0 \cdot
+# \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient of what it filled,
+# and so stops the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe;
+# its check tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in section 5, or at
 # themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
@@ -594,9 +595,9 @@ print("mean of 10,000 draws:", sums.mean(axis=0).round(2))
 predict.dropout_rows(guess_dropout)
 
 # %% [markdown]
-# Row 0 has one key. Either its weight survives and becomes $1 / 0.8 = 1.25$, or it is dropped and the query gets nothing.
-# Rows that sum to more than 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are none: the mean is 1,
-# and nothing leaks, since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training.
+# Row 0 has one key. Either its weight survives and becomes $1 / 0.8 = 1.25$, or it is dropped and the query gets nothing. Rows
+# that sum to more than 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are not a bug: the mean is 1, and
+# nothing leaks, since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training.
 # `model.eval()` turns off `nn.Dropout`; it does not turn off `F.scaled_dot_product_attention(..., dropout_p=0.2)`, which
 # knows of no module: there you write `dropout_p=0.2 if self.training else 0.0`.
 
@@ -620,8 +621,8 @@ both_masks
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
 # Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
-# Masks are boolean, **True = may attend**. NumPy only. The first asks for a line, the second for a body, then for a whole
-# function; the last one is a design, and many answers are right.
+# Masks are boolean, **True = may attend**. NumPy only. 5.1 and 5.2 ask for a line or two, 5.3 and 5.4 for a whole function; 5.5
+# is a design, and many answers are right.
 
 # %% [markdown]
 # ### Exercise 5.1 · The padding mask
@@ -749,10 +750,11 @@ verdict
 # **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
 #
 # In a long text it is too expensive to let each query look at everything. Two attention layers help: layer 2 reads what layer 1
-# wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets from place to place in
-# any other way.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. Each query looks at 1 to **3** keys, none
-# of them later than itself. It may be one of them, and need not. Through both layers all 8 tokens reach the last one. Many
-# answers are right.
+# wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets anywhere in any other way.
+# Unlike in notebook 00, a place does not even keep its own vector: in layer 2 the last query has what its own place took in
+# layer 1 only if it looks at itself.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. Each query looks at 1 to
+# **3** keys, none of them later than itself. It may be one of them, and need not. Through both layers all 8 tokens reach the
+# last one. Many answers are right.
 
 # %%
 my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])

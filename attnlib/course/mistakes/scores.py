@@ -123,7 +123,7 @@ MISTAKES = (
     Mistake(
         "root_forgotten",
         "the root was left out",
-        "A variance where a standard deviation, or a divisor of scores, is asked for.",
+        "That gives a variance, where a standard deviation, or a divisor of scores, is asked for.",
         "Scores divided by c have a variance divided by c times c.",
     ),
 )
