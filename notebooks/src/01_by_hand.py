@@ -544,9 +544,9 @@ for d_k in (3, 16, 128):
         print(f"d_k = {d_k:3d}  {name:<10}  largest weight {mean:.2f}")
 
 # %% [markdown]
-# Not scaled, the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of
-# $d_k$ independent terms spread like $\sqrt{d_k}$ (notebook 03 derives it). Divided by $\sqrt{d_k}$, they spread equally far at
-# every $d_k$, and the largest weight stays near 0.6.
+# Not scaled, the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread
+# like $\sqrt{d_k}$ (notebook 03 derives it). Divided by $\sqrt{d_k}$, they spread equally far at every $d_k$, and the largest
+# weight stays near 0.6.
 #
 # ## Other score functions
 #

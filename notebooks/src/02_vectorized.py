@@ -383,8 +383,7 @@ except al.ShapeError as error:
 #
 # **Predict.** A text grows from 1,000 tokens to 10,000. How many times as many multiplications does the attention of one head
 # take: 10, 100, or something between? And how many times as many bytes does its map of weights take? Take the head of notebook
-# 00:
-# $d_{in} = 384$, $d_k = d_v = 32$.
+# 00: $d_{in} = 384$, $d_k = d_v = 32$.
 
 # %%
 d_in, d_k, d_v = 384, 32, 32
@@ -497,9 +496,9 @@ verdict
 # **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
 #
 # Most examples catch all four, without anybody having thought. To leave a hole for exactly one, you must know what makes it
-# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys ($n =
-# 3$ or more: two tokens are too few), and hand in the three as a list. Each of these must move some number of the output by
-# 0.01 or more:
+# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys
+# ($n = 3$ or more: two tokens are too few), and hand in the three as a list. Each of these must move some number of the output
+# by 0.01 or more:
 #
 # - $Q$ and $K$ swapped,
 # - no scale,

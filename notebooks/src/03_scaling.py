@@ -111,12 +111,11 @@ spread
 #
 # ## 2 · What softmax makes of large scores
 #
-# Softmax compares by differences: a key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers
-# say how one-sided, or *peaky*, a row of weights is. One is its **largest weight**. The other is its **entropy**
-# ([Shannon 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. It is 0 if one key has everything, and
-# $\ln n_k$ if all $n_k$ keys have the same. (With the natural logarithm its unit is called *nat*.) Read it as a count:
-# $e^H$ keys that shared equally would have this entropy. We call that the number of keys *in play*; it is 1 in the first case
-# and $n_k$ in the second.
+# Softmax compares by differences: a key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers say
+# how one-sided, or *peaky*, a row of weights is. One is its **largest weight**. The other is its **entropy** ([Shannon
+# 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. It is 0 if one key has everything, and $\ln n_k$ if all
+# $n_k$ keys have the same. (With the natural logarithm its unit is called *nat*.) Read it as a count: $e^H$ keys that shared
+# equally would have this entropy. We call that the number of keys *in play*; it is 1 in the first case and $n_k$ in the second.
 
 
 # %%
@@ -172,9 +171,9 @@ in_the_plane
 #
 # So what does softmax let through? Let $s_j$ be the scores of one query, as they go into softmax, and $w_j$ its weights. A
 # higher score raises its own weight and lowers the others: by the quotient rule, applied to $e^{s_m} / \sum_l e^{s_l}$, the
-# derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if
-# $m = j$, and $-w_m w_j$ if not. Let $g_m = \partial L / \partial w_m$ be the gradient that arrives at the weights. The
-# chain rule multiplies each derivative by its $g_m$ and adds them up over $m$. Then $w_j$ can be taken out:
+# derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if $m = j$, and $-w_m w_j$ if not. Let $g_m = \partial L / \partial w_m$ be
+# the gradient that arrives at the weights. The chain rule multiplies each derivative by its $g_m$ and adds them up over $m$.
+# Then $w_j$ can be taken out:
 #
 # $$\frac{\partial L}{\partial s_j} = w_j (1 - w_j)\, g_j - \sum_{m \ne j} w_m w_j\, g_m
 # = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
@@ -234,13 +233,13 @@ plot.table(["d_k", *columns], rows)
 #
 # ## Break it · The obvious experiment
 #
-# Suppose you want to show this to a friend. The obvious experiment goes one step further back, to the query itself. Its
-# scaled scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
-# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. The scale is
-# $1/\sqrt{d_k}$, or 1 without the division. Take the length of this gradient, $|\partial L / \partial q|$, and its
-# **mean** over all queries. As in a real layer, the random gradient now arrives at the output $o$ of the query, one step after
-# the weights. Since $o = \sum_m w_m v_m$, the weights get $g_m = \partial L / \partial o \cdot v_m$. Such a $g_m$ adds up 16 products,
-# so it is larger than the $g_m$ of section 3, with and without the division alike.
+# Suppose you want to show this to a friend. The obvious experiment goes one step further back, to the query itself. Its scaled
+# scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
+# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. The scale is $1/\sqrt{d_k}$, or 1
+# without the division. Take the length of this gradient, $|\partial L / \partial q|$, and its **mean** over all queries. As in
+# a real layer, the random gradient now arrives at the output $o$ of the query, one step after the weights. Since
+# $o = \sum_m w_m v_m$, the weights get $g_m = \partial L / \partial o \cdot v_m$. Such a $g_m$ adds up 16 products, so it is
+# larger than the $g_m$ of section 3, with and without the division alike.
 #
 # **Predict.** At $d_k = 1024$, how does the mean without the division compare with the mean with it?
 #

@@ -453,10 +453,10 @@ lead = scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)  # (16,)
 print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
 
 # %% [markdown]
-# This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is
-# the vector that fits the query "c?". And it is found sharply. The right letter's score is about 8 above that of an average
-# other letter, so it gets $e^8 \approx 3000$ times the weight of that one. In the row where another letter comes closest, that
-# one is still 3 behind, and $e^3 \approx 20$.
+# This is what a **key** is: the vector by which a token is found, by whoever asks for it, and nothing more. The key of c is the
+# vector that fits the query "c?". And it is found sharply. The right letter's score is about 8 above that of an average other
+# letter, so it gets $e^8 \approx 3000$ times the weight of that one. In the row where another letter comes closest, that one is
+# still 3 behind, and $e^3 \approx 20$.
 #
 # The **value** of the same token need not look like its key at all. But a slot is one vector, the sum of a letter and a number.
 # Can a matrix read one of them and pass over the other? Look at what $W_V$ hands to the last layer, `read`. Take the embeddings
@@ -549,10 +549,10 @@ verdict
 #
 # **Goal.** Design queries for which each letter looks at the next one. *8 minutes, medium.*
 #
-# What training found, you can also choose. Four letters, a to d, are one-hot tokens (1 in their own place, 0 in the three others), so row $i$ of $W_Q$ *is* the query of
-# letter $i$, and row $i$ of $W_K$ its key. The keys stand in a circle:
-# $W_K$ = `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a takes 0.9 or more from b, b from c, c from d,
-# and d from a. Scores are divided by $\sqrt 2$, as always. There are many right answers.
+# What training found, you can also choose. Four letters, a to d, are one-hot tokens (1 in their own place, 0 in the three
+# others), so row $i$ of $W_Q$ *is* the query of letter $i$, and row $i$ of $W_K$ its key. The keys stand in a circle: $W_K$ =
+# `[[1, 0], [0, 1], [-1, 0], [0, -1]]`. Choose $W_Q$, (4, 2), such that a takes 0.9 or more from b, b from c, c from d, and d
+# from a. Scores are divided by $\sqrt 2$, as always. There are many right answers.
 
 # %%
 my_W_Q = None  # four rows of two numbers

@@ -551,11 +551,11 @@ if torch is not None:
         print(name, nan_in_gradient(weights @ x, W))
 
 # %% [markdown]
-# Only in one of the two ways. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again, $0 \cdot
-# \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient of what it filled,
-# and so stops the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`, and is safe;
-# its check tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in section 5, or at
-# themselves.
+# Only in one of the two ways. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again,
+# $0 \cdot \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient of what
+# it filled, and so stops the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`,
+# and is safe; its check tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in
+# section 5, or at themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
 
@@ -598,8 +598,8 @@ predict.dropout_rows(guess_dropout)
 # Row 0 has one key. Either its weight survives and becomes $1 / 0.8 = 1.25$, or it is dropped and the query gets nothing. Rows
 # that sum to more than 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are not a bug: the mean is 1, and
 # nothing leaks, since what the causal mask blocked was 0 before. It becomes a bug only if it goes on after training.
-# `model.eval()` turns off `nn.Dropout`; it does not turn off `F.scaled_dot_product_attention(..., dropout_p=0.2)`, which
-# knows of no module: there you write `dropout_p=0.2 if self.training else 0.0`.
+# `model.eval()` turns off `nn.Dropout`; it does not turn off `F.scaled_dot_product_attention(..., dropout_p=0.2)`, which knows
+# of no module: there you write `dropout_p=0.2 if self.training else 0.0`.
 
 # %% [markdown]
 # ## 11 · See it · Both masks at once

@@ -183,6 +183,7 @@ def linear(questions):
     return nn.Linear(D, questions * N_LETTERS)
 
 
+# %%
 def fit(model, told, seed=0):
     def draw(generator):
         return draw_rings(128, generator, model.asked)
@@ -219,7 +220,8 @@ def look(model):
         logits, weights = model(tokens)
     right = logits.argmax(-1) == target  # (b, T, questions)
     each = " ".join(f"{share:.2f}" for share in right.float().mean((0, 1)))
-    same = (target == target[..., :1]).all(-1)  # (b, T): all asked letters are alike
+    # "letters differ" leaves out the places whose neighbours are the same letter.
+    same = (target == target[..., :1]).all(-1)  # (b, T)
     all_right = right.all(-1).float()  # (b, T)
     told = f"all right {all_right.mean():.2f}, each {each}"
     return f"{told}; letters differ: {all_right[~same].mean():.2f}", weights
@@ -337,8 +339,9 @@ for h in (1, 8):
     print(f"six letters, {h} head(s):\n    {told}")
 
 # %% [markdown]
-# Six letters in one mixture are too many for this read-out, in these 600 steps. Eight heads of four features hand over all
-# of them. (An illustration: one task, one size; five seeds for two letters, one seed for six.)
+# One head and this read-out do not get there in these 600 steps. Eight heads of four features do. That does not show that one
+# head *cannot*; it may need more time. But several heads make it easy. (An illustration: one task, one size; five seeds for two
+# letters, one seed for six.)
 #
 # ## 3 · Split and merge
 #
@@ -379,9 +382,10 @@ print(x.reshape(2, 3, 2)[0])
 predict.reshape(guess_reshape)
 
 # %% [markdown]
-# Features of token 1 and half of token 2, as if they were three tokens. The shape is right, nothing fails, and places are
-# mixed up. It has been done in public ([thread](../REFERENCES.md#threads)). Does it leak the future in a causal model? Poke
-# it, as in notebook 05: change row 3 of six, with two heads. Rows before it must not move.
+# Features of token 1 and half of token 2, as if they were three tokens. The shape is right, nothing fails, and places are mixed
+# up. It has been done in public ([thread](../REFERENCES.md#threads)). Does it leak the future in a causal model? Poke it, as in
+# notebook 05, with two heads and six tokens, whose rows the code counts from 0: change row 3, the fourth. Rows 0, 1 and 2 must
+# not move.
 
 
 # %%
@@ -576,11 +580,11 @@ for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked
 # %% [markdown]
 # ## 8 · When nobody needs the weights
 #
-# More heads cost no more multiplications in these two products: $h$ heads of $d_k = d_{model} / h$ make $2 \, n^2 \, d_{model}$ of them for
-# scores and outputs, whatever $h$ is. But the maps that are stored grow with $h$: $h \cdot n_q \cdot n_k$ numbers.
+# More heads cost no more multiplications. For the scores and for the weighted sums, $h$ heads of $d_k = d_{model} / h$ make
+# $2 \, n^2 \, d_{model}$ of them, whatever $h$ is. But the maps that are stored grow with $h$: $h \cdot n_q \cdot n_k$ numbers.
 #
-# A **fused kernel** does scores, softmax and weighted sum in one go, block by block, and keeps no map. That is what torch
-# uses with `need_weights=False` ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
+# A **fused kernel** does scores, softmax and weighted sum in one go, block by block, and keeps no map. With
+# `need_weights=False` torch may use one, if it has one for this device and mask ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
 
 # %%
 for h in (1, 8, 64):
@@ -716,10 +720,10 @@ verdict
 # **Goal.** Write multi-head attention as a torch module. *20 minutes, hard.*
 #
 # `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)`, with a bias or without, called `W_Q`,
-# `W_K`, `W_V`, `W_O`.
-# `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(b, h, n_q, n_k)$. `key` defaults
-# to `query`, `value` to `key`. The mask is as in 6.3. A row that may attend to nothing gives 0: `.nan_to_num()`.
-# The gradient of the output must reach all four layers, and such a row must not turn it into NaN: use `masked_fill`.
+# `W_K`, `W_V`, `W_O`. `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights
+# $(b, h, n_q, n_k)$. `key` defaults to `query`, `value` to `key`. The mask is as in 6.3. A query that may attend to nothing has
+# weights 0: `.nan_to_num()` (its output is then the bias of `W_O`, if there is one). The gradient of the output must reach all
+# four layers, and such a row must not turn it into NaN: use `masked_fill`.
 
 
 # %%
@@ -795,8 +799,9 @@ verdict
 # 1. Train with 4 heads, `told, w = look(train(4))`, and draw `plot.head_grid(w.mean(0))`. What do the extra heads do?
 #    (Nothing new is asked: each looks at one neighbour, or at both.)
 # 2. In `multi_head` of section 4, replace `al.merge_heads(trace.output)` by `np.tile(trace.output.mean(-3), num_heads)`: the
-#    average of the heads in place of the heads side by side. Run both cells. Which numbers change? (With three heads the
-#    output, and it differs from that of `al.MultiHeadAttention`. With one head nothing.)
+#    average of the heads in place of the heads side by side. Run the three cells of section 4 again. Which numbers change?
+#    (With three heads the output: it now differs from that of `al.MultiHeadAttention`, and from the sum head by head. With one
+#    head nothing.)
 # 3. Choose $W_O$ $(6, 3)$ for the two heads of section 1 so that *sees* gets who minus whom. What do the two stories give?
 #    ($W_O$ is $I_3$ above $-I_3$: about $[1, -1, 0]$ for *Anna sees Ben* and $[-1, 1, 0]$ for *Ben sees Anna*.)
 #

@@ -9,6 +9,7 @@
 
 # %%
 from copy import deepcopy
+from textwrap import fill, indent
 
 import numpy as np
 import torch
@@ -146,9 +147,10 @@ for told, batch in calls.items():
 # %% [markdown]
 # ## The probe kit
 #
-# A probe changes one thing and measures what moves. It needs no knowledge of the code: only of what attention must and must
-# not do. Here are five, each a few lines long. Each gives 0 for a healthy module, up to rounding. (Gradients are switched off
-# in this notebook, since these probes need none. One that does works under `with torch.enable_grad():`.)
+# A probe measures something that attention must or must not do; it needs no knowledge of the code. Most probes change one thing
+# and measure what moves. Some change nothing: they look at the weights, or call twice. Here are five, each a few lines long.
+# Each gives 0 for a healthy module, up to rounding. (Gradients are switched off in this notebook, since these probes need none.
+# One that does works under `with torch.enable_grad():`.)
 #
 # `future` puts noise in the place of a token. Notebooks 05 and 06 added 1 to its features. But many models first subtract from
 # each token the mean of its features (*layer norm* does that), and then nobody sees such a poke.
@@ -237,7 +239,7 @@ for name, module in (("healthy", healthy()), ("patient C", patient_C)):
     print(f"{name:<10} differs from torch's layer by {off:.0e}")
 
 # %% [markdown]
-# It says *that* something is wrong, not what. And it needs weights that fit: those of patient B do not.
+# It says *that* something is wrong, not what. And it needs weights of the shapes that torch's layer has.
 #
 # **Step by step.** Can you look inside? Then go through both, step by step, and find the first step that differs. Here is the
 # healthy module, `clinic.Attention`, cut into one method per step:
@@ -266,6 +268,7 @@ def cured(sick):  # a healthy module with the same weights
     return fixed
 
 
+# %%
 def twins(name):
     torch.manual_seed(0)
     broken = CASES[name].module(24, 4)
@@ -321,8 +324,8 @@ print(f"with a causal one {masked.abs().max():.0e}")
 predict.too_good(guess_too_good)
 
 # %% [markdown]
-# The second opinion shows how to ask for one: without a mask both agree to the last digit. Compare with every argument that
-# you use. (torch means the opposite by True, hence `~causal`.)
+# The second opinion shows how to ask for one: without a mask both agree up to rounding. Compare with every argument that you
+# use. (torch means the opposite by True, hence `~causal`.)
 
 # %% [markdown]
 # ### Cases 1, 2, 3 · Three ways to see the future
@@ -473,8 +476,8 @@ for name, module in (("broken", sick), ("fixed ", fixed)):
     print(f"{name}: score (i, j) and score (j, i) differ by up to {off:.4f}")
 
 # %% [markdown]
-# **Cause.** Matrices that nothing applies. **Fix.** Apply them, before the split. And look for parameters whose `.grad` is None
-# after `backward`.
+# **Cause.** Matrices that nothing applies. **Fix.** Make them `Linear(256, 256)` and apply them, before the split. And look for
+# parameters whose `.grad` is None after `backward`.
 
 # %% [markdown]
 # ## C · In company
@@ -522,8 +525,9 @@ for name, module in (("broken", patient_C), ("fixed ", cured(patient_C))):
 
 # %% [markdown]
 # A sequence alone is its own mean, and so is each of three copies. What is left is 0, for *every* sequence, and the bias of
-# $W_O$ is all that comes out. A test which calls it twice with one sequence and compares would be content. **Fix.**
-# `mean(-2)`, if it must be. And a test that runs two different sequences, alone and in a batch.
+# $W_O$ is all that comes out. A test which calls it twice with one sequence and compares would be content. **Fix.** Leave it
+# out. (`mean(-2)` was meant, but a mean over all tokens holds the later ones: under a causal mask `future` would strike.) And a
+# test that runs two different sequences, alone and in a batch.
 
 # %% [markdown]
 # ## D · Pale
@@ -811,7 +815,7 @@ figure = beside(*maps)
 # queries. The picture shows sequence 2, which has three tokens: the broken map is causal, the fixed one hides columns. **Fix.**
 # `padding[:, None, None, :]`: say which axes are missing.
 #
-# Two more lines of the class are ill. Where a mask forbids everything, and in half precision:
+# One more line of the class is ill, the one with `-1e20`. It shows where a mask forbids everything, and in half precision:
 
 # %%
 tutorial(batch, batch, batch, torch.zeros(10, 10))
@@ -835,14 +839,15 @@ except RuntimeError as error:
 # | `(self.h * self.d_k) ** 0.5` | 6: the wrong width |
 #
 # You have found all this by hand. `diagnose` runs such probes on a module in torch, whatever its code says, and tells what to
-# look at. It follows the tensors from the inputs to the weights, so that it needs neither names nor a returned map. It has twenty
-# lines; in these there is something to look at:
+# look at. It follows the tensors from the inputs to the weights, so that it needs neither names nor a returned map. Its report has
+# twenty lines; in these there is something to look at:
 
 # %%
 torch.manual_seed(0)
 for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
     if found.look_at:
-        print(f"{found.probe}: {found.verdict}, {found.measured}\n    {found.look_at}")
+        print(f"{found.probe}: {found.verdict}")
+        print(indent(fill(f"{found.measured}; look at: {found.look_at}", 76), "    "))
 
 # %% [markdown]
 # *Wrong* is what no good module does on purpose, *beware* what some do. Case 11 is not among them, since a mask of the right
@@ -873,7 +878,8 @@ for case, name in MET.items():
 
 # %% [markdown]
 # (Cases 8 and 11 are no modules, but ways of calling one.) Case 3 is caught by its row sums alone, though it lets the future
-# in. Where rows do not sum to 1, `diagnose` says *could not tell* of all that comes after: first see to the rows.
+# in. Where rows do not sum to 1, `diagnose` says *could not tell* of causality, padding and the other masks: first see to the
+# rows.
 
 # %% [markdown]
 # ## Break it
@@ -1047,10 +1053,10 @@ verdict
 #    give it to a friend.
 # 4. Choose five tokens for which `softmax_over_queries` gives the output of a healthy module. (Make all of them equal.)
 #
-# **Remember.** A shape proves nothing. A probe changes one thing and knows what must not move: row sums, the future, the
-# order, the company, the second call, NaN in a parameter. Where there is an implementation that you trust, compare first; where
-# you can look inside, find the first step that differs. Use sizes that differ and scores that are not symmetric. Keep each
-# probe as a test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb).
+# **Remember.** A shape proves nothing. A probe measures what must hold or must not move: row sums, the future, the order, the
+# company, the second call, NaN in a parameter. Where there is an implementation that you trust, compare first; where you can
+# look inside, find the first step that differs. Use sizes that differ and scores that are not symmetric. Keep each probe as a
+# test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb).
 
 # %% [markdown]
 # ## Appendix · Where the bugs were found
@@ -1075,7 +1081,7 @@ verdict
 # %% [markdown]
 # ### Case 12 · A row that may look nowhere
 #
-# **You see** `masked_fill(mask == 0, -1e20)`, and it works. A query may attend to none of ten keys.
+# **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. What are its weights?
 
 # %%
 sick, fixed = twins("finite_fill")

@@ -100,10 +100,11 @@ print(*reference["origin"].split(", "), sep="\n")
 # %% [markdown]
 # ## 1 · The model in 50 lines
 #
-# One layer is attention, then a small network for each token. Both add their output to their input, and a LayerNorm follows,
-# which brings each vector to mean 0 and variance 1, then multiplies and shifts each feature by learned numbers. Between the
-# network's two layers stands `gelu`, a smooth bend. The attention is an argument: first `attnlib`'s `MultiHeadAttention`, that
-# of notebook 06, then yours, and later a wrong one.
+# One layer is attention, then a network of two layers that works on each token alone (it holds twice as many parameters as the
+# attention does). Both add their output to their input, and a LayerNorm follows, which brings each vector to mean 0 and
+# variance 1, then multiplies and shifts each feature by learned numbers. Between the network's two layers stands `gelu`, a
+# smooth bend. The attention is an argument: first `attnlib`'s `MultiHeadAttention`, that of notebook 06, then yours, and later
+# a wrong one.
 
 
 # %%
@@ -239,15 +240,16 @@ print(f"largest of 12 x 384 differences: {largest_difference():.2f} millionths")
 
 # %% [markdown]
 # Not 0, because float32 rounds, and the two add up in another order. So the module of notebook 06 runs a real model, to the
-# sixth decimal. But that was `attnlib`'s. Now run your own: paste your class from exercise 6.4 in place of the first line. If it
-# agrees, `model` is yours from here on.
+# sixth decimal. But that was `attnlib`'s. Now run your own: paste your class from exercise 6.4 in place of the first line. If
+# it agrees, `model` is yours from here on. (This model's four layers have a bias. If you wrote `bias=False`, take it out, or
+# loading fails with "Unexpected key(s)".)
 
 # %%
 MyMultiHead = None  # paste your class from exercise 6.4 here
 
 # %% tags=["nbval-ignore-output"]
 if MyMultiHead is None or folder is None:
-    print("MyMultiHead: not tried yet" if folder else "this one step needs the model")
+    print("MyMultiHead: no class yet" if folder else "this one step needs the model")
 else:  # your class is never replayed, only run
     mine = load(MiniLM(MyMultiHead))
     off = sentence_vectors(mine, reference["sentences"]) - true_vectors
@@ -332,9 +334,9 @@ same = (senses[nearest] == senses).sum()
 print(f"coming out: the nearest other bank has the same sense in {same} of 6")
 
 # %% [markdown]
-# Going in, the six vectors differ only by their positions. What sets them apart coming out can only have come through
-# attention; the networks between work on what it brought. Does it take a word with two senses? Here is the same count for
-# two tokens that have none, the "the" before each bank and the full stop:
+# Going in, the six vectors differ only by their positions, and three (the second word of its sentence) not at all. Whatever
+# else sets them apart coming out has come through attention; the networks between work on what it brought. Does it take a word
+# with two senses? Here is the same count for two tokens that have none, the "the" before each bank and the full stop:
 
 
 # %%
@@ -622,8 +624,8 @@ _ = plot.attention_heatmap(weights[5, 11], queries=tokens, keys=tokens, title="L
 print(f"L6H12: mean weight on [CLS] {weights[5, 11][:, 0].mean():.2f}")
 
 # %% [markdown]
-# L6H12 costs most of all, 51.6. In this sentence it resembles L5H6: every row has its largest weight on `[CLS]`, 0.55 in the
-# mean, and the rest lies on many words. A map does not show how much a head matters.
+# L6H12 costs most of all, 51.6. In this sentence it looks like a paler L5H6: every row has its largest weight on `[CLS]`, 0.55
+# in the mean, and the rest lies on many words. A map does not show how much a head matters.
 #
 # ### Nine tenths on [CLS]
 #
@@ -682,7 +684,8 @@ predict.parking(guess_parking)
 # %% [markdown]
 # Without the head almost nothing changes. Without `[CLS]` to look at, it moves the vectors further than taking away any head
 # but two. The freed weight does not go to `[SEP]`, the other token without a word, but nearly all to words, the full stop
-# counted.
+# counted. Rows must sum to 1, so what stood on the words, 0.1 in all, is now about nine times as much. The head does not only
+# lose its place to park, it hands over far more of the words than it does otherwise.
 #
 # Why is so much weight on `[CLS]` worth so little? A weight says how much of a value is taken, not how much there is to take:
 # head $h$ adds $w_j W_O v_j$ to its output, where $W_O$ stands for the columns that belong to this head. So measure three
@@ -740,10 +743,11 @@ for layer, head in ((4, 2), (6, 12)):
 # somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al. 2023](../REFERENCES.md#xiao-2023)). But parked is not
 # nothing: `[CLS]` still makes up a quarter of the lengths that this head adds up, and up to half in another.
 #
-# So what looked like attention to `[CLS]` is a way to hand over next to nothing. Whether L5H6 ever does more, these
-# sentences do not show. L4H2 does: it parks about half of its weight, and looks at the students from *they*. And L6H12, whose map
-# resembled that of L5H6? `[CLS]` makes up only 0.07 of what it adds, and it misses `[CLS]` far less than the model
-# misses *it*. Two maps alike, and two heads that do the opposite.
+# So 0.89 of the weight on `[CLS]` hands over about a quarter (in lengths, which do not tell what cancels), and that quarter is
+# small, because it is a quarter of little. Whether L5H6 ever does more, these sentences do not show. L4H2 does: it parks about
+# half of its weight, and looks at the students from *they*. And L6H12, which had its largest weight on `[CLS]` in every row,
+# too? Over all sentences that weight is 0.38, and it makes up only 0.07 of the lengths that the head adds up. The head misses
+# `[CLS]` far less than the model misses *it*. The largest cell of a row does not say what the head is there for.
 #
 # ### See it · Your own sentence
 #
@@ -791,9 +795,9 @@ print_both("trophy", "suitcase")
 print_both("suitcase", "trophy")
 
 # %% [markdown]
-# In these four sentences it looks at the noun that stands first, whatever the noun is and whatever fits. For
-# "too small" that is wrong. But in the sentence of the beginning it took the second noun. So "the first noun" is no rule either.
-# Two more sentences, in which number cannot help:
+# In these four sentences it looks at the noun that stands first, whatever the noun is and whatever fits. For "too small" that
+# is wrong. But in the sentence of the beginning it took the second noun. So "the first noun" is not its rule. Two more
+# sentences, in which number cannot help:
 
 
 # %%
@@ -814,7 +818,8 @@ for text, words in questions.items():
     print(f"{words[0]}: {words[1]} {one:.2f}, {words[2]} {other:.2f}")
 
 # %% [markdown]
-# Here the second noun wins, there the first. What the head goes by, these sentences do not tell.
+# From "it" the head looks at the cat, the second noun; from "they" at the students, the first. What it goes by, these sentences
+# do not tell.
 #
 # That is one head of 72. Does the *model* tell the two sentences apart? Compare the vector of "it" that comes out of the last
 # layer, in "too big" and "too small", and look which noun's vector is nearer to it:
@@ -980,8 +985,8 @@ for d_k in (2, 32, 384, 512):
 # %% [markdown]
 # A wrong scale is a wrong temperature. Too small a $d_k'$ makes the weights peaky, too large a one makes them flat, and both
 # move the sentence vector away. The flat side moves it further: sixteen times too large costs more than sixteen times too
-# small. A model lives with the scale it was trained with, and in this sense the scale is part of its weights. The
-# wrong width of notebook 07, case 1, is $\sqrt{384}$ here. With it the cosine is 0.74.
+# small. A model lives with the scale it was trained with, and in this sense the scale is part of its weights. The wrong width
+# of notebook 07, case 6, is $\sqrt{384}$ here. With it the cosine is 0.74.
 #
 # ## Exercises
 #

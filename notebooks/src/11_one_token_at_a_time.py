@@ -34,7 +34,7 @@ _ = torch.set_flush_denormal(True)
 #
 # - **a** the matrix $W_V$
 # - **b** the scores: $W_Q$ or $W_K$
-# - **c** $d_k$, with rows of zeros
+# - **c** $d_k$, with columns of zeros
 #
 # **2.** *(notebook 09)* A head puts 0.89 of its weight on [CLS]. How much does [CLS] matter in its output?
 #
@@ -92,9 +92,10 @@ for verb in ("sleep", "sleeps"):
 print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 
 # %% [markdown]
-# The model is the `MultiHeadAttention` of notebook 06, twice, with a causal mask. Each layer adds what the heads fetched,
-# then what a small network makes of it. This is its signature and the heart of its `forward`. `masks` come in section 2, `caches`
-# and `start` in section 5; here they are left out, and the first token stands at place 0:
+# The model is the `MultiHeadAttention` of notebook 06, twice, with a causal mask. Each layer adds what the heads fetched, then
+# what a small network makes of it. This is its signature and the heart of its `forward`. `masks` come in section 2, `caches`
+# and `start` in section 5; here they are left out, and the first token stands at place 0. With `is_causal=None` the model does
+# what it was made for: True, unless it was made without the mask.
 
 # %%
 print(inspect.signature(writer.Writer.forward))
@@ -339,7 +340,8 @@ for name, one in {"with places": model, "without": placeless}.items():
     print(f"{name:12} <s> hidden: agreement {share:.2f}")
 
 # %% [markdown]
-# Agreement hardly needs that witness: the order of the words is enough for it.
+# Agreement does not need that witness. Whether such a model can count places is left open: all these beginnings have one form,
+# and the first word, which now sees nothing but itself, could stand in as a witness.
 #
 # ## 5 · Keep the keys and values
 #
@@ -368,7 +370,7 @@ for name in ("key", "value"):
 #
 # ```python
 # if self.key is not None:
-#     key = torch.cat([self.key, key], dim=-2)  # (b, h, n_old + n_new, d_k)
+#     key = torch.cat([self.key, key], dim=-2)
 #     value = torch.cat([self.value, value], dim=-2)
 # self.key, self.value = key, value
 # return key, value
@@ -573,9 +575,10 @@ print("one, shared:", in_turn([model.caches()] * 2))
 # `KVCache` raises if another layer uses it, or a batch of another size. That two sequences take turns it cannot see, nor
 # that a prompt is new: a cache has no idea what it holds. Make a new one for each prompt.
 #
-# `diagnose` of notebook 07 makes these tests for any module that goes on in a cache: token by token against all at once; in
-# chunks, too, where that is well. Where it is not, `diagnose` looks for more. The clinic has decoders now: one layer with
-# places, healthy or with one bug.
+# `diagnose` of notebook 07 makes these tests for any module that goes on in a cache: first token by token against all at once.
+# If they agree, it tries chunks; if not, it looks for what is wrong. The clinic has decoders now: one layer with places,
+# healthy or with one bug. (If places restart, each token that comes alone is given place 0, so the order of the earlier ones is
+# lost.)
 
 # %%
 from attnlib.course.clinic import DECODERS, Decoder
@@ -625,8 +628,9 @@ for n in (16, 64, 256):
 # mixing cost $2 d$ for every pair of a query and a key, masked or not. Step $i$ has $i$ pairs with a cache and $i^2$ without, so
 # it is $2 d \sum i \approx n^2 d$ in all, or $2 d \sum i^2 \approx \frac{2}{3} n^3 d$.
 #
-# Time on this machine, for the last token alone, behind $n - 1$ others: one step, where the table above counts all $n$. It
-# depends on the machine, and on more than multiplications; look at how the ratio grows.
+# Time on this machine, for the last token alone, behind $n - 1$ others: one step, where the table above counts all $n$. In
+# multiplications the ratio of this step is $n$: $4 n d^2 + 2 n^2 d$ in place of $4 d^2 + 2 n d$. In time it is far less. Look
+# at how the ratio grows.
 
 
 # %%
@@ -694,8 +698,9 @@ for name, kv in {"writer": 4, "2 KV heads": 2, "1 KV head": 1}.items():
 # In this language nothing is lost. That says little about larger ones.
 #
 # Which head of queries belongs to which head of keys? Neighbours share: with 4 and 2, the first two heads use the first
-# (`repeat_interleave`). Deal them out in turn (`tile`) and every shape is right. To see it, train a layer with two heads of keys
-# and values, and copy its weights into one with four, in both orders:
+# (`repeat_interleave`). Deal them out in turn (`tile`), and every shape is still right, but two of the four heads of queries
+# meet the wrong keys. To see it, train a layer with two heads of keys and values, and copy its weights into one with four, in
+# both orders:
 
 # %%
 options = {"steps": 280, "num_kv_heads": 2, "description": "2 heads of K and V"}
@@ -759,8 +764,9 @@ for width in (3, 4, 5, 6, 7):
     print(f"window {width}: agreement {writer.agreement(model, masks=masks):.2f}")
 
 # %% [markdown]
-# At 5, in which the subject is the last token in sight. (At 3 the only noun in sight is the one that misleads.) Two layers with a window of 4 could reach 6 places; a model that was
-# trained without a window has learned to fetch the subject in one step.
+# At 5, in which the subject is the oldest token in sight. (At 3 and at 4 the only noun in sight is the one that misleads. At 4
+# *that* has come into sight, too, and section 2 has shown that it can hold the subject's number.) Two layers with a window of 4
+# could reach 6 places; a model that was trained without a window has learned to fetch the subject in one step.
 #
 # ## Exercises
 #
@@ -832,10 +838,10 @@ verdict
 #
 # **Goal.** Write the step that every cache needs, and get all chunkings right. *12 minutes, hard.*
 #
-# `my_step(x, places, past, W_Q, W_K, W_V)` is one head on the $n$ new tokens `x` $(n, d)$. `places` $(N, d)$ has a vector for
-# each place of the whole sequence, to be added to `x` before all three projections. `past` is `(keys, values)` of all tokens before, with 0 rows at
-# the start. Return `(output, (keys, values))`: outputs of the new tokens $(n, d_v)$, keys and values of all. The check
-# feeds sequences in several chunkings.
+# `my_step(x, places, past, W_Q, W_K, W_V)` is one causal head (with $\sqrt{d_k}$, as always) on the $n$ new tokens `x`
+# $(n, d)$. `places` $(N, d)$ has a vector for each place of the whole sequence, to be added to `x` before all three
+# projections. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. Return `(output, (keys, values))`:
+# outputs of the new tokens $(n, d_v)$, keys and values of all. The check feeds sequences in several chunkings.
 
 
 # %%

@@ -255,10 +255,10 @@ for n in (16, 128, 1024):
     print(f"n = {n:4d}: weight on the place before, at least {smallest:.4f}")
 
 # %% [markdown]
-# The same weight at place 1 and at place 1023. The sizes are chosen for it: with queries and keys of equal entries a score is
-# a mean of cosines, times $\sqrt{32}^2 \cdot 64 / \sqrt{64} = 256$. One place off, the mean is 0.966 in place of 1, and that costs 8.7. All
-# other keys score at least as much lower, and those 6 or more places back at least 67 lower, so that thousands of them weigh
-# nothing.
+# At least 0.9997 everywhere, from place 1 to place 1023. The sizes are chosen for it: with queries and keys of equal entries a
+# score is a mean of cosines, times $\sqrt{32}^2 \cdot 64 / \sqrt{64} = 256$. One place off, the mean is 0.966 in place of 1,
+# and that costs 8.7. All other keys score at least as much lower, and those 6 or more places back at least 67 lower, so that
+# thousands of them weigh nothing.
 #
 # Now a head with RoPE *learns* it, from sequences of 32 letters. To train it takes torch. One layer, one head, 16 letters; the
 # answer at each place is the letter before. Beside RoPE stand a learned vector for each place, the sinusoids of [Vaswani et
@@ -279,8 +279,9 @@ except ImportError:
     print("The numbers in its text are from a run with torch: pip install torch")
 
 # %% [markdown]
-# At 32 letters all answers are counted; in longer sequences only those at place 32 and beyond, which are new. **Predict.** With
-# RoPE the head gets everything right at 32 letters. How good is it at 512?
+# At 32 letters all answers are counted but that of place 0, which has no letter before it; in longer sequences only those at
+# place 32 and beyond, which are new. **Predict.** With RoPE the head gets everything right at 32 letters. How good is it at
+# 512?
 #
 # - **a** as good as before: only the distance counts
 # - **b** much worse, though better than chance
@@ -451,12 +452,13 @@ plot.table(["d_k = 64", *names, *others], rows, tint=[*names, *others])
 # %% [markdown]
 # Read the table row by row.
 #
-# - $\sqrt{d_k}$ alone: the outlier, 10 times as long as other keys, takes weight from the needle wherever chance has turned it
-#   towards the query. That is why this row starts at 0.76, where the table above, without an outlier, had 0.94.
+# - $\sqrt{d_k}$ alone: the outlier, 10 times as long as other keys, takes the weight where its score exceeds that of the
+#   needle. That is why this row starts at 0.76, where the table above, without an outlier, had 0.94.
 # - QK-norm stops the outlier, at every $n$. It also gives every needle the same score, 8, so that no long query carries the
 #   mean: 0.10 is what the sum above says.
 # - The gain is what keeps a head sharp: here a factor of 2.5, a number that a model learns.
-# - A softcap of 50 bounds the scores and hardly changes a weight: the outlier takes as much as before.
+# - A softcap of 50 bounds the scores and hardly changes a weight: the outlier takes as much as before. It keeps scores from
+#   growing beyond 50, in training above all; it is not meant to choose among keys.
 # - Log n keeps the needle as the crowd grows. It does nothing about the outlier.
 # - The sink changes nothing here. Its hour comes when no key fits.
 #
@@ -646,10 +648,11 @@ class Layer:
 # be right. The values are kept as they are.
 #
 # Is that the real thing? A small file holds weights and 12 tokens, drawn at random, and what the attention modules of the
-# `transformers` library gave for them: 24 features, 4 heads of queries and 2 heads of keys and values, each
-# shared by two, $d_k = 8$. Of each model one option is tried ([sources](../REFERENCES.md#heads-of-models)), and the rest was set
-# alike: no biases, no window, $\theta$ = 10,000, scores divided by $\sqrt{d_k}$. Trained models have more: GPT-OSS has biases, a
-# window in every other layer and slowed frequencies, Gemma 2 the same kind of windows and a divisor of its own.
+# `transformers` library gave for them: 24 features, 4 heads of queries and 2 heads of keys and values, each shared by two,
+# $d_k = 8$. Llama is the bare layer with RoPE; of each of the others one option is tried
+# ([sources](../REFERENCES.md#heads-of-models)), and the rest was set alike: no biases, no window, $\theta$ = 10,000, scores
+# divided by $\sqrt{d_k}$. Trained models have more: GPT-OSS has biases, a window in every other layer and slowed frequencies,
+# Gemma 2 the same kind of windows and a divisor of its own.
 
 # %%
 stored = real_model.stored("heads_2026")
@@ -787,9 +790,10 @@ for n in (64, 512):
 # keys fade, whatever they hold.
 #
 # **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) caches one short vector
-# $\ell_j = x_j W_{down}$ for each token. Every head makes its key and its value from it: $k_j = \ell_j W_{up}$ and $v_j = \ell_j W'_{up}$. A
-# turned key would have to be made anew for each place, so a few more features, shared by all heads, carry RoPE and are cached beside
-# $\ell_j$.
+# $\ell_j = x_j W_{down}$ for each token. Every head has its own key and value of it: $k_j = \ell_j W_{up}$ and
+# $v_j = \ell_j W'_{up}$. The key need never be computed: $q \cdot (\ell_j W_{up}) = (q\, W_{up}^T) \cdot \ell_j$, so each query
+# is multiplied once and meets $\ell_j$ itself. A turn by the place $j$ between $W_{up}$ and $q$ would prevent that, so a few
+# more features of the key, shared by all heads, carry RoPE and are cached beside $\ell_j$.
 #
 # **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) replaces $e^{q \cdot k}$ by a product
 # $\phi(q) \cdot \phi(k)$ of positive features. The output of a query is then $\phi(q)\,S$ divided by $\phi(q) \cdot u$, with the matrix
@@ -816,9 +820,9 @@ for n in (64, 512):
 # **Goal.** Write RoPE as the paper has it, with neighbours as pairs. *10 minutes, medium.*
 #
 # `my_rope(x, places, theta=10_000.0)`: $(..., n, d_k)$ gives $(..., n, d_k)$. Features $2c$ and $2c + 1$ turn together, by
-# $\omega_c$ a place, and stay where they are. `places` $(n,)$ holds the place of every token, and may have gaps: where a batch is
-# padded, or the middle of a text was dropped, nobody can count. Take care in the two lines that turn `a` and `b`: the second needs
-# `a` as it was before the first.
+# $\omega_c$ a place, and the results are features $2c$ and $2c + 1$ again. `places` $(n,)$ holds the place of every token, and
+# may have gaps: where a batch is padded, or the middle of a text was dropped, places are not 0, 1, 2 and so on. Take care in
+# the two lines that turn `a` and `b`: the second needs `a` as it was before the first.
 
 
 # %%
@@ -924,9 +928,10 @@ verdict
 # places back, half and half. *12 minutes, hard.*
 #
 # `my_look_back(d_k, near, far)` returns `(query, key)`, each $(d_k,)$. They then go through `rope` like any others, in a causal
-# head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the two.
-# It is tried with $d_k = 64$ for 1 and 20 and for 3 and 40, and with $d_k = 32$ for 2 and 25. You may use `rope`. Many answers are right; with
-# equal entries in the key all pairs count alike, and that is the easiest.
+# head with $\sqrt{d_k}$. In a sequence of 200, every token that has both must give at least 0.45 of its weight to each of the
+# two. It is tried with $d_k = 64$ for 1 and 20 and for 3 and 40, and with $d_k = 32$ for 2 and 25. You may use `rope`, which
+# takes rows: `rope(key[None], start=...)[0]` turns a single vector. Many answers are right; with equal entries in the key all
+# pairs count alike, and that is the easiest.
 
 
 # %%
