@@ -372,7 +372,8 @@ def test_printed(number, text):
         ("11", "window 4: agreement # window 5: agreement #", [(0, 0.8), (0.95, 1)]),
         ("08", "positions: True accuracy #", [(0.99, 1)]),
         ("08", "names a most frequent one of the other nine: #", [(0.98, 1)]),
-        ("08", "all different: itself #, each other #", [(0.02, 0.06), (0.18, 0.2)]),
+        ("08", "six places, with copies: itself #, each other #", [(0.09, 0.14), (0.17, 0.19)]),
+        ("08", "six places, all different: itself #, each other #", [(0.02, 0.06), (0.18, 0.2)]),
         ("08", "seed 0, head 1: before #, after #", [(0, 0.05), (0.95, 1)]),
         ("08", "seed 0, head 2: before #, after #", [(0.95, 1), (0, 0.05)]),
         ("08", "seed 1, head 1: before #, after #", [(0.95, 1), (0, 0.05)]),
@@ -423,8 +424,8 @@ def test_printed(number, text):
         ("08", "8 pairs, d_k = 64, scaled: False: accuracy #", [(0.95, 1)]),
         # the reader's module and the transformers library
         ("09", "largest of 12 x 384 differences: # millionths", [(0, 1)]),
-        ("08", "SGD, learning rate 0.003: scaled #, not scaled #", [(0, 0.4), (0.8, 1)]),
-        ("08", "SGD, learning rate 0.03: scaled #, not scaled #", [(0.8, 1), (0, 0.6)]),
+        ("08", "SGD, rate 0.003, 600 steps: scaled #, not scaled #", [(0, 0.4), (0.8, 1)]),
+        ("08", "SGD, rate 0.03, 200 steps: scaled #, not scaled #", [(0.8, 1), (0, 0.6)]),
     ],
 )
 def test_trained(number, text, bounds):
