@@ -9,7 +9,6 @@
 
 # %%
 from copy import deepcopy
-from textwrap import fill, indent
 
 import numpy as np
 import torch
@@ -843,6 +842,8 @@ except RuntimeError as error:
 # twenty lines; in these there is something to look at:
 
 # %%
+from textwrap import fill, indent
+
 torch.manual_seed(0)
 for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
     if found.look_at:
