@@ -290,6 +290,7 @@ def compare(sick, mask=None):
     print()
 
 
+# %%
 def beside(broken, fixed, **more):
     maps, titles = torch.stack([broken, fixed]), ["broken", "fixed"]
     return plot.head_grid(maps, titles=titles, **more)
