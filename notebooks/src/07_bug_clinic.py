@@ -861,17 +861,10 @@ for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
 # Which probe of `diagnose` catches which of these cases?
 
 # %%
-MET = {
-    1: "mask_inverted",
-    2: "mask_ignored",
-    3: "mask_after_softmax",
-    4: "projections_unused",
-    5: "centred_over_batch",
-    6: "scale_by_embed_dim",
-    7: "softmax_over_queries",
-    9: "shared_small_projection",
-    10: "swapped_query_value",
-}
+MET = {1: "mask_inverted", 2: "mask_ignored", 3: "mask_after_softmax"}
+MET |= {4: "projections_unused", 5: "centred_over_batch", 6: "scale_by_embed_dim"}
+MET |= {7: "softmax_over_queries", 9: "shared_small_projection"}
+MET |= {10: "swapped_query_value"}
 for case, name in MET.items():
     torch.manual_seed(0)
     report = diagnose(CASES[name].module(24, 4), embed_dim=24, num_heads=4)
