@@ -237,7 +237,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 256**0.5)):
 # | you have | read | exercises |
 # |---|---|---|
 # | an evening of two hours | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: a pencil and a calculator will do |
-# | a weekend | 00 to 03, 10, 04 to 06, then 09 for a model that reads or 11 for one that writes | one or two of each notebook |
+# | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 11 for one that writes | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 
 # %% [markdown]
