@@ -92,7 +92,7 @@ for word, like in {"bank": after, **controls}.items():
 from importlib.util import find_spec
 
 needs = dict.fromkeys(["numpy", "matplotlib", "ipywidgets"], "all")
-needs |= {"tqdm": "04, 06 to 08, 11", "torch": "04, 06 to 09, 11; part of 03, 05, 12"}
+needs |= {"tqdm": "04, 06 to 08, 11", "torch": "04, 06 to 09, 11; part of 05, 12"}
 needs |= {"safetensors": "09", "psutil": "09"}
 for package, notebooks in needs.items():
     if find_spec(package):
@@ -230,7 +230,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 256**0.5)):
 # | 11 | [one token at a time](11_one_token_at_a_time.ipynb) | How does a model write, and what does it keep? | 45 | yes |
 # | 12 | [today's head](12_todays_head.ipynb) | What has come into a head since 2017, and does yours give the numbers of real models? | 45 | one section |
 #
-# The minutes are for reading and running, 10 for this one; each exercise says how long it takes. 10 can be read after 03.
+# The minutes are for reading and running, 10 for this one; each exercise says how long it takes. Part A of notebook 10 can be
+# read after 03, part B after 05, part C after 06.
 #
 # Three ways through:
 #

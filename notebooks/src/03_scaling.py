@@ -227,9 +227,9 @@ columns = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, 
 plot.table(["d_k", *columns], rows)
 
 # %% [markdown]
-# Without the division the gradient on the scores of a typical query is already ten times smaller at $d_k = 64$, and every
-# fifth query is stuck. At $d_k = 1024$ such a query gets practically nothing, and about seven in ten are stuck. With the
-# division none is, at any $d_k$. So far the sentence of the paper holds, link by link.
+# Without the division the gradient on the scores of a typical query is already ten times smaller at $d_k = 64$, and every fifth
+# query is stuck. At $d_k = 1024$ a typical query gets practically nothing, and about seven in ten are stuck. With the division
+# none is, at any $d_k$. So far the sentence of the paper holds, link by link.
 #
 # ## Break it · The obvious experiment
 #

@@ -753,8 +753,8 @@ verdict
 # wrote, so a query of layer 2 hears of all that its keys have looked at in layer 1. (Nothing gets anywhere in any other way.
 # Unlike in notebook 00, a place does not even keep its own vector: in layer 2 the last query has what its own place took in
 # layer 1 only if it looks at itself.) Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. Each query looks at 1 to
-# **3** keys, none of them later than itself. It may be one of them, and need not. Through both layers all 8 tokens reach the
-# last one. Many answers are right.
+# **3** keys, none of them later than itself. It may be one of them, and need not (but query 0 has no other). Through both
+# layers all 8 tokens reach the last one. Many answers are right.
 
 # %%
 my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])

@@ -340,8 +340,8 @@ for h in (1, 8):
 
 # %% [markdown]
 # One head and this read-out do not get there in these 600 steps. Eight heads of four features do. That does not show that one
-# head *cannot*; it may need more time. But several heads make it easy. (An illustration: one task, one size; five seeds for two
-# letters, one seed for six.)
+# head *cannot*; it may need more time. But several heads make it easy. (An illustration: one task, one size; five seeds for one
+# head with a hidden layer on two letters, a single seed for everything else.)
 #
 # ## 3 · Split and merge
 #
@@ -686,9 +686,10 @@ verdict
 #
 # **Goal.** Write multi-head attention with three inputs and a mask, in NumPy. *12 minutes, medium.*
 #
-# `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$.
-# `attn_mask` is $(n_q, n_k)$, $(b, n_q, n_k)$ or $(b, 1, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so
-# a mask of three axes first needs a head axis: `attn_mask[:, None]`. You may use `al.split_heads`, `al.merge_heads` and `al.scaled_dot_product_attention`.
+# `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$. `attn_mask`
+# is $(n_q, n_k)$, $(b, n_q, n_k)$ or $(b, 1, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so a mask of
+# three axes first needs a head axis: `attn_mask[:, None]`. A mask of two axes goes in as it is. You may use `al.split_heads`,
+# `al.merge_heads` and `al.scaled_dot_product_attention`.
 
 
 # %%

@@ -727,9 +727,10 @@ for name, module in modules.items():
 # %% [markdown]
 # ### Case 8 · A demonstration that demonstrates nothing
 #
-# Ten equal weights would be 0.1 each. The table has two modules that differ in their divisor alone. Small inputs narrow the
-# range, since numbers between 0 and 1 have a variance of 1/12, and so does the large divisor. Both together give nearly 0.1
-# everywhere. **Fix.** Show one sequence in all three places, of variance 1, and look at the weights: a shape proves nothing.
+# Ten equal weights would be 0.1 each. The two modules of the table draw their weights in the same way and differ in their
+# divisor. Small inputs narrow the range, since numbers between 0 and 1 have a variance of 1/12, and so does the large divisor.
+# Both together give nearly 0.1 everywhere. **Fix.** Show one sequence in all three places, of variance 1, and look at the
+# weights: a shape proves nothing.
 
 # %% [markdown]
 # ### Case 9 · Three small matrices

@@ -446,8 +446,7 @@ print(f"1 layer, its positions set to 0: accuracy {share_right(logits):.2f}")
 # What one layer can do, it does by its positions. Two layers can do more: layer 2 reads the tokens *and* what layer 1 has
 # fetched for each of them. What do they fetch? Every head is asked, by two measures:
 #
-# - the weight on the **letter just before**, in the first 12 places, where each letter of the pattern stands for the first
-#   time;
+# - the weight on the **letter just before**, in the first 12 places, which hold every letter of the pattern at least once;
 # - the weight **after a copy**: on letters that came right after an earlier copy of the present letter. It is taken in the
 #   last 12 places, where each letter has such a copy.
 #

@@ -241,8 +241,8 @@ print(f"largest of 12 x 384 differences: {largest_difference():.2f} millionths")
 # %% [markdown]
 # Not 0, because float32 rounds, and the two add up in another order. So the module of notebook 06 runs a real model, to the
 # sixth decimal. But that was `attnlib`'s. Now run your own: paste your class from exercise 6.4 in place of the first line. If
-# it agrees, `model` is yours from here on. (This model's four layers have a bias. If you wrote `bias=False`, take it out, or
-# loading fails with "Unexpected key(s)".)
+# it agrees, `model` is yours from here on. (In this model $W_Q$, $W_K$, $W_V$ and $W_O$ have a bias. If you wrote `bias=False`
+# in your class, delete it there, or loading fails with "Unexpected key(s)".)
 
 # %%
 MyMultiHead = None  # paste your class from exercise 6.4 here

@@ -487,9 +487,9 @@ BUGS |= {"new keys in front": {"kind": NewInFront}}
 
 # %% [markdown]
 # The next table has three tests against the whole computation, with the tokens given one by one or in chunks, and tells by how
-# much a logit is off at most (the largest is 50). Beside them stands the share of right sentences among 500, written one token at
-# a time, and below the first that is wrong. **Predict.** How many of the six bugs does the test one token at a time *not* find, and
-# which?
+# much a logit is off at most (the largest is 50). Beside them stands the share of right sentences among 500, written one token
+# at a time (rounded: at 1.00 one or two may still be wrong), and below the first that is wrong, if there is one. **Predict.**
+# How many of the six bugs does the test one token at a time *not* find, and which?
 #
 # - **a** three
 # - **b** two

@@ -383,8 +383,8 @@ predict.crowd(guess_crowd)
 # column: 33 keys at $d_k = 16$, 1808 at 64, five million at 256. So $d_k$ and $n$ belong together, and $\sqrt{d_k}$ is
 # half the story. (These are fresh vectors. Training can make $W_Q$ larger and a head sharper.)
 #
-# Why did the crowd not win in section 2? There every key six or more places back scored at least 67 lower. Here the crowd's scores are
-# random, and some come close to the needle's.
+# Why did the crowd not win in section 2? There every key six or more places back scored at least 67 lower. Here the crowd's
+# scores lie around 0, at $d_k = 64$ only about 8 below the needle's, and very many small weights add up.
 #
 # By that sum the needle should have 0.10 at $d_k = 64$ and 16,384 keys. The table says 0.19. The sum is for a query of length
 # $\sqrt{d_k}$, and a longer one has a needle with a higher score:
@@ -397,9 +397,9 @@ print(f"the 16 longest queries {found[shortest_first[48:]].mean():.2f}")
 print(f"the 48 others          {found[shortest_first[:48]].mean():.2f}")
 
 # %% [markdown]
-# Two more things can go wrong. One key may have a huge norm, an **outlier**. It takes nearly all the weight of most queries whose dot
-# product with it is positive, however little they have to do with it, and hardly any of the others. And a query may look for something that is not
-# there, yet its weights must sum to 1. Four answers:
+# Two more things can go wrong. One key may have a huge norm, an **outlier**. The longer it is, the more of the queries whose
+# dot product with it is positive give it nearly all their weight, however little they have to do with it; the others give it
+# hardly any. And a query may look for something that is not there, yet its weights must sum to 1. Four answers:
 #
 # - **QK-norm** ([Henry et al. 2020](../REFERENCES.md#henry-2020), Qwen3): queries and keys are divided by their root mean
 #   square, each feature then multiplied by a learned gain. A norm has no power any more.
