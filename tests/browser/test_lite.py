@@ -112,7 +112,7 @@ def test_a_request_to_another_host_would_be_seen(url, new_page):
     requests = watched(page)
     open_live(page, url, "00_start_here")
     page.evaluate("code => ask.run(code)", "import js; js.fetch('http://elsewhere.test/numpy.whl')")
-    assert elsewhere(requests, url) == ["http://elsewhere.test/numpy.whl"]
+    assert set(elsewhere(requests, url)) == {"http://elsewhere.test/numpy.whl"}  # a fetch that fails may be tried again
 
 
 @pytest.mark.parametrize("name", TORCH)
@@ -261,7 +261,7 @@ def test_pyodide_can_come_from_another_address(new_page, tmp_path):
             requests = watched(page)
             open_live(page, url, "00_start_here")
             assert problems(run_all(page)) == []
-            assert page.locator(LIVE).count() == 1
+            assert page.locator(LIVE).count() == 2  # a whole call, and a slider
             assert f"{cdn}/pyodide.mjs" in requests
             assert elsewhere(requests, url, cdn) == []
 
