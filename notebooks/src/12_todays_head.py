@@ -457,8 +457,8 @@ plot.table(["d_k = 64", *names, *others], rows, tint=[*names, *others])
 # - QK-norm stops the outlier, at every $n$. It also gives every needle the same score, 8, so that no long query carries the
 #   mean: 0.10 is what the sum above says.
 # - The gain is what keeps a head sharp: here a factor of 2.5, a number that a model learns.
-# - A softcap of 50 bounds the scores and hardly changes a weight: the outlier takes as much as before. It keeps scores from
-#   growing beyond 50, in training above all; it is not meant to choose among keys.
+# - A softcap of 50 bounds the scores and hardly changes a weight: the outlier takes as much as before. It keeps
+#   every score within 50; it does not choose among keys.
 # - Log n keeps the needle as the crowd grows. It does nothing about the outlier.
 # - The sink changes nothing here. Its hour comes when no key fits.
 #
