@@ -415,7 +415,7 @@ ROWS = {
             ),
             "SelfAttention",
         ),
-        "before they are projected",
+        "not of the vectors that the dot product multiplies",
         "every head you add",
     ),
     "5.4 d_in of the context": ("cross_attention", "scale_by_embed_dim", single(scale="c.shape[-1] ** 0.5")),

@@ -191,7 +191,7 @@ def number(value, places):
     ('0', '-0.20')
     """
     words = f"{value:.{places}f}"
-    return words.lstrip("-") if not words.strip("-0.") else words
+    return words[1:] if words[0] == "-" and not words.strip("-0.") else words
 
 
 def decimals(values, room, size=SMALL, most=2):
@@ -267,17 +267,16 @@ def matrix(
     """
     n, m = values.shape
     rows, columns = (
-        [escape(label) for label in (labels or map(str, range(count)))] for labels, count in ((rows, n), (columns, m))
+        tuple(escape(label) for label in (labels or map(str, range(count))))
+        for labels, count in ((rows, n), (columns, m))
     )
     colours, steps = palette(tint), levels(values, vmin, vmax).tolist()
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most) if side >= LABEL and high >= SMALL + 4 else None
-    cells, numbers, striped = [], [], []
+    cells, numbers, striped, at = [], [], [], _at(rows, columns, side, high, names)
     for i, row in enumerate(values.tolist()):
-        y, name = i * high, f"<title>{names[0]} {rows[i]}, {names[1]} "
         for j, value in enumerate(row):
-            x = j * side
             fill, ink = colours[steps[i][j]]
             if blocked is not None and blocked[i, j]:
                 fill, told = NO_FILL, hidden
@@ -287,17 +286,29 @@ def matrix(
                 if not -np.inf < value < np.inf:
                     fill, ink, shown = NOT_FINITE, "#000000", 2 if side >= 28 else None
                 if shown is not None:
-                    place = f'x="{x + side / 2:g}" y="{y + high / 2 + 4:g}"'
-                    numbers.append(f'<text {place} fill="{ink}">{number(value, shown)}</text>')
-            cells.append(
-                f'<rect x="{x}" y="{y}" width="{side}" height="{high}" fill="{fill}">'
-                f"{name}{columns[j]}: {told}</title></rect>"
-            )
+                    numbers.append(f'{at[i][j][2]}{ink}">{number(value, shown)}</text>')
+            cells.append(f"{at[i][j][0]}{fill}{at[i][j][1]}{told}</title></rect>")
     return (
         f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side, high)}'
         f'<g text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
         f'<path d="M0 0h{side * m}v{high * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
     )
+
+
+@lru_cache(maxsize=16)  # a slider draws the same cells again and again: a third of the time went into these
+def _at(rows, columns, side, high, names):
+    """Return for each cell what no value changes: its rectangle up to the colour, its name, and its number's place."""
+    return [
+        [
+            (
+                f'<rect x="{j * side}" y="{i * high}" width="{side}" height="{high}" fill="',
+                f'"><title>{names[0]} {row}, {names[1]} {column}: ',
+                f'<text x="{j * side + side / 2:g}" y="{i * high + high / 2 + 4:g}" fill="',
+            )
+            for j, column in enumerate(columns)
+        ]
+        for i, row in enumerate(rows)
+    ]
 
 
 def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=None):

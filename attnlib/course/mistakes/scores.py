@@ -90,9 +90,9 @@ MISTAKES = (
     ),
     Mistake(
         "scale_by_embed_dim",
-        "the scale is taken from the width of the tokens before they are projected",
+        "the scale is taken from the width of the tokens, not of the vectors that the dot product multiplies",
         "The weights are too flat where a head is narrower than the tokens; invisible where both are equally wide.",
-        "The dot product is taken after projecting (and splitting). How long are the vectors then?",
+        "The dot product is taken after projecting (and splitting into heads). How long are the vectors then?",
         scaled_by(lambda s: s.query.shape[-1] ** -0.5),
         scaled_by(lambda s: 1 / s.query.shape[-1]),
         scaled_by(lambda s: s.key.shape[-1] ** -0.5),
