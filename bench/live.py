@@ -15,16 +15,19 @@ import psutil
 
 import attnlib as al
 from attnlib import live
+from attnlib.live.frames import packed
 
 from .timing import verdict
 
 ROOT = Path(__file__).resolve().parent.parent
+WATCH = Path(__file__).with_suffix(".js").read_text("utf-8")
 OURS = """
 import numpy as np, attnlib as al
 from attnlib import live
 q, k = np.random.default_rng(0).normal(size=(2, 8, 512))
 f = lambda d_k: {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T)}
-live.weights_view(f, d_k=list(range(1, 65)), start=1, still=(1, 64), row=0)
+view = live.weights_view(f, d_k=list(range(1, 65)), start=1, still=(1, 64), row=0)
+view
 """
 INTERACT = """
 %matplotlib inline
@@ -112,6 +115,7 @@ def in_browser():
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
             pages = {name: watched(front_end, browser, name) for name in ("ours", "interact")}
+            pages["page"] = alive(browser, folder)
             single = {name: [] for name in pages}
             for _ in range(20):
                 for name, page in pages.items():
@@ -121,6 +125,8 @@ def in_browser():
             print(f"  ours {medians['ours']:.0f} ms, interact + plt.show {medians['interact']:.0f} ms, ratio ", end="")
             ratio = medians["ours"] / medians["interact"]
             print(f"{ratio:.2f}  {verdict(ratio, 0.2)}")
+            alone = medians["page"]
+            print(f"  ours in a page without a kernel {alone:.0f} ms  {verdict(alone, 20)}")
             for name, page in pages.items():
                 frames, last, blank = drag(page)
                 wanted = verdict(last, 120) if name == "ours" else ""
@@ -139,8 +145,24 @@ def watched(front_end, browser, name):
     front_end.run_all(page)
     page.wait_for_selector(".attnlib-live svg" if name == "ours" else ".jp-OutputArea img")
     page.wait_for_timeout(1500)
-    page.evaluate(Path(__file__).with_suffix(".js").read_text("utf-8"))
+    page.evaluate(WATCH)
     front_end.handles(page).first.focus()
+    return page
+
+
+def alive(browser, folder):
+    """Open the first view as a page from a file, where a script of ours changes it."""
+    scope = {}
+    exec(OURS, scope)
+    still = f'<div class="jp-OutputArea"><div data-attnlib="{packed(scope["view"])}"></div></div>'
+    file = folder / "page.html"
+    script = Path(live.__file__).with_name("frames.js").read_text("utf-8")
+    file.write_text(f'<meta charset="utf-8">{still}<script>{script}</script>', "utf-8")
+    page = browser.new_page(viewport={"width": 1100, "height": 900})
+    page.goto(file.as_uri())
+    page.evaluate("window.attnlib")
+    page.evaluate(WATCH)
+    page.get_by_role("slider").first.focus()
     return page
 
 

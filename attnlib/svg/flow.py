@@ -161,7 +161,7 @@ def matrices(place, arrays, names, queries, keys, blocked=None):
         values = arrays[name].T if name == "key" else arrays[name]
         cells = f'<g transform="translate({at.x} {at.y})">{_cells(values, at, spans[name], options)}</g>'
         drawn.append((at.x, cells + _caption(name, at, names.get(name, name)) + _target(name, at)))
-    return [*drawn, *_labels(place, queries, keys)]
+    return [*drawn, *_labels(place, keys)]
 
 
 def halves(place, drawn):
@@ -234,25 +234,33 @@ def _target(name, at):
     return target(at.x, at.y, at.right - at.x, at.bottom - at.y, **axes.get(name, default))
 
 
-def _labels(place, queries, keys):
-    """Yield the labels that have room; keys that are wider than their columns of K^T have theirs beside V alone."""
-    first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
-    for at, labels in ((first, queries), (v, keys)):
-        for i in range(0, at.rows, math.ceil(14 / at.high)):
-            yield at.x, text(at.x - 8, _middle(at, i), cut(labels[i], LETTERS), anchor="end")
+def _labels(place, keys):
+    """Yield the labels of K^T; keys that are wider than their columns have theirs beside V alone."""
+    k = place.places["key"]
     every, slanted, _ = _spacing([cut(key, LETTERS) for key in keys], k.wide)
     for j in () if slanted else range(0, k.columns, every):
         yield k.x, text(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), anchor="middle")
 
 
 def _chosen(place, queries, keys, i, j):
-    """Return the labels of the query and the key that are chosen, on plates."""
+    """Return the labels of the query and the key that are chosen, on plates, and those of the other rows."""
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
     drawn = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), KEY))]
-    for at, label, row, colour in ((first, queries[i], i, QUERY), (v, keys[j], j, VALUE)):
-        words = cut(label, LETTERS)
-        drawn.append((at.x, tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start")))
+    for at, labels, row, colour in ((first, queries, i, QUERY), (v, keys, j, VALUE)):
+        words = cut(labels[row], LETTERS)
+        plate = tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start")
+        drawn.append((at.x, "".join(_beside(at, labels, row)) + plate))
     return drawn
+
+
+def _beside(at, labels, chosen):
+    """Yield the labels of rows that have room; under the plate of the chosen one they are hidden, not left out.
+
+    A page without a kernel changes what stands in elements, and needs the same ones at every stop.
+    """
+    for i in range(0, at.rows, math.ceil(14 / at.high)):
+        hidden = ' visibility="hidden"' if abs(i - chosen) * at.high < 16 else ""
+        yield f"<g{hidden}>{text(at.x - 8, _middle(at, i), cut(labels[i], LETTERS), anchor='end')}</g>"
 
 
 def _first(place):
