@@ -1,6 +1,7 @@
 """The style of every matplotlib figure of the series: no ground, text that every page carries, a repr in words."""
 
 import io
+import re
 
 from matplotlib import colors, patheffects
 from matplotlib import pyplot as plt
@@ -70,7 +71,7 @@ class DescribedFigure(Figure):
 
     def __repr__(self):
         drawn = [ax for ax in self.axes if ax.get_label() != "<colorbar>" and ax.axison]
-        titles = [" ".join((ax.title.get_gid() or ax.get_title()).split()) for ax in drawn if ax.get_title()]
+        titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in drawn if ax.get_title()]
         kind = "Heatmap" if drawn and drawn[0].images else "Bar chart" if drawn and drawn[0].patches else "Line chart"
         text = f"{kind}{'s' if len(drawn) > 1 else ''}"
         if titles:
@@ -79,8 +80,19 @@ class DescribedFigure(Figure):
             n_q, n_k = drawn[0].images[0].get_array().shape
             text += f". {n_q} queries (rows) by {n_k} keys (columns)"
         elif kind == "Line chart" and drawn:
-            lines = [line.get_label() for line in drawn[0].lines if not line.get_label().startswith("_")]
-            text += f": {drawn[0].get_ylabel()} over {drawn[0].get_xlabel()}" + (
+            lines = [_plain(line.get_label()) for line in drawn[0].lines if not line.get_label().startswith("_")]
+            text += f": {_plain(drawn[0].get_ylabel())} over {_plain(drawn[0].get_xlabel())}" + (
                 f"; {', '.join(lines)}" if lines else ""
             )
         return f"{text}."
+
+
+def _plain(label):
+    """Return a label as words: its mathematics without markup.
+
+    Examples
+    --------
+    >>> _plain(r"$|\\partial L|$ over $\\sqrt{d_k}$")
+    '|dL| over sqrt(d_k)'
+    """
+    return re.sub(r"\\sqrt{(.*?)}", r"sqrt(\1)", label).replace(r"\partial ", "d").replace("$", "")

@@ -14,12 +14,12 @@ from matplotlib.collections import PolyCollection
 
 from . import colours
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
-from .figure import VALUE, save, subplots
+from .figure import SERIES, VALUE, save, subplots
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import ShapeError
 
-__all__ = ["attention_heatmap", "bar_chart", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
+__all__ = ["SERIES", "attention_heatmap", "bar_chart", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24

@@ -147,14 +147,30 @@ def test_a_saved_figure_keeps_the_colours_of_the_roles():
 NOTEBOOKS = sorted((pathlib.Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_every_map_in_the_notebooks_keeps_them(path):
+def saved(path):
+    """Return {kind: content} for every picture that a notebook holds."""
     cells = json.loads(path.read_text("utf-8"))["cells"]
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
-    maps = [data for data in outputs if "image/png" in data and "queries (rows)" in "".join(data["text/plain"])]
+    return [data for data in outputs if "image/png" in data]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_every_map_in_the_notebooks_keeps_them(path):
+    maps = [data for data in saved(path) if "queries (rows)" in "".join(data["text/plain"])]
     assert maps or path.stem not in ("00_start_here", "05_masks")
     for data in maps:
         assert roles_in(base64.b64decode(data["image/png"])) == [colours.QUERY, colours.KEY], data["text/plain"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_line_in_the_notebooks_has_a_colour_of_matplotlibs_own_cycle(path):
+    for data in saved(path):
+        picture = Image.open(io.BytesIO(base64.b64decode(data["image/png"]))).convert("RGBA")
+        shades = np.asarray(picture, dtype=int).reshape(-1, 4)
+        shades = shades[shades[:, 3] > 200, :3]
+        for colour in ("#1f77b4", "#ff7f0e"):  # blue and orange, like two roles
+            near = np.abs(shades - colours.rgb(colour)).max(-1) < 6
+            assert near.sum() < 50, data["text/plain"]
 
 
 def test_lines_are_in_no_colour_of_a_role():

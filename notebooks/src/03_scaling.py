@@ -301,11 +301,14 @@ d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 on_q = np.array([medians(d) for d in d_ks])  # (9, 2)
 shares = np.array([[stuck(score_gradients(d, x)) for x in (1, d**-0.5)] for d in d_ks])
 figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
-for i, name in enumerate(("not scaled", "divided by sqrt(d_k)")):
+for i, name in enumerate(("not scaled", r"divided by $\sqrt{d_k}$")):
     left.loglog(d_ks, on_q[:, i], marker="os"[i], label=name)
     right.semilogx(d_ks, shares[:, i], marker="os"[i], label=name)
-for ax, name in ((left, "median |dL/dq|"), (right, "share of stuck queries")):
-    ax.set(xlabel="d_k", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
+for ax, name in (
+    (left, r"median $|\partial L / \partial q|$"),
+    (right, "share of stuck queries"),
+):
+    ax.set(xlabel="$d_k$", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
     ax.minorticks_off()
     ax.legend()
 

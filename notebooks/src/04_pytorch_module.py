@@ -331,7 +331,7 @@ tell("after training", accuracy, after, slot)
 # %%
 figure, ax = plot.subplots(figsize=(6, 3))
 ax.plot(losses)
-ax.axhline(np.log(N_NUMBERS), linestyle="--", label="guessing: ln 16")
+ax.axhline(np.log(N_NUMBERS), linestyle="--", color="gray", label="guessing: ln 16")
 ax.set(xlabel="step", ylabel="loss")
 _ = ax.legend()
 

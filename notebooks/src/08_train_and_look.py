@@ -723,12 +723,12 @@ for run in live.progress(plan, "18 runs"):
 # %%
 figure, axes = plot.subplots(1, 3, figsize=(10, 3), sharey=True)
 for (_, d_k, scaled, seed), (_, measured) in runs.items():
-    ax, line = axes[D_KS.index(d_k)], "C0-" if scaled else "C1--"
+    ax, line = axes[D_KS.index(d_k)], "-" if scaled else "--"
+    color = plot.SERIES[not scaled]  # the first two colours of the series
     name = "scaled" if scaled else "not scaled"
-    ax.plot(
-        list(measured), list(measured.values()), line, label=name if seed == 0 else None
-    )
-    ax.set(title=f"d_k = {d_k}", xlabel="step", ylabel="accuracy")
+    label = name if seed == 0 else None
+    ax.plot(measured.keys(), measured.values(), line, color=color, label=label)
+    ax.set(title=f"$d_k$ = {d_k}", xlabel="step", ylabel="accuracy")
 _ = axes[0].legend(loc="upper left")
 
 # %% tags=["nbval-ignore-output"]

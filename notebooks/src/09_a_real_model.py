@@ -977,7 +977,7 @@ cosine_at = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [rescaled[d_k]["weights"].max(-1).mean() for d_k in D_K]
 ax.semilogx(D_K, cosine_at, "o-", base=2, label="cosine with the true sentence vector")
 ax.semilogx(D_K, largest, "s--", base=2, label="largest weight, L4H2")
-ax.set(xlabel="d_k' in the scale (trained: 32)", ylim=(0, 1.05))
+ax.set(xlabel="$d_k'$ in the scale (trained: 32)", ylim=(0, 1.05))
 _ = ax.legend()
 for d_k in (2, 32, 384, 512):
     print(f"d_k' = {d_k:3d}: cosine {rescaled[d_k]['cosine']:.2f}")

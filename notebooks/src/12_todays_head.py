@@ -187,10 +187,10 @@ figure, ax = plot.subplots(figsize=(6.4, 3.2))
 distance = np.arange(0, 65)
 for d_k, style in ((2, ":"), (8, "--"), (128, "-")):
     score = np.cos(distance[:, None] * frequencies(d_k)).mean(axis=-1)
-    ax.plot(distance, score, style, label=f"d_k = {d_k}")
+    ax.plot(distance, score, style, label=f"$d_k$ = {d_k}")
 score = np.cos((distance - 20)[:, None] * frequencies(128)).mean(axis=-1)
-ax.plot(distance, score, "-.", label="d_k = 128, another key")
-ax.set(xlabel="distance i - j", ylabel="score / d_k", ylim=(-1.1, 1.8))
+ax.plot(distance, score, "-.", label="$d_k$ = 128, another key")
+ax.set(xlabel="distance i - j", ylabel="score / $d_k$", ylim=(-1.1, 1.8))
 _ = ax.legend(loc="upper center", ncols=2)
 
 # %% [markdown]
