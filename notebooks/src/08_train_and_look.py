@@ -727,7 +727,7 @@ for (_, d_k, scaled, seed), (_, measured) in runs.items():
     color = plot.SERIES[not scaled]  # the first two colours of the series
     name = "scaled" if scaled else "not scaled"
     label = name if seed == 0 else None
-    ax.plot(measured.keys(), measured.values(), line, color=color, label=label)
+    ax.plot(list(measured), list(measured.values()), line, color=color, label=label)
     ax.set(title=f"$d_k$ = {d_k}", xlabel="step", ylabel="accuracy")
 _ = axes[0].legend(loc="upper left")
 
