@@ -351,8 +351,8 @@ RECALL = (
         "divisor_of_a_head",
         right="b",
         tempting="a",
-        a="That is the root of d_model. The dot product of one head adds up 64 terms, not 512.",
-        b="A head has 512 / 8 = 64 features, and the divisor is the root of that.",
-        c="64 is d_k. The divisor is its root, since variances add up and standard deviations do not.",
+        a="That is the root of d_model. The dot product of one head adds up 256 terms, not 512.",
+        b="A head has 512 / 2 = 256 features, and the divisor is the root of that.",
+        c="256 is d_k. The divisor is its root, since variances add up and standard deviations do not.",
     ),
 )
