@@ -619,6 +619,7 @@ ROWS = {
     "11.5 main verb": ("out_of_reach", "no_sentence", "the cats that the dog sees sleeps", "a verb agrees"),
     "12.3 not causal": ("rotary_attention", "mask_ignored", head(mask="True"), "every query sees all of them"),
     "11.5 zebra": ("out_of_reach", None, "the cats that the zebra sees", "zebra", "as if"),
+    "11.5 The": ("out_of_reach", None, "The cats that the old dog sees", "in lower case", "as if"),
     "11.5 a list": ("out_of_reach", None, ["the", "cats"], "one string", "as if"),
 }
 

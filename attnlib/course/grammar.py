@@ -136,7 +136,10 @@ def judge_beginning(words):
         raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
     words = words.split()
     if unknown := [word for word in words if word not in CLASS]:
-        raise Unfit(f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1.")
+        raise Unfit(
+            f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1, in lower "
+            "case."
+        )
     singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
     kinds = "".join(CLASS[word] for word in words)
     if singular == plural:
@@ -158,7 +161,7 @@ BEGINNING_SAYS = (
     f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
     "The number of the subject can be read from the verb after “that”, which is in reach.",
     "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, only the subject has "
-    "something after it, one phrase at most, and a verb agrees with the noun that does it.",
+    "something after it, one phrase with “near”, “behind” or “that”, and a verb agrees with the noun that does it.",
     "It is always one with an object, and agrees with the noun that does it: “that the dog sees”, but “the cats that "
     "see the dog”.",
 )

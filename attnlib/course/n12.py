@@ -50,6 +50,9 @@ def online_probes():
         Probe("scores near 1000 and near -1000 in one block", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
         Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
         Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
+        Probe(
+            "blocks in which one key is blocked", cut(np.array([0.5, -np.inf, -np.inf, 1.0, 0.0, -np.inf]), (2, 2, 2))
+        ),
     )
 
 
