@@ -110,6 +110,11 @@ def starting_at_zero(blocks):
     return o / z
 
 
+def skipping_blocks(blocks):
+    """Leave out a whole block for one blocked key."""
+    return online()([(s + 0, v + 0) for s, v in blocks if np.isfinite(s).all()])
+
+
 def two_passes(blocks):
     scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
     return al.softmax(scores) @ values
@@ -248,6 +253,7 @@ WRONG = [
     ("online_softmax", "first_maximum_kept", online(new="s.max() if m == -np.inf else m")),
     ("online_softmax", "never_divided", online(end="o")),
     ("online_softmax", "nan_on_blocked_block", without_a_guard),
+    ("online_softmax", None, skipping_blocks),
     ("online_softmax", "blocks_averaged", lambda blocks: np.mean([al.softmax(s) @ v for s, v in blocks], axis=0)),
     ("online_softmax", "blocks_kept", two_passes),
     ("online_softmax", "blocks_kept", kept_in_a_list),

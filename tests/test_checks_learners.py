@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, right, single, student
+from answers_12 import head
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
@@ -557,6 +558,20 @@ ROWS = {
         decode(v="np.vstack([past[1], (x - P[old : old + n]) @ W_V])"),
     ),
     "11.3 only new": ("decode_step", "cache_overwritten", decode(back="x @ W_K, x @ W_V")),
+    "11.3 chunk only": (
+        "decode_step",
+        "past_not_attended",
+        decode(k="x @ W_K", v="x @ W_V", back="(np.vstack([past[0], k]), np.vstack([past[1], v]))"),
+        "kept and returned",
+        "oldest",
+    ),
+    "11.3 no mask, no places of V": (  # what each would show alone is not so of the two
+        "decode_step",
+        "places_not_in_values + chunk_not_masked",
+        decode(v="np.vstack([past[1], (x - P[old : old + n]) @ W_V])", mask="None"),
+        "Two mistakes",
+        "One token at a time this is right",
+    ),
     "11.3 old": ("decode_step", "cache_not_grown", decode(back="past")),
     "11.3 zeros": ("decode_step", "values_not_kept", decode(v="np.vstack([0 * past[1], x @ W_V])")),
     "11.3 in front": (
@@ -600,7 +615,11 @@ ROWS = {
     "11.5 told": ("out_of_reach", "told_by_another_verb", "the old cats that see the old dog", "after “that”"),
     "11.5 whole": ("out_of_reach", "verb_not_due", "the cats that the old dog sees run .", "it has been said"),
     "11.5 two": ("out_of_reach", "no_sentence", "the cats that the small old dog sees", "one adjective", "not yet"),
+    "11.5 sleeps": ("out_of_reach", "verb_after_that_unfit", "the cats that the old dog sleeps", "agrees", "adjective"),
+    "11.5 main verb": ("out_of_reach", "no_sentence", "the cats that the dog sees sleeps", "a verb agrees"),
+    "12.3 not causal": ("rotary_attention", "mask_ignored", head(mask="True"), "every query sees all of them"),
     "11.5 zebra": ("out_of_reach", None, "the cats that the zebra sees", "zebra", "as if"),
+    "11.5 The": ("out_of_reach", None, "The cats that the old dog sees", "in lower case", "as if"),
     "11.5 a list": ("out_of_reach", None, ["the", "cats"], "one string", "as if"),
 }
 

@@ -168,6 +168,56 @@ def test_what_is_declared_is_held_and_what_is_not_is_no_fault(module, arguments,
     assert diagnosis[probe].verdict == verdict, diagnosis
 
 
+def one_mask_for_all(kind):
+    """The module with a mask (n_q, n_k) and no other; with as many sequences as tokens (b, n_k) fits it, too."""
+
+    class OneMask(kind):
+        def with_head_axis(self, mask):
+            if mask.ndim != 2:
+                raise ValueError("one mask for all sequences: (n_q, n_k)")
+            return super().with_head_axis(mask)
+
+    return OneMask(24, 4)
+
+
+class CausalWithMask(Attention):
+    """Causal by itself, and takes a mask (n_q, n_k) besides."""
+
+    def with_head_axis(self, mask):
+        return mask & torch.ones_like(mask).tril()
+
+    def forward(self, query, key=None, value=None, attn_mask=None):
+        n = query.shape[1]
+        return super().forward(
+            query, key, value, torch.ones(n, n, dtype=torch.bool) if attn_mask is None else attn_mask
+        )
+
+
+@pytest.mark.parametrize(
+    "kind, causal, wrong",
+    [
+        (Attention, None, []),
+        (Attention, True, ["causality"]),
+        (CASES["one_mask_for_first_head_only"].module, None, ["causality"]),
+        (CASES["double_softmax"].module, None, ["causality"]),
+        (CausalWithMask, None, []),
+        (CausalWithMask, True, []),
+    ],
+)
+def test_a_mask_for_all_sequences_is_not_accused_of_padding(kind, causal, wrong):
+    for seed in range(3):
+        torch.manual_seed(seed)
+        diagnosis = diagnose(one_mask_for_all(kind), embed_dim=24, num_heads=4, causal=causal)
+        assert diagnosis.wrong == wrong, diagnosis
+        assert diagnosis["padding"][1:3] == ("could not tell", "it takes one mask for all sequences")
+
+
+def test_the_form_that_is_named_is_one_that_the_module_takes():
+    """Of a mask (b, n_k) that a module reads as (n_q, n_k) nothing is said where another form reaches the keys."""
+    for id in ("one_mask_for_first_head_only", "double_softmax"):
+        assert "(b, 1, 1, n_k)" in diagnose(CASES[id].module(24, 4), embed_dim=24, num_heads=4)["padding"].measured
+
+
 def test_forms_of_masks_are_found():
     found = {
         style: diagnose(style(), embed_dim=32, num_heads=4)["causality"].measured.partition("(")[2]

@@ -148,12 +148,16 @@ def test_a_window_counts_the_token_itself():
         ("the cats sleep", 1),
         ("the cats that the small old dog sees", 4),
         ("the cats that the old dog sees the king", 4),
+        ("the cats that the dog sees sleeps", 4),
+        ("the cats that the old dog see", 5),
+        ("the cats that the old dog sleeps", 5),
+        ("the cats that sees the old dog", 5),
     ],
 )
 def test_out_of_reach_is_out_of_reach_of_any_writer(words, fault):
     """With two layers and a window of 3 the last place is the same for both numbers exactly where the check says so."""
     assert judge_beginning(words) == fault
-    if fault in (1, 4):
+    if fault in (1, 4, 5):
         return
     torch.manual_seed(0)
     model, subject = writer.Writer(), next(word for word in words.split() if grammar.CLASS[word] in "nN")

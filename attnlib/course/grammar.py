@@ -123,7 +123,11 @@ def sentence(rng):
 
 
 REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
-_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE = 1, 2, 3, 4
+_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE, _UNFIT_VERB = 1, 2, 3, 4, 5
+
+
+def _can_begin(kinds):
+    return any(form.startswith(kinds) for form in forms())
 
 
 def judge_beginning(words):
@@ -132,11 +136,17 @@ def judge_beginning(words):
         raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
     words = words.split()
     if unknown := [word for word in words if word not in CLASS]:
-        raise Unfit(f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1.")
+        raise Unfit(
+            f"Not a word of the grammar: {', '.join(unknown)}. Fix: choose from the 39 words of section 1, in lower "
+            "case."
+        )
     singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
     kinds = "".join(CLASS[word] for word in words)
     if singular == plural:
-        return _NOT_DUE if any(form.startswith(kinds) for form in forms()) else _NO_SENTENCE
+        if _can_begin(kinds):
+            return _NOT_DUE
+        with_another = (re.sub("(r[^tTiI]*)[tTiI]", rf"\g<1>{verb}", kinds, count=1) for verb in "tT")  # after "that"
+        return _UNFIT_VERB if any(map(_can_begin, with_another)) else _NO_SENTENCE
     subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
     if len(words) - 1 - subject <= REACH:
         return _IN_REACH
@@ -150,6 +160,8 @@ BEGINNING_SAYS = (
     "A sentence can begin like this, but after your last word its main verb is not due: not yet, or it has been said.",
     f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
     "The number of the subject can be read from the verb after “that”, which is in reach.",
-    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, and only the subject has "
-    "something after it, one phrase at most.",
+    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, only the subject has "
+    "something after it, one phrase with “near”, “behind” or “that”, and a verb agrees with the noun that does it.",
+    "It is always one with an object, and agrees with the noun that does it: “that the dog sees”, but “the cats that "
+    "see the dog”.",
 )

@@ -126,6 +126,13 @@ OWN = (
         {"kept": lambda s: s.new},
     ),
     Mistake(
+        "past_not_attended",
+        "the past is kept and returned, and the queries meet the new keys and values only",
+        "The first chunk is right; then every token forgets what stood before its own chunk.",
+        "Which keys go into your attention: the new ones, or old and new together?",
+        {"seen": lambda s: s.new, "kept": lambda s: decoding.joined(s.past, s.new)},
+    ),
+    Mistake(
         "cache_not_grown",
         "the cache that comes back is the one that was handed in",
         "Every chunk meets an empty cache, as if it were the first.",
@@ -220,7 +227,13 @@ OWN = (
         "no_sentence",
         "no sentence of this grammar begins like that",
         "`grammatical` rejects it with any verb and a period after it.",
-        "Compare it with the four lines of rules in section 1. How many adjectives may a noun have?",
+        "Compare it with the four lines of rules in section 1, word by word.",
+    ),
+    Mistake(
+        "verb_after_that_unfit",
+        "the verb after “that” does not fit",
+        "`grammatical` rejects the sentence, whichever main verb you put after it.",
+        "Who does it? Look at that noun, then at the lists of verbs in section 1.",
     ),
     Mistake(
         "subject_in_reach",
@@ -317,6 +330,7 @@ EXERCISES = (
         slips={
             "verb_not_due": ["the cats that the old dog"],
             "no_sentence": ["the cats that the small old dog sees"],
+            "verb_after_that_unfit": ["the cats that the old dog see"],
             "subject_in_reach": ["the cats near the old dog"],
             "told_by_another_verb": ["the cats that see the old dog"],
         },
@@ -339,7 +353,7 @@ QUESTIONS = (
         tempting="b",
         a="Each place sees a set of tokens of its own, and a second layer can read what the first made of that. "
         "The argument of notebook 08 needs that every token sees the same set.",
-        b="That is what happens without a mask, where a place sees the same set from everywhere.",
+        b="It would be so if every place saw the same set of words: then permuting words would only permute outputs.",
         c="Agreement needs to know which noun came first, and that is known.",
     ),
     Question(
@@ -366,8 +380,10 @@ RECALL = (
         "parked",
         right="c",
         tempting="a",
-        a="That length was 3 % of a word's. A large weight on nearly nothing is nearly nothing.",
-        b="Then the sentence vector would hardly change without that head's words, and heads differed in that.",
+        a="W_O v was 3 % as long there as for a word, so the weight of 0.89 made up only 0.27 of the lengths that are "
+        "added up.",
+        b="Parked is not nothing: [CLS] made up 0.27 of the lengths that this head adds up, and up to 0.52 in another "
+        "head.",
         c="Weight is not influence: what counts is the weight times the length of what is handed over.",
     ),
     Question(

@@ -50,6 +50,9 @@ def online_probes():
         Probe("scores near 1000 and near -1000 in one block", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
         Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
         Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
+        Probe(
+            "blocks in which one key is blocked", cut(np.array([0.5, -np.inf, -np.inf, 1.0, 0.0, -np.inf]), (2, 2, 2))
+        ),
     )
 
 
@@ -351,8 +354,8 @@ RECALL = (
         "divisor_of_a_head",
         right="b",
         tempting="a",
-        a="That is the root of d_model. The dot product of one head adds up 64 terms, not 512.",
-        b="A head has 512 / 8 = 64 features, and the divisor is the root of that.",
-        c="64 is d_k. The divisor is its root, since variances add up and standard deviations do not.",
+        a="That is the root of d_model. The dot product of one head adds up 256 terms, not 512.",
+        b="A head has 512 / 2 = 256 features, and the divisor is the root of that.",
+        c="256 is d_k. The divisor is its root, since variances add up and standard deviations do not.",
     ),
 )

@@ -28,10 +28,10 @@ def explain(exercise, found):
 
 
 def in_words(mistakes, subject):
-    """Say what the mistakes do, and what one would see."""
-    start = "Two mistakes at once: " if len(mistakes) > 1 else ""
-    as_if = ", and as if ".join(m.does for m in mistakes)
-    return f"{start}{subject} as if {as_if}. " + " ".join(m.see for m in mistakes)
+    """Say what the mistakes do; of a single one also what one would see, which beside another need not be so."""
+    if len(mistakes) == 1:
+        return f"{subject} as if {mistakes[0].does}. {mistakes[0].see}"
+    return f"Two mistakes at once: {subject} as if {', and as if '.join(m.does for m in mistakes)}."
 
 
 class Pairs:

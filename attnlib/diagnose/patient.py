@@ -274,6 +274,18 @@ class Patient:
             real = real.flip(1)
         return best_attempt(self, PADDING, real[:, None].expand(-1, self.n, -1), self._try_padding)
 
+    def reads_one_for_all(self, form):
+        """Whether a mask (b, n_k) is taken for (n_q, n_k): its last row says something of all sequences.
+
+        Of an argument whose name says padding that is a fault; of any other it may be what is meant.
+        """
+        if form.shape != "(b, n_k)" or "pad" in form.name.lower():
+            return False
+        mask = torch.ones(self.n, self.n, self.n, dtype=torch.bool)
+        before = self.run(self.x, self.mask(form, mask))
+        mask[-1, :, 1:] = False
+        return bool(self.moved(self.run(self.x, self.mask(form, mask)), before)[:-1].any())
+
     def _try_pairs(self, masks, mask):
         """Return how many pairs of tokens a mask of pairs forbids and still lets through, and the other way round."""
         reach = self.influence(masks)
@@ -307,11 +319,14 @@ class _Neutral:
 
 
 class Attempt:
-    """The form of mask that does best, what it leaks and loses; the first form that had any effect; the first error."""
+    """The form of mask that does best, what it leaks and loses; the first form that had any effect; the first error.
+
+    `for_all`: the form was meant for padding, and what the module takes is one mask for all sequences.
+    """
 
     def __init__(self):
         self.form = self.first = self.error = None
-        self.leaks, self.lost, self.accepted, self.effects = 0, 0, False, set()
+        self.leaks, self.lost, self.accepted, self.effects, self.for_all = 0, 0, False, set(), False
 
     @property
     def works(self):
@@ -340,11 +355,12 @@ def best_attempt(patient, shapes, mask, measure):
             if output[mask[:, 0] if shapes is PADDING else mask.any(-1)].isnan().any():
                 raise ValueError("NaN for queries that have keys left: the module means another form")
             leaks, lost = measure(masks, mask)
+            for_all = leaks + lost > 0 and shapes is PADDING and patient.reads_one_for_all(form)
         except Exception as error:
             best.error = best.error or error
             continue
-        if best.form is None or leaks + lost < best.leaks + best.lost:
-            best.form, best.leaks, best.lost = form, leaks, lost
+        if best.form is None or (for_all, leaks + lost) < (best.for_all, best.leaks + best.lost):
+            best.form, best.leaks, best.lost, best.for_all = form, leaks, lost, for_all
         if best.works:
             break
     return best

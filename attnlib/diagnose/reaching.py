@@ -91,7 +91,8 @@ def causality(p):
 def padding(p):
     attempt = p.padding
     if not attempt.works:
-        if not p.causal and p.pairs.works and p.pairs.form.shape == "(n_q, n_k)":
+        # (b, n_k) read as (n_q, n_k) leaks, and that says nothing about padding.
+        if attempt.for_all or (not p.causal and p.pairs.works and p.pairs.form.shape == "(n_q, n_k)"):
             raise CouldNotTell("it takes one mask for all sequences")
         if fault := _fails(p, attempt, p.pairs):
             return "wrong", fault
@@ -113,7 +114,7 @@ def allowed(p):
     if lost:
         return "beware", f"{lost} of {int(expected.sum())} pairs do not reach each other: a window, or a mask"
     for attempt in p.masked:
-        if attempt.form is not None and attempt.lost:
+        if attempt.form is not None and attempt.lost and not attempt.for_all:
             return "wrong", f"{attempt.lost} pairs that the mask allows do not reach each other ({attempt.form})"
     return "ok", "every token that is allowed moves the output"
 

@@ -948,6 +948,7 @@ verdict
 #    it look at if the subject is plural? (Head 2, at *that*.)
 # 2. In section 3, with sentence 8 and temperature 1, set $d_k$ to 64 and go to the step before the second *hears*: *the happy
 #    children that the dog hears hears* (on another processor the words may differ). Which rows have changed from $d_k = 8$?
+#    (All are flatter. Head 3 of layer 2 has a third of its weight on *children*, where it had nearly all.)
 # 3. Average the heads of keys and values of the trained writer down to 2 (mean of neighbours) without training. How many
 #    sentences survive? (About half: 0.49 with seed 0.)
 # 4. Two decoders of the clinic still wait: `patients.patient(4)` and `patients.patient(5)`, from `attnlib.course`. Call them as

@@ -52,11 +52,11 @@ np.set_printoptions(precision=4, suppress=True)
 # - **b** how much of the weight that key gets
 # - **c** nothing: softmax takes the factor out again
 #
-# **3.** *(notebook 06)* A layer has $d_{model} = 512$ and 8 heads. By what does it divide its scores?
+# **3.** *(notebook 06)* A layer has $d_{model} = 512$ and 2 heads. By what does it divide its scores?
 #
 # - **a** $\sqrt{512}$, about 22.6
-# - **b** 8
-# - **c** 64
+# - **b** 16
+# - **c** 256
 
 # %%
 predict.before_12(None, None, None)  # a letter each: "a", "b" or "c"
@@ -200,11 +200,11 @@ _ = ax.legend(loc="upper center", ncols=2)
 #
 # ### Two ways to pair
 #
-# The paper pairs neighbours, features $2c$ and $2c+1$. So does Meta's own Llama code. `transformers` pairs $c$ with
-# $c + d_k/2$, as above. Each is as good as the other, as long as the weights were trained with it: people who load a
-# model find out ([two threads](../REFERENCES.md#rope-pairs)). Putting the features into another order turns one into the
-# other: features 0 1 2 3 4 5 6 7 become 0 2 4 6 1 3 5 7. Then the partners 0 and 1, neighbours before, stand $d_k / 2$ apart. The
-# function below reorders, turns by `rope`, and puts each feature back where it stood.
+# The paper pairs neighbours, features $2c$ and $2c+1$. So does Meta's own Llama code. In the four models of section 5
+# `transformers` pairs $c$ with $c + d_k/2$, as above. Each is as good as the other, as long as the weights were trained with
+# it: people who load a model find out ([two threads](../REFERENCES.md#rope-pairs)). Putting the features into another order
+# turns one into the other: features 0 1 2 3 4 5 6 7 become 0 2 4 6 1 3 5 7. Then the partners 0 and 1, neighbours before, stand
+# $d_k / 2$ apart. The function below reorders, turns by `rope`, and puts each feature back where it stood.
 
 
 # %%
@@ -401,8 +401,8 @@ print(f"the 48 others          {found[shortest_first[:48]].mean():.2f}")
 # dot product with it is positive give it nearly all their weight, however little they have to do with it; the others give it
 # hardly any. And a query may look for something that is not there, yet its weights must sum to 1. Four answers:
 #
-# - **QK-norm** ([Henry et al. 2020](../REFERENCES.md#henry-2020), Qwen3): queries and keys are divided by their root mean
-#   square, each feature then multiplied by a learned gain. A norm has no power any more.
+# - **QK-norm** ([Henry et al. 2020](../REFERENCES.md#henry-2020); here as in Qwen3): queries and keys are divided by their
+#   root mean square, each feature then multiplied by a learned gain. A norm has no power any more.
 # - **Softcap** ([Gemma 2](../REFERENCES.md#heads-of-models)): scores $s$ become $C \tanh(s / C)$, so none leaves $\pm C$.
 # - **Log n** ([Chiang and Cholak 2022](../REFERENCES.md#chiang-2022), [Nakanishi 2025](../REFERENCES.md#nakanishi-2025)):
 #   a proposal. Scores are multiplied by a factor that grows as $\ln n$, and a lead grows with the crowd. Here it is $\ln n / \ln 64$, so
@@ -859,7 +859,7 @@ verdict
 # `my_online(blocks)`: `for s, v in blocks` hands out scores $(b,)$ and values $(b, d_v)$, the keys of **one** query. Returns
 # $(d_v,)$, what softmax of all scores times all values would give. As on a GPU, there is memory for one block: you can go through
 # them once, and when the next block comes, zeros are written over the last one. Scores may be near 1000 or near -1000. A blocked key has the
-# score $-\infty$, and a first block may hold nothing else.
+# score $-\infty$, and a first block may hold nothing else. (Copies of all blocks pass, too: that is right, and saves nothing.)
 
 
 # %%
@@ -963,8 +963,8 @@ verdict
 #    Then leave out the fast ones. (At 1024: as good without the slow ones; 0.03 without the fast ones.)
 # 2. Give `shares` a softcap of 5 in place of 50. Who wins now, and what does it do to the needle? (The crowd: at 1024
 #    it has 0.92, the needle 0.06.)
-# 3. Give `Layer` a window of 3 and poke token 2 as in notebook 05: which outputs move? And through two such layers?
-#    (2 to 4; 2 to 6.)
+# 3. Give `Layer` a window of 3 and poke token 2 as in notebook 05: which outputs move? And through two such layers? Make
+#    new layers for each call: a layer that is called again goes on in its cache. (2 to 4; 2 to 6.)
 #
 # **Remember.** RoPE turns queries and keys, never values, and for given $q$ and $k$ the places enter a score only through
 # their distance. A window carries a

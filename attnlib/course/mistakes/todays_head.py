@@ -13,7 +13,7 @@ THETA = 10_000.0
 
 
 def halves(x):
-    """Pair feature c with feature c + d_k/2, as transformers does: return both members, and the way back."""
+    """Pair feature c with feature c + d_k/2, as transformers does for Llama: return both members, and the way back."""
     first, second = np.split(x, 2, axis=-1)
     return first, second, lambda a, b: np.concatenate([a, b], axis=-1)
 

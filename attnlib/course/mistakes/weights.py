@@ -160,9 +160,9 @@ MISTAKES = (
     # --- mask
     Mistake(
         "mask_ignored",
-        "the mask changes nothing",
+        "no key is blocked: every query sees all of them",
         "Tokens see what they must not see.",
-        "Call your function with two different masks and compare.",
+        "Name a key that some query must not see. Which line of yours keeps it out?",
         masked_by(lambda s: s.scaled)
         | {
             "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
