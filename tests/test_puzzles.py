@@ -6,23 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from puzzle_answers import (
-    BEFORE,
-    FRONT,
-    I5,
-    I8,
-    LOOK_FRONT,
-    NOTHING,
-    OWN,
-    READER,
-    RIGHT,
-    TONS,
-    WRONG,
-    flag_then_place,
-    places,
-    wide,
-    writes,
-)
+from puzzle_answers import BEFORE, I5, I8, LAYER_1, LOCATED, READER, RIGHT, TONS, WRONG, flag_then_place, places, wide
 
 import attnlib as al
 from attnlib import live
@@ -133,23 +117,7 @@ def test_a_mistake_keeps_its_name(case):
     assert {one(handed_in(head)).mistake for one, head in tries} == {id}
 
 
-SILENT, LAYER_1 = (0 * READER[0], 0 * READER[1]), (*LOOK_FRONT, writes(I5))
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "said"),
-    [
-        ("what_came_next", (LAYER_1, (READER[1], READER[0], READER[2])), "in layer 2 queries and keys have changed"),
-        ("what_came_next", (LAYER_1, (-READER[0], *READER[1:])), "in layer 2 a sign is turned"),
-        ("what_came_next", ((0 * LAYER_1[0], *LAYER_1[1:]), READER), "in layer 1 all scores of a row are equal"),
-        ("what_came_next", (LAYER_1, (*SILENT, READER[2])), "in layer 2 all scores of a row are equal"),
-        ("what_came_next", ((*SILENT, writes(I5)), (*SILENT, READER[2])), "as if all scores of a row"),  # both
-        ("difference", (OWN, (NOTHING, NOTHING, TONS), [[1], [-1]]), "in head 2 all scores of a row are equal"),
-        ("difference", ((-OWN[0], *OWN[1:]), FRONT, [[1], [-1]]), "in head 1 a sign is turned"),
-        ("difference", (OWN, FRONT, [[-1], [1]]), "as if a sign is turned"),  # in neither
-        ("cargo_of_c", (NOTHING, NOTHING, TONS), "as if all scores of a row are equal"),  # there is one head
-    ],
-)
+@pytest.mark.parametrize(("name", "answer", "said"), LOCATED)
 def test_of_two_heads_the_one_with_the_mistake_is_told(name, answer, said):
     assert said in EXERCISES[name](handed_in(answer)).message
 
