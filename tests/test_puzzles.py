@@ -141,6 +141,15 @@ def test_a_ship_that_may_attend_to_nobody_is_told_so(mask):
     assert "it gives 0.00 on each, since it may attend to nobody; wanted is 1.00 on 0." in told.message
 
 
+def test_what_a_mask_hides_is_not_laid_to_the_scores():
+    """Each ship may see the one in front alone; layer 1 asks for a ship that is hidden, beside another mistake."""
+    told = check.latest_of_my_flag(handed_in(flag_then_place(400, 200, 20, np.eye(8, k=-1, dtype=bool))))
+    assert told.state == "wrong" and told.mistake is None
+    behind = wide(PLACE, 20 * np.eye(8, k=1))
+    told = check.what_came_next(handed_in(((behind, *LAYER_1[1:]), (-READER[0], *READER[1:]))))
+    assert told.state == "wrong" and told.mistake is None
+
+
 def test_every_mistake_of_a_puzzle_is_made():
     made = {(name, id) for name, id, _ in WRONG}
     for name, puzzle in PUZZLES.items():

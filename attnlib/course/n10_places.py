@@ -52,8 +52,9 @@ def _shared_earlier(c):
 
 def _place_before_flag(p, a):
     """The last ship looks at the one in front of it, not at its own flag far away."""
-    probes = (Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD"))
-    return all(hard_weights(p, a, c)[-1, 5] > 0.9 for c in probes)
+    probes = [Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD")]
+    free = a.each(lambda head: head._replace(mask=np.tri(PLACES, k=-1, dtype=bool)))  # perhaps its mask hides that one
+    return all(hard_weights(p, b, c)[-1, 5] > 0.9 for b in (a, free) for c in probes)
 
 
 def _late_place_beats_pilot(p, a):

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from .convoy import only, share
+from .convoy import only
 
 RULE = 0.02  # how near a head has to come to a wrong rule
 
@@ -66,21 +66,9 @@ def _sign_turned(p, a):
 
 
 def _everybody_alike(p, a):
-    """In one of the heads all keys that may be looked at get the same weight, and some row may look at two."""
+    """In one of the heads all scores of a row are equal, those that a mask hides included."""
     traces = zip(*(p.traces(a.hard, c) for c in p.convoys), strict=True)
-    return [k for k, found in enumerate(traces) if all(map(_even, found)) and any(map(_has_a_choice, found))]
-
-
-def _even(trace):
-    return np.allclose(trace.weights, np.nan_to_num(share(_allowed(trace))), atol=RULE)
-
-
-def _has_a_choice(trace):
-    return (_allowed(trace).sum(axis=-1) > 1).any()
-
-
-def _allowed(trace):
-    return np.ones(trace.weights.shape, dtype=bool) if trace.attn_mask is None else trace.attn_mask
+    return [k for k, found in enumerate(traces) if all(np.ptp(t.scaled_scores, axis=-1).max() < RULE for t in found)]
 
 
 def _column_off_by_one(p, a):
