@@ -97,8 +97,10 @@ NOT_C = (put(ONE, 0, 1, -20), put([PILOT, A, B, D], 0, 1))
 ONLY_C_ASKS = (put(C, 0, 1, 20), put(C, 0, 1))
 BEFORE, UP_TO, ALL = np.tri(8, k=-1, dtype=bool), np.tri(8, dtype=bool), np.ones((8, 8), bool)
 OWN, FRONT, BEHIND = (*places(20 * I8), TONS), (*places(20 * STEP), TONS), (*places(20 * np.eye(8, k=1)), TONS)
+OCCUPIED = slice(7, 12)  # of x: five places
 LOOK_FRONT, LOOK_SELF = (wide(PLACE, 20 * STEP), wide(PLACE, I8)), (wide(PLACE, 20 * I8), wide(PLACE, I8))
 READER = (wide(FLAG, 20 * I5), wide(NOTE, I5), wide(FLAG, I5))
+LAYER_1, SILENT = (*LOOK_FRONT, writes(I5)), (0 * READER[0], 0 * READER[1])
 HEAVIEST = (put(ONE, 0, 1, 20), TONS, lambda flags, cargo: row(cargo == cargo.max()))
 
 # The first of each stands in the notebook.
@@ -150,6 +152,8 @@ RIGHT = {
             (*parabola(np.arange(8) - 1, WIDE), writes(3 * SECRET)),
             (wide(FLAG, 20 * SECRET), wide(NOTE, I5), wide(FLAG, I5)),
         ),
+        # A note so large that what stood there does not count.
+        ((*LOOK_FRONT, writes(1e4 * I5, OCCUPIED)), (wide(FLAG, 0.002 * I5), wide(OCCUPIED, I5), wide(FLAG, I5))),
         ((*LOOK_FRONT, writes(SECRET)), (wide(FLAG, 20 * I5), wide(NOTE, SECRET.T), wide(FLAG, I5))),
     ],
     "no_head_can": [("AB", "ABAB"), ["BAC", "CABBAC"], ("AAB", "AABAAB"), ("DAC", "ADADCC")],
@@ -281,6 +285,18 @@ WRONG = [
         ((*LOOK_FRONT, writes(I5)), (wide(FLAG, 20 * I5), wide(NOTE, I5), wide(NOTE, I5))),
     ),
     ("what_came_next", "own_flag_noted", ((*LOOK_SELF, writes(I5)), READER)),
+    ("what_came_next", "looks_behind", ((wide(PLACE, 20 * np.eye(8, k=1)), wide(PLACE, I8), writes(I5)), READER)),
+    ("what_came_next", "looks_behind", ((wide(PLACE, 20 * I8), wide(PLACE, np.eye(8, k=-1)), writes(I5)), READER)),
+    *[
+        (
+            "what_came_next",
+            "note_mixed",
+            ((*LOOK_FRONT, writes(factor * I5, OCCUPIED)), (wide(FLAG, 20 * I5), wide(OCCUPIED, I5), wide(FLAG, I5))),
+        )
+        for factor in (1, 100)
+    ],
+    ("what_came_next", "everybody_alike", ((0 * LOOK_FRONT[0], LOOK_FRONT[1], writes(I5)), READER)),
+    ("what_came_next", "everybody_alike", ((*LOOK_FRONT, writes(I5)), (wide(ONE, np.full((1, 5), 20)), *READER[1:]))),
     ("what_came_next", "nothing_noted", ((*LOOK_FRONT, np.zeros((WIDE, WIDE))), READER)),
     (
         "what_came_next",
@@ -306,4 +322,17 @@ WRONG = [
     ("own_head", "rule_says_nothing", (*HEAVIEST[:2], lambda f, t: np.ones((len(t), len(t))))),
     ("own_head", "head_disagrees", (HEAVIEST[0], -HEAVIEST[1], HEAVIEST[2])),
     ("own_head", "rule_shape", (*HEAVIEST[:2], lambda f, t: t == t.max())),
+]
+
+# What the check says of a mistake in one of two heads.
+LOCATED = [
+    ("what_came_next", (LAYER_1, (READER[1], READER[0], READER[2])), "in layer 2 queries and keys have changed"),
+    ("what_came_next", (LAYER_1, (-READER[0], *READER[1:])), "in layer 2 a sign is turned"),
+    ("what_came_next", ((0 * LAYER_1[0], *LAYER_1[1:]), READER), "in layer 1 all scores of a row are equal"),
+    ("what_came_next", (LAYER_1, (*SILENT, READER[2])), "in layer 2 all scores of a row are equal"),
+    ("what_came_next", ((*SILENT, writes(I5)), (*SILENT, READER[2])), "as if all scores of a row"),  # both
+    ("difference", (OWN, (NOTHING, NOTHING, TONS), [[1], [-1]]), "in head 2 all scores of a row are equal"),
+    ("difference", ((-OWN[0], *OWN[1:]), FRONT, [[1], [-1]]), "in head 1 a sign is turned"),
+    ("difference", (OWN, FRONT, [[-1], [1]]), "as if a sign is turned"),  # in neither
+    ("cargo_of_c", (NOTHING, NOTHING, TONS), "as if all scores of a row are equal"),  # there is one head
 ]

@@ -12,8 +12,9 @@ import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
 from attnlib.course.__main__ import page, puzzles, table
 from attnlib.course.clinic import CASES
+from attnlib.course.n10_claims import Claim
 from attnlib.course.naming import explain
-from attnlib.course.puzzle import Claim, Puzzle
+from attnlib.course.puzzle import Puzzle
 
 STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Claim)]  # those: test_puzzles.py
 PAIRS = [(exercise, id) for exercise in STEPS for id in exercise.wrong]

@@ -13,6 +13,7 @@ import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course.exercise import Module
+from attnlib.course.verdict import Verdict
 
 
 def not_implemented(q, k, v, attn_mask=None):
@@ -270,6 +271,14 @@ def test_hints_go_one_step_further_and_stop():
     assert MISTAKES["no_softmax"].hint in hints[0]
     assert len(set(hints)) == 4 and hints[-1] == hints[-2]
     assert check.softmax(al.softmax).hint() == "No hint needed: this is right."
+
+
+def test_a_hint_is_given_once():
+    """Where the exercise has the hint of the mistake, too, or where the mistake's own holds all of it."""
+    verdict = Verdict("k2", "wrong", "", hints=("Look back. Where is it?", "Where is it?", "In row 3?", "Look back."))
+    assert verdict.hints == ("Look back. Where is it?", "In row 3?")
+    told = check.uniform_divisor(6.0)
+    assert told.hint() == f"Hint 1 of 3: {MISTAKES['unit_variance_assumed'].hint}" and len(set(told.hints)) == 3
 
 
 def test_html_escapes_what_a_learner_can_write():

@@ -6,13 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from puzzle_answers import BEFORE, I8, RIGHT, TONS, WRONG, flag_then_place, places
+from puzzle_answers import BEFORE, I5, I8, LAYER_1, LOCATED, READER, RIGHT, TONS, WRONG, flag_then_place, places, wide
 
+import attnlib as al
 from attnlib import live
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course import convoy as world
-from attnlib.course.convoy import PLACE, convoy
-from attnlib.course.puzzle import Answer, Claim, Puzzle
+from attnlib.course.convoy import CARGO, FLAG, PLACE, convoy
+from attnlib.course.n10_claims import Claim
+from attnlib.course.puzzle import Answer, Puzzle
 from attnlib.course.signs import COMMON
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
@@ -115,6 +117,39 @@ def test_a_mistake_keeps_its_name(case):
     assert {one(handed_in(head)).mistake for one, head in tries} == {id}
 
 
+@pytest.mark.parametrize(("name", "answer", "said"), LOCATED)
+def test_of_two_heads_the_one_with_the_mistake_is_told(name, answer, said):
+    assert said in EXERCISES[name](handed_in(answer)).message
+
+
+def test_a_faint_note_is_too_little_weight():
+    """Layer 1 writes 0.05 in an empty column. That is neither nothing, nor mixed with what stood there."""
+    told = check.what_came_next(handed_in(((*LAYER_1[:2], 0.05 * LAYER_1[2]), READER)))
+    assert told.mistake == "too_little_weight"
+
+
+def test_a_note_that_fails_in_another_way_than_by_what_stood_there_gets_no_name():
+    note, flag = np.zeros((20, 20)), wide(CARGO, np.ones((1, 5)))
+    note[FLAG, CARGO] = 1000 * np.arange(5)  # flags as numbers, on top of the tons
+    assert check.what_came_next(handed_in(((*LAYER_1[:2], note), (READER[0], flag, READER[2])))).mistake is None
+
+
+@pytest.mark.parametrize("mask", [np.zeros((8, 8), bool), np.tri(8, k=-2, dtype=bool), BEFORE & (np.arange(8) > 0)])
+def test_a_ship_that_may_attend_to_nobody_is_told_so(mask):
+    told = check.latest_of_my_flag(handed_in(flag_then_place(400, 200, 20, mask)))
+    assert told.mistake is None and "row 1, flag" in told.message
+    assert "it gives 0.00 on each, since it may attend to nobody; wanted is 1.00 on 0." in told.message
+
+
+def test_what_a_mask_hides_is_not_laid_to_the_scores():
+    """Each ship may see the one in front alone; layer 1 asks for a ship that is hidden, beside another mistake."""
+    told = check.latest_of_my_flag(handed_in(flag_then_place(400, 200, 20, np.eye(8, k=-1, dtype=bool))))
+    assert told.state == "wrong" and told.mistake is None
+    behind = wide(PLACE, 20 * np.eye(8, k=1))
+    told = check.what_came_next(handed_in(((behind, *LAYER_1[1:]), (-READER[0], *READER[1:]))))
+    assert told.state == "wrong" and told.mistake is None
+
+
 def test_every_mistake_of_a_puzzle_is_made():
     made = {(name, id) for name, id, _ in WRONG}
     for name, puzzle in PUZZLES.items():
@@ -179,7 +214,9 @@ def test_heads_of_noise_get_no_name_of_a_rule(name):
         (np.ones((15, 2)), ("asks for 2 things", "a ndarray")),
         ((np.ones((15, 2)), np.ones((15, 3))), ("same number of columns, d_k", "Yours have 2 and 3")),
         ((np.ones((14, 2)), np.ones((15, 2))), ("W_Q must have 15 rows", "(14, 2)", "Fix: ")),
-        ((np.ones(15), np.ones(15)), ("W_Q must have 15 rows", "(15,)")),
+        ((np.ones(15), np.ones(15)), ("W_Q must have two axes", "yours has 1", "(15,)", "Fix: shape (15, 1).")),
+        ((np.ones(14), np.ones(14)), ("two axes, rows and columns", "Fix: begin with np.zeros((15, ...)).")),
+        ((np.ones((15, 0)), np.ones((15, 0))), ("W_Q must have 15 rows", "(15, 0)")),
         ((np.ones((15, 2)), np.full((15, 2), np.nan)), ("W_K holds NaN or inf",)),
         (("a", "b"), ("W_Q must be a matrix of numbers",)),
     ],
@@ -196,6 +233,7 @@ def test_masks_values_and_joints_that_do_not_fit_are_told():
     assert "W_V must have 1 column," in check.cargo_of_c(handed_in((W, W, W))).message
     head = (W, W, W[:, :1])
     assert "W_O must have 2 rows" in check.difference(handed_in((head, head, np.ones((1, 2))))).message
+    assert "Fix: shape (2, 1)." in check.difference(handed_in((head, head, np.array([1, -1])))).message
     assert "W_V1 must have 20 rows" not in check.what_came_next(handed_in((head, head))).message
     assert "W_Q1 must have 20 rows" in check.what_came_next(handed_in((head, head))).message
     assert "pass the function itself" in check.look_at_yourself((W, W)).message
@@ -247,6 +285,35 @@ def test_figures_that_the_prose_of_the_notebook_tells():
         for place in (12, 11)
     ]
     assert passed == [True, False]
+    ahead = [20 / d_k**0.5 for d_k in (96, 128)]  # of seven zeros: two stops of the slider
+    assert [round(float(np.exp(s) / (np.exp(s) + 7)), 2) for s in ahead] == [0.52, 0.46]
+
+
+def test_four_features_are_enough_for_any_weights_among_five_flags():
+    """What the solution of 10.3 says: the mean of a row of scores changes no weight, and takes one off the rank."""
+    rng = np.random.default_rng(0)
+    for table in 5 * rng.normal(size=(100, 5, 5)):
+        left, size, right = np.linalg.svd(table - table.mean(axis=1, keepdims=True))
+        assert size[3] > 0.1 and size[4] < 1e-9  # four are needed, and not five
+        W_Q, W_K = 2 * left[:, :4] * size[:4], right[:4].T  # 2: the division by sqrt(4)
+        weights = al.attention_trace(W_Q, W_K, I5).weights
+        assert np.allclose(weights, al.softmax(table), atol=1e-12)
+
+
+def test_the_minutes_of_the_parts_are_those_of_their_puzzles():
+    text = next(n.source for n in SERIES if n.number == "10").read_text(encoding="utf-8").replace("\n# ", " ")
+    parts = [map(int, re.findall(r"\*(\d+) minutes, (?:easy|medium|hard)", p)) for p in re.split("## [ABC] · ", text)]
+    said = re.search(r"part A (\d+) minutes of puzzles, B (\d+), C (\d+)", text).groups()
+    assert list(map(sum, parts)) == [0, *map(int, said)]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("flags", ["*A", "*AB", "*DDDDDDD"])
+@pytest.mark.parametrize("name", PUZZLES)
+def test_a_view_of_any_convoy_warns_of_nothing(name, flags):
+    """Some convoys of the box have no C, or no second ship of a flag."""
+    shown = PUZZLES[name].show(handed_in(RIGHT[name][0]), flags)
+    assert len(shown.ships) == len(flags)
 
 
 # --- what a view shows, and the world

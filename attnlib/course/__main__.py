@@ -3,7 +3,8 @@
 import sys
 
 from .catalogue import EXERCISES, MISTAKES
-from .puzzle import Claim, Puzzle
+from .n10_claims import Claim
+from .puzzle import Puzzle
 from .signs import COMMON
 
 PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle | Claim)}

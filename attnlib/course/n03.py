@@ -236,7 +236,7 @@ OWN = (
         "factor_and_root_forgotten",
         "only one of the two factors had another variance than 1, and no root was taken",
         "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
-        "First the variance of one product of two entries: what is it?",
+        "What is the variance of one product of two such entries?",
     ),
     Mistake(
         "multiplied_by_divisor",
@@ -326,7 +326,11 @@ EXERCISES = (
     Number(
         "uniform_divisor",
         "the divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance 1/3)",
-        ("First the variance of one product of two entries.", "1/3 times 1/3, and 36 of them.", "The root of 36 / 9."),
+        (
+            "What is the variance of one product of two such entries?",
+            "1/3 times 1/3, and 36 of them.",
+            "The root of 36 / 9.",
+        ),
         right=2.0,
         slips={
             "unit_variance_assumed": [6.0],

@@ -76,7 +76,7 @@ def _at_c(c):
 
 
 def _tons_of_c(c):
-    return every(c, c.cargo[c.kinds == C].mean())
+    return every(c, c.cargo[c.kinds == C].mean() if C in c.kinds else np.nan)
 
 
 def _mean(c):
@@ -170,7 +170,7 @@ BY_FLAG = (
         "a function that returns W_Q, W_K: everybody looks at C; several C share",
         (
             "It does not matter who asks.",
-            "Which column of x is the same for all?",
+            "Which column of x is the same for every ship?",
             "One feature is enough: d_k = 1.",
         ),
         want=_at_c,
@@ -220,7 +220,7 @@ BY_FLAG = (
         "a function that returns W_Q, W_K, both (15, 4): each C gets three times the weight of any other ship",
         (
             "The weights of two keys compare as exp of the difference of their scores.",
-            "Which difference makes a ratio of 3?",
+            "Which difference of scores makes a ratio of 3?",
             "And before the division by sqrt(4)?",
         ),
         want=_times_c(3),

@@ -1,12 +1,63 @@
 """Notebook 10, program a head: what is judged as a whole, 10.14 and 10.15, and its mistakes in words."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from .. import core
 from .calling import Unfit
 from .convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag
+from .exercise import Exercise
+from .grading import outcomes
 from .mistakes.mistake import Mistake
-from .puzzle import Claim, Puzzle
+from .naming import in_words
+from .probes import Probe
+from .puzzle import Puzzle, is_stub
+from .verdict import Verdict
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Claim(Exercise):
+    """An answer that is judged as a whole.
+
+    Attributes
+    ----------
+    judge : callable
+        Answer -> (id of the mistake, or "" where it is right; what to say).
+    names : tuple of str
+        The ids of the mistakes.
+    """
+
+    judge: Callable
+    names: tuple = ()
+
+    subject = "Your answer looks"
+    probes = (Probe("your answer", ()),)
+
+    def __call__(self, answer):
+        told = []
+
+        def judged():
+            result = answer() if callable(answer) else answer
+            if not is_stub(result):
+                told[:] = self.judge(result)
+                return 0.0
+
+        try:
+            (outcome,) = outcomes(self, judged)
+        except Unfit as error:
+            return Verdict(self.name, "wrong", str(error), hints=self.hints)
+        if outcome.kind:
+            state = "not tried" if outcome.kind == "untried" else "wrong"
+            return Verdict(self.name, state, outcome.problem, hints=self.hints)
+        id, text = told
+        if not id:
+            return Verdict(self.name, "right", text)
+        (mistake,) = (mistake for mistake in self.mistakes if mistake.id == id)
+        message = f"{in_words((mistake,), self.subject)} {text}".rstrip()
+        return Verdict(self.name, "wrong", message, id, hints=(mistake.hint, *self.hints))
+
 
 # --- what no head can do
 

@@ -1,7 +1,10 @@
 """Notebook 10, program a head: the puzzles 10.9 to 10.13, with places, masks and several heads."""
 
+from dataclasses import replace
+
 import numpy as np
 
+from .. import core
 from .convoy import (
     FLAG,
     FLAGS,
@@ -24,7 +27,7 @@ from .convoy import (
     where,
 )
 from .puzzle import Puzzle
-from .signs import follows, hard_weights, repaired
+from .signs import RULE, exchange, follows, hard_weights, repaired
 
 # --- places and masks
 
@@ -49,8 +52,9 @@ def _shared_earlier(c):
 
 def _place_before_flag(p, a):
     """The last ship looks at the one in front of it, not at its own flag far away."""
-    probes = (Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD"))
-    return all(hard_weights(p, a, c)[-1, 5] > 0.9 for c in probes)
+    probes = [Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD")]
+    free = a.each(lambda head: head._replace(mask=np.tri(PLACES, k=-1, dtype=bool)))  # perhaps its mask hides that one
+    return all(hard_weights(p, b, c)[-1, 5] > 0.9 for b in (a, free) for c in probes)
 
 
 def _late_place_beats_pilot(p, a):
@@ -229,13 +233,36 @@ def _both(*signs):
     return lambda p, a: all(sign(p, a) for sign in signs)
 
 
-def _writes(columns):
-    """Layer 1 changes these columns of x."""
-    return lambda p, a: max(np.abs(p.traces(a, c)[0].output[:, columns]).max() for c in p.convoys) > 0.1
+def _written(p, a):
+    """Tell of each column of x whether layer 1 adds something to it."""
+    return np.any([np.abs(p.traces(a, c)[0].output).max(axis=0) > 1e-9 for c in p.convoys], axis=0)
+
+
+def _writes(columns=slice(None)):
+    return lambda p, a: _written(p, a)[columns].any()
 
 
 def _not(sign):
     return lambda p, a: not sign(p, a)
+
+
+def _note_mixed(p, a):
+    """Layer 2 would be right if the columns to which layer 1 adds had been empty."""
+    written, (_, second) = _written(p, a), a.hard.heads
+
+    def error(c):
+        x1 = np.where(written, 0, c.x) + p.traces(a.hard, c)[0].output
+        out = core.scaled_dot_product_attention(x1 @ second.W_Q, x1 @ second.W_K, x1 @ second.W_V, is_causal=True)
+        return np.nanmax(np.abs(out - p.want(c)))
+
+    return not p.does(a.hard) and all(error(c) < p.tolerance for c in p.convoys)
+
+
+def _asks_behind(p, a):
+    """Layer 1 would look behind if there were no mask. Once its queries and keys are exchanged, all is right."""
+    free = replace(p, causal=False)
+    behind = (hard_weights(free, a, c, 0).diagonal(1)[1:] for c in p.convoys)  # of every row i the weight on i + 1
+    return all((weights > 1 - RULE).all() for weights in behind) and 0 in repaired(exchange)(p, a)
 
 
 TOGETHER = (
@@ -279,7 +306,9 @@ TOGETHER = (
             "finds_the_copy": _both(_layer(0, in_front), _layer(1, _copies)),
             "note_handed_over": _both(_layer(1, _behind_copies), follows(_own_flag_again, 0.05)),
             "own_flag_noted": _both(_layer(0, itself), _layer(1, _copies)),
-            "nothing_noted": _both(_not(_writes(NOTE)), _not(_writes(FLAG))),
+            "looks_behind": _asks_behind,
+            "nothing_noted": _not(_writes()),
+            "note_mixed": _note_mixed,
             "flags_overwritten": _both(_not(_writes(NOTE)), _writes(FLAG)),
         },
         example=_induction,

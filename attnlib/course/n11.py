@@ -256,7 +256,7 @@ EXERCISES = (
         "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
         "tokens, and each sees itself and the window - 1 tokens before it.",
         (
-            "Give queries and keys their places in the sequence; the last query is the last token.",
+            "Give each query its place in the sequence: the last one is the last token.",
             "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
             "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
             " Join the two conditions with &, each in brackets.",

@@ -16,11 +16,8 @@ from .. import core
 from .calling import Outcome, Unfit
 from .convoy import CARGO, PLACES, WIDE, WIDTH, Convoy, convoy, draw
 from .exercise import MAP_AXES, Exercise
-from .grading import outcomes
-from .naming import in_words
 from .probes import Probe
 from .signs import COMMON
-from .verdict import Verdict
 
 HARD = 1e4
 
@@ -183,9 +180,17 @@ class Puzzle(Exercise):
         if any(outcome.kind for outcome in found):
             return ()
         answer = self.read(function.answer())
-        ids = [id for id, sign in self.signs.items() if sign(self, answer)]
-        ids = ids or [id for id in self.names[len(self.signs) :] if COMMON[id](self, answer)][:1]
-        return tuple(mistake for mistake in self.mistakes if [mistake.id] == ids)
+        fits = {id: heads for id, sign in self.signs.items() if (heads := sign(self, answer))}
+        for id in self.names[len(self.signs) :]:
+            if not fits and (heads := COMMON[id](self, answer)):
+                fits[id] = heads
+        return tuple(self._located(m, fits[m.id]) for m in self.mistakes if [m.id] == list(fits))
+
+    def _located(self, mistake, heads):
+        """Say in which head or layer a mistake is, where there are two and its sign has found it in one of them."""
+        if len(self.d_v) < 2 or not isinstance(heads, list) or len(heads) != 1:
+            return mistake
+        return mistake.located(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")
 
     def show(self, function, flags, times=1):
         """Return what is wanted and what a learner's function does on a convoy, its scores multiplied by `times`."""
@@ -221,7 +226,7 @@ class Puzzle(Exercise):
 
     def read(self, result):
         """Return what a function gave as an Answer, None where it is still a stub; raise Unfit where nothing fits."""
-        if _untried(result):
+        if is_stub(result):
             return None
         if len(self.d_v) < 2:
             return Answer((self._head(result, self._parts(), 0),))
@@ -295,6 +300,8 @@ def _digits(got, wanted, tolerance):
 
 def _weights(row, digits):
     """Write a row of weights: "0.50 on 2 and 4"."""
+    if not row.any():
+        return f"{0:.{digits}f} on each, since it may attend to nobody"
     if np.ptp(row) < 0.005:
         return f"{row[0]:.{digits}f} on each"
     shares = {}
@@ -317,9 +324,9 @@ def _listed(words):
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _untried(result):
+def is_stub(result):
     if isinstance(result, tuple | list):
-        return any(_untried(part) for part in result)
+        return any(is_stub(part) for part in result)
     return result is None or result is ...
 
 
@@ -341,7 +348,12 @@ def _matrix(name, m, rows, why):
         m = np.asarray(m, dtype=float)
     except (TypeError, ValueError):
         raise Unfit(f"{name} must be a matrix of numbers, yours is {_kind(m)}. Fix: np.zeros(({rows}, ...)).") from None
-    if m.ndim != 2 or len(m) != rows or not m.shape[1]:
+    if m.ndim != 2:
+        fix = f"shape ({rows}, 1)" if m.shape == (rows,) else f"begin with np.zeros(({rows}, ...))"
+        raise Unfit(
+            f"{name} must have two axes, rows and columns; yours has {m.ndim}: its shape is {m.shape}. Fix: {fix}."
+        )
+    if len(m) != rows or not m.shape[1]:
         raise Unfit(
             f"{name} must have {rows} rows, {why}: its shape is {m.shape}. Fix: begin with np.zeros(({rows}, ...))."
         )
@@ -356,45 +368,3 @@ def _columns(name, m, columns):
             f"{name} must have {columns} column{'s' * (columns > 1)}, since so many numbers are handed over; yours has "
             f"{m.shape[1]}. Fix: shape ({len(m)}, {columns})."
         )
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Claim(Exercise):
-    """An answer that is judged as a whole.
-
-    Attributes
-    ----------
-    judge : callable
-        Answer -> (id of the mistake, or "" where it is right; what to say).
-    names : tuple of str
-        The ids of the mistakes.
-    """
-
-    judge: Callable
-    names: tuple = ()
-
-    subject = "Your answer looks"
-    probes = (Probe("your answer", ()),)
-
-    def __call__(self, answer):
-        told = []
-
-        def judged():
-            result = answer() if callable(answer) else answer
-            if not _untried(result):
-                told[:] = self.judge(result)
-                return 0.0
-
-        try:
-            (outcome,) = outcomes(self, judged)
-        except Unfit as error:
-            return Verdict(self.name, "wrong", str(error), hints=self.hints)
-        if outcome.kind:
-            state = "not tried" if outcome.kind == "untried" else "wrong"
-            return Verdict(self.name, state, outcome.problem, hints=self.hints)
-        id, text = told
-        if not id:
-            return Verdict(self.name, "right", text)
-        (mistake,) = (mistake for mistake in self.mistakes if mistake.id == id)
-        message = f"{in_words((mistake,), self.subject)} {text}".rstrip()
-        return Verdict(self.name, "wrong", message, id, hints=(mistake.hint, *self.hints))

@@ -1,4 +1,5 @@
-"""Signs by which a mistake in a head is seen: tests of what it does, (puzzle, answer) -> bool.
+"""Signs by which a mistake in a head is seen: tests of what it does, (puzzle, answer) -> bool, or -> list of int, the
+heads in which it may be.
 
 Scores are taken 10,000 times as large: then only the order of the keys counts, and equal scores stay equal.
 """
@@ -7,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from .convoy import all_alike, only
+from .convoy import only
 
 RULE = 0.02  # how near a head has to come to a wrong rule
 
@@ -18,8 +19,10 @@ def follows(rule, tolerance=RULE):
 
 
 def repaired(*changes):
-    """With hard scores the head is right once one thing is changed in one of the heads."""
-    return lambda p, a: any(p.does(b.hard) for change in changes for b in a.one(change))
+    """With hard scores the answer is right once one thing is changed in one of the heads."""
+    return lambda p, a: [
+        k for k, tries in enumerate(zip(*map(a.one, changes), strict=True)) if any(p.does(b.hard) for b in tries)
+    ]
 
 
 def exchange(head):
@@ -63,20 +66,9 @@ def _sign_turned(p, a):
 
 
 def _everybody_alike(p, a):
-    """In one of the heads all keys that may be looked at get the same weight."""
-    traces = [(c, p.traces(a.hard, c)) for c in p.convoys]
-    return any(
-        all(np.allclose(found[k].weights, _even(found[k], c), atol=RULE) for c, found in traces)
-        for k in range(len(a.heads))
-    )
-
-
-def _even(trace, c):
-    return (
-        all_alike(c)
-        if trace.attn_mask is None
-        else trace.attn_mask / np.maximum(trace.attn_mask.sum(-1, keepdims=True), 1)
-    )
+    """In one of the heads all scores of a row are equal, those that a mask hides included."""
+    traces = zip(*(p.traces(a.hard, c) for c in p.convoys), strict=True)
+    return [k for k, found in enumerate(traces) if all(np.ptp(t.scaled_scores, axis=-1).max() < RULE for t in found)]
 
 
 def _column_off_by_one(p, a):
@@ -92,7 +84,7 @@ def _pilot_forgotten(p, a):
     if p.does(a.hard) or not p.does(a.hard, lambda c: only(~c.pilot, p.want(c))):
         return False
     asks = [[np.ptp(trace.weights[0]) < RULE for trace in p.traces(a.hard, c)] for c in p.convoys]
-    return bool(np.all(asks, axis=0).any())
+    return np.flatnonzero(np.all(asks, axis=0)).tolist()
 
 
 # Tried in this order after the mistakes of the puzzle; the first that fits gives the name.

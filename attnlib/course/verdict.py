@@ -51,6 +51,10 @@ class Verdict:
     hints: tuple = ()
     _shown: int = 0
 
+    def __post_init__(self):
+        """Leave out a hint that an earlier one has given word for word: the exercise may repeat the mistake's own."""
+        self.hints = tuple(hint for i, hint in enumerate(self.hints) if not any(hint in h for h in self.hints[:i]))
+
     @property
     def passed(self):
         return self.state == "right"

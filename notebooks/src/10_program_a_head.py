@@ -2,7 +2,7 @@
 # # 10 · Program a head
 #
 # **Question.** Can you set $W_Q$, $W_K$ and $W_V$ by hand so that a head looks where you want? *20 minutes
-# to read; part A 45 minutes of puzzles, B 15, C 35.*
+# to read; part A 43 minutes of puzzles, B 17, C 34.*
 #
 # Usually training finds these numbers, and nobody sets them. But whoever can set them has understood what the three are
 # for. Here are fourteen puzzles, and one of your own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
@@ -219,8 +219,8 @@ print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}, so take 19")
 # %% [markdown]
 # So 20 is safe for eight ships and $d_k$ up to 8. In a real model $d_k$ is not yours to choose: it is 64, say, also for a head that needs 8 features. The slider adds
 # empty features to a head of 10.1: yours if it passes its check, else that of the solution, with factor 20. The numbers
-# stay, all scores stay, and $\sqrt{d_k}$ grows. **Try.** Move $d_k$ to its end. From which $d_k$ on has the ship at place 3, whose
-# row is shown as bars, less than half of its weight on itself?
+# stay, all scores stay, and $\sqrt{d_k}$ grows. **Try.** Move $d_k$ to its end. At which stop of
+# the slider has the ship at place 3, whose row is shown as bars, less than half of its weight on itself for the first time?
 
 # %%
 mine = solved(check.look_at_yourself, my_self)
@@ -240,8 +240,9 @@ softer = live.weights_view(
 softer
 
 # %% [markdown]
-# With factor 20 that is so from $d_k = (20 / \ln 7)^2 = 106$ on. The same head grows softer and softer: a head that uses few of its
-# features must use larger numbers.
+# With the first head of the solution it is at 128, where it has 0.46; at 96 it still has 0.52. (Half is where
+# $20 / \sqrt{d_k} = \ln 7$, which is at $d_k = 106$. Another head gets there elsewhere, or not on this slider.) The same head grows
+# softer and softer: a head that uses few of its features must use larger numbers.
 
 # %% [markdown]
 # ### Exercise 10.2 · Your own flag
@@ -332,9 +333,11 @@ verdict
 # ```
 #
 # Scores are $Q K^T = x\,W_Q W_K^T x^T$, so only the product $W_Q W_K^T$ counts: a table of who wants whom. How you
-# split it into a query and a key is up to you, and so it is to training. With $d_k$ below 5 not every table of five
-# flags can be had, since the rank of the product is at most $d_k$. But where each wants one flag alone, two features are enough:
-# put the keys of the five flags on a circle, and let each query point to the flag that is wanted.
+# split it into a query and a key is up to you, and so it is to training. With a small $d_k$ not every table of
+# five flags can be had, since the rank of the product is at most $d_k$. Four features are always
+# enough: to take its mean off a row of scores changes no weight, and a table without these means has rank 4 at most. Where
+# each wants one flag alone, even two are enough: put the keys of the five flags on a circle, and let each query point to the
+# flag that is wanted.
 #
 # </details>
 
@@ -812,7 +815,7 @@ def my_next():
     W_Q1, W_K1, W_V1 = np.zeros((20, 8)), np.zeros((20, 8)), np.zeros((20, 20))
     W_Q2, W_K2, W_V2 = np.zeros((20, 5)), np.zeros((20, 5)), np.zeros((20, 5))
     # your code; NOTE is a block of five columns, like FLAG
-    # W_Q1[:15], W_K1[:15] = my_step() is allowed
+    # W_Q1[:15], W_K1[:15] = my_step() is allowed, if its d_k is 8
     return (W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2)
 
 
@@ -1074,8 +1077,8 @@ print(
 # 3. In 10.10, let the three numbers of the solution shrink alike. How small can they become before the check says no?
 #    (240, 120 and 12 pass; 220, 110 and 11 do not.)
 #
-# **Remember.** $W_Q$ says what a ship asks, $W_K$ what it is found by, $W_V$ what it hands over. Only the product $W_Q
-# W_K^T$ counts for the weights: a table of who wants whom (in a head without biases, which neither turns nor normalises queries and
+# **Remember.** $W_Q$ says what a ship asks, $W_K$ what it is found by, $W_V$ what it hands over. Besides $d_k$, only the
+# product $W_Q W_K^T$ counts for the weights: a table of who wants whom (in a head without biases, which neither turns nor normalises queries and
 # keys; 12 has heads that do). Equal scores share, differences of scores are logarithms of
 # ratios, and a head that finds nothing needs a place to park. Layers speak through columns: one writes, the next finds
 # by it. What a head can't do, it can't do with any numbers: it knows shares, not counts, unless a witness stands by.

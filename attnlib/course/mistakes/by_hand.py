@@ -20,7 +20,7 @@ COMMON = (
         "everybody_alike",
         "all scores of a row are equal",
         "Every key gets the same weight: the queries say nothing, or the keys say the same for all.",
-        "Print x @ W_Q and x @ W_K. Is one of them zero, or alike in every row?",
+        "Print its queries and its keys. Are the ones or the others zero, or alike in every row?",
     ),
     Mistake(
         "column_off_by_one",
@@ -233,12 +233,13 @@ PLACES = (
         "attends_to_next",
         "each ship looks at the one behind it",
         "Row i has its weight on place i + 1: the table is turned.",
-        "The row of the table asks, the column answers. Where is the 1 of row 3?",
+        "The row of the table asks, the column answers. Whom does row 3 ask for now?",
     ),
     Mistake(
         "position_wraps_around",
         "the places form a ring: the pilot looks at place 7",
-        "np.roll brings back at one end what leaves at the other.",
+        "np.roll brings back at one end what leaves at the other. In a shorter convoy nobody sails at place 7, and the "
+        "pilot looks at all alike.",
         "Whom should the pilot look at?",
     ),
     Mistake(
@@ -255,7 +256,7 @@ PLACES = (
     ),
     Mistake(
         "later_ships_seen",
-        "it looks as if a ship sees itself and later ships",
+        "a ship sees itself and later ships",
         "The latest ship of its flag in the whole convoy is found.",
         "Is the mask all True, or turned round? True = may attend.",
     ),
@@ -351,6 +352,18 @@ HEADS = (
         "layer 1 notes the ship's own flag",
         "It looks at itself, where it should look in front.",
         "What does the map of layer 1 look like? It is a puzzle that you have solved.",
+    ),
+    Mistake(
+        "looks_behind",
+        "layer 1 looks at the ship behind, which the causal mask hides",
+        "Row i asks for place i + 1, and may not look there.",
+        "The row of the table asks, the column answers. Whom does row 3 of layer 1 ask for now?",
+    ),
+    Mistake(
+        "note_mixed",
+        "layer 1 writes into columns that hold something already",
+        "Layer 2 reads the sum of both. It would be right if these columns of x had been empty.",
+        "Which columns of W_V1 are not 0? And which columns of x are?",
     ),
     Mistake(
         "nothing_noted",

@@ -18,6 +18,10 @@ class Mistake:
     def __init__(self, id, does, see, hint, *ways, raises=False):
         self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
 
+    def located(self, place):
+        """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
+        return Mistake(self.id, f"{place} {self.does}", self.see, self.hint, *self.ways, raises=self.raises)
+
 
 def scaled_by(factor):
     """Replace the scale by `factor(steps)`."""

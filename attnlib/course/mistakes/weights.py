@@ -241,7 +241,7 @@ MISTAKES = (
 FUTURE_ONLY = Mistake(
     "mask_future_only",
     "the triangle is the upper one: a token sees the future and not the past",
-    "The last token sees only itself; in training the answers leak.",
+    "The last token sees nothing before it. A model trained with this mask would see the answers.",
     "Which rows should have the most True in them: the first or the last?",
     {"causal": lambda s: ~triangle(s, -1)},
     {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
