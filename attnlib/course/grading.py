@@ -162,7 +162,7 @@ def _wrong(exercise, function, found, mistakes):
 
 
 def _beside(mistakes, probe, text):
-    """Return what a named mistake does not say: overflow and a row that is 0 / 0 are both NaN, and two things to mend."""
+    """Return what a named mistake does not say: a row of 0 / 0 is NaN, as overflow is, and a second thing to mend."""
     said = any(mistake.id == "nan_on_fully_masked" for mistake in mistakes)
     if not mistakes or said or probe.name != DEAD or "holds NaN" not in text:
         return []
