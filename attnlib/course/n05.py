@@ -141,7 +141,8 @@ def _reached(result):
         return np.array(found)
     *others, last = np.flatnonzero(~_arriving(masks))
     missing = f"{', '.join(map(str, others))} and {last} do" if others else f"{last} does"
-    return Told(np.array(found), f"{found[1]} of the {TOKENS} tokens reach the last place; {missing} not.")
+    reach = "reaches" if found[1] == 1 else "reach"
+    return Told(np.array(found), f"{found[1]} of the {TOKENS} tokens {reach} the last place; {missing} not.")
 
 
 def _told(yours, right):
