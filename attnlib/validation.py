@@ -99,9 +99,14 @@ def mask_shape(mask, scores):
     mask, scores = tuple(mask), tuple(scores)
     fits = all(m in (1, s) for m, s in zip(mask[::-1], scores[::-1], strict=False))
     if len(mask) not in (2, len(scores)) or not fits:
-        missing = "None, " * max(1, len(scores) - len(mask))
+        missing = "None, " * (len(scores) - len(mask))
         fix = f"a padding mask (batch, n_k) needs the axes that it lacks, attn_mask[:, {missing}:]"
-        if 2 < len(mask) < len(scores):
+        if len(mask) > len(scores):
+            fix = f"the mask has {len(mask)} axes and the scores have {len(scores)}; leave out those in front"
+        elif len(mask) == len(scores):
+            at = next(i for i, (m, s) in enumerate(zip(mask, scores, strict=True)) if m not in (1, s))
+            fix = f"axis {at} of the mask is {mask[at]}, that of the scores is {scores[at]}"
+        elif len(mask) > 2:
             fix = "a mask for each sequence, (batch, n_q, n_k), needs its head axis, attn_mask[:, None]"
         raise ShapeError(
             f"attn_mask {mask} does not broadcast to the scores {scores}. Expected (n_q, n_k) = {scores[-2:]}, or "

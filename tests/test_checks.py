@@ -62,12 +62,13 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
         "padding_mask": "mask_inverted padding_masks_queries padding_without_query_axis padding_off_by_one",
         "sparse_masks": "key_ahead too_many_keys reach_too_short mask_inverted",
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
-        "nan_on_fully_masked",
+        "nan_on_fully_masked fill_not_low_enough unstable_softmax",
         "split_heads": "split_without_transpose heads_interleaved sizes_of_heads_exchanged wrong_batch_axis",
         "two_jobs": "heads_exchanged heads_interleaved scores_too_small scores_negated",
         "multi_head_attention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_interleaved heads_averaged no_output_projection projections_unused "
-        "projections_shared no_scale mask_inverted wrong_batch_axis mutates_input returns_float16",
+        "projections_shared no_scale mask_inverted wrong_batch_axis mutates_input returns_float16 "
+        "mask_always_three_axes fill_not_low_enough",
         "SelfAttention": "no_scale scale_by_embed_dim projections_unused projections_shared mask_ignored",
         "MultiHeadAttention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_averaged no_output_projection projections_unused projections_shared",

@@ -12,9 +12,11 @@ import warnings
 
 import numpy as np
 import pytest
+from answers import MODULE, A, M
 
 import attnlib as al
-from attnlib.course import calling, check, grading, n02, n03, n04, n05, n08
+from attnlib.course import EXERCISES, calling, check, grading, n02, n03, n04, n05, n08
+from attnlib.course.probes import LOW_MASKED
 
 
 def test_an_error_in_a_helper_shows_the_helpers_line():
@@ -101,6 +103,18 @@ def test_probes_do_not_depend_on_other_exercises(make):
     for a, b in zip(first, second, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(flat(a.args), flat(b.args), strict=True))
     assert not np.array_equal(n02.attention_probes()[0].args[0][:, :3], n02.scores_probes()[0].args[0])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [A, "SelfAttention", "masked_softmax", "cross_attention", M, MODULE],
+)
+def test_in_some_row_all_allowed_scores_are_lower_than_a_common_fill(name):
+    """Otherwise a fill of -1e4, whose weights are set to 0 afterwards, would do."""
+    exercise = EXERCISES[name]
+    (probe,) = (probe for probe in exercise.probes if probe.name == LOW_MASKED)
+    steps = exercise.steps_on(probe.args)
+    assert np.where(steps.mask, steps.scaled, -np.inf).max(axis=-1).min() < -9_999
 
 
 # --- time and memory

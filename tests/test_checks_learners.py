@@ -22,6 +22,10 @@ from attnlib.course import EXERCISES, MISTAKES, check
         ("wrong_batch_axis", {"softmax": "al.softmax(s, axis=1)"}),
         ("softmax_over_everything", {"softmax": "np.exp(s - s.max()) / np.exp(s - s.max()).sum()"}),
         ("unstable_softmax", {"softmax": "np.exp(s) / np.exp(s).sum(-1)[..., None]"}),
+        ("unstable_softmax", {"softmax": "np.exp(s) / np.where((z := np.exp(s).sum(-1)[..., None]) == 0, 1, z)"}),
+        ("fill_not_low_enough", {"mask": "np.where(m, s, -10000)", "rest": "(w if m is None else w * m) @ v"}),
+        ("fill_not_low_enough", {"mask": "np.where(m, s, -100)", "rest": "(w if m is None else w * m) @ v"}),
+        ("fill_not_low_enough", {"mask": "s + ~m * -1e4", "rest": "(w if m is None else w * m) @ v"}),
         ("double_softmax", {"softmax": "al.softmax(al.softmax(s))"}),
         ("nan_on_fully_masked", {"softmax": "(e := np.exp(s - s.max(-1)[..., None])) / e.sum(-1)[..., None]"}),
         ("argmax_instead_of_softmax", {"softmax": "(s == s.max(-1)[..., None]) * np.isfinite(s)"}),
@@ -109,6 +113,56 @@ def mean_of_values(w, v):
     return np.where(np.isnan(out), v.mean(axis=-2, keepdims=True), out)
 
 
+def filled(fill, scores, mask):
+    """Give blocked scores a number, and set their weights to 0 as well."""
+    if mask is None:
+        return al.softmax(scores)
+    return al.softmax(np.where(mask, scores, fill)) * mask
+
+
+def filled_module(fill):
+    def attend(x, W_Q, W_K, W_V, m=None):
+        weights = filled(fill, (x @ W_Q) @ np.swapaxes(x @ W_K, -1, -2) / W_Q.shape[1] ** 0.5, m)
+        return weights @ (x @ W_V), weights
+
+    return as_module(attend, "SelfAttention")
+
+
+def filled_layer(fill):
+    def remember(self, scores, mask):
+        self.mask = mask
+        return scores.masked_fill(~mask, fill)
+
+    def softmax(self, scores):
+        mask, self.mask = getattr(self, "mask", None), None
+        return scores.softmax(-1) if mask is None else scores.softmax(-1) * mask
+
+    return layer(fill=remember, softmax=softmax)
+
+
+def as_in_tutorials(self, query, key=None, value=None, *, attn_mask=None):
+    """Axis 0 is always the batch."""
+    key = query if key is None else key
+    value = key if value is None else value
+    layers = zip((self.W_Q, self.W_K, self.W_V), (query, key, value), strict=True)
+    q, k, v = (f(x).reshape(x.size(0), -1, self.h, self.d // self.h).transpose(1, 2) for f, x in layers)
+    scores = q @ k.transpose(-1, -2) / self.divisor()
+    if attn_mask is not None:
+        scores = self.fill(scores, attn_mask if attn_mask.ndim == 2 else attn_mask[:, None])
+    weights = self.softmax(scores)
+    return self.W_O((weights @ v).transpose(1, 2).reshape(query.size(0), -1, self.d)), weights
+
+
+def with_mask(line):
+    """Return multi-head attention that changes its mask `m` by a line."""
+
+    def attention(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
+        q, k, v = (al.split_heads(x, h) for x in (query @ W_Q, key @ W_K, value @ W_V))
+        return al.merge_heads(right(q, k, v, m if m is None else eval(line, {"m": m}))) @ W_O
+
+    return attention
+
+
 def only_batches(self, query, key=None, value=None, *, attn_mask=None):
     _b, _n, _d = query.shape
     return Layer.forward(self, query, key, value, attn_mask=attn_mask)
@@ -116,6 +170,8 @@ def only_batches(self, query, key=None, value=None, *, attn_mask=None):
 
 OPPOSITE = np.roll(np.eye(4), 2, axis=1)
 BESIDE = 1 - np.eye(4) - OPPOSITE
+BACK = np.arange(8)[:, None] - np.arange(8)
+NEAR, FAR = (BACK >= 0) & (BACK < 3), np.isin(BACK, (0, 3, 6))
 
 
 def window(line):
@@ -269,6 +325,43 @@ ROWS = {
         "masked_softmax",
         "unstable_softmax",
         lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / e.sum(-1, keepdims=True),
+        "A second thing to mend: a query that may attend to no key gets NaN",
+    ),
+    "masked after exp, dead rows": (
+        "masked_softmax",
+        "unstable_softmax",
+        lambda s, m=None: (e := np.exp(s) * (1 if m is None else m)) / np.where((z := e.sum(-1)[..., None]) == 0, 1, z),
+        "",
+        "A second thing",
+    ),
+    "5.3 fill -1e4": (
+        "masked_softmax",
+        "fill_not_low_enough",
+        lambda s, m=None: filled(-1e4, s, m),
+        "does not give it back",
+        "no key attends",
+    ),
+    "5.3 fill -10": ("masked_softmax", "fill_not_low_enough", lambda s, m=None: filled(-10, s, m)),
+    "5.4 fill -1e4": (
+        "cross_attention",
+        "fill_not_low_enough",
+        lambda x, c, Q, K, V, m=None: filled(-1e4, x @ Q @ np.swapaxes(c @ K, -1, -2) / Q.shape[1] ** 0.5, m) @ c @ V,
+    ),
+    "4.4 fill -1e4": ("SelfAttention", "fill_not_low_enough", filled_module(-1e4)),
+    "6.4 fill -1e4": (MODULE, "fill_not_low_enough", filled_layer(-1e4)),
+    "6.4 as in tutorials": (MODULE, "fixed_number_of_axes", layer(forward=as_in_tutorials), "must match the size"),
+    "6.2 as in tutorials": (
+        "split_heads",
+        "fixed_number_of_axes",
+        lambda x, h: x.reshape(len(x), -1, h, x.shape[-1] // h).swapaxes(1, 2),
+        "one axis is taken for another",
+        "raises",
+    ),
+    "6.4 every mask [:, None]": (
+        MODULE,
+        "mask_always_three_axes",
+        layer(fill=lambda self, s, m: s.masked_fill(~(m[:, None] if m.ndim == 2 else m), -np.inf)),
+        "goes in as it is",
     ),
     "5.3 masked, divided": (
         "masked_softmax",
@@ -453,6 +546,14 @@ ROWS = {
     ),
     "6.1 number of heads": ("head_divisor", "scale_by_num_heads", 12),
     "6.1 width": ("head_divisor", "scale_by_embed_dim", 768),
+    "6.3 every mask [:, None]": (
+        M,
+        "mask_always_three_axes",
+        with_mask("m[:, None]"),
+        "goes in as it is",
+        "fixed number",
+    ),
+    "6.3 a misspelt mask": (M, None, with_mask("m[:, None] if m.ndim == 3 else maks"), "NameError", "three axes"),
     "6.4 only batches": (MODULE, "fixed_number_of_axes", layer(forward=only_batches)),
     "no scale, -1e9": (A, "no_scale + finite_fill", student(scale="1", mask="np.where(m, s, -1e9)"), "Two mistakes"),
     "6.4 no scale, -1e9": (
@@ -477,8 +578,14 @@ ROWS = {
     "5.5 two windows": (
         "sparse_masks",
         "reach_too_short",
-        np.stack([np.tri(8, dtype=bool) & ~np.tri(8, k=-3, dtype=bool)] * 2),
-        "5 of the 8 tokens reach",
+        np.stack([NEAR] * 2),
+        "5 of the 8 tokens reach the last place; 0, 1 and 2 do not.",
+    ),
+    "5.5 all but one": (
+        "sparse_masks",
+        "reach_too_short",
+        np.stack([np.eye(8, dtype=bool) | NEAR & (np.arange(8) > 0), FAR]),
+        "7 of the 8 tokens reach the last place; 0 does not.",
     ),
     "5.5 causal": ("sparse_masks", "too_many_keys", [np.tri(8, dtype=bool)] * 2, "more than 3 keys", "reach the last"),
     "5.5 ahead": ("sparse_masks", "key_ahead", np.roll([np.eye(8, dtype=bool)] * 2, 1, -1), "comes after it"),
@@ -516,6 +623,12 @@ ROWS = {
     ),
     "6.5 exchanged": ("two_jobs", "heads_exchanged", np.hstack([10 * BESIDE, 10 * OPPOSITE]), "job of head 2"),
     "6.5 too soft": ("two_jobs", "scores_too_small", np.hstack([OPPOSITE, BESIDE]), "too little weight"),
+    "6.5 nearly": (
+        "two_jobs",
+        "scores_too_small",
+        8 * np.hstack([OPPOSITE, BESIDE]),
+        "in head 1 token 0 gives token 2 the weight 0.948; wanted is 1, within 0.05.",
+    ),
     "6.5 one neighbour": (
         "two_jobs",
         None,

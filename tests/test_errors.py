@@ -71,6 +71,13 @@ ATTENTION = [
     ("complex", (Q, K + 1j, V), {}, TypeError, ("key must hold", "complex128")),
     ("mask does not fit", (Q, K, V), {"attn_mask": a(5, 3) > 0}, ShapeError, ("attn_mask (5, 3) does not", "(3, 5)")),
     (
+        "mask with an axis of another size",
+        BATCH,
+        {"attn_mask": a(3, 1, 5) > 0},
+        ShapeError,
+        ("or 1. Fix: axis 0 of the mask is 3, that of the scores is 2.",),
+    ),
+    (
         "mask (b, n_k), batch",
         BATCH,
         {"attn_mask": a(2, 5) > 0},
@@ -89,7 +96,13 @@ ATTENTION = [
     ("mask (1, n_q, n_k), heads", HEADS, {"attn_mask": a(1, 3, 5) > 0}, ShapeError, NO_HEADS),
     ("mask (n_k,)", (Q, K, V), {"attn_mask": a(5) > 0}, ShapeError, ("attn_mask (5,) does not", "(3, 5)")),
     ("mask ()", (Q, K, V), {"attn_mask": np.array(True)}, ShapeError, ("attn_mask () does not", "(3, 5)")),
-    ("mask larger than the scores", (Q, K, V), {"attn_mask": a(2, 3, 5) > 0}, ShapeError, ("(2, 3, 5) does not",)),
+    (
+        "mask larger than the scores",
+        (Q, K, V),
+        {"attn_mask": a(2, 3, 5) > 0},
+        ShapeError,
+        ("(2, 3, 5) does not", "Fix: the mask has 3 axes and the scores have 2; leave out those in front."),
+    ),
     ("floating mask does not fit", BATCH, {"attn_mask": a(2, 5)}, ShapeError, ("(2, 5) does not", "(2, 3, 5)")),
     ("empty mask", (Q, K, V), {"attn_mask": a(0, 5) > 0}, ShapeError, ("attn_mask (0, 5) does not",)),
     (

@@ -38,6 +38,7 @@ class Outcome(NamedTuple):
     """What came back from one call: arrays, or a problem in words.
 
     `kind` is "" where arrays came back, else "untried", "raised", "late" (out of time), "ended" (Python) or "type".
+    `words` is what a judge says besides; it is not compared.
     """
 
     values: tuple = ()
@@ -45,6 +46,7 @@ class Outcome(NamedTuple):
     problem: str = ""
     mutated: bool = False
     tensor: bool = False
+    words: str = ""
 
 
 def late(seconds):
@@ -54,6 +56,13 @@ def late(seconds):
         problem=f"Your code was stopped: it did not finish within {seconds:g} seconds. "
         "Fix: look for a loop that never ends, or one with far too many steps.",
     )
+
+
+class Told(NamedTuple):
+    """What a judge found in an answer, and a sentence on it that is not compared."""
+
+    found: object
+    words: str
 
 
 class Unfit(Exception):
@@ -138,6 +147,7 @@ def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
         result, problem = _judged(judge, result, args, lists)
         if problem:
             return Outcome(kind="type", problem=problem)
+    result, words = result if isinstance(result, Told) else (result, "")
     parts = [r for r in result[:2] if r is not None] if many and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -148,7 +158,7 @@ def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
         if problem:
             return Outcome(kind="type", problem=problem)
         values.append(array)
-    return Outcome(tuple(values), mutated=mutated, tensor=tensor)
+    return Outcome(tuple(values), mutated=mutated, tensor=tensor, words=words)
 
 
 def _judged(judge, result, args, lists):

@@ -135,7 +135,10 @@ class Exercise:
 
 
 class Judged(NamedTuple):
-    """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence."""
+    """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence.
+
+    Where a sentence needs more than what is compared, `by` returns it as well, as Told.
+    """
 
     by: Callable
     says: Callable

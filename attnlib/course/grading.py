@@ -8,6 +8,7 @@ import numpy as np
 
 from .calling import TIME_LIMIT, TimeUp, Unfit, calls_into_attnlib, close, late, near, same, time_limit
 from .naming import all_same, in_words
+from .probes import DEAD
 from .stages import locate
 from .verdict import Verdict, matrix_around, number
 
@@ -137,7 +138,7 @@ def _wrong(exercise, function, found, mistakes):
         lines.append(probe.says(yours, expected))
         arrays = {"yours": yours, "expected": expected} if probe.drawn else {}
     elif exercise.judged and not close(outcome.values[0], right.values[0], probe.tolerance):
-        lines.append(exercise.judged.says(outcome.values[0], right.values[0]))
+        lines.append(outcome.words or exercise.judged.says(outcome.values[0], right.values[0]))
     else:
         text, arrays = _difference(exercise, outcome, right, probe)
         if not exercise.code and ", expected" in text and outcome.values[0].shape == right.values[0].shape:
@@ -151,13 +152,21 @@ def _wrong(exercise, function, found, mistakes):
                 lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
             elif not stage and exercise.reveal:
                 lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
-        lines.append(text)
+        lines += [text, *_beside(mistakes, probe, text)]
     first = tuple(m.hint for m in mistakes)
     if not mistakes and exercise.reveal:
         first = STAGE_HINTS.get(stage, ())
     hints = (*first, *exercise.hints)
     text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
     return Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
+
+
+def _beside(mistakes, probe, text):
+    """Return what a named mistake does not say: a row of 0 / 0 is NaN, as overflow is, and a second thing to mend."""
+    said = any(mistake.id == "nan_on_fully_masked" for mistake in mistakes)
+    if not mistakes or said or probe.name != DEAD or "holds NaN" not in text:
+        return []
+    return ["A second thing to mend: a query that may attend to no key gets NaN, where 0 belongs."]
 
 
 def _may_be_rounded(yours, right):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import masks
 from . import stages
-from .calling import Unfit
+from .calling import Told, Unfit
 from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
 from .mistakes.mistake import Mistake
 from .mistakes.weights import FUTURE_ONLY, triangle
@@ -17,6 +17,7 @@ from .probes import (
     EXTREME,
     HUGE,
     HUGE_MASKED,
+    LOW_MASKED,
     MASK,
     MASK_CUBE,
     MASK_PADDING,
@@ -72,6 +73,7 @@ def masked_probes():
         Probe(DEAD, (x, dead(MASK))),
         Probe(HUGE, (x + offset,), EXTREME),
         Probe(HUGE_MASKED, (x + np.where(MASK, 0, 1e4), MASK), EXTREME),
+        Probe(LOW_MASKED, (x - np.where(MASK, 1e4, 0), MASK), EXTREME),
     )
 
 
@@ -117,8 +119,12 @@ def _reach(masks):
         if wrong.any():
             layer, query = np.argwhere(wrong)[0]
             return fault, 0, layer, query, keys[layer, query]
-    first, second = masks.astype(int)
-    return 0, int((second[-1] @ first > 0).sum()), 0, 0, 0
+    return 0, int(_arriving(masks).sum()), 0, 0, 0
+
+
+def _arriving(masks):
+    """Return which tokens reach the last place, (TOKENS,) of bool."""
+    return (masks[1, -1, :, None] & masks[0]).any(axis=0)
 
 
 def _reached(result):
@@ -128,13 +134,19 @@ def _reached(result):
             f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
             f"{masks.shape} of {masks.dtype}. Fix: np.stack([first, second]), each of them True where a query may look."
         )
-    return np.array((3, 0, 0, 0, 0) if _reach(~masks)[:2] == (0, TOKENS) else _reach(masks))
+    if _reach(~masks)[:2] == (0, TOKENS):
+        return np.array((3, 0, 0, 0, 0))
+    found = _reach(masks)
+    if found[0] or found[1] == TOKENS:
+        return np.array(found)
+    *others, last = np.flatnonzero(~_arriving(masks))
+    missing = f"{', '.join(map(str, others))} and {last} do" if others else f"{last} does"
+    reach = "reaches" if found[1] == 1 else "reach"
+    return Told(np.array(found), f"{found[1]} of the {TOKENS} tokens {reach} the last place; {missing} not.")
 
 
 def _told(yours, right):
-    fault, reach, layer, query, seen = (int(number) for number in yours)
-    if not fault:
-        return f"{reach} of the {TOKENS} tokens reach the last place."
+    fault, _, layer, query, seen = (int(number) for number in yours)
     if fault == 3:
         return "Turned round it is right."
     told = f"looks ahead to key {seen}" if fault == 1 else f"has {seen} keys, allowed are 1 to {FEW}"
@@ -348,7 +360,7 @@ RECALL = (
         "recall_key",
         right="b",
         tempting="c",
-        a="The right slot was another one in every sequence, so no fixed place would do.",
+        a="The right slot was drawn anew for every sequence, so no fixed place would do.",
         b="The asked letter's query and the same letter's key meet in a large score, wherever the pair stands.",
         c="W_V only says what is handed over. Which slot hands it over is a matter of queries and keys.",
     ),

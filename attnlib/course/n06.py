@@ -4,7 +4,7 @@ import numpy as np
 
 from .. import core, heads
 from . import stages
-from .calling import Unfit
+from .calling import Told, Unfit
 from .exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Module, Number
 from .mistakes.around import flatten_last
 from .mistakes.mistake import Mistake, allowed_by
@@ -109,6 +109,15 @@ def _near(maps):
     return np.abs(maps - _WANTED) <= 0.05
 
 
+def _farthest(maps):
+    """Name the weight that is farthest from the wanted one."""
+    head, token, key = np.unravel_index(np.abs(maps - _WANTED).argmax(), maps.shape)
+    return (
+        f"The farthest off: in head {head + 1} token {token} gives token {key} the weight "
+        f"{maps[head, token, key]:.3f}; wanted is {_WANTED[head, token, key]:g}, within 0.05."
+    )
+
+
 # What would make an answer right -> which fault it has; the first that does is told.
 _REPAIRS = (
     lambda W: W[:, [4, 5, 6, 7, 0, 1, 2, 3]],
@@ -132,7 +141,7 @@ def _jobs(result):
         return np.zeros(7)
     for fault, repair in enumerate(_REPAIRS, 1):
         if _near(_maps(repair(W_Q))).all():
-            return np.array([fault, 0, 0, 0, 0, 0, 0])
+            return Told(np.array([fault, 0, 0, 0, 0, 0, 0]), _farthest(maps) if fault == 3 else "")
     head, token = np.argwhere(~_near(maps).all(axis=-1))[0]
     return np.array([9, head, token, *maps[head, token]])
 
@@ -160,6 +169,14 @@ OWN = (
         "Axes are lined up from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
         "Which axis do the scores have between batch and queries?",
         allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),
+    ),
+    Mistake(
+        "mask_always_three_axes",
+        "every mask had three axes",
+        "A mask (n_q, n_k) goes in as it is; only (b, n_q, n_k) and (b, 1, n_k) get a head axis.",
+        "Which axis does attn_mask[:, None] put into a mask of two axes, and where? attn_mask.ndim counts them.",
+        allowed_by(lambda mask, s: mask[:, None] if mask.ndim == 2 else mask),
+        raises=True,
     ),
     Mistake(
         "merge_without_transpose",
@@ -309,7 +326,8 @@ EXERCISES = (
         (
             "You have written all parts: split_heads, scaled_dot_product_attention, merge_heads.",
             "Project first, with the whole matrix, then split.",
-            "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
+            "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask (n_q, n_k) does not: ask for "
+            "attn_mask.ndim.",
         ),
         probes=multi_head_probes("multi_head_attention"),
         given=_given,
@@ -326,7 +344,8 @@ EXERCISES = (
         + _HEADS_TASK,
         (
             "Project with the whole matrix, then split: unflatten(-1, (h, d_k)) and transpose.",
-            "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None].",
+            "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask "
+            "(n_q, n_k) does not: ask for attn_mask.ndim.",
             "Merge with transpose and flatten(-2), then W_O.",
         ),
         probes=multi_head_probes("MultiHeadAttention", same_width=True),

@@ -4,6 +4,7 @@ Behaviour is compared, never code: a name says "behaves as if".
 """
 
 import itertools
+import re
 
 from .calling import same
 
@@ -15,6 +16,16 @@ def all_same(exercise, found, others):
     return all(same(a, b, probe.tolerance) for a, b, probe in zip(found, others, exercise.probes, strict=True))
 
 
+# What an error says that comes of axes which do not fit.
+_OF_AXES = re.compile(r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b")
+
+
+def _of_axes(found):
+    """Tell whether all errors are about axes: a NameError is no evidence of a wrong number of them."""
+    errors = [outcome.problem.split("\n")[0] for outcome in found if outcome.kind == "raised"]
+    return all("raises NameError" not in error and _OF_AXES.search(error) for error in errors)
+
+
 def explain(exercise, found):
     """Return the mistakes that explain the outcomes: one, or, where no single one will do, two at once; or none.
 
@@ -24,7 +35,8 @@ def explain(exercise, found):
     fitting = fitting or exercise.pairs.fitting(found)
     if not fitting or any(ids != fitting[0] for ids in fitting):
         return ()
-    return tuple(m for m in exercise.mistakes if m.id in fitting[0])
+    mistakes = tuple(m for m in exercise.mistakes if m.id in fitting[0])
+    return () if any(m.raises for m in mistakes) and not _of_axes(found) else mistakes
 
 
 def in_words(mistakes, subject):

@@ -35,6 +35,7 @@ SINGLE = "float32 arrays"
 DEAD = "a query that may attend to no key"
 HUGE = "scores near +-1e4"
 HUGE_MASKED = "blocked keys with scores near 1e4"
+LOW_MASKED = "allowed keys with scores of -1e4 or less"
 GRADIENT = "the gradient of the output"
 
 
@@ -70,6 +71,9 @@ def dead(mask):
 def edges(arrays, cube, huge, mask=MASK):
     """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4."""
     one, batch, square = arrays(), arrays(2), cube()
+    large = huge(one)
+    far = (3 * large[0], *large[1:])
+    one_key = np.roll(np.eye(*mask.shape, dtype=bool), 2, axis=1)  # some row's score is below -1e4 in every exercise
     return (
         Probe(PLAIN, one),
         Probe(MASKED, (*one, mask)),
@@ -79,8 +83,9 @@ def edges(arrays, cube, huge, mask=MASK):
         Probe(CUBE_MASKED, (*square, MASK_CUBE)),
         Probe(SINGLE, (*single(*batch), np.stack([mask, mask[::-1]]))),
         Probe(DEAD, (*one, dead(mask))),
-        Probe(HUGE, huge(one), EXTREME),
-        Probe(HUGE_MASKED, (*huge(one), mask), EXTREME),
+        Probe(HUGE, large, EXTREME),
+        Probe(HUGE_MASKED, (*large, mask), EXTREME),
+        Probe(LOW_MASKED, (*far, one_key), EXTREME),
     )
 
 

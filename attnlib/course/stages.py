@@ -16,7 +16,7 @@ import numpy as np
 
 from ..heads import merge_heads, split_heads
 from .calling import allclose, call, close
-from .probes import DEAD, HUGE, HUGE_MASKED
+from .probes import DEAD, HUGE, HUGE_MASKED, LOW_MASKED
 
 
 class Reveal(NamedTuple):
@@ -118,7 +118,7 @@ def locate(exercise, function, probe, outcome):
     """Return (stage, what was measured), or (None, "") where it cannot be told."""
     if exercise.reveal is None:
         return _of_one_step(exercise, function, probe)
-    if probe.name in (DEAD, HUGE, HUGE_MASKED) and np.isnan(outcome.values[0]).any():
+    if probe.name in (DEAD, HUGE, HUGE_MASKED, LOW_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
     if exercise.many and (told := _of_returned(exercise, probe, outcome)):
         return told

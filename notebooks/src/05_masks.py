@@ -366,7 +366,7 @@ print("output:", cross.output.shape)
 print("next words:", [english[w] for w in cross.output.argmax(axis=-1)])
 title = "cross-attention, set by hand"
 ax = plot.attention_heatmap(
-    cross.weights, queries=written, keys=read, attn_mask=words_only, title=title
+    cross.weights, queries=written, keys=read, attn_mask=cross.attn_mask, title=title
 )
 
 # %% [markdown]

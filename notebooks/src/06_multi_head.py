@@ -477,7 +477,8 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 
 # %% [markdown]
 # Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and it comes to 2.25. The code runs, the shapes are right, and the
-# heads can hardly choose at the start. (Training can make queries longer.) The scale belongs to the vectors that are multiplied, so it comes after the split.
+# heads can hardly choose at the start. (Training can make queries longer.) The scale belongs to the vectors that are
+# multiplied, so its $d_k$ is that of one head.
 #
 # See it: $d_{model} = 64$ stays fixed, random tokens go through a fresh layer, and more heads mean shorter vectors. The maps
 # are those of the first head. **Predict.** Which end of the slider has the peaky map, $h = 1$ or $h = 32$? And which of the
@@ -610,7 +611,7 @@ print(f"outputs differ by {off:.4f}")
 # ## 9 · Your own sentence, and a warning
 #
 # What do heads look like that nobody has trained? All numbers behind this view are random: one vector for each word, and
-# the matrices of the heads. **Predict.** *cat* stands in two places. Do its two rows differ? What does a bright cell mean?
+# the matrices of the heads. **Predict.** *dog* stands in two places. Do its two rows differ? What does a bright cell mean?
 
 # %%
 typed = live.sentence("The cat saw the dog, and the dog saw the cat.")
@@ -722,9 +723,10 @@ verdict
 #
 # `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)`, with a bias or without, called `W_Q`,
 # `W_K`, `W_V`, `W_O`. `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights
-# $(b, h, n_q, n_k)$. `key` defaults to `query`, `value` to `key`. The mask is as in 6.3. A query that may attend to nothing has
-# weights 0: `.nan_to_num()` (its output is then the bias of `W_O`, if there is one). The gradient of the output must reach all
-# four layers, and such a row must not turn it into NaN: use `masked_fill`.
+# $(..., h, n_q, n_k)$. It is tried on batches, and on one sequence without a batch axis: count axes from the end. `key`
+# defaults to `query`, `value` to `key`. The mask is as in 6.3. A query that may attend to nothing has weights 0:
+# `.nan_to_num()` (its output is then the bias of `W_O`, if there is one). The gradient of the output must reach all four
+# layers, and such a row must not turn it into NaN: use `masked_fill`.
 
 
 # %%

@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 
 from ...core import softmax
+from ...heads import split_heads
 from ..steps import Steps, swap
 from .mistake import Mistake, weights_by
 
@@ -47,6 +48,11 @@ def _only(fits, step):
         return getattr(Steps, step).func(s)
 
     return {step: raising}
+
+
+def _rows_as_sequences(s):
+    """Split into heads what always has a batch axis: each token of a single sequence becomes one of its own."""
+    return lambda x: split_heads(x if x.ndim > 2 else x[:, None], s.num_heads)
 
 
 def _overwriting(s):
@@ -181,12 +187,13 @@ MISTAKES = (
     Mistake(
         "fixed_number_of_axes",
         "it expects a fixed number of axes",
-        "It raises an error either for one sequence or for a batch, and is right for the other.",
+        "Right either for one sequence or for a batch; with the other an error, or one axis is taken for another.",
         "Which of your lines names an axis by a number, or counts the axes? Count from the end: -1, -2.",
         _only(_batched, "scores"),
         _only(lambda s: not _batched(s), "scores"),
         *(_only(lambda s, n=n: s.x.ndim == n, "split") for n in (2, 3)),
         *(_only(lambda s, n=n: s.x.ndim == n, "merge") for n in (3, 4)),
+        {"split": _rows_as_sequences},
         raises=True,
     ),
     Mistake(

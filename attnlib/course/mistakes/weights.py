@@ -42,6 +42,21 @@ def _fill(value):
     return [filled_with(value), masked_by(lambda s: s.scaled + np.where(s.allowed, 0, value))]
 
 
+def _filled_then_zeroed(value, zeroed=lambda allowed: allowed):
+    """Fill blocked scores, take the softmax, and set those weights to 0 as well, or only rows without any key."""
+
+    def weights(s):
+        w = softmax(s.masked, s.axis)
+        return w if s.mask is None else w * zeroed(s.allowed)
+
+    ways = masked_by(lambda s: np.where(s.allowed, s.scaled, value)), _fill(value)[1]
+    return [way | {"weights": weights} for way in ways]
+
+
+def _some(allowed):
+    return allowed.any(axis=-1, keepdims=True)
+
+
 def _without_keepdims(largest, guarded=False):
     """Divide by sums that have lost their axis; `largest` says what becomes of the maximum."""
 
@@ -218,6 +233,15 @@ MISTAKES = (
         "Blocked scores of -1e9, or any large finite number, do that; so does a NaN row that gets equal weights.",
         "What should the output of a query be that may look at nothing? What is it in your code?",
         *(way for value in (-1e9, -1e4, -1e20) for way in _fill(value)),
+    ),
+    Mistake(
+        "fill_not_low_enough",
+        "blocked scores become a number that is not far below every allowed score",
+        "Where all allowed scores of a row are as low as that number, or lower, blocked keys take weight. Setting it "
+        "to 0 afterwards does not give it back.",
+        "Which number is lower than any score there can be?",
+        *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value)),
+        *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value, _some)),
     ),
     Mistake(
         "nan_on_fully_masked",
