@@ -299,8 +299,8 @@ def _judge(value, who, finite):
     wrong = math.isnan(value) or (who in _WELL and abs(value) > _ACCUSED)
     if wrong and not finite:
         return (
-            f"Your probe gives {shown} for {who}. You put NaN or infinity into a token. The weight of a blocked token is "
-            "0, and 0 times either is NaN, so that it passes a mask that works. Fix: put in noise, which is finite."
+            f"Your probe gives {shown} for {who}. You put NaN or infinity into a token. The weight of a blocked token "
+            "is 0, and 0 times either is NaN, so that it passes a mask that works. Fix: put in noise, which is finite."
         )
     if math.isnan(value):
         return f"Your probe gives NaN for {who}. Does every query have a key left to look at?"
