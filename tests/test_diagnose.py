@@ -9,7 +9,7 @@ from torch import nn
 
 from attnlib import torch_layers
 from attnlib.course import patients
-from attnlib.course.clinic import CASES, DECODERS, Attention, Decoder
+from attnlib.course.clinic import CASES, DECODERS, Attention, Decoder, fresh
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import __main__ as corpus
 from tests.diagnose_corpus import other_styles, self_attention
@@ -99,8 +99,8 @@ def test_a_decoder_of_the_clinic_writes_and_is_right_all_at_once():
     """No case raises, and all are right on a prompt: the healthy one in chunks, too."""
     x = torch.randn(2, 6, 24)
     for module in (Decoder, *(case.module for case in DECODERS.values())):
-        sick = patients._fresh(module)
-        healthy = patients._fresh(Decoder)
+        sick = fresh(module)
+        healthy = fresh(Decoder)
         assert torch.equal(sick(x)[0], healthy(x)[0])
         assert (off(sick, x, [1] * 6).max() < 1e-5) == (off(sick, x, [2, 3, 1]).max() < 1e-5) == (module is Decoder)
         assert off(sick, x, [6]).max() < 1e-5

@@ -62,6 +62,18 @@ def test_every_source_is_linked_from_a_cell():
     assert set(re.findall(r'id="([a-z0-9-]+)"', references)) == linked - {"the-five-texts"} | texts
 
 
+def test_a_public_thread_is_told_in_the_case_that_the_references_name():
+    source = (ROOT / "notebooks" / "src" / "07_bug_clinic.py").read_text(encoding="utf-8")
+    cases = re.split(r"^# ###? ", source, flags=re.MULTILINE)
+    rows = re.findall(r"^\| .+ \| (\[.+) \| ([\d, ]+) \|$", (ROOT / "REFERENCES.md").read_text("utf-8"), re.MULTILINE)
+    assert len(rows) == 8
+    for threads, numbers in rows:
+        for number in numbers.split(", "):
+            heading = re.compile(rf".*\b[Cc]ases?(?: \d+,)* {number}\b")
+            told = "".join(text for text in cases if heading.match(text))
+            assert any(thread in told for thread in re.findall(r"\((http.+?)\)", threads)), (number, threads)
+
+
 @pytest.mark.parametrize(
     ("project", "there"),
     [

@@ -8,7 +8,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib.course import patients
-from attnlib.course.clinic import CASES, DECODERS
+from attnlib.course.clinic import CASES, DECODERS, Attention, cured, fresh, healthy, twins
 from attnlib.diagnose import diagnose
 from tests.test_diagnose import ROOT, caught, off
 from tools.build_notebooks import code_between
@@ -71,6 +71,7 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named(number):
     assert type(patient).__name__ == f"Patient{number}" and "Patient" in repr(patient)
     states = {id: patients.name_bug(number, id, PROOFS[number]) for id in cases}
     (right,) = [id for id, verdict in states.items() if verdict.passed]
+    assert f"for none of the {3 if number > 3 else 21} others of {'DE' if number > 3 else ''}C" in states[right].message
     assert isinstance(patient, cases[right].module)
     assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(cases[right].caught_by)
     assert all(right not in verdict.message for verdict in states.values())
@@ -149,6 +150,19 @@ def test_a_name_for_which_the_own_probe_gives_0_is_refused_by_that():
     assert "answers in two ways" in patients.name_bug(2, "mutates_input", upper_by_head).message
 
 
+def test_healthy_modules_stand_beside_a_patient():
+    """The same at each call, torch's random state as it was; a shape that does not fit is told."""
+    state = torch.get_rng_state()
+    broken, fixed = twins("no_scale")
+    assert type(broken) is CASES["no_scale"].module and type(fixed) is type(healthy()) is Attention
+    assert all(torch.equal(a, b) for a, b in zip(broken.parameters(), fixed.parameters(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(healthy().parameters(), fixed.parameters(), strict=True))
+    assert torch.equal(state, torch.get_rng_state())
+    for name in ("projections_unused", "shared_small_projection"):
+        with pytest.raises(ValueError, match=r"W_Q must be \(24, 24\) .+ Fix: compare with healthy\(\)"):
+            cured(fresh(CASES[name].module))
+
+
 def test_the_class_of_part_f_mended_line_by_line_is_healthy():
     """The first "Try it" of notebook 07."""
     (source,) = [cell for cell in code_between("07", "## F ·", "### Case 8") if "class TutorialAttention" in cell]
@@ -211,6 +225,24 @@ def any_moves(module, x, **how):
     return max(last_moves(module, x, blocked=i, **how) for i in range(x.shape[1]))
 
 
+def poisoned(value, read=lambda off: off):
+    """The right probe, with NaN or infinity in place of noise."""
+    return lambda m, x: read(any_moves(m, x, poke=lambda t: torch.full_like(t, value)))
+
+
+def gradient(module, x, keep=lambda t: t):
+    """The largest gradient on a blocked token, of all outputs but its own."""
+    most = 0.0
+    for blocked in range(x.shape[1]):
+        with torch.enable_grad():
+            t = x.clone().requires_grad_()
+            output = module(keep(t), attn_mask=column(x.shape[1], blocked))[0]
+            others = [i for i in range(x.shape[1]) if i != blocked]
+            output[:, others].square().sum().backward()
+        most = max(most, t.grad[:, blocked].abs().max().item())
+    return most
+
+
 def fixed_size(module, x):
     return any_moves(module, torch.ones(2, 5, 24).cumsum(1))
 
@@ -237,7 +269,15 @@ def causal_poke(module, x):
         (last_moves, "wrong", "gives 0 for a module that lets key 0 in"),
         (causal_poke, "wrong", "gives 0 for a module that lets key 0 in"),
         (lambda m, x: last_moves(m, x, blocked=0), "wrong", "gives 0 for a module that lets key n // 2 in"),
-        (fixed_size, "wrong", "With x of shape (3, 4, 16): RuntimeError"),
+        (lambda m, x: gradient(m, x, torch.clone), "right", "10 of 10 leaks"),
+        (gradient, "wrong", "with mutates_input: RuntimeError: a leaf Variable"),
+        (gradient, "wrong", "an in-place operation. That module writes into what it is given. Fix: hand it a copy"),
+        (lambda m, x: None, "wrong", "returns None. Fix: is its `return` missing?"),
+        (poisoned(float("nan")), "wrong", "gives NaN for a healthy module. You put NaN or infinity into a token"),
+        (poisoned(float("inf")), "wrong", "gives NaN for a healthy module. You put NaN or infinity into a token"),
+        (poisoned(float("nan"), lambda off: 0.0 if off < 1e-5 else 1.0), "wrong", "gives 1 for a healthy module. You"),
+        (poisoned(1e9), "right", "10 of 10 leaks"),
+        (fixed_size, "wrong", "With x of shape (3, 4, 16) and a healthy module: RuntimeError"),
         (blocked_sums, "wrong", "for a module with mask_ignored"),
         (blocked_weights, "wrong", "gives 0 for a module with mask_after_softmax"),
         (lambda m, x: float("nan"), "wrong", "gives NaN for a healthy module"),
@@ -252,7 +292,7 @@ def test_a_probe_of_a_learner_is_tried_on_modules_with_and_without_a_leak(probe,
 @pytest.mark.parametrize("leak", [who for who in patients._LEAKS if "module that" in who])
 def test_the_kit_s_poke_of_the_future_does_not_see_the_hidden_leaks(leak):
     """Four are not seen under the causal mask; the fifth shows itself to noise only, not to a constant."""
-    module, x = patients._fresh(patients._LEAKS[leak]), torch.randn(2, 5, 24)
+    module, x = fresh(patients._LEAKS[leak]), torch.randn(2, 5, 24)
     with torch.no_grad():
         if "LayerNorm" in leak:
             assert any_moves(module, x, poke=lambda t: t + 1) < 1e-5 < any_moves(module, x)

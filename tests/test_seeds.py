@@ -156,6 +156,7 @@ def printed(number):
         ("07", "24,576 of 90,368 parameters never get a gradient set to NaN, the output changes by 0.0"),
         ("07", "fixed: parameters without a gradient: 0"),
         ("07", "differ by up to 0.0000 fixed : score (i, j) and score (j, i) differ by up to 1.7"),
+        ("07", "[0.25 0.25 0.25 0.25 0. ] [0.2 0.2 0.2 0.2 0.2 ]] next to 1e9, float32 has steps of 64.0"),
         ("07", "repeat weight on padding in heads 1 to 4: [0.37 0. 0.42 0. ]"),
         ("07", "repeat_interleave weight on padding in heads 1 to 4: [0. 0. 0. 0.]"),
         ("07", "sums of the rows: [0.74 1.33 1.08 0.31 1.54] sums of the columns: [1. 1. 1. 1. 1.]"),

@@ -2,7 +2,8 @@
 
 `Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
 `attnlib.diagnose` catch which patient, and where the bug was found. `Decoder` is healthy, too, and goes on in a cache;
-its patients are `DECODERS`, for notebook 11. patients.py hands them out without their names.
+its patients are `DECODERS`, for notebook 11. patients.py hands them out without their names. `healthy`, `twins` and
+`cured` give the modules that stand beside a patient.
 """
 
 import math
@@ -330,3 +331,46 @@ DECODERS = {
     "places_one_ahead": Case(PlacesOneAhead, "common", ("cache",)),
     "past_of_first_sequence": Case(PastOfFirstSequence, "common", ("cache",)),
 }
+
+
+def fresh(kind, embed_dim=24, num_heads=4):
+    """Return ``kind(embed_dim, num_heads)``, with the same weights at each call; torch's own state stays as it is."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return kind(embed_dim, num_heads)
+
+
+def healthy(embed_dim=24, num_heads=4):
+    """Return an `Attention`, the same at each call."""
+    return fresh(Attention, embed_dim, num_heads)
+
+
+def cured(sick):
+    """Return an `Attention` with the weights of `sick`, a module of this clinic.
+
+    Raises
+    ------
+    ValueError
+        If its matrices have other shapes than a healthy module needs.
+
+    Examples
+    --------
+    >>> sick = MaskIgnored(24, 4)
+    >>> torch.equal(cured(sick).W_Q.weight, sick.W_Q.weight)
+    True
+    """
+    fixed = healthy(sick.embed_dim, sick.num_heads)
+    shape, needed = (tuple(module.W_Q.weight.shape) for module in (sick, fixed))
+    if shape != needed:
+        raise ValueError(
+            f"W_Q must be {needed} for a healthy module, got {shape}. "
+            "Fix: compare with healthy(), which has weights of its own."
+        )
+    fixed.load_state_dict(sick.state_dict())
+    return fixed
+
+
+def twins(name):
+    """Return the case `name` of `CASES`, 24 features and 4 heads, and a healthy module with the same weights."""
+    broken = fresh(CASES[name].module)
+    return broken, cured(broken)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .clinic import CASES, DECODERS, Attention, Decoder
+from .clinic import CASES, DECODERS, Attention, Decoder, fresh
 from .verdict import Verdict
 
 
@@ -65,6 +65,7 @@ _UNKNOWN = {
         ),
     ),
 }
+_NO_RETURN = "Your probe returns None. Fix: is its `return` missing?"
 _UNTRIED = ("dropout_always", "mutates_input")  # the one would strike by chance, the other writes into your tensors
 
 
@@ -80,7 +81,7 @@ def patient(name, embed_dim=24, num_heads=4):
     """
     unknown = None if name in _MYSTERIES else _unknown(name)
     case = unknown.ward[1][unknown.bug] if unknown else CASES[_MYSTERIES[name]]
-    return _fresh(type(f"Patient{name}", (case.module,), {}), embed_dim, num_heads)
+    return fresh(type(f"Patient{name}", (case.module,), {}), embed_dim, num_heads)
 
 
 def name_bug(number, answer, probe=None):
@@ -112,7 +113,10 @@ def name_bug(number, answer, probe=None):
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
     if trouble := _unproved(number, probe) or _unlike(unknown.bug, answer, probe, cases):
         return verdict("wrong", trouble)
-    return verdict("right", f"Your probe strikes for this bug, and for none of the others of {len(cases)}.")
+    met = len(_others(unknown.bug, cases))
+    return verdict(
+        "right", f"Your probe strikes for this bug, and for none of the {met} others of {table} it was tried on."
+    )
 
 
 def _unproved(number, probe):
@@ -121,9 +125,9 @@ def _unproved(number, probe):
         return "A name can be guessed. Hand over a probe(module), too: 0 for a healthy module, not 0 for the patient."
     try:
         with torch.no_grad():
-            well, ill = (probe(module) for module in (_fresh(_unknown(number).ward[-1]), patient(number)))
+            well, ill = (probe(module) for module in (fresh(_unknown(number).ward[-1]), patient(number)))
             if well is None or ill is None:
-                return "Your probe returns None. Fix: is its `return` missing?"
+                return _NO_RETURN
             well, ill = float(well), float(ill)
     except Exception as error:
         return f"Your probe raises {type(error).__name__}: {error}"
@@ -141,7 +145,7 @@ def _unproved(number, probe):
 
 def _unlike(bug, answer, probe, cases):
     """Return what tells the patient from a module with `answer`, or that `probe` strikes for others, too; or None."""
-    others = [name for name in cases if name != bug and name not in _UNTRIED and _strikes(probe, cases[name].module)]
+    others = [name for name in _others(bug, cases) if _strikes(probe, cases[name].module)]
     if answer in _UNTRIED:
         return f"Called twice with one tensor, a module with {answer} answers in two ways, and this patient does not."
     if answer != bug and answer not in others:
@@ -156,10 +160,14 @@ def _unlike(bug, answer, probe, cases):
     )
 
 
+def _others(bug, cases):
+    return [name for name in cases if name != bug and name not in _UNTRIED]
+
+
 def _strikes(probe, module):
     try:
         with torch.no_grad():
-            return abs(float(probe(_fresh(module)))) > _ACCUSED
+            return abs(float(probe(fresh(module)))) > _ACCUSED
     except Exception:
         return False
 
@@ -246,43 +254,70 @@ def try_probe(probe):
     for who, module in (_WELL | _LEAKS).items():
         for size in _SIZES:
             tokens = torch.randn(size, generator=torch.Generator().manual_seed(1))
+            tried, finite = _watched(fresh(module, size[-1]))
             try:
                 with torch.no_grad():
-                    answer = probe(_fresh(module, size[-1]), tokens)
-                if answer is None or answer is ...:
+                    answer = probe(tried, tokens)
+                if answer is ...:
                     return verdict("not tried", "")
+                if answer is None:
+                    return verdict("wrong", _NO_RETURN)
                 value = float(answer)
             except Exception as error:
-                return verdict("wrong", f"With x of shape {size}: {type(error).__name__}: {error}")
-            if trouble := _judge(value, who):
+                return verdict("wrong", f"With x of shape {size} and {who}: {_said(error, who)}")
+            if trouble := _judge(value, who, all(finite)):
                 return verdict("wrong", trouble)
     return verdict("right", f"It finds {len(_LEAKS)} of {len(_LEAKS)} leaks, and accuses no module whose mask works.")
 
 
-def _judge(value, who):
-    """Return what is wrong with the answer of a probe, or None."""
+def _watched(module):
+    """Return the module, and a list in which each call of it notes whether it was given finite numbers only."""
+    finite = []
+
+    def note(_, by_place, by_name):
+        tensors = [x for x in (*by_place, *by_name.values()) if isinstance(x, torch.Tensor)]
+        finite.append(all(x.isfinite().all() for x in tensors))
+
+    module.register_forward_pre_hook(note, with_kwargs=True)
+    return module, finite
+
+
+_WRITES = "That module writes into what it is given."
+
+
+def _said(error, who):
+    """Return what a probe raises; of a module that writes into its input the reason, which torch tells too late."""
+    told = f"{type(error).__name__}: {error}"
+    if isinstance(error, RuntimeError) and who.endswith("mutates_input"):
+        told = f"{told.rstrip('.')}. {_WRITES} Fix: hand it a copy at each call, module(x.clone(), ...)."
+    return told
+
+
+def _judge(value, who, finite):
+    """Return what is wrong with the answer of a probe that gave a module only `finite` numbers or not, or None."""
+    shown = "NaN" if math.isnan(value) else f"{value:.2g}"
+    wrong = math.isnan(value) or (who in _WELL and abs(value) > _ACCUSED)
+    if wrong and not finite:
+        return (
+            f"Your probe gives {shown} for {who}. You put NaN or infinity into a token. The weight of a blocked token "
+            "is 0, and 0 times either is NaN, so that it passes a mask that works. Fix: put in noise, which is finite."
+        )
     if math.isnan(value):
         return f"Your probe gives NaN for {who}. Does every query have a key left to look at?"
-    if who in _WELL and abs(value) > _ACCUSED:
-        return f"Your probe gives {value:.2g} for {who}, where it should be 0. {_why(who)}"
+    if wrong:
+        return f"Your probe gives {shown} for {who}, where it should be 0. {_why(who)}"
     if who in _LEAKS and abs(value) <= _ACCUSED:
-        return f"Your probe gives {value:.2g} for {who}, in which a blocked token does move the others."
+        return f"Your probe gives {shown} for {who}, in which a blocked token does move the others."
     return None
 
 
 def _why(who):
     if who.endswith("mutates_input"):
-        return "That module writes into what it is given. Is your second call given what the first one got?"
+        return f"{_WRITES} Is your second call given what the first one got?"
     return (
         "A blocked token may move its own output, and no other. Does the mask block it for every query, and is its own "
         "output left out?"
     )
-
-
-def _fresh(module, embed_dim=24, num_heads=4):
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        return module(embed_dim, num_heads)
 
 
 def _unknown(number):

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · The bug clinic
 #
-# **Question.** It runs and has the right shape. Is it right? *60 minutes. This notebook needs torch.*
+# **Question.** It runs and has the right shape. Is it right? *60 minutes without the appendix. This notebook needs torch.*
 #
 # Attention is easy to get wrong. A matrix that is turned the wrong way round, a mask that means its opposite, a divisor
 # that is too large: nothing raises an error, and every shape is right. So nobody sees from its shapes that a module is
@@ -17,7 +17,7 @@ from torch import nn
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import patients, predict
-from attnlib.course.clinic import CASES, Attention
+from attnlib.course.clinic import CASES, Attention, cured, healthy, twins
 from attnlib.diagnose import diagnose
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
 
@@ -54,11 +54,12 @@ predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
 # ## Three patients
 #
 # Three modules sit in the waiting room, A, B and C. Each has four heads, takes a query, a key, a value and a mask, and returns
-# an output and weights of the right shape. This is what was noticed about them. What they have, nobody knows yet.
+# an output and weights of the right shape. What they have, nobody knows yet. This is what was noticed:
 #
 # Patients A and B were put into the smallest language model there can be. It reads six digits, and at each place it is to
 # name the next one. The mask is causal, so it sees the digits up to that place and no further. All digits are drawn at
-# random: an honest model can only guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$.
+# random: an honest model can only guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$. (The two cells below
+# the model are folded. They train and score it, as in notebook 04.)
 
 
 # %%
@@ -74,7 +75,7 @@ class NextDigit(nn.Module):
         return self.read(self.attention(x, attn_mask=causal)[0])  # (b, 6, 10)
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def train(attention):
     torch.manual_seed(0)
     model = NextDigit(attention)
@@ -89,7 +90,7 @@ def train(attention):
     return model, loss.item()
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def next_digit_loss(model, digits):
     logits = model(digits)[:, :-1]  # (b, 5, 10)
     return nn.functional.cross_entropy(logits.flatten(0, 1), digits[:, 1:].flatten())
@@ -98,11 +99,6 @@ def next_digit_loss(model, digits):
 def accuracy(model):  # on sequences it has never seen
     digits = torch.randint(10, (1000, 6), generator=torch.Generator().manual_seed(1))
     return (model(digits).argmax(-1)[:, :-1] == digits[:, 1:]).float().mean().item()
-
-
-def healthy(embed_dim=24, num_heads=4):
-    torch.manual_seed(0)
-    return Attention(embed_dim, num_heads)
 
 
 # %% [markdown]
@@ -131,11 +127,8 @@ for name, module in {**in_training, "patient B": patient_B}.items():
 
 # %%
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
-calls = {
-    "sequence 0, alone": x[:1],
-    "sequence 1, alone": x[1:],
-    "sequence 0, with 1": x,
-}
+calls = {"sequence 0, alone": x[:1], "sequence 1, alone": x[1:]}
+calls["sequence 0, with 1"] = x
 for told, batch in calls.items():
     print(f"{told:<18}", patient_C(batch)[0][0, 0, :5].numpy().round(2))
 
@@ -146,10 +139,9 @@ for told, batch in calls.items():
 # %% [markdown]
 # ## The probe kit
 #
-# A probe measures something that attention must or must not do; it needs no knowledge of the code. Most probes change one thing
-# and measure what moves. Some change nothing: they look at the weights, or call twice. Here are five, each a few lines long.
-# Each gives 0 for a healthy module, up to rounding. (Gradients are switched off in this notebook, since these probes need none.
-# One that does works under `with torch.enable_grad():`.)
+# A probe measures something that attention must or must not do; it needs no knowledge of the code. Here are five. Each gives
+# 0 for a healthy module, up to rounding. (Gradients are switched off in this notebook. A probe that takes one works under
+# `with torch.enable_grad():`.)
 #
 # `future` puts noise in the place of a token. Notebooks 05 and 06 added 1 to its features. But many models first subtract from
 # each token the mean of its features (*layer norm* does that), and then nobody sees such a poke.
@@ -202,9 +194,8 @@ def examine(**modules):
 examine(healthy=healthy())
 
 # %% [markdown]
-# `7e-08` is $7 \cdot 10^{-8}$, and that is the rounding of float32. Below $10^{-5}$ counts as zero: what the bugs of this
-# notebook move, they move by some hundredths at least. A probe with a tolerance is a test, and this is how it would stand in
-# your own code:
+# `7e-08` is $7 \cdot 10^{-8}$, the rounding of float32. Below $10^{-5}$ counts as zero: the bugs of this notebook move what
+# they move by some hundredths at least. A probe with a tolerance is a test, and so it would stand in your own code:
 
 
 # %%
@@ -215,9 +206,8 @@ def test_the_future_stays_unseen(module):
 test_the_future_stays_unseen(healthy())
 
 # %% [markdown]
-# Five zeros do not prove health. They say: nothing of what I have changed has moved what it must not move. You will meet
-# patients that pass the whole kit, and then you need another probe. And a probe can strike where all is well: a module with
-# positions inside moves under `order`, and should.
+# Five zeros do not prove health: you will meet patients that pass the whole kit. And a probe can strike where all is well: a
+# module with positions inside moves under `order`, and should.
 #
 # **A second opinion.** Is there an implementation that you trust, and can you give it the same weights? Then compare outputs
 # before all else. For a class with four matrices of the usual shapes that is torch's layer:
@@ -238,40 +228,20 @@ for name, module in (("healthy", healthy()), ("patient C", patient_C)):
     print(f"{name:<10} differs from torch's layer by {off:.0e}")
 
 # %% [markdown]
-# It says *that* something is wrong, not what. And it needs weights of the shapes that torch's layer has.
+# It says *that* something is wrong, not what.
 #
-# **Step by step.** Can you look inside? Then go through both, step by step, and find the first step that differs. Here is the
-# healthy module, `clinic.Attention`, cut into one method per step:
+# **Step by step.** Can you look inside? Then find the first step that differs. The healthy module, `clinic.Attention`, has one
+# method per step (`Attention??` shows them all):
 
 # %%
 from inspect import getsource
 
-print(getsource(Attention).split('"""')[2])  # what follows its docstring
+print(getsource(Attention.forward))
 
 # %% [markdown]
 # A patient is the same class with one or two methods replaced. `CASES` holds them by name, `cured` gives a healthy module with
-# a patient's weights, where the shapes allow it, and `compare` goes through the steps of both. Bugs are numbered as *cases* in
-# the order of this page: 11 on the way, 21 more in the appendix. Links lead to public threads.
-
-
-# %%
-def cured(sick):  # a healthy module with the same weights
-    fixed = Attention(sick.embed_dim, sick.num_heads)
-    shape, needed = (tuple(m.W_Q.weight.shape) for m in (sick, fixed))
-    if shape != needed:
-        told = f"W_Q must be {needed} for a healthy module, got {shape}."
-        raise ValueError(
-            told + " Fix: compare with healthy(), which has weights of its own."
-        )
-    fixed.load_state_dict(sick.state_dict())
-    return fixed
-
-
-# %%
-def twins(name):
-    torch.manual_seed(0)
-    broken = CASES[name].module(24, 4)
-    return broken, cured(broken)
+# a patient's weights, `twins` gives both, and `compare` goes through their steps. Bugs are numbered as *cases* in the order of
+# this page: 10 on the way, 22 more in the appendix. Links lead to public threads.
 
 
 # %%
@@ -288,12 +258,6 @@ def compare(sick, mask=None):
     for name, ill in steps(sick, mask).items():
         print(f"{name} {(ill - healthy_steps[name]).abs().max():.2f}", end="   ")
     print()
-
-
-# %%
-def beside(broken, fixed, **more):
-    maps, titles = torch.stack([broken, fixed]), ["broken", "fixed"]
-    return plot.head_grid(maps, titles=titles, **more)
 
 
 # %% [markdown]
@@ -313,19 +277,8 @@ guess_too_good = None  # "a", "b" or "c"
 # %% tags=["nbval-ignore-output"]
 examine(patient_A=patient_A, healthy=healthy())
 
-# %% tags=["nbval-ignore-output"]
-theirs = trusted(patient_A)
-alone = patient_A(x)[0] - theirs(x, x, x)[0]
-masked = patient_A(x, attn_mask=causal)[0] - theirs(x, x, x, attn_mask=~causal)[0]
-print(f"from torch's layer, without a mask {alone.abs().max():.0e}", end=", ")
-print(f"with a causal one {masked.abs().max():.0e}")
-
 # %%
 predict.too_good(guess_too_good)
-
-# %% [markdown]
-# The second opinion shows how to ask for one: without a mask both agree up to rounding. Compare with every argument that you
-# use. (torch means the opposite by True, hence `~causal`.)
 
 # %% [markdown]
 # ### Cases 1, 2, 3 · Three ways to see the future
@@ -398,12 +351,10 @@ figure = plot.head_grid(torch.stack(maps), titles=[*NAMES, "fixed"], columns=2)
 # the last query may look nowhere. Its weights are all 0: that is the empty last row of the first map, and the `1e+00` under
 # `row_sums` above.) **Fix.** Mask before the softmax, True = may attend, and keep `future` as a test of your own code.
 #
-# Patient A is the first of the three, and it has cost people days. A reader of a tutorial
-# [replaced its layer](https://github.com/tensorflow/text/pull/894) by the library's, whose mask means the opposite, and saw
-# an accuracy of 100 % and a loss near 0. In the code of a book the mask handed to torch's function
+# Patient A is the first of the three. It cost a reader of a tutorial many hours: the layer had been
+# [replaced](https://github.com/tensorflow/text/pull/894) by the library's, whose mask means the opposite, and accuracy was
+# 100 %, the loss near 0. In the code of a book the mask handed to torch's function
 # [was inverted](https://github.com/rasbt/LLMs-from-scratch/issues/1061); with the repair came a test that changes the future.
-# In a course one module [built a mask](https://github.com/harvard-edge/cs249r_book/pull/1785) of 0 and $-\infty$ for another
-# one that expected 1 and 0. Shapes were checked there, and shapes were right.
 
 # %% [markdown]
 # ## B · Weights that never move
@@ -446,22 +397,8 @@ predict.poison(guess_poison)
 # %% [markdown]
 # ### Case 4 · Made and not used
 #
-# $W_Q$, $W_K$, $W_V$ are made in `__init__` and never called. They are `Linear(32, 256)`, and nobody saw that this does not fit:
-
-# %%
-try:
-    sick.W_Q(batch)  # a token has 256 features
-except RuntimeError as error:
-    print("before the split, RuntimeError:", error, sep="\n  ")
-v = sick.W_V(sick.split(batch))  # (b, h, n, 32) becomes (b, h, n, 256)
-try:
-    sick.W_O(sick.merge(v))
-except RuntimeError as error:
-    print("after the split, in W_O, RuntimeError:", error, sep="\n  ")
-
-# %% [markdown]
-# So the tokens themselves are queries, keys and values, cut into heads. The score of $i$ asking $j$ is a product of slices of
-# $x_i$ and $x_j$, and that is the same both ways:
+# $W_Q$, $W_K$, $W_V$ are made in `__init__` and never called. So the tokens themselves are queries, keys and values, cut into
+# heads. The score of $i$ asking $j$ is a product of slices of $x_i$ and $x_j$, and that is the same both ways:
 
 # %%
 fixed = healthy(256, 8)
@@ -511,11 +448,8 @@ predict.company(guess_company)
 # is that output?
 
 # %%
-calls = {
-    "sequence 0": x[:1],
-    "sequence 1": x[1:],
-    "three copies": x[:1].repeat(3, 1, 1),
-}
+calls = {"sequence 0": x[:1], "sequence 1": x[1:]}
+calls["three copies"] = x[:1].repeat(3, 1, 1)
 for name, module in (("broken", patient_C), ("fixed ", cured(patient_C))):
     spread = [
         f"{told} {(module(batch)[0] - module.W_O.bias).abs().max():.2f}"
@@ -533,10 +467,16 @@ for name, module in (("broken", patient_C), ("fixed ", cured(patient_C))):
 # ## D · Pale
 #
 # Patient D has just come in. Its maps look washed out, as if it could not make up its mind. Here is its first head on five
-# random tokens, beside a healthy module with the same weights. (The tokens are twice as long as usual: a fresh module tells
-# shorter ones hardly apart.)
+# random tokens, beside a healthy module with the same weights. (The tokens are twice as long as usual, so that the two maps
+# differ more.)
+
 
 # %%
+def beside(broken, fixed, **more):
+    maps, titles = torch.stack([broken, fixed]), ["broken", "fixed"]
+    return plot.head_grid(maps, titles=titles, **more)
+
+
 patient_D = patients.patient("D")
 figure = beside(patient_D(2 * x)[1][0, 0], cured(patient_D)(2 * x)[1][0, 0])
 
@@ -571,40 +511,11 @@ print(f"scores: {ratio.min():.4f} to {ratio.max():.4f} times the healthy ones")
 # %% [markdown]
 # All scores are half of what they should be. The width of the module is 24, that of a head 6, and $\sqrt{6} / \sqrt{24}$ is one
 # half. **Cause.** `sqrt(embed_dim)`: the width of the tokens in place of the width of one head, as in section 5 of notebook 06.
-# **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`.
+# With one head both are the same, so a test with one head passes. **Fix.** Divide after the split, by `q.shape[-1] ** 0.5`.
 #
-# This bug has a history. In the code of a well-known video lecture it was
+# In the code of a well-known video lecture this was
 # [reported and mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023; three years later a reader
-# [found it again](https://github.com/karpathy/ng-video-lecture/issues/55), in the notebook that goes with the video. For the
-# class of part F the repair was [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159), too.
-
-# %% [markdown]
-# ### See it · Heads are added
-#
-# With 64 features and $h$ heads the right divisor is $\sqrt{64/h}$, and the wrong one stays 8. What becomes of the two maps
-# as heads are added? Move the slider.
-
-# %%
-generator = torch.Generator().manual_seed(26)
-wide_q, wide_k = torch.randn(2, 6, 64, generator=generator)  # (n, d_model)
-
-
-def first_head(num_heads):
-    d_k = 64 // num_heads
-    scores = wide_q[:, :d_k] @ wide_k[:, :d_k].T  # (n_q, n_k)
-    return {
-        "divided by sqrt(embed_dim)": (scores / 8).softmax(-1),
-        "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1),
-    }
-
-
-choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
-view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32))
-view
-
-# %% [markdown]
-# The first map fades: with $h$ heads its scores are $\sqrt h$ times too small. With one head both divisors are the same, so a
-# test with one head passes.
+# [found it again](https://github.com/karpathy/ng-video-lecture/issues/55), in the notebook that goes with the video.
 
 # %% [markdown]
 # ## E · A green test
@@ -716,10 +627,8 @@ predict.demonstration(guess_demonstration)
 
 # %%
 normal = torch.randn(3, 32, 10, 256)  # unrelated as well, of variance 1
-modules = {
-    "sqrt(d_k)": Attention(256, 8),
-    "sqrt(embed_dim)": CASES["scale_by_embed_dim"].module(256, 8),
-}
+modules = {"sqrt(d_k)": Attention(256, 8)}
+modules["sqrt(embed_dim)"] = CASES["scale_by_embed_dim"].module(256, 8)
 for name, module in modules.items():
     rand, randn = spread(module(q, k, v)[1]), spread(module(*normal)[1])
     print(f"divided by {name:<16} three rand: {rand}   three randn: {randn}")
@@ -727,46 +636,32 @@ for name, module in modules.items():
 # %% [markdown]
 # ### Case 8 · A demonstration that demonstrates nothing
 #
-# Ten equal weights would be 0.1 each. The two modules of the table draw their weights in the same way and differ in their
-# divisor. Small inputs narrow the range, since numbers between 0 and 1 have a variance of 1/12, and so does the large divisor.
-# Both together give nearly 0.1 everywhere. **Fix.** Show one sequence in all three places, of variance 1, and look at the
+# Ten equal weights would be 0.1 each. The two modules of the last cell draw their weights in the same way and differ in their
+# divisor. Small inputs narrow the range, since numbers between 0 and 1 have a variance of 1/12. The large divisor narrows it,
+# too. Both together give nearly 0.1 everywhere. **Fix.** Show one sequence in all three places, of variance 1, and look at the
 # weights: a shape proves nothing.
 
 # %% [markdown]
 # ### Case 9 · Three small matrices
 #
-# **Predict.** Width 256, 8 heads: how many parameters should the three projections have, and how many have `to_q`, `to_k` and
-# `to_v`?
-
+# Count the parameters of the three projections, here and in a healthy module of width 256 with 8 heads:
 
 # %%
 fixed = healthy(256, 8)
-few = sum(
-    linear.weight.numel() for linear in (tutorial.to_q, tutorial.to_k, tutorial.to_v)
-)
+small = (tutorial.to_q, tutorial.to_k, tutorial.to_v)
+few = sum(linear.weight.numel() for linear in small)
 many = sum(linear.weight.numel() for linear in (fixed.W_Q, fixed.W_K, fixed.W_V))
 print(f"projection parameters: {few} instead of {many}")
 
 # %% [markdown]
-# What does that cost? A token that repeats one slice of 32 features eight times looks the same to all heads. And a loss on the
-# first head alone has no gradient on what lies outside its slice: the head never sees it.
+# What does that cost? A token that repeats one slice of 32 features eight times looks the same to all heads:
 
 # %%
-tiled = torch.randn(1, 10, 32).repeat(1, 1, 8)  # the same slice eight times
+slices = torch.randn(1, 10, 32, generator=torch.Generator().manual_seed(0))
+tiled = slices.repeat(1, 1, 8)  # the same slice eight times
 tutorial(tiled, tiled, tiled)
 for name, weights in (("broken", tutorial.weights), ("fixed ", fixed(tiled)[1])):
     print(f"{name}: heads differ by {(weights - weights[:, :1]).abs().max():.6f}")
-
-# %%
-tokens = torch.randn(1, 10, 256, generator=torch.Generator().manual_seed(0))
-for name, module in (("broken", tutorial), ("fixed ", fixed)):
-    with torch.enable_grad():
-        tokens = tokens.detach().requires_grad_()
-        output = module(tokens, tokens, tokens)
-        weights = output[1] if name == "fixed " else module.weights
-        weights[0, 0].square().sum().backward()  # a loss on the first head
-    outside = tokens.grad[..., 32:].abs().max().item()
-    print(f"{name}: gradient of head 1 outside its slice: {outside:.1e}")
 
 # %% [markdown]
 # **Cause.** `Linear(d_k, d_k)` after the split. Each head sees an eighth of each token, through the same matrix as all
@@ -793,55 +688,19 @@ print("fixed,  m(query=q, keys=k, values=v): differs by", off)
 # what you call.
 
 # %% [markdown]
-# ### Case 11 · The mask from the tokenizer
-#
-# A tokenizer gives a padding mask of shape $(b, n)$: one row for each sequence. You hand it in as it is, with ten
-# sequences of ten tokens, and nothing is raised. **Predict.** What are its rows and columns taken for?
-
-# %%
-torch.manual_seed(11)
-tutorial, generator = TutorialAttention(256, 8), torch.Generator().manual_seed(11)
-batch = torch.rand(10, 10, 256, generator=generator)  # (b, n, d)
-padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): i + 1 tokens in i
-maps, outputs = [], []
-for mask in (padding, padding[:, None, None, :]):  # as it is; (b, 1, 1, n_k)
-    outputs.append(tutorial(batch, batch, batch, mask))
-    maps.append(tutorial.weights[2, 0, :5, :5])
-off = (outputs[0] - outputs[1]).abs().max()
-print(f"(b, n) mask with b = n = 10: no error, output differs by {off:.2f}")
-figure = beside(*maps)
-
-# %% [markdown]
-# **Cause.** The last two axes of the scores are queries and keys, so the mask of ten sequences is read as the mask of ten
-# queries. The picture shows sequence 2, which has three tokens: the broken map is causal, the fixed one hides columns. **Fix.**
-# `padding[:, None, None, :]`: say which axes are missing.
-#
-# One more line of the class is ill, the one with `-1e20`. It shows where a mask forbids everything, and in half precision:
-
-# %%
-tutorial(batch, batch, batch, torch.zeros(10, 10))
-least = tutorial.weights.min()
-print(f"a mask of zeros: every weight is {least:.1f}, on keys that are all forbidden")
-try:
-    half = batch.half()
-    deepcopy(tutorial).half()(half, half, half, padding)
-except RuntimeError as error:
-    print("float16: RuntimeError:", error)
-
-# %% [markdown]
 # So this is what could have caught your eye:
 #
 # | line | case |
 # |---|---|
 # | `Linear(self.d_k, self.d_k)` | 9: small matrices, shared by all heads |
 # | `forward(self, values, keys, query, ...)` | 10: another order than everybody's |
-# | `masked_fill(mask == 0, ...)`, on a mask of any shape | 11: a padding mask read as queries |
+# | `masked_fill(mask == 0, ...)`, on a mask of any shape | 11 of the appendix: a padding mask read as queries |
 # | `-1e20` | 12 and 13 of the appendix: uniform where all is forbidden, no float16 |
 # | `(self.h * self.d_k) ** 0.5` | 6: the wrong width |
 #
-# You have found all this by hand. `diagnose` runs such probes on a module in torch, whatever its code says, and tells what to
-# look at. It follows the tensors from the inputs to the weights, so that it needs neither names nor a returned map. Its report has
-# twenty lines; in these there is something to look at:
+# `diagnose` runs such probes on a module in torch, whatever its code says. It follows the tensors from the inputs to the
+# weights, so that it needs neither names nor a returned map. Its report has twenty lines; in these there is something to look
+# at:
 
 # %%
 from textwrap import fill, indent
@@ -853,8 +712,8 @@ for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
         print(indent(fill(f"{found.measured}; look at: {found.look_at}", 76), "    "))
 
 # %% [markdown]
-# *Wrong* is what no good module does on purpose, *beware* what some do. Case 11 is not among them, since a mask of the right
-# shape works.
+# *Wrong* is what no good module does on purpose, *beware* what some do. Case 11 is not among them: a mask of the right shape
+# works.
 
 # %% [markdown]
 # ## All probes at once
@@ -873,9 +732,8 @@ for case, name in MET.items():
     print(f"case {case:>2} {name:<24} caught by: {', '.join(found)}")
 
 # %% [markdown]
-# (Cases 8 and 11 are no modules, but ways of calling one.) Case 3 is caught by its row sums alone, though it lets the future
-# in. Where rows do not sum to 1, `diagnose` says *could not tell* of causality, padding and the other masks: first see to the
-# rows.
+# (Case 8 is no module, but a way of calling one.) Case 3 is caught by its row sums alone, though it lets the future in. Where
+# rows do not sum to 1, `diagnose` says *could not tell* of causality, padding and the other masks: first see to the rows.
 
 # %% [markdown]
 # ## Break it
@@ -942,7 +800,8 @@ verdict
 #
 # **Goal.** Name the bug of patient 2, and show it by a probe. *6 minutes, medium.*
 #
-# Draw the weights of its first head with the causal mask, as all pictures above: nothing wrong. Yet the probe `future` strikes.
+# Draw the weights of its first head, as in all pictures above, and with the causal mask: nothing wrong. Yet the probe `future`
+# strikes.
 
 # %%
 my_patient_2 = None  # a name from CASES
@@ -1046,7 +905,7 @@ verdict
 # 2. `diagnose(nn.MultiheadAttention(24, 4, batch_first=True), embed_dim=24, num_heads=4)`. What does "beware" mean there?
 #    (A fully masked row gives NaN: PyTorch's own choice.)
 # 3. Make a patient with two bugs, `type("Both", (CASES[a].module, CASES[b].module), {})`, with two names for `a` and `b`, and
-#    give it to a friend.
+#    give it to a friend. (Where both replace the same method, the second may not show: see whether `diagnose` finds both.)
 # 4. Choose five tokens for which `softmax_over_queries` gives the output of a healthy module. (Make all of them equal.)
 #
 # **Remember.** A shape proves nothing. A probe measures what must hold or must not move: row sums, the future, the order, the
@@ -1070,9 +929,170 @@ verdict
 # | S4 | a lecture on trainable weights | 24, 26, 27, 28, 29, 31 |
 
 # %% [markdown]
-# ## Appendix · Eleven more patients
+# ## Appendix · More on cases 1, 4, 6 and 9
+#
+# ### Case 1 · A second opinion on patient A
+#
+# What does torch's layer say of it? (torch means the opposite by True, hence `~causal`.)
+
+# %% tags=["nbval-ignore-output"]
+theirs = trusted(patient_A)
+alone = patient_A(x)[0] - theirs(x, x, x)[0]
+masked = patient_A(x, attn_mask=causal)[0] - theirs(x, x, x, attn_mask=~causal)[0]
+print(f"from torch's layer, without a mask {alone.abs().max():.0e}", end=", ")
+print(f"with a causal one {masked.abs().max():.0e}")
+
+# %% [markdown]
+# Without a mask both agree up to rounding. Compare with every argument that you use.
+
+# %% [markdown]
+# ### A relative of case 1 · 0 and −∞, where 1 and 0 are expected
+#
+# In a course one module [built a mask](https://github.com/harvard-edge/cs249r_book/pull/1785) to be added, 0 and $-\infty$, for
+# another one that expected 1 and 0, and turned it into $(1 - \text{mask}) \cdot (-10^9)$. Does that let the future in?
+
+# %%
+scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))  # (n_q, n_k)
+mask = torch.zeros(5, 5).masked_fill(~causal, -torch.inf)  # to be added: 0 = may attend
+handed = scores + (1 - mask) * -1e9
+print(handed.softmax(-1).numpy().round(2))
+print("next to 1e9, float32 has steps of", np.spacing(np.float32(1e9)))
+
+# %% [markdown]
+# No: $1 - (-\infty)$ times $-10^9$ is $-\infty$ again, and the future stays out. But $10^9$ is taken from every score that is
+# allowed. In float32 nothing of a score is left then: whatever the tokens are, this is the map. Shapes were checked there, and
+# shapes were right.
+
+# %% [markdown]
+# ### Case 4 · Matrices that would not fit
+#
+# The unused projections are `Linear(32, 256)`, and nobody saw that this does not fit:
+
+# %%
+sick, batch = patients.patient("B", 256, 8), torch.randn(2, 10, 256)
+try:
+    sick.W_Q(batch)  # a token has 256 features
+except RuntimeError as error:
+    print("before the split, RuntimeError:", error, sep="\n  ")
+v = sick.W_V(sick.split(batch))  # (b, h, n, 32) becomes (b, h, n, 256)
+try:
+    sick.W_O(sick.merge(v))
+except RuntimeError as error:
+    print("after the split, in W_O, RuntimeError:", error, sep="\n  ")
+
+# %% [markdown]
+# ### Case 6 · Heads are added
+#
+# The repair of the divisor was [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) for the class
+# of part F, too.
+#
+# With 64 features and $h$ heads the right divisor is $\sqrt{64/h}$, and the wrong one stays 8. What becomes of the two maps
+# as heads are added? Move the slider.
+
+# %%
+generator = torch.Generator().manual_seed(26)
+wide_q, wide_k = torch.randn(2, 6, 64, generator=generator)  # (n, d_model)
+
+
+def first_head(num_heads):
+    d_k = 64 // num_heads
+    scores = wide_q[:, :d_k] @ wide_k[:, :d_k].T  # (n_q, n_k)
+    return {
+        "divided by sqrt(embed_dim)": (scores / 8).softmax(-1),
+        "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1),
+    }
+
+
+choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
+view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32))
+view
+
+# %% [markdown]
+# The first map fades: with $h$ heads its scores are $\sqrt h$ times too small. With one head the two maps are the same.
+
+# %% [markdown]
+# ### Case 9 · What a head never sees
+#
+# A loss on the first head alone has no gradient on what lies outside its slice.
+
+# %%
+torch.manual_seed(0)
+tutorial, fixed = TutorialAttention(256, 8), healthy(256, 8)
+tokens = torch.randn(1, 10, 256, generator=torch.Generator().manual_seed(0))
+for name, module in (("broken", tutorial), ("fixed ", fixed)):
+    with torch.enable_grad():
+        tokens = tokens.detach().requires_grad_()
+        output = module(tokens, tokens, tokens)
+        weights = output[1] if name == "fixed " else module.weights
+        weights[0, 0].square().sum().backward()  # a loss on the first head
+    outside = tokens.grad[..., 32:].abs().max().item()
+    print(f"{name}: gradient of head 1 outside its slice: {outside:.1e}")
+
+# %% [markdown]
+# ## Appendix · Twelve more patients
 #
 # Masks, second calls, heads and axes: most are old acquaintances of notebooks 02, 05 and 06, in other clothes.
+
+# %% [markdown]
+# ### Case 11 · The mask from the tokenizer
+#
+# **You see** a padding mask of shape $(b, n)$, as a tokenizer gives it, handed in as it is: ten sequences of ten tokens, and no
+# error (section 6 of notebook 05). What are its rows and columns taken for?
+
+# %%
+torch.manual_seed(11)
+tutorial, generator = TutorialAttention(256, 8), torch.Generator().manual_seed(11)
+batch = torch.rand(10, 10, 256, generator=generator)  # (b, n, d)
+padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): i + 1 tokens in i
+maps, outputs = [], []
+for mask in (padding, padding[:, None, None, :]):  # as it is; (b, 1, 1, n_k)
+    outputs.append(tutorial(batch, batch, batch, mask))
+    maps.append(tutorial.weights[2, 0, :5, :5])
+off = (outputs[0] - outputs[1]).abs().max()
+print(f"(b, n) mask with b = n = 10: no error, output differs by {off:.2f}")
+figure = beside(*maps)
+
+# %% [markdown]
+# **Cause.** The last two axes of the scores are queries and keys, so the mask of ten sequences is read as the mask of ten
+# queries. The picture shows sequence 2, which has three tokens: the broken map is causal, the fixed one hides columns. **Fix.**
+# `padding[:, None, None, :]`: say which axes are missing.
+#
+# One more line of the class is ill, the one with `-1e20`. It shows where a mask forbids everything, and in half precision:
+
+# %%
+tutorial(batch, batch, batch, torch.zeros(10, 10))
+least = tutorial.weights.min()
+print(f"a mask of zeros: every weight is {least:.1f}, on keys that are all forbidden")
+try:
+    half = batch.half()
+    deepcopy(tutorial).half()(half, half, half, padding)
+except RuntimeError as error:
+    print("float16: RuntimeError:", error)
+
+# %% [markdown]
+# ### A relative of case 11 · repeat or repeat_interleave
+#
+# torch's `nn.MultiheadAttention` takes a mask for each sequence and head, $(b \cdot h, n_q, n_k)$. Two calls make one of the
+# masks of the sequences, and only one of them gives the first head of sequence 1 its own mask:
+
+# %%
+torch.manual_seed(0)
+theirs = nn.MultiheadAttention(24, 4, batch_first=True)
+# (b, n_q, n_k), True = blocked: sequence 1 has three tokens
+blocked = torch.from_numpy(al.to_blocked(al.padding_mask([5, 3], 5))).expand(2, 5, 5)
+masks = {"repeat": blocked.repeat(4, 1, 1)}
+masks["repeat_interleave"] = blocked.repeat_interleave(4, dim=0)
+for name, mask in masks.items():
+    _, w = theirs(
+        x, x, x, attn_mask=mask, average_attn_weights=False
+    )  # (b, h, n_q, n_k)
+    share = w[1, :, :, 3:].sum(-1).mean(-1)  # of sequence 1, by head
+    print(f"{name:<17} weight on padding in heads 1 to 4: {share.numpy().round(2)}")
+
+# %% [markdown]
+# `repeat` lays the masks out as 0, 1, 0, 1, ..., and torch reads the first four as those of sequence 0: every other head got
+# the mask of the other sequence. [Five files of one library](https://github.com/line/lighthouse/pull/77) had it. A sequence
+# alone in its batch was right.
 
 # %% [markdown]
 # ### Case 12 · A row that may look nowhere
@@ -1201,6 +1221,7 @@ for name, allowed in masks.items():
 # compare to tell them apart?
 
 # %%
+torch.manual_seed(0)
 for name in ("dropout_always", "mutates_input"):
     for state, module in zip(("broken", "fixed "), twins(name)):
         tokens = x.clone()
@@ -1210,6 +1231,7 @@ for name in ("dropout_always", "mutates_input"):
         print(f"input has moved by {moved:.2f}")
 
 # %%
+torch.manual_seed(0)
 sums = twins("dropout_always")[0].eval()(x)[1].sum(-1)
 print(f"row sums with dropout on the weights: {sums.min():.2f} to {sums.max():.2f}")
 
@@ -1334,31 +1356,6 @@ for factor in (31.6, 32):
 # %% [markdown]
 # **Cause.** $32^2/\sqrt 2$ is 724, its `exp` is infinity, and infinity / infinity is NaN. (float32 overflows above 88.) **Fix.** Subtract
 # the maximum of the row first: the weights stay the same, and no exponent is above 0.
-
-# %% [markdown]
-# ### A relative of case 11 · repeat or repeat_interleave
-#
-# torch's `nn.MultiheadAttention` takes a mask for each sequence and head, $(b \cdot h, n_q, n_k)$. Two calls make one of the
-# masks of the sequences, and only one of them gives the first head of sequence 1 its own mask:
-
-# %%
-torch.manual_seed(0)
-theirs = nn.MultiheadAttention(24, 4, batch_first=True)
-# (b, n_q, n_k), True = blocked: sequence 1 has three tokens
-blocked = torch.from_numpy(al.to_blocked(al.padding_mask([5, 3], 5))).expand(2, 5, 5)
-masks = {"repeat": blocked.repeat(4, 1, 1)}
-masks["repeat_interleave"] = blocked.repeat_interleave(4, dim=0)
-for name, mask in masks.items():
-    _, w = theirs(
-        x, x, x, attn_mask=mask, average_attn_weights=False
-    )  # (b, h, n_q, n_k)
-    share = w[1, :, :, 3:].sum(-1).mean(-1)  # of sequence 1, by head
-    print(f"{name:<17} weight on padding in heads 1 to 4: {share.numpy().round(2)}")
-
-# %% [markdown]
-# `repeat` lays the masks out as 0, 1, 0, 1, ..., and torch reads the first four as those of sequence 0: every other head got
-# the mask of the other sequence. [Five files of one library](https://github.com/line/lighthouse/pull/77) had it. A sequence
-# alone in its batch was right.
 
 # %% [markdown]
 # ## Appendix · Ten footnotes
