@@ -10,7 +10,9 @@ from math import ceil
 import numpy as np
 from matplotlib import colors, font_manager
 from matplotlib.artist import Artist
-from matplotlib.collections import PolyCollection
+from matplotlib.patches import PathPatch
+from matplotlib.path import Path
+from matplotlib.text import Text
 
 from . import colours
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
@@ -92,7 +94,7 @@ def attention_heatmap(
     image = ax.imshow(cells, cmap=_colour_map(), vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
     if masked.any():
         _hatch(ax, masked)
-    ax.add_artist(_Values(ax, image, weights, masked, places))
+    ax.add_artist(_Values(image, weights, masked, places))
     cell = _cell(ax, *weights.shape)
     _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
     _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
@@ -258,7 +260,8 @@ def _hatch(ax, masked):
     if masked.size <= 4096:
         corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
         cells = np.argwhere(masked)[:, None, ::-1] + corners  # (cells, 4, 2) as x, y
-        ax.add_collection(PolyCollection(cells, facecolor=MASKED, edgecolor=HATCH, hatch="///", linewidth=0))
+        path = Path.make_compound_path(*map(Path, cells))  # one: what is hatched costs time by the piece
+        ax.add_patch(PathPatch(path, facecolor=MASKED, edgecolor=HATCH, hatch="///", linewidth=0))
         return
     rows, columns = np.indices(masked.shape)  # thousands of hatched polygons are slow: stripes of cells instead
     stripes = np.where((rows + columns) % 6 < 2, 0.45, 0.9)
@@ -266,40 +269,48 @@ def _hatch(ax, masked):
 
 
 class _Values(Artist):
-    """The values in the cells of a map; just before they are drawn, they take the size that fits the cells, or go."""
+    """The values in the cells of a map: written when they are first drawn, in the size that fits the cells, or not."""
 
-    def __init__(self, ax, image, weights, masked, places):
+    def __init__(self, image, weights, masked, places):
         super().__init__()
         self.set_zorder(2.5)  # after the image, before the texts
         self.set_in_layout(False)
-        self.image, self.values, self.places, self.texts = image, weights[~masked], places, []
-        if self.values.size > 20**2:
-            return
-        count = decimals(self.values, np.inf, most=places) or 0
-        for i, j in np.argwhere(~masked):
-            value = weights[i, j]
-            fill = colors.to_hex(image.cmap(image.norm(value))) if np.isfinite(value) else NOT_FINITE
-            text = ax.text(j, i, number(value, count), ha="center", va="center", color=text_on(fill), gid=VALUE)
-            text.set_in_layout(False)
-            self.texts.append(text)
+        cells = np.argwhere(~masked) if weights.size - masked.sum() <= 20**2 else ()
+        count = decimals(weights[~masked], np.inf, most=places) or 0 if len(cells) else 0
+        self.words = {(i, j): number(weights[i, j], count) for i, j in cells}
+        self.image, self.weights, self.texts = image, weights, []
 
     def draw(self, renderer):
+        size = self._size(renderer) if self.words and self.get_visible() else None
+        new = [] if self.texts or size is None else self._written()  # thousands of texts that no cell has room for
+        self.texts += new
+        for text in self.texts:
+            text.set_visible(size is not None)
+            text.set_fontsize(size or text.get_fontsize())
+        for text in new:  # the axes have begun to draw, and do not know of them yet
+            text.draw(renderer)
+
+    def _size(self, renderer):
+        """Return the largest size in which the longest value fits its cell, or None."""
         corners = self.axes.transData.transform([(0, 0), (1, 1)])
         wide, high = abs(corners[1] - corners[0])
-        longest = max(self.texts, key=lambda text: len(text.get_text()), default=None)
-        fits = False
-        if longest:
-            longest.set_visible(True)  # one that is not has no extent
-        legible = [size for size in VALUE_SIZES if size >= self.axes.figure.get_figwidth()]
-        for size in legible if longest and self.get_visible() else ():
-            longest.set_fontsize(size)
-            box = longest.get_window_extent(renderer)
-            if fits := bool(box.width <= 0.9 * wide and box.height <= 0.9 * high):
-                break
-        for text in self.texts:
-            text.set_visible(fits)
-            if fits:
-                text.set_fontsize(size)
+        longest = Text(text=max(self.words.values(), key=len), figure=self.axes.figure)
+        for size in VALUE_SIZES:
+            if size >= self.axes.figure.get_figwidth():
+                longest.set_fontsize(size)
+                box = longest.get_window_extent(renderer)
+                if box.width <= 0.9 * wide and box.height <= 0.9 * high:
+                    return size
+        return None
+
+    def _written(self):
+        shades = self.image.cmap(self.image.norm(self.weights))
+        found = []
+        for (i, j), word in self.words.items():
+            fill = colors.to_hex(shades[i, j]) if np.isfinite(self.weights[i, j]) else NOT_FINITE
+            found.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=VALUE))
+            found[-1].set_in_layout(False)
+        return found
 
 
 def _tag(axis, text, colour):

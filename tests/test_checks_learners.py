@@ -293,6 +293,13 @@ ROWS = {
         silenced(lambda h, d, n: np.s_[:, h * n : h * n + n]),
         "d_model / h",
     ),
+    "32 wide": (
+        "without_head",
+        "width_of_minilm",
+        silenced(lambda h, d, n: np.s_[:, h * 32 : (h + 1) * 32]),
+        "as in MiniLM. Here a head has d_model / h",
+    ),
+    "as wide as the layer": ("without_head", None, silenced(lambda h, d, n: np.s_[:, h * d * n : (h + 1) * d * n])),
     "others": (
         "without_head",
         "only_that_head_kept",
@@ -308,6 +315,21 @@ ROWS = {
     "8.2 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
     "8.2 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
     "8.2 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
+    "8.3 A and B exchanged": (
+        "fool_one_layer",
+        "last_letter_changed",
+        lambda t: np.where(t == 0, 1, np.where(t == 1, 0, t)) if t[-1] < 2 else np.roll(t, 1),
+        "The query of the last place",
+        "which letters",
+    ),
+    "8.3 one letter more often": (
+        "fool_one_layer",
+        "letters_changed",
+        lambda t: np.array(
+            [t[1] if i == 0 and t[0] != t[-1] else t[2] if i == 1 and t[0] == t[-1] else x for i, x in enumerate(t)]
+        ),
+        "or how often",
+    ),
     "8.2 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
     "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", 384 / 32, "12 is 384/32", "by d_model"),
     "1 / sqrt(12)": ("divisor_repair", "repair_inverted", 0.2887, "too small"),

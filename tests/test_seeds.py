@@ -448,6 +448,39 @@ def test_the_best_without_order_leaves_the_own_token_out(places, letters, best):
 
 
 @pytest.fixture(scope="module")
+def inductors():
+    """What section 4 of notebook 08 defines and trains: two layers for 600 steps, one layer for five times as many."""
+    names = {}
+    for cell in code_between("08", "# 08 ·", "## 1 ·") + code_between("08", "## 4 ·", "Two layers solve it"):
+        if "predict." not in cell:
+            exec(cell.replace("steps=600", "steps=600 if layers == 2 else 3000"), names)
+    return names
+
+
+def test_one_layer_stays_behind_with_five_times_the_steps(inductors):
+    with torch.no_grad():
+        logits, _ = inductors["inductors"][1](inductors["letters"])
+    assert len(inductors["histories"][1].losses) == 3000
+    assert 0.3 < inductors["share_right"](logits) < 0.4
+
+
+def test_after_a_letter_that_stands_twice_the_induction_head_names_both_followers(inductors):
+    """The answer to the second "Try it" of notebook 08: neither is preferred whatever the letters are."""
+    order = torch.rand(300, 26, generator=torch.Generator().manual_seed(0)).argsort(-1)
+    order[0, :4] = torch.arange(4)  # ABCAD
+    again = order[:, torch.tensor([0, 1, 2, 0, 3])[torch.arange(24) % 5]]  # (300, 24)
+    with torch.no_grad():
+        logits, maps = inductors["inductors"][2](again)
+    asked = [i for i in range(4, 24) if i % 5 in (0, 3)]  # A, once both followers have been read
+    said, (B, D) = logits[:, asked].argmax(-1), (order[:, [k]] for k in (1, 3))
+    named_B, named_D = ((said == letter).sum(1) for letter in (B, D))  # (300,)
+    assert named_B[0] and named_D[0]
+    assert (named_B > named_D).sum() > 30 and (named_D > named_B).sum() > 30
+    on = [(maps[1, :, 0, asked] * (again == letter)[:, None]).sum(-1).mean() for letter in (B, D)]
+    assert min(on) > 0.2 and sum(on) > 0.8
+
+
+@pytest.fixture(scope="module")
 def neighbours():
     """What the first two sections of notebook 06 define, without its trainings."""
     names = {}

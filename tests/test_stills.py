@@ -165,6 +165,7 @@ def test_each_frame_of_a_still_shows_its_value():
     change, _ = view._moving
     moved = change(figure, 32)
     assert [ax.title.get_gid() for ax in moved] == ["not scaled\nd_k = 32", "divided by sqrt(d_k)\nd_k = 32"]
+    figure.canvas.draw()
     for ax, weights in zip(moved, view.draw(d_k=32)[1].values(), strict=True):
         assert len(ax.images) == 1 and np.array_equal(ax.images[0].get_array(), weights)
         assert len(ax.texts) == 16 and ax.texts[0].get_text() == f"{weights[0, 0]:.2f}"

@@ -144,6 +144,7 @@ def test_what_rounds_to_zero_has_no_sign():
     drawn = svg.matrix(scores, 40, vmin=-3, most=0)
     assert re.findall(r">(-?[\d.]+)</text>", drawn) == ["0", "0", "0", "-3", "12"]
     ax = plot.attention_heatmap(scores, places=0, vmin=-3, vmax=12)
+    ax.figure.canvas.draw()
     assert [text.get_text() for text in ax.texts] == ["0", "0", "0", "-3", "12"]
 
 

@@ -115,7 +115,7 @@ OWN = (
     Mistake(
         "own_token_forgotten",
         "it is how often the most frequent of all four tokens is right",
-        "Each place also knows its own token, and that is never the one to name: the answer stands in another place.",
+        "Each place also knows which token is its own, and the answer stands in another place.",
         "Leave the own token out. Which of the other three would you name?",
     ),
     Mistake(
@@ -186,11 +186,10 @@ OWN = (
     ),
     Mistake(
         "letters_changed",
-        "it changes which letters there are",
+        "it changes which letters there are, or how often",
         "One layer sees the letters, and so it can tell the two sequences apart.",
         "Only swap; put nothing in and take nothing out.",
         _fool_with(_new_letter),
-        _fool_with(_new_last),
     ),
     Mistake(
         "last_letter_changed",
@@ -199,6 +198,7 @@ OWN = (
         "The last letter asks the question. Leave it.",
         _fool_with(_reversed),
         _fool_with(_rolled),
+        _fool_with(_new_last),
     ),
     Mistake(
         "same_answer_left",
@@ -237,10 +237,10 @@ def _fools(other, tokens):
             f"Your function must return a sequence of the length it was given, shape {tokens.shape}; you return shape "
             f"{other.shape}. Fix: work on tokens.copy(): the check tries other sequences than the one in the text, too."
         )
+    if other[-1] != tokens[-1]:  # before the letters: a new last one changes them, too
+        return 2
     if sorted(other.tolist()) != sorted(tokens.tolist()):
         return 1
-    if other[-1] != tokens[-1]:
-        return 2
     return 0 if other[copy_of_last(other) + 1] != tokens[copy_of_last(tokens) + 1] else 3
 
 
@@ -310,8 +310,8 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="With ten places both seeds have the dark diagonal, and with nine neither has it.",
-        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So a token "
-        "that looks at itself learns what the answer is not. With nine, its own is right in 1 of 9 places, like "
+        b="With ten places, place i is to name the token of place 9 - i, and i = 9 - i has no solution. So its "
+        "own token tells a place nothing about the answer. With nine, its own is right in 1 of 9 places, like "
         "any other key: nothing is gained by leaving it out.",
         c="Then it would do so with nine places, too, and there it hardly does.",
     ),

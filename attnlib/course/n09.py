@@ -46,6 +46,7 @@ def _layers():
         Probe("12 features, 3 heads, head 1", (draw(12, 12), 1, 3)),
         Probe("head 0 of 4", (draw(8, 8), 0, 4)),
         Probe("the last head of 5", (draw(10, 10), 4, 5)),
+        Probe("64 features, 4 heads, head 1", (draw(64, 64), 1, 4)),  # 32 of them are neither none nor all
     )
 
 
@@ -130,6 +131,13 @@ OWN = (
         "A head has d_model / h features.",
         "12 features, 3 heads. How many features has one head?",
         {"features": lambda s: slice(s.head * s.num_heads, (s.head + 1) * s.num_heads)},
+    ),
+    Mistake(
+        "width_of_minilm",
+        "every head had 32 features, as in MiniLM",
+        "Here a head has d_model / h features.",
+        "Which number in your code would be another one in another model?",
+        {"features": lambda s: slice(s.head * 32, (s.head + 1) * 32)},
     ),
     Mistake(
         "only_that_head_kept",

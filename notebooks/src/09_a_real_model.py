@@ -358,10 +358,10 @@ for word in ("the", "."):
     print(f"the nearest other one has the same sense in {same} of 6")
 
 # %% [markdown]
-# "The" comes out told apart nearly as well as "bank", the full stop no better than by guessing, which finds 2.4 of 6. Whether
+# "The" comes out told apart nearly as well as "bank", the full stop hardly better than by guessing, which finds 2.4 of 6. Whether
 # a vector has found a sense, or only its sentence, such a count does not tell.
 #
-# Notebooks 01 and 02 take the queries, keys and values of one head, L1H5, in the first of these sentences: 32 features each.
+# Notebooks 00, 01 and 02 take the queries, keys and values of one head, L1H5, in the first of these sentences: 32 features each.
 # They come from this cell.
 
 
@@ -941,7 +941,7 @@ for name, mistake in MISTAKES.items():
 
 # %% [markdown]
 # Nothing failed, and every shape was right. Two of the four leave little of the meaning. The missing mask is the treacherous
-# one: the longest sentence has no padding and stays perfect, so a test with one sentence passes.
+# one: the longest sentences have no padding and stay perfect, so a test with one sentence passes.
 #
 # ## 7 · See it · Another $d_k$ in the scale
 #
@@ -1089,6 +1089,8 @@ verdict
 
 # %% [markdown]
 # ## Try it
+#
+# These need the model: of what you ask here, nothing is stored.
 #
 # 1. Swap Q and K in `Mistaken` (the mistake of a wrong argument order). Predict the cosine first, then add a row. (The mean is
 #    0.29, about as bad as without $W_O$.)
