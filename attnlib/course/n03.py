@@ -352,7 +352,8 @@ EXERCISES = (
     ),
     Number(
         "uniform_divisor",
-        "the divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance 1/3)",
+        "the positive divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance "
+        "1/3)",
         ("First the variance of one product of two entries.", "1/3 times 1/3, and 36 of them.", "The root of 36 / 9."),
         right=2.0,
         slips={
