@@ -278,6 +278,13 @@ def silenced(where, keep=False):
 
 
 # exercise, what is named (None: nothing), the answer, and perhaps what the verdict says, and what it does not say
+CROWD = "scores_of_the_crowd"
+
+
+def cosine(q, k):
+    return (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
+
+
 ROWS = {
     # --- 09: a head taken away, a scale mended, a place to park
     "rows": ("without_head", "rows_silenced", silenced(lambda h, d, n: np.s_[h * d : h * d + d]), "block of columns"),
@@ -510,6 +517,7 @@ ROWS = {
     "2.3 keepdims": (A, "keepdims_forgotten", student(softmax="(e := np.exp(s - s.max())) / e.sum(axis=-1)")),
     "1.1 k1": ("k2", "wrong_token", [0, 1, 1], "another token"),
     "1.1 k3": ("k2", "counted_from_zero", [2, 3, 1], "the next token"),
+    "1.3 row 2": ("weights_1", "counted_from_zero", [6e-6, 0.98201, 0.01799], "Token 1 of the text has index 0"),
     "1.2 row 1": ("scores_2", "wrong_token", [2, 4, 4]),
     "1.2 queries": ("scores_2", "query_met_others", [6, 12, 12], "of Q with a row of K", "another W"),
     "1.5 W_K": ("what_words_look_for", "looks_for_itself", np.eye(4, 3), "wanted: sleeps", "less than"),
@@ -520,6 +528,44 @@ ROWS = {
         "Anna takes from all words alike",
         "gives",
     ),
+    "1.5 the fourth row": (
+        "what_words_look_for",
+        None,
+        [[0, 5, 0], [5, 0, 0], [5, 0, 0], [5, 0, 0]],
+        "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query",
+        "as if",
+    ),
+    "1.5 a fourth row that does not matter": (
+        "what_words_look_for",
+        None,
+        [[0, 5, 0], [0, 0, 5], [5, 0, 0], [5, 0, 0]],
+        "sleeps finds she",
+        "Row 4",
+    ),
+    "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
+    "3.4 divided by the spread": ("scores_in_range", CROWD, lambda q, k: (r := cosine(q, k)) / r.std(), "the sixth"),
+    "3.4 spread of a row": (
+        "scores_in_range",
+        CROWD,
+        lambda q, k: (r := cosine(q, k)) / r.std(-1, keepdims=True),
+        "5 tokens, to which a sixth comes",
+        "divides",
+    ),
+    "3.4 mean of a row": (
+        "scores_in_range",
+        CROWD,
+        lambda q, k: (r := q.shape[-1] ** 0.5 * cosine(q, k)) - r.mean(-1, keepdims=True),
+        "the sixth",
+        "divides",
+    ),
+    "3.4 centred keys": (
+        "scores_in_range",
+        CROWD,
+        lambda q, k: q.shape[-1] ** 0.5 * cosine(q, k - k.mean(0)),
+        "the sixth",
+        "divides",
+    ),
+    "4.2 a letter": ("other_head", None, "h", "the number that belongs to this letter", "without quotes"),
     "1.5 a name for all": ("what_words_look_for", "one_wish_for_all", [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]]),
     "4.3 d_in": (
         "SelfAttention",

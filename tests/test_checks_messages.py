@@ -66,6 +66,10 @@ def unit(scores):
     return scores / scores.std()
 
 
+def rms(x):
+    return x / np.sqrt((x**2).mean(-1, keepdims=True))
+
+
 def in_place(tokens):
     tokens[:] = swap_with_first_or_next(tokens)
     return tokens
@@ -89,6 +93,11 @@ JUDGED = {
     "no relation": (check.scores_in_range, lambda q, k: np.exp(q @ k.T), "a correlation below 0.9"),
     "one score a query": (check.scores_in_range, lambda q, k: (q**2).sum(-1), "have shape (60,), expected is one for"),
     "out of range": (check.scores_in_range, lambda q, k: 2 * unit(q @ k.T), "The variance of your scores is "),
+    "divided twice": (
+        check.scores_in_range,
+        lambda q, k: rms(q) @ rms(k).T / q.shape[-1] ** 1.5,
+        "Tried on entries of variance 1, d_k = 16.",
+    ),
     "no numbers": (check.scores_in_range, lambda q, k: "scores", "You return a str"),
     "ragged": (check.scores_in_range, lambda q, k: [[1], [2, 3]], "You return a list of 2"),
     "one number of two": (check.alphabet_scores, 8.0, "Two numbers are asked for"),
@@ -338,12 +347,9 @@ def test_a_faint_wish_for_the_wrong_word_is_not_told_to_be_stronger():
 @pytest.mark.parametrize(
     "answer",
     [
-        [1, 2],
-        "QKV",
         [[[1]], [[1, 2]], [[1]]],
         [[[1]], [[1]], [[1], [2]]],
         [[[1]], [[1]] * 2, [[1]] * 2],
-        [[[np.inf]]] * 3,
     ],
 )
 def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
@@ -352,13 +358,32 @@ def test_an_example_whose_shapes_do_not_fit_is_told_so(answer):
     assert "Q and K of one shape, and as many rows in V" in verdict.message
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (5, "has no parts"),
+        ([np.eye(3)] * 2, "You hand in 2 parts, three are asked for."),
+        ([np.eye(3)] * 4, "You hand in 4 parts, three are asked for."),
+        ([[1, 2]], "You hand in 1 part, three are asked for."),
+        ("QKV", "Q does not hold rows of numbers only."),
+        ([[["a"]], [[1]], [[1]]], "Q does not hold rows of numbers only."),
+        ([[[2, 0, 0], [0, 2], [0, 0, 2]], np.eye(3), [[1], [0], [3]]], "The rows of Q have 3, 2 and 3 numbers."),
+        ([np.eye(3), np.eye(3), [[1], [0], [3, 2]]], "The rows of V have 1, 1 and 2 numbers."),
+        (
+            [np.eye(3), np.eye(3), [1, 0, 3]],
+            "V has shape (3,). Fix: rows of numbers; three rows of one number are [[1]",
+        ),
+        ([[[np.inf]]] * 3, "Q holds inf or NaN."),
+    ],
+)
+def test_an_example_of_another_form_is_told_which_part_is_wrong(answer, told):
+    verdict = check.example_that_tells(answer)
+    assert verdict.state == "wrong" and verdict.mistake is None
+    assert told in verdict.message and "Fix: " in verdict.message and "(0,)" not in verdict.message
+
+
 def test_an_example_is_told_which_mistakes_it_lets_through():
     verdict = check.example_that_tells([[[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [3, 4]]])
     assert verdict.mistake == "symmetric_example"
     assert "Your example shows: no scale. It lets through: Q and K swapped;" in verdict.message
     assert "It lets through: none." in check.example_that_tells(al.examples.ASYMMETRIC.project()).message
-
-
-def test_a_row_where_a_matrix_belongs_is_told_so():
-    verdict = check.example_that_tells([np.eye(3), np.eye(3), [1, 0, 3]])
-    assert "Fix: V has one axis; three rows of one number are [[1], [0], [3]]." in verdict.message

@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from answers import SelfAttention
@@ -78,6 +79,38 @@ def test_a_matrix_that_is_not_used_is_no_cut_gradient():
     assert check.SelfAttention(Shared).mistake == "projections_shared"
 
 
+def test_one_layer_for_queries_and_keys_is_told():
+    class OneLayer(SelfAttention):
+        def __init__(self, d_in, d_k, d_v=None):
+            super().__init__(d_in, d_k, d_v)
+            self.W_Q = self.W_K = nn.Linear(d_in, d_k, bias=False)
+
+    class Keys(SelfAttention):
+        def forward(self, x, *, attn_mask=None):
+            scores = self.scale(self.W_K(x) @ self.W_K(x).mT)
+            weights = self.weigh(scores if attn_mask is None else scores.masked_fill(~attn_mask, -torch.inf))
+            return self.mix(weights, self.W_V(x)), weights
+
+    class KeysAndMore(Keys):
+        def scale(self, scores):
+            return 0.7 * super().scale(scores)
+
+    told = check.SelfAttention(OneLayer)
+    assert (told.state, told.mistake) == ("wrong", None)
+    assert "W_Q and W_K are one and the same layer" in told.message and "depend" not in told.message
+    assert check.SelfAttention(Keys).mistake == "projections_shared"
+    assert "W_Q has no part in your weights." in check.SelfAttention(KeysAndMore).message
+
+
+def test_without_projections_the_queries_themselves_are_said_to_have_no_part():
+    def by_place(query, key, value, attn_mask=None):
+        places = np.sin(np.arange(query.shape[-2]))[:, None]
+        return al.softmax(places * key.sum(-1)[..., None, :]) @ value
+
+    message = check.scaled_dot_product_attention(by_place).message
+    assert "Your weights do not depend on the queries." in message and "W_Q" not in message
+
+
 class AddsTheMask(SelfAttention):
     def forward(self, x, *, attn_mask=None):
         scores = self.scale(self.W_Q(x) @ self.W_K(x).mT)
@@ -92,6 +125,7 @@ def test_a_dead_row_that_poisons_gradients_is_named():
     verdict = check.SelfAttention(AddsTheMask)
     assert (verdict.state, verdict.mistake) == ("wrong", "dead_row_poisons_gradients")
     assert "comes back to W_Q and W_K is NaN, though the loss leaves out the one query" in verdict.message
+    assert "Fix: bring -inf into the scores with masked_fill or torch.where" in verdict.message
 
     class NanForward(AddsTheMask):
         def weigh(self, scores):
@@ -147,6 +181,7 @@ def test_an_error_of_the_backward_pass_is_shown():
     verdict = check.SelfAttention(InPlace)
     assert verdict.state == "wrong" and verdict.mistake is None
     assert "the gradient of the output" in verdict.message and "inplace operation" in verdict.message
+    assert "anomaly" not in verdict.message and "nan_to_num make a new tensor" in verdict.message
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from answers import MODULE, A, M, right, submit
 
 import attnlib as al
 from attnlib.course import EXERCISES, check, grading
+from attnlib.course.exercise import Function
 from attnlib.course.steps import Steps
 
 
@@ -27,6 +28,33 @@ def test_the_stage_is_measured():
         verdict = check.scaled_dot_product_attention(functools.partial(attention, **change))
         assert verdict.stage == stage and detail in verdict.message
     assert check.scaled_dot_product_attention(lambda *a: right(*a) / 2).stage == "softmax or output"
+
+
+@pytest.mark.parametrize("name", [name for name, exercise in EXERCISES.items() if isinstance(exercise, Function)])
+def test_no_fixed_number_passes_for_the_scale(name, monkeypatch):
+    exercise, widths = EXERCISES[name], set()
+    right = exercise.expected
+
+    def scaled(by):
+        prop = functools.cached_property(by)
+        prop.__set_name__(Steps, "scaled")
+        monkeypatch.setattr(Steps, "scaled", prop)
+        return exercise._outcomes(exercise.reference)
+
+    scaled(lambda s: widths.add(s.q.shape[-1]) or s.scores / np.sqrt(s.q.shape[-1]))
+    assert exercise.expected is right
+    for d_k in widths:
+        assert exercise._differs(scaled(lambda s, d_k=d_k: s.scores / np.sqrt(d_k))), f"sqrt({d_k}) for every d_k"
+
+
+def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
+    """Beside the test above, which is silent where nothing is scaled."""
+    fixed = {A: (3, 5), "cross_attention": (3, 5), "SelfAttention": (4, 3)}
+    for name, (right_for, tried) in fixed.items():
+        exercise = EXERCISES[name]
+        verdict = submit(exercise, exercise.solve({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
+        told = f"The scale does not change with d_k: it was right for {right_for}, and here d_k is {tried}."
+        assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, "scale") and told in verdict.message
 
 
 @pytest.mark.parametrize("name", ["multi_head_attention", "cross_attention", "SelfAttention", "MultiHeadAttention"])
@@ -141,7 +169,6 @@ PROJECTED = {
     "bent projections": (with_projections("q", "k")(lambda x, W: squash(x @ W)), "projections scores"),
     "keys by W_V": ({"k": lambda s: s.split(s.key @ s.W_V)}, "projections"),
     "queries by W_V": ({"q": lambda s: s.split(s.query @ s.W_V)}, "projections"),
-    "queries by W_K": ({"q": lambda s: s.split(s.query @ s.W_K)}, "projections"),
     "centred tokens": (with_projections("q", "k")(lambda x, W: (x - x.mean(-1, keepdims=True)) @ W), "projections"),
     "scale and W": (with_projections("q")(lambda x, W: x @ W[::-1]) | STAGES["scale 1.3"][0], "projections"),
     "values by W_Q": ({"v": lambda s: s.split(s.value @ s.W_Q)}, "projections output"),

@@ -1,6 +1,7 @@
 """Call a learner's function safely, and compare what comes back."""
 
 import contextlib
+import dis
 import linecache
 import os
 import re
@@ -8,8 +9,9 @@ import signal
 import sys
 import threading
 import traceback
+import types
 import warnings
-from numbers import Number
+from numbers import Number, Real
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +34,13 @@ _LIBRARIES = (
 
 
 _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
+
+# What Python's own functions are for arrays, and for tensors.
+_ALONG_AN_AXIS = {
+    "max": ("x.max(axis=..., keepdims=True)", "x.amax(dim=..., keepdim=True)"),
+    "min": ("x.min(axis=..., keepdims=True)", "x.amin(dim=..., keepdim=True)"),
+    "sorted": ("np.sort(x, axis=...)", "x.sort(dim=...).values"),
+}
 
 
 class Outcome(NamedTuple):
@@ -203,10 +212,9 @@ def _as_array(x, lists):
         return None, f"You return {what}, where one array is expected. Fix: {fix}."
     elif not isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
         if lists:
-            return (
-                None,
-                f"You hand in {_kind(x)}, where numbers are expected. Fix: numbers without quotes.",
-            )
+            letter = isinstance(x, str) and len(x) == 1 and x.isalpha()
+            fix = "the number that belongs to this letter" if letter else "numbers without quotes"
+            return None, f"You hand in {_kind(x)}, where numbers are expected. Fix: {fix}."
         return None, f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
     try:
         number = isinstance(x, Number)
@@ -236,14 +244,74 @@ def _kind(x):
 def _describe(error):
     """Say what was raised and in which line of the learner's own code: the last one that is no library's."""
     told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, str(error))
-    text = f"Your code raises {type(error).__name__}: {told}".rstrip(": ")
+    text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")
     own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
+    code = ""
     if own:
         file, line = own[-1]
-        text += f"\nLine {line}: {linecache.getline(file, line).strip()}".rstrip(": ")
-    if any(words in str(error) for words in ("truth value of an array", "Boolean value of Tensor")):
-        text += "\nFix: an array is neither true nor false; `if x is not None` asks whether there is one."
-    return text
+        code = linecache.getline(file, line).strip()
+        text += f"\nLine {line}: {code}".rstrip(": ")
+    fix = _fix(str(error), code.partition("#")[0])
+    return text + (f"\nFix: {fix}" if fix else "")
+
+
+def _fix(told, code):
+    """Return the likely fix of an error that speaks of something else than its cause; "" where it cannot be told."""
+    if "modified by an inplace operation" in told:
+        return (
+            "what the gradient needs was written over (x[...] = ..., x += ...). masked_fill, torch.where and "
+            "nan_to_num make a new tensor."
+        )
+    of_tensor = "Boolean value of Tensor" in told
+    if not (of_tensor or "truth value of an array" in told):
+        return ""
+    condition = re.search(r"\b(if|while|and|or|not)\b", code)
+    python = re.search(r"(?<![\w.])(max|min|sorted)\(", code)
+    if condition and not python:
+        return "an array is neither true nor false; `if x is not None` asks whether there is one."
+    if python and not condition:
+        name = python[1]
+        return f"Python's {name} compares whole rows of an array; {_ALONG_AN_AXIS[name][of_tensor]} compares numbers."
+    return ""
+
+
+def read_from_notebook(answer):
+    """Say which numbers and arrays a function or class reads from the notebook, not from its arguments; "" for none."""
+    values = {}
+    for function in _functions(answer):
+        if function.__globals__.get("__name__") == "__main__":
+            names = dict.fromkeys(_globals_read(function.__code__))
+            values |= {name: function.__globals__.get(name) for name in names}
+    told = {name: told for name, value in values.items() if (told := _in_a_word(value))}
+    if not told:
+        return ""
+    there = ", ".join(f"{name} {what}" for name, what in told.items())
+    return (
+        f"Your {'class' if isinstance(answer, type) else 'function'} reads {' and '.join(told)} from the notebook "
+        f"(there {there}), not from its arguments."
+    )
+
+
+def _functions(answer):
+    if not isinstance(answer, type):
+        return [answer] if isinstance(answer, types.FunctionType) else []
+    members = [member for cls in answer.__mro__ for member in vars(cls).values()]
+    return [member for member in members if isinstance(member, types.FunctionType)]
+
+
+def _globals_read(code):
+    """Return the global names that bytecode loads, those of the functions inside it, too."""
+    inside = [_globals_read(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return sum(inside, [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"])
+
+
+def _in_a_word(value):
+    """Say what a number or an array is; "" for anything else, and for what only a constant can be: inf, NaN, a bool."""
+    if isinstance(value, np.ndarray) or _is_tensor(value):
+        return f"has shape {tuple(value.shape)}"
+    if isinstance(value, Real) and not isinstance(value, bool) and _isfinite(float(value)):
+        return f"is {value:.4g}" if isinstance(value, float) else f"is {value}"
+    return ""
 
 
 def _in_library(frame):

@@ -158,9 +158,9 @@ def grouped_probes():
 def decoding_probes():
     draw = Draw("decode_step")
 
-    def sequence(chunks):
+    def sequence(chunks, d_k=4):
         x = draw(sum(chunks), 6)
-        return x, chunks, draw(12, 6), draw.matrix(6, 4), draw.matrix(6, 4), draw.matrix(6, 3)
+        return x, chunks, draw(12, 6), draw.matrix(6, d_k), draw.matrix(6, d_k), draw.matrix(6, 3)
 
     return (
         Probe("6 tokens all at once", sequence((6,))),
@@ -168,6 +168,7 @@ def decoding_probes():
         Probe("a prompt of 3 tokens, then one at a time", sequence((3, 1, 1, 1))),
         Probe("chunks of 2 tokens", sequence((2, 2, 2))),
         Probe("chunks of 1, 4 and 3 tokens", sequence((1, 4, 3))),
+        Probe("d_k = 5, where it was 4 before", sequence((2, 1, 1), 5)),
     )
 
 

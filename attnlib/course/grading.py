@@ -6,7 +6,18 @@ from functools import partial
 
 import numpy as np
 
-from .calling import TIME_LIMIT, TimeUp, Unfit, calls_into_attnlib, close, late, near, same, time_limit
+from .calling import (
+    TIME_LIMIT,
+    TimeUp,
+    Unfit,
+    calls_into_attnlib,
+    close,
+    late,
+    near,
+    read_from_notebook,
+    same,
+    time_limit,
+)
 from .naming import all_same, in_words
 from .probes import DEAD
 from .stages import locate
@@ -87,13 +98,19 @@ def examine(exercise, answer):
                 as_tensors = outcomes(exercise, function, tensors=True)
                 found = as_tensors if _errors(as_tensors) < _errors(found) else found
     except Unfit as error:
-        return Verdict(exercise.name, "wrong", str(error), hints=exercise.hints)
+        return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
     if found[0].kind == "untried":
         return _untried(exercise, returned=True)
     if all_same(exercise, found, exercise.expected):
         return Verdict(exercise.name, "right", _remarks(exercise, found, own))
     mistakes = exercise.explain(function, found)
-    return _wrong(exercise, function, found, mistakes)
+    return _and_what_it_reads(_wrong(exercise, function, found, mistakes), answer)
+
+
+def _and_what_it_reads(verdict, answer):
+    """Add a fact that may explain a wrong answer: a name of the notebook stands where an argument may be meant."""
+    verdict.message = "\n".join(filter(None, (verdict.message, read_from_notebook(answer))))
+    return verdict
 
 
 def _errors(found):

@@ -3,6 +3,8 @@
 torch is imported when a class is handed in: not before.
 """
 
+import itertools
+
 import numpy as np
 
 from .calling import Unfit
@@ -60,6 +62,7 @@ def _made(cls, sizes, weights, dtype, biases):
     with torch.random.fork_rng(devices=[]):  # making a layer draws numbers: the notebook's own must not move
         module = cls(*sizes)
     module.to(dtype).eval()
+    _check_apart(module, weights)
     for name, weight in weights.items():
         linear = getattr(module, name, None)
         if not isinstance(linear, torch.nn.Linear) or tuple(linear.weight.shape) != weight.shape[::-1]:
@@ -78,6 +81,17 @@ def _made(cls, sizes, weights, dtype, biases):
             if linear.bias is not None:
                 linear.bias.zero_()
     return module
+
+
+def _check_apart(module, names):
+    """Raise Unfit if two names mean one matrix: then one of a probe's weights would overwrite the other."""
+    layers = {name: getattr(getattr(module, name, None), "weight", None) for name in names}
+    for one, other in itertools.combinations(names, 2):
+        if layers[one] is layers[other] is not None:
+            raise Unfit(
+                f"{one} and {other} are one and the same layer (`a = b = nn.Linear(...)` makes one). "
+                "Fix: an nn.Linear for each."
+            )
 
 
 def _layer(x):

@@ -14,7 +14,7 @@ OWN = (
     Mistake(
         "counted_from_zero",
         "it belongs to the next token",
-        "Token 2 of the text is x[1].",
+        "Token 1 of the text has index 0 (x[0], scores[0]), token 2 has index 1.",
         "The exercises count tokens from 1, Python counts from 0.",
     ),
     Mistake(
@@ -116,10 +116,14 @@ _SENTENCE = np.array([[2.0, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]])
 _FOUND_AS = np.eye(4, 3)
 _WISHES = np.array([[0.0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]])
 _UNDECIDED, _ALIKE, _ENOUGH = -8, -9, 0.9
+_FOURTH = np.array([-1])  # all are found, but for what the fourth row adds
 
 
 def _whom_each_finds(W_Q):
-    """Return for each word the one it takes 0.9 or more from; -1 - j if it is only most; -8 or -9 where several are."""
+    """Return for each word the one it takes 0.9 or more from; -1 - j if it is only most; -8 or -9 where several are.
+
+    _FOURTH, where all would find the right word but for row 4.
+    """
     try:
         W_Q = np.asarray(W_Q, dtype=np.float64)
     except (TypeError, ValueError):
@@ -129,8 +133,13 @@ def _whom_each_finds(W_Q):
             "W_Q must be 4 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
             "Fix: [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]] has the form."
         )
-    weights = softmax(_SENTENCE @ W_Q @ (_SENTENCE @ _FOUND_AS).T / 3**0.5)
-    return np.array([_found(row) for row in weights])
+    found, without = (_whom(_SENTENCE[:, :n] @ W_Q[:n]) for n in (4, 3))
+    right = _whom(_SENTENCE @ _WISHES)
+    return _FOURTH if (without == right).all() and (found != right).any() else found
+
+
+def _whom(queries):
+    return np.array([_found(row) for row in softmax(queries @ (_SENTENCE @ _FOUND_AS).T / 3**0.5)])
 
 
 def _found(row):
@@ -141,6 +150,8 @@ def _found(row):
 
 
 def _whom_in_words(yours, right):
+    if yours.shape == _FOURTH.shape:
+        return "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query as well, times 5."
     told = {_UNDECIDED: "cannot decide between two words", _ALIKE: "takes from all words alike"}
     told |= {j: f"finds {word}" for j, word in enumerate(_WORDS)}
     told |= {-1 - j: f"takes most from {word}" for j, word in enumerate(_WORDS)}

@@ -43,11 +43,12 @@ def scores_probes():
 
 def attention_probes():
     draw = Draw("scaled_dot_product_attention")
-    return edges(
+    common = edges(
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
         lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
+    return (*common, Probe("d_k = 5, where it was 3 before", (draw(4, 5), draw(6, 5), draw(6, 2))))
 
 
 def _along_two_axes(top, total):
@@ -185,27 +186,47 @@ _BUGS = {
 _SHOWS = 0.01
 
 
+def _misfit(example):
+    """Say what keeps an example from being one; "" if nothing does."""
+    try:
+        parts = list(example)
+    except TypeError:
+        return "What you hand in has no parts. Fix: a list of three, [Q, K, V]."
+    if len(parts) != 3:
+        return f"You hand in {len(parts)} part{'s' * (len(parts) != 1)}, three are asked for. Fix: [Q, K, V]."
+    told = filter(None, map(_no_matrix, "QKV", parts))
+    if first := next(told, ""):
+        return first
+    q, k, v = map(np.shape, parts)
+    if q == k and len(k) == 2 and k[0] == v[0]:
+        return ""
+    return f"Yours have the shapes {q}, {k}, {v}. Fix: Q and K of one shape, and as many rows in V."
+
+
+def _no_matrix(name, part):
+    """Say why one of Q, K and V is no matrix of finite numbers; "" if it is one."""
+    try:
+        x = np.asarray(part, dtype=np.float64)
+    except (TypeError, ValueError):
+        rows = [len(row) for row in part if isinstance(row, list | tuple)] if isinstance(part, list | tuple) else []
+        if len(set(rows)) > 1 and len(rows) == len(part):
+            counts = f"{', '.join(map(str, rows[:-1]))} and {rows[-1]}"
+            return f"The rows of {name} have {counts} numbers. Fix: as many in each."
+        return f"{name} does not hold rows of numbers only. Fix: [[1, 0], [0, 1]] is two rows of two numbers."
+    if x.ndim != 2 or not x.size:
+        return f"{name} has shape {x.shape}. Fix: rows of numbers; three rows of one number are [[1], [0], [3]]."
+    return "" if np.isfinite(x).all() else f"{name} holds inf or NaN. Fix: finite numbers."
+
+
 def _caught(example):
     """Return for each bug whether a number that an example gives moves by it."""
-    try:
-        q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
-    except (TypeError, ValueError):
-        q = k = v = np.empty(0)
-    arrays = (q, k, v)
-    fits = all(x.ndim == 2 and x.size and np.isfinite(x).all() for x in arrays)
-    if not fits or q.shape != k.shape or len(k) != len(v):
-        flat = [name for name, x in zip("QKV", arrays, strict=True) if x.ndim == 1 and x.size]
+    if misfit := _misfit(example):
         raise Unfit(
-            "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. "
-            f"Yours have the shapes {', '.join(str(x.shape) for x in arrays)}. "
-            + (
-                f"Fix: {flat[-1]} has one axis; three rows of one number are [[1], [0], [3]]."
-                if flat
-                else "Fix: Q and K of one shape, and as many rows in V."
-            )
+            "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. " + misfit
         )
+    q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
     right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
-    return np.array([np.abs(bug(*arrays) - right).max() >= _SHOWS for bug in _BUGS.values()])
+    return np.array([np.abs(bug(q, k, v) - right).max() >= _SHOWS for bug in _BUGS.values()])
 
 
 def _let_through(yours, right):

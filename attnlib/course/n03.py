@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from .. import core
+from .calling import close
 from .exercise import Function, Judged, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
@@ -23,8 +24,12 @@ class _Steps(Steps):
         return core.entropy(self.weights)
 
     @cached_property
-    def in_range(self):
+    def of_pairs(self):
         return _unit(self.q) @ _unit(self.k).T / np.sqrt(self.q.shape[-1])
+
+    @cached_property
+    def in_range(self):
+        return self.of_pairs
 
 
 def variance_probes():
@@ -67,6 +72,21 @@ def _of_mixed(yours, right):
     )
 
 
+class WithFewer(Function):
+    """Scores of tokens; of a probe that says how many tokens stand first, those of these few alone, too."""
+
+    def run(self, function, args, **options):
+        def both(query, key, few):
+            fewer = function(query[:few], key[:few])
+            return function(query, key), fewer
+
+        return super().run(both if len(args) == 3 else function, args, **options)
+
+
+def _of_added(yours, right):
+    return "The scores of the first five change when the sixth is added."
+
+
 def range_probes():
     draw = Draw("scores_in_range")
 
@@ -74,12 +94,13 @@ def range_probes():
         return Probe(name, (of_queries * draw(60, d_k), of_keys * draw(50, d_k)))
 
     return (
-        probe("entries of variance 1", 16, 1, 1),
-        probe("queries of standard deviation 3", 64, 3, 1),
-        probe("keys of standard deviation 1/3", 64, 1, 1 / 3),
-        probe("queries and keys of standard deviation 1/3", 36, 1 / 3, 1 / 3),
+        probe("entries of variance 1, d_k = 16", 16, 1, 1),
+        probe("queries of standard deviation 3, d_k = 64", 64, 3, 1),
+        probe("keys of standard deviation 1/3, d_k = 64", 64, 1, 1 / 3),
+        probe("queries and keys of standard deviation 1/3, d_k = 36", 36, 1 / 3, 1 / 3),
         probe("d_k = 256, standard deviations 2 and 5", 256, 2, 5),
         Probe(MIXED, (_mixed(draw(120, 64), 1, 3), _mixed(draw(100, 64), 1 / 3, 1)), says=_of_mixed),
+        Probe("5 tokens, to which a sixth comes", (draw(6, 16), draw(6, 16), 5), says=_of_added),
     )
 
 
@@ -174,6 +195,7 @@ OWN = (
         _entropy_by(lambda w: _surprise(w, axis=-2)),
         _entropy_by(lambda w: _surprise(w, axis=None)),
         _entropy_by(lambda w: _surprise(w, axis=1)),
+        _entropy_by(lambda w: _surprise(w, axis=0)),
         _entropy_by(lambda w: _surprise(w).mean()),
     ),
     Mistake(
@@ -226,11 +248,12 @@ OWN = (
     Mistake(
         "scores_of_the_crowd",
         "the size of a score depends on the other tokens of the call",
-        "One number measured over many tokens divides them all: a further token changes every score.",
+        "What is measured over many tokens changes with a further token, and the scores of the others with it.",
         "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
         _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
+        _scores_by(lambda s: s.of_pairs / np.std(s.of_pairs)),
     ),
     Mistake(
         "factor_and_root_forgotten",
@@ -246,14 +269,18 @@ OWN = (
     ),
 )
 
-IN_RANGE, UNRELATED, UNEVEN = 1.0, -1.0, -2.0
+IN_RANGE, UNRELATED, UNEVEN, MOVED = 1.0, -1.0, -2.0, -3.0
 
 
-def _range(scores, query, key):
+def _range(scores, query, key, few=None):
     """Return the variance of the scores, what is near 1 as 1; or UNRELATED to q.k; or the shape where it is wrong.
 
-    Of small and large tokens together each size is judged alone: UNEVEN where one of them is out of range.
+    Of small and large tokens together each size is judged alone: UNEVEN where one of them is out of range. Of scores
+    that come with those of the first few tokens alone: MOVED where the two differ.
     """
+    if few:
+        more, fewer = (np.asarray(x, dtype=np.float64) for x in scores)
+        return IN_RANGE if close(fewer, more[:few, :few], 1e-4) else MOVED
     dots = query @ key.T
     try:
         scores = np.asarray(scores, dtype=np.float64)
@@ -325,7 +352,8 @@ EXERCISES = (
     ),
     Number(
         "uniform_divisor",
-        "the divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance 1/3)",
+        "the positive divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance "
+        "1/3)",
         (
             "What is the variance of one product of two such entries?",
             "1/3 times 1/3, and 36 of them.",
@@ -341,7 +369,7 @@ EXERCISES = (
             "scale_by_d_k": [36.0],
         },
     ),
-    Function(
+    WithFewer(
         "scores_in_range",
         "scores_in_range(query, key) -> (n_q, n_k), scores of variance 0.8 to 1.25, large where the dot product is. "
         "Entries have mean 0, those of query (n_q, d_k) one variance, those of key (n_k, d_k) another. "

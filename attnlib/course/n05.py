@@ -84,11 +84,13 @@ def cross_probes():
         return draw(*b, 4, 6), draw(*b, 5, 7), *w
 
     w = draw.matrix(6, 3), draw.matrix(7, 3), draw.matrix(7, 2)
-    return edges(
+    common = edges(
         arrays,
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)),
         lambda a: (5e3 * a[0], *a[1:]),
     )
+    wider = draw(4, 6), draw(5, 7), draw.matrix(6, 5), draw.matrix(7, 5), draw.matrix(7, 2)
+    return (*common, Probe("d_k = 5, where it was 3 before", wider))
 
 
 # The design: which tokens reach the last place through two layers in which a query may look at few keys.

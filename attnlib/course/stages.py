@@ -10,6 +10,7 @@ weights" are wrong beside a right output.
 """
 
 from collections.abc import Callable
+from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ class Reveal(NamedTuple):
         (args, q, k) -> args without a mask whose projections do nothing and give these queries and keys.
     mask : int
         The place of the mask in args.
+    projections : int or None
+        The place of W_Q in args, behind which W_K stands.
     """
 
     valued: Callable
@@ -41,6 +44,7 @@ class Reveal(NamedTuple):
     columns: Callable
     plain: Callable
     mask: int
+    projections: int | None = None
 
 
 def _itself(x):
@@ -79,7 +83,7 @@ def self_attention():
         pick = np.eye(x.shape[-1])
         return (x, pick[:, :d_k], pick[:, d_k : 2 * d_k], pick)
 
-    return Reveal(valued, lambda args: _apart(args[0]), lambda args: args[0].shape[-1], plain, 4)
+    return Reveal(valued, lambda args: _apart(args[0]), lambda args: args[0].shape[-1], plain, 4, 1)
 
 
 def cross_attention():
@@ -93,7 +97,7 @@ def cross_attention():
         pick = np.eye(context.shape[-1])
         return (q, context, np.eye(d_k), pick[:, :d_k], pick)
 
-    return Reveal(valued, lambda args: _apart(args[1]), lambda args: args[1].shape[-1], plain, 5)
+    return Reveal(valued, lambda args: _apart(args[1]), lambda args: args[1].shape[-1], plain, 5, 2)
 
 
 def multi_head():
@@ -111,7 +115,7 @@ def multi_head():
         q, k = merge_heads(q), merge_heads(k)
         return (q, k, k, eye, eye, eye, eye, h)
 
-    return Reveal(valued, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8)
+    return Reveal(valued, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8, 3)
 
 
 def locate(exercise, function, probe, outcome):
@@ -122,7 +126,8 @@ def locate(exercise, function, probe, outcome):
         return "softmax", "On other numbers you are right; here some results are not even numbers."
     if exercise.many and (told := _of_returned(exercise, probe, outcome)):
         return told
-    look = _Look(exercise, function)
+    before = takewhile(lambda other: other is not probe, exercise.probes)
+    look = _Look(exercise, function, {exercise.steps_on(other.args).q.shape[-1] for other in before})
     bare = probe.args[: exercise.reveal.mask]
     right, (weights, sure) = exercise.steps_on(bare), look.weights(bare)
     if weights is not None and _near(weights, right.weights):
@@ -159,10 +164,10 @@ def _of_one_step(exercise, function, probe):
 
 
 class _Look:
-    """Questions to a function of attention."""
+    """Questions to a function of attention, which is right for every d_k of `known`."""
 
-    def __init__(self, exercise, function):
-        self.exercise, self.function, self.reveal = exercise, function, exercise.reveal
+    def __init__(self, exercise, function, known):
+        self.exercise, self.function, self.reveal, self.known = exercise, function, exercise.reveal, known
 
     def weights(self, args):
         """Return the weights that the function uses, and whether a second reading confirms them; or (None, False)."""
@@ -205,7 +210,7 @@ class _Look:
                 alone, sure = self.weights(self.reveal.plain(args, q[..., [i], :, :], k[..., [i], :, :]))
                 if not sure or not _near(alone, weights[..., [i], :, :]):
                     return self.heads(args, right)
-        told = _of_weights(weights, right)
+        told = _of_weights(weights, right, self.known)
         return told or (self._of_scores(args, weights, q, k) if _as_scores(weights, right) else (None, ""))
 
     def heads(self, args, right):
@@ -220,19 +225,32 @@ class _Look:
     def _of_scores(self, args, weights, q, k):
         """Say scores if the weights depend on queries and keys; otherwise a projection may have done the wrong work."""
         others = (-q[..., ::-1], k), (q, -k[..., ::-1])
-        for name, other in zip(("queries", "keys"), others, strict=True):
+        for i, other in enumerate(others):
             changed, _ = self.weights(self.reveal.plain(args, *other))
-            if changed is None or _near(changed, weights):
-                return None, f"Your weights do not depend on the {name}." if changed is not None else ""
+            if changed is None:
+                return None, ""
+            if _near(changed, weights):
+                return None, self._idle(args, weights, i)
         return "scores", ""
 
+    def _idle(self, args, weights, i):
+        """Say that weights do not depend on queries (0) or keys (1); or, of projections, that nothing else is used."""
+        place = self.reveal.projections
+        if place is not None:
+            place += i
+            other = (*args[:place], -args[place][..., ::-1], *args[place + 1 :])
+            changed, _ = self.weights(other)
+            if changed is not None and _near(changed, weights):
+                return f"{('W_Q', 'W_K')[i]} has no part in your weights."
+        return f"Your weights do not depend on the {('queries', 'keys')[i]}."
 
-def _of_weights(weights, right):
+
+def _of_weights(weights, right, known):
     """Return what is wrong with weights whose scores are right up to a factor; else None."""
     sums = weights.sum(axis=-1)
     if allclose(sums, 1, atol=1e-3) and (weights > 1e-12).all():
         factor = _factor(np.log(weights), right.scaled)
-        return factor and ("scale", f"Your scaled scores are {factor:.4g} times the expected ones.")
+        return factor and ("scale", _of_scale(factor, right.q.shape[-1], known))
     if not _follows(weights, right.scaled):
         return None
     # A factor on the output does the same as one on the weights.
@@ -242,6 +260,15 @@ def _of_weights(weights, right):
         worst = sums.flat[np.abs(sums - 1).argmax()]
         return "softmax or output", f"The weights of a query should sum to 1; yours sum to {worst:.4g}."
     return None
+
+
+def _of_scale(factor, d_k, known):
+    """Say by which factor the scores are off, and whether it is that of a scale which is right for another d_k."""
+    told = f"Your scaled scores are {factor:.4g} times the expected ones."
+    for other in known - {d_k}:
+        if np.isclose(factor, np.sqrt(d_k / other), rtol=1e-3):
+            told += f" The scale does not change with d_k: it was right for {other}, and here d_k is {d_k}."
+    return told
 
 
 def _factor(yours, expected):

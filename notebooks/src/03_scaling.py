@@ -12,8 +12,8 @@
 #
 # Before section 4 everything that is measured is made of random queries and keys, and for once that is the point: before it has
 # learned anything, a head compares at random, and how it starts decides what its first steps can change. The numbers have
-# variance 1, the size for which the paper argues. A real fresh layer makes smaller ones; the appendix of notebook 04 measures
-# them.
+# variance 1, the size for which the paper argues. A fresh `nn.Linear` makes smaller ones by default; the appendix of notebook 04
+# measures what that does to the scores.
 
 # %%
 import numpy as np
@@ -180,7 +180,8 @@ in_the_plane
 #
 # Read it for a row that is nearly *one-hot*: one weight near 1, all others near 0. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum
 # is nearly $g_j$, and the bracket vanishes. So every entry is near 0. That is a formula; the next cell compares it with a
-# measurement, where each score is moved by a millionth up and down:
+# measurement, where each score is moved by a millionth up and down. The loss there is $\sum_m w_m\, g_m$, for then the
+# gradient on the weight $w_m$ is $g_m$:
 
 # %%
 rng = np.random.default_rng(1)
@@ -441,7 +442,7 @@ verdict
 # %% [markdown]
 # ### Exercise 3.3 · Other entries
 #
-# **Goal.** Find the divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
+# **Goal.** Find the positive divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
 # medium.*
 #
 # All entries of $q$ and $k$ are independent and uniform in $-1 .. 1$. Their variance is $1/3$.

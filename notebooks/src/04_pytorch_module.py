@@ -461,7 +461,7 @@ print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
 # The **value** of the same token need not look like its key at all. But a slot is one vector, the sum of a letter and a number.
 # Can a matrix read one of them and pass over the other? Look at what $W_V$ hands to the last layer, `read`. Take the embeddings
 # of the 16 numbers, one at a time, through $W_V$ and then through `read`; after that the embeddings of the letters. How far do
-# they move the logits?
+# they move the logits? (We take the standard deviation of each logit over the 16, and the mean of these.)
 
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
@@ -541,8 +541,9 @@ verdict
 
 # %% [markdown]
 # The letters are the same, and the slots are made as before. What changed is who fits whom: c now asks for another letter.
-# So a key is not what a token *is*. It is how a token is found, by queries that were learned together with it. And the
-# asking token no longer fits its own query, so now it gets next to no weight.
+# A score belongs to a query and a key together, so the map does not tell which of the two has moved. A key is how a token is
+# found, by queries that were learned together with it. And the asking token no longer fits its own query, so now it gets
+# next to no weight.
 
 # %% [markdown]
 # ### Exercise 4.3 · Choose $W_Q$

@@ -124,6 +124,7 @@ MISTAKES = (
         "Queries equal keys, or every head sees the same: parameters that should differ do not.",
         "Count: how many different matrices does your output depend on?",
         {"k": lambda s: s.split(s.key @ s.W_Q)},
+        {"q": lambda s: s.split(s.query @ s.W_K)},
         {"k": lambda s: s.split(s.key @ s.W_Q), "v": lambda s: s.split(s.value @ s.W_Q)},
         {"v": lambda s: s.split(s.value @ s.W_K)},
         {
