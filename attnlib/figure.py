@@ -92,7 +92,7 @@ def _plain(label):
 
     Examples
     --------
-    >>> _plain(r"$|\\partial L|$ over $\\sqrt{d_k}$")
-    '|dL| over sqrt(d_k)'
+    >>> _plain(r"divided by $\\sqrt{d_k}$")
+    'divided by sqrt(d_k)'
     """
-    return re.sub(r"\\sqrt{(.*?)}", r"sqrt(\1)", label).replace(r"\partial ", "d").replace("$", "")
+    return re.sub(r"\\sqrt{(.*?)}", r"sqrt(\1)", label).replace("$", "")

@@ -305,10 +305,7 @@ figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
 for i, name in enumerate(("not scaled", r"divided by $\sqrt{d_k}$")):
     left.loglog(d_ks, on_q[:, i], marker="os"[i], label=name)
     right.semilogx(d_ks, shares[:, i], marker="os"[i], label=name)
-for ax, name in (
-    (left, r"median $|\partial L / \partial q|$"),
-    (right, "share of stuck queries"),
-):
+for ax, name in ((left, "median |dL/dq|"), (right, "share of stuck queries")):
     ax.set(xlabel="$d_k$", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
     ax.minorticks_off()
     ax.legend()
