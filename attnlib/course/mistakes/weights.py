@@ -205,10 +205,10 @@ MISTAKES = (
     ),
     Mistake(
         "mask_renormalised",
-        "it masks after the softmax and then divides by what is left",
+        "it masks after the softmax and then divides by what is left, or subtracts a maximum over blocked keys, too",
         "Right as long as the blocked keys leave some weight. Where their scores lie far above the others they take "
         "all of it, and the query gets 0, or 0 / 0.",
-        "What does a blocked score have to be, so that exp turns it into 0?",
+        "What does a blocked score have to be before the maximum is taken, and before exp?",
         _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
         _after_softmax(lambda w, mask: w * mask / ((w * mask).sum(axis=-1, keepdims=True) + 1e-9)),
     ),
@@ -245,9 +245,9 @@ MISTAKES = (
     ),
     Mistake(
         "nan_on_fully_masked",
-        "a query that may attend to no key gets NaN: its row is 0 / 0",
+        "a query that may attend to no key gets NaN: its row is 0 / 0, or -inf minus -inf if a maximum is subtracted",
         "One NaN row spreads through every later layer.",
-        "What is the sum of a row in which everything is blocked? What should its output be?",
+        "What are the maximum and the sum of a row in which everything is blocked? What should its output be?",
         weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
         _after_softmax(lambda w, mask: _over_sum(w * mask)),
     ),
