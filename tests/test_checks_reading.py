@@ -24,8 +24,8 @@ def written(source, **names):
         ("return np.exp(x - max(x))", "Python's max compares whole rows of an array; x.max(axis=..., keepdims=True)"),
         ("return np.exp(x - min(x))", "Python's min compares whole rows of an array; x.min(axis=..., keepdims=True)"),
         ("return np.exp(x - sorted(x)[-1])", "Python's sorted compares whole rows of an array; np.sort(x, axis=...)"),
-        ("return x if x else 0", "an array is neither true nor false; `if x is not None`"),
-        ("return x and x", "an array is neither true nor false; `if x is not None`"),
+        ("return x if x else 0", "an array is neither true nor false. `np.where(x > 0, a, b)`"),
+        ("return x and x", "an array is neither true nor false. `np.where(x > 0, a, b)`"),
         ("return max(x) if len(x) else x", None),
         ("return x.max() + any(list(x))  # not if", None),
     ],
@@ -83,3 +83,9 @@ def test_what_a_module_or_a_library_reads_is_not_called_the_notebooks():
     answer = written(f"def answer(query, key): return {SCORES} / d_k", d_k=32)
     answer.__globals__["__name__"] = "solutions"
     assert "from the notebook" not in check.attention_scores(answer).message
+
+
+def test_of_a_function_without_arguments_nothing_is_said():
+    answer = written("def answer():\n    W = np.zeros((15, 1))\n    W[ONE] = 1\n    return W, W", ONE=6)
+    verdict = check.where_is_c(answer)
+    assert verdict.state == "wrong" and "from the notebook" not in verdict.message, verdict

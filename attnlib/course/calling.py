@@ -268,7 +268,10 @@ def _fix(told, code):
     condition = re.search(r"\b(if|while|and|or|not)\b", code)
     python = re.search(r"(?<![\w.])(max|min|sorted)\(", code)
     if condition and not python:
-        return "an array is neither true nor false; `if x is not None` asks whether there is one."
+        return (
+            "an array is neither true nor false. `np.where(x > 0, a, b)` chooses entry by entry; `if x is not None` "
+            "asks whether there is an array at all."
+        )
     if python and not condition:
         name = python[1]
         return f"Python's {name} compares whole rows of an array; {_ALONG_AN_AXIS[name][of_tensor]} compares numbers."
@@ -276,10 +279,13 @@ def _fix(told, code):
 
 
 def read_from_notebook(answer):
-    """Say which numbers and arrays a function or class reads from the notebook, not from its arguments; "" for none."""
+    """Say which numbers and arrays a function or class reads from the notebook, not from its arguments; "" for none.
+
+    A function without arguments can read them nowhere else: of it nothing is said.
+    """
     values = {}
     for function in _functions(answer):
-        if function.__globals__.get("__name__") == "__main__":
+        if function.__code__.co_argcount and function.__globals__.get("__name__") == "__main__":
             names = dict.fromkeys(_globals_read(function.__code__))
             values |= {name: function.__globals__.get(name) for name in names}
     told = {name: told for name, value in values.items() if (told := _in_a_word(value))}

@@ -98,7 +98,8 @@ def gradient(args, matrices):
         if nan:
             return (
                 f"The gradient that comes back to {nan} is NaN, though the loss leaves out the one query that may "
-                "attend to no key. Fix: bring -inf into the scores with masked_fill or torch.where, not by adding it."
+                "attend to no key. Fix: bring -inf into the scores with masked_fill or torch.where, not by adding it, "
+                "and make NaN weights 0 before they are multiplied by V, not after."
             )
         return f"The output depends on {cut}, but no gradient comes back there."
 

@@ -397,7 +397,8 @@ predict.poison(guess_poison)
 # %% [markdown]
 # ### Case 4 · Made and not used
 #
-# $W_Q$, $W_K$, $W_V$ are made in `__init__` and never called. So the tokens themselves are queries, keys and values, cut into
+# $W_Q$, $W_K$, $W_V$ are made in `__init__` and never called. Here they are `Linear(32, 256)`, hence 3 · 32 · 256 = 24,576
+# parameters; the appendix shows that they would not even fit. So the tokens themselves are queries, keys and values, cut into
 # heads. The score of $i$ asking $j$ is a product of slices of $x_i$ and $x_j$, and that is the same both ways:
 
 # %%
@@ -1534,10 +1535,10 @@ fixed = {"x": "", "W_Q": "", "W_K": "", "W_V": ""}
 fixed |= {"query": "x W_Q", "key": "x W_K", "value": "x W_V"}
 fixed |= {"scores": "query key", "weights": "scores", "output": "weights value"}
 for name, recipe in (("broken", broken), ("fixed ", fixed)):
-    steps = list(recipe)
-    used = [(step, word) for step in steps for word in recipe[step].split()]
-    missing = sorted({w for step, w in used if w not in steps[: steps.index(step)]})
-    unused = sorted(set(steps) - {word for _, word in used})
+    made = list(recipe)
+    used = [(step, word) for step in made for word in recipe[step].split()]
+    missing = sorted({w for step, w in used if w not in made[: made.index(step)]})
+    unused = sorted(set(made) - {word for _, word in used})
     print(f"{name}: used but never made: {missing}")
     print(f"        never used: {unused}")
 

@@ -975,8 +975,8 @@ verdict
 # **same** mixture at the last place, though another letter is right? There are several.
 #
 # `my_fool(tokens)` gets such a sequence, $(n,)$, and returns another one of the same length. Letters are numbers in a NumPy
-# array, and A is 0. The last letter stood there once before; all others stand there once. The check tries longer sequences,
-# too, and one in which the earlier copy stands first.
+# array, and A is 0. The last letter stood there once before, with two other letters or more between; all others stand there
+# once. The check tries longer sequences, too, and one in which the earlier copy stands first.
 
 
 # %%
