@@ -419,7 +419,7 @@ def rms_norm(x, gain=1.0):
 RULES = {  # (query, key, n) -> scores
     "sqrt(d_k)": lambda q, k, n: dots(q, k),
     "QK-norm": lambda q, k, n: dots(rms_norm(q), rms_norm(k)),
-    "QK-norm, gain": lambda q, k, n: 2.5 * dots(rms_norm(q), rms_norm(k)),
+    "norm, gain": lambda q, k, n: 2.5 * dots(rms_norm(q), rms_norm(k)),
     "softcap": lambda q, k, n: 50 * np.tanh(dots(q, k) / 50),
     "log n": lambda q, k, n: dots(q, k) * np.log(n) / np.log(64),
     "sink": lambda q, k, n: dots(q, k),  # its own score is added in the next cell
@@ -676,7 +676,7 @@ for name, switches in SWITCHES.items():
 
 # %% [markdown]
 # Equal to the sixth decimal; the last digits are theirs, computed in float32. The largest entry of an output is between 2.5 and
-# 3.5, so these differences are small. The softcap is 5 here, so that it shows in small scores; Gemma 2 has 50. And this is
+# 3.6, so these differences are small. The softcap is 5 here, so that it shows in small scores; Gemma 2 has 50. And this is
 # attention only. Around it the models differ in norms, networks and much else.
 #
 # Writing token by token must give what all at once gives, however the tokens come in:
