@@ -165,6 +165,10 @@ def test_flow_of_a_batch_of_heads_in_torch():
     mask = torch.tensor(al.padding_mask([5, 2], 5))[:, None]
     trace = torch_layers.attention_trace(q, k, v, mask)
     view = live.flow(trace, x=torch.randn(2, 4, 24))  # the heads share their tokens
+    assert [[words for words, _ in view.sliders[name].options] for name in ("sequence", "head")] == [
+        ["0", "1"],
+        ["1", "2", "3"],
+    ]
     view.sliders["sequence"].value, view.sliders["head"].value = 1, 2
     assert np.allclose(view.shown["weights"], trace.weights[1, 2].numpy())
     assert "(8 terms)" in read(view)

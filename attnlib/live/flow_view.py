@@ -82,7 +82,9 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d
         "key": choice("key", _pairs(call.keys), key),
         "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
     }
-    controls |= {name: whole(name, 0, n - 1, 0) for name, n in call.axes.items()}
+    for name, n in call.axes.items():
+        first = name == "head"  # heads are counted from 1, as in every view
+        controls[name] = choice(name, [(str(i + first), i) for i in range(n)], 0)
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start)
     for control in controls.values():  # three beside each other, so that the picture stands high
