@@ -864,10 +864,10 @@ verdict
 #
 # **Goal.** Write a probe: does a token that nobody may look at move the others? *14 minutes, hard.*
 #
-# `my_probe(module, x)` gets a module that is called as `module(x, attn_mask=mask)[0]`, and tokens `x` of shape
-# $(b, n, d)$ of any size. It returns a number: how far the outputs of the other tokens move when a token changes that is
-# blocked for all. The check tries it on modules whose masks work, where it must give 0, and on modules that leak. Some of
-# these leak one token only, or only under masks that are not causal: `future` does not see them.
+# `my_probe(module, x)` gets a module that is called as `module(x, attn_mask=mask)[0]`, with a mask of shape $(n, n)$, and
+# tokens `x` of shape $(b, n, d)$ of any size. It returns a number: how far the outputs of the other tokens move when a token
+# changes that is blocked for all. The check tries it on modules whose masks work, where it must give 0, and on modules that
+# leak. Some of these leak one token only, or only under masks that are not causal: `future` does not see them.
 
 
 # %%

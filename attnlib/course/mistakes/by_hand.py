@@ -286,8 +286,8 @@ PLACES = (
     ),
     Mistake(
         "no_witness",
-        "the pilot gets no weight",
-        "Its share is what was to be handed over, and it is 0.",
+        "the pilot gets no weight, or hands over nothing",
+        "The ships are handed 0, or nearly. Is the pilot's share 0 in your map, or is its value 0?",
         "Which score has the pilot in the row of an A, and which has another A?",
     ),
     Mistake(
