@@ -18,7 +18,7 @@ function open(title) {
 
 const title = () => [...section.querySelectorAll(":scope > h1, :scope > h2, :scope > h3")].pop();
 const fits = () => section.scrollHeight <= section.clientHeight;
-const hasOnly = (block) => [...section.children].every((child) => child === block || child.matches("h1, h2, h3"));
+const hasOnly = (block) => [...section.children].every((child) => child === block || child.matches("h1, h2, h3, .live"));
 
 // Moves rows, items or lines from the end of a block to a copy of it until the slide fits; returns the copy.
 function cut(block) {
@@ -40,21 +40,22 @@ function cut(block) {
   return n < all ? rest : null;
 }
 
-// A line that ends in a colon goes with what follows, and code with what it prints.
+// A line that ends in a colon goes with what follows, code with what it prints, a picture with where it is live.
 function announces(before, block) {
   if (!before) return false;
+  if (before.matches(".live")) return true;
   return before.matches("p") ? before.textContent.trim().endsWith(":") : before.matches(".code") && block.matches(".printed");
 }
 
 function place(block) {
   section.append(block);
   if (block.matches(".attnlib-still")) {
-    for (const zoom of ZOOMS) {
+    const zoom = ZOOMS.find((zoom) => {
       block.style.zoom = zoom;
-      if (fits() && (zoom > 1 || hasOnly(block))) return;
-    }
-  }
-  if (fits()) return;
+      return fits() && (zoom > 1 || hasOnly(block));
+    });
+    if (zoom || hasOnly(block)) return;
+  } else if (fits()) return;
   if (block.matches("img")) {
     const share = 1 - (section.scrollHeight - section.clientHeight + 1) / block.clientHeight;
     if (share >= SHRINK || (share > 0 && hasOnly(block))) {
