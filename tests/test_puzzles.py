@@ -12,7 +12,7 @@ import attnlib as al
 from attnlib import live
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course import convoy as world
-from attnlib.course.convoy import CARGO, FLAG, PLACE, convoy
+from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, convoy
 from attnlib.course.n10_claims import Claim
 from attnlib.course.puzzle import Answer, Puzzle
 from attnlib.course.signs import COMMON
@@ -379,3 +379,15 @@ def test_the_notebook_folds_two_right_solutions_of_each_puzzle():
         name = re.match(r"verdict = check\.(\w+)", notebook.cells[place + 1].source)[1]
         verdict = EXERCISES[name](names.pop("another"))
         assert verdict.passed, (number, verdict)
+
+
+def test_a_row_is_told_as_the_head_gives_it():
+    def answer():  # for an A a B is worth too little more than the pilot
+        W_Q, W_K = np.zeros((15, 2)), np.zeros((15, 2))
+        W_Q[ONE, 0], W_K[PILOT, 0] = 20, 1
+        W_Q[A, 1], W_K[B, 1] = 25, 1
+        return W_Q, W_K
+
+    verdict = check.nothing_to_do(answer)
+    assert verdict.mistake == "too_little_weight"
+    assert "it gives 0.493 on 1 and 2, 0.014 on 0; wanted is 0.500 on 1 and 2" in verdict.message
