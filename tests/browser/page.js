@@ -89,7 +89,8 @@ window.ask = {
       return texts.filter((text, k) => text[1].width > cell.width || touches(text, k)).map(([words]) => words);
     }),
 
-  // On each slide: what leaves it by more than a pixel, what scrolls, and what is too small to read from the last row.
+  // On each slide: what leaves it by more than a pixel, what scrolls, what is too small to read from the last row, and
+  // pictures that have become small without having the slide to themselves.
   slides: () => {
     const faults = [];
     const smallest = { prose: 99, code: 99 };
@@ -101,6 +102,9 @@ window.ask = {
       const frame = slide.getBoundingClientRect();
       if (frame.width !== 1024 || frame.height !== 768) faults.push(`${at}is ${frame.width} x ${frame.height}`);
       if (!slide.children.length) faults.push(`${at}is empty`);
+      for (const still of slide.querySelectorAll("[data-attnlib]"))
+        for (const beside of still.style.zoom <= 1 ? still.parentElement.children : [])
+          if (beside !== still && !beside.matches("h1, h2, h3, .live")) faults.push(`${at}a small picture beside text`);
       for (const element of slide.querySelectorAll("*:not(aside, aside *)")) {
         const box = element.getBoundingClientRect();
         const name = `${element.tagName}: ${element.textContent.slice(0, 60)}`;
