@@ -51,6 +51,11 @@ def test_a_row_that_may_look_nowhere_is_told():
     assert "Query 1 may attend to no key." in svg.describe(np.eye(2) * [[1], [0]], ["0", "1"], ["a", "b"], None)
 
 
+def test_bars_tell_of_a_blocked_key_and_not_of_a_blocked_query():
+    told = svg.bars(np.array([0.0, 0.25, 0.75]), attn_mask=np.array([False, True, True]))
+    assert "Query 0: most on key 2, 0.7500." in told
+
+
 @pytest.mark.parametrize("draw", ["heatmap", "bars"])
 def test_what_a_learner_types_is_text(draw):
     n = len(HOSTILE)

@@ -264,3 +264,45 @@ def test_blocks_come_once():
 def test_a_design_of_another_shape_is_told(result):
     verdict = check.look_back(result)
     assert verdict.state == "wrong" and "Fix: return" in verdict.message
+
+
+# --- the answers to "Try it"
+
+
+def test_one_place_back_needs_the_fast_pairs_and_not_the_slow_ones(notebook):
+    names = dict(notebook)
+    (source,) = (cell for cell in code_between("12", "## 2 ·", "## 3 ·") if "def one_back" in cell)
+    source = source[: source.index("ax = ")]
+    smallest = {}
+    for left_out, cells in (
+        ("none", []),
+        ("slow", [*range(16, 32), *range(48, 64)]),
+        ("fast", [*range(16), *range(32, 48)]),
+    ):
+        same = "same = np.full((n, d_k), amplitude)"
+        assert same in source
+        exec(source.replace(same, f"{same}; same[:, {cells}] = 0"), names)
+        smallest[left_out] = names["one_back"](1024).diagonal(-1).min()
+    assert {kind: round(weight, 3) for kind, weight in smallest.items()} == {"none": 1.0, "slow": 1.0, "fast": 0.032}
+
+
+def test_a_softcap_of_5_gives_nearly_all_to_the_crowd(notebook, needles):
+    rules = {"softcap": lambda q, k, n: 5 * np.tanh(notebook["dots"](q, k) / 5)}
+    names = {"np": np, "al": al, "queries": needles[0], "keys": needles[1], "RULES": rules}
+    exec(next(cell for cell in code_between("12", "## 3 ·", "## 4 ·") if "def shares" in cell), names)
+    needle, _, crowd, _ = names["shares"]("softcap", 64, 1024)
+    assert (round(needle, 2), round(crowd, 2)) == (0.06, 0.92)
+
+
+def test_a_poke_reaches_two_places_on_with_a_window_of_3_and_four_through_two_layers(notebook):
+    rng = np.random.default_rng(0)
+    W, x = {name: rng.normal(size=(8, 8)) for name in ("W_Q", "W_K", "W_V", "W_O")}, rng.normal(size=(9, 8))
+    poked = x + (np.arange(9) == 2)[:, None]
+
+    def moved(layers):
+        before, after = x, poked
+        for _ in range(layers):
+            before, after = (notebook["Layer"](W, 2, 2, window=3)(y) for y in (before, after))
+        return np.flatnonzero(~np.isclose(before, after).all(-1)).tolist()
+
+    assert moved(1) == [2, 3, 4] and moved(2) == [2, 3, 4, 5, 6]

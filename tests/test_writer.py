@@ -217,3 +217,35 @@ def test_the_stored_results_are_those_of_the_code():
     cheat = writer.trained(writer.Corpus(20_000, seed=0), 0, steps=210, is_causal=False)
     fresh, stored = writer.measured(cheat), RECORDED[0]["no mask"]
     assert abs(fresh["loss"] - stored["loss"]) < 0.005 and fresh["grammatical"] == pytest.approx(0, abs=0.01)
+
+
+# --- the answers to "Try it"
+
+
+def test_with_seed_3_a_plural_subject_is_found_by_way_of_that():
+    rows = np.array(RECORDED[3]["rows"])[1, 1]  # (h, 7): plural, layer 2
+    assert rows[1].argmax() == writer.THAT and rows[1, writer.THAT] == max(rows[:, writer.THAT])
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return writer.trained(writer.Corpus(20_000, seed=0), 0)
+
+
+@torch.no_grad()
+def test_a_larger_d_k_flattens_every_row_and_children_keep_a_third(trained):
+    tokens = writer.tokens_of("the happy children that the dog hears")
+    sharp, flat = (torch.stack(writer.as_if(trained, d_k)(tokens)[1])[:, 0, :, -1] for d_k in (8, 64))  # (2, h, n)
+    assert (flat.max(-1).values < sharp.max(-1).values).all()
+    assert sharp[1, 2, 3] > 0.9 and 0.25 < flat[1, 2, 3] < 0.42
+
+
+@torch.no_grad()
+def test_about_half_survives_two_averaged_heads_of_keys_and_values(trained):
+    fewer = writer.Writer(num_kv_heads=2)
+    weights = {
+        name: x.unflatten(0, (2, 2, 8)).mean(1).flatten(0, 1) if "W_K" in name or "W_V" in name else x
+        for name, x in trained.state_dict().items()
+    }
+    fewer.load_state_dict(weights)
+    assert 0.4 < writer.share_grammatical(writer.write(writer.all_at_once(fewer), size=500, seed=1)) < 0.6

@@ -147,7 +147,8 @@ class _Call:
         place, (one, blocked), (base, told) = self.place, self.at(at), self.base(at)
         lit = drawing.lit(place, self.queries, self.keys, i, j, c)
         parts = (drawing.halves(place, drawn) for drawn in (drawing.beams(place, i, j, c), base, lit))
-        words = f"{self.words(i, j, c, at)} {told}"
+        sums = self.words(i, j, c, at)
+        words = f"{sums} {told}"
         ends, titles = (place.broken, place.wide), ("one attention call", "its weights and its output")
         yield '<div class="attnlib-halves">'
         left = 0
@@ -160,7 +161,7 @@ class _Call:
         below = self._product(one, i, j), drawing.table(rows, self.keys, j, TABLE)
         drawn = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
         high = 30 + (len(rows) + 1) * drawing.ROW
-        yield svg.picture(TABLE, high, "its arithmetic", self.words(i, j, c, at), drawn, at=(0, place.high))
+        yield svg.picture(TABLE, high, "its arithmetic", sums, drawn, at=(0, place.high))
 
     def _product(self, one, i, j):
         """Return the line that makes a score: query and key, their products, the sum."""

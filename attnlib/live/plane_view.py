@@ -67,12 +67,13 @@ def plane(keys=KEYS, values=VALUES, *, angle=60, length=1.5, size=1.0):
 
     def render(angle, length):
         trace = _attend(keys, values, angle, length)
-        return _picture(keys, values, angle, length), {"weights": trace.weights}
+        return _picture(trace, angle, length), {"weights": trace.weights}
 
     def static():
         told = [f"A query of length {length:g} at {angle} degrees; run the cell to turn and stretch it."]
         told += [_words(_attend(keys, values, angle, x), x) for x in (0.0, 1.0, 4.0)]
-        return still.figure(_picture(keys, values, angle, length)), "\n".join(told)
+        picture = _picture(_attend(keys, values, angle, length), angle, length)
+        return still.figure(picture), "\n".join(told)
 
     controls = {"angle": whole("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
     return _Plane(controls, render, static, size=size)
@@ -99,9 +100,8 @@ def _words(trace, length):
     return f"length {length:g}: weights {weights}; output ({x:.4f}, {y:.4f})"
 
 
-def _picture(keys, values, angle, length):
-    trace = _attend(keys, values, angle, length)
-    weights, names = trace.weights[0], [str(j) for j in range(len(keys))]
+def _picture(trace, angle, length):
+    weights, names = trace.weights[0], [str(j) for j in range(len(trace.key))]
     right = SIDE + GAP
     drawn = [svg.tag(0, 17, "query", QUERY, anchor="start"), svg.tag(56, 17, "keys", KEY, anchor="start")]
     drawn += [svg.text(SIDE + GAP / 2, 17, "weights", bold=True, anchor="middle")]
@@ -109,9 +109,9 @@ def _picture(keys, values, angle, length):
         svg.tag(right, 17, "values", VALUE, anchor="start"),
         svg.text(right + 66, 17, "output, their average"),
     ]
-    drawn.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace, keys))}</g>')
+    drawn.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace))}</g>')
     drawn.append(f'<g transform="translate({SIDE + 36} {TOP + 24})">{_bars(weights, names)}</g>')
-    drawn.append(f'<g transform="translate({right} {TOP})">{"".join(_values(trace, values, angle))}</g>')
+    drawn.append(f'<g transform="translate({right} {TOP})">{"".join(_values(trace, angle))}</g>')
     low, high = -REACH * 2, REACH * 2
     span = {"vmin": low, "vmax": high, "rows": ["0"]}
     rows = [("q.k", trace.scores[0], span, None), ("÷ √2", trace.scaled_scores[0], span, None)]
@@ -127,7 +127,13 @@ def _at(point, reach=REACH):
     return SIDE / 2 * (1 + point[0] / reach), SIDE / 2 * (1 - point[1] / reach)
 
 
-def _keys(trace, keys):
+def _points(places, reach):
+    """Return the pixels of points, (n, 2), as a line has them."""
+    across, down = _at(np.asarray(places).T, reach)
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across.tolist(), down.tolist(), strict=True))
+
+
+def _keys(trace):
     """Yield the left plane: the query and its line, the keys, and the foot of each on that line."""
     yield _axes()
     query = trace.query[0]
@@ -136,10 +142,10 @@ def _keys(trace, keys):
     if long:
         (x1, y1), (x2, y2) = _at(-5 * along), _at(5 * along)
         yield _clipped(x1, y1, x2, y2)
-    for j, key in enumerate(keys):
-        x, y = _at(key)
+    for j, key in enumerate(trace.key):
+        x, y = _at(key.tolist())
         if long:
-            foot_x, foot_y = _at((key @ along) * along)
+            foot_x, foot_y = _at(((key @ along) * along).tolist())
             yield _line(x, y, foot_x, foot_y, KEY, 1.5, "4 4")
             yield f'<circle cx="{foot_x:.1f}" cy="{foot_y:.1f}" r="3" fill="{KEY}"/>'
         yield _point(x, y, f"key {j}", KEY, f"key {j}: ({key[0]:g}, {key[1]:g})")
@@ -147,20 +153,19 @@ def _keys(trace, keys):
     yield svg.target(0, 0, SIDE, SIDE, row="row", rows=GRID, column="column", columns=GRID)
 
 
-def _values(trace, values, angle):
+def _values(trace, angle):
     """Yield the right plane: the values, as large as their weights, the hull, the output and its way."""
+    values = trace.value
     reach = max(1.0, 1.25 * float(np.abs(values).max()))
     yield _axes()
-    corners = _hull(values)
-    outline = " ".join("{:.1f},{:.1f}".format(*_at(corner, reach)) for corner in corners)
-    yield f'<polygon points="{outline}" fill="{VALUE}" opacity="0.25"/>'
+    yield f'<polygon points="{_points(_hull(values), reach)}" fill="{VALUE}" opacity="0.25"/>'
     turn = math.radians(angle)
     steps = np.linspace(0, LENGTHS[-1], 33)[:, None] * [math.cos(turn), math.sin(turn)]  # (33, 2)
     way = core.scaled_dot_product_attention(steps, trace.key, trace.value)
-    points = " ".join("{:.1f},{:.1f}".format(*_at(point, reach)) for point in way)
-    yield f'<polyline points="{points}" fill="none" stroke="{LINE}" stroke-width="2" stroke-dasharray="2 4"/>'
-    x, y = _at(trace.output[0], reach)
-    for j, (value, weight) in enumerate(zip(values, trace.weights[0], strict=True)):
+    dashed = f'stroke="{LINE}" stroke-width="2" stroke-dasharray="2 4"'
+    yield f'<polyline points="{_points(way, reach)}" fill="none" {dashed}/>'
+    x, y = _at(trace.output[0].tolist(), reach)
+    for j, (value, weight) in enumerate(zip(values.tolist(), trace.weights[0].tolist(), strict=True)):
         told = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
         px, py = _at(value, reach)
         yield _line(px, py, x, y, VALUE, 1 + 5 * weight)
@@ -180,7 +185,7 @@ def _hull(points):
             if ahead[nxt][0] * ahead[j][1] - ahead[nxt][1] * ahead[j][0] < 0:
                 nxt = j
         at = nxt
-    return [points[j] for j in corners]
+    return points[corners]
 
 
 def _axes():

@@ -1,6 +1,7 @@
 """The view of how scores grow with d_k, and of the weights that softmax makes of them."""
 
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,29 +53,24 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
 
     @lru_cache(maxsize=64)
     def at(d_k, draw):
-        """Return all scores of this d_k, plain and scaled, and the shape of their histograms as SVG."""
+        """Return all that no query changes, of the scores as they are and of the scaled ones."""
         query, key = drawn(draw)[..., :d_k]
         dots = query @ key.T  # (96, 96)
-        both = {PLAIN: dots, SCALED: dots / np.sqrt(d_k)}
-        return both, {title: _histogram(x, reach) for title, x in both.items()}
+        return {title: _spread(x, reach) for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))}
 
     def picture(d_k, query, draw):
-        both, shapes = at(d_k, draw)
-        panels = [
-            _panel(title, both[title], shapes[title], query, reach) + _below(title, both[title], query)
-            for title in both
-        ]
+        both = at(d_k, draw)
+        panels = [_panel(title, one, query, reach) + _below(title, one.weights, query) for title, one in both.items()]
         moved = [f'<g transform="translate({MARGIN + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
         size = 2 * MARGIN + 2 * PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
         return svg.picture(*size, "scores and their softmax", _words(d_k, both, query), moved)
 
     def render(d_k, query, draw, key):
-        weights = {title: core.softmax(x[:KEYS, :KEYS]) for title, x in at(d_k, draw)[0].items()}
-        return picture(d_k, query, draw), weights
+        return picture(d_k, query, draw), {title: one.weights for title, one in at(d_k, draw).items()}
 
     def static():
         told = [f"The picture at d_k = {start}; run the cell for a slider."]
-        told += [_words(d, at(d, seed)[0], 0) for d in sorted({low, start, high})]
+        told += [_words(d, at(d, seed), 0) for d in sorted({low, start, high})]
         return still.figure(picture(start, 0, seed)), "\n".join(told)
 
     controls = {
@@ -91,11 +87,25 @@ class _Scores(LiveView):
     hint = "Choose a cell of a map for its exact weights, by a click, or by Tab and arrow keys."
 
 
+class _Spread(NamedTuple):
+    """Scores of one d_k: those of the map, their weights, the standard deviation of all, and their histogram as SVG."""
+
+    scores: np.ndarray  # (8, 8)
+    weights: np.ndarray  # (8, 8)
+    deviation: float
+    outline: str
+
+
+def _spread(x, reach):
+    few = x[:KEYS, :KEYS]
+    return _Spread(few, core.softmax(few), float(x.std()), _histogram(x, reach))
+
+
 def _words(d_k, both, query):
-    told = []
-    for title, x in both.items():
-        weights = core.softmax(x[query, :KEYS])
-        told.append(f"{title}: standard deviation {x.std():.2f}, largest weight {weights.max():.4f}")
+    told = [
+        f"{title}: standard deviation {one.deviation:.2f}, largest weight {one.weights[query].max():.4f}"
+        for title, one in both.items()
+    ]
     return f"d_k = {d_k}, {'; '.join(told)}"
 
 
@@ -113,27 +123,26 @@ def _x(score, reach):
     return PANEL * (score / reach + 1) / 2
 
 
-def _panel(title, x, shape, query, reach):
+def _panel(title, one, query, reach):
     """Return a histogram, and below it the scores of one query with its keys, in the colours of their weights."""
-    row, colours = x[query, :KEYS], palette()
-    weights = core.softmax(row)
-    told = f"standard deviation {x.std():.1f}"
+    row, weights, colours = one.scores[query].tolist(), one.weights[query].tolist(), palette()
+    told = f"standard deviation {one.deviation:.1f}"
     drawn = [svg.text(0, 17, title, bold=True, size=15, math=True), svg.text(PANEL, 17, told, anchor="end")]
     drawn.append(
-        f'<g transform="translate(0 {TOP})">{shape}<path d="M0 {HIGH}h{PANEL}" stroke="{LINE}"/>{_ticks(reach)}'
+        f'<g transform="translate(0 {TOP})">{one.outline}<path d="M0 {HIGH}h{PANEL}" stroke="{LINE}"/>{_ticks(reach)}'
     )
     name = "scores q.k" if title == PLAIN else "scores q.k / sqrt(d_k)"
     drawn.append(svg.text(PANEL / 2, HIGH + 52, name, anchor="middle", math=True))
-    for j in np.argsort(weights):  # the largest weight on top
+    for j in sorted(range(KEYS), key=weights.__getitem__):  # the largest weight on top
         place = f'cx="{_x(row[j], reach):.1f}" cy="{HIGH + 10}" r="6" fill="{colours[int(255 * weights[j])][0]}"'
         told = f"<title>key {j}: {svg.exact(row[j])}</title>"
         drawn.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{told}</circle>')
     return "".join([*drawn, "</g>"])
 
 
-def _below(title, x, query):
+def _below(title, weights, query):
     """Return the map of weights with the row of one query framed, and that row as bars over the same columns."""
-    weights, names = core.softmax(x[:KEYS, :KEYS]), [str(j) for j in range(KEYS)]
+    names = [str(j) for j in range(KEYS)]
     drawn = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
     drawn.append(svg.text(-LEFT, -8, "weights: queries (rows), keys (columns)"))
     drawn += [svg.text(-8, (i + 0.5) * ROW + 4, name, size=12, anchor="end") for i, name in enumerate(names)]

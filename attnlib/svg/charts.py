@@ -1,6 +1,5 @@
 """Whole pictures, made of parts: a map with its labels, a thumbnail of one, bars, a curve."""
 
-import html
 import math
 from functools import lru_cache
 from typing import NamedTuple
@@ -172,7 +171,8 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
     drawn.append(_axis_labels(place, (), tuple(keys)))
     size = left + n * step + 10, TOP + place.height + place.bottom
-    return picture(*size, title, describe(weights[None], ["0"], keys, attn_mask), drawn)
+    told = describe(weights[None], ["0"], keys, None if blocked is None else ~blocked[None])
+    return picture(*size, title, told, drawn)
 
 
 def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
@@ -226,15 +226,15 @@ def describe(weights, queries, keys, attn_mask, dead=NO_KEY):
     """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
     n_q, n_k = weights.shape
     told = [f"{n_q} queries (rows) by {n_k} keys (columns)."]
-    for i in range(min(n_q, CELLS)):
-        row = weights[i] if attn_mask is None else np.where(attn_mask[i], weights[i], -1)
-        if not np.isfinite(row).all():
-            told.append(f"Query {queries[i]}: weights that are not finite.")
-        elif row.max() <= 0:
-            told.append(f"Query {queries[i]}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
+    rows = weights[:CELLS] if attn_mask is None else np.where(attn_mask[:CELLS], weights[:CELLS], -1)
+    most = zip(np.isfinite(rows).all(-1).tolist(), rows.argmax(-1).tolist(), rows.max(-1).tolist(), strict=True)
+    for query, (finite, j, weight) in zip(queries, most, strict=False):
+        if not finite:
+            told.append(f"Query {query}: weights that are not finite.")
+        elif weight <= 0:
+            told.append(f"Query {query}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
         else:
-            j = int(row.argmax())
-            told.append(f"Query {queries[i]}: most on key {keys[j]}, {row[j]:.4f}.")
+            told.append(f"Query {query}: most on key {keys[j]}, {weight:.4f}.")
     return " ".join(told)
 
 
@@ -340,7 +340,7 @@ def columns(weights, step, high, keys, blocked=None):
         fill = colours[level][0] if finite else NOT_FINITE
         drawn.append(
             f'<rect x="{j * step + inset:g}" y="{high - tall}" width="{step - 2 * inset:g}" height="{tall}" '
-            f'fill="{fill}" stroke="{LINE}"><title>key {html.escape(keys[j])}: {told}</title></rect>'
+            f'fill="{fill}" stroke="{LINE}"><title>key {parts.escape(keys[j])}: {told}</title></rect>'
         )
         if places is not None:
             words = "-" if hidden else f"{w:.{places}f}"

@@ -328,7 +328,7 @@ def table(rows, keys, j, wide):
         part = np.s_[None, first : first + n]
         shown, blocked = values[part], options.get("blocked")
         options = {**options, "blocked": None if blocked is None else blocked[part]}
-        most = next((most for most in (4, 3, 2, 1) if parts.decimals(shown, 0.85 * side, most=most) is not None), 0)
+        most = parts.decimals(shown, 0.85 * side, most=4, least=1) or 0
         cells = parts.matrix(shown, side, high=ROW, most=most, **options)
         drawn.append(text(NAME - 8, y + 14, name, anchor="end", math=True))
         drawn.append(f'<g transform="translate({NAME} {y})">{cells}</g>')

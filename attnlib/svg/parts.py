@@ -55,6 +55,7 @@ def picture(width, height, title, description, parts, *, at=None, grow=1):
     )
 
 
+@lru_cache(maxsize=1024)  # most texts of a picture are labels, and stand at every step where they stood
 def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn=0):
     """Return a text with its baseline at (x, y); with `math` its symbols are set as mathematics.
 
@@ -123,6 +124,7 @@ def width(words, size=SIZE):
     return size * sum(0.33 if c in " .,:;|'!il" else 0.9 if c in "mwMW@%" else 0.64 for c in words)
 
 
+@lru_cache(maxsize=256)
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
     """Return words on a plate in the colour of their role, black or white on it: the same in every theme.
 
@@ -194,24 +196,29 @@ def number(value, places):
     return words[1:] if words[0] == "-" and not words.strip("-0.") else words
 
 
-def decimals(values, room, size=SMALL, most=2):
+def decimals(values, room, size=SMALL, most=2, least=None):
     """Return how many decimals all of `values` can have in cells `room` pixels wide, or None if they have no room.
 
     Whole numbers get none. Others get `most`, or no number is written at all: cells that differ in the second decimal
-    would look alike with one.
+    would look alike with one. With `least` they get as many as have room, but at least so many.
 
     Examples
     --------
     >>> decimals(np.array([0.25, 1.0]), 32), decimals(np.array([0.25, 1.0]), 20), decimals(np.array([3.0, 12.0]), 20)
     (2, None, 0)
+    >>> decimals(np.array([0.25, 1.0]), 20, least=0)
+    0
     """
-    finite = values[np.isfinite(values)]
-    if not finite.size:
+    finite = values[np.isfinite(values)].tolist()
+    if not finite:
         return None
-    places = 0 if (finite == finite.round()).all() else most
-    ends = (float(finite.min()), float(finite.max()))
-    need = max(max(width(f"{v:.{places}f}", size) + 1, width(f"{abs(v):.{places}f}", size) + AIR) for v in ends)
-    return places if need <= room else None
+    ends = min(finite), max(finite)
+    most = 0 if all(v == round(v) for v in finite) else most
+    for places in range(most, most - 1 if least is None else least - 1, -1):
+        words = [f"{v:.{places}f}" for v in ends]
+        if all(max(width(w, size) + 1, width(w.lstrip("-"), size) + AIR) <= room for w in words):
+            return places
+    return None
 
 
 def matrix(
@@ -270,24 +277,27 @@ def matrix(
         tuple(escape(label) for label in (labels or map(str, range(count))))
         for labels, count in ((rows, n), (columns, m))
     )
-    colours, steps = palette(tint), levels(values, vmin, vmax).tolist()
+    colours = palette(tint)
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most) if side >= LABEL and high >= SMALL + 4 else None
-    cells, numbers, striped, at = [], [], [], _at(rows, columns, side, high, names)
-    for i, row in enumerate(values.tolist()):
-        for j, value in enumerate(row):
-            fill, ink = colours[steps[i][j]]
-            if blocked is not None and blocked[i, j]:
-                fill, told = NO_FILL, hidden
-                striped.append((i, j))
-            else:
-                told, shown = exact(value), places
-                if not -np.inf < value < np.inf:
-                    fill, ink, shown = NOT_FINITE, "#000000", 2 if side >= 28 else None
-                if shown is not None:
-                    numbers.append(f'{at[i][j][2]}{ink}">{number(value, shown)}</text>')
-            cells.append(f"{at[i][j][0]}{fill}{at[i][j][1]}{told}</title></rect>")
+    flat = values.ravel().tolist()
+    painted = [colours[level] for level in levels(values, vmin, vmax).ravel().tolist()]
+    told = [exact(value) for value in flat]
+    shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
+    for k in np.flatnonzero(~np.isfinite(values)):
+        painted[k], shown[k] = (NOT_FINITE, "#000000"), number(flat[k], 2) if side >= 28 else None
+    striped = [] if blocked is None else np.argwhere(blocked).tolist()
+    for i, j in striped:
+        k = i * m + j
+        painted[k], told[k], shown[k] = (NO_FILL, ""), hidden, None
+    at = _at(rows, columns, side, high, names)
+    cells = [
+        f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, told, strict=True)
+    ]
+    numbers = [
+        f'{c}{ink}">{words}</text>' for (*_, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
+    ]
     return (
         f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side, high)}'
         f'<g text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
@@ -299,15 +309,13 @@ def matrix(
 def _at(rows, columns, side, high, names):
     """Return for each cell what no value changes: its rectangle up to the colour, its name, and its number's place."""
     return [
-        [
-            (
-                f'<rect x="{j * side}" y="{i * high}" width="{side}" height="{high}" fill="',
-                f'"><title>{names[0]} {row}, {names[1]} {column}: ',
-                f'<text x="{j * side + side / 2:g}" y="{i * high + high / 2 + 4:g}" fill="',
-            )
-            for j, column in enumerate(columns)
-        ]
+        (
+            f'<rect x="{j * side}" y="{i * high}" width="{side}" height="{high}" fill="',
+            f'"><title>{names[0]} {row}, {names[1]} {column}: ',
+            f'<text x="{j * side + side / 2:g}" y="{i * high + high / 2 + 4:g}" fill="',
+        )
         for i, row in enumerate(rows)
+        for j, column in enumerate(columns)
     ]
 
 
