@@ -104,5 +104,5 @@ def levels(values, vmin, vmax):
     >>> levels(np.array([0.0, 0.5, 7.0]), 0, 1).tolist()
     [0, 127, 255]
     """
-    finite = np.where(np.isfinite(values), values, vmin)
-    return (255 * np.clip((finite - vmin) / ((vmax - vmin) or 1), 0, 1)).astype(np.uint8)
+    share = (np.where(np.isfinite(values), values, vmin) - vmin) / ((vmax - vmin) or 1)
+    return (255 * np.minimum(np.maximum(share, 0), 1)).astype(np.uint8)  # np.clip takes twice as long for a row of 8

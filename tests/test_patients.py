@@ -163,6 +163,11 @@ def test_healthy_modules_stand_beside_a_patient():
             cured(fresh(CASES[name].module))
 
 
+def test_fresh_modules_do_not_depend_on_what_was_drawn_before():
+    first, _, second = healthy(), torch.rand(1), healthy()
+    assert all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
 def test_the_class_of_part_f_mended_line_by_line_is_healthy():
     """The first "Try it" of notebook 07."""
     (source,) = [cell for cell in code_between("07", "## F ·", "### Case 8") if "class TutorialAttention" in cell]

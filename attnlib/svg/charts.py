@@ -207,7 +207,7 @@ def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
     drawn.append(f'<path d="M{here:.1f} {TOP}v{high}" stroke="{LINE}" stroke-width="2"/>')
     told = []
     for i, (name, values) in enumerate(list(lines.items())[:2]):
-        points = " ".join(f"{px:.1f},{TOP + high * (1 - v):.1f}" for px, v in zip(places, values, strict=True))
+        points = _points(tuple(places.tolist()), tuple(values), high)
         at, dash, y = float(np.interp(here, places, values)), ("none", "6 4")[i], TOP + high + 40 + 18 * i
         stroke = f'stroke="currentColor" stroke-width="2.5" stroke-dasharray="{dash}"'
         drawn.append(f'<polyline points="{points}" fill="none" {stroke}/>')
@@ -220,6 +220,11 @@ def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
     drawn.append(text(left + wide + 8 + round(parts.width(f"{x[-1]:g}") / 2), TOP + high + 16, x_name, math=True))
     size = left + wide + 34 + round(parts.width(x_name)), TOP + high + 30 + 18 * len(told)
     return picture(*size, title, f"at {x_name} = {mark:g}: {', '.join(told)}", drawn)
+
+
+@lru_cache(maxsize=64)  # with a slider only the mark moves
+def _points(places, values, high):
+    return " ".join(f"{x:.1f},{TOP + high * (1 - value):.1f}" for x, value in zip(places, values, strict=True))
 
 
 def describe(weights, queries, keys, attn_mask, dead=NO_KEY):

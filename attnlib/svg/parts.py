@@ -273,10 +273,6 @@ def matrix(
     True
     """
     n, m = values.shape
-    rows, columns = (
-        tuple(escape(label) for label in (labels or map(str, range(count))))
-        for labels, count in ((rows, n), (columns, m))
-    )
     colours = palette(tint)
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
@@ -291,12 +287,12 @@ def matrix(
     for i, j in striped:
         k = i * m + j
         painted[k], told[k], shown[k] = (NO_FILL, ""), hidden, None
-    at = _at(rows, columns, side, high, names)
+    at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
     cells = [
         f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, told, strict=True)
     ]
     numbers = [
-        f'{c}{ink}">{words}</text>' for (*_, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
+        f'{c}{ink}">{words}</text>' for (_, _, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
     ]
     return (
         f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side, high)}'
@@ -311,7 +307,7 @@ def _at(rows, columns, side, high, names):
     return [
         (
             f'<rect x="{j * side}" y="{i * high}" width="{side}" height="{high}" fill="',
-            f'"><title>{names[0]} {row}, {names[1]} {column}: ',
+            f'"><title>{names[0]} {html.escape(str(row))}, {names[1]} {html.escape(str(column))}: ',
             f'<text x="{j * side + side / 2:g}" y="{i * high + high / 2 + 4:g}" fill="',
         )
         for i, row in enumerate(rows)
