@@ -55,7 +55,7 @@ def picture(width, height, title, description, parts, *, at=None, grow=1):
     )
 
 
-@lru_cache(maxsize=1024)  # most texts of a picture are labels, and stand at every step where they stood
+@lru_cache(maxsize=1024, typed=True)  # most texts of a picture are labels, and stand at every step where they stood
 def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn=0):
     """Return a text with its baseline at (x, y); with `math` its symbols are set as mathematics.
 
@@ -124,7 +124,7 @@ def width(words, size=SIZE):
     return size * sum(0.33 if c in " .,:;|'!il" else 0.9 if c in "mwMW@%" else 0.64 for c in words)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=256, typed=True)
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
     """Return words on a plate in the colour of their role, black or white on it: the same in every theme.
 
