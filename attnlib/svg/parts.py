@@ -301,7 +301,7 @@ def matrix(
     )
 
 
-@lru_cache(maxsize=16)  # a slider draws the same cells again and again: a third of the time went into these
+@lru_cache(maxsize=16, typed=True)  # a slider draws the same cells again and again: a third of the time went into these
 def _at(rows, columns, side, high, names):
     """Return for each cell what no value changes: its rectangle up to the colour, its name, and its number's place."""
     return [
