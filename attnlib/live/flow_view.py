@@ -140,19 +140,20 @@ class _Call:
     def _base(self, at):
         one, blocked = self.at(at)
         told = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
-        return list(drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked)), told
+        drawn = drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked)
+        return drawing.halves(self.place, drawn), told
 
     def draw(self, i, j, c, at):
         """Yield the pictures in which query i, key j and feature c of the output are chosen: two halves, a table."""
         place, (one, blocked), (base, told) = self.place, self.at(at), self.base(at)
-        lit = drawing.lit(place, self.queries, self.keys, i, j, c)
-        parts = (drawing.halves(place, drawn) for drawn in (drawing.beams(place, i, j, c), base, lit))
+        beams = drawing.halves(place, drawing.beams(place, i, j, c))
+        lit = drawing.halves(place, drawing.lit(place, self.queries, self.keys, i, j, c))
         sums = self.words(i, j, c, at)
         words = f"{sums} {told}"
         ends, titles = (place.broken, place.wide), ("one attention call", "its weights and its output")
         yield '<div class="attnlib-halves">'
         left = 0
-        for right, title, drawn in zip(ends, titles, map("".join, zip(*parts, strict=True)), strict=True):
+        for right, title, drawn in zip(ends, titles, map("".join, zip(beams, base, lit, strict=True)), strict=True):
             if right > left:
                 yield svg.picture(right - left, place.high, title, words, [drawn], at=(left, 0))
             left, words = right, f"Feature {c} of the output is {one['output'][i, c]:.4g}."
