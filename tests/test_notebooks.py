@@ -96,6 +96,24 @@ def test_what_tells_of_the_machine_is_not_compared(notebook):
             assert "nbval-ignore-output" in cell.metadata.get("tags", []), cell.source
 
 
+def test_a_time_is_kept_from_the_build_before_until_its_cell_changes(tmp_path):
+    def built(*times):
+        cells = [
+            nbformat.v4.new_code_cell(
+                source, id=source, metadata={"tags": tags}, outputs=[nbformat.v4.new_output("stream", text=text)]
+            )
+            for (source, tags), text in zip(
+                (("same", ["timed"]), (f"new{times[1]}", ["timed"]), ("plain", [])), times, strict=True
+            )
+        ]
+        return nbformat.v4.new_notebook(cells=cells)
+
+    path = tmp_path / "a.ipynb"
+    assert [c.outputs[0].text for c in build.keep_times(built("1", "2", "3"), path).cells] == ["1", "2", "3"]
+    nbformat.write(built("1", "2", "3"), path)
+    assert [c.outputs[0].text for c in build.keep_times(built("4", "5", "6"), path).cells] == ["1", "5", "6"]
+
+
 def test_fits_a_projector(notebook):
     """88 columns are what JupyterLab shows at 1024 px without scrolling, and a slide, too."""
     lines = [line for cell in code_cells(notebook) for line in cell.source.splitlines()]

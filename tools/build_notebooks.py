@@ -5,7 +5,8 @@
     python -m tools.build_notebooks --check    execute nothing; fail if a pair differs in its cells
 
 The written file is a function of the source, of the public address (tools/links.py) and of what the cells print: cell
-ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes.
+ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes: a cell that
+measures time is tagged "timed" and keeps what it printed in the build before, as long as its text is the same.
 
 The source says nothing of where a notebook is opened: tools/first_cells.py does.
 """
@@ -102,6 +103,15 @@ def keep(output):
     return WIDGET not in output.get("data", {})
 
 
+def keep_times(notebook, built):
+    """Give cells tagged "timed" the outputs of the same cells in the notebook `built` before, if there is one."""
+    before = {cell.id: cell for cell in nbformat.read(built, as_version=4).cells} if built.exists() else {}
+    for cell in notebook.cells:
+        if "timed" in cell.metadata.get("tags", []) and cell.id in before:
+            cell.outputs = before[cell.id].outputs
+    return notebook
+
+
 def describe(output):
     """Make a picture light, and give it its text as alternative text, which nbconvert puts into the page."""
     data = output.get("data", {})
@@ -143,7 +153,7 @@ def main():
                 drifted.append(notebook.built.name)
             continue
         print(f"building {notebook.built.name}", flush=True)
-        nbformat.write(execute(fresh), notebook.built)
+        nbformat.write(keep_times(execute(fresh), notebook.built), notebook.built)
     if drifted:
         sys.exit(f"{', '.join(drifted)}: not built from the source beside it. Fix: make notebooks")
     if not arguments.check:

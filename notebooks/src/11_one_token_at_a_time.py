@@ -645,7 +645,7 @@ def seconds(x, cache=None):
     return min(took)
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "timed"]
 for n in (64, 256, 1024):
     x, cache = torch.randn(1, n, 256), KVCache()
     with torch.no_grad():
