@@ -197,6 +197,8 @@ def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
     assert [view.sliders[name].value for name in ("query", "key", "feature")] == [2, 1, 4]
     mouse(view, "over", row="query", i=1, column="key", j=3, shown="weights")
     assert f"weights: query 1, key 3: {svg.exact(view.shown['weights'][1, 3])}" in strip(view.readout.value)
+    mouse(view, "over", row="query", i=1, column="key", j=3, shown="scaled_scores")
+    assert "scaled: query 1, key 3: " in strip(view.readout.value)  # as in the picture
 
 
 def test_plane_tells_what_attention_computes():

@@ -90,7 +90,13 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d
     for control in controls.values():  # three beside each other, so that the picture stands high
         control.layout.width = "290px"
     main = None if d_k is None else "d_k"
-    return LiveView(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+
+
+class _Flow(LiveView):
+    def _tell(self, title, i, j):
+        """Call a map what it is called in the picture."""
+        return super()._tell(title, i, j).replace(title, NAMES.get(title, title), 1)
 
 
 class _Call:
