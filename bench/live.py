@@ -49,7 +49,7 @@ interact(draw, d_k=IntSlider(min=1, max=512, value=1));
 
 
 def main():
-    print("in the kernel: median of a slider step")
+    print("in the kernel: a slider step, first quartile of 400: a shared machine is slower at times, never quicker")
     x = np.random.default_rng(0).normal(size=(512, 64))
     weights = np.random.default_rng(0).dirichlet(np.ones(64), size=(8, 64))
     big = live.weights_view(lambda d: {"map": al.softmax(x[:, :d] @ x[:, :d].T)}, still=(1,), d_k=(1, 64))
@@ -77,12 +77,12 @@ def step(view, name):
     slider, times, size = view.sliders[name], [], 0
     options = getattr(slider, "_options_full", None)
     values = [v for _, v in options] if options else list(range(slider.min, slider.max + 1))
-    for value in (values * 100)[1:150]:
+    for value in (values * 400)[1:401]:
         start = time.perf_counter()
         slider.value = value
         times.append(time.perf_counter() - start)
         size = max(size, len(view.picture.value))
-    return statistics.median(times) * 1000, size
+    return statistics.quantiles(times, n=4)[0] * 1000, size
 
 
 def growth():
