@@ -55,11 +55,13 @@ for name, pairs in (("same sense", same & ~itself), ("other sense", ~same)):
 
 # %% [markdown]
 # Going in, the six are nearly the same vector, for it is made of the word and of its place in the sentence, and of nothing
-# else. Three are identical: there "bank" is the second word. (Two of them are the squares on one spot. The third is the topmost
-# circle: no bank is compared with itself, so for a river bank the means are taken over other banks than for a money bank.)
+# else. Three are identical: there "bank" is the second word. (They are the two squares on one spot and the topmost circle, which
+# lies apart from them only because no bank is compared with itself.)
+#
 # Coming out, the two groups do not lie far apart: the pair of different senses that is most alike (0.85) is more alike than the
-# pair of one sense that is least alike (0.84). Which other bank is the nearest? And does it take a word with two senses? The
-# "the" before each bank, and the full stop, have none:
+# pair of one sense that is least alike (0.84). Which other bank is the nearest: one of the same sense? And would a token that has
+# no two senses do as well? So the cell asks it of the "the" before each bank and of the full stop, too. Of these, "the same sense"
+# means that the "bank" of their sentence has the same sense.
 
 # %%
 results = real_model.stored("minilm_results")  # notebook 09 measures these, too
