@@ -877,13 +877,14 @@ def write_on(layers, flags, n=8):
 
 
 # %%
-for begun in ("*ABCA", "*DBD", "*ACDBA"):
+for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
     written = write_on(solved(check.what_came_next, my_next), begun)
     print(f"{begun:<7} writes on: {written}")
 
 # %% [markdown]
-# It goes on as it has begun: a rule that holds for any flags and orders, and these layers have seen none. Notebook 08 watches
-# two trained layers find the same rule.
+# Where the last flag has sailed before, and always with the same follower, it goes on as it has begun: a rule for any flags and
+# orders, and these layers have seen none. In `*ABC` nobody has sailed behind a C yet, and anything goes. Notebook 08 watches two
+# trained layers find the same rule.
 
 # %% [markdown]
 # ### Exercise 10.14 · No head can

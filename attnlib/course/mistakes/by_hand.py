@@ -263,7 +263,7 @@ PLACES = (
     Mistake(
         "late_place_beats_pilot",
         "a late place beats the pilot",
-        "Who finds an earlier ship of its flag is right. Far back, where there is none, it looks at the ship in front.",
+        "Far back, a ship that finds no earlier one of its flag looks at the ship in front of it.",
         "How large is the place at its largest, and how large is the wish for the pilot?",
     ),
     Mistake(
