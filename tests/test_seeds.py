@@ -42,7 +42,10 @@ def printed(number):
         ("10", "5 1.77 0.46 10 3.54 0.83 20 7.07 0.99"),
         ("10", "factor for 0.99: 18.501, so take 19"),
         ("10", "d_k = 8, divided by sqrt(d_k): largest weight 0.9941"),
-        ("10", "*ABCA writes on: *ABCABCA *DBD writes on: *DBDBDBD *ACDBA writes on: *ACDBACD *ABC writes on: *ABCCCCC"),
+        (
+            "10",
+            "*ABCA writes on: *ABCABCA *DBD writes on: *DBDBDBD *ACDBA writes on: *ACDBACD *ABC writes on: *ABCCCCC",
+        ),
         ("10", "CDB CDBCDB outputs differ by at most 0.000000 CDB CDDB outputs differ by at most 2.38"),
         ("10", "with the pilot CB the last ship is handed 0.50 with the pilot CBCB the last ship is handed 0.33"),
         ("10", "without CB the last ship is handed 0.00 without CBCB the last ship is handed 0.00"),

@@ -120,6 +120,15 @@ def test_sessions_take_the_minutes_of_the_readme_and_of_the_exercises(number, no
     assert [int(n) for n in session[1:4]] == [reading, exercises, reading + exercises]
 
 
+def test_the_parts_of_notebook_10_take_the_minutes_of_their_puzzles():
+    text = "\n".join(cell.source for cell in read_source(SOURCES["10"]).cells if cell.cell_type == "markdown")
+    parts = re.split(r"^## [ABC] · ", text, flags=re.MULTILINE)[1:]
+    A, B, C = (sum(map(int, re.findall(r"\*(\d+)\s+minutes,", part))) for part in parts)
+    assert f"part A {A} minutes of puzzles, B {B}, C {C}." in text
+    assert f"Puzzles take {A} minutes in part A, {B} in B, {C} in C." in GUIDE
+    assert f"part A alone takes {A} minutes of exercises" in GUIDE
+
+
 def test_all_bold_text_is_a_heading_of_the_notebook(notebook, text):
     assert bold(text) and set(bold(text)) <= notebook.headings, set(bold(text)) - notebook.headings
 
