@@ -105,4 +105,4 @@ def levels(values, vmin, vmax):
     [0, 127, 255]
     """
     share = (np.where(np.isfinite(values), values, vmin) - vmin) / ((vmax - vmin) or 1)
-    return (255 * np.minimum(np.maximum(share, 0), 1)).astype(np.uint8)  # np.clip takes twice as long for a row of 8
+    return (255 * np.minimum(np.maximum(share, 0), 1)).astype(np.uint8)  # quicker than np.clip for a few values

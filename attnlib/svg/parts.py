@@ -213,15 +213,16 @@ def decimals(values, room, size=SMALL, most=2, least=None):
     --------
     >>> decimals(np.array([0.25, 1.0]), 32), decimals(np.array([0.25, 1.0]), 20), decimals(np.array([3.0, 12.0]), 20)
     (2, None, 0)
-    >>> decimals(np.array([0.25, 1.0]), 20, least=0)
-    0
+    >>> decimals(np.array([0.25, 1.0]), 20, least=0), decimals(np.array([3.0, 12.0]), 20, least=1)
+    (0, 0)
     """
     finite = values[np.isfinite(values)].tolist()
     if not finite:
         return None
     ends = min(finite), max(finite)
     most = 0 if all(v == round(v) for v in finite) else most
-    for places in range(most, most - 1 if least is None else least - 1, -1):
+    least = most if least is None else min(least, most)
+    for places in range(most, least - 1, -1):
         words = [f"{v:.{places}f}" for v in ends]
         if all(max(width(w, size) + 1, width(w.lstrip("-"), size) + AIR) <= room for w in words):
             return places

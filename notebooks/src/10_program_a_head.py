@@ -882,7 +882,7 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
     print(f"{begun:<7} writes on: {written}")
 
 # %% [markdown]
-# Where the last flag has sailed before, and always with the same follower, it goes on as it has begun: a rule for any flags and
+# Where the last flag has sailed before, always with the same flag behind it, that flag comes next: a rule for any flags and
 # orders, and these layers have seen none. In `*ABC` nobody has sailed behind a C yet, and anything goes. Notebook 08 watches two
 # trained layers find the same rule.
 
