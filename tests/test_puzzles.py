@@ -16,7 +16,7 @@ from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, convoy
 from attnlib.course.n10_claims import Claim
 from attnlib.course.puzzle import Answer, Puzzle
 from attnlib.course.signs import COMMON
-from tools.build_notebooks import code_between, read_source
+from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.series import SERIES
 
@@ -391,14 +391,3 @@ def test_a_row_is_told_as_the_head_gives_it():
     verdict = check.nothing_to_do(answer)
     assert verdict.mistake == "too_little_weight"
     assert "it gives 0.493 on 1 and 2, 0.014 on 0; wanted is 0.500 on 1 and 2" in verdict.message
-
-
-@pytest.mark.parametrize("layers", RIGHT["what_came_next"])
-def test_what_two_layers_write_is_what_always_came_behind_the_last_flag(layers):
-    """All convoys of up to five ships whose last flag has sailed before, always with the same flag behind it."""
-    names = {"al": al, "convoy": convoy}
-    exec(next(cell for cell in code_between("10", "## C ·", "## See it ·") if "def write_on" in cell), names)
-    begun = ("*" + "".join(flags) for n in range(2, 6) for flags in itertools.product("ABCD", repeat=n))
-    followers = {text: {b for a, b in itertools.pairwise(text) if a == text[-1]} for text in begun}
-    one = {text: behind.pop() for text, behind in followers.items() if len(behind) == 1}
-    assert len(one) > 300 and {text: names["write_on"](layers, text, len(text) + 1)[-1] for text in one} == one

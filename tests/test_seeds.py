@@ -7,15 +7,18 @@ training makes is held between bounds, wide enough for another processor.
 import re
 from collections import Counter
 from functools import cache
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
 import nbformat
 import numpy as np
 import pytest
 import torch
+from puzzle_answers import RIGHT
 
+import attnlib as al
 from attnlib import live, masks
+from attnlib.course.convoy import convoy
 from tools.build_notebooks import code_between
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
@@ -606,3 +609,14 @@ def test_the_clinic_catches_its_cases_by_the_probes_it_names():
     assert len(told) == 9
     for name, found in told:
         assert all(probe in found for probe in CASES[name].caught_by), (name, found)
+
+
+@pytest.mark.parametrize("layers", RIGHT["what_came_next"])
+def test_what_two_layers_write_is_what_always_came_behind_the_last_flag(layers):
+    """All convoys of up to five ships whose last flag has sailed before, always with the same flag behind it."""
+    names = {"al": al, "convoy": convoy}
+    exec(next(cell for cell in code_between("10", "## C ·", "## See it ·") if "def write_on" in cell), names)
+    begun = ("*" + "".join(flags) for n in range(2, 6) for flags in product("ABCD", repeat=n))
+    followers = {text: {b for a, b in pairwise(text) if a == text[-1]} for text in begun}
+    one = {text: behind.pop() for text, behind in followers.items() if len(behind) == 1}
+    assert len(one) > 300 and {text: names["write_on"](layers, text, len(text) + 1)[-1] for text in one} == one
