@@ -1,6 +1,6 @@
 """The two cells that no source holds: badges above the title, and below it the cell that makes attnlib importable.
 
-Both are written by the build and by `make links`, which needs no package: hence plain dictionaries.
+Both are written by the build and by `make links`.
 """
 
 BADGES = """\

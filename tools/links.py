@@ -1,17 +1,17 @@
-"""Set the public address of the repository in every link and badge.
+"""Write every link and badge that names the public address of the repository.
 
-    make links                                   as `git remote get-url origin` says
-    make links REPO=owner/name BRANCH=main       as you say
+    make links                                   as pyproject.toml says
+    make links REPO=owner/name BRANCH=main       set it there first
 
-The address stands in pyproject.toml. From it and from notebooks/series.toml are written: the marked parts of README.md,
-the repository in CITATION.cff, and the first cells of the notebooks, without running them. A build afterwards gives
-the same bytes. Without an address there is no badge and no link to it.
+The address stands in pyproject.toml and nowhere else. From it and from notebooks/series.toml are written: the marked
+parts of README.md, the repository in CITATION.cff, and the first cells of the notebooks, without running them. A build
+afterwards gives the same bytes. Without an address there is no badge and no link to it.
 """
 
 import json
 import re
-import subprocess
 import sys
+from functools import partial
 from typing import NamedTuple
 
 from .first_cells import first_cells
@@ -19,7 +19,7 @@ from .series import ROOT, SERIES
 
 EXAMPLE = "Example: make links REPO=octocat/attnlib BRANCH=main"
 UNSET = """\
-> This copy has no public address, so it shows no badges: `make links` takes the address from the git remote `origin`.
+> This copy has no public address, so it shows no badges: `make links REPO=owner/name` sets one.
 """
 BADGES = """\
 [![Tests]({page}/actions/workflows/test.yml/badge.svg?branch={branch})]({page}/actions/workflows/test.yml)
@@ -83,19 +83,6 @@ def checked(repo, branch="main"):
     return Address(repo, branch)
 
 
-def origin(root=ROOT):
-    """Return owner/name of the git remote `origin`, or end with what is wrong with it."""
-    command = ["git", "-C", str(root), "remote", "get-url", "origin"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    if done.returncode:
-        sys.exit(f"git knows no remote called origin here, so the address must be said. {EXAMPLE}")
-    url = done.stdout.strip()
-    found = re.fullmatch(r"(?:https://(?:[^@/]+@)?|(?:ssh://)?git@)github\.com[:/](.+?)(?:\.git)?/?", url)
-    if not found:
-        sys.exit(f"the git remote origin must be a repository on GitHub, it is {url}. {EXAMPLE}")
-    return found[1]
-
-
 def marked(text, name, content):
     """Return a text whose part between <!-- name --> and <!-- /name --> is replaced."""
     pattern = rf"(?<=<!-- {name} -->\n).*?(?=<!-- /{name} -->\n)"
@@ -131,7 +118,7 @@ def citation(text, where):
     return text + (f'repository-code: "https://github.com/{where.repo}"\n' if where else "")
 
 
-def ipynb(text, notebook, where):
+def ipynb(notebook, text, where):
     """Return the JSON of a built notebook with other first cells, as nbformat writes it."""
     content = json.loads(text)
     badges, setup = first_cells(notebook, where)
@@ -145,37 +132,24 @@ def ipynb(text, notebook, where):
 
 def rewrite(where, root=ROOT):
     """Write what depends on the address, or on there being None; return the paths of the files that changed."""
-    fresh = {
-        root / name: function
-        for name, function in (("pyproject.toml", pyproject), ("CITATION.cff", citation), ("README.md", readme))
-    }
-    fresh |= {
-        root / "notebooks" / notebook.built.name: lambda text, where, notebook=notebook: ipynb(text, notebook, where)
-        for notebook in SERIES
-    }
+    writers = {root / "pyproject.toml": pyproject, root / "CITATION.cff": citation, root / "README.md": readme}
+    for notebook in SERIES:
+        writers[root / "notebooks" / notebook.built.name] = partial(ipynb, notebook)
     changed = []
-    for path, function in fresh.items():
-        if not path.exists():  # a notebook that is not built yet
-            continue
-        text = path.read_bytes().decode("utf-8")
-        new = function(text.replace("\r\n", "\n"), where)
-        new = new.replace("\n", "\r\n") if "\r\n" in text else new  # line ends stay as they are
-        if new != text:
-            path.write_bytes(new.encode("utf-8"))
+    for path, write in writers.items():
+        old = path.read_text("utf-8") if path.exists() else ""  # a notebook may not be built yet
+        if old and (new := write(old, where)) != old:
+            path.write_text(new, encoding="utf-8", newline="\n")
             changed.append(path)
     return changed
 
 
-def main(arguments):
-    repo, branch = ([*arguments, "", ""])[:2]
-    where = checked(repo or origin(), branch or "main")
-    changed = rewrite(where)
-    print(
-        f"{where.repo}, branch {where.branch}: {len(changed)} files written"
-        if changed
-        else f"{where.repo}: set already"
-    )
+def main(repo="", branch=""):
+    where = checked(repo, branch or "main") if repo else address()
+    if where is None:
+        sys.exit(f"this copy has no public address yet, so it must be said. {EXAMPLE}")
+    print(f"{where.repo}, branch {where.branch}: {len(rewrite(where))} files written")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(*sys.argv[1:])

@@ -57,7 +57,7 @@ def front_ends(tmp_path_factory):
             for notebook in SERIES:
                 text = notebook.built.read_text("utf-8")
                 # In Colab the first cell installs from the public address, which this copy may not have.
-                text = links.ipynb(text, notebook, PUBLIC) if kind == "classic" else text
+                text = links.ipynb(notebook, text, PUBLIC) if kind == "classic" else text
                 (folder / notebook.built.name).write_text(text, "utf-8")
             running[kind] = FrontEnd(kind, folder, tmp_path_factory.mktemp(f"{kind}-home"))
         return running[kind]
