@@ -2,6 +2,7 @@
 
 import itertools
 import pathlib
+import re
 import types
 
 import numpy as np
@@ -10,7 +11,7 @@ from answers import A, named, submit
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
-from attnlib.course.__main__ import page, puzzles, table
+from attnlib.course.__main__ import page, section
 from attnlib.course.clinic import CASES
 from attnlib.course.n10_claims import Claim
 from attnlib.course.naming import explain
@@ -94,15 +95,14 @@ def test_every_mistake_completes_the_sentence():
         assert not mistake.does.endswith("."), mistake
 
 
-def test_the_table_has_a_mark_for_every_pair():
-    text = table()
-    assert text.count("●") == len(PAIRS)
-    assert len(text.splitlines()) == 2 + len({id for _, id in PAIRS})
-    for exercise in EXERCISES.values():
-        assert f" {exercise.name} |" in (text if exercise in STEPS else puzzles())
+def test_the_page_names_every_mistake_under_its_exercise():
+    for exercise in STEPS:
+        named = re.findall(r"`(\w+)`", section(exercise).split("*Names*")[1])
+        assert set(named) == set(exercise.wrong), exercise.name
+    assert all(f"| `{id}` |" in page() for id in MISTAKES)
 
 
-def test_the_page_of_the_table_is_up_to_date():
+def test_the_page_of_mistakes_is_up_to_date():
     written = pathlib.Path(__file__).parent.parent / "docs" / "checks.md"
     assert written.read_text(encoding="utf-8") == page() + "\n", "Fix: python -m attnlib.course > docs/checks.md"
 

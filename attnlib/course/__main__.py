@@ -3,53 +3,41 @@
 import sys
 
 from .catalogue import EXERCISES, MISTAKES
-from .n10_claims import Claim
 from .puzzle import Puzzle
 from .signs import COMMON
 
-PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle | Claim)}
-STEPS = {name: exercise for name, exercise in EXERCISES.items() if name not in PUZZLES}
 
-
-def table():
-    """Return the table exercise x mistake: ● is rejected and named."""
-    rows = ["| mistake | " + " | ".join(STEPS) + " |", "|---" * (len(STEPS) + 1) + "|"]
-    for id in MISTAKES:
-        marks = ["●" if id in exercise.names else "" for exercise in STEPS.values()]
-        if any(marks):
-            rows.append(f"| {id} | " + " | ".join(marks) + " |")
-    return "\n".join(rows)
-
-
-def puzzles():
-    """Return the table of the puzzles and the mistakes of each: few are shared, so it is no table of marks."""
-    rows = ["| puzzle | mistakes that it names |", "|---|---|"]
-    for name, puzzle in PUZZLES.items():
-        rows.append(f"| {name} | {', '.join(puzzle.signs if isinstance(puzzle, Puzzle) else puzzle.names)} |")
-    return "\n".join(rows)
+def section(exercise):
+    """Return the part of the page about one exercise: its task, and the mistakes that its check names."""
+    common = [id for id in exercise.names if isinstance(exercise, Puzzle) and id in COMMON and id not in exercise.signs]
+    names = ", ".join(f"`{id}`" for id in sorted(set(exercise.names) - set(common)))
+    besides = ", and those that every puzzle names" if common else ""
+    return f"### {exercise.name}\n\n{exercise.task}\n\n*Names* {names}{besides}.\n"
 
 
 def page():
     """Return the page docs/checks.md."""
-    pairs = sum(len(exercise.names) for exercise in STEPS.values())
-    return (
-        "# Which mistake each check names\n\n"
-        f"{len(STEPS)} exercises, {len(PUZZLES)} puzzles, {len(MISTAKES)} mistakes. This table has {pairs} pairs of an "
-        "exercise and a mistake, each tested: ● is rejected and named. "
-        "An empty cell: the mistake cannot be made there, or shows in no value.\n\n"
-        "Written by `python -m attnlib.course > docs/checks.md`; `tests/test_checks.py` sees that it is up to date.\n\n"
-        + table()
-        + "\n\n## Puzzles\n\nIn notebook 10 a head is set by hand, and judged by what it does. Beside its own, each of "
-        f"the first {len(PUZZLES) - 2} names these: {', '.join(COMMON)}.\n\n"
-        + puzzles()
-        + "\n\n## What the names mean\n\n| mistake | your code (or head) behaves as if | what you would see |\n"
-        + "|---|---|---|\n"
-        + "\n".join(f"| {m.id} | {m.does} | {m.see} |" for m in MISTAKES.values())
+    meanings = [f"| `{m.id}` | {m.does} | {m.see} |" for _, m in sorted(MISTAKES.items())]
+    return "\n".join(
+        [
+            "# Which mistake each check names\n",
+            f"{len(EXERCISES)} exercises and puzzles, {len(MISTAKES)} mistakes. Each mistake that stands under an "
+            "exercise is made there by a test, rejected and named.\n",
+            "Written by `python -m attnlib.course > docs/checks.md`; `tests/test_checks.py` sees that it is up to "
+            "date.\n",
+            "## Exercises\n",
+            *(section(exercise) for exercise in EXERCISES.values()),
+            "## What every puzzle names\n",
+            "In notebook 10 a head is set by hand and judged by what it does. Beside its own mistakes, a puzzle names "
+            f"{', '.join(f'`{id}`' for id in COMMON)}.\n",
+            "## What the names mean\n",
+            "| mistake | your code (or head) behaves as if | what you would see |\n|---|---|---|",
+            *meanings,
+        ]
     )
 
 
 if __name__ == "__main__":
-    sys.stdout.reconfigure(
-        encoding="utf-8", newline="\n"
-    )  # a file is the same on every system, whatever its console is
+    # A file is the same on every system, whatever its console is.
+    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
     print(page())
