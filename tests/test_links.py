@@ -1,5 +1,6 @@
 """Every link and anchor inside the project leads somewhere, and `make links` sets its public address. No network."""
 
+import itertools
 import re
 import shutil
 import subprocess
@@ -56,7 +57,7 @@ def targets(path):
 def anchors(path):
     """Return the anchors of a document: its headings, by the rule of GitHub or of Jupyter, and those it sets itself."""
     flat, found = markdown(path), set()
-    for token, inline in zip(flat, flat[1:], strict=False):
+    for token, inline in itertools.pairwise(flat):
         if token.type.startswith("html"):
             found |= set(re.findall(r'(?:id|name)="([^"]+)"', token.content))
         if token.type == "heading_open":
@@ -198,7 +199,7 @@ def test_make_links_says_what_it_needs(arguments, message):
 
 def test_without_an_address_make_links_asks_for_one(monkeypatch):
     monkeypatch.setattr(links, "address", lambda: None)
-    with pytest.raises(SystemExit, match="no public address yet, so it must be said. Example: make links REPO="):
+    with pytest.raises(SystemExit, match=r"no public address yet, so it must be said\. Example: make links REPO="):
         links.main()
 
 
