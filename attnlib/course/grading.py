@@ -123,7 +123,7 @@ def _untried(exercise, returned=False):
 
 def _remarks(exercise, found, own):
     """Return what a right answer is told all the same."""
-    lines = []
+    lines = [f"Remark: {exercise.remark}"] if exercise.remark else []
     if own:
         names = " and ".join(sorted(exercise.name if name == "forward" else name for name in own))
         lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")

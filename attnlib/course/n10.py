@@ -274,7 +274,7 @@ QUESTIONS = (
         tempting="a",
         a="A softmax always spends its 1. With equal scores it spends it evenly.",
         b="All scores are 0, and the softmax of equal scores is uniform.",
-        c="For that the score of a ship with itself would have to be larger than with others. All scores are 0.",
+        c="For that the score of a ship with itself would have to be larger than with others.",
     ),
     Question(
         "witness",

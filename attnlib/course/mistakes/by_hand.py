@@ -42,6 +42,16 @@ COMMON = (
     ),
 )
 
+# A mistake that is named elsewhere, too, told of ships.
+OF_SHIPS = {
+    "swapped_query_key": Mistake(
+        "swapped_query_key",
+        "queries and keys have changed places",
+        "Who should ask is found, and who should be found asks.",
+        "W_Q says what a ship asks for, W_K as what it is found. Which of your two matrices does which?",
+    ),
+}
+
 # 10.1 to 10.3
 FLAGS = (
     Mistake(
