@@ -68,8 +68,13 @@ def _overwriting(s):
 
 def _gradients(fault):
     """Return the ways in which some of W_Q, W_K, W_V, W_O get no gradient (1), or NaN (2)."""
-    some = (which for which in product((0, fault), repeat=4) if any(which))
-    return tuple({"gradient_fault": lambda s, which=which: np.array(which[: len(s.learning)])} for which in some)
+    some = (np.array(which) for which in product((0, fault), repeat=4) if any(which))
+
+    def step(which):
+        # NaN comes from a query without a key: where no mask is tried there is none.
+        return lambda s: which[: len(s.learning)] * (fault == 1 or s.mask is not None)
+
+    return tuple({"gradient_fault": step(which)} for which in some)
 
 
 MISTAKES = (
@@ -79,6 +84,7 @@ MISTAKES = (
         "it returns the attention weights, not the output",
         "(..., n_q, n_k) where (..., n_q, d_v) belongs.",
         "Which array have you not used yet?",
+        "The values: multiply the weights by them before you return.",
         {"context": lambda s: s.weights, "output": lambda s: s.weights},
         {"output": lambda s: s.weights.mean(axis=-3)},
     ),
@@ -87,6 +93,7 @@ MISTAKES = (
         "it returns the weights first and the output second",
         "Whoever writes `output, weights = layer(x)` gets each under the name of the other.",
         "In which order are the two asked for?",
+        "The output comes first: `return output, weights`.",
         {"context": lambda s: s.weights, "shown": lambda s: s.weights @ s.v},
         {"output": lambda s: s.weights, "shown": lambda s: s.merge(s.context) @ s.W_O},
     ),
@@ -95,6 +102,7 @@ MISTAKES = (
         "it multiplies the values by the transposed weights",
         "Runs where n_q = n_k; each output is a sum over queries, and its weights do not sum to 1.",
         "Output i belongs to query i. Which row or column of the weights does it use?",
+        "Row i: weights @ values, without turning the weights.",
         {"context": lambda s: swap(s.weights) @ s.v},
     ),
     # --- projections
@@ -103,6 +111,7 @@ MISTAKES = (
         "it attends with the inputs themselves; the projections are never applied",
         "In self-attention the scores are symmetric, and W_Q, W_K, W_V never get a gradient.",
         "Set W_Q to zero. Does your output change?",
+        "It should. Queries are x @ W_Q, keys x @ W_K, values x @ W_V; go on with these three.",
         {
             "q": lambda s: s.split(s.query),
             "k": lambda s: s.split(s.key),
@@ -114,6 +123,7 @@ MISTAKES = (
         "it multiplies by a projection that is transposed",
         "An error where W is not square; where it is, the shapes are right and the numbers are not.",
         "x is (..., n, d_in). Which axis of W has to be d_in: the first or the second?",
+        "The first, in x @ W. An nn.Linear stores the transpose and turns it by itself: call the layer.",
         _transposed("W_Q", "W_K", "W_V"),
         _transposed("W_Q", "W_K", "W_V") | {"output": _transposed_output},
         {"output": _transposed_output},
@@ -123,6 +133,7 @@ MISTAKES = (
         "one projection does the work of several",
         "Queries equal keys, or every head sees the same: parameters that should differ do not.",
         "Count: how many different matrices does your output depend on?",
+        "Every projection needs its own: W_Q makes all queries, W_K all keys, W_V all values, with all their columns.",
         {"k": lambda s: s.split(s.key @ s.W_Q)},
         {"q": lambda s: s.split(s.query @ s.W_K)},
         {"k": lambda s: s.split(s.key @ s.W_Q), "v": lambda s: s.split(s.value @ s.W_Q)},
@@ -138,6 +149,7 @@ MISTAKES = (
         "keys and values come from the same sequence as the queries: this is self-attention",
         "The other sequence can be replaced by anything; the output does not change.",
         "Which of your arrays depend on the second argument?",
+        "Only the queries come from the first sequence: keys and values are both made of the other one.",
         {"k": lambda s: s.split(s.query @ s.W_K), "v": lambda s: s.split(s.query @ s.W_V)},
     ),
     Mistake(
@@ -145,6 +157,7 @@ MISTAKES = (
         "the keys or the values, but not both, come from the same sequence as the queries",
         "A key and its value belong to one token; here they belong to two.",
         "Which of your arrays depend on the second argument? Should it be one, or two?",
+        "Two: only the queries come from the first sequence, keys and values are both made of the other one.",
         {"k": lambda s: s.split(s.query @ s.W_K)},
         {"v": lambda s: s.split(s.query @ s.W_V)},
     ),
@@ -153,6 +166,7 @@ MISTAKES = (
         "the keys do the work of the values, too",
         "What comes back is a mixture of labels, not of contents; the values are never read.",
         "Which array did you compare with the queries, and which one do you average?",
+        "Compare with the keys, average the values.",
         {"context": lambda s: s.weights @ s.k},
         {"v": lambda s: s.split(s.key @ s.W_V)},
     ),
@@ -161,6 +175,7 @@ MISTAKES = (
         "the queries are added to the output",
         "A Transformer block adds them around attention; attention itself returns the weighted sum alone.",
         "What would your output be if all values were 0?",
+        "It should be 0. Return the weighted sum of the values and add nothing.",
         {"output": lambda s: s.merge(s.context) @ s.W_O + s.query},
         {"context": lambda s: s.weights @ s.v + s.q},
         {"context": lambda s: s.weights @ s.v + s.query},
@@ -171,6 +186,7 @@ MISTAKES = (
         "it counts axes from the front, so that a batch axis shifts them",
         "Right for one sequence; with a batch an error, or wrong numbers if the axes happen to be equally long.",
         "Which axes stay where they are, whatever comes before them? Count from the other end.",
+        "The last two stay: name them -1 and -2, and let .T alone.",
         {"scores": lambda s: s.q @ s.k.T},
         {"scores": lambda s: s.q @ np.swapaxes(s.k, 0, 1)},
         weights_by(lambda x, axis: softmax(x, 1) if axis == -1 else softmax(x, axis)),
@@ -182,6 +198,7 @@ MISTAKES = (
         "it multiplies with np.dot, which pairs every sequence of a batch with every other one",
         "Right for one sequence; with a batch an error, or a result with an axis too many.",
         "Which product of NumPy treats the axes in front as a stack of matrices?",
+        "@ does, and so does np.matmul. Turn only the last two axes of the keys.",
         {"scores": lambda s: np.dot(s.q, s.k.T)},
         {"scores": lambda s: np.dot(s.q, swap(s.k))},
     ),
@@ -190,6 +207,7 @@ MISTAKES = (
         "it expects a fixed number of axes",
         "Right either for one sequence or for a batch; with the other an error, or one axis is taken for another.",
         "Which of your lines names an axis by a number, or counts the axes? Count from the end: -1, -2.",
+        "Swap axes -1 and -2, take sizes from shape[-1] and shape[-2], and let the axes in front be any number.",
         _only(_batched, "scores"),
         _only(lambda s: not _batched(s), "scores"),
         *(_only(lambda s, n=n: s.x.ndim == n, "split") for n in (2, 3)),
@@ -202,6 +220,7 @@ MISTAKES = (
         "it writes into the arrays it was given",
         "The result is right, and the caller's data are spoiled: the same cell run twice gives two answers.",
         "Look for +=, -=, *=, /= and for [...] = on the left of an argument.",
+        "Write x = x + y in place of x += y, or begin with a copy.",
         {"finish": _overwriting},
     ),
     Mistake(
@@ -209,6 +228,7 @@ MISTAKES = (
         "it returns half precision",
         "Three digits are left, and numbers above 65504 become inf.",
         "Print the dtype of what you return.",
+        "Convert nothing on the way, and give no dtype.",
         {"finish": lambda s: lambda y: y if y.dtype == bool else y.astype(np.float16)},
     ),
     # --- gradients: every number is right
@@ -217,6 +237,7 @@ MISTAKES = (
         "the gradient were cut: weights that make the output never hear of the loss",
         "Every number is right, and training leaves these weights where they started.",
         "Which line leaves torch for NumPy or plain numbers, or detaches?",
+        "Stay in torch from the first projection to `return`: no detach, .data, .item, .numpy, no torch.no_grad.",
         *_gradients(1),
     ),
     Mistake(
@@ -224,6 +245,7 @@ MISTAKES = (
         "one query that may attend to no key made the gradient NaN",
         "Every number is right; after one step of training every number of these matrices is NaN.",
         "NaN turned into 0 stays NaN on the way back. How does -inf get into your scores: is it added, or filled in?",
+        "Fill it in with masked_fill or torch.where, take the softmax, and only then turn NaN into 0.",
         *_gradients(2),
     ),
 )

@@ -2,7 +2,7 @@
 
 
 class Mistake:
-    """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
+    """A named mistake: what it does, what you would see, and two hints: a question, and what follows from its answer.
 
     A check compares behaviour and never reads code, so `does` completes "your code behaves as if ...": where two
     causes behave alike, it names what they have in common, or both.
@@ -15,12 +15,17 @@ class Mistake:
         It shows in an error on some inputs, while all the others are right.
     """
 
-    def __init__(self, id, does, see, hint, *ways, raises=False):
-        self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
+    def __init__(self, id, does, see, hint, then, *ways, raises=False):
+        self.id, self.does, self.see, self.hint, self.then = id, does, see, hint, then
+        self.ways, self.raises = ways, raises
+
+    @property
+    def hints(self):
+        return self.hint, self.then
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
-        return Mistake(self.id, f"{place} {self.does}", self.see, self.hint, *self.ways, raises=self.raises)
+        return Mistake(self.id, f"{place} {self.does}", self.see, *self.hints, *self.ways, raises=self.raises)
 
 
 def scaled_by(factor):
