@@ -320,6 +320,11 @@ WRONG = [
     *[("no_head_can", "shares_differ", pair) for pair in (("AB", "AAB"), ("ABB", "AAB"), ("B", "AB"), ("CAB", "CAAB"))],
     *[("no_head_can", "not_a_convoy", pair) for pair in (("*AB", "*ABAB"), ("", "A"), ("AB", 3), "AB")],
     ("own_head", "rule_says_nothing", (*HEAVIEST[:2], lambda f, t: np.ones((len(t), len(t))))),
+    (  # True everywhere in some rows, and in no place of the others: neither everywhere nor nowhere
+        "own_head",
+        "rule_says_nothing",
+        (*HEAVIEST[:2], lambda f, t: np.tile((np.arange(len(t)) % 2 == 0)[:, None], (1, len(t)))),
+    ),
     ("own_head", "head_disagrees", (HEAVIEST[0], -HEAVIEST[1], HEAVIEST[2])),
     ("own_head", "rule_shape", (*HEAVIEST[:2], lambda f, t: t == t.max())),
 ]

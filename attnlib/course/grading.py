@@ -47,7 +47,7 @@ STAGE_HINTS = {
     ),
     "softmax": (
         "Look at the sum of each row of your weights, also where a score is very large, or where a mask leaves no key.",
-        "The softmax runs over the keys, minus the largest score of each row; a row that a mask leaves no key becomes 0.",
+        "The softmax runs over the keys, minus the largest score of each row; a row that a mask leaves no key gets 0.",
     ),
     "returned weights": (
         "The output is right. What happens to the weights between mixing the values and `return`?",
