@@ -7,13 +7,12 @@ import sys
 import numpy as np
 import pytest
 import torch
-from answers import SelfAttention, projected, right, student, swap_with_first_or_next
+from answers import SelfAttention, right, swap_with_first_or_next
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course import EXERCISES, check
 from attnlib.course.exercise import Module
-from attnlib.course.verdict import Verdict
 
 
 def not_implemented(q, k, v, attn_mask=None):
@@ -231,22 +230,6 @@ def test_a_wrong_number_by_hand_does_not_show_the_right_one(name):
     assert verdict.expected is None
 
 
-def test_a_tick_tells_of_the_mistake_that_gives_the_same_numbers():
-    q, k, v = al.examples.BY_HAND.project()
-    for answer in (q[1] @ k.T, k[1] @ q.T):
-        verdict = check.scores_2(answer)
-        assert verdict.passed and "key 2 against all 3 queries gives the same numbers here" in verdict.message
-    for one, other in ((q, k), (k, q)):
-        verdict = check.scaled_output_1(al.softmax(one[0] @ other.T / 3**0.5) @ v)
-        assert verdict.passed and "with Q and K exchanged these numbers are the same" in verdict.message
-    assert not check.k2(k[1]).message
-
-
-def test_the_hint_does_not_ask_for_the_row_of_a_word_that_is_right():
-    verdict = check.what_words_look_for([[0, 5, 0], [0, 5, 0], [5, 0, 0], [0, 0, 0]])  # the verb's alone is wrong
-    assert "of a name, a verb and a pronoun" in verdict.hint() and "Row 3" not in verdict.hints[0]
-
-
 def test_an_error_that_cannot_say_what_it_is_does_not_escape():
     class Mute(Exception):
         def __str__(self):
@@ -298,34 +281,6 @@ def test_a_verdict_is_true_only_if_right():
     """A grader that writes `assert check.softmax(answer)` must not give points to a wrong answer."""
     assert check.softmax(al.softmax)
     assert not check.softmax(lambda x, axis=-1: x) and not check.softmax(None)
-
-
-def test_hints_go_one_step_further_and_stop():
-    verdict = check.softmax(lambda x, axis=-1: x)
-    hints = [verdict.hint() for _ in range(7)]
-    assert MISTAKES["no_softmax"].hint in hints[0] and MISTAKES["no_softmax"].then in hints[1]
-    assert len(set(hints)) == 5 and hints[-1] == hints[-2]
-    assert check.softmax(al.softmax).hint() == "No hint needed: this is right."
-
-
-def test_a_hint_is_given_once():
-    """Where the exercise has the hint of the mistake, too, or where the mistake's own holds all of it."""
-    verdict = Verdict("k2", "wrong", "", hints=("Look back. Where is it?", "Where is it?", "In row 3?", "Look back."))
-    assert verdict.hints == ("Look back. Where is it?", "In row 3?")
-    told = check.uniform_divisor(6.0)
-    assert told.hint() == f"Hint 1 of 4: {MISTAKES['unit_variance_assumed'].hint}" and len(set(told.hints)) == 4
-
-
-def test_the_second_hint_continues_the_first():
-    """It follows from the mistake, whichever that was; of two mistakes each has both of its hints."""
-    for name, answer in (("weights_1", [6.3, 46.8, 46.8]), ("weights_1", [0.05, 0.6, 0.35]), ("bag_accuracy", 75)):
-        verdict = EXERCISES[name](answer)
-        told = [MISTAKES[verdict.mistake].hint, MISTAKES[verdict.mistake].then] if verdict.mistake else []
-        assert list(verdict.hints) == [*told, *EXERCISES[name].hints]
-    both = check.cross_attention(projected(student(scale="1", mask="np.where(m, s, -1e9)")))
-    pair = [MISTAKES[id] for id in both.mistake.split(" + ")]
-    assert list(both.hints[:4]) == [pair[0].hint, pair[0].then, pair[1].hint, pair[1].then]
-    assert all(m.hint != m.then and m.then.endswith((".", "`")) for m in MISTAKES.values())
 
 
 def test_html_escapes_what_a_learner_can_write():

@@ -147,7 +147,6 @@ OWN = (
         "it gives the standard deviation",
         "Grows with sqrt(d_k), where the variance grows with d_k.",
         "How does the result change if all numbers are doubled?",
-        "The variance grows fourfold, the standard deviation twofold. Square it, or take np.var.",
         {"variance": lambda s: np.std(s.raw_scores)},
     ),
     Mistake(
@@ -155,7 +154,6 @@ OWN = (
         "it gives one variance per query",
         "An array, where one number for all scores is asked for.",
         "Along which axes do you average?",
-        "Over all entries at once: give no axis.",
         {"variance": lambda s: np.var(s.raw_scores, axis=-1)},
         {"variance": lambda s: np.var(s.raw_scores, axis=0)},
     ),
@@ -164,7 +162,6 @@ OWN = (
         "it gives the mean of the squares",
         "That is the variance only where the mean is 0. A variance is taken about the mean.",
         "What is the variance of scores that are all 5?",
-        "It is 0. Subtract the mean of all scores before you square.",
         {"variance": lambda s: (s.raw_scores**2).mean()},
     ),
     Mistake(
@@ -172,7 +169,6 @@ OWN = (
         "it takes the logarithm of 0",
         "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
         "What does your code do with [0.5, 0.5, 0]?",
-        "ln 0 is -inf, and 0 times that is NaN. Put 1 in place of the 0 inside the logarithm.",
         _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),
     ),
     Mistake(
@@ -180,7 +176,6 @@ OWN = (
         "it takes the logarithm to base 2",
         "Bits, not nats: every entropy is 1.44 times as large.",
         "What should the entropy of ten equal weights be?",
-        "ln 10, which is 2.30. np.log is the natural logarithm.",
         _entropy_by(lambda w: _surprise(w, log=np.log2)),
         _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
     ),
@@ -189,7 +184,6 @@ OWN = (
         "it leaves out the minus sign",
         "Negative entropies: the logarithm of a number below 1 is negative.",
         "Which sign has ln 0.5?",
-        "It is negative, as the logarithm of every weight below 1 is: put a minus in front of the sum.",
         _entropy_by(lambda w: -_surprise(w)),
         _entropy_by(lambda w: (w * _log(w)).sum(axis=-1)),
     ),
@@ -198,7 +192,6 @@ OWN = (
         "it sums over the wrong axis, or over all of them",
         "An entropy belongs to one query: its weights are one row. weights[weights > 0] forgets which is whose.",
         "Along which axis do the weights sum to 1?",
-        "Along the last one, the keys. Sum over axis=-1 and get one number for each query.",
         _entropy_by(lambda w: _surprise(w, axis=-2)),
         _entropy_by(lambda w: _surprise(w, axis=None)),
         _entropy_by(lambda w: _surprise(w, axis=1)),
@@ -210,7 +203,6 @@ OWN = (
         "it gives e to the entropy, the number of keys in play",
         "Equal weights on ten keys give 10, where ln 10 is asked for.",
         "What should the entropy be if one key has everything?",
-        "It should be 0, and e to the 0 is 1. Leave the exponential out.",
         _entropy_by(lambda w: np.exp(_surprise(w))),
     ),
     Mistake(
@@ -218,7 +210,6 @@ OWN = (
         "it returns the scores as they are",
         "The variance is d_k times that of a query's entries times that of a key's.",
         "What is the variance of one product of two entries, and how many are added up?",
-        "As many as there are features. Divide by the root of that, and by the standard deviations of query and key.",
         _scores_by(lambda s: s.raw_scores),
     ),
     Mistake(
@@ -226,7 +217,6 @@ OWN = (
         "it divides by a variance, not by its root",
         "Dividing by a number divides the variance by its square.",
         "A variance is a square. What brings it to 1?",
-        "Its root: divide by standard deviations.",
         _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
         _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
         _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
@@ -237,7 +227,6 @@ OWN = (
         "it returns cosines, which are at most 1",
         "The variance of a cosine is about 1/d_k: the longer the vectors, the flatter the weights.",
         "By which factor must a cosine grow for its variance to be 1?",
-        "A cosine of random vectors has the variance 1 / d_k. So multiply by the root of d_k.",
         _scores_by(lambda s: _cosines(s.q, s.k)),
     ),
     Mistake(
@@ -245,7 +234,6 @@ OWN = (
         "the entries had variance 1; these have another",
         "sqrt(d_k) alone leaves a variance that is that of a query's entry times that of a key's.",
         "What is the variance of one product of two such entries?",
-        "The two variances multiplied. Add up as many as there are features, then take the root.",
         _scores_by(lambda s: s.scaled),
     ),
     Mistake(
@@ -253,7 +241,6 @@ OWN = (
         "only one of the two factors had another variance than 1",
         "The variance of a product is the product of both variances.",
         "A score multiplies two entries, each with a variance of its own.",
-        "Multiply both variances, that of the queries and that of the keys.",
         *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
         _scores_by(lambda s: _unit(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
         _scores_by(lambda s: s.q @ _unit(s.k).T / np.sqrt(s.q.shape[-1])),
@@ -263,7 +250,6 @@ OWN = (
         "the size of a score depends on the other tokens of the call",
         "What is measured over many tokens changes with a further token, and the scores of the others with it.",
         "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
-        "Over the last axis, with keepdims=True: then each query and each key has a size of its own.",
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
         _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
@@ -274,14 +260,12 @@ OWN = (
         "only one of the two factors had another variance than 1, and no root was taken",
         "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
         "What is the variance of one product of two such entries?",
-        "It is the product of both variances. Times d_k it is the variance of a score, and its root is the divisor.",
     ),
     Mistake(
         "multiplied_by_divisor",
         "it is the factor, not the divisor",
         "To multiply by 1/c is to divide by c.",
         "Should the divisor make scores of variance 4 smaller or larger?",
-        "Smaller: hand in what the scores are divided by.",
     ),
 )
 

@@ -172,7 +172,6 @@ OWN = (
         "the padding mask is (b, n_k): the axis for the queries is missing",
         "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
         "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
-        "Put an axis of size 1 between the two: it stands for all queries.",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
     ),
     Mistake(
@@ -180,7 +179,6 @@ OWN = (
         "the padding mask is right, but its axes are not (b, 1, n_k)",
         "One axis too many, two that have changed places, or a row for each query where one stands for all.",
         "Scores are (b, n_q, n_k). Which axis of yours is which of these three?",
-        "The first is b, the last is n_k, and between them stands a single axis of size 1.",
         *(
             {"padding": lambda s, form=form: form(masks.padding_mask(s.lengths, s.n_k))}
             for form in (
@@ -196,7 +194,6 @@ OWN = (
         "NumPy lines axes up from the end: mostly an error, and where the sizes agree one row in place of a map. "
         "A column has an axis of size 1 behind it.",
         "Which shape makes one number for each row meet every key?",
-        "A column, (n, 1), does: put an axis of size 1 behind the numbers.",
         {
             "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
             "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
@@ -211,7 +208,6 @@ OWN = (
         "it lets one padded token through",
         "The first padding token gets weight in every sequence.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
-        "At 0 and 1: position j is a token if j is less than the length.",
         {"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
@@ -219,7 +215,6 @@ OWN = (
         "it hides the last token of each sequence",
         "A sequence of length 1 may be looked at nowhere.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
-        "At 0 and 1: position j is a token if j is less than the length, and nothing is taken off it.",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},
     ),
     Mistake(
@@ -227,7 +222,6 @@ OWN = (
         "the padding stands in front of the tokens",
         "Real tokens at the beginning are hidden, padding at the end is seen.",
         "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
-        "The first two: position j is a token if j is less than the length.",
         {"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
@@ -235,7 +229,6 @@ OWN = (
         "a token may not attend to itself",
         "The first token may attend to nothing at all.",
         "What may the very first token look at?",
-        "At itself: key j is allowed up to and including the place of the query.",
         {"causal": lambda s: triangle(s, -1)},
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     ),
@@ -244,7 +237,6 @@ OWN = (
         "a token may also attend to the one that follows it",
         "In training the token to be predicted is in plain sight.",
         "What may the very first token look at?",
-        "At itself alone: key j is allowed if it does not stand behind the query.",
         {"causal": lambda s: triangle(s, 1)},
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)},
     ),
@@ -254,7 +246,6 @@ OWN = (
         "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
         "Give each token its place in the sequence. At which place does the first query stand?",
-        "At n_k - n_q, since the last query is the last token. Compare the keys with these places.",
         {"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},
     ),
     Mistake(
@@ -262,7 +253,6 @@ OWN = (
         "the mask is made of numbers, not of True and False",
         "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
         "Print the dtype of your mask.",
-        "It has to be bool: compare with <= or <, or add .astype(bool).",
         _numbers(lambda y: y.astype(int)),
         _numbers(lambda y: np.where(y, 0.0, -np.inf)),
         _numbers(lambda y: (~y).astype(int)),
@@ -272,7 +262,6 @@ OWN = (
         "without a mask every key is blocked",
         "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
         "What does your code do where attn_mask is None?",
-        "Ask first: if attn_mask is not None. Without a mask the scores stay as they are.",
         {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
     ),
     Mistake(
@@ -280,7 +269,6 @@ OWN = (
         "x and context had changed roles: the context asks, and x is found",
         "A row of output for each token of the context, where each token of x should get one.",
         "Which of the two sequences asks, and which is looked at?",
-        "x asks, so the queries are made of x; context is looked at, so keys and values are made of it.",
         {"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},
     ),
     Mistake(
@@ -288,21 +276,18 @@ OWN = (
         "a query may look at a token that comes after it",
         "A model with such a mask can copy its answers, as in section 1.",
         "In which rows is a True to the right of the diagonal?",
-        "Make them False: query i may look at keys 0 to i.",
     ),
     Mistake(
         "no_key_left",
         "a query may look at nothing",
         "It would pass nothing on, and in other libraries NaN. Each query needs one key at least.",
         "Which of your rows has no True?",
-        "Let that query look at itself, at least.",
     ),
     Mistake(
         "too_many_keys",
         f"a query may look at more than {FEW} keys",
         f"With all keys one layer would do. The task is to get by with {FEW} for each query.",
         "Sum your masks over the last axis.",
-        "No sum may be above 3: choose in each longer row which three keys stay.",
     ),
     Mistake(
         "reach_too_short",
@@ -310,7 +295,6 @@ OWN = (
         "What a token hands over in layer 1 has to arrive at a place that the last query looks at in layer 2.",
         f"The last query looks at {FEW} places in layer 2. What had each of them seen in layer 1, and what "
         "had two of them both seen?",
-        "Choose three places of which no two have seen the same token.",
     ),
 )
 

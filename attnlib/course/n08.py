@@ -105,42 +105,36 @@ OWN = (
         "it is the accuracy of guessing without looking at the tokens",
         "The model sees which tokens there are, only not where.",
         "Which token would you guess if you knew that the other three are the same?",
-        "That one, and you would be right. Guess the more frequent of the other three: how often is that right?",
     ),
     Mistake(
         "order_assumed",
         "the model knew the order",
         "Without positions every place gets the same choice of keys.",
         "Can the model tell place 1 from place 4?",
-        "It cannot. So it names the best guess from the other tokens, and is sometimes wrong.",
     ),
     Mistake(
         "own_token_forgotten",
         "it is how often the most frequent of all four tokens is right",
         "Each place also knows which token is its own, and the answer stands in another place.",
         "Leave the own token out. Which of the other three would you name?",
-        "The more frequent one. Of three tokens of two kinds there always is one.",
     ),
     Mistake(
         "likeliest_bag_only",
         "only the most likely split of the other three tokens, 2 : 1, was counted",
         "In 2 of 8 cases the other three agree.",
         "How often do the other three tokens agree?",
-        "In 2 of 8 cases, and then the guess is always right. Weigh both kinds of case.",
     ),
     Mistake(
         "bags_weighted_alike",
         "all bags were equally likely",
         "Of the 16 sequences 1 has no token of the first kind, and 6 have two.",
         "How many sequences belong to each bag?",
-        "1, 4, 6, 4 and 1 of 16: weigh each bag by that, or count the other three tokens directly.",
     ),
     Mistake(
         "accuracy_in_per_cent",
         "the accuracy is right, in per cent",
         "An accuracy is a share: of 1, not of 100.",
         "What is 40 per cent as a share of 1?",
-        "Divide your number by 100.",
     ),
     Mistake(
         "previous_letter_measured",
@@ -148,7 +142,6 @@ OWN = (
         "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
         "asks for it, too.)",
         "Where does the present letter itself come into your measure?",
-        "It should choose the keys: first find the earlier places that hold the same letter.",
         _ranked_on(lambda tokens: behind(tokens, 1)),
     ),
     Mistake(
@@ -156,7 +149,6 @@ OWN = (
         "it looks for the head that looks at the earlier copy itself",
         "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
         "Does the letter to predict stand one place before the earlier copy, or one place after it?",
-        "One place after it: move the map of the copies by one column to the right.",
         _ranked_on(lambda tokens: after_copy(tokens, 0)),
         _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
     ),
@@ -165,7 +157,6 @@ OWN = (
         "it looks for the head that looks at the letter before the earlier copy",
         "Moved one place in the wrong direction: the prediction stands after the copy.",
         "A key counts if the letter one place before it is that of the query.",
-        "So compare the letter of the query with that at j - 1, not with that at j + 1.",
         _ranked_on(lambda tokens: after_copy(tokens, -1)),
     ),
     Mistake(
@@ -173,7 +164,6 @@ OWN = (
         "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
-        "Compare letters, tokens[:, :, None] == tokens[:, None, :], and use no distance but the one step to the right.",
         # The furthest are left out: a measure of the weight on key 0 chooses them, too.
         *(_ranked_on(partial(behind, by=by)) for by in DISTANCES if by < 12),
     ),
@@ -182,7 +172,6 @@ OWN = (
         "it looks for the head that looks at the letter which then comes next",
         "No head can know that letter yet. Where letters come back at random, another one came after the copy.",
         "What can the query know? Its own letter, and what stands before it.",
-        "So look for its own letter in what stands before it, and for the place right behind.",
         _ranked_on(next_letter),
     ),
     Mistake(
@@ -190,7 +179,6 @@ OWN = (
         "it looks for the head with the sharpest weights",
         "A head can be sharp on the wrong key.",
         "Which key should the weight be on?",
-        "On the one right behind an earlier copy of the query's letter: add up the weight there.",
         _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
         _ranked_by(lambda s: -_entropy(s.weights)),
     ),
@@ -199,7 +187,6 @@ OWN = (
         "it looks for the head that spreads its weights evenly",
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
-        "A large one. Measure the weight on the right keys, not how even the weights are.",
         _ranked_by(lambda s: _entropy(s.weights)),
         _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1))),
     ),
@@ -208,7 +195,6 @@ OWN = (
         "it changes which letters there are, or how often",
         "One layer sees the letters, and so it can tell the two sequences apart.",
         "Only swap; put nothing in and take nothing out.",
-        "Exchange two entries of a copy: other[[i, j]] = tokens[[j, i]].",
         _fool_with(_new_letter),
     ),
     Mistake(
@@ -216,7 +202,6 @@ OWN = (
         "it changes the last letter",
         "The query of the last place comes from it, so one layer can tell the two sequences apart.",
         "The last letter asks the question. Leave it.",
-        "Exchange two of the others, and let index -1 be.",
         _fool_with(_reversed),
         _fool_with(_rolled),
         _fool_with(_new_last),
@@ -226,7 +211,6 @@ OWN = (
         "it leaves the letter that follows the earlier copy of the last letter",
         "The right answer is the same for both, so the layer may well be right on both.",
         "Which letter is the right answer? That one has to change.",
-        "It stands right behind the earlier copy of the last letter: exchange it with another letter before the end.",
         _fool_with(_nothing),
     ),
 )

@@ -84,28 +84,24 @@ OWN = (
         "the divisors were 384 and 32",
         "12 is 384/32. The class divides by the root of 384, the model wants the root of 32.",
         "Write down both divisors. What is their ratio?",
-        "Scores are divided by roots. So take the root of that ratio.",
     ),
     Mistake(
         "repair_inverted",
         "the scores were too large",
         "The root of 384 is the larger divisor: the scores come out too small, and W_Q has to make them larger.",
         "Are the scores too large or too small when they are divided by a larger number?",
-        "Too small. So the factor is larger than 1: turn your fraction over.",
     ),
     Mistake(
         "repair_shared_with_keys",
         "the factor were shared with W_K",
         "Only W_Q is multiplied here, so it takes the whole factor.",
         "What happens to q.k if q alone is multiplied by c?",
-        "It is multiplied by c. So c alone has to make up for the whole ratio.",
     ),
     Mistake(
         "scale_undone",
         "the scores had to be the raw ones, without any scale",
         "The model was trained with a scale: the right scores are q.k divided by the root of 32.",
         "Which divisor was the model trained with?",
-        "With the root of 32: multiply back by the class's divisor, and divide by this one.",
     ),
     Mistake(
         "rows_silenced",
@@ -113,7 +109,6 @@ OWN = (
         "A row of W_O makes one feature of the output, from all heads. nn.Linear stores (out, in), and what comes in "
         "from a head meets a block of columns.",
         "Which axis of W_O meets the heads, that of the inputs or that of the outputs?",
-        "That of the inputs, the columns of (out, in): write 0 into result[:, ...].",
         {"without": _rows},
     ),
     Mistake(
@@ -121,7 +116,6 @@ OWN = (
         "the heads were counted from 1",
         "Here head 0 is the first.",
         "Where do the features of head 0 begin?",
-        "At 0. Head h begins at h times d_k.",
         {"features": lambda s: slice((s.head - 1) * (d := len(s.W_O) // s.num_heads), s.head * d)},
     ),
     Mistake(
@@ -129,7 +123,6 @@ OWN = (
         "every h-th feature belonged to the head",
         "The heads stand side by side: first all features of head 0, then all of head 1.",
         "Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
-        "The first d_k: one block of columns that lie side by side.",
         {"features": lambda s: slice(s.head, None, s.num_heads)},
     ),
     Mistake(
@@ -137,7 +130,6 @@ OWN = (
         "a head had as many features as there are heads",
         "A head has d_model / h features.",
         "12 features, 3 heads. How many features has one head?",
-        "12 / 3 = 4. In code it is len(W_O) // num_heads.",
         {"features": lambda s: slice(s.head * s.num_heads, (s.head + 1) * s.num_heads)},
     ),
     Mistake(
@@ -145,7 +137,6 @@ OWN = (
         "every head had 32 features, as in MiniLM",
         "Here a head has d_model / h features.",
         "Which number in your code would be another one in another model?",
-        "The 32. Work it out: len(W_O) // num_heads.",
         {"features": lambda s: slice(s.head * 32, (s.head + 1) * 32)},
     ),
     Mistake(
@@ -153,7 +144,6 @@ OWN = (
         "it takes all other heads away and keeps this one",
         "This head should add nothing, and the others what they added before.",
         "Which columns stay as they are?",
-        "All but those of this head: begin with a copy of W_O and write 0 into its block.",
         {"without": _keep_only},
     ),
     Mistake(
@@ -161,21 +151,18 @@ OWN = (
         "the score of [CLS] were too low to take the weight when nothing matches",
         "Weights sum to 1. What [CLS] does not take stays on the words, and their values are handed over.",
         "Without a match all eight words have score 0. Must the score of [CLS] be higher or lower?",
-        "Higher: exp(score) must be at least nine times the 8 that the words have together.",
     ),
     Mistake(
         "parked_on_a_long_value",
         "what is parked were not handed over",
         "The weight on [CLS] is large, so its value is handed over nearly whole.",
         "Nearly all weight is on [CLS] when nothing matches. How long may its value be?",
-        "Not longer than what the words have left of 0.1: 0 is always short enough.",
     ),
     Mistake(
         "parking_drowns_the_match",
         "the score of [CLS] were so high that a match does not win against it",
         "A match has score 10. It must keep 0.9 of the weight.",
         "With a match the two large terms are exp(10) and exp(score). What is their ratio to be?",
-        "9 to 1: the score has to lie 2.2 or a little more below 10.",
     ),
 )
 

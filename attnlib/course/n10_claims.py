@@ -184,42 +184,36 @@ MISTAKES = (
         "it is not two texts of the letters A to D, with at most 12 each",
         "The pilot is left out in this puzzle.",
         'Try two short ones: ("AB", "CB").',
-        "Then change their letters until nothing is left that a head could tell them apart by.",
     ),
     Mistake(
         "one_flag",
         "both texts have one flag alone",
         "Whatever is averaged there, all of it is alike.",
         "Which pair of texts with two flags or more keeps the secret?",
-        "Take one in which A and another flag both occur.",
     ),
     Mistake(
         "counts_equal",
         "both texts hold equally many A",
         "There is no number to tell.",
         "How many A has the first, and how many the second?",
-        "Make one of them longer, so that it has more A.",
     ),
     Mistake(
         "last_ship_differs",
         "the two texts end with different flags",
         "Then the last ships ask different questions, and a head can tell them apart by that.",
         "Which ship is it that asks?",
-        "The last one: let both texts end with the same letter.",
     ),
     Mistake(
         "shares_differ",
         "the flags have different shares in the two texts",
         "Then some head can tell them apart.",
         "Which share of the ships flies an A in the first text, and which in the second?",
-        "Make them equal for every flag, though one text is longer.",
     ),
     Mistake(
         "rule_shape",
         "the rule does not return one row per ship and one column per ship",
         "rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
         'What is the shape of rule("*AB", np.array([0, 4, 2]))? The pilot is a row, too.',
-        "It should be (3, 3): n is len(flags).",
     ),
     Mistake(
         "rule_says_nothing",
@@ -227,13 +221,11 @@ MISTAKES = (
         "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row without "
         "True is free.",
         "For which convoy does your rule say that a ship should not be looked at?",
-        "Let each row be True at the keys that the head looks at, and False at all others.",
     ),
     Mistake(
         "head_disagrees",
         "the head does something else than the rule",
         "On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
         "Draw the map of your head on the convoy that is named, and your rule beside it.",
-        "Where they differ, mend the one that does not say what you meant: the rule, or the head.",
     ),
 )

@@ -16,7 +16,6 @@ from .. import core
 from .calling import Outcome, Unfit
 from .convoy import CARGO, PLACES, WIDE, WIDTH, Convoy, convoy, draw
 from .exercise import MAP_AXES, Exercise
-from .mistakes.by_hand import OF_SHIPS
 from .probes import Probe
 from .signs import COMMON
 
@@ -191,7 +190,6 @@ class Puzzle(Exercise):
 
     def _located(self, mistake, heads):
         """Say in which head or layer a mistake is, where there are two and its sign has found it in one of them."""
-        mistake = OF_SHIPS.get(mistake.id, mistake)
         if len(self.d_v) < 2 or not isinstance(heads, list) or len(heads) != 1:
             return mistake
         return mistake.located(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")

@@ -1,8 +1,10 @@
 """What a mistake is, and the ways of making one that are used all over the catalogue."""
 
+from .then import THEN
+
 
 class Mistake:
-    """A named mistake: what it does, what you would see, and two hints: a question, and what follows from its answer.
+    """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
 
     A check compares behaviour and never reads code, so `does` completes "your code behaves as if ...": where two
     causes behave alike, it names what they have in common, or both.
@@ -15,17 +17,17 @@ class Mistake:
         It shows in an error on some inputs, while all the others are right.
     """
 
-    def __init__(self, id, does, see, hint, then, *ways, raises=False):
-        self.id, self.does, self.see, self.hint, self.then = id, does, see, hint, then
-        self.ways, self.raises = ways, raises
+    def __init__(self, id, does, see, hint, *ways, raises=False):
+        self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
 
     @property
     def hints(self):
-        return self.hint, self.then
+        """The first, and the one in then.py that continues it."""
+        return self.hint, THEN[self.id]
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
-        return Mistake(self.id, f"{place} {self.does}", self.see, *self.hints, *self.ways, raises=self.raises)
+        return Mistake(self.id, f"{place} {self.does}", self.see, self.hint, *self.ways, raises=self.raises)
 
 
 def scaled_by(factor):
