@@ -141,14 +141,6 @@ def test_a_ship_that_may_attend_to_nobody_is_told_so(mask):
     assert "it gives 0.00 on each, since it may attend to nobody; wanted is 1.00 on 0." in told.message
 
 
-def test_a_mask_that_is_left_out_is_told():
-    """Beside matrices of zeros it is a stub."""
-    W_Q, W_K, _ = flag_then_place(400, 200, 20, BEFORE)
-    told = check.latest_of_my_flag(handed_in((W_Q, W_K, None))).message
-    assert "asks for a mask, too, (8, 8) and boolean; yours is None. Fix: " in told
-    assert check.latest_of_my_flag(handed_in((0 * W_Q, 0 * W_K, None))).state == "not tried"
-
-
 def test_what_a_mask_hides_is_not_laid_to_the_scores():
     """Each ship may see the one in front alone; layer 1 asks for a ship that is hidden, beside another mistake."""
     told = check.latest_of_my_flag(handed_in(flag_then_place(400, 200, 20, np.eye(8, k=-1, dtype=bool))))
@@ -238,6 +230,10 @@ def test_what_does_not_fit_is_told(returned, parts):
 def test_masks_values_and_joints_that_do_not_fit_are_told():
     W = np.ones((15, 2))
     assert "mask must be (8, 8) and boolean" in check.latest_of_my_flag(handed_in((W, W, np.ones((8, 8))))).message
+    assert (
+        "for a mask, too, (8, 8) and boolean; yours is None" in check.latest_of_my_flag(handed_in((W, W, None))).message
+    )
+    assert check.latest_of_my_flag(handed_in((0 * W, 0 * W, None))).state == "not tried"
     assert "W_V must have 1 column," in check.cargo_of_c(handed_in((W, W, W))).message
     head = (W, W, W[:, :1])
     assert "W_O must have 2 rows" in check.difference(handed_in((head, head, np.ones((1, 2))))).message
