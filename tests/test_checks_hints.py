@@ -1,5 +1,6 @@
 """Hints, of which each goes a step further, and what a tick says beside: right."""
 
+import numpy as np
 import pytest
 from answers import projected, student
 from puzzle_answers import RIGHT, TABLE, flags
@@ -62,3 +63,10 @@ def test_queries_and_keys_exchanged_are_told_of_ships(name, answer):
     told = EXERCISES[name](lambda: answer)
     assert told.mistake == "swapped_asking_and_found" and "n_q" not in told.message
     assert all("W_Q" in hint and "W_K" in hint for hint in told.hints[:2]) and "ship" in told.hints[0]
+
+
+def test_a_rule_that_forbids_nothing_is_told_no_more_than_was_tried():
+    """Some of its rows are True everywhere, the others nowhere; and other convoys than these 50 may be forbidden."""
+    told = check.own_head(lambda: (*RIGHT["own_head"][0][:2], lambda f, t: np.eye(len(t))[:, :1] == np.zeros(len(t))))
+    assert told.mistake == "rule_says_nothing" and "every head" not in told.message
+    assert "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere" in told.message

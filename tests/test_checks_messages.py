@@ -255,6 +255,7 @@ def test_an_error_that_cannot_say_what_it_is_does_not_escape():
         ("scaled_dot_product_attention", lambda q, k, v, m=None: al.attention_trace(q, k, v, m).output),
         ("masked_softmax", lambda s, m=None: al.softmax(s if m is None else np.where(m, s, -np.inf))),
         ("MultiHeadAttention", torch_layers.MultiHeadAttention),
+        ("cross_attention", lambda x, c, Q, K, V, m=None: al.scaled_dot_product_attention(x @ Q, c @ K, c @ V, m)),
     ],
 )
 def test_attnlibs_own_function_passes_with_a_remark(name, answer):
