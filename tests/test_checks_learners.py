@@ -750,6 +750,15 @@ ROWS = {
         "as if",
     ),
     "6.5 one head": ("two_jobs", None, OPPOSITE, "shape (4, 8)"),
+    "6.4 values first": (
+        MODULE,
+        "swapped_query_value",
+        layer(
+            forward=lambda self, values, keys=None, query=None, *, attn_mask=None: Layer.forward(
+                self, values if query is None else query, keys, values, attn_mask=attn_mask
+            )
+        ),
+    ),
     "6.4 value = query": (
         MODULE,
         "value_defaults_to_query",
