@@ -20,13 +20,17 @@ def nan_backward(x):
     return x
 
 
-def as_module(function, name, faults=()):
-    """Wrap a NumPy solution of a module exercise in a class; `faults`: gradients that are dropped (1) or NaN (2)."""
+def as_module(function, name, faults=(), defaults=True):
+    """Wrap a NumPy solution of a module exercise in a class; `faults`: gradients that are dropped (1) or NaN (2).
+
+    Without `defaults` the function itself sees that a key or a value was left out.
+    """
 
     def run(module, inputs, mask, *sizes):
         matrices = [getattr(module, f"W_{c}").weight for c in module.letters]
         mask = () if mask is None else (mask.numpy(),)
-        result = function(*(x.numpy() for x in inputs), *(w.detach().numpy().T for w in matrices), *sizes, *mask)
+        inputs = (None if x is None else x.numpy() for x in inputs)
+        result = function(*inputs, *(w.detach().numpy().T for w in matrices), *sizes, *mask)
         # NumPy knows no gradient: one is led past it, with the value 0.
         of_each = list(zip(matrices, faults or [0] * len(matrices), strict=True))
         gradient = sum((w - w.detach()).sum() for w, fault in of_each if fault != 1)
@@ -55,8 +59,10 @@ def as_module(function, name, faults=()):
                 setattr(self, f"W_{c}", nn.Linear(embed_dim, embed_dim))
 
         def forward(self, query, key=None, value=None, *, attn_mask=None):
-            key = query if key is None else key
-            return run(self, (query, key, key if value is None else value), attn_mask, self.num_heads)
+            if defaults:
+                key = query if key is None else key
+                value = key if value is None else value
+            return run(self, (query, key, value), attn_mask, self.num_heads)
 
     return {"SelfAttention": SelfAttention, "MultiHeadAttention": MultiHeadAttention}[name]
 
@@ -69,7 +75,7 @@ def submit(exercise, function):
         faults = ()
         with contextlib.suppress(ValueError), np.errstate(all="ignore"):  # a mistake that runs in some shapes only
             faults = list(function(*copy.deepcopy(exercise.probes[-1].args))[0])
-        return exercise(as_module(function, exercise.name, faults))
+        return exercise(as_module(function, exercise.name, faults, defaults=False))
     return exercise(function)
 
 
@@ -94,6 +100,16 @@ def student(scale="np.sqrt(q.shape[-1])", softmax="al.softmax(s)", mask="np.wher
         return eval(rest, names)
 
     return attention
+
+
+def projected(attention):
+    """Return cross-attention by a function of queries, keys, values and perhaps a mask."""
+
+    def cross(x, context, W_Q, W_K, W_V, attn_mask=None):
+        mask = () if attn_mask is None else (attn_mask,)
+        return attention(x @ W_Q, context @ W_K, context @ W_V, *mask)
+
+    return cross
 
 
 def masked_softmax(fill=-np.inf, softmax=al.softmax, mask=lambda m: m):

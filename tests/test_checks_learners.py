@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, right, single, student
+from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, projected, right, single, student
 from answers_12 import head
 
 import attnlib as al
@@ -42,7 +42,13 @@ from attnlib.course import EXERCISES, MISTAKES, check
     ],
 )
 def test_a_students_own_code_is_named_too(id, lines):
-    verdict = check.scaled_dot_product_attention(student(**lines))
+    """In 2.3; what concerns masks in 5.4."""
+    of_masks = "mask" in lines or id == "nan_on_fully_masked"
+    verdict = (
+        check.cross_attention(projected(student(**lines)))
+        if of_masks
+        else check.scaled_dot_product_attention(student(**lines))
+    )
     assert verdict.mistake == id and verdict.passed == (id is None), verdict
 
 
@@ -91,6 +97,11 @@ def mean(x, axis):
     return x.mean(axis=axis, keepdims=True)
 
 
+def unasked_mask(x, c, Q, K, V, m=None):
+    s = x @ Q @ np.swapaxes(c @ K, -1, -2) / Q.shape[1] ** 0.5
+    return al.softmax(np.where(m, s, -np.inf)) @ c @ V
+
+
 def nan_rows(becomes):
     """NaN rows replaced by `becomes(row of weights, values)`."""
 
@@ -118,14 +129,6 @@ def filled(fill, scores, mask):
     if mask is None:
         return al.softmax(scores)
     return al.softmax(np.where(mask, scores, fill)) * mask
-
-
-def filled_module(fill):
-    def attend(x, W_Q, W_K, W_V, m=None):
-        weights = filled(fill, (x @ W_Q) @ np.swapaxes(x @ W_K, -1, -2) / W_Q.shape[1] ** 0.5, m)
-        return weights @ (x @ W_V), weights
-
-    return as_module(attend, "SelfAttention")
 
 
 def filled_layer(fill):
@@ -278,7 +281,7 @@ def silenced(where, keep=False):
 
 
 # exercise, what is named (None: nothing), the answer, and perhaps what the verdict says, and what it does not say
-CROWD = "scores_of_the_crowd"
+CROSS, CROWD, OTHER_AXES = "cross_attention", "scores_of_the_crowd", "padding_on_other_axes"
 
 
 def cosine(q, k):
@@ -319,6 +322,15 @@ ROWS = {
         silenced(lambda h, d, n: np.s_[:, (h - 1) * d : h * d]),
         "head 0 is the first",
     ),
+    "8.1 per cent": ("bag_accuracy", "accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
+    "8.2 the diagonal": (
+        "induction_measure",
+        None,
+        lambda w, t: np.diagonal(w, axis1=-2, axis2=-1).mean((0, -1)),
+        "the induction head is",
+        "evenly",
+    ),
+    "8.2 evenly": ("induction_measure", "broadest_head_measured", lambda w, t: al.entropy(w).mean((0, -1)), "evenly"),
     "8.2 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
     "8.2 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
     "8.2 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
@@ -345,11 +357,17 @@ ROWS = {
     "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "too long"),
     "as high as a match": ("parking_place", "parking_drowns_the_match", [10, 0.01], "less than 0.9"),
     # --- named wrongly
-    "NaN -> uniform": (A, "finite_fill", nan_rows(uniform), "so does a NaN row", "behaves as if blocked"),
-    "NaN -> mean of values": (A, "finite_fill", nan_rows(mean_of_values), "behaves as if a query"),
-    "fill 1e-9": (A, "mask_multiplies_scores", student(mask="np.where(m, s, 1e-9)"), "1e-9"),
+    "NaN -> uniform": (
+        CROSS,
+        "finite_fill",
+        projected(nan_rows(uniform)),
+        "so does a NaN row",
+        "behaves as if blocked",
+    ),
+    "NaN -> mean of values": (CROSS, "finite_fill", projected(nan_rows(mean_of_values)), "behaves as if a query"),
+    "fill 1e-9": (CROSS, "mask_multiplies_scores", projected(student(mask="np.where(m, s, 1e-9)")), "1e-9"),
     "fill 1e-9, 5.3": ("masked_softmax", "mask_multiplies_scores", masked_softmax(1e-9), "behaves as if"),
-    "0 times inf": (A, "zero_times_infinity", student(mask="s * m + (1 - m) * -np.inf"), "NaN"),
+    "0 times inf": (CROSS, "zero_times_infinity", projected(student(mask="s * m + (1 - m) * -np.inf")), "NaN"),
     "masked after exp": (
         "masked_softmax",
         "unstable_softmax",
@@ -376,7 +394,6 @@ ROWS = {
         "fill_not_low_enough",
         lambda x, c, Q, K, V, m=None: filled(-1e4, x @ Q @ np.swapaxes(c @ K, -1, -2) / Q.shape[1] ** 0.5, m) @ c @ V,
     ),
-    "4.4 fill -1e4": ("SelfAttention", "fill_not_low_enough", filled_module(-1e4)),
     "6.4 fill -1e4": (MODULE, "fill_not_low_enough", filled_layer(-1e4)),
     "6.4 as in tutorials": (MODULE, "fixed_number_of_axes", layer(forward=as_in_tutorials), "must match the size"),
     "6.2 as in tutorials": (
@@ -404,10 +421,12 @@ ROWS = {
         lambda s, m=None: (e := masked_exp(s, m)) / np.where((z := e.sum(-1, keepdims=True)) == 0, 1, z),
         "blocked keys with scores near 1e4",
     ),
-    "2.3 masked, divided": (
-        A,
+    "5.4 masked, divided": (
+        CROSS,
         "mask_renormalised",
-        student(mask="s", softmax="(e := al.softmax(s) * (1 if m is None else m)) / (e.sum(-1)[..., None] + 1e-9)"),
+        projected(
+            student(mask="s", softmax="(e := al.softmax(s) * (1 if m is None else m)) / (e.sum(-1)[..., None] + 1e-9)")
+        ),
     ),
     "3.1 squares": ("variance_of_scores", "mean_of_squares", lambda q, k: ((q @ k.T) ** 2).mean(), "about the mean"),
     "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "no root"),
@@ -493,10 +512,11 @@ ROWS = {
         "is divided by",
     ),
     "2.2 swapaxes(0, 1)": ("attention_scores", "wrong_batch_axis", lambda q, k: q @ np.swapaxes(k, 0, 1)),
-    "2.3 if attn_mask": (
-        A,
+    "5.4 np.where of None": (CROSS, "no_mask_blocks_all", unasked_mask, "None counts as False"),
+    "5.4 if attn_mask": (
+        CROSS,
         None,
-        lambda q, k, v, m=None: right(q, k, v, m if m else None),
+        lambda x, c, Q, K, V, m=None: right(x @ Q, c @ K, c @ V, m if m else None),
         "`if x is not None`",
         "as if",
     ),
@@ -566,6 +586,12 @@ ROWS = {
         "divides",
     ),
     "4.2 a letter": ("other_head", None, "h", "the number that belongs to this letter", "without quotes"),
+    "1.5 the verb's row": (
+        "what_words_look_for",
+        None,
+        [[0, 5, 0], [0, 5, 0], [5, 0, 0], [0, 0, 0]],
+        "sleeps finds sleeps (wanted: Anna). she finds Anna.",
+    ),
     "1.5 a name for all": ("what_words_look_for", "one_wish_for_all", [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]]),
     "4.3 d_in": (
         "SelfAttention",
@@ -623,7 +649,12 @@ ROWS = {
     ),
     "6.3 a misspelt mask": (M, None, with_mask("m[:, None] if m.ndim == 3 else maks"), "NameError", "three axes"),
     "6.4 only batches": (MODULE, "fixed_number_of_axes", layer(forward=only_batches)),
-    "no scale, -1e9": (A, "no_scale + finite_fill", student(scale="1", mask="np.where(m, s, -1e9)"), "Two mistakes"),
+    "no scale, -1e9": (
+        CROSS,
+        "no_scale + finite_fill",
+        projected(student(scale="1", mask="np.where(m, s, -1e9)")),
+        "Two mistakes",
+    ),
     "6.4 no scale, -1e9": (
         MODULE,
         "no_scale + finite_fill",
@@ -633,15 +664,27 @@ ROWS = {
             softmax=lambda self, s: s.softmax(-1),
         ),
     ),
-    "~mask, -1e9": (A, "mask_inverted + finite_fill", student(mask="np.where(~m, s, -1e9)")),
-    "~mask, -1e9 added": (A, "mask_inverted + finite_fill", student(mask="s + m * -1e9")),
+    "~mask, -1e9": (CROSS, "mask_inverted + finite_fill", projected(student(mask="np.where(~m, s, -1e9)"))),
+    "~mask, -1e9 added": (CROSS, "mask_inverted + finite_fill", projected(student(mask="s + m * -1e9"))),
     "5.3 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", masked_softmax(-1e9, mask=np.invert)),
     "over queries, -1e9": (
-        A,
+        CROSS,
         "softmax_over_queries + finite_fill",
-        student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
+        projected(student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)")),
     ),
     "5.2 k = 1": ("causal_mask", "mask_shows_the_next", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
+    "5.1 a row for each query": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).repeat(k, axis=1)),
+    "5.1 batch behind": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).swapaxes(0, 1)),
+    "5.1 with heads": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k)[:, None], "not (b, 1, n_k)"),
+    "5.1 other axes, inverted": ("padding_mask", None, lambda n, k: ~al.padding_mask(n, k)[:, None], "shape", "as if"),
+    "5.2 a window of five": (
+        "causal_mask",
+        None,
+        lambda q, k=None: (
+            np.tri(q, k or q, (k or q) - q, dtype=bool) & ~np.tri(q, k or q, (k or q) - q - 5, dtype=bool)
+        ),
+        "Right so far; the first difference is on the last 2 of 40 tokens as queries",
+    ),
     "5.1 left": ("padding_mask", "padding_on_the_left", lambda n, n_k: np.arange(n_k) >= (n_k - n)[:, None, None]),
     "5.5 two windows": (
         "sparse_masks",
@@ -657,6 +700,8 @@ ROWS = {
     ),
     "5.5 causal": ("sparse_masks", "too_many_keys", [np.tri(8, dtype=bool)] * 2, "more than 3 keys", "reach the last"),
     "5.5 ahead": ("sparse_masks", "key_ahead", np.roll([np.eye(8, dtype=bool)] * 2, 1, -1), "comes after it"),
+    "5.5 of int": ("sparse_masks", None, np.stack([NEAR, FAR]).astype(int), "Fix: my_masks.astype(bool)"),
+    "5.5 of other numbers": ("sparse_masks", None, 2 * np.stack([NEAR, FAR]), "of int64. Fix: np.stack(", "astype"),
     "5.5 one mask": ("sparse_masks", None, np.tri(8, dtype=bool), "shape (2, 8, 8) of bool"),
     "6.3 W.T": (
         M,
@@ -705,6 +750,26 @@ ROWS = {
         "as if",
     ),
     "6.5 one head": ("two_jobs", None, OPPOSITE, "shape (4, 8)"),
+    "6.4 values first": (
+        MODULE,
+        "swapped_query_value",
+        layer(
+            forward=lambda self, values, keys=None, query=None, *, attn_mask=None: Layer.forward(
+                self, values if query is None else query, keys, values, attn_mask=attn_mask
+            )
+        ),
+    ),
+    "6.4 value = query": (
+        MODULE,
+        "value_defaults_to_query",
+        layer(
+            forward=lambda self, query, key=None, value=None, *, attn_mask=None: Layer.forward(
+                self, query, key, query if value is None else value, attn_mask=attn_mask
+            )
+        ),
+        "belong to two tokens",
+        "raises",
+    ),
     "6.4 weights averaged": (MODULE, "weights_averaged", layer(give=lambda self, o, w, x: (self.W_O(o), w.mean(-3)))),
     "2.3 rounded": (A, "rounded_weights", student(softmax="al.softmax(s).round(2)"), "", "moves the output"),
     "6.4 rounded": (  # a rounded number has no slope
@@ -798,6 +863,16 @@ ROWS = {
     "11.5 two": ("out_of_reach", "no_sentence", "the cats that the small old dog sees", "one adjective", "not yet"),
     "11.5 sleeps": ("out_of_reach", "verb_after_that_unfit", "the cats that the old dog sleeps", "agrees", "adjective"),
     "11.5 main verb": ("out_of_reach", "no_sentence", "the cats that the dog sees sleeps", "a verb agrees"),
+    "12.4 zeros": (
+        "look_back",
+        None,
+        lambda d, near, far: np.zeros((2, d)),
+        "all that it sees the same weight",
+        "as if",
+    ),
+    "12.4 inf": ("look_back", None, lambda d, near, far: np.full((2, d), np.inf), "finite numbers", "as if"),
+    "12.4 NaN": ("look_back", None, lambda d, near, far: np.full((2, d), np.nan), "finite numbers", "as if"),
+    "12.4 too large": ("look_back", None, lambda d, near, far: np.full((2, d), 1e200), "finite numbers", "as if"),
     "12.3 not causal": ("rotary_attention", "mask_ignored", head(mask="True"), "every query sees all of them"),
     "11.5 zebra": ("out_of_reach", None, "the cats that the zebra sees", "zebra", "as if"),
     "11.5 The": ("out_of_reach", None, "The cats that the old dog sees", "in lower case", "as if"),
@@ -813,7 +888,7 @@ def test_a_learners_mistake_is_named_and_told_truly(row):
     assert says in verdict.message and (not never or never not in verdict.message), verdict
 
 
-@pytest.mark.parametrize("id", ["no_scale", "mutates_input", "returns_float16", "finite_fill"])
+@pytest.mark.parametrize("id", ["no_scale", "mutates_input", "returns_float16", "exp_not_divided"])
 def test_a_name_says_that_it_rests_on_behaviour(id):
     exercise = EXERCISES[A]
     verdict = exercise(exercise.wrong[id][0])

@@ -5,7 +5,7 @@ import re
 import numpy as np
 import pytest
 import torch
-from answers import SelfAttention
+from answers import Layer, SelfAttention
 from torch import nn
 
 import attnlib as al
@@ -111,27 +111,24 @@ def test_without_projections_the_queries_themselves_are_said_to_have_no_part():
     assert "Your weights do not depend on the queries." in message and "W_Q" not in message
 
 
-class AddsTheMask(SelfAttention):
-    def forward(self, x, *, attn_mask=None):
-        scores = self.scale(self.W_Q(x) @ self.W_K(x).mT)
-        if attn_mask is not None:
-            scores = scores + torch.zeros_like(scores).masked_fill(~attn_mask, -torch.inf)
-        weights = self.weigh(scores)
-        return self.mix(weights, self.W_V(x)), weights
+class AddsTheMask(Layer):
+    def fill(self, scores, mask):
+        return scores + torch.zeros_like(scores).masked_fill(~mask, -torch.inf)
 
 
 def test_a_dead_row_that_poisons_gradients_is_named():
-    """Filled in, -inf stops the NaN on its way back (SelfAttention, right); added, it passes NaN on."""
-    verdict = check.SelfAttention(AddsTheMask)
+    """Filled in, -inf stops the NaN on its way back (Layer, right); added, it passes NaN on."""
+    assert check.MultiHeadAttention(Layer).passed
+    verdict = check.MultiHeadAttention(AddsTheMask)
     assert (verdict.state, verdict.mistake) == ("wrong", "dead_row_poisons_gradients")
     assert "comes back to W_Q and W_K is NaN, though the loss leaves out the one query" in verdict.message
     assert "Fix: bring -inf into the scores with masked_fill or torch.where" in verdict.message
 
     class NanForward(AddsTheMask):
-        def weigh(self, scores):
+        def softmax(self, scores):
             return scores.softmax(-1)
 
-    assert check.SelfAttention(NanForward).mistake == "nan_on_fully_masked"
+    assert check.MultiHeadAttention(NanForward).mistake == "nan_on_fully_masked"
 
 
 @pytest.mark.parametrize("name", ["SelfAttention", "MultiHeadAttention"])
@@ -167,8 +164,37 @@ def test_key_and_value_have_defaults(missing):
             return x if missing == "value" else x.clone()
 
     verdict = check.MultiHeadAttention(Without)
-    assert verdict.state == "wrong"
+    assert verdict.state == "wrong" and verdict.mistake == ("value_defaults_to_query" if missing == "value" else None)
     assert ("defaults to the key" if missing == "value" else "NoneType") in verdict.message, verdict.message
+
+
+def test_a_module_that_is_not_begun_is_told_the_line_that_is_missing():
+    class NotBegun(SelfAttention):
+        def __init__(self, d_in, d_k, d_v=None):
+            self.W_Q = nn.Linear(d_in, d_k, bias=False)
+
+    class Parameter(SelfAttention):
+        def __init__(self, d_in, d_k, d_v=None):
+            self.W_Q = nn.Parameter(torch.zeros(d_in, d_k))
+
+    for answer in (NotBegun, Parameter):
+        assert "Fix: begin `__init__` with `super().__init__()`" in check.SelfAttention(answer).message
+
+
+def test_a_layer_without_a_mask_and_one_with_a_mask_both_pass():
+    """4.4 asks for none: notebook 05 teaches it. 6.4 does ask."""
+
+    class Unmasked(SelfAttention):
+        def forward(self, x):
+            return super().forward(x)
+
+    assert check.SelfAttention(Unmasked).passed and check.SelfAttention(SelfAttention).passed
+
+    class Careless(Layer):
+        def forward(self, query, key=None, value=None):
+            return super().forward(query, key, value)
+
+    assert check.MultiHeadAttention(Careless).state == "wrong"
 
 
 def test_an_error_of_the_backward_pass_is_shown():
@@ -227,12 +253,12 @@ def test_checking_a_module_leaves_torch_random_numbers_alone():
 
 
 def test_wrong_weights_beside_a_right_output_are_rejected():
-    class DropsTheMask(torch_layers.SelfAttention):
-        def forward(self, x, *, attn_mask=None):
-            output, _ = super().forward(x, attn_mask=attn_mask)
-            return output, super().forward(x)[1]
+    class DropsTheMask(torch_layers.MultiHeadAttention):
+        def forward(self, *inputs, attn_mask=None):
+            output, _ = super().forward(*inputs, attn_mask=attn_mask)
+            return output, super().forward(*inputs)[1]
 
-    verdict = check.SelfAttention(DropsTheMask)
+    verdict = check.MultiHeadAttention(DropsTheMask)
     assert verdict.state == "wrong" and "weights: First difference" in verdict.message
 
 

@@ -11,7 +11,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.course.clinic import CASES, Attention
+from attnlib.course.clinic import CASES, Attention, CopiedHeads, SharedSmallProjection, fresh
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import other_styles, self_attention
 
@@ -111,6 +111,16 @@ def test_what_goes_wrong_inside_a_probe_is_a_finding_not_an_error():
     }
     assert "only batches" in diagnosis["batch consistency"].measured
     assert "<b>" not in diagnosis._repr_html_()
+
+
+def test_heads_that_are_alike_are_counted_as_heads():
+    """Four alike make six pairs: "6 pairs of heads" sounds like twelve. And one input was tried, not any."""
+    for module, what in (
+        (CopiedHeads, "on random tokens"),
+        (SharedSmallProjection, "where all slices of the tokens are"),
+    ):
+        measured = diagnose(fresh(module), embed_dim=24, num_heads=4)["heads differ"].measured
+        assert measured.startswith(f"4 of 4 heads have the weights of another {what}"), measured
 
 
 def test_the_table_says_what_was_measured():

@@ -104,6 +104,8 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
         revealed = question(letter)
         assert revealed.right is False
         assert repr(revealed).endswith(f"{question.why[letter]} {question.why[question.right]}")
+        said = question.why[letter].rstrip(".").split(". ")
+        assert not any(question.why[question.right].startswith(sentence) for sentence in said)  # else it stands twice
 
 
 def test_a_guess_is_escaped():

@@ -1,6 +1,8 @@
 """A learner's name for a patient is judged with a probe, and a learner's probe by modules with and without a leak."""
 
+import contextlib
 import re
+import time
 
 import pytest
 import torch
@@ -115,6 +117,32 @@ def test_a_name_is_judged_only_with_a_probe_that_shows_the_bug(probe, says):
     for id in CASES:
         verdict = patients.name_bug(1, id, probe)
         assert verdict.state == "wrong" and says in verdict.message, verdict
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("never")
+
+
+def mute(*inputs):
+    raise Mute
+
+
+def endless(*inputs):
+    while True:
+        with contextlib.suppress(Exception):
+            time.sleep(0.01)
+
+
+def test_a_probe_that_does_not_end_is_stopped(monkeypatch):
+    monkeypatch.setattr(patients, "TIME_LIMIT", 0.1)
+    for verdict in (patients.name_bug(1, "context_ignored", endless), patients.try_probe(endless)):
+        assert verdict.state == "wrong" and "did not finish within 0.1 seconds" in verdict.message
+
+
+def test_an_error_of_a_probe_that_cannot_say_what_it_is_does_not_escape():
+    assert patients.name_bug(1, "context_ignored", mute).message == "Your probe raises Mute"
+    assert patients.try_probe(mute).message.endswith("a healthy module: Mute")
 
 
 @pytest.mark.parametrize(

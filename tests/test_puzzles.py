@@ -103,7 +103,7 @@ def test_every_mistake_is_rejected_and_named(case):
     name, id, answer = case
     verdict = EXERCISES[name](handed_in(answer))
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
-    assert MISTAKES[id].does in verdict.message and verdict.hint().endswith(MISTAKES[id].hint)
+    assert MISTAKES[id].does in verdict.message and verdict.hints[:2] == MISTAKES[id].hints
 
 
 @pytest.mark.parametrize("case", [case for case in WRONG if case[0] in PUZZLES], ids=ids)
@@ -230,6 +230,10 @@ def test_what_does_not_fit_is_told(returned, parts):
 def test_masks_values_and_joints_that_do_not_fit_are_told():
     W = np.ones((15, 2))
     assert "mask must be (8, 8) and boolean" in check.latest_of_my_flag(handed_in((W, W, np.ones((8, 8))))).message
+    assert (
+        "for a mask, too, (8, 8) and boolean; yours is None" in check.latest_of_my_flag(handed_in((W, W, None))).message
+    )
+    assert check.latest_of_my_flag(handed_in((0 * W, 0 * W, None))).state == "not tried"
     assert "W_V must have 1 column," in check.cargo_of_c(handed_in((W, W, W))).message
     head = (W, W, W[:, :1])
     assert "W_O must have 2 rows" in check.difference(handed_in((head, head, np.ones((1, 2))))).message

@@ -179,7 +179,7 @@ def _judged(judge, result, args, lists):
     except Exception as error:
         return None, (
             f"You {'hand in' if lists else 'return'} {_kind(result)} that cannot be read as an answer "
-            f"({type(error).__name__}: {error}). Fix: compare its form with the task."
+            f"({type(error).__name__}: {words_of(error)}). Fix: compare its form with the task."
         )
 
 
@@ -241,9 +241,18 @@ def _kind(x):
     return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
 
 
+def words_of(error):
+    """Return what an error says; "" where it cannot: a class may have a `__str__` that raises."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
 def _describe(error):
     """Say what was raised and in which line of the learner's own code: the last one that is no library's."""
-    told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, str(error))
+    said = words_of(error)
+    told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, said)
     text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")
     own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
     code = ""
@@ -251,7 +260,7 @@ def _describe(error):
         file, line = own[-1]
         code = linecache.getline(file, line).strip()
         text += f"\nLine {line}: {code}".rstrip(": ")
-    fix = _fix(str(error), code.partition("#")[0])
+    fix = _fix(said, code.partition("#")[0])
     return text + (f"\nFix: {fix}" if fix else "")
 
 
@@ -262,6 +271,8 @@ def _fix(told, code):
             "what the gradient needs was written over (x[...] = ..., x += ...). masked_fill, torch.where and "
             "nan_to_num make a new tensor."
         )
+    if "before Module.__init__() call" in told:
+        return "begin `__init__` with `super().__init__()`: before that a module holds no layers."
     of_tensor = "Boolean value of Tensor" in told
     if not (of_tensor or "truth value of an array" in told):
         return ""

@@ -24,9 +24,9 @@ TOKEN_AXES = ("tokens", "features")
 
 # Where the whole of attention is asked for.
 ATTENTION_HINTS = (
-    "Four steps: scores, scale, (mask,) softmax, weighted sum.",
-    "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
-    "After the softmax over the keys, multiply by V. A query that may attend to nothing gets 0, not NaN.",
+    "Four steps: scores, scale, softmax, weighted sum.",
+    "Scores are (..., n_q, n_k): Q times K with its last two axes swapped.",
+    "After the softmax over the keys, multiply by V.",
 )
 
 
@@ -56,6 +56,7 @@ class Exercise:
     # What is so unless a kind says otherwise.
     code = True  # the answer is code, not numbers
     many = False  # returns (output, weights)
+    remark = ""  # what a right answer is told
     axes, own = (), ()
     stage, reveal, judged = "", None, None
     subject = "Your code behaves"  # ... as if
@@ -155,11 +156,14 @@ class Number(Exercise):
         Wrong answers: the id of a mistake -> values.
     judged : Judged or None
         Of a design, where many answers are right: what of them is compared. None: the numbers themselves.
+    remark : str
+        What a right answer is told: that a mistake gives the same numbers.
     """
 
     right: Any
     slips: dict
     judged: Judged | None = None
+    remark: str = ""
 
     code = False
     subject = "Your answer looks"

@@ -46,8 +46,8 @@ STAGE_HINTS = {
         "Split the features into heads, bring the head axis before the tokens, and undo both when merging.",
     ),
     "softmax": (
-        "Look at the sum of each row of your weights, also where every key is blocked or a score is very large.",
-        "The softmax runs over the keys, minus the largest score of each row; a row without any key becomes 0.",
+        "Look at the sum of each row of your weights, also where a score is very large, or where a mask leaves no key.",
+        "The softmax runs over the keys, minus the largest score of each row; a row that a mask leaves no key gets 0.",
     ),
     "returned weights": (
         "The output is right. What happens to the weights between mixing the values and `return`?",
@@ -123,7 +123,7 @@ def _untried(exercise, returned=False):
 
 def _remarks(exercise, found, own):
     """Return what a right answer is told all the same."""
-    lines = []
+    lines = [f"Remark: {exercise.remark}"] if exercise.remark else []
     if own:
         names = " and ".join(sorted(exercise.name if name == "forward" else name for name in own))
         lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
@@ -170,7 +170,7 @@ def _wrong(exercise, function, found, mistakes):
             elif not stage and exercise.reveal:
                 lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
         lines += [text, *_beside(mistakes, probe, text)]
-    first = tuple(m.hint for m in mistakes)
+    first = tuple(hint for mistake in mistakes for hint in mistake.hints)
     if not mistakes and exercise.reveal:
         first = STAGE_HINTS.get(stage, ())
     hints = (*first, *exercise.hints)

@@ -60,6 +60,7 @@ def _habits(draw, tokens):
             head(0.9, after_copy(tokens, -1)),
             head(0.9, behind(tokens, 1)),
             *(head(0.9, behind(tokens, by)) for by in DISTANCES),
+            head(0.4, np.eye(n, dtype=bool)),  # else a measure of the diagonal would choose the broadest head
             head(1.0, sharp),
             head(0.0, causal),
         ],

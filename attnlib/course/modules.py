@@ -26,19 +26,23 @@ def check_class(cls, name):
         )
 
 
-def run(cls, sizes, weights, inputs, mask, learning, biases):
-    """Return (output, weights); or, where `learning` names matrices, what is wrong with their gradients."""
+def run(cls, sizes, weights, inputs, options, learning, biases):
+    """Return (output, weights); or, where `learning` names matrices, what is wrong with their gradients.
+
+    `options` holds the mask of an exercise that has one, and nothing of one that has none.
+    """
     import torch
 
     inputs = [torch.from_numpy(x) for x in inputs]
     module = _made(cls, sizes, weights, inputs[0].dtype, biases)
-    mask = None if mask is None else torch.from_numpy(mask)
+    options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
     if learning:
         cut = _without_gradient(module, inputs, learning)
-        nan = np.zeros_like(cut) if cut.all() else _nan_gradient(module, inputs, mask, learning)
+        asked = options and not cut.all()
+        nan = _nan_gradient(module, inputs, options["attn_mask"], learning) if asked else np.zeros_like(cut)
         return (np.where(nan, 2, cut),)
     with torch.no_grad():
-        result = module(*inputs, attn_mask=mask)
+        result = module(*inputs, **options)
     if result is None or result is ...:
         return result
     if not (isinstance(result, tuple | list) and len(result) == 2) or result[1] is None:

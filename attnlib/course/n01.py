@@ -211,6 +211,8 @@ EXERCISES = (
             "query_met_others": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
             "untransposed_key": [q[1] @ k],
         },
+        remark="key 2 against all 3 queries gives the same numbers here, by a symmetry of this example. Asked for is "
+        "query 2 against the keys: a row of Q with each row of K.",
     ),
     Number(
         "weights_1",
@@ -257,12 +259,15 @@ EXERCISES = (
             "keys_for_values": [scaled.weights[0] @ k],
             "weights_returned": [scaled.weights[0]],
         },
+        remark="with Q and K exchanged these numbers are the same, by a symmetry of this example. Asked for is query 1 "
+        "against the keys: a row of Q with each row of K.",
     ),
     Number(
         "what_words_look_for",
         "W_Q, 4 rows of 3 numbers, with which she and sleeps find Anna, and Anna finds sleeps, each by 0.9 or more",
         (
-            "Row 3 of W_Q becomes the query of a pronoun, times 2. Which key does it have to match?",
+            "Rows 1, 2 and 3 of W_Q become the queries of a name, a verb and a pronoun, each times 2. Which key does "
+            "each have to match?",
             "Names are found in the first column, verbs in the second. Which row is whose?",
             "Three entries are not 0. How large must a score be to get 0.9 against two zeros?",
         ),

@@ -47,6 +47,7 @@ def attention_probes():
         lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
         lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
         lambda arrays: (5e3 * arrays[0], *arrays[1:]),
+        mask=None,
     )
     return (*common, Probe("d_k = 5, where it was 3 before", (draw(4, 5), draw(6, 5), draw(6, 2))))
 
@@ -107,13 +108,6 @@ OWN = (
         "Two steps need `axis`. Which of them does not get it?",
         _along_two_axes(lambda axis: axis, lambda axis: -1),
         _along_two_axes(lambda axis: -1, lambda axis: axis),
-    ),
-    Mistake(
-        "no_mask_blocks_all",
-        "without a mask every key is blocked",
-        "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
-        "What does your code do where attn_mask is None?",
-        {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
     ),
     Mistake(
         "nothing_let_through",
@@ -271,11 +265,11 @@ EXERCISES = (
     ),
     Function(
         "scaled_dot_product_attention",
-        "scaled_dot_product_attention(query, key, value, attn_mask=None) -> (..., n_q, d_v). "
-        "attn_mask is boolean, True = may attend; a query that may attend to nothing gets 0.",
+        "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in notebook 05: a function "
+        "that takes one as well is as good.",
         ATTENTION_HINTS,
         probes=attention_probes(),
-        given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
+        given=lambda q, k, v: {"q": q, "k": k, "v": v},
         result=lambda s: s.context,
         own=("attention_trace",),
         axes=OUTPUT_AXES,

@@ -7,7 +7,7 @@ from . import stages
 from .exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
 from .mistakes.mistake import Mistake
 from .prediction import Question
-from .probes import MASK, Draw, Probe, dead, edges, gradient
+from .probes import Draw, Probe, edges, gradient
 
 
 def self_attention_probes():
@@ -18,18 +18,18 @@ def self_attention_probes():
         lambda *b: (draw(*b, 5, 6), *w),
         lambda: (draw(3, 3, 3), *equal),
         lambda arrays: (arrays[0], 70 * w[0], 70 * w[1], w[2]),
-        mask=np.vstack([MASK, [[1, 1, 0, 1, 0]]]).astype(bool),
+        mask=None,
     )
     left_out = Probe("d_v left out, so that it is d_k", (draw(5, 6), w[0], w[1], draw.matrix(6, 4)))
-    learning = gradient((*common[0].args, dead(common[1].args[-1])), ("W_Q", "W_K", "W_V"))
-    return (*common[:4], left_out, *common[4:], learning)
+    learning = gradient(common[0].args, ("W_Q", "W_K", "W_V"))
+    return (*common[:2], left_out, *common[2:], learning)
 
 
-def _unpack(x, W_Q, W_K, W_V, mask=None, learning=()):
+def _unpack(x, W_Q, W_K, W_V, learning=()):
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
     (d_in, d_k), d_v = W_Q.shape, W_V.shape[1]
     sizes = (d_in, d_k) if d_v == d_k else (d_in, d_k, d_v)  # the default is tried as well
-    return sizes, weights, (x,), mask, learning
+    return sizes, weights, (x,), {}, learning
 
 
 # Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
@@ -152,13 +152,13 @@ EXERCISES = (
     Module(
         "SelfAttention",
         "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
-        "W_V (d_in -> d_v); forward(x, *, attn_mask=None) -> (output, weights), (..., n, d_v) and (..., n, n). "
-        "Hand in the class. The gradient of the output must reach all three, and a query without a key must not make "
-        "it NaN.",
+        "W_V (d_in -> d_v); forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
+        "Hand in the class. The gradient of the output must reach all three. Masks come in notebook 05: a forward that "
+        "takes one as well is as good.",
         (*ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
         probes=self_attention_probes(),
-        given=lambda x, W_Q, W_K, W_V, mask=None, learning=(): dict(
-            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask, learning=learning
+        given=lambda x, W_Q, W_K, W_V, learning=(): dict(
+            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
         ),
         result=lambda s: (s.context, s.shown),
         axes=OUTPUT_AXES,

@@ -7,7 +7,7 @@ import numpy as np
 from .. import masks
 from . import stages
 from .calling import Told, Unfit
-from .exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
+from .exercise import MAP_AXES, OUTPUT_AXES, Function, Judged, Number
 from .mistakes.mistake import Mistake
 from .mistakes.weights import FUTURE_ONLY, triangle
 from .prediction import Question
@@ -49,6 +49,7 @@ def causal_probes():
         Probe("n_q = n_k = 3", (3, 3)),
         Probe("the last 3 of 5 tokens as queries", (3, 5)),
         Probe("one new token after 4 others", (1, 5)),
+        Probe("the last 2 of 40 tokens as queries", (2, 40)),  # a window is wrong where the past is longer
     )
 
 
@@ -132,9 +133,15 @@ def _arriving(masks):
 def _reached(result):
     masks = np.asarray(result)
     if masks.shape != (2, TOKENS, TOKENS) or masks.dtype != bool:
+        numbers = masks.shape == (2, TOKENS, TOKENS) and masks.dtype.kind in "iuf" and np.isin(masks, (0, 1)).all()
+        fix = (
+            "my_masks.astype(bool), if 1 means: may attend."
+            if numbers
+            else "np.stack([first, second]), each of them True where a query may look."
+        )
         raise Unfit(
             f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
-            f"{masks.shape} of {masks.dtype}. Fix: np.stack([first, second]), each of them True where a query may look."
+            f"{masks.shape} of {masks.dtype}. Fix: {fix}"
         )
     if _reach(~masks)[:2] == (0, TOKENS):
         return np.array((3, 0, 0, 0, 0))
@@ -166,6 +173,20 @@ OWN = (
         "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
         "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
+    ),
+    Mistake(
+        "padding_on_other_axes",
+        "the padding mask is right, but its axes are not (b, 1, n_k)",
+        "One axis too many, two that have changed places, or a row for each query where one stands for all.",
+        "Scores are (b, n_q, n_k). Which axis of yours is which of these three?",
+        *(
+            {"padding": lambda s, form=form: form(masks.padding_mask(s.lengths, s.n_k))}
+            for form in (
+                lambda mask: mask.repeat(mask.shape[-1], axis=1),  # (b, n_k, n_k)
+                lambda mask: np.swapaxes(mask, 0, 1),  # (1, b, n_k)
+                lambda mask: mask[:, None],  # (b, 1, 1, n_k)
+            )
+        ),
     ),
     Mistake(
         "row_for_a_column",
@@ -235,6 +256,13 @@ OWN = (
         _numbers(lambda y: y.astype(int)),
         _numbers(lambda y: np.where(y, 0.0, -np.inf)),
         _numbers(lambda y: (~y).astype(int)),
+    ),
+    Mistake(
+        "no_mask_blocks_all",
+        "without a mask every key is blocked",
+        "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
+        "What does your code do where attn_mask is None?",
+        {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
     ),
     Mistake(
         "context_swapped",
@@ -321,13 +349,18 @@ EXERCISES = (
     Function(
         "cross_attention",
         "cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None) -> (..., n_q, d_v): queries from x, keys and "
-        "values from context.",
-        ("Three projections, of two different sequences.", *ATTENTION_HINTS),
+        "values from context. attn_mask: True = may attend; a query that may attend to nothing gets 0.",
+        (
+            "Three projections, of two different sequences. Then scores, scale, mask, softmax, weighted sum.",
+            "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
+            "After the softmax over the keys, multiply by V. A query that may attend to nothing gets 0, not NaN.",
+        ),
         probes=cross_probes(),
         given=lambda x, context, W_Q, W_K, W_V, mask=None: dict(
             query=x, key=context, value=context, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask
         ),
         result=lambda s: s.context,
+        own=("scaled_dot_product_attention", "attention_trace"),
         axes=OUTPUT_AXES,
         reveal=stages.cross_attention(),
     ),

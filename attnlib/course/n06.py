@@ -39,7 +39,8 @@ def multi_head_probes(name, same_width=False):
         query, key, *_ = common[0].args
         return (
             *common,
-            Probe("a query and a key: the value defaults to the key", (query, key, None, *w, h)),
+            # As many keys as queries: a value that defaults to the query shows in the numbers, not in an error.
+            Probe("a query and a key: the value defaults to the key", (query, key[: len(query)], None, *w, h)),
             Probe("a query alone: the key defaults to the query", (query, None, None, *w, h)),
             gradient((*common[0].args, dead(MASK)), ("W_Q", "W_K", "W_V", "W_O")),
         )
@@ -230,6 +231,14 @@ OWN = (
         {"shown": lambda s: s.weights if s.num_heads is None else s.weights.mean(axis=-3)},
     ),
     Mistake(
+        "value_defaults_to_query",
+        "a value that is left out is the query, not the key",
+        "Right where all three are given, and where the query stands alone. Elsewhere a key and its value belong to "
+        "two tokens.",
+        "A key and its value belong to one token. Which of the two other inputs holds that token?",
+        {"v": lambda s: s.split((s.query if s.arguments[2] is None else s.value) @ s.W_V)},
+    ),
+    Mistake(
         "no_output_projection",
         "the merged heads are returned without W_O",
         "The heads' features never mix.",
@@ -285,7 +294,7 @@ def _given(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
 def _unpack(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
     weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
     inputs = tuple(x for x in (query, key, value) if x is not None)
-    return (W_Q.shape[0], h), weights, inputs, mask, learning
+    return (W_Q.shape[0], h), weights, inputs, {"attn_mask": mask}, learning
 
 
 EXERCISES = (

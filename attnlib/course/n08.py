@@ -131,6 +131,12 @@ OWN = (
         "How many sequences belong to each bag?",
     ),
     Mistake(
+        "accuracy_in_per_cent",
+        "the accuracy is right, in per cent",
+        "An accuracy is a share: of 1, not of 100.",
+        "What is 40 per cent as a share of 1?",
+    ),
+    Mistake(
         "previous_letter_measured",
         "it looks for the head that looks at the letter just before",
         "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
@@ -256,6 +262,7 @@ EXERCISES = (
         ),
         right=3 / 4,
         slips={
+            "accuracy_in_per_cent": [75.0],
             "chance_assumed": [1 / 2],
             "order_assumed": [1.0],
             "own_token_forgotten": [11 / 16],

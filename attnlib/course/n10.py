@@ -235,7 +235,7 @@ BY_FLAG = (
             "one_to_three": _ratio_is(-np.log(3)),
             "hard_choice": lambda p, a: p.does(a, _at_c, 0.01),
             "only_c_asks": lambda p, a: p.does(a, _only_c(_times_c(3), all_alike)),
-            "swapped_query_key": lambda p, a: p.does(a.each(exchange)),
+            "swapped_asking_and_found": lambda p, a: p.does(a.each(exchange)),
             "everybody_alike": lambda p, a: p.does(a, all_alike) and not p.does(a.each(exchange)),
             "column_off_by_one": lambda p, a: any(p.does(a.each(roll)) for roll in rolled("W_Q", "W_K")),
         },
@@ -274,7 +274,7 @@ QUESTIONS = (
         tempting="a",
         a="A softmax always spends its 1. With equal scores it spends it evenly.",
         b="All scores are 0, and the softmax of equal scores is uniform.",
-        c="For that the score of a ship with itself would have to be larger than with others. All scores are 0.",
+        c="For that the score of a ship with itself would have to be larger than with others.",
     ),
     Question(
         "witness",

@@ -56,7 +56,7 @@ class Claim(Exercise):
             return Verdict(self.name, "right", text)
         (mistake,) = (mistake for mistake in self.mistakes if mistake.id == id)
         message = f"{in_words((mistake,), self.subject)} {text}".rstrip()
-        return Verdict(self.name, "wrong", message, id, hints=(mistake.hint, *self.hints))
+        return Verdict(self.name, "wrong", message, id, hints=(*mistake.hints, *self.hints))
 
 
 # --- what no head can do
@@ -217,8 +217,9 @@ MISTAKES = (
     ),
     Mistake(
         "rule_says_nothing",
-        "the rule allows every head",
-        "It is True everywhere, or in no row at all.",
+        "the rule forbids nothing",
+        "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row without "
+        "True is free.",
         "For which convoy does your rule say that a ship should not be looked at?",
     ),
     Mistake(

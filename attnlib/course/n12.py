@@ -136,6 +136,11 @@ def _seen(result, d_k, near, far):
             f"Query and key must have shape ({d_k},), before RoPE; yours have {query.shape} and {key.shape}. "
             "Fix: return one vector each, the same for every token."
         )
+    if not np.isfinite([query, key]).all() or np.abs([query, key]).max() > 1e100:
+        raise Unfit(
+            "Query and key must hold finite numbers whose products are finite, too; yours do not. "
+            "Fix: entries of 10 or 20 are large enough for softmax."
+        )
     n = LOOKED_AT
     q, k = (rotate(np.broadcast_to(x, (n, d_k))) for x in (query, key))
     scores = np.where(np.tri(n, dtype=bool), q @ k.T / np.sqrt(d_k), -np.inf)
@@ -144,6 +149,8 @@ def _seen(result, d_k, near, far):
     distance = i - weights.argmax(axis=-1)
     if min(least) >= 0.45:
         return 0
+    if np.ptp(weights[0, : far + 1]) < 1e-9:
+        return 5
     if (distance == 0).all():
         return 1
     if not np.isin(distance, (near, far)).all():
@@ -157,6 +164,7 @@ _SEEN = (
     "some tokens look elsewhere",
     "one of the two places gets less than half of what the other gets",
     "the two right places get less than 0.45 each",
+    "every token gives all that it sees the same weight",
 )
 
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from .calling import TIME_LIMIT, TimeUp, late, time_limit, words_of
 from .clinic import CASES, DECODERS, Attention, Decoder, fresh
 from .verdict import Verdict
 
@@ -111,7 +112,12 @@ def name_bug(number, answer, probe=None):
         near = difflib.get_close_matches(str(answer), cases, 1)
         fix = f"did you mean {near[0]!r}?" if near else f"sorted({table}) shows all names."
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
-    if trouble := _unproved(number, probe) or _unlike(unknown.bug, answer, probe, cases):
+    try:
+        with time_limit(TIME_LIMIT):
+            trouble = _unproved(number, probe) or _unlike(unknown.bug, answer, probe, cases)
+    except TimeUp:
+        trouble = late(TIME_LIMIT).problem
+    if trouble:
         return verdict("wrong", trouble)
     met = len(_others(unknown.bug, cases))
     return verdict(
@@ -130,7 +136,7 @@ def _unproved(number, probe):
                 return _NO_RETURN
             well, ill = float(well), float(ill)
     except Exception as error:
-        return f"Your probe raises {type(error).__name__}: {error}"
+        return f"Your probe raises {type(error).__name__}: {words_of(error)}".rstrip(": ")
     if not abs(well) <= _ACCUSED and abs(ill) <= _ACCUSED:
         return (
             f"Your probe sees the difference, the other way round: it gives {well:.2g} for a healthy module and 0 for "
@@ -248,9 +254,16 @@ def try_probe(probe):
     Your probe gives 0 for a module with mask_ignored, in which a blocked token does move the others.
     """
 
-    def verdict(state, message):
-        return Verdict("probe", state, message, hints=_PROBE_HINTS)
+    try:
+        with time_limit(TIME_LIMIT):
+            state, message = _tried(probe)
+    except TimeUp:
+        state, message = "wrong", late(TIME_LIMIT).problem
+    return Verdict("probe", state, message, hints=_PROBE_HINTS)
 
+
+def _tried(probe):
+    """Return (state, message) of a probe of blocked tokens."""
     for who, module in (_WELL | _LEAKS).items():
         for size in _SIZES:
             tokens = torch.randn(size, generator=torch.Generator().manual_seed(1))
@@ -259,15 +272,15 @@ def try_probe(probe):
                 with torch.no_grad():
                     answer = probe(tried, tokens)
                 if answer is ...:
-                    return verdict("not tried", "")
+                    return "not tried", ""
                 if answer is None:
-                    return verdict("wrong", _NO_RETURN)
+                    return "wrong", _NO_RETURN
                 value = float(answer)
             except Exception as error:
-                return verdict("wrong", f"With x of shape {size} and {who}: {_said(error, who)}")
+                return "wrong", f"With x of shape {size} and {who}: {_said(error, who)}"
             if trouble := _judge(value, who, all(finite)):
-                return verdict("wrong", trouble)
-    return verdict("right", f"It finds {len(_LEAKS)} of {len(_LEAKS)} leaks, and accuses no module whose mask works.")
+                return "wrong", trouble
+    return "right", f"It finds {len(_LEAKS)} of {len(_LEAKS)} leaks, and accuses no module whose mask works."
 
 
 def _watched(module):
@@ -287,7 +300,7 @@ _WRITES = "That module writes into what it is given."
 
 def _said(error, who):
     """Return what a probe raises; of a module that writes into its input the reason, which torch tells too late."""
-    told = f"{type(error).__name__}: {error}"
+    told = f"{type(error).__name__}: {words_of(error)}".rstrip(": ")
     if isinstance(error, RuntimeError) and who.endswith("mutates_input"):
         told = f"{told.rstrip('.')}. {_WRITES} Fix: hand it a copy at each call, module(x.clone(), ...)."
     return told

@@ -69,9 +69,20 @@ def dead(mask):
 
 
 def edges(arrays, cube, huge, mask=MASK):
-    """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4."""
+    """Return the probes every attention function gets; `arrays(*lead)` draws inputs, `huge` makes scores near 1e4.
+
+    Without a mask, None, those are left out that try one.
+    """
     one, batch, square = arrays(), arrays(2), cube()
     large = huge(one)
+    if mask is None:
+        return (
+            Probe(PLAIN, one),
+            Probe(BATCH, batch),
+            Probe(CUBE, square),
+            Probe(SINGLE, single(*batch)),
+            Probe(HUGE, large, EXTREME),
+        )
     far = (3 * large[0], *large[1:])
     one_key = np.roll(np.eye(*mask.shape, dtype=bool), 2, axis=1)  # some row's score is below -1e4 in every exercise
     return (
@@ -90,7 +101,7 @@ def edges(arrays, cube, huge, mask=MASK):
 
 
 def gradient(args, matrices):
-    """Return the probe that asks which of the matrices get no gradient, or NaN; a query of its mask has no key."""
+    """Return the probe that asks which of the matrices get no gradient, or NaN where a query of its mask has no key."""
 
     def says(yours, right):
         found = list(zip(matrices, yours, strict=True))

@@ -229,6 +229,7 @@ class Puzzle(Exercise):
     def read(self, result):
         """Return what a function gave as an Answer, None where it is still a stub; raise Unfit where nothing fits."""
         if is_stub(result):
+            self._check_mask_is_there(result)
             return None
         if len(self.d_v) < 2:
             return Answer((self._head(result, self._parts(), 0),))
@@ -241,6 +242,15 @@ class Puzzle(Exercise):
         W_O = _matrix("W_O", last, sum(self.d_v), "one row for the output of each head")
         _columns("W_O", W_O, 1)
         return Answer(read, W_O)
+
+    def _check_mask_is_there(self, result):
+        """Raise Unfit where nothing but the mask is missing: that is no stub."""
+        of_three = self.mask and isinstance(result, tuple | list) and len(result) == 3
+        if of_three and not is_stub(result[:2]) and any(np.any(W) for W in result[:2]):
+            raise Unfit(
+                f"This puzzle asks for a mask, too, (8, 8) and boolean; yours is {result[2]}. "
+                "Fix: np.ones((8, 8), dtype=bool) is one that hides nothing."
+            )
 
     def _parts(self, which=""):
         names = ["W_Q", "W_K", *["W_V"] * bool(self.d_v), *["mask"] * self.mask]

@@ -90,7 +90,7 @@ def _pilot_forgotten(p, a):
 # Tried in this order after the mistakes of the puzzle; the first that fits gives the name.
 COMMON = {
     "too_little_weight": _too_soft,
-    "swapped_query_key": repaired(exchange),
+    "swapped_asking_and_found": repaired(exchange),
     "sign_turned": _sign_turned,
     "everybody_alike": _everybody_alike,
     "column_off_by_one": _column_off_by_one,

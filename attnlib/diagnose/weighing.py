@@ -80,14 +80,14 @@ def heads(p):
         raise CouldNotTell("nothing projects queries and keys")
     tiled = torch.randn(1, p.n, p.embed_dim // p.num_heads, dtype=p.dtype).repeat(1, 1, p.num_heads)
     # The same small projection for every slice of a token is a design, too, if a rare one.
-    cases = [(p.x[:1], "on any input", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
+    cases = [(p.x[:1], "on random tokens", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
     for x, what, verdict in cases if p.embed_dim % p.num_heads == 0 else cases[:1]:
         weights = torch.cat([use.weights for use in p.watch(x).uses])  # one sequence: every slice is a head
         if len(weights) == 1:
             raise CouldNotTell("one map of weights was seen")
         same = (weights[:, None] - weights[None]).abs().flatten(2).amax(-1) < 1e-6
-        if twins := int(same.triu(1).sum()):
-            return verdict, f"{twins} pairs of heads have the same weights {what}"
+        if twins := int((same.sum(0) > 1).sum()):
+            return verdict, f"{twins} of {len(weights)} heads have the weights of another {what}"
     return "ok", "no two heads have the same weights"
 
 

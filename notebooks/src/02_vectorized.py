@@ -460,16 +460,14 @@ print(f"at d_k = 32 bank takes from river: {call_at(32).weights[2, 3]:.2f} (four
 # %% [markdown]
 # ### Exercise 2.3 · Attention
 #
-# **Goal.** The whole formula, with a mask, from a blank function. *15 minutes, hard.*
+# **Goal.** The whole formula, from a blank function. *11 minutes, hard.*
 #
-# `my_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. A mask forbids keys: a model that writes, say, must
-# not see the words to come (notebook 05). `attn_mask` is boolean, **True = may attend**, or None for no mask. Where it is False,
-# the scaled score becomes $-\infty$, for $e^{-\infty} = 0$, and the key gets no weight: `np.where(attn_mask, scaled, -np.inf)`.
-# You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
+# `my_attention(query, key, value)` returns $(..., n_q, d_v)$. You may use `al.softmax`. attnlib's function takes a mask as well;
+# notebook 05 adds it.
 
 
 # %%
-def my_attention(query, key, value, attn_mask=None):
+def my_attention(query, key, value):
     return ...  # your code
 
 
@@ -481,10 +479,8 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# def my_attention(query, key, value, attn_mask=None):
+# def my_attention(query, key, value):
 #     scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])  # (..., n_q, n_k)
-#     if attn_mask is not None:
-#         scaled = np.where(attn_mask, scaled, -np.inf)
 #     return al.softmax(scaled) @ value  # (..., n_q, d_v)
 # ```
 #

@@ -574,15 +574,11 @@ verdict
 # %% [markdown]
 # ### Exercise 4.4 · The layer
 #
-# **Goal.** Write self-attention as a module that returns the output and the weights. *20 minutes, hard.*
+# **Goal.** Write self-attention as a module that returns the output and the weights. *16 minutes, hard.*
 #
-# The signature is that of `attnlib.torch_layers.SelfAttention`. `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear`
-# called `W_Q`, `W_K`, `W_V`, with `bias=False`; a `d_v` that is left out is `d_k`. `forward(x, *, attn_mask=None)` returns `(output, weights)`. The
+# The signature is that of `attnlib.torch_layers.SelfAttention` without its mask. `__init__(d_in, d_k, d_v=None)` makes three layers `nn.Linear`
+# called `W_Q`, `W_K`, `W_V`, with `bias=False`; a `d_v` that is left out is `d_k`. `forward(x)` returns `(output, weights)`. The
 # gradient of the output must reach all three layers.
-#
-# `attn_mask` is boolean, **True = may attend** (the subject of notebook 05). Where it is False, put $-\infty$:
-# `scores.masked_fill(~attn_mask, -torch.inf)`. A row of nothing but $-\infty$ becomes NaN in torch's softmax;
-# `.nan_to_num()` makes it 0, which is asked for.
 
 
 # %%
@@ -591,7 +587,7 @@ class MySelfAttention(nn.Module):
         super().__init__()
         raise NotImplementedError  # your code in place of this line
 
-    def forward(self, x, *, attn_mask=None):
+    def forward(self, x):
         raise NotImplementedError  # your code in place of this line
 
 
@@ -609,11 +605,9 @@ verdict
 #         self.W_Q, self.W_K = nn.Linear(d_in, d_k, bias=False), nn.Linear(d_in, d_k, bias=False)
 #         self.W_V = nn.Linear(d_in, d_v or d_k, bias=False)
 #
-#     def forward(self, x, *, attn_mask=None):
+#     def forward(self, x):
 #         scores = self.W_Q(x) @ self.W_K(x).transpose(-1, -2) / self.W_Q.out_features**0.5  # (..., n_q, n_k)
-#         if attn_mask is not None:
-#             scores = scores.masked_fill(~attn_mask, -torch.inf)
-#         weights = scores.softmax(-1).nan_to_num()
+#         weights = scores.softmax(-1)
 #         return weights @ self.W_V(x), weights
 # ```
 #

@@ -553,8 +553,8 @@ if torch is not None:
 # %% [markdown]
 # Only in one of the two ways. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again,
 # $0 \cdot \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient of what
-# it filled, and so stops the NaN; an addition passes it on. (The module of exercise 4.4 takes `masked_fill` and `nan_to_num`,
-# and is safe; its check tries it.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in
+# it filled, and so stops the NaN; an addition passes it on. (Exercise 6.4 asks for a module with a mask, and its check
+# tries this.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in
 # section 5, or at themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?
@@ -719,10 +719,11 @@ verdict
 # %% [markdown]
 # ### Exercise 5.4 · Cross-attention
 #
-# **Goal.** Write attention from one sequence to another. *6 minutes, medium.*
+# **Goal.** Write attention from one sequence to another, with a mask. *10 minutes, medium.*
 #
 # `my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None)`: queries from `x` $(..., n_q, d)$, keys and values
-# from `context` $(..., n_k, d')$. Returns $(..., n_q, d_v)$. You may use `al.scaled_dot_product_attention`.
+# from `context` $(..., n_k, d')$. Returns $(..., n_q, d_v)$. In 2.3 you wrote attention without a mask; write it out once more,
+# and block where `attn_mask` is False. You may use `al.softmax`, which gives zeros for a row of nothing but $-\infty$.
 
 
 # %%
@@ -739,7 +740,11 @@ verdict
 #
 # ```python
 # def my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None):
-#     return al.scaled_dot_product_attention(x @ W_Q, context @ W_K, context @ W_V, attn_mask)
+#     query, key, value = x @ W_Q, context @ W_K, context @ W_V
+#     scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])  # (..., n_q, n_k)
+#     if attn_mask is not None:
+#         scaled = np.where(attn_mask, scaled, -np.inf)
+#     return al.softmax(scaled) @ value  # (..., n_q, d_v)
 # ```
 #
 # </details>

@@ -68,8 +68,13 @@ def _overwriting(s):
 
 def _gradients(fault):
     """Return the ways in which some of W_Q, W_K, W_V, W_O get no gradient (1), or NaN (2)."""
-    some = (which for which in product((0, fault), repeat=4) if any(which))
-    return tuple({"gradient_fault": lambda s, which=which: np.array(which[: len(s.learning)])} for which in some)
+    some = (np.array(which) for which in product((0, fault), repeat=4) if any(which))
+
+    def step(which):
+        # NaN comes from a query without a key: where no mask is tried there is none.
+        return lambda s: which[: len(s.learning)] * (fault == 1 or s.mask is not None)
+
+    return tuple({"gradient_fault": step(which)} for which in some)
 
 
 MISTAKES = (

@@ -29,6 +29,12 @@ COMMON = (
         "Which row of your matrix belongs to which column of x? The names PILOT, A, B, C, D count for you.",
     ),
     Mistake(
+        "swapped_asking_and_found",
+        "queries and keys have changed places",
+        "The ship that should ask is found, and the one that should be found asks.",
+        "W_Q says what a ship asks for, W_K as what it is found. Which of your two matrices does which?",
+    ),
+    Mistake(
         "value_multiplied",
         "it multiplies what is handed over",
         "The output is a constant times the wanted one. W_V does not set how sharply a head looks.",
@@ -120,7 +126,12 @@ CARGO = (
         "Cargo is in the key, so everybody hears of the largest.",
         "By what is C found?",
     ),
-    Mistake("own_cargo", "each ship looks at itself", "Everybody is handed its own cargo.", "Whom does row 1 look at?"),
+    Mistake(
+        "own_cargo",
+        "each ship looks at itself",
+        "Everybody is handed its own cargo.",
+        "Whom does row 1 look at?",
+    ),
     Mistake(
         "pilot_counted",
         "the pilot is part of the mean",

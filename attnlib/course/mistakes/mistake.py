@@ -1,5 +1,7 @@
 """What a mistake is, and the ways of making one that are used all over the catalogue."""
 
+from .then import THEN
+
 
 class Mistake:
     """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
@@ -17,6 +19,11 @@ class Mistake:
 
     def __init__(self, id, does, see, hint, *ways, raises=False):
         self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
+
+    @property
+    def hints(self):
+        """The first, and the one in then.py that continues it."""
+        return self.hint, THEN[self.id]
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""

@@ -33,6 +33,11 @@ MISTAKES = (
         "Compare the order of your arguments with the order in the exercise.",
         {"scores": lambda s: s.v @ swap(s.k), "context": lambda s: s.weights @ s.q},
         {"q": lambda s: s.split(s.value @ s.W_Q), "v": lambda s: s.split(s.query @ s.W_V)},
+        # A class that takes (values, keys=None, query=None): without the third both come from the first.
+        {
+            "q": lambda s: s.split((s.query if s.arguments[2] is None else s.value) @ s.W_Q),
+            "v": lambda s: s.split(s.query @ s.W_V),
+        },
     ),
     Mistake(
         "untransposed_key",

@@ -1,0 +1,72 @@
+"""Hints, of which each goes a step further, and what a tick says beside: right."""
+
+import numpy as np
+import pytest
+from answers import projected, student
+from puzzle_answers import RIGHT, TABLE, flags
+
+import attnlib as al
+from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course.mistakes.then import THEN
+from attnlib.course.verdict import Verdict
+
+
+def test_hints_go_one_step_further_and_stop():
+    verdict = check.softmax(lambda x, axis=-1: x)
+    hints = [verdict.hint() for _ in range(7)]
+    assert all(own in told for own, told in zip(MISTAKES["no_softmax"].hints, hints, strict=False))
+    assert len(set(hints)) == 5 and hints[-1] == hints[-2]
+    assert check.softmax(al.softmax).hint() == "No hint needed: this is right."
+
+
+def test_a_hint_is_given_once():
+    """Where the exercise has the hint of the mistake, too, or where the mistake's own holds all of it."""
+    verdict = Verdict("k2", "wrong", "", hints=("Look back. Where is it?", "Where is it?", "In row 3?", "Look back."))
+    assert verdict.hints == ("Look back. Where is it?", "In row 3?")
+    told = check.uniform_divisor(6.0)
+    assert told.hint() == f"Hint 1 of 4: {MISTAKES['unit_variance_assumed'].hint}" and len(set(told.hints)) == 4
+
+
+def test_the_second_hint_continues_the_first():
+    """It follows from the mistake, whichever that was; of two mistakes each has both of its hints."""
+    for name, answer in (("weights_1", [6.3, 46.8, 46.8]), ("weights_1", [0.05, 0.6, 0.35]), ("bag_accuracy", 75)):
+        verdict = EXERCISES[name](answer)
+        told = MISTAKES[verdict.mistake].hints if verdict.mistake else ()
+        assert verdict.hints == (*told, *EXERCISES[name].hints)
+    both = check.cross_attention(projected(student(scale="1", mask="np.where(m, s, -1e9)")))
+    one, other = (MISTAKES[id] for id in both.mistake.split(" + "))
+    assert both.hints[:4] == (*one.hints, *other.hints)
+    assert set(THEN) == set(MISTAKES)
+
+
+def test_the_hint_does_not_ask_for_the_row_of_a_word_that_is_right():
+    verdict = check.what_words_look_for([[0, 5, 0], [0, 5, 0], [5, 0, 0], [0, 0, 0]])  # the verb's alone is wrong
+    assert "of a name, a verb and a pronoun" in verdict.hint() and "Row 3" not in verdict.hints[0]
+
+
+def test_a_tick_tells_of_the_mistake_that_gives_the_same_numbers():
+    q, k, v = al.examples.BY_HAND.project()
+    for answer in (q[1] @ k.T, k[1] @ q.T):
+        verdict = check.scores_2(answer)
+        assert verdict.passed and "key 2 against all 3 queries gives the same numbers here" in verdict.message
+    for one, other in ((q, k), (k, q)):
+        verdict = check.scaled_output_1(al.softmax(one[0] @ other.T / 3**0.5) @ v)
+        assert verdict.passed and "with Q and K exchanged these numbers are the same" in verdict.message
+    assert not check.k2(k[1]).message
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("who_wants_whom", flags(20 * TABLE.T)), ("where_is_c", RIGHT["where_is_c"][0][::-1])],
+)
+def test_queries_and_keys_exchanged_are_told_of_ships(name, answer):
+    told = EXERCISES[name](lambda: answer)
+    assert told.mistake == "swapped_asking_and_found" and "n_q" not in told.message
+    assert all("W_Q" in hint and "W_K" in hint for hint in told.hints[:2]) and "ship" in told.hints[0]
+
+
+def test_a_rule_that_forbids_nothing_is_told_no_more_than_was_tried():
+    """Some of its rows are True everywhere, the others nowhere; and other convoys than these 50 may be forbidden."""
+    told = check.own_head(lambda: (*RIGHT["own_head"][0][:2], lambda f, t: np.eye(len(t))[:, :1] == np.zeros(len(t))))
+    assert told.mistake == "rule_says_nothing" and "every head" not in told.message
+    assert "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere" in told.message
