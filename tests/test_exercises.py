@@ -1,7 +1,9 @@
 """The exercises of the notebooks: every solution passes its check, no stub does, and guesses are judged."""
 
 import re
+import subprocess
 import symtable
+import sys
 from pathlib import Path
 
 import nbformat
@@ -10,6 +12,7 @@ import pytest
 from attnlib.course import PREDICTIONS, RECALLS, predict
 from attnlib.course.prediction import Recall
 from tools import build_notebooks as build
+from tools import handouts
 from tools.handouts import SOLUTION, exercises, solved, student
 from tools.series import SERIES
 
@@ -60,6 +63,19 @@ def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
     # nbval runs the built notebook top to bottom, so what has the same code cells runs, too.
     assert [cell.source for cell in code] == [cell.source for cell in built.cells if cell.cell_type == "code"]
     assert len(handout.cells) == len(built.cells) - len(exercises(built))
+
+
+def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
+    """The line of docs/class.md, on the zip of `make student`; of one notebook, as the others are made alike."""
+    monkeypatch.setattr(handouts, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["handouts", "student", "02"])
+    handouts.main()
+    page = (ROOT / "docs" / "class.md").read_text("utf-8")
+    (line,) = re.findall(r"^sudo python3 (-m zipfile .+) /etc/skel/attnlib(?: *#.*)?$", page, re.MULTILINE)
+    assert "cp notebooks" not in page
+    subprocess.run([sys.executable, *line.split(), tmp_path / "skel"], cwd=tmp_path / "_student", check=True)
+    (copy,) = (tmp_path / "skel").rglob("*.ipynb")
+    assert copy.parent == tmp_path / "skel" and "<details>" not in copy.read_text("utf-8")
 
 
 def test_every_stub_is_not_tried(path):
