@@ -27,7 +27,7 @@ from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 from tools.links import outward
 from tools.page import SCRIPT, STYLE
 from tools.reading import write
-from tools.series import SERIES
+from tools.series import SERIES, named
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -54,6 +54,7 @@ def main():
     notebooks = {entry.name: read(entry.built) for entry in SERIES}
     with tempfile.TemporaryDirectory() as scratch:
         build_lite(notebooks, site, Path(scratch))
+        protect(site)
         settings = add_pyodide(pyodide, site, Path(scratch))
     configure(site, settings)
     write_pages(notebooks, site)
@@ -86,6 +87,15 @@ def build_lite(notebooks, site, scratch):
     command = [sys.executable, "-m", "jupyter", "lite", "build", "--apps", "lab", "--no-sourcemaps"]
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
     run(command, cwd=scratch)
+
+
+def protect(site):
+    """Make the notebooks read-only that cannot run here: "Run all" clears their outputs, and a save would keep that."""
+    path = site / "api" / "contents" / "all.json"
+    contents = json.loads(path.read_text("utf-8"))
+    for entry in contents["content"]:
+        entry["writable"] = named(Path(entry["name"]).stem).browser
+    path.write_text(json.dumps(contents), "utf-8")
 
 
 def run(command, **options):

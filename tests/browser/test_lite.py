@@ -116,7 +116,7 @@ def test_a_request_to_another_host_would_be_seen(url, new_page):
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page, name):
+def test_a_torch_notebook_keeps_its_outputs_and_says_where_it_runs(url, new_page, name):
     page = new_page()
     requests = watched(page)
     open_live(page, url, name)
@@ -125,6 +125,9 @@ def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page
     page.wait_for_function("ask.showsASavedPicture()", timeout=10_000)
     message = json.dumps(run_all(page)[0][1])  # the first cell stops the run
     assert "a browser cannot run it" in message and "To run it: " in message and "make lab" in message
+    page.evaluate("ask.save()")
+    open_live(page, url, name)  # "Saved outputs: reload before saving"; and saving changes nothing
+    assert page.evaluate("ask.codeCells()") == saved
     assert elsewhere(requests, url) == []
 
 
