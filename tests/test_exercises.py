@@ -14,6 +14,7 @@ from attnlib.course.prediction import Recall
 from tools import build_notebooks as build
 from tools import handouts
 from tools.handouts import SOLUTION, exercises, solved, student
+from tools.licence import LICENCE
 from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -51,7 +52,8 @@ def test_a_solution_can_be_pasted_over_the_whole_cell(notebook):
 
 def test_the_solved_handout_is_executed_and_every_check_is_green():
     """Of one notebook. `make solved` does the same with all, as CI does; one_run.py tries them in nbval's kernel."""
-    _, verdicts = solved(SOURCES[0])
+    handout, verdicts = solved(SOURCES[0])
+    assert handout.cells[-1].source == LICENCE
     assert len(verdicts) >= 3 and all(verdict.startswith("✓") for verdict in verdicts), verdicts
 
 
@@ -62,7 +64,8 @@ def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
     assert not any(cell.outputs or cell.execution_count for cell in code)
     # nbval runs the built notebook top to bottom, so what has the same code cells runs, too.
     assert [cell.source for cell in code] == [cell.source for cell in built.cells if cell.cell_type == "code"]
-    assert len(handout.cells) == len(built.cells) - len(exercises(built))
+    assert len(handout.cells) == len(built.cells) - len(exercises(built)) + 1
+    assert handout.cells[-1].source == LICENCE
 
 
 def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):

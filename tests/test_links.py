@@ -209,7 +209,7 @@ def targets_of(markdown):
 
 def project(root):
     """Copy what holds links into an empty folder."""
-    for path in [*texts(), ROOT / "LICENSE", ROOT / "docs" / "live_view.png"]:
+    for path in [*texts(), *ROOT.glob("LICENSE*"), ROOT / "NOTICE", ROOT / "docs" / "live_view.png"]:
         if "src" not in path.parts:
             (root / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, root / path.relative_to(ROOT))

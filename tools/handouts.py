@@ -13,6 +13,7 @@ import shutil
 import nbformat
 
 from . import build_notebooks as build
+from .licence import licence_cell
 from .links import outward
 from .series import ROOT, chosen
 
@@ -66,6 +67,7 @@ def student(source, for_nbgrader=False):
     notebook.cells = [cell for cell in notebook.cells if not SOLUTION.fullmatch(cell.source)]
     for cell in notebook.cells:
         cell.source = outward(re.sub(r"\s*The solution is folded below\.", "", cell.source))
+    notebook.cells.append(licence_cell())
     return notebook
 
 
@@ -91,12 +93,15 @@ def solved(source):
     build.execute(notebook)
     for cell in notebook.cells:
         cell.source = outward(cell.source)
+    notebook.cells.append(licence_cell())
     return notebook, [check.outputs[0].data["text/plain"] for check in checks]
 
 
 def write_solved(notebook, target):
     if not exercises(build.read_source(notebook.source)):
-        shutil.copy(notebook.built, target)  # nothing to solve: it is built and executed
+        built = nbformat.read(notebook.built, as_version=4)  # nothing to solve: it is executed already
+        built.cells.append(licence_cell())
+        nbformat.write(built, target)
         return
     handout, verdicts = solved(notebook.source)
     wrong = [verdict for verdict in verdicts if not verdict.startswith("✓")]
