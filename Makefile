@@ -14,8 +14,8 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-binder test-numpy test-site notebooks links site html slides \
-	student solved real-model bench clean setup setup-tests
+.PHONY: help lab check test test-real-model test-browser test-binder test-graders test-numpy test-site notebooks links site html slides \
+	student solved nbgrader real-model bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -37,7 +37,7 @@ check: setup-tests  ## The first half of make test, in a minute: lint, unit and 
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m tools.build_notebooks --check
-	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder" --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
@@ -54,6 +54,10 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py
+
+test-graders: setup-tests  ## nbgrader and otter on notebook 02, as docs/grading.md says: who gets which points
+	@$(PYTHON) -m tools.setup_env graders
+	$(RUN) -m pytest -m graders tests/test_grading.py
 
 NUMPY_MODULES := $(foreach m,validation masks core heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
@@ -91,6 +95,9 @@ student: setup-tests  ## Write the notebooks without solutions and outputs into 
 
 solved: setup-tests  ## Write them with the solutions filled in and every check green into _solved/, and a zip
 	@$(RUN) -m tools.handouts solved $(NB)
+
+nbgrader: setup-tests  ## Write them as a course for nbgrader, an assignment each with points, into _nbgrader/
+	@$(RUN) -m tools.handouts nbgrader $(NB)
 
 bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=class for 10 to 40 students at once
 	@$(RUN) -m bench $(ARGS)

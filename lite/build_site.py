@@ -24,14 +24,16 @@ import nbformat
 from jinja2 import Template
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
+from tools.licence import LICENCE, licence_cell
 from tools.links import outward
-from tools.page import SCRIPT, STYLE
+from tools.page import SCRIPT, STYLE, markdown
 from tools.reading import write
-from tools.series import SERIES
+from tools.series import SERIES, named
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
+LICENCES = ("LICENSE", "LICENSE-CC-BY-4.0", "NOTICE")
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
@@ -54,9 +56,12 @@ def main():
     notebooks = {entry.name: read(entry.built) for entry in SERIES}
     with tempfile.TemporaryDirectory() as scratch:
         build_lite(notebooks, site, Path(scratch))
+        protect(site)
         settings = add_pyodide(pyodide, site, Path(scratch))
     configure(site, settings)
     write_pages(notebooks, site)
+    for file in LICENCES:
+        shutil.copy(ROOT / file, site / f"{file}.txt")  # as text, which a browser shows
     megabytes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     print(f"built {site.name}: {megabytes:.0f} MB, Pyodide from {'the site itself' if is_folder(pyodide) else pyodide}")
 
@@ -82,10 +87,20 @@ def build_lite(notebooks, site, scratch):
     files = scratch / "files"
     files.mkdir()
     for name, notebook in notebooks.items():
-        nbformat.write(notebook, files / f"{name}.ipynb")
+        copy = nbformat.from_dict({**notebook, "cells": [*notebook.cells, licence_cell()]})
+        nbformat.write(copy, files / f"{name}.ipynb")
     command = [sys.executable, "-m", "jupyter", "lite", "build", "--apps", "lab", "--no-sourcemaps"]
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
     run(command, cwd=scratch)
+
+
+def protect(site):
+    """Make the notebooks read-only that cannot run here: "Run all" clears their outputs, and a save would keep that."""
+    path = site / "api" / "contents" / "all.json"
+    contents = json.loads(path.read_text("utf-8"))
+    for entry in contents["content"]:
+        entry["writable"] = named(Path(entry["name"]).stem).browser
+    path.write_text(json.dumps(contents), "utf-8")
 
 
 def run(command, **options):
@@ -144,7 +159,7 @@ def wheel(name, site, scratch):
     if name == "attnlib":  # from a copy: setuptools leaves a build folder, and packs what an older one holds
         source = scratch / "source"
         shutil.copytree(ROOT / "attnlib", source / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
-        for file in ("pyproject.toml", "README.md", "LICENSE"):
+        for file in ("pyproject.toml", "README.md", *LICENCES):
             shutil.copy(ROOT / file, source)
         options = ["wheel", "--no-build-isolation", source]
     else:
@@ -192,7 +207,7 @@ def write_pages(notebooks, site):
     )
     view = next(output.data["text/html"] for output in outputs if "attnlib" in output.get("metadata", {}))
     template = Template((HERE / "index.html.j2").read_text("utf-8"))
-    index = template.render(notebooks=entries, view=view, script=SCRIPT, style=STYLE)
+    index = template.render(notebooks=entries, view=view, script=SCRIPT, style=STYLE, licence=markdown(LICENCE))
     (site / "index.html").write_text(index, "utf-8")
 
 

@@ -1,6 +1,9 @@
 """The exercises of the notebooks: every solution passes its check, no stub does, and guesses are judged."""
 
 import re
+import subprocess
+import symtable
+import sys
 from pathlib import Path
 
 import nbformat
@@ -9,7 +12,9 @@ import pytest
 from attnlib.course import PREDICTIONS, RECALLS, predict
 from attnlib.course.prediction import Recall
 from tools import build_notebooks as build
+from tools import handouts
 from tools.handouts import SOLUTION, exercises, solved, student
+from tools.licence import LICENCE
 from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,9 +38,22 @@ def test_there_are_three_to_five_and_they_are_numbered(path, notebook):
     assert numbers == [f"{chapter}.{i + 1}" for i in range(len(numbers))]
 
 
+def defined(code):
+    """Return the names that code gives a meaning where it stands."""
+    names = symtable.symtable(code, "a cell", "exec").get_symbols()
+    return {name.get_name() for name in names if name.is_assigned() or name.is_imported()}
+
+
+def test_a_solution_can_be_pasted_over_the_whole_cell(notebook):
+    """Nothing is lost that the cell of the stub held besides the stub, such as a helper."""
+    for place, number, solution in exercises(notebook):
+        assert defined(notebook.cells[place].source) <= defined(solution), number
+
+
 def test_the_solved_handout_is_executed_and_every_check_is_green():
-    """Of one notebook. That every solution of every notebook passes is tried by one_run.py, in nbval's kernel."""
-    _, verdicts = solved(SOURCES[0])
+    """Of one notebook. `make solved` does the same with all, as CI does; one_run.py tries them in nbval's kernel."""
+    handout, verdicts = solved(SOURCES[0])
+    assert handout.cells[-1].source == LICENCE
     assert len(verdicts) >= 3 and all(verdict.startswith("✓") for verdict in verdicts), verdicts
 
 
@@ -46,7 +64,21 @@ def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
     assert not any(cell.outputs or cell.execution_count for cell in code)
     # nbval runs the built notebook top to bottom, so what has the same code cells runs, too.
     assert [cell.source for cell in code] == [cell.source for cell in built.cells if cell.cell_type == "code"]
-    assert len(handout.cells) == len(built.cells) - len(exercises(built))
+    assert len(handout.cells) == len(built.cells) - len(exercises(built)) + 1
+    assert handout.cells[-1].source == LICENCE
+
+
+def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
+    """The line of docs/class.md, on the zip of `make student`; of one notebook, as the others are made alike."""
+    monkeypatch.setattr(handouts, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["handouts", "student", "02"])
+    handouts.main()
+    page = (ROOT / "docs" / "class.md").read_text("utf-8")
+    (line,) = re.findall(r"^sudo python3 (-m zipfile .+) /etc/skel/attnlib(?: *#.*)?$", page, re.MULTILINE)
+    assert "cp notebooks" not in page
+    subprocess.run([sys.executable, *line.split(), tmp_path / "skel"], cwd=tmp_path / "_student", check=True)
+    (copy,) = (tmp_path / "skel").rglob("*.ipynb")
+    assert copy.parent == tmp_path / "skel" and "<details>" not in copy.read_text("utf-8")
 
 
 def test_every_stub_is_not_tried(path):

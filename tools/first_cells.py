@@ -28,7 +28,7 @@ if not find_spec("attnlib"):
     raise ImportError("attnlib is missing. In its folder: make lab, or pip install .")"""
 SETUP_TORCH = """
 if not find_spec("torch"):
-    how = "Saved outputs: reload the page. To run it: {where}."
+    how = "Saved outputs: reload before saving. To run it: {where}."
     raise ImportError(f"PyTorch is missing (a browser cannot run it). {{how}}")"""
 
 

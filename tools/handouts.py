@@ -2,6 +2,7 @@
 
 python -m tools.handouts student          _student/, with a zip of all
 python -m tools.handouts solved           _solved/, executed, with a zip of all
+python -m tools.handouts nbgrader         _nbgrader/source/, an assignment each, and the settings of the course
 python -m tools.handouts solved 02 05     those whose name starts so
 """
 
@@ -12,6 +13,7 @@ import shutil
 import nbformat
 
 from . import build_notebooks as build
+from .licence import licence_cell
 from .links import outward
 from .series import ROOT, chosen
 
@@ -22,7 +24,24 @@ HEAD = re.compile(
 SOLUTION = re.compile(
     r"<details><summary>Solution</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL
 )
-CHECK = re.compile(r"verdict = \S+\(.*\)\nverdict")
+CHECK = re.compile(r"verdict = (\w+)\S+\(.*\)\nverdict")
+POINTS = {"easy": 1, "medium": 2, "hard": 3}
+# nbgrader leaves out what stands between these lines when it makes the students' copy, and grades with all of it. The
+# name `check` is imported anew, because a student's cell may have changed what it means. stderr is put away, because
+# nbgrader gives 0 points where a test writes to it, as the warning of a right answer does.
+GRADED = """\
+### BEGIN HIDDEN TESTS
+import io
+import sys
+
+from attnlib.course import {module}
+
+sys.stderr = io.StringIO()
+### END HIDDEN TESTS
+{check}
+### BEGIN HIDDEN TESTS
+assert verdict.passed, verdict
+### END HIDDEN TESTS"""
 
 
 def exercises(notebook):
@@ -40,13 +59,28 @@ def exercises(notebook):
     return found
 
 
-def student(source):
+def student(source, for_nbgrader=False):
     """Return the notebook of a source without solutions and without outputs."""
     notebook = build.read_source(source)
+    if for_nbgrader:
+        grade(notebook)
     notebook.cells = [cell for cell in notebook.cells if not SOLUTION.fullmatch(cell.source)]
     for cell in notebook.cells:
         cell.source = outward(re.sub(r"\s*The solution is folded below\.", "", cell.source))
+    notebook.cells.append(licence_cell())
     return notebook
+
+
+def grade(notebook):
+    """Mark stubs and checks for nbgrader: answers that it leaves alone, and locked tests that are worth points."""
+    for place, number, _ in exercises(notebook):
+        head, stub, check = notebook.cells[place - 1 : place + 2]
+        words, name = {"schema_version": 3, "task": False}, number.replace(".", "-")
+        stub.metadata["nbgrader"] = {**words, "grade_id": f"answer-{name}", "solution": True, "grade": False}
+        check.metadata["nbgrader"] = {**words, "grade_id": f"check-{name}", "solution": False, "grade": True}
+        stub.metadata["nbgrader"]["locked"], check.metadata["nbgrader"]["locked"] = False, True
+        check.metadata["nbgrader"]["points"] = POINTS[HEAD.search(head.source)[3]]
+        check.source = GRADED.format(module=CHECK.fullmatch(check.source)[1], check=check.source)
 
 
 def solved(source):
@@ -59,30 +93,55 @@ def solved(source):
     build.execute(notebook)
     for cell in notebook.cells:
         cell.source = outward(cell.source)
+    notebook.cells.append(licence_cell())
     return notebook, [check.outputs[0].data["text/plain"] for check in checks]
+
+
+def write_solved(notebook, target):
+    if not exercises(build.read_source(notebook.source)):
+        built = nbformat.read(notebook.built, as_version=4)  # nothing to solve: it is executed already
+        built.cells.append(licence_cell())
+        nbformat.write(built, target)
+        return
+    handout, verdicts = solved(notebook.source)
+    wrong = [verdict for verdict in verdicts if not verdict.startswith("✓")]
+    if wrong:
+        raise SystemExit(f"{target.name}: a solution does not pass its check:\n" + "\n".join(wrong))
+    nbformat.write(handout, target)
+
+
+def course(notebooks, folder):
+    """Write a course for nbgrader; what else is there stays: settings, answers, points."""
+    folder.mkdir(exist_ok=True)
+    if not (folder / "nbgrader_config.py").exists():
+        shutil.copy(ROOT / "tools" / "nbgrader_config.py", folder)
+    for notebook in notebooks:
+        handout = student(notebook.source, for_nbgrader=True)
+        if any("nbgrader" in cell.metadata for cell in handout.cells):
+            target = folder / "source" / notebook.name / notebook.built.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            nbformat.write(handout, target)
+            print(target)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=["student", "solved"])
+    parser.add_argument("kind", choices=["student", "solved", "nbgrader"])
     parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
     arguments = parser.parse_args()
-    folder = ROOT / f"_{arguments.kind}"
+    notebooks, folder = chosen(arguments.prefixes), ROOT / f"_{arguments.kind}"
+    if arguments.kind == "nbgrader":
+        course(notebooks, folder)
+        return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    for notebook in chosen(arguments.prefixes):
-        source, target = notebook.source, folder / notebook.built.name
+    for notebook in notebooks:
+        target = folder / notebook.built.name
         print(target, flush=True)
         if arguments.kind == "student":
-            nbformat.write(student(source), target)
-        elif not exercises(build.read_source(source)):
-            shutil.copy(notebook.built, target)  # nothing to solve: it is built and executed
+            nbformat.write(student(notebook.source), target)
         else:
-            notebook, verdicts = solved(source)
-            wrong = [verdict for verdict in verdicts if not verdict.startswith("✓")]
-            if wrong:
-                raise SystemExit(f"{target.name}: a solution does not pass its check:\n" + "\n".join(wrong))
-            nbformat.write(notebook, target)
+            write_solved(notebook, target)
     shutil.move(shutil.make_archive(str(folder), "zip", folder), folder)
 
 

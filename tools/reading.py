@@ -12,6 +12,7 @@ import nbformat
 from jinja2 import pass_context
 from nbconvert import HTMLExporter
 
+from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, still
 from .series import ROOT, chosen, named
 
@@ -47,7 +48,7 @@ def write(notebooks, folder, site=False):
         notebook = notebooks[this["name"]]
         notebook.metadata["title"] = this["plain"]
         # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
-        notebook.cells = [cell for cell in notebook.cells if cell.id != "setup"]
+        notebook.cells = [*(cell for cell in notebook.cells if cell.id != "setup"), licence_cell()]
         revive(notebook)
         around = {"before": before, "this": this, "after": after, "site": site, "script": SCRIPT, "style": STYLE}
         page, _ = exporter.from_notebook_node(notebook, around)

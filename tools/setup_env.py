@@ -28,6 +28,7 @@ REQUIREMENTS = {
     "browser": "tests/browser/requirements.txt",
     "notebook7": "tests/browser/notebook7.txt",
     "colab": "tests/browser/colab.txt",
+    "graders": "tests/graders.txt",
     "lite": "lite/requirements.txt",
 }
 IN_MAIN = ("run", "tests", "browser")  # each holds all of the one before it

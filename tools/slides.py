@@ -20,6 +20,7 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
+from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, still
 from .series import ROOT, chosen
 
@@ -59,7 +60,7 @@ def slide(cell):
 
 
 def deck(path):
-    cells = nbformat.read(path, as_version=4).cells
+    cells = [*nbformat.read(path, as_version=4).cells, licence_cell()]
     reveal = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs" / "dist"
     return Template((ROOT / "tools" / "slides.html").read_text("utf-8")).substitute(
         title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),

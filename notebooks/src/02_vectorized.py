@@ -284,6 +284,11 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
+# def plain_softmax(x, axis=-1):
+#     e = np.exp(x)
+#     return e / e.sum(axis=axis, keepdims=True)
+#
+#
 # def my_softmax(x, axis=-1):
 #     return plain_softmax(x - x.max(axis=axis, keepdims=True), axis)
 # ```

@@ -51,7 +51,7 @@ def colab(home):
     (site / "google" / "colab").mkdir(parents=True)
     (site / "google" / "colab" / "__init__.py").touch()
     shutil.copytree(ROOT / "attnlib", repository / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-CC-BY-4.0", "NOTICE"):
         shutil.copy(ROOT / name, repository)
     repo, branch = PUBLIC
     git = ["git", "-c", "user.name=test", "-c", "user.email=test", "-C", str(repository)]

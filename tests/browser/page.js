@@ -27,6 +27,14 @@ window.ask = {
   changed: ([selector, before]) => document.querySelector(selector).innerHTML !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
+  // Ends when the notebook is saved, or when a dialog says that it cannot be.
+  save: () => {
+    const dialog = new Promise((found) => {
+      const look = () => (document.querySelector(".jp-Dialog") ? found() : setTimeout(look, 50));
+      look();
+    });
+    return Promise.race([window.jupyterapp.commands.execute("docmanager:save"), dialog]).then(() => 0);
+  },
   showsASavedPicture: () =>
     [...document.querySelectorAll(".jp-OutputArea img")].some((image) => image.naturalWidth > 100),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from front_end import BIN, CHROMIUM, FLAGS, ROOT, prepared
 
+from tools.licence import LICENCE_LINK
 from tools.series import SERIES
 
 NUMPY = [notebook.name for notebook in SERIES if notebook.browser]
@@ -116,7 +117,7 @@ def test_a_request_to_another_host_would_be_seen(url, new_page):
 
 
 @pytest.mark.parametrize("name", TORCH)
-def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page, name):
+def test_a_torch_notebook_keeps_its_outputs_and_says_where_it_runs(url, new_page, name):
     page = new_page()
     requests = watched(page)
     open_live(page, url, name)
@@ -125,6 +126,9 @@ def test_a_torch_notebook_shows_its_outputs_and_says_where_it_runs(url, new_page
     page.wait_for_function("ask.showsASavedPicture()", timeout=10_000)
     message = json.dumps(run_all(page)[0][1])  # the first cell stops the run
     assert "a browser cannot run it" in message and "To run it: " in message and "make lab" in message
+    page.evaluate("ask.save()")
+    open_live(page, url, name)  # "Saved outputs: reload before saving"; and saving changes nothing
+    assert page.evaluate("ask.codeCells()") == saved
     assert elsewhere(requests, url) == []
 
 
@@ -146,8 +150,10 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     page.goto(url)
     links = [a.get_attribute("href") for a in page.locator("a").all()]
     wanted = [form.format(name) for name in NAMES for form in ("read/{}.html", "lab/index.html?path={}.ipynb")]
-    assert set(links) == set(wanted)
-    assert all((site / link.partition("?")[0]).exists() for link in links)
+    files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt"]
+    assert set(links) == {*wanted, *files, LICENCE_LINK}
+    wanted += files
+    assert all((site / link.partition("?")[0]).exists() for link in wanted)
     assert page.locator("a", has_text="Run").count() == len(NUMPY)
     assert page.evaluate("ask.fitsAcross()")
 
@@ -189,6 +195,7 @@ def test_a_page_to_read_stands_alone(url, site, new_page, name):
     links = [a.get_attribute("href") for a in page.locator("a[href]").all()]
     local = [link.partition("?")[0] for link in links if not link.startswith(("https://", "#"))]
     assert local and all((site / "read" / link).exists() for link in local), local
+    assert LICENCE_LINK in links
 
 
 def test_the_first_page_shows_a_living_view(url, new_page):

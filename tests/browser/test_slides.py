@@ -5,6 +5,7 @@ import pytest
 from front_end import prepared
 
 from tools import reading, slides
+from tools.licence import LICENCE_LINK
 from tools.series import SERIES
 
 
@@ -33,6 +34,7 @@ def test_every_slide_fits(new_page, tmp_path, path):
     assert revived == page.locator("[data-attnlib]").count() and (revived or path.stem != "03_scaling")
     headings = [c for c in nbformat.read(path, as_version=4).cells if c.source.startswith("#")]
     assert found["count"] >= len(headings)
+    assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert "Solution" not in found["text"] and "not tried yet" not in found["text"]
 
 
@@ -53,5 +55,6 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
         before = view.inner_html()
         slider.press("End")
         assert view.inner_html() != before
+    assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert problems == [] and stills.count()
     assert page.evaluate("ask.fitsAcross()")

@@ -1,0 +1,217 @@
+"""The checks in a graded course: what `make nbgrader` writes, and what docs/grading.md says of nbgrader and otter."""
+
+import copy
+import csv
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+
+import attnlib as al
+from tools.build_notebooks import read_source
+from tools.handouts import SOLUTION, course, exercises
+from tools.series import SERIES, named
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")
+(OTTER,) = re.findall(r"```python\n((?:(?!```).)+)```", PAGE, re.DOTALL)
+NAME = "02_vectorized"
+GRADERS = ROOT / ".venv-graders" / ("Scripts" if os.name == "nt" else "bin")
+
+
+def right(x, axis=-1):
+    return al.softmax(x, axis)
+
+
+def wrong(x, axis=-1):
+    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
+
+
+def warns(x, axis=-1):
+    print("a warning", file=sys.stderr)
+    return al.softmax(x, axis)
+
+
+def read(path):
+    return nbformat.read(path, as_version=4)
+
+
+def marked(notebook, kind):
+    """Return the cells of a notebook that nbgrader knows as answer-... or check-..., by number."""
+    ids = {cell.metadata.get("nbgrader", {}).get("grade_id", ""): cell for cell in notebook.cells}
+    return {grade_id.removeprefix(kind): cell for grade_id, cell in ids.items() if grade_id.startswith(kind)}
+
+
+# --- what `make nbgrader` writes
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return the course of all notebooks."""
+    made = tmp_path_factory.mktemp("course")
+    course(SERIES, made)
+    return made
+
+
+def test_every_exercise_is_an_answer_and_a_locked_test_with_points(folder):
+    assert sorted(path.stem for path in folder.glob("source/*/*.ipynb")) == [entry.name for entry in SERIES[1:]]
+    for entry in SERIES[1:]:
+        handout = read(folder / "source" / entry.name / entry.built.name)
+        wanted = [number.replace(".", "-") for _, number, _ in exercises(read_source(entry.source))]
+        answers, checks = marked(handout, "answer-"), marked(handout, "check-")
+        assert [*answers] == [*checks] == wanted
+        assert not [cell for cell in handout.cells if SOLUTION.search(cell.source) or cell.get("outputs")]
+        for answer, check in zip(answers.values(), checks.values(), strict=True):
+            assert not {**answer.metadata.nbgrader}.keys() & {"points"} and check.metadata.nbgrader.points in (1, 2, 3)
+            assert not answer.metadata.nbgrader.locked and check.metadata.nbgrader.locked
+
+
+def graded(folder, **names):
+    """Run what nbgrader runs of exercise 2.1, after cells that left `names`."""
+    code = marked(read(folder / "source" / NAME / f"{NAME}.ipynb"), "check-")["2-1"].source
+    exec(compile(code, "check", "exec"), names)
+
+
+def test_a_test_tells_right_from_wrong_whatever_a_cell_calls_check(folder, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", sys.stderr)  # the test moves it away
+    graded(folder, my_softmax=right)
+    yes = types.SimpleNamespace(softmax=lambda answer: types.SimpleNamespace(passed=True))
+    for names in ({}, {"check": yes}):
+        with pytest.raises(AssertionError, match="unstable_softmax"):
+            graded(folder, my_softmax=wrong, **names)
+
+
+def test_a_right_answer_that_warns_loses_no_point(folder, monkeypatch, capsys):
+    """nbgrader gives 0 for a test that writes to stderr."""
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    graded(folder, my_softmax=warns)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_course_keeps_what_is_there(tmp_path):
+    course([named(NAME)], tmp_path)
+    kept = {"gradebook.db": "points", "nbgrader_config.py": "settings", f"submitted/ada/{NAME}.ipynb": "an answer"}
+    for name, text in kept.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    source = tmp_path / "source" / NAME / f"{NAME}.ipynb"
+    before = source.read_bytes()
+    source.write_text("old", encoding="utf-8")
+    course([named(NAME)], tmp_path)
+    assert {name: (tmp_path / name).read_text("utf-8") for name in kept} == kept
+    assert source.read_bytes() == before
+
+
+# --- the graders themselves
+
+
+def run(folder, *command):
+    python = GRADERS / "python"
+    if not python.parent.exists():
+        pytest.skip(".venv-graders is missing: make test-graders makes it")
+    environment = {**os.environ, "PATH": os.pathsep.join([str(GRADERS), os.environ["PATH"]]), "OMP_NUM_THREADS": "1"}
+    environment |= {"JUPYTER_CONFIG_DIR": str(folder / ".config"), "IPYTHONDIR": str(folder / ".ipython")}
+    program = [str(GRADERS / command[0]), *map(str, command[1:])]
+    return subprocess.run(program, cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False)
+
+
+def first_line(line):
+    """Return what puts a line into the first stub."""
+
+    def change(notebook):
+        stub = marked(notebook, "answer-")["2-1"]
+        stub.source = f"{line}\n{stub.source}"
+
+    return change
+
+
+def with_solutions(notebook):
+    answers = marked(notebook, "answer-")
+    for _, number, solution in exercises(read_source(named(NAME).source)):
+        answers[number.replace(".", "-")].source = solution
+
+
+def with_other_tests(notebook):
+    for check in marked(notebook, "check-").values():
+        check.source = "pass"
+        check.metadata.nbgrader |= {"points": 100, "locked": False}
+
+
+def without_tests(notebook):
+    with_solutions(notebook)
+    tests = list(marked(notebook, "check-").values())
+    notebook.cells = [cell for cell in notebook.cells if cell not in tests]
+
+
+# As docs/grading.md names them.
+HANDED_IN = {
+    "every solution": with_solutions,
+    "the stubs as they were": lambda notebook: None,
+    "a stub that gives `check` another meaning": first_line("from unittest.mock import MagicMock; check = MagicMock()"),
+    "checks rewritten and worth 100 points": with_other_tests,
+    "every solution, but the checks deleted": without_tests,
+    "a stub with `import os; os._exit(0)`": first_line("import os; os._exit(0)"),
+    "a stub with `Verdict.passed = property(lambda verdict: True)`": first_line(
+        "from attnlib.course.verdict import Verdict; Verdict.passed = property(lambda verdict: True)"
+    ),
+}
+
+
+@pytest.mark.graders
+def test_nbgrader_gives_the_points_that_the_page_says(tmp_path):
+    course([named(NAME)], tmp_path)
+    made = run(tmp_path, "nbgrader", "generate_assignment", NAME)
+    assert made.returncode == 0, made.stderr
+    release = read(tmp_path / "release" / NAME / f"{NAME}.ipynb")
+    plain = read(named(NAME).built)  # students see the stubs and the checks of the series
+    stubs = [plain.cells[place : place + 2] for place, _, _ in exercises(plain)]
+    seen = [*zip(marked(release, "answer-").values(), marked(release, "check-").values(), strict=True)]
+    assert [[cell.source for cell in pair] for pair in seen] == [[cell.source for cell in pair] for pair in stubs]
+    for i, change in enumerate(HANDED_IN.values()):
+        answer = copy.deepcopy(release)
+        change(answer)
+        target = tmp_path / "submitted" / f"student{i}" / NAME / f"{NAME}.ipynb"
+        target.parent.mkdir(parents=True)
+        nbformat.write(answer, target)
+    run(tmp_path, "nbgrader", "autograde", NAME)  # its exit status says that a kernel was ended
+    exported = run(tmp_path, "nbgrader", "export")
+    assert exported.returncode == 0, exported.stderr
+    with (tmp_path / "grades.csv").open(encoding="utf-8", newline="") as file:
+        rows = {row["student_id"]: row for row in csv.DictReader(file)}
+    rows = {who: f"{float(row['score']):g} of {float(row['max_score']):g}" for who, row in rows.items()}
+    points = {what: rows[f"student{i}"] for i, what in enumerate(HANDED_IN)}
+    assert points == dict(re.findall(r"^\| (.+) \| (\d+ of \d+) \|$", PAGE, re.MULTILINE)), points
+
+
+def test_the_example_for_otter_tells_right_from_wrong(monkeypatch):
+    """otter itself is not installed here: its decorator only collects the function."""
+    otter = types.SimpleNamespace(test_case=lambda: lambda function: function)
+    monkeypatch.setitem(sys.modules, "otter", types.ModuleType("otter"))
+    monkeypatch.setitem(sys.modules, "otter.test_files", otter)
+    names = {}
+    exec(compile(OTTER, "grading.md", "exec"), names)
+    names["test_softmax"](right)
+    with pytest.raises(AssertionError, match="unstable_softmax"):
+        names["test_softmax"](wrong)
+
+
+@pytest.mark.graders
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [("np.exp(x - x.max(axis=axis, keepdims=True))", "All tests passed!"), ("np.exp(x)", "unstable_softmax")],
+)
+def test_otter_says_what_the_page_says(tmp_path, answer, says):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "softmax.py").write_text(OTTER, encoding="utf-8")
+    notebook = read(named(NAME).built)
+    stub = next(cell for cell in notebook.cells if cell.cell_type == "code" and "def my_softmax" in cell.source)
+    stub.source = f"def my_softmax(x, axis=-1):\n    e = {answer}\n    return e / e.sum(axis=axis, keepdims=True)"
+    nbformat.write(notebook, tmp_path / "notebook.ipynb")
+    done = run(tmp_path, "otter", "check", "notebook.ipynb", "-t", "tests")
+    assert says in done.stdout, done.stdout + done.stderr
