@@ -104,6 +104,7 @@ class KVCache:
     (5, True)
     """
 
+    _kind = np.ndarray
     _join = staticmethod(lambda old, new: np.concatenate([old, new], axis=-2))
 
     def __init__(self):
@@ -115,8 +116,10 @@ class KVCache:
     def append(self, key, value):
         """Keep new keys and values, (..., num_kv_heads, n, d_k), and return all of them: (keys, values).
 
-        Raises ShapeError if they are of another batch, width or dtype than what is kept.
+        Raises TypeError if they are not arrays of the library that this cache is for. Raises ShapeError if a key has
+        no value of its own, or if they are of another batch, width or dtype than what is kept.
         """
+        validation.cache_input(key, value, self._kind)
         if self.key is not None:
             validation.cached(self.key, key, "key")
             validation.cached(self.value, value, "value")
@@ -258,10 +261,11 @@ class MultiHeadAttention:
 
 def tokens_in(cache, kind, layer, query, key, value):
     """Return how many tokens a cache of the class `kind` holds, and check that `layer` may use it. For both twins."""
-    if not isinstance(cache, kind):
+    # The cache of torch inherits from that of NumPy, and is none for NumPy's arrays.
+    if not isinstance(cache, kind) or cache._kind is not kind._kind:
         raise TypeError(
-            f"cache must be a KVCache of {kind.__module__}, got {type(cache).__name__}. Fix: cache = KVCache(), "
-            "one for each layer and each prompt."
+            f"cache must be a KVCache of {kind.__module__}, got {validation.kind_of(cache)}. Fix: cache = KVCache() "
+            "from where the layer comes from, one for each layer and each prompt."
         )
     if not query is key is value:
         raise ValueError(

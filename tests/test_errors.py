@@ -64,6 +64,13 @@ ATTENTION = [
     ),
     ("no queries", (a(0, 4), K, V), {}, ShapeError, ("query must not be empty", "at least 1 position", "(0, 4)")),
     ("no keys", (Q, a(0, 4), a(0, 6)), {}, ShapeError, ("key must not be empty", "got shape (0, 4)", "drop empty")),
+    (
+        "an empty batch",
+        (a(0, 3, 4), a(0, 5, 4), a(0, 5, 6)),
+        {},
+        ShapeError,
+        ("query must not be empty", "at least 1 sequence (and 1 head)", "(0, 3, 4)", "skip an empty batch"),
+    ),
     ("no features", (a(3, 0), a(5, 0), V), {}, ShapeError, ("query must not be empty", "1 feature", "(3, 0)")),
     ("a ragged list", (Q, [[1.0, 2.0], [3.0]], V), {}, TypeError, ("key must be a", "got list")),
     ("nothing", (Q, K, None), {}, TypeError, ("value must be a", "got NoneType")),
@@ -191,6 +198,12 @@ LAYERS = [
     ("one token as a vector", both_mha(a(8)), ShapeError, ("query must be (..., positions, 8)", "(8,)", "is one row")),
     ("a number", both_mha(a()), ShapeError, ("query must be (..., positions, 8)", "got ()")),
     ("no tokens", both_mha(a(0, 8)), ShapeError, ("at least 1 position", "got (0, 8)")),
+    (
+        "an empty batch",
+        both_mha(a(0, 3, 8)),
+        ShapeError,
+        ("at least 1 sequence", "got (0, 3, 8)", "skip an empty batch"),
+    ),
     ("key of wrong width", both_mha(X, a(2, 3, 7)), ShapeError, ("key must be (..., positions, 8)", "(2, 3, 7)")),
     (
         "value of wrong width",

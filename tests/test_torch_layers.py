@@ -387,3 +387,34 @@ def test_masks_with_more_axes_than_the_scores_are_taken(training):
         assert (weights[0, ..., 0] == 0).all() and (weights[1:, ..., 0] > 0).all()
         each = torch.func.vmap(lambda m: layer(query[0], key[0], value[0], attn_mask=m)[0])(mask)
         close(each, torch.stack([layer(query[0], key[0], value[0], attn_mask=m)[0] for m in mask]))
+
+
+@pytest.mark.parametrize("mask", ["floating", "boolean", "NumPy"])
+def test_one_graph_takes_every_mask(mask):
+    """torch.compile stops at a branch on what a tensor holds, such as a look for NaN in the mask."""
+    torch.compiler.reset()
+    layer, x = filled(MultiHeadAttention(WIDTH, H)), inputs()[1]
+    bias = torch.tensor(np.random.default_rng(0).normal(size=(N_K, N_K)))
+    bias[0], bias[1, 2] = -torch.inf, -torch.inf  # a dead row, and a blocked cell
+    mask = {"floating": bias, "boolean": bias > -torch.inf, "NumPy": bias.numpy()}[mask]
+
+    def both(x):
+        trace = torch_layers.attention_trace(x, x, x, mask)
+        return layer(x, attn_mask=mask)[0], layer(x, attn_mask=mask, need_weights=False)[0], trace.output
+
+    for compiled, plain in zip(torch.compile(both, fullgraph=True, backend="eager")(x), both(x), strict=True):
+        close(compiled, plain)
+
+
+def test_float16_weights_do_not_overflow_where_the_scaled_scores_fit():
+    """q.k = 230,400 is more than float16 can hold; divided by sqrt(64) it is 28,800."""
+    layer = MultiHeadAttention(64, 1, bias=False).half()
+    for linear in layer.children():
+        nn.init.eye_(linear.weight)
+    x = torch.full((1, 3, 64), 60.0, dtype=torch.float16)
+    fused, weights = layer(x, need_weights=False)[0], torch.full((1, 3, 3), 1 / 3)
+    trace = torch_layers.attention_trace(x, x, x)
+    assert torch.isinf(trace.scores).all() and (trace.scaled_scores == 28800).all()
+    for output, each in (layer(x, average_attn_weights=True), (trace.output, trace.weights)):
+        close(output, fused, 0.05)
+        close(each.float(), weights, 1e-3)

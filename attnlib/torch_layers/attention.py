@@ -66,6 +66,8 @@ def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale
     mask = mask_for(attn_mask, is_causal, shape, query)
     scores = query @ key.transpose(-1, -2)  # (..., n_q, n_k)
     scaled_scores = scores * scale
+    if query.dtype == torch.float16:  # holds 65504 at most: raw scores may overflow where scaled ones do not
+        scaled_scores = (query * scale) @ key.transpose(-1, -2)
     masked_scores = scaled_scores
     if mask is not None:
         masked_scores = (

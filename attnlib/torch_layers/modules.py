@@ -24,6 +24,7 @@ class KVCache(heads.KVCache):
     (5, True)
     """
 
+    _kind = torch.Tensor
     _join = staticmethod(lambda old, new: torch.cat([old, new], dim=-2))
 
 
