@@ -9,7 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from . import arguments
 from .colours import INK, LINE, PAPER
+from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours, and visible on a white and on a dark page.
 SERIES = ("#7B61D9", "#808080", "#B8468B")
@@ -41,8 +43,10 @@ def save(figure, dpi=100):
     >>> save(subplots()[0])[:4]
     b'\\x89PNG'
     """
+    if not isinstance(figure, Figure):
+        raise TypeError(f"figure must be a Figure of matplotlib, got {kind_of(figure)}. Fix: ax.figure of axes.")
     png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=dpi)
+    figure.savefig(png, format="png", dpi=arguments.number(dpi, "dpi", above=0))
     return png.getvalue()
 
 

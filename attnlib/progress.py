@@ -1,5 +1,8 @@
 """A progress bar, and how a widget is shown, without a widget library at import: training alone needs none."""
 
+from . import arguments
+from .validation import kind_of
+
 
 def progress(iterable, description=""):
     """Return `iterable` with a progress bar in the notebook.
@@ -14,6 +17,9 @@ def progress(iterable, description=""):
     """
     from tqdm.notebook import tqdm
 
+    if not hasattr(iterable, "__iter__"):
+        raise TypeError(f"iterable must be a list, a range or the like, got {kind_of(iterable)}. Fix: range(...).")
+    arguments.text(description, "description")
     bar = tqdm(iterable, desc=description, display=False)
     display_widget(bar.container)
     return bar

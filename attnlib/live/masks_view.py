@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from .. import core, plot
+from .. import arguments, core, plot
 from .. import masks as masks_
 from .controls import buttons, choice, stops, whole
 from .scaling_view import PLAIN, SCALED
@@ -20,7 +20,7 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
     Parameters
     ----------
     n : int
-        Number of tokens.
+        Number of tokens, 2 to 64.
     d_k : (int, int)
         Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
     seed : int
@@ -39,7 +39,8 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
     >>> float(view.shown["divided by sqrt(d_k)"][:, 2:].max())
     0.0
     """
-    rng = np.random.default_rng(seed)
+    n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
+    rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
     query, key = rng.normal(size=(2, n, d_k[1]))
     now = {"mask": None}  # of the picture that is shown
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .. import core, svg
+from .. import arguments, core, svg
 from ..colours import LINE, QUERY, palette
 from . import still
 from .controls import choice, stops, whole
@@ -46,8 +46,9 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
     >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
     True
     """
-    low, high = d_k
-    start = min(max(64, low), high) if start is None else start
+    low, high = arguments.span(d_k, "d_k")
+    seed = arguments.whole(seed, "seed", 0)
+    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
     drawn = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
     reach = 3 * np.sqrt(high)
 

@@ -16,7 +16,7 @@ from IPython.display import display
 from PIL import Image
 from traitlets import TraitError
 
-from .. import svg
+from .. import arguments, svg
 from ..figure import save
 from ..progress import display_widget
 from .frames import packed, stops_of
@@ -82,7 +82,8 @@ class LiveView(widgets.VBox):
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
-        self._render, self._still, self._moving, self._size = render, still, moving, size
+        self._render, self._still, self._moving = render, still, moving
+        self._size = arguments.number(size, "size", above=0)
         ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
         self.main = next(ranges, None) if main is None else main
         self._labels, self._held = labels or (lambda: (None, None, None)), False
@@ -94,16 +95,20 @@ class LiveView(widgets.VBox):
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
         super().__init__([controls, self.picture, self.readout, self.mouse, script])
         self.add_class("attnlib-view")
-        self._update()
+        self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
 
     def _update(self, change=None):
         if self._held:
             return
         try:
-            content, self.shown = self.draw()
-        except Exception:
+            content, shown = self.draw()
+        except Exception as error:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
-            content = f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
+            content, shown = _told(error), self.shown
+        self._show(content, shown)
+
+    def _show(self, content, shown):
+        self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
         told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
         self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
@@ -133,6 +138,9 @@ class LiveView(widgets.VBox):
 
         Names that this view does not know are ignored, and so is a number that its slider does not have.
         """
+        for name in chosen.keys() & self.picked.keys():
+            if chosen[name] is not None:
+                arguments.whole(chosen[name], name, 0)
         self._held = True
         for name, number in chosen.items():
             if name in self.picked:
@@ -192,6 +200,13 @@ class LiveView(widgets.VBox):
                 return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
         except Exception:
             return None  # at some stop; the view shows what went wrong there
+
+
+def _told(error):
+    """Return an error for the picture: our words alone, and of a reader's own function where it failed."""
+    if isinstance(error, TypeError | ValueError) and ". Fix: " in str(error):
+        return f"<div>{html.escape(str(error), quote=False)}</div>"
+    return f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
 
 
 def _named(number, labels):
