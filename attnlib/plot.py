@@ -17,7 +17,7 @@ from matplotlib.text import Text
 
 from . import arguments, colours
 from .arguments import to_array
-from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
+from .colours import KEY, LINE, NOT_FINITE, QUERY, palette, text_on
 from .figure import SERIES, VALUE, save, subplots
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
@@ -256,11 +256,11 @@ def _hatch(ax, masked):
         corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
         cells = np.argwhere(masked)[:, None, ::-1] + corners  # (cells, 4, 2) as x, y
         path = Path.make_compound_path(*map(Path, cells))  # one: what is hatched costs time by the piece
-        ax.add_patch(PathPatch(path, facecolor=MASKED, edgecolor=HATCH, hatch="///", linewidth=0))
+        ax.add_patch(PathPatch(path, facecolor=colours.MASKED, edgecolor=colours.HATCH, hatch="///", linewidth=0))
         return
-    rows, columns = np.indices(masked.shape)  # thousands of hatched polygons are slow: stripes of cells instead
-    stripes = np.where((rows + columns) % 6 < 2, 0.45, 0.9)
-    ax.imshow(np.ma.masked_where(~masked, stripes), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    stripes = np.zeros((*masked.shape, 4), dtype=np.uint8)  # thousands of hatched polygons are slow
+    stripes[masked, :3], stripes[masked, 3] = colours.striped(*np.nonzero(masked)), 255
+    ax.imshow(stripes, interpolation="nearest")
 
 
 class _Values(Artist):
