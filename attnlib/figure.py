@@ -1,7 +1,10 @@
 """The style of every matplotlib figure of the series: no ground, text that every page carries, a repr in words."""
 
+from __future__ import annotations
+
 import io
 import re
+from typing import Any
 
 from matplotlib import colors, patheffects
 from matplotlib import pyplot as plt
@@ -18,7 +21,7 @@ SERIES = ("#7B61D9", "#808080", "#B8468B")
 VALUE = "value"  # the gid of a text that stands on a cell, whose colour carries it
 
 
-def subplots(*args, **options):
+def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
     """Return (figure, axes) as pyplot's subplots does, in the style of the series.
 
     Examples
@@ -35,7 +38,7 @@ def subplots(*args, **options):
     return figure, axes
 
 
-def save(figure, dpi=100):
+def save(figure: Figure, dpi: float = 100) -> bytes:
     """Return a figure as the bytes of a PNG.
 
     Examples

@@ -4,8 +4,11 @@ Queries are rows, keys are columns, in every picture of the series. Masked cells
 are pink; neither is ever drawn as a small weight.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from math import ceil
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colors, font_manager
@@ -23,6 +26,12 @@ from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import kind_of
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
+
 __all__ = ["SERIES", "attention_heatmap", "bar_chart", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 
 LABELS_PER_AXIS = 32
@@ -33,18 +42,18 @@ VALUE_SIZES = (11, 10, 9, 8)  # points; what can't be read in a page 700 pixels 
 
 
 def attention_heatmap(
-    weights,
+    weights: ArrayLike,
     *,
-    queries=None,
-    keys=None,
-    attn_mask=None,
-    title=None,
-    ax=None,
-    vmin=0.0,
-    vmax=1.0,
-    colorbar=True,
-    places=2,
-):
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+    vmin: float | None = 0.0,
+    vmax: float | None = 1.0,
+    colorbar: bool = True,
+    places: int = 2,
+) -> Axes:
     """Draw one map of attention weights: row i shows where query i looks.
 
     Parameters
@@ -115,7 +124,16 @@ def attention_heatmap(
     return ax
 
 
-def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, columns=4, vmax=1.0):
+def head_grid(
+    weights: ArrayLike,
+    *,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    titles: Sequence[str] | None = None,
+    columns: int = 4,
+    vmax: float = 1.0,
+) -> Figure:
     """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to `vmax`.
 
     Parameters
@@ -168,7 +186,9 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
     return figure
 
 
-def bar_grid(weights, *, titles, keys=None, columns=4):
+def bar_grid(
+    weights: ArrayLike, *, titles: Sequence[str], keys: Sequence[str] | None = None, columns: int = 4
+) -> Figure:
     """Draw several queries' weights as bar charts, on one scale from 0 to 1.
 
     Parameters
@@ -202,7 +222,7 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
     return figure
 
 
-def bar_chart(row, *, title, ax, keys=None):
+def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | None = None) -> None:
     """Draw one query's weights as bars.
 
     Parameters
@@ -353,7 +373,7 @@ def _cell(ax, n_q, n_k):
     return 0.85 * min(place.width * wide / n_k, place.height * high / n_q)
 
 
-def printable(label):
+def printable(label: Any) -> str:
     """Return a label that matplotlib's font can draw, with U+XXXX for what it cannot, at most 24 characters long."""
     glyphs = _glyphs()
     text = "".join(c if ord(c) in glyphs and c.isprintable() else f"U+{ord(c):04X}" for c in str(label))

@@ -1,10 +1,17 @@
 """A progress bar, and how a widget is shown, without a widget library at import: training alone needs none."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from . import arguments
 from .validation import kind_of
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
-def progress(iterable, description=""):
+
+def progress(iterable: Iterable, description: str = "") -> Iterable:
     """Return `iterable` with a progress bar in the notebook.
 
     tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget

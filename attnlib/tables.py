@@ -1,13 +1,19 @@
 """Small tables of numbers that a reader compares: HTML with tinted cells, and the same as plain text."""
 
+from __future__ import annotations
+
 import html
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import arguments
 from .colours import levels, palette
 from .svg.parts import maths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TINT = "#7B61D9"  # no role's colour
 CELL = "padding:2px 10px;text-align:right;font-variant-numeric:tabular-nums"
@@ -47,7 +53,7 @@ class Table:
         return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'
 
 
-def table(names, rows, *, places=2, tint=()):
+def table(names: Sequence[str], rows: Sequence[Sequence], *, places: int = 2, tint: Sequence[str] = ()) -> Table:
     """Return a table for the last line of a cell: HTML in a notebook, padded text elsewhere.
 
     Parameters

@@ -1,6 +1,9 @@
 """The view of what is wanted beside what there is, on a text that the reader types."""
 
+from __future__ import annotations
+
 import html
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,6 +12,9 @@ from ..validation import ShapeError
 from .controls import choice, typed
 from .view import LiveView
 from .weights import draw_maps, in_words, readings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -19,7 +25,7 @@ class Comparison(LiveView):
     free = "anything goes"
 
 
-def compare(shown, *, convoy, size=1.0):
+def compare(shown: Callable, *, convoy: str, size: float = 1.0) -> LiveView:
     """Show maps beside each other that depend on a convoy, a text to be typed, and on a factor.
 
     Parameters

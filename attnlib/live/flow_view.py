@@ -1,7 +1,10 @@
 """The view of one attention call as a whole."""
 
+from __future__ import annotations
+
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,13 +17,29 @@ from . import still
 from .controls import choice, whole
 from .view import LiveView
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
 NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 TABLE = 588  # pixels of the table: what JupyterLab has at 1024 x 768 beside its file browser
 
 
-def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d_k=None, size=1.0):
+def flow(
+    trace: AttentionTrace | Callable[[int], AttentionTrace],
+    *,
+    x: ArrayLike | None = None,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    query: int = 0,
+    key: int = 0,
+    feature: int = 0,
+    d_k: Sequence[int] | None = None,
+    size: float = 1.0,
+) -> LiveView:
     """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
 
     K^T stands above the scores and V above the output, so that a cell is made by the row to its left and the column

@@ -1,7 +1,10 @@
 """The view of all heads of a layer."""
 
+from __future__ import annotations
+
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,11 +15,26 @@ from .controls import choice, whole
 from .view import LiveView
 from .weights import in_words, panel, readings
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
 GRID, COLUMNS = 400, 4  # height of the grid of small maps, and how many stand beside each other
 MOST = 36  # heads: their maps are then 14 pixels wide
 
 
-def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, attn_mask=None, size=1.0):
+def heads(
+    weights: ArrayLike | None = None,
+    *,
+    n: int = 6,
+    d_model: int = 64,
+    seed: int = 0,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    size: float = 1.0,
+) -> LiveView:
     """Show the maps of all heads side by side, and one of them (or their average) large.
 
     Parameters

@@ -1,5 +1,7 @@
 """The view of who may look where."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
@@ -14,7 +16,7 @@ from .weights import draw_maps
 KINDS = ["none", "causal", "padding", "both"]
 
 
-def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
+def masks(n: int = 6, *, d_k: tuple[int, int] = (1, 128), seed: int = 0, size: float = 1.0) -> LiveView:
     """Show who may look where, under no mask, a causal one, a padding one, or both, and the weights that result.
 
     Parameters

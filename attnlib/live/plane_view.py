@@ -1,6 +1,9 @@
 """The view of attention in two dimensions, where a dot product and a weighted average can be seen."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +15,9 @@ from . import still
 from .controls import choice, whole
 from .view import LiveView
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 KEYS = ((2.0, 0.6), (-1.5, 1.6), (-0.4, -2.0))
 VALUES = ((1.8, -1.0), (-0.2, 1.9), (-1.9, -1.3))
 LENGTHS = [x / 4 for x in range(17)]
@@ -21,7 +27,9 @@ GROW, TOP = 1.28, 28
 GRID = 42  # places in a plane that can be clicked, across and down
 
 
-def plane(keys=KEYS, values=VALUES, *, angle=60, length=1.5, size=1.0):
+def plane(
+    keys: ArrayLike = KEYS, values: ArrayLike = VALUES, *, angle: int = 60, length: float = 1.5, size: float = 1.0
+) -> LiveView:
     """Show attention with d_k = d_v = 2: keys and values as points, the query as an arrow with an angle and a length.
 
     A dot product is the length of the query times the length of the key along it: the feet of the dashed lines. The

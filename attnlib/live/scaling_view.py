@@ -1,6 +1,9 @@
 """The view of what dividing by sqrt(d_k) does."""
 
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,10 +12,21 @@ from .controls import buttons, choice, stops, whole
 from .view import LiveView
 from .weights import draw_maps, draw_static, redraw_static
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"
 
 
-def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
+def scaling(
+    n: int = 8,
+    *,
+    d_k: tuple[int, int] = (1, 512),
+    still: Sequence[int] | None = None,
+    seed: int = 0,
+    row: int | None = 0,
+    size: float = 1.0,
+) -> LiveView:
     """Show what dividing by sqrt(d_k) does: unscaled beside scaled weights of unit-normal queries and keys.
 
     The vectors are nested: 64 queries and keys are drawn once with the largest d_k. The sliders take the first tokens

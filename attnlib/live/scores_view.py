@@ -1,5 +1,7 @@
 """The view of how scores grow with d_k, and of the weights that softmax makes of them."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -17,7 +19,7 @@ PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 16, 4, 110, 80, 30  # pixels: at 10
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
-def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
+def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None = None, size: float = 1.0) -> LiveView:
     """Show how far scores of unit-normal queries and keys spread as d_k grows, and the weights softmax makes of them.
 
     At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. Below, the map of weights

@@ -1,7 +1,10 @@
 """The view of a sentence that the reader types."""
 
+from __future__ import annotations
+
 import re
 import zlib
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,12 +16,21 @@ from .heads_view import colour_top, one_head
 from .view import LiveView
 from .weights import panel, readings
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MOST = 256  # tokens: a step then takes about a tenth of a second
 WIDTH = 64  # d_model of the random projections
 SIDE = 272  # of the map of a short sentence: its labels are slanted, and bars stand below it
 
 
-def sentence(text="The cat sat on the mat, because it was tired.", *, attend=None, num_heads=4, size=1.0):
+def sentence(
+    text: str = "The cat sat on the mat, because it was tired.",
+    *,
+    attend: Callable | dict[str, Callable] | None = None,
+    num_heads: int = 4,
+    size: float = 1.0,
+) -> LiveView:
     """Let readers type a sentence and see heads on it.
 
     Words and punctuation marks become tokens. Any text is shown as typed; nothing in it is executed.

@@ -1,5 +1,7 @@
 """What all live views share: the widget, the mouse, and how a view shows itself with and without a kernel."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import html
@@ -9,6 +11,7 @@ import math
 import sys
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
@@ -21,6 +24,9 @@ from ..figure import save
 from ..progress import display_widget
 from .frames import packed, stops_of
 from .moving import moving_png
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
@@ -75,7 +81,18 @@ class LiveView(widgets.VBox):
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
 
-    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None, moving=None):
+    def __init__(
+        self,
+        sliders: dict[str, Any],
+        render: Callable,
+        still: Callable,
+        size: float = 1.0,
+        *,
+        picked: Mapping[str, int | None] | None = None,
+        labels: Callable | None = None,
+        main: str | None = None,
+        moving: tuple | None = None,
+    ) -> None:
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
         self.picture = widgets.HTML()
         self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
@@ -114,7 +131,7 @@ class LiveView(widgets.VBox):
         self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
         self.readout.value = self._chosen()
 
-    def draw(self, **values):
+    def draw(self, **values: Any) -> tuple[str, dict]:
         """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
         return self._render(*{**self._values(), **values}.values())
 
@@ -133,7 +150,7 @@ class LiveView(widgets.VBox):
         else:
             self.readout.value = self._chosen()
 
-    def choose(self, **chosen):
+    def choose(self, **chosen: int | None) -> None:
         """Choose by name what a click chooses: ``view.choose(query=2, key=0)``.
 
         Names that this view does not know are ignored, and so is a number that its slider does not have.

@@ -1,6 +1,9 @@
 """Views of attention weights that depend on d_k (or on another number), and the numbers they tell."""
 
+from __future__ import annotations
+
 import html
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -9,24 +12,29 @@ from ..validation import ShapeError
 from .controls import choice, slider, values_of
 from .view import LiveView
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
+
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this learns almost nothing
 
 
 def weights_view(
-    weights_at,
+    weights_at: Callable[..., dict],
     *,
-    still,
-    start=None,
-    row=None,
-    queries=None,
-    keys=None,
-    attn_mask=None,
-    upstream=None,
-    trained=False,
-    size=1.0,
-    **values,
-):
+    still: Sequence,
+    start: Any = None,
+    row: int | None = None,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    upstream: ArrayLike | None = None,
+    trained: bool = False,
+    size: float = 1.0,
+    **values: Any,
+) -> LiveView:
     """Show attention weights that depend on one number or several, with a slider for each.
 
     Parameters
@@ -211,7 +219,7 @@ def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None
     return moved
 
 
-def dead_share(weights, upstream):
+def dead_share(weights: ArrayLike, upstream: ArrayLike) -> float:
     """Return the share of queries through which almost no gradient reaches the scores.
 
     dL/dscores_j = w_j (g_j - sum_k w_k g_k), g = `upstream` = dL/dweights
@@ -248,7 +256,7 @@ def dead_share(weights, upstream):
     return float((np.abs(gradient) < DEAD).all(-1).mean())
 
 
-def readings(weights, upstream=None):
+def readings(weights: ArrayLike, upstream: ArrayLike | None = None) -> dict[str, float]:
     """Return what a view tells in numbers: {name: value}, each a mean over the queries.
 
     Examples

@@ -1,7 +1,10 @@
 """The view of a model that writes: the sentence so far, where every head looks, and the next word."""
 
+from __future__ import annotations
+
 import html
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,13 +15,28 @@ from . import still
 from .controls import choice, stops, whole
 from .view import LiveView
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
 
-def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=14, d_k=8, step=None, seed=0, size=1.0):
+def writing(
+    next_word: Callable,
+    vocabulary: Sequence[str],
+    *,
+    prompt: Sequence[str] = (),
+    start: str = "<s>",
+    end: str = ".",
+    longest: int = 14,
+    d_k: int = 8,
+    step: int | None = None,
+    seed: int = 0,
+    size: float = 1.0,
+) -> LiveView:
     """Write a sentence word by word, and show at each step where every head looks, and the probable next words.
 
     Parameters
