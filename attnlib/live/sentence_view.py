@@ -19,7 +19,7 @@ from .weights import panel, readings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST = 256  # tokens: a step then takes about a tenth of a second
+MOST = 256  # tokens: the time of a step grows with their square
 WIDTH = 64  # d_model of the random projections
 SIDE = 272  # of the map of a short sentence: its labels are slanted, and bars stand below it
 

@@ -38,7 +38,7 @@ def scaled_dot_product_attention(
     query, key, value : Tensor, (..., n_q, d_k), (..., n_k, d_k), (..., n_k, d_v)
         Floating tensors of one dtype.
     attn_mask : Tensor or ndarray, bool or float, optional
-        True = may attend; floating: added to the scaled scores.
+        True = may attend; floating: added to the scaled scores. Under torch.compile nobody looks for NaN in it.
     is_causal : bool
         Query i attends to keys 0..i only; needs n_q = n_k. Otherwise pass `attnlib.causal_mask` with its `align`.
     scale : float, optional
