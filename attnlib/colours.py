@@ -7,7 +7,7 @@ import numpy as np
 # One colour each for queries, keys and values, and for nothing else; the word always stands beside it.
 QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
 NOT_FINITE = "#CC79A7"
-MASKED, HATCH = "#E8E8E8", "#767676"
+MASKED, HATCH = "#E8E8E8", "#767676"  # ground and stripes of blocked cells, in every rendering
 LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one
 INK, PAPER = "#1A1A1A", "#FFFFFF"  # text of the stills, and the halo that carries it on a dark page
 
@@ -94,6 +94,17 @@ def palette(tint=None):
     """
     colours = [f"#{bytes(row).hex()}" for row in table(tint)]
     return [(colour, text_on(colour)) for colour in colours]
+
+
+def striped(i, j):
+    """Return the pixels of blocked cells in rows `i` and columns `j` of a map that has a pixel for each, (n, 3) uint8.
+
+    Examples
+    --------
+    >>> striped(np.array([0, 0]), np.array([0, 3])).tolist()
+    [[118, 118, 118], [232, 232, 232]]
+    """
+    return np.where(((i + j) % 6 < 2)[:, None], rgb(HATCH), rgb(MASKED)).astype(np.uint8)
 
 
 def levels(values, vmin, vmax):

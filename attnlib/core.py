@@ -3,15 +3,20 @@
 Source of the formula: Vaswani et al. 2017, "Attention Is All You Need", equation 1.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import masks, validation
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def softmax(x, axis=-1):
+
+def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     """Turn scores into weights that are positive and sum to 1 along `axis`.
 
     softmax(x)_j = exp(x_j - m) / sum_k exp(x_k - m),  m = max_k x_k
@@ -61,7 +66,7 @@ def softmax(x, axis=-1):
     return weights
 
 
-def entropy(weights, axis=-1):
+def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
     """Measure how spread out attention weights are, in nats.
 
     H = -sum_j w_j ln w_j, with 0 ln 0 = 0
@@ -98,7 +103,15 @@ def entropy(weights, axis=-1):
     return np.abs(-(weights * logs).sum(axis=axis))  # abs turns -0.0 into 0.0
 
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
+def scaled_dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: np.ndarray | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> np.ndarray:
     """Compute softmax(Q K^T * scale + mask) V.
 
     Parameters
@@ -155,7 +168,15 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     return weights @ value  # (..., n_q, d_v)
 
 
-def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
+def attention_trace(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    attn_mask: np.ndarray | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> AttentionTrace:
     """Compute attention and keep every intermediate.
 
     Takes what `scaled_dot_product_attention` takes and raises what it raises.
@@ -242,7 +263,7 @@ class AttentionTrace:
     output: Any
     fully_masked: Any
 
-    def steps(self):
+    def steps(self) -> list[tuple[str, Any, str, str]]:
         """Return the steps in order, each as (name, array, dims, formula)."""
         if self.attn_mask is None:
             masking = "scaled scores (no mask)"

@@ -1,7 +1,10 @@
 """The style of every matplotlib figure of the series: no ground, text that every page carries, a repr in words."""
 
+from __future__ import annotations
+
 import io
 import re
+from typing import Any
 
 from matplotlib import colors, patheffects
 from matplotlib import pyplot as plt
@@ -9,14 +12,16 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.text import Text
 
+from . import arguments
 from .colours import INK, LINE, PAPER
+from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours, and visible on a white and on a dark page.
 SERIES = ("#7B61D9", "#808080", "#B8468B")
 VALUE = "value"  # the gid of a text that stands on a cell, whose colour carries it
 
 
-def subplots(*args, **options):
+def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
     """Return (figure, axes) as pyplot's subplots does, in the style of the series.
 
     Examples
@@ -33,7 +38,7 @@ def subplots(*args, **options):
     return figure, axes
 
 
-def save(figure, dpi=100):
+def save(figure: Figure, dpi: float = 100) -> bytes:
     """Return a figure as the bytes of a PNG.
 
     Examples
@@ -41,8 +46,10 @@ def save(figure, dpi=100):
     >>> save(subplots()[0])[:4]
     b'\\x89PNG'
     """
+    if not isinstance(figure, Figure):
+        raise TypeError(f"figure must be a Figure of matplotlib, got {kind_of(figure)}. Fix: ax.figure of axes.")
     png = io.BytesIO()
-    figure.savefig(png, format="png", dpi=dpi)
+    figure.savefig(png, format="png", dpi=arguments.number(dpi, "dpi", above=0))
     return png.getvalue()
 
 

@@ -3,15 +3,21 @@
 Source: Vaswani et al. 2017, section 3.2.2.
 """
 
+from __future__ import annotations
+
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import core, masks, validation
 from .validation import ShapeError
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
-def split_heads(x, num_heads):
+
+def split_heads(x: ArrayLike, num_heads: int) -> np.ndarray:
     """Cut the features of every token into heads.
 
     (..., n, d_model) -> (..., n, h, d_k) -> (..., h, n, d_k),  d_k = d_model / h
@@ -51,7 +57,7 @@ def split_heads(x, num_heads):
     return np.swapaxes(x.reshape(*x.shape[:-1], num_heads, d_k), -2, -3)
 
 
-def merge_heads(x):
+def merge_heads(x: ArrayLike) -> np.ndarray:
     """Undo `split_heads`: (..., h, n, d_k) -> (..., n, h * d_k).
 
     Parameters
@@ -104,19 +110,22 @@ class KVCache:
     (5, True)
     """
 
+    _kind = np.ndarray
     _join = staticmethod(lambda old, new: np.concatenate([old, new], axis=-2))
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.key = self.value = self._layer = None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 0 if self.key is None else self.key.shape[-2]
 
-    def append(self, key, value):
+    def append(self, key: Any, value: Any) -> tuple[Any, Any]:
         """Keep new keys and values, (..., num_kv_heads, n, d_k), and return all of them: (keys, values).
 
-        Raises ShapeError if they are of another batch, width or dtype than what is kept.
+        Raises TypeError if they are not arrays of the library that this cache is for. Raises ShapeError if a key has
+        no value of its own, or if they are of another batch, width or dtype than what is kept.
         """
+        validation.cache_input(key, value, self._kind)
         if self.key is not None:
             validation.cached(self.key, key, "key")
             validation.cached(self.value, value, "value")
@@ -167,7 +176,17 @@ class MultiHeadAttention:
     ((5, 8), (2, 5, 5))
     """
 
-    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True, num_kv_heads=None, rng=None):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        bias: bool = True,
+        num_kv_heads: int | None = None,
+        rng: np.random.Generator | int | None = None,
+    ) -> None:
         self.d_k = validation.head_dim(embed_dim, num_heads)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
         self.num_kv_heads = validation.key_value_heads(num_heads, num_kv_heads)
@@ -187,16 +206,16 @@ class MultiHeadAttention:
 
     def __call__(
         self,
-        query,
-        key=None,
-        value=None,
+        query: ArrayLike,
+        key: ArrayLike | None = None,
+        value: ArrayLike | None = None,
         *,
-        attn_mask=None,
-        is_causal=False,
-        need_weights=True,
-        average_attn_weights=False,
-        cache=None,
-    ):
+        attn_mask: np.ndarray | None = None,
+        is_causal: bool = False,
+        need_weights: bool = True,
+        average_attn_weights: bool = False,
+        cache: KVCache | None = None,
+    ) -> tuple[np.ndarray, np.ndarray | None]:
         """Attend in every head and merge.
 
         Parameters
@@ -252,16 +271,17 @@ class MultiHeadAttention:
             return output, None
         return output, trace.weights.mean(axis=-3) if average_attn_weights else trace.weights
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"MultiHeadAttention(embed_dim={self.embed_dim}, num_heads={self.num_heads}), d_k = {self.d_k}"
 
 
 def tokens_in(cache, kind, layer, query, key, value):
     """Return how many tokens a cache of the class `kind` holds, and check that `layer` may use it. For both twins."""
-    if not isinstance(cache, kind):
+    # The cache of torch inherits from that of NumPy, and is none for NumPy's arrays.
+    if not isinstance(cache, kind) or cache._kind is not kind._kind:
         raise TypeError(
-            f"cache must be a KVCache of {kind.__module__}, got {type(cache).__name__}. Fix: cache = KVCache(), "
-            "one for each layer and each prompt."
+            f"cache must be a KVCache of {kind.__module__}, got {validation.kind_of(cache)}. Fix: cache = KVCache() "
+            "from where the layer comes from, one for each layer and each prompt."
         )
     if not query is key is value:
         raise ValueError(

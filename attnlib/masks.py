@@ -4,13 +4,24 @@ One rule everywhere in attnlib: a boolean mask says **True = may attend**, a flo
 The opposite polarity is called *blocked*; it appears only in `to_blocked`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
 import numpy as np
 
 from . import validation
 from .validation import ShapeError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def causal_mask(n_q, n_k=None, *, align=None):
+    from numpy.typing import ArrayLike
+
+
+def causal_mask(
+    n_q: int, n_k: int | None = None, *, align: Literal["lower_right", "upper_left"] | None = None
+) -> np.ndarray:
     """Let each query attend to its own position and to earlier ones only.
 
     mask[i, j] = (j <= i) for n_q = n_k. For n_q != n_k there are two alignments, and `align` says which:
@@ -64,7 +75,7 @@ def causal_mask(n_q, n_k=None, *, align=None):
     return np.tri(n_q, n_k, k=n_k - n_q if align == "lower_right" else 0, dtype=bool)
 
 
-def padding_mask(lengths, n_k):
+def padding_mask(lengths: ArrayLike, n_k: int) -> np.ndarray:
     """Let every query attend only to the real tokens of its sequence.
 
     mask[b, 0, j] = (j < lengths[b]). The middle axis broadcasts over queries: padding hides *keys*. For
@@ -113,7 +124,7 @@ def padding_mask(lengths, n_k):
     return np.arange(n_k) < lengths[:, None, None]
 
 
-def combine_masks(*masks):
+def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
     """Combine masks: a query may attend where all of them allow it.
 
     Boolean masks are combined with AND. If one is floating, boolean ones become additive and all are summed.
@@ -158,7 +169,7 @@ def combine_masks(*masks):
     return combined
 
 
-def to_blocked(mask):
+def to_blocked(mask: np.ndarray) -> np.ndarray:
     """Turn "True = may attend" into "True = blocked", what nn.MultiheadAttention expects.
 
     Parameters
@@ -180,7 +191,7 @@ def to_blocked(mask):
     return ~_boolean(mask, "to_blocked")
 
 
-def to_additive(mask):
+def to_additive(mask: np.ndarray) -> np.ndarray:
     """Turn a boolean mask into one that is added to the scores: 0 where a query may attend, -inf where not.
 
     Parameters
@@ -202,7 +213,7 @@ def to_additive(mask):
     return np.where(_boolean(mask, "to_additive"), 0.0, -np.inf)
 
 
-def from_zero_blocked(mask):
+def from_zero_blocked(mask: ArrayLike) -> np.ndarray:
     """Read a 0/1 mask in which 0 means blocked, as ``masked_fill(mask == 0, ...)`` code uses it.
 
     Parameters
@@ -230,7 +241,7 @@ def from_zero_blocked(mask):
     return mask == 1
 
 
-def check_mask(mask, scores_shape=None):
+def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarray:
     """Return `mask` unchanged if it is a valid attn_mask, one that covers `scores_shape` where that is given."""
     if not isinstance(mask, np.ndarray):
         raise TypeError(
@@ -245,7 +256,7 @@ def check_mask(mask, scores_shape=None):
     return mask
 
 
-def apply_mask(scores, mask):
+def apply_mask(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
     """Return the scores with -inf where a boolean mask blocks, or with a floating mask added; None changes nothing."""
     if mask is None:
         return scores

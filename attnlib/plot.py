@@ -4,44 +4,56 @@ Queries are rows, keys are columns, in every picture of the series. Masked cells
 are pink; neither is ever drawn as a small weight.
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from math import ceil
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib import colors, font_manager
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
 from matplotlib.text import Text
 
-from . import colours
-from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
+from . import arguments, colours
+from .arguments import to_array
+from .colours import KEY, LINE, NOT_FINITE, QUERY, palette, text_on
 from .figure import SERIES, VALUE, save, subplots
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
-from .validation import ShapeError
+from .validation import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 __all__ = ["SERIES", "attention_heatmap", "bar_chart", "bar_grid", "head_grid", "save", "subplots", "table", "to_array"]
 
 LABELS_PER_AXIS = 32
 LABEL_LENGTH = 24
+MOST_PLACES = 17  # decimals: a float has no more
 WIDEST = 9.5  # inches of a grid: in a page 700 pixels wide its text is still 10 pixels high
 VALUE_SIZES = (11, 10, 9, 8)  # points; what can't be read in a page 700 pixels wide is not written
 
 
 def attention_heatmap(
-    weights,
+    weights: ArrayLike,
     *,
-    queries=None,
-    keys=None,
-    attn_mask=None,
-    title=None,
-    ax=None,
-    vmin=0.0,
-    vmax=1.0,
-    colorbar=True,
-    places=2,
-):
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+    vmin: float | None = 0.0,
+    vmax: float | None = 1.0,
+    colorbar: bool = True,
+    places: int = 2,
+) -> Axes:
     """Draw one map of attention weights: row i shows where query i looks.
 
     Parameters
@@ -70,6 +82,8 @@ def attention_heatmap(
     ------
     ShapeError
         If `weights` is not (n_q, n_k), or labels or mask do not fit it.
+    TypeError, ValueError
+        If something is of another kind, or a number is out of range.
 
     Examples
     --------
@@ -78,18 +92,21 @@ def attention_heatmap(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('keys (columns)', 'queries (rows)')
     """
-    weights = to_array(weights)
-    if weights.ndim != 2 or weights.size == 0:
-        raise ShapeError(
-            f"one map is (n_q, n_k) with at least one cell, got shape {weights.shape}. "
-            "Fix: pick one head and one sequence, weights[0, 0], or use head_grid for (h, n_q, n_k)."
-        )
-    masked = _masked_cells(attn_mask, weights.shape)
+    fix = "pick one head and one sequence, weights[0, 0], or use head_grid for (h, n_q, n_k)"
+    weights = arguments.shaped(weights, "one map", "(n_q, n_k)", fix)
+    allowed, places = arguments.mask(attn_mask, weights.shape), arguments.whole(places, "places", 0, MOST_PLACES)
+    masked = np.zeros(weights.shape, dtype=bool) if allowed is None else ~allowed
+    for end, name in ((vmin, "vmin"), (vmax, "vmax")):
+        if end is not None:
+            arguments.number(end, name)
     if ax is None:
         _, ax = subplots(figsize=_size(*weights.shape, places=places))
+    _axes(ax)
     drawn = weights[~masked & np.isfinite(weights)]
     vmin = (drawn.min() if drawn.size else 0) if vmin is None else vmin
     vmax = (drawn.max() if drawn.size else 1) if vmax is None else vmax
+    if vmin > vmax:
+        raise ValueError(f"vmin must not be above vmax, got {vmin:g} and {vmax:g}. Fix: vmin=None, vmax=None.")
     cells = np.ma.masked_invalid(np.where(masked, vmin, weights))
     image = ax.imshow(cells, cmap=_colour_map(), vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
     if masked.any():
@@ -107,7 +124,16 @@ def attention_heatmap(
     return ax
 
 
-def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, columns=4, vmax=1.0):
+def head_grid(
+    weights: ArrayLike,
+    *,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    titles: Sequence[str] | None = None,
+    columns: int = 4,
+    vmax: float = 1.0,
+) -> Figure:
     """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to `vmax`.
 
     Parameters
@@ -128,24 +154,23 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
     -------
     matplotlib Figure
 
+    Raises
+    ------
+    ShapeError, TypeError, ValueError
+        If the maps are not (h, n_q, n_k), if labels, titles or mask do not fit them, or a number is out of range.
+
     Examples
     --------
     >>> figure = head_grid(np.full((2, 3, 3), 1 / 3))
     >>> [ax.get_title() for ax in figure.axes[:2]]
     ['head 1', 'head 2']
     """
-    weights = to_array(weights)
-    if weights.ndim != 3 or 0 in weights.shape:
-        raise ShapeError(
-            f"head_grid takes (h, n_q, n_k) with at least one head and cell, got shape {weights.shape}. "
-            "Fix: pick one sequence of a batch, weights[0]."
-        )
+    weights = arguments.shaped(weights, "head_grid takes maps that", "(h, n_q, n_k)", "pick one sequence, weights[0]")
     h, n_q, n_k = weights.shape
-    titles = [f"head {i + 1}" for i in range(h)] if titles is None else list(titles)
-    if len(titles) != h:
-        raise ShapeError(f"titles must hold one text per map: expected {h}, got {len(titles)}. Fix: leave them out.")
-    masks = [None] * h if attn_mask is None else np.broadcast_to(to_array(attn_mask), weights.shape)
-    rows, columns = -(-h // columns), min(columns, h)
+    titles = arguments.labels(titles, "titles", h) or [f"head {i + 1}" for i in range(h)]
+    masks = [None] * h if attn_mask is None else arguments.mask(attn_mask, weights.shape)
+    columns, vmax = min(arguments.whole(columns, "columns", 1), h), arguments.number(vmax, "vmax", above=0)
+    rows = -(-h // columns)
     wide, high = _size(n_q, n_k, colorbar=False)
     shrink = min(1.0, WIDEST / (wide * columns))
     size = (wide * columns * shrink, high * rows * shrink)
@@ -161,7 +186,9 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
     return figure
 
 
-def bar_grid(weights, *, titles, keys=None, columns=4):
+def bar_grid(
+    weights: ArrayLike, *, titles: Sequence[str], keys: Sequence[str] | None = None, columns: int = 4
+) -> Figure:
     """Draw several queries' weights as bar charts, on one scale from 0 to 1.
 
     Parameters
@@ -183,18 +210,19 @@ def bar_grid(weights, *, titles, keys=None, columns=4):
     >>> figure.axes[0].get_title()
     'one query'
     """
-    weights = to_array(weights)
-    columns = min(columns, len(weights))
+    weights = arguments.shaped(weights, "weights", "(charts, n_k)", "row[None] for a single chart")
+    titles = arguments.labels(arguments.several(titles, "titles"), "titles", len(weights))
+    columns = min(arguments.whole(columns, "columns", 1), len(weights))
     rows = -(-len(weights) // columns)
     figure, axes = subplots(rows, columns, figsize=(3 * columns, 2.6 * rows), squeeze=False)
     for ax in axes.flat[len(weights) :]:
         ax.set_axis_off()
-    for ax, row, title in zip(axes.flat, weights, titles, strict=False):
+    for ax, row, title in zip(axes.flat[: len(weights)], weights, titles, strict=True):
         bar_chart(row, title=title, keys=keys, ax=ax)
     return figure
 
 
-def bar_chart(row, *, title, ax, keys=None):
+def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | None = None) -> None:
     """Draw one query's weights as bars.
 
     Parameters
@@ -204,7 +232,18 @@ def bar_chart(row, *, title, ax, keys=None):
     ax : matplotlib Axes
     keys : sequence of str, optional
         As in `attention_heatmap`.
+
+    Raises
+    ------
+    ShapeError, TypeError, ValueError
+        If `row` is not (n_k,), has a weight that is not between 0 and 1, or labels do not fit it.
     """
+    row = arguments.shaped(row, "row", "(n_k,)", "pick one query, weights[0]")
+    if not ((row >= 0) & (row <= 1 + 1e-6)).all():
+        raise ValueError(
+            f"row must hold weights between 0 and 1, got {row.min():.4g} to {row.max():.4g}. Fix: softmax(scores)."
+        )
+    _axes(ax)
     bars = ax.bar(range(len(row)), row, color=[palette()[int(255 * w)][0] for w in row], edgecolor=LINE)
     if len(row) <= 6:  # numbers above more bars than that would collide
         ax.bar_label(bars, fmt="{:.2f}")
@@ -213,17 +252,6 @@ def bar_chart(row, *, title, ax, keys=None):
     _tag(ax.xaxis, "keys (columns)", KEY)
     ax.set_ylabel("weight")
     _title(ax, title)
-
-
-def to_array(x):
-    """Return an ndarray, also of a torch tensor that needs a gradient or lies on another device."""
-    if hasattr(x, "detach"):
-        x = x.detach().cpu()
-        x = x.numpy() if str(x.dtype) == "torch.bool" else x.double().numpy()
-    x = np.asarray(x)
-    if x.dtype.kind not in "biuf":
-        raise TypeError(f"a picture needs real numbers, got dtype {x.dtype}. Fix: pass the weights, not their labels.")
-    return x
 
 
 @lru_cache(maxsize=1)
@@ -238,22 +266,9 @@ def _size(n_q, n_k, colorbar=True, places=2):
     return cell * n_k + 1.3 + 0.9 * colorbar, cell * n_q + 1.1
 
 
-def _masked_cells(attn_mask, shape):
-    if attn_mask is None:
-        return np.zeros(shape, dtype=bool)
-    attn_mask = to_array(attn_mask)
-    if attn_mask.dtype != bool:
-        raise TypeError(
-            f"attn_mask of a picture must be boolean (True = may attend), got dtype {attn_mask.dtype}. "
-            "Fix: from_zero_blocked(mask) for 0/1 masks, mask > -inf for additive ones."
-        )
-    try:
-        return np.broadcast_to(~attn_mask, shape)
-    except ValueError:
-        raise ShapeError(
-            f"attn_mask must be (n_q, n_k) = {shape} or broadcast to it, got {attn_mask.shape}. "
-            "Fix: pick the mask of this sequence, attn_mask[0]."
-        ) from None
+def _axes(ax):
+    if not isinstance(ax, Axes):
+        raise TypeError(f"ax must be axes of matplotlib, got {kind_of(ax)}. Fix: figure, ax = plot.subplots().")
 
 
 def _hatch(ax, masked):
@@ -261,11 +276,11 @@ def _hatch(ax, masked):
         corners = np.array([(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)])
         cells = np.argwhere(masked)[:, None, ::-1] + corners  # (cells, 4, 2) as x, y
         path = Path.make_compound_path(*map(Path, cells))  # one: what is hatched costs time by the piece
-        ax.add_patch(PathPatch(path, facecolor=MASKED, edgecolor=HATCH, hatch="///", linewidth=0))
+        ax.add_patch(PathPatch(path, facecolor=colours.MASKED, edgecolor=colours.HATCH, hatch="///", linewidth=0))
         return
-    rows, columns = np.indices(masked.shape)  # thousands of hatched polygons are slow: stripes of cells instead
-    stripes = np.where((rows + columns) % 6 < 2, 0.45, 0.9)
-    ax.imshow(np.ma.masked_where(~masked, stripes), cmap="gray", vmin=0, vmax=1, interpolation="nearest")
+    stripes = np.zeros((*masked.shape, 4), dtype=np.uint8)  # thousands of hatched polygons are slow
+    stripes[masked, :3], stripes[masked, 3] = colours.striped(*np.nonzero(masked)), 255
+    ax.imshow(stripes, interpolation="nearest")
 
 
 class _Values(Artist):
@@ -334,17 +349,14 @@ def _title(ax, title):
             return f"{match['letter']}_{{{sub}}}{match['prime']}"
         return f"{match['up']}^T" if match["up"] else r"q\cdot k"
 
-    words = title.replace("$", r"\$")
+    words = arguments.text(title, "title").replace("$", r"\$")
     math = SYMBOL.sub(lambda match: f"${symbol(match)}$", words)
     ax.set_title(title if math == words else math, parse_math=math != words, fontsize=11, gid=title)
 
 
 def _ticks(axis, labels, n, name, cell):
     """Label as many tokens as have room in cells of `cell` inches; words that are wider than theirs are slanted."""
-    if labels is not None and len(labels) != n:
-        raise ShapeError(
-            f"{name} must hold one label per token: expected {n}, got {len(labels)}. Fix: pass all tokens."
-        )
+    labels = arguments.labels(labels, name, n)
     texts = [str(i) if labels is None else printable(labels[i]) for i in range(n)]
     size = 10 if cell > 0.2 else 8.5  # at 8 a lone L may lose its lowest row of pixels and read I
     longest = max(width(text, size) for text in texts) / 72
@@ -361,7 +373,7 @@ def _cell(ax, n_q, n_k):
     return 0.85 * min(place.width * wide / n_k, place.height * high / n_q)
 
 
-def printable(label):
+def printable(label: Any) -> str:
     """Return a label that matplotlib's font can draw, with U+XXXX for what it cannot, at most 24 characters long."""
     glyphs = _glyphs()
     text = "".join(c if ord(c) in glyphs and c.isprintable() else f"U+{ord(c):04X}" for c in str(label))

@@ -1,7 +1,17 @@
 """A progress bar, and how a widget is shown, without a widget library at import: training alone needs none."""
 
+from __future__ import annotations
 
-def progress(iterable, description=""):
+from typing import TYPE_CHECKING
+
+from . import arguments
+from .validation import kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def progress(iterable: Iterable, description: str = "") -> Iterable:
     """Return `iterable` with a progress bar in the notebook.
 
     tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget
@@ -14,6 +24,9 @@ def progress(iterable, description=""):
     """
     from tqdm.notebook import tqdm
 
+    if not hasattr(iterable, "__iter__"):
+        raise TypeError(f"iterable must be a list, a range or the like, got {kind_of(iterable)}. Fix: range(...).")
+    arguments.text(description, "description")
     bar = tqdm(iterable, desc=description, display=False)
     display_widget(bar.container)
     return bar

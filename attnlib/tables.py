@@ -1,12 +1,19 @@
 """Small tables of numbers that a reader compares: HTML with tinted cells, and the same as plain text."""
 
+from __future__ import annotations
+
 import html
 import numbers
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from . import arguments
 from .colours import levels, palette
 from .svg.parts import maths
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 TINT = "#7B61D9"  # no role's colour
 CELL = "padding:2px 10px;text-align:right;font-variant-numeric:tabular-nums"
@@ -46,7 +53,7 @@ class Table:
         return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'
 
 
-def table(names, rows, *, places=2, tint=()):
+def table(names: Sequence[str], rows: Sequence[Sequence], *, places: int = 2, tint: Sequence[str] = ()) -> Table:
     """Return a table for the last line of a cell: HTML in a notebook, padded text elsewhere.
 
     Parameters
@@ -67,6 +74,8 @@ def table(names, rows, *, places=2, tint=()):
     ------
     ValueError
         If a row has not one entry per column, or `tint` names no column.
+    TypeError, ValueError
+        If a tinted column holds a word, or a number that is not finite.
 
     Examples
     --------
@@ -75,6 +84,9 @@ def table(names, rows, *, places=2, tint=()):
       1       1.00
      64      63.90
     """
+    names, places = arguments.labels(arguments.several(names, "names"), "names"), arguments.whole(places, "places", 0)
+    rows = [list(arguments.several(row, "a row")) for row in arguments.several(rows, "rows")]
+    tint = arguments.labels(arguments.several(tint, "tint", least=0), "tint")
     wrong = [row for row in rows if len(row) != len(names)]
     if wrong:
         raise ValueError(
@@ -82,5 +94,9 @@ def table(names, rows, *, places=2, tint=()):
             "Fix: name every column."
         )
     if unknown := set(tint) - set(names):
-        raise ValueError(f"tint must name columns, got {sorted(unknown)}. Fix: choose from {list(names)}.")
+        raise ValueError(f"tint must name columns, got {sorted(unknown)}. Fix: choose from {names}.")
+    for row in rows:
+        for name, value in zip(names, row, strict=True):
+            if name in tint:
+                arguments.number(value, f"what is tinted, {name!r},")
     return Table(names, rows, places, tint)

@@ -22,9 +22,14 @@ class ShapeError(ValueError):
     """
 
 
+def kind_of(x):
+    """Return the class of `x` with its module, as messages name it: list, numpy.ndarray, torch.Tensor."""
+    return f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
+
+
 def as_array(x, name):
     """Return `x` as an array, which it is or NumPy makes of it; raise TypeError for tensors and ragged lists."""
-    kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
+    kind = kind_of(x)
     if kind.startswith("torch."):
         raise TypeError(
             f"{name} must be a NumPy array or a list of numbers, got {kind}. "
@@ -67,9 +72,11 @@ def attention_shapes(query, key, value):
                 f"Fix: a single vector is one row, {name}[None, :]."
             )
         if 0 in shape:
+            batch = 0 in shape[:-2]
+            least = "1 sequence (and 1 head) in the axes in front" if batch else "1 position and 1 feature"
             raise ShapeError(
-                f"{name} must not be empty: expected at least 1 position and 1 feature, got shape {tuple(shape)}. "
-                "Fix: drop empty sequences before attention."
+                f"{name} must not be empty: expected at least {least}, got shape {tuple(shape)}. "
+                f"Fix: {'skip an empty batch' if batch else 'drop empty sequences'} before attention."
             )
     q, k, v = tuple(query), tuple(key), tuple(value)
     if q[-1] != k[-1]:
@@ -197,6 +204,25 @@ def key_value_heads(num_heads, num_kv_heads):
     return int(num_kv_heads)
 
 
+def cache_input(key, value, kind):
+    """Check what a cache is to keep: one value for each key, numbers, in arrays of the class `kind`."""
+    for name, x in (("key", key), ("value", value)):
+        if not isinstance(x, kind):
+            raise TypeError(
+                f"a cache keeps the arrays of one library: {name} must be a {kind.__module__}.{kind.__name__}, "
+                f"got {kind_of(x)}. Fix: attnlib.KVCache for NumPy, attnlib.torch_layers.KVCache for torch."
+            )
+    if isinstance(key, np.ndarray):
+        for name, x in (("key", key), ("value", value)):
+            real_array(x, name)
+    k, v = tuple(key.shape), tuple(value.shape)
+    if len(k) < 2 or k[:-1] != v[:-1]:
+        raise ShapeError(
+            "a cache keeps one value for each key: expected keys and values (..., num_kv_heads, n, d_k) that differ in "
+            f"their last axis at most, got keys {k} and values {v}. Fix: project both from the same tokens."
+        )
+
+
 def cached(old, new, name):
     """Check that new keys or values continue those of a cache: all axes but the tokens, and the dtype, are equal."""
     old_shape, new_shape = tuple(old.shape), tuple(new.shape)
@@ -211,6 +237,11 @@ def cached(old, new, name):
 def module_input(shape, name, features):
     """Check that the input of a layer is (..., n, features)."""
     shape = tuple(shape)
+    if 0 in shape[:-2]:
+        raise ShapeError(
+            f"{name} must hold at least 1 sequence in the axes before (positions, {features}), got {shape}. "
+            "Fix: skip an empty batch before the layer."
+        )
     if len(shape) < 2 or shape[-1] != features or 0 in shape:
         raise ShapeError(
             f"{name} must be (..., positions, {features}) with at least 1 position, got {shape}. "

@@ -114,7 +114,8 @@ def test_gradients_reach_what_was_kept():
 @pytest.mark.parametrize("twin", [al, torch_layers], ids=["NumPy", "torch"])
 def test_what_a_cache_refuses(twin):
     first, second = twin.MultiHeadAttention(8, 2), twin.MultiHeadAttention(8, 2)
-    ones = np.ones if twin is al else torch.ones
+    ones, other = (np.ones, torch_layers) if twin is al else (torch.ones, al)
+    k, theirs = ones((2, 2, 3, 4)), (torch.ones if twin is al else np.ones)((2, 2, 3, 4))
 
     def used(layer=first, x=None):
         cache = twin.KVCache()
@@ -126,13 +127,25 @@ def test_what_a_cache_refuses(twin):
         (lambda: second(ones((2, 1, 8)), cache=used()), ValueError, "belongs to one layer", "new ones for each prompt"),
         (lambda: first(ones((2, 1, 8)), ones((2, 3, 8)), cache=used()), ValueError, "self-attention", "leave"),
         (lambda: first(ones((2, 1, 8)), cache=[]), TypeError, "must be a KVCache of attnlib", "got list"),
+        (lambda: first(ones((2, 1, 8)), cache=other.KVCache()), TypeError, "must be a KVCache of", "got attnlib."),
+        (lambda: twin.KVCache().append(theirs, theirs), TypeError, "the arrays of one library", "attnlib.KVCache for"),
+        (lambda: used().append(k, theirs), TypeError, "value must be a", "Fix: attnlib.KVCache for NumPy"),
+        (lambda: twin.KVCache().append("keys", "values"), TypeError, "key must be a", "got str"),
+        (lambda: twin.KVCache().append(k, ones((2, 2, 5, 4))), al.ShapeError, "one value for each key", "(2, 2, 5, 4)"),
+        (lambda: twin.KVCache().append(ones(4), ones(4)), al.ShapeError, "one value for each key", "keys (4,)"),
         (lambda: twin.MultiHeadAttention(8, 4, num_kv_heads=3), al.ShapeError, "must divide", "from [1, 2, 4]"),
         (lambda: twin.MultiHeadAttention(8, 4, num_kv_heads=0), ValueError, "num_kv_heads must be at least 1", "Fix"),
     ]
     for call, kind, *parts in refused:
         with pytest.raises(kind) as error:
             call()
-        assert all(part in str(error.value) for part in parts), str(error.value)
+        assert all(part in str(error.value) for part in (*parts, "Fix: ")), str(error.value)
+
+
+def test_a_cache_of_words_is_refused():
+    words = np.array([["the", "cat"]])
+    with pytest.raises(TypeError, match=r"key must hold real numbers .*, got dtype <U3"):
+        al.KVCache().append(words, words)
 
 
 def test_a_cache_of_another_dtype_is_refused():

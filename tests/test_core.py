@@ -222,7 +222,8 @@ def test_repr_of_the_two_twins_is_the_same(rng):
 
 @pytest.mark.parametrize("name", ["scaled_dot_product_attention", "attention_trace"])
 def test_twins_take_the_same_arguments(name):
-    assert inspect.signature(getattr(al, name)) == inspect.signature(getattr(torch_layers, name))
+    ours, twin = (inspect.signature(getattr(module, name)).parameters for module in (al, torch_layers))
+    assert [p.replace(annotation=None) for p in ours.values()] == [p.replace(annotation=None) for p in twin.values()]
 
 
 def test_lists_of_numbers_are_arrays():

@@ -1,15 +1,19 @@
 """Every wrong input and the message it gets: the rule, what was expected, what came, and the likely fix."""
 
 import ast
+import functools
 import pathlib
 
+import matplotlib
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+matplotlib.use("agg")
+
 import attnlib as al
-from attnlib import ShapeError, torch_layers
+from attnlib import ShapeError, live, plot, torch_layers
 
 
 def a(*shape, dtype=float):
@@ -64,6 +68,13 @@ ATTENTION = [
     ),
     ("no queries", (a(0, 4), K, V), {}, ShapeError, ("query must not be empty", "at least 1 position", "(0, 4)")),
     ("no keys", (Q, a(0, 4), a(0, 6)), {}, ShapeError, ("key must not be empty", "got shape (0, 4)", "drop empty")),
+    (
+        "an empty batch",
+        (a(0, 3, 4), a(0, 5, 4), a(0, 5, 6)),
+        {},
+        ShapeError,
+        ("query must not be empty", "at least 1 sequence (and 1 head)", "(0, 3, 4)", "skip an empty batch"),
+    ),
     ("no features", (a(3, 0), a(5, 0), V), {}, ShapeError, ("query must not be empty", "1 feature", "(3, 0)")),
     ("a ragged list", (Q, [[1.0, 2.0], [3.0]], V), {}, TypeError, ("key must be a", "got list")),
     ("nothing", (Q, K, None), {}, TypeError, ("value must be a", "got NoneType")),
@@ -168,6 +179,10 @@ CALLS = [
 ]
 
 
+def axes():
+    return plot.subplots()[1]
+
+
 def to_twin(module, x):
     return torch.tensor(x) if module == "torch" and isinstance(x, np.ndarray) else x
 
@@ -191,6 +206,12 @@ LAYERS = [
     ("one token as a vector", both_mha(a(8)), ShapeError, ("query must be (..., positions, 8)", "(8,)", "is one row")),
     ("a number", both_mha(a()), ShapeError, ("query must be (..., positions, 8)", "got ()")),
     ("no tokens", both_mha(a(0, 8)), ShapeError, ("at least 1 position", "got (0, 8)")),
+    (
+        "an empty batch",
+        both_mha(a(0, 3, 8)),
+        ShapeError,
+        ("at least 1 sequence", "got (0, 3, 8)", "skip an empty batch"),
+    ),
     ("key of wrong width", both_mha(X, a(2, 3, 7)), ShapeError, ("key must be (..., positions, 8)", "(2, 3, 7)")),
     (
         "value of wrong width",
@@ -476,6 +497,196 @@ CALLS += [
 ]
 
 
+TRACE = al.attention_trace(Q, K, V)
+ROWS = np.full((2, 3, 3), 1 / 3)
+maps_at, view = functools.partial(live.weights_view, still=(1,), d_k=(1, 4)), live.weights_view
+FLAT, WORDS = {"a": ROWS[0]}, ["the", "cat", "."]
+
+
+def model(tokens, d_k):
+    return np.zeros(3), {"head 1": np.ones(len(tokens))}
+
+
+def one_convoy(text, times):
+    return list(text), {"wanted": np.eye(len(text))} if text.isalpha() else {}, ([], []), "Letters only."
+
+
+# What views, pictures and tables refuse when they are made: name, call, exception, parts of the message.
+PICTURES = [
+    # every view takes a size
+    *(
+        (f"{name}: size", lambda make=make: make(size="big"), TypeError, ("size must be a number, got str",))
+        for name, make in vars(live).items()
+        if name in ("scaling", "masks", "scores", "plane", "heads", "sentence")
+    ),
+    ("size 0", lambda: live.flow(TRACE, size=0), ValueError, ("size must be finite and above 0, got 0",)),
+    ("size NaN", lambda: maps_at(lambda d: FLAT, size=np.nan), ValueError, ("size must be finite", "got nan")),
+    # labels and masks
+    *(
+        (f"{name}: {labels}", lambda make=make, labels=labels: make(**{labels: ["a"]}), ShapeError, parts)
+        for name, make in (
+            ("heads", functools.partial(live.heads, ROWS)),
+            ("weights_view", functools.partial(maps_at, lambda d: FLAT)),
+            ("flow", functools.partial(live.flow, al.attention_trace(a(3, 2), a(3, 2), a(3, 2)))),
+            ("attention_heatmap", functools.partial(plot.attention_heatmap, ROWS[0])),
+            ("head_grid", functools.partial(plot.head_grid, ROWS)),
+        )
+        for labels, parts in (
+            ("queries", ("queries must hold one label each: expected 3, got 1",)),
+            ("keys", ("keys",)),
+        )
+    ),
+    ("no labels", lambda: live.heads(ROWS, keys=[]), ShapeError, ("expected 3, got 0", "or none")),
+    ("labels None", lambda: live.heads(ROWS, keys=[None] * 3), TypeError, ("keys must hold texts, got NoneType",)),
+    ("labels 5", lambda: plot.attention_heatmap(ROWS[0], keys=5), TypeError, ("keys must be a sequence of labels",)),
+    ("labels a dict", lambda: live.flow(TRACE, keys={"a": 1}), TypeError, ("sequence of labels, got dict",)),
+    *(
+        (f"{name}: mask", lambda make=make: make(attn_mask=np.tri(4, dtype=bool)), ShapeError, ("(3, 3)", "(4, 4)"))
+        for name, make in (
+            ("heads", functools.partial(live.heads, ROWS)),
+            ("heads of random tokens", functools.partial(live.heads, n=3)),
+            ("weights_view", functools.partial(maps_at, lambda d: FLAT)),
+            ("attention_heatmap", functools.partial(plot.attention_heatmap, ROWS[0])),
+            ("head_grid", functools.partial(plot.head_grid, ROWS)),
+        )
+    ),
+    ("mask of numbers", lambda: live.heads(ROWS, attn_mask=a(3, 3)), TypeError, ("boolean", "from_zero_blocked(mask)")),
+    ("mask of words", lambda: live.heads(ROWS, attn_mask="no"), TypeError, ("attn_mask must hold real numbers",)),
+    ("mask, axes", lambda: maps_at(lambda d: FLAT, attn_mask=a(2, 3, 3) > 0), ShapeError, ("(n_q, n_k)", "(2, 3, 3)")),
+    # maps
+    ("heads: one map", lambda: live.heads(ROWS[0]), ShapeError, ("weights must be (h, n_q, n_k)", "weights[0]")),
+    ("heads: none", lambda: live.heads([]), ShapeError, ("at least one cell, got shape (0,)",)),
+    ("heads: ragged", lambda: live.heads([[[1]], [[1, 2]]]), ShapeError, ("weights must be one array", "same length")),
+    ("heads: words", lambda: live.heads("weights"), TypeError, ("weights must hold real numbers, got dtype <U7",)),
+    ("heads: too many", lambda: live.heads(a(40, 2, 2) / 2), ShapeError, ("up to 36 heads, got 40", "weights[:36]")),
+    ("heads: scores", lambda: live.heads(ROWS * 9), ValueError, ("between 0 and 1, got 3 to 3", "softmax(scores)")),
+    ("one map", lambda: plot.attention_heatmap(ROWS), ShapeError, ("one map must be (n_q, n_k)", "head_grid")),
+    ("bars: a map", lambda: plot.bar_chart(ROWS, title="a", ax=axes()), ShapeError, ("(n_k,)", "(2, 3, 3)")),
+    ("bars: scores", lambda: plot.bar_chart([3, -1], title="a", ax=axes()), ValueError, ("got -1 to 3", "softmax")),
+    ("bars: NaN", lambda: plot.bar_chart([np.nan], title="a", ax=axes()), ValueError, ("between 0 and 1, got nan",)),
+    ("bar grid: a row", lambda: plot.bar_grid([0.5, 0.5], titles=["a"]), ShapeError, ("(charts, n_k)", "row[None]")),
+    ("bar grid: titles", lambda: plot.bar_grid(ROWS[0], titles=["a"]), ShapeError, ("titles", "expected 3, got 1")),
+    ("dead_share", lambda: live.dead_share(ROWS, ROWS[0]), ShapeError, ("expected (2, 3, 3), got (3, 3)", "upstream")),
+    ("dead_share: inf", lambda: live.dead_share(ROWS, ROWS * np.inf), ValueError, ("upstream must be finite",)),
+    ("readings of nothing", lambda: live.readings([]), ShapeError, ("(..., n_k)", "got shape (0,)")),
+    # numbers
+    ("columns 0", lambda: plot.head_grid(ROWS, columns=0), ValueError, ("columns must be at least 1, got 0",)),
+    ("columns 0, bars", lambda: plot.bar_grid(ROWS[0], titles=["a", "b", "c"], columns=0), ValueError, ("got 0",)),
+    ("places -1", lambda: plot.attention_heatmap(ROWS[0], places=-1), ValueError, ("between 0 and 17, got -1",)),
+    (
+        "places 2.5",
+        lambda: plot.table(["a"], [(1,)], places=2.5),
+        TypeError,
+        ("places must be a whole number, got 2.5",),
+    ),
+    ("vmax NaN", lambda: plot.head_grid(ROWS, vmax=np.nan), ValueError, ("vmax must be finite and above 0, got nan",)),
+    (
+        "vmin",
+        lambda: plot.attention_heatmap(ROWS[0], vmin=2),
+        ValueError,
+        ("vmin must not be above vmax, got 2 and 1",),
+    ),
+    ("title 5", lambda: plot.attention_heatmap(ROWS[0], title=5), TypeError, ("title must be a text, got int",)),
+    ("ax 5", lambda: plot.attention_heatmap(ROWS[0], ax=5), TypeError, ("axes of matplotlib, got int", "subplots()")),
+    ("dpi", lambda: plot.save(axes().figure, dpi=0), ValueError, ("dpi must be finite and above 0, got 0",)),
+    ("save axes", lambda: plot.save(axes()), TypeError, ("a Figure of matplotlib, got", "ax.figure")),
+    ("tokens", lambda: live.scaling(n=65), ValueError, ("n must be between 2 and 64, got 65. Fix: n=64",)),
+    ("tokens of masks", lambda: live.masks(n=1), ValueError, ("n must be between 2 and 64, got 1",)),
+    ("row", lambda: live.scaling(n=4, row=4), ValueError, ("row must be between 0 and 3, got 4. Fix: row=3",)),
+    ("d_k turned", lambda: live.scores(d_k=(256, 4)), ValueError, ("(lowest, highest), got (256, 4)", "d_k=(4, 256)")),
+    ("d_k 64", lambda: live.masks(d_k=64), TypeError, ("d_k must be a pair (lowest, highest), got 64",)),
+    ("d_k 0", lambda: live.scaling(d_k=(0, 8)), ValueError, ("each end of d_k must be between 1 and 65536, got 0",)),
+    ("still", lambda: live.scaling(d_k=(1, 64), still=[99]), ValueError, ("each entry of still", "1 and 64, got 99")),
+    ("no still", lambda: live.scaling(still=[]), ValueError, ("still must hold at least 1, got none",)),
+    ("start", lambda: live.scores(start=512), ValueError, ("start must be between 4 and 256, got 512",)),
+    ("seed", lambda: live.scores(seed=None), TypeError, ("seed must be a whole number, got NoneType",)),
+    ("angle NaN", lambda: live.plane(angle=np.nan), TypeError, ("angle must be a whole number, got nan",)),
+    ("angle 360", lambda: live.plane(angle=360), ValueError, ("angle must be between 0 and 359, got 360",)),
+    ("length", lambda: live.plane(length=1.1), ValueError, ("length must be one of [0.0, 0.25", "4.0, got 1.1")),
+    ("far keys", lambda: live.plane(keys=a(3, 2) * 5), ValueError, ("keys must lie within 4 of the axes, got 5",)),
+    ("NaN values", lambda: live.plane(values=a(3, 2) * np.nan), ValueError, ("values must lie within", "got nan")),
+    ("one point", lambda: live.plane([[1, 2]], [[1, 2]]), ShapeError, ("2 to 6 points in the plane", "got (1, 2)")),
+    ("d_model 0", lambda: live.heads(d_model=0), ValueError, ("d_model must be between 1 and 65536, got 0",)),
+    # flow
+    ("no trace", lambda: live.flow(Q), TypeError, ("trace must be an AttentionTrace, got numpy.ndarray",)),
+    ("trace of d_k", lambda: live.flow(TRACE, d_k=[1, 2]), TypeError, ("must be a function", "as trace(d_k)")),
+    ("no d_k", lambda: live.flow(lambda d: TRACE, d_k=[]), ValueError, ("d_k must hold at least 1",)),
+    ("query", lambda: live.flow(TRACE, query=3), ValueError, ("query must be between 0 and 2, got 3",)),
+    ("key", lambda: live.flow(TRACE, key=-1), ValueError, ("key must be between 0 and 4, got -1",)),
+    ("feature", lambda: live.flow(TRACE, feature=6), ValueError, ("feature must be between 0 and 5, got 6",)),
+    ("x", lambda: live.flow(TRACE, x=a(4, 2)), ShapeError, ("x must be the tokens", "(..., 3, d_in)", "got (4, 2)")),
+    # functions that a view calls
+    ("no slider", lambda: view(lambda d: FLAT, still=(1,)), ValueError, ("needs a slider", "got none")),
+    ("slider query", lambda: view(lambda q: FLAT, still=(1,), query=(1, 2)), ValueError, ("none called query or key",)),
+    ("range", lambda: maps_at(lambda d: FLAT, d_k=(4, 1)), ValueError, ("(lowest, highest), got (4, 1)",)),
+    ("floats", lambda: view(lambda T: FLAT, still=(0.5,), T=(0.5, 2.0)), ValueError, ("a list of its", "T=[0.5, 2.0]")),
+    ("pairs", lambda: view(lambda T: FLAT, still=(1,), T=[1, (2, 3)]), ValueError, ("(text, value) pairs",)),
+    ("empty values", lambda: view(lambda T: FLAT, still=(1,), T=[]), ValueError, ("T must hold at least 1",)),
+    ("nothing still", lambda: maps_at(lambda d: FLAT, still=()), ValueError, ("still must hold at least 1",)),
+    ("row of a map", lambda: maps_at(lambda d: FLAT, row=3), ValueError, ("row must be between 0 and 2, got 3",)),
+    ("no function", lambda: maps_at(FLAT), TypeError, ("weights_at must be a function", "weights_at(d_k), got dict")),
+    ("an array", lambda: maps_at(lambda d: ROWS), TypeError, ("must return a dict of titles and weights",)),
+    ("no maps", lambda: maps_at(lambda d: {}), TypeError, ("a dict of titles and weights, got {}",)),
+    ("heads", lambda: maps_at(lambda d: {"a": ROWS}), ShapeError, ("weights of 'a' must be (n_q, n_k)", "pick one")),
+    ("upstream", lambda: maps_at(lambda d: FLAT, upstream=a(2, 3)), ShapeError, ("expected (3, 3), got (2, 3)",)),
+    (
+        "stills of several shapes",
+        lambda: view(lambda n: {"a": np.eye(n)}, still=(2, 3), n=(1, 3))._still(),
+        ShapeError,
+        ("one shape, got (2, 2), (3, 3)",),
+    ),
+    ("text 5", lambda: live.sentence(5), TypeError, ("text must be a text, got int",)),
+    ("a book", lambda: live.sentence("word " * 300), ValueError, ("up to 256 words and punctuation marks, got 300",)),
+    ("attend 5", lambda: live.sentence(attend=5), TypeError, ("attend must be a function", "got 5")),
+    ("attend nothing", lambda: live.sentence(attend={}), TypeError, ("attend must be a function", "got {}")),
+    ("attend to one", lambda: live.sentence(attend=lambda t: np.eye(len(t))), ShapeError, ("(h, 1, 1)", "got (1, 1)")),
+    ("num_heads 3", lambda: live.sentence(num_heads=3), ShapeError, ("embed_dim = 64, num_heads = 3",)),
+    ("prompt a text", lambda: live.writing(model, WORDS, prompt="the"), TypeError, ("prompt must be a list, got str",)),
+    ("no vocabulary", lambda: live.writing(model, []), ValueError, ("vocabulary must hold at least 1",)),
+    ("a word twice", lambda: live.writing(model, ["a", "a"]), ValueError, ("each word once", "dict.fromkeys")),
+    ("longest", lambda: live.writing(model, WORDS, longest=0), ValueError, ("between 1 and 64, got 0",)),
+    ("step", lambda: live.writing(model, WORDS, longest=5, step=5), ValueError, ("step must be between 0 and 4",)),
+    ("logits", lambda: live.writing(model, WORDS[1:]), ShapeError, ("logits (2,), one for each word", "got (3,)")),
+    ("no weights", lambda: live.writing(lambda *_: np.zeros(3), WORDS), TypeError, ("must return (logits, {name",)),
+    (
+        "logits NaN",
+        lambda: live.writing(lambda t, d: (a(3) * np.nan, {"head 1": a(len(t))}), WORDS),
+        ValueError,
+        ("logits must be finite, or -inf",),
+    ),
+    ("no convoy", lambda: live.compare(one_convoy, convoy="1"), ValueError, ("got '1': Letters only. Fix:",)),
+    ("convoy 5", lambda: live.compare(one_convoy, convoy=5), TypeError, ("convoy must be a text, got int",)),
+    (
+        "shown",
+        lambda: live.compare(lambda t, f: None, convoy="a"),
+        TypeError,
+        ("(ships, {title: weights},", "got None"),
+    ),
+    (
+        "maps of others",
+        lambda: live.compare(lambda t, f: (["a"], {"b": np.eye(2)}, ([], []), ""), convoy="a"),
+        ShapeError,
+        ("maps must be (n, n) for 1 ships, got (2, 2)",),
+    ),
+    ("choose", lambda: live.scaling().choose(query="1"), TypeError, ("query must be a whole number, got str",)),
+    # tables
+    (
+        "a word is tinted",
+        lambda: plot.table(["a"], [("b",)], tint=["a"]),
+        TypeError,
+        ("'a', must be a number, got str",),
+    ),
+    ("NaN is tinted", lambda: plot.table(["a"], [(np.nan,)], tint=["a"]), ValueError, ("must be finite, got nan",)),
+    ("tint a text", lambda: plot.table(["ab"], [(1,)], tint="ab"), TypeError, ("tint must be a list, got str",)),
+    ("tint", lambda: plot.table(["a"], [(1,)], tint=["b"]), ValueError, ("got ['b']. Fix: choose from ['a']",)),
+    ("rows", lambda: plot.table(["a"], 5), TypeError, ("rows must be a list, got int",)),
+    ("a long row", lambda: plot.table(["a"], [(1, 2)]), ValueError, ("one entry per column: expected 1, got 2",)),
+    ("no rows", lambda: plot.table(["a"], []), ValueError, ("rows must hold at least 1",)),
+    ("progress", lambda: live.progress(3), TypeError, ("iterable must be a list, a range", "got int")),
+]
+CALLS += [(f"picture: {name}", *rest) for name, *rest in PICTURES]
+
+
 @pytest.mark.parametrize(("call", "error", "parts"), [c[1:] for c in CALLS], ids=[c[0] for c in CALLS])
 def test_a_wrong_input_is_told_what_is_wrong(call, error, parts):
     with pytest.raises(error) as caught:
@@ -496,9 +707,9 @@ def test_every_raise_in_the_library_names_a_fix():
     """The table above may miss a line; this reads the source."""
     missing = []
     house = pathlib.Path(al.__file__).parent
-    for path in [house / f"{name}.py" for name in ("core", "masks", "heads", "validation")] + [
-        *(house / "torch_layers").glob("*.py")
-    ]:
+    parts = "core", "masks", "heads", "validation", "arguments", "figure", "plot", "progress", "tables"
+    folders = (house / name for name in ("torch_layers", "svg", "live"))
+    for path in [house / f"{name}.py" for name in parts] + [path for folder in folders for path in folder.glob("*.py")]:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             if isinstance(node, ast.Raise) and "Fix: " not in ast.unparse(node):

@@ -14,7 +14,7 @@ import pytest
 from importlinter.cli import lint_imports
 
 import attnlib as al
-from attnlib import torch_layers
+from attnlib import live, plot, torch_layers
 
 PACKAGE = pathlib.Path(al.__file__).parent
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -125,6 +125,29 @@ def test_every_public_name_has_an_example(thing):
     first = text.splitlines()[0]
     assert first.endswith((".", ":"))
     assert "\nExamples\n--------\n>>> " in text
+
+
+def public_functions():
+    for module in (al, torch_layers, plot, live):
+        for name in module.__all__:
+            thing = getattr(module, name)
+            methods = {of: getattr(thing, of) for of in vars(thing)} if inspect.isclass(thing) else {name: thing}
+            for method, function in methods.items():
+                public = method in ("__init__", "__call__") or not method.startswith("_")
+                ours = str(getattr(function, "__module__", "")).startswith("attnlib")
+                if public and ours and inspect.isroutine(function):
+                    yield pytest.param(function, id=f"{module.__name__}.{name}.{method}")
+
+
+@pytest.mark.parametrize("function", list(public_functions()))
+def test_public_functions_have_type_hints(function):
+    """And py.typed says so, in what is installed: pyproject.toml takes it along."""
+    taken = inspect.signature(function)
+    bare = [p.name for p in taken.parameters.values() if p.annotation is p.empty and p.name != "self"]
+    assert (bare, taken.return_annotation is taken.empty) == ([], False)
+    assert (PACKAGE / "py.typed").exists() and '"attnlib" = ["py.typed"]' in (ROOT / "pyproject.toml").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.parametrize(

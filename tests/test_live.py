@@ -144,9 +144,21 @@ def test_errors(call, fragments):
     assert all(fragment in str(error.value) for fragment in fragments), str(error.value)
 
 
-def test_weights_of_a_wrong_shape_are_told_in_the_view():
-    view = live.weights_view(lambda d_k: {"map": np.ones((2, 2, 2))}, still=(1,), d_k=(1, 4))
-    assert "pick one head" in view.picture.value
+def test_what_a_function_returns_is_told_without_a_traceback_where_only_another_stop_is_wrong():
+    view = live.weights_view(lambda d_k: {"map": np.ones((2,) * d_k) / 2}, still=(2,), d_k=(1, 4))
+    view.sliders["d_k"].value = 3
+    assert "weights of 'map' must be (n_q, n_k)" in view.picture.value and "pick one head" in view.picture.value
+    assert "Traceback" not in view.picture.value and "<pre>" not in view.picture.value
+
+
+def test_what_was_chosen_in_a_larger_map_is_not_framed_in_a_smaller_one():
+    view = live.weights_view(lambda n: {"map": np.eye(n)}, still=(4,), n=(1, 5), row=3)
+    for n in range(1, 6):
+        view.sliders["n"].value = n
+        assert "<pre>" not in view.picture.value
+        assert view.picture.value.count('stroke="#fff"') == (n > 3), n
+    view.choose(query=1, key=99)
+    assert view.picture.value.count('stroke="#fff"') == 1
 
 
 def test_a_view_over_several_numbers_has_a_slider_for_each():

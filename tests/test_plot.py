@@ -15,7 +15,8 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 import attnlib as al
-from attnlib import colours, plot
+from attnlib import colours, plot, svg
+from attnlib.live import still
 
 HOSTILE = ["$x_1$", "<b>&", "\U0001f984", "中文", "a" * 40, "back\\slash", "new\nline", ""]
 
@@ -333,3 +334,26 @@ def test_a_lone_letter_in_a_small_map_keeps_its_lowest_row():
         letter = drawn[len(drawn) - top - 1 : len(drawn) - bottom + 1, left - 1 : right + 1] < 160
         lowest = letter[letter.any(1)][-1]
         assert lowest.sum() >= 3, label.get_text()
+
+
+def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch):
+    """A small and a large still, the cells of a live view, its still, and the image of a large live map."""
+    ground, stripe = "#FFF3C4", "#B00020"
+    monkeypatch.setattr(colours, "MASKED", ground)
+    monkeypatch.setattr(colours, "HATCH", stripe)
+    svg.hatch.cache_clear()
+
+    def shades(drawn):
+        return {tuple(map(int, shade)) for shade in np.unique(np.asarray(drawn)[..., :3].reshape(-1, 3), axis=0)}
+
+    for n in (6, 80):
+        drawn = plot.attention_heatmap(np.tri(n) / n, attn_mask=np.tri(n, dtype=bool), colorbar=False).figure
+        assert {colours.rgb(ground), colours.rgb(stripe)} <= shades(pixels(drawn)), n
+    cells = svg.heatmap(np.tri(4) / 4, attn_mask=np.tri(4, dtype=bool))
+    assert cells.count(f'stroke="{stripe}"') == 1
+    edges = [patch.get_edgecolor() for patch in still.figure(cells).axes[0].patches]
+    assert matplotlib.colors.to_rgba(stripe, 0.7) in edges
+    image = svg.heatmap(np.tri(40) / 40, attn_mask=np.tri(40, dtype=bool))
+    png = base64.b64decode(re.search(r"base64,([^\"]*)", image)[1])
+    assert {colours.rgb(ground), colours.rgb(stripe)} <= shades(Image.open(io.BytesIO(png)).convert("RGB"))
+    svg.hatch.cache_clear()

@@ -189,9 +189,11 @@ def test_bfloat16_weights_become_float32_in_numpy_and_stay_in_torch():
 
 
 def test_modules_take_the_same_arguments():
-    ours, twin = inspect.signature(MultiHeadAttention), inspect.signature(al.MultiHeadAttention)
-    assert list(ours.parameters.values()) == list(twin.parameters.values())[:-1]  # the twin also takes rng
-    assert inspect.signature(MultiHeadAttention.forward) == inspect.signature(al.MultiHeadAttention.__call__)
+    def taken(function):
+        return [p.replace(annotation=None) for p in inspect.signature(function).parameters.values()]
+
+    assert taken(MultiHeadAttention) == taken(al.MultiHeadAttention)[:-1]  # the twin also takes rng
+    assert taken(MultiHeadAttention.forward) == taken(al.MultiHeadAttention.__call__)
 
 
 def test_key_defaults_to_query_and_value_to_key():
@@ -387,3 +389,34 @@ def test_masks_with_more_axes_than_the_scores_are_taken(training):
         assert (weights[0, ..., 0] == 0).all() and (weights[1:, ..., 0] > 0).all()
         each = torch.func.vmap(lambda m: layer(query[0], key[0], value[0], attn_mask=m)[0])(mask)
         close(each, torch.stack([layer(query[0], key[0], value[0], attn_mask=m)[0] for m in mask]))
+
+
+@pytest.mark.parametrize("mask", ["floating", "boolean", "NumPy"])
+def test_one_graph_takes_every_mask(mask):
+    """torch.compile stops at a branch on what a tensor holds, such as a look for NaN in the mask."""
+    torch.compiler.reset()
+    layer, x = filled(MultiHeadAttention(WIDTH, H)), inputs()[1]
+    bias = torch.tensor(np.random.default_rng(0).normal(size=(N_K, N_K)))
+    bias[0], bias[1, 2] = -torch.inf, -torch.inf  # a dead row, and a blocked cell
+    mask = {"floating": bias, "boolean": bias > -torch.inf, "NumPy": bias.numpy()}[mask]
+
+    def both(x):
+        trace = torch_layers.attention_trace(x, x, x, mask)
+        return layer(x, attn_mask=mask)[0], layer(x, attn_mask=mask, need_weights=False)[0], trace.output
+
+    for compiled, plain in zip(torch.compile(both, fullgraph=True, backend="eager")(x), both(x), strict=True):
+        close(compiled, plain)
+
+
+def test_float16_weights_do_not_overflow_where_the_scaled_scores_fit():
+    """q.k = 230,400 is more than float16 can hold; divided by sqrt(64) it is 28,800."""
+    layer = MultiHeadAttention(64, 1, bias=False).half()
+    for linear in layer.children():
+        nn.init.eye_(linear.weight)
+    x = torch.full((1, 3, 64), 60.0, dtype=torch.float16)
+    fused, weights = layer(x, need_weights=False)[0], torch.full((1, 3, 3), 1 / 3)
+    trace = torch_layers.attention_trace(x, x, x)
+    assert torch.isinf(trace.scores).all() and (trace.scaled_scores == 28800).all()
+    for output, each in (layer(x, average_attn_weights=True), (trace.output, trace.weights)):
+        close(output, fused, 0.05)
+        close(each.float(), weights, 1e-3)

@@ -103,6 +103,16 @@ def test_an_empty_sentence_says_what_to_do(text):
     assert "Type a sentence" in read(view)
 
 
+def test_a_text_that_is_too_long_is_told_the_limit_and_not_worked_on():
+    calls = []
+    view = live.sentence("a b", attend=lambda tokens: calls.append(1) or np.eye(len(tokens))[None])
+    calls.clear()
+    view.sliders["text"].value = "word " * 257
+    assert "shows up to 256 words and punctuation marks, got 257" in read(view) and not calls
+    view.sliders["text"].value = "word " * 256
+    assert next(iter(view.shown.values())).shape == (256, 256) and calls
+
+
 def test_equal_words_look_alike():
     view = live.sentence("cat dog cat")
     weights = view.shown["head 1"]

@@ -1,13 +1,20 @@
 """The view of what is wanted beside what there is, on a text that the reader types."""
 
+from __future__ import annotations
+
 import html
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import plot, tables
+from .. import arguments, plot, tables
+from ..validation import ShapeError
 from .controls import choice, typed
 from .view import LiveView
 from .weights import draw_maps, in_words, readings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 TIMES = (0.1, 0.2, 0.5, 1, 2, 5, 10)
 
@@ -18,7 +25,7 @@ class Comparison(LiveView):
     free = "anything goes"
 
 
-def compare(shown, *, convoy, size=1.0):
+def compare(shown: Callable, *, convoy: str, size: float = 1.0) -> LiveView:
     """Show maps beside each other that depend on a convoy, a text to be typed, and on a factor.
 
     Parameters
@@ -47,20 +54,21 @@ def compare(shown, *, convoy, size=1.0):
     ((5, 5), True)
     """
     now = {"ships": []}
+    shown = _checked(shown)
+    _, first, _, line = shown(arguments.text(convoy, "convoy").strip(), 1)
+    if not first:
+        raise ValueError(f"convoy must be one that can be shown, got {convoy!r}: {line.rstrip('.')}. Fix: another one.")
 
     def render(text, times, query, key):
         now["ships"], maps, (names, rows), line = shown(text.strip(), times)
         labels = {"queries": now["ships"], "keys": now["ships"], "free": Comparison.free}
-        drawn = draw_maps(maps, row=_inside(query), column=_inside(key), **labels)
+        drawn = draw_maps(maps, row=query, column=key, **labels)
         told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
-    def _inside(place):
-        return None if place is None or place >= len(now["ships"]) else place
-
     def static():
-        ships, maps, (names, rows), line = shown(convoy, 1)
+        ships, maps, (names, rows), line = shown(convoy.strip(), 1)
         told = [f"The convoy {convoy}; run the cell to type another one.", line]
         told += [
             f"{title}: {in_words(readings(weights[~np.isnan(weights).any(axis=-1)]))}"
@@ -83,6 +91,27 @@ def compare(shown, *, convoy, size=1.0):
     picked = {"query": None, "key": None}
     options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
     return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
+
+
+def _checked(function):
+    """Return a function that looks at what `function` returns."""
+    arguments.function(function, "shown", "shown(text, times)")
+
+    def shown(text, times):
+        found = function(text, times)
+        try:
+            ships, maps, (names, rows), line = found
+            maps = {title: arguments.to_array(weights) for title, weights in maps.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise TypeError(
+                "shown must return (ships, {title: weights}, (names, rows), line), "
+                f"got {found!r:.60}. Fix: return all four, empty where there is nothing."
+            ) from None
+        if wrong := [x.shape for x in maps.values() if x.shape != (len(ships), len(ships))]:
+            raise ShapeError(f"maps must be (n, n) for {len(ships)} ships, got {wrong[0]}. Fix: one row for each ship.")
+        return ships, maps, (names, rows), arguments.text(line, "line")
+
+    return shown
 
 
 def _factor(times):

@@ -3,6 +3,9 @@
 import numbers
 
 import ipywidgets as widgets
+import numpy as np
+
+from .. import arguments
 
 LABEL = 76  # pixels of every label: nothing beside it moves
 STYLE = {"description_width": f"{LABEL}px"}
@@ -56,19 +59,44 @@ def slider(name, values, still, start=None):
     It starts at `start`, by default at the middle one of the static values: there both neighbours show what changes.
     """
     start = still[len(still) // 2] if start is None else start
+    wanted = [*still, *([] if start in still else [start])]
     if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Integral) for v in values):
-        low, high = values
-        outside = [v for v in dict.fromkeys((*still, start)) if not low <= v <= high]
+        low, high = arguments.span(values, name) if name == "d_k" else values
+        if low > high:
+            raise ValueError(f"{name} must be (lowest, highest), got {values}. Fix: {name}=({high}, {low}).")
+        outside = [v for v in wanted if not isinstance(v, numbers.Integral) or not low <= v <= high]
         if not outside:
             return (
                 choice(name, stops(low, high, *still, start), start) if name == "d_k" else whole(name, low, high, start)
             )
     else:
+        values = values_of(name, values)
         choices = [v[1] if isinstance(v, tuple) else v for v in values]
-        outside = [v for v in dict.fromkeys((*still, start)) if v not in choices]
+        outside = [v for v in wanted if isinstance(v, list | np.ndarray) or v not in choices]
         if not outside:
             return choice(name, values, start)
-    raise ValueError(f"still must lie in the slider's range {values}, got {outside}. Fix: drop these values.")
+    raise ValueError(
+        f"still, and start, must lie in the slider's range {values!r:.60}, got {outside}. Fix: drop these values."
+    )
+
+
+def values_of(name, values):
+    """Return the values of a slider, or (text, value) pairs, as a list.
+
+    Examples
+    --------
+    >>> values_of("T", [0.5, 1, 2])
+    [0.5, 1, 2]
+    """
+    found = arguments.several(values, name)
+    if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Real) for v in values):
+        raise ValueError(
+            f"{name} must be a list of its values, got the pair {values}: only the first slider takes a range, and of "
+            f"whole numbers. Fix: {name}={list(values)} for just these two."
+        )
+    if any(isinstance(v, tuple) and (len(v) != 2 or not isinstance(v[0], str)) for v in found):
+        raise ValueError(f"{name} must hold values, or (text, value) pairs, got {found!r:.60}. Fix: one form for all.")
+    return found
 
 
 def _fixed(control, texts):

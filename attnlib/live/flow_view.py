@@ -1,17 +1,26 @@
 """The view of one attention call as a whole."""
 
+from __future__ import annotations
+
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import plot, svg
+from .. import arguments, plot, svg
 from ..colours import KEY, QUERY, VALUE
+from ..core import AttentionTrace
 from ..svg import flow as drawing
-from ..validation import ShapeError
+from ..validation import ShapeError, kind_of
 from . import still
 from .controls import choice, whole
 from .view import LiveView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
 
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
 NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
@@ -19,7 +28,18 @@ MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 TABLE = 588  # pixels of the table: what JupyterLab has at 1024 x 768 beside its file browser
 
 
-def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d_k=None, size=1.0):
+def flow(
+    trace: AttentionTrace | Callable[[int], AttentionTrace],
+    *,
+    x: ArrayLike | None = None,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    query: int = 0,
+    key: int = 0,
+    feature: int = 0,
+    d_k: Sequence[int] | None = None,
+    size: float = 1.0,
+) -> LiveView:
     """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
 
     K^T stands above the scores and V above the output, so that a cell is made by the row to its left and the column
@@ -51,7 +71,9 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d
     Raises
     ------
     ShapeError
-        If there are more than 64 tokens.
+        If there are more than 64 tokens, or `x` or labels do not fit the trace.
+    TypeError, ValueError
+        If `trace` is none, or what is chosen at the start is out of range.
 
     Examples
     --------
@@ -62,13 +84,23 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d
     >>> "2·1 + 1·0 = 2" in view.picture.value
     True
     """
+    if d_k is not None:
+        d_k = [arguments.whole(d, "each entry of d_k", 1, arguments.WIDEST) for d in arguments.several(d_k, "d_k")]
+        arguments.function(trace, "trace, beside d_k,", "trace(d_k)")
     call_at = lru_cache(maxsize=32)(lambda d_k: _Call(trace if d_k is None else trace(d_k), x, queries, keys))
     start = None if d_k is None else d_k[len(d_k) // 2]
     call = call_at(start)
+    sizes = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]
+    query, key, feature = (
+        arguments.whole(chosen, name, 0, n - 1)
+        for chosen, name, n in zip((query, key, feature), ("query", "key", "feature"), sizes, strict=True)
+    )
 
     def render(i, j, c, *at):
         call = call_at(at[-1] if d_k is not None else None)
         at = call.index(at)
+        ends = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]  # another d_k may have fewer
+        i, j, c = (min(chosen, n - 1) for chosen, n in zip((i, j, c), ends, strict=True))
         return "".join(call.draw(i, j, c, at)), {name: call.arrays[name][at] for name in call.maps}
 
     def static():
@@ -103,6 +135,11 @@ class _Call:
     """One attention call as arrays and labels, drawn and written out."""
 
     def __init__(self, trace, x, queries, keys):
+        if not isinstance(trace, AttentionTrace):
+            raise TypeError(
+                f"trace must be an AttentionTrace, got {kind_of(trace)}. Fix: attention_trace(query, key, value), or "
+                "beside d_k a function that returns it."
+            )
         steps = {name: plot.to_array(array) for name, array, _, _ in trace.steps()}
         self.leading, (n_q, n_k) = tuple(steps["scores"].shape[:-2]), steps["scores"].shape[-2:]
         if max(n_q, n_k) > MOST:
@@ -111,16 +148,15 @@ class _Call:
                 "Fix: cut the sequence, or draw trace.weights with plot.attention_heatmap."
             )
         if x is not None:
-            x = plot.to_array(x)
-            # One axis fewer than the heads have: they share their tokens.
-            steps["x"] = x[:, None] if x.ndim == 3 and len(self.leading) == 2 else x
+            x = steps["x"] = self._tokens(x, n_q)
         self.arrays = {name: np.broadcast_to(array, self.leading + array.shape[-2:]) for name, array in steps.items()}
         self.mask = None if trace.attn_mask is None else plot.to_array(trace.attn_mask)
         if self.mask is not None:
             self.mask = self.mask if self.mask.dtype == bool else self.mask > -np.inf
             self.mask = np.broadcast_to(self.mask, steps["scores"].shape)
-        self.queries = [str(i) for i in range(n_q)] if queries is None else list(queries)
-        self.keys = (self.queries if n_q == n_k else [str(j) for j in range(n_k)]) if keys is None else list(keys)
+        self.queries = arguments.labels(queries, "queries", n_q) or [str(i) for i in range(n_q)]
+        others = self.queries if n_q == n_k else [str(j) for j in range(n_k)]
+        self.keys = arguments.labels(keys, "keys", n_k) or others
         d_k, d_v = steps["query"].shape[-1], steps["value"].shape[-1]
         root = math.isclose(trace.scale, 1 / math.sqrt(d_k), rel_tol=1e-6)
         self.scale = f"÷ √{d_k}" if root else f"{svg.TIMES} {trace.scale:.4g}"
@@ -133,6 +169,19 @@ class _Call:
         count = len(self.leading)
         names = {1: ["map"], 2: ["sequence", "head"]}.get(count, [f"axis {axis}" for axis in range(count)])
         self.axes = {name: n for name, n in zip(names, self.leading, strict=True) if n > 1}
+
+    def _tokens(self, x, n_q):
+        """Return the tokens X; where they have one axis fewer than the scores, heads share them."""
+        x = plot.to_array(x)
+        found = x[:, None] if x.ndim == 3 and len(self.leading) == 2 else x
+        leading = found.shape[:-2][::-1]
+        fits = found.ndim >= 2 and found.shape[-2] == n_q and found.shape[-1] and len(leading) <= len(self.leading)
+        if not fits or any(m not in (1, n) for m, n in zip(leading, self.leading[::-1], strict=False)):
+            raise ShapeError(
+                f"x must be the tokens that the queries were made of, expected (..., {n_q}, d_in) before scores with "
+                f"leading axes {self.leading}, got {x.shape}. Fix: x as it went into x @ W_Q."
+            )
+        return found
 
     def index(self, at):
         """Return the place of one sequence and head; axes of size 1 have no slider."""

@@ -1,28 +1,47 @@
 """The view of all heads of a layer."""
 
+from __future__ import annotations
+
 import math
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import core, plot, svg
+from .. import arguments, core, plot, svg
 from .. import heads as heads_
 from ..validation import ShapeError
 from .controls import choice, whole
 from .view import LiveView
 from .weights import in_words, panel, readings
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
 GRID, COLUMNS = 400, 4  # height of the grid of small maps, and how many stand beside each other
+MOST = 36  # heads: their maps are then 14 pixels wide
 
 
-def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, attn_mask=None, size=1.0):
+def heads(
+    weights: ArrayLike | None = None,
+    *,
+    n: int = 6,
+    d_model: int = 64,
+    seed: int = 0,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    size: float = 1.0,
+) -> LiveView:
     """Show the maps of all heads side by side, and one of them (or their average) large.
 
     Parameters
     ----------
     weights : ndarray or Tensor, (h, n_q, n_k), optional
-        The weights of a layer. Without them n random tokens go through random projections, and a slider sets the
-        number of heads at fixed d_model, so that d_k = d_model / h changes.
+        The weights of a layer of up to 36 heads. Without them n random tokens go through random projections, and a
+        slider sets the number of heads at fixed d_model, so that d_k = d_model / h changes.
     n, d_model, seed : int
         Used without `weights`.
     queries, keys : sequence of str, optional
@@ -45,6 +64,9 @@ def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, att
     [0.33, 0.33, 0.33]
     """
     layer, controls = _random_layer(n, d_model, seed) if weights is None else _given(weights)
+    queries, keys = arguments.labels(queries, "queries"), arguments.labels(keys, "keys")
+    n_q, n_k = layer(*(control.value for name, control in controls.items() if name != "head")).shape[1:]
+    attn_mask = None if attn_mask is None else arguments.mask(attn_mask, (n_q, n_k))
     cached = lru_cache(maxsize=2)(layer)
     small = lru_cache(maxsize=64)(lambda h, i, framed: _small(cached(*h), i, framed))
     labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
@@ -74,7 +96,8 @@ def heads(weights=None, *, n=6, d_model=64, seed=0, queries=None, keys=None, att
 
 def _random_layer(n, d_model, seed):
     """Return a function from a number of heads to the maps of random tokens, and the controls for it."""
-    query, key = np.random.default_rng(seed).normal(size=(2, n, d_model))
+    n, d_model = arguments.whole(n, "n", 1, 64), arguments.whole(d_model, "d_model", 1, arguments.WIDEST)
+    query, key = np.random.default_rng(arguments.whole(seed, "seed", 0)).normal(size=(2, n, d_model))
     counts = [h for h in range(1, d_model + 1) if d_model % h == 0 and h <= 16]
     options = [(f"{h}, so d_k = {d_model // h}", h) for h in counts]
     start = counts[len(counts) // 2 + len(counts) // 4]
@@ -91,11 +114,9 @@ def _random_layer(n, d_model, seed):
 
 
 def _given(weights):
-    fixed = plot.to_array(weights)
-    if fixed.ndim != 3 or 0 in fixed.shape:
-        raise ShapeError(
-            f"heads takes weights (h, n_q, n_k), got shape {fixed.shape}. Fix: pick one sequence, weights[0]."
-        )
+    fixed = arguments.shaped(weights, "weights", "(h, n_q, n_k)", "pick one sequence, weights[0]")
+    if len(fixed) > MOST:
+        raise ShapeError(f"heads shows up to {MOST} heads, got {len(fixed)}. Fix: weights[:{MOST}].")
     return lambda: fixed, {"head": whole("head", 0, len(fixed), 1)}
 
 
@@ -130,7 +151,7 @@ def colour_top(weights):
     >>> colour_top(np.array([0.82])), colour_top(np.array([0.31])), colour_top(np.array([0.021]))
     (1.0, 0.4, 0.03)
     """
-    largest = float(np.nanmax(weights))
+    largest = float(np.max(weights, initial=0, where=np.isfinite(weights)))
     if not 0 < largest <= 0.5:
         return 1.0
     step = 0.1 if largest > 0.1 else 0.01

@@ -1,10 +1,12 @@
 """The view of who may look where."""
 
+from __future__ import annotations
+
 import math
 
 import numpy as np
 
-from .. import core, plot
+from .. import arguments, core, plot
 from .. import masks as masks_
 from .controls import buttons, choice, stops, whole
 from .scaling_view import PLAIN, SCALED
@@ -14,13 +16,13 @@ from .weights import draw_maps
 KINDS = ["none", "causal", "padding", "both"]
 
 
-def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
+def masks(n: int = 6, *, d_k: tuple[int, int] = (1, 128), seed: int = 0, size: float = 1.0) -> LiveView:
     """Show who may look where, under no mask, a causal one, a padding one, or both, and the weights that result.
 
     Parameters
     ----------
     n : int
-        Number of tokens.
+        Number of tokens, 2 to 64.
     d_k : (int, int)
         Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
     seed : int
@@ -39,7 +41,8 @@ def masks(n=6, *, d_k=(1, 128), seed=0, size=1.0):
     >>> float(view.shown["divided by sqrt(d_k)"][:, 2:].max())
     0.0
     """
-    rng = np.random.default_rng(seed)
+    n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
+    rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
     query, key = rng.normal(size=(2, n, d_k[1]))
     now = {"mask": None}  # of the picture that is shown
 

@@ -1,16 +1,22 @@
 """The view of attention in two dimensions, where a dot product and a weighted average can be seen."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import core, plot, svg
+from .. import arguments, core, svg
 from ..colours import KEY, LINE, QUERY, VALUE
 from ..svg import flow as drawing
 from ..validation import ShapeError
 from . import still
 from .controls import choice, whole
 from .view import LiveView
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 KEYS = ((2.0, 0.6), (-1.5, 1.6), (-0.4, -2.0))
 VALUES = ((1.8, -1.0), (-0.2, 1.9), (-1.9, -1.3))
@@ -21,7 +27,9 @@ GROW, TOP = 1.28, 28
 GRID = 42  # places in a plane that can be clicked, across and down
 
 
-def plane(keys=KEYS, values=VALUES, *, angle=60, length=1.5, size=1.0):
+def plane(
+    keys: ArrayLike = KEYS, values: ArrayLike = VALUES, *, angle: int = 60, length: float = 1.5, size: float = 1.0
+) -> LiveView:
     """Show attention with d_k = d_v = 2: keys and values as points, the query as an arrow with an angle and a length.
 
     A dot product is the length of the query times the length of the key along it: the feet of the dashed lines. The
@@ -31,9 +39,9 @@ def plane(keys=KEYS, values=VALUES, *, angle=60, length=1.5, size=1.0):
     Parameters
     ----------
     keys, values : array_like, (n_k, 2)
-        2 to 6 points each, not farther than 4 from the axes.
+        2 to 6 points each; keys not farther than 4 from the axes.
     angle : int
-        Direction of the query at the start, in degrees, counted from the first axis.
+        Direction of the query at the start, in degrees, counted from the first axis: 0 to 359.
     length : float
         Length of the query at the start: 0, 0.25, ... 4.
     size : float
@@ -48,6 +56,8 @@ def plane(keys=KEYS, values=VALUES, *, angle=60, length=1.5, size=1.0):
     ------
     ShapeError
         If keys and values are not (n_k, 2).
+    TypeError, ValueError
+        If a point lies too far away, or the query is none that the controls can make.
 
     Examples
     --------
@@ -58,12 +68,17 @@ def plane(keys=KEYS, values=VALUES, *, angle=60, length=1.5, size=1.0):
     >>> largest[0] < largest[1] < largest[2]
     True
     """
-    keys, values = (plot.to_array(np.asarray(x, dtype=float)) for x in (keys, values))
+    keys, values = (arguments.to_array(x).astype(float) for x in (keys, values))
     if keys.shape != values.shape or keys.shape[1:] != (2,) or not 2 <= len(keys) <= 6:
         raise ShapeError(
             f"keys and values must be 2 to 6 points in the plane, (n_k, 2), got {keys.shape} and {values.shape}. "
             "Fix: one value per key, two numbers each."
         )
+    for name, points, far in (("keys", keys, LENGTHS[-1]), ("values", values, np.finfo(np.float32).max)):
+        largest = np.abs(points).max()
+        if not largest <= far:  # nor is NaN
+            raise ValueError(f"{name} must lie within {far:g} of the axes, got {largest:g}. Fix: smaller {name}.")
+    angle, length = arguments.whole(angle, "angle", 0, 359), arguments.one_of(length, "length", LENGTHS)
 
     def render(angle, length):
         trace = _attend(keys, values, angle, length)

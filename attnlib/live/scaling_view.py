@@ -1,18 +1,32 @@
 """The view of what dividing by sqrt(d_k) does."""
 
+from __future__ import annotations
+
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import core, svg
+from .. import arguments, core, svg
 from .controls import buttons, choice, stops, whole
 from .view import LiveView
 from .weights import draw_maps, draw_static, redraw_static
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"
 
 
-def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
+def scaling(
+    n: int = 8,
+    *,
+    d_k: tuple[int, int] = (1, 512),
+    still: Sequence[int] | None = None,
+    seed: int = 0,
+    row: int | None = 0,
+    size: float = 1.0,
+) -> LiveView:
     """Show what dividing by sqrt(d_k) does: unscaled beside scaled weights of unit-normal queries and keys.
 
     The vectors are nested: 64 queries and keys are drawn once with the largest d_k. The sliders take the first tokens
@@ -45,11 +59,13 @@ def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
     >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
     True
     """
-    low, high = d_k
-    if not 2 <= n <= 64:
-        raise ValueError(f"n must lie between 2 and 64 tokens, got {n}. Fix: scaling(n=8).")
+    low, high = arguments.span(d_k, "d_k")
+    n, seed = arguments.whole(n, "n", 2, 64), arguments.whole(seed, "seed", 0)
+    row = None if row is None else arguments.whole(row, "row", 0, n - 1)
     if still is None:
         still = sorted({low, high, *[d for d in (64, 8) if low < d < high][:1]})
+    still = [arguments.whole(d, "each entry of still", low, high) for d in arguments.several(still, "still")]
+    still = list(dict.fromkeys(still))
     grid = stops(low, high, *still)
     nested = _Nested(high)
 
@@ -58,7 +74,6 @@ def scaling(n=8, *, d_k=(1, 512), still=None, seed=0, row=0, size=1.0):
         if maps != "both":
             shown = {maps: shown[maps]}
         query = None if query is None else min(query, n - 1)
-        key = None if key is None or key >= n else key
         drawn = {"row": query, "column": key, "bars": row is not None}
         pictures = draw_maps(shown, upstream=nested.vectors(seed)[2][:n, :n], **drawn)
         line = svg.curve(grid, nested.largest(tuple(grid), n, seed), mark=d_k, title="largest weight", x_name="d_k")

@@ -1,11 +1,13 @@
 """The view of how scores grow with d_k, and of the weights that softmax makes of them."""
 
+from __future__ import annotations
+
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from .. import core, svg
+from .. import arguments, core, svg
 from ..colours import LINE, QUERY, palette
 from . import still
 from .controls import choice, stops, whole
@@ -17,7 +19,7 @@ PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 16, 4, 110, 80, 30  # pixels: at 10
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
-def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
+def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None = None, size: float = 1.0) -> LiveView:
     """Show how far scores of unit-normal queries and keys spread as d_k grows, and the weights softmax makes of them.
 
     At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. Below, the map of weights
@@ -46,8 +48,9 @@ def scores(*, d_k=(4, 256), seed=0, start=None, size=1.0):
     >>> bool(view.shown["not scaled"].max() > view.shown["divided by sqrt(d_k)"].max())
     True
     """
-    low, high = d_k
-    start = min(max(64, low), high) if start is None else start
+    low, high = arguments.span(d_k, "d_k")
+    seed = arguments.whole(seed, "seed", 0)
+    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
     drawn = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
     reach = 3 * np.sqrt(high)
 

@@ -1,5 +1,7 @@
 """What all live views share: the widget, the mouse, and how a view shows itself with and without a kernel."""
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import html
@@ -9,6 +11,7 @@ import math
 import sys
 import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as widgets
 import matplotlib.pyplot as plt
@@ -16,11 +19,14 @@ from IPython.display import display
 from PIL import Image
 from traitlets import TraitError
 
-from .. import svg
+from .. import arguments, svg
 from ..figure import save
 from ..progress import display_widget
 from .frames import packed, stops_of
 from .moving import moving_png
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape((HERE / "view.js").read_text("utf-8"))
@@ -75,14 +81,26 @@ class LiveView(widgets.VBox):
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
 
-    def __init__(self, sliders, render, still, size=1.0, *, picked=None, labels=None, main=None, moving=None):
+    def __init__(
+        self,
+        sliders: dict[str, Any],
+        render: Callable,
+        still: Callable,
+        size: float = 1.0,
+        *,
+        picked: Mapping[str, int | None] | None = None,
+        labels: Callable | None = None,
+        main: str | None = None,
+        moving: tuple | None = None,
+    ) -> None:
         self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
         self.picture = widgets.HTML()
         self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
-        self._render, self._still, self._moving, self._size = render, still, moving, size
+        self._render, self._still, self._moving = render, still, moving
+        self._size = arguments.number(size, "size", above=0)
         ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
         self.main = next(ranges, None) if main is None else main
         self._labels, self._held = labels or (lambda: (None, None, None)), False
@@ -94,22 +112,26 @@ class LiveView(widgets.VBox):
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
         super().__init__([controls, self.picture, self.readout, self.mouse, script])
         self.add_class("attnlib-view")
-        self._update()
+        self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
 
     def _update(self, change=None):
         if self._held:
             return
         try:
-            content, self.shown = self.draw()
-        except Exception:
+            content, shown = self.draw()
+        except Exception as error:
             # Jupyter drops what a callback raises: without this the picture would just stand still.
-            content = f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
+            content, shown = _told(error), self.shown
+        self._show(content, shown)
+
+    def _show(self, content, shown):
+        self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
         told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
         self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
         self.readout.value = self._chosen()
 
-    def draw(self, **values):
+    def draw(self, **values: Any) -> tuple[str, dict]:
         """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
         return self._render(*{**self._values(), **values}.values())
 
@@ -128,11 +150,14 @@ class LiveView(widgets.VBox):
         else:
             self.readout.value = self._chosen()
 
-    def choose(self, **chosen):
+    def choose(self, **chosen: int | None) -> None:
         """Choose by name what a click chooses: ``view.choose(query=2, key=0)``.
 
         Names that this view does not know are ignored, and so is a number that its slider does not have.
         """
+        for name in chosen.keys() & self.picked.keys():
+            if chosen[name] is not None:
+                arguments.whole(chosen[name], name, 0)
         self._held = True
         for name, number in chosen.items():
             if name in self.picked:
@@ -192,6 +217,13 @@ class LiveView(widgets.VBox):
                 return moving_png(figure, change, [value for _, value in stops_of(self.sliders[self.main])], start)
         except Exception:
             return None  # at some stop; the view shows what went wrong there
+
+
+def _told(error):
+    """Return an error for the picture: our words alone, and of a reader's own function where it failed."""
+    if isinstance(error, TypeError | ValueError) and ". Fix: " in str(error):
+        return f"<div>{html.escape(str(error), quote=False)}</div>"
+    return f"<pre>{html.escape(traceback.format_exc(limit=-2))}</pre>"
 
 
 def _named(number, labels):

@@ -1,32 +1,40 @@
 """Views of attention weights that depend on d_k (or on another number), and the numbers they tell."""
 
+from __future__ import annotations
+
 import html
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import core, plot, svg
+from .. import arguments, core, plot, svg
 from ..validation import ShapeError
-from .controls import choice, slider
+from .controls import choice, slider, values_of
 from .view import LiveView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import ArrayLike
 
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this learns almost nothing
 
 
 def weights_view(
-    weights_at,
+    weights_at: Callable[..., dict],
     *,
-    still,
-    start=None,
-    row=None,
-    queries=None,
-    keys=None,
-    attn_mask=None,
-    upstream=None,
-    trained=False,
-    size=1.0,
-    **values,
-):
+    still: Sequence,
+    start: Any = None,
+    row: int | None = None,
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    upstream: ArrayLike | None = None,
+    trained: bool = False,
+    size: float = 1.0,
+    **values: Any,
+) -> LiveView:
     """Show attention weights that depend on one number or several, with a slider for each.
 
     Parameters
@@ -72,20 +80,17 @@ def weights_view(
     >>> view.shown["not scaled"].shape
     (4, 4)
     """
-    if not values:
-        raise ValueError(
-            "weights_view needs a slider, got none. Fix: weights_view(weights_at, still=(1, 128), d_k=(1, 128))."
-        )
-    name, *others = values
-    controls = {name: slider(name, values[name], still, start)}
-    for other in others:
-        middle = values[other][len(values[other]) // 2]
-        controls[other] = choice(other, values[other], middle[1] if isinstance(middle, tuple) else middle)
+    still, row = arguments.several(still, "still"), None if row is None else arguments.whole(row, "row", 0)
+    maps_at, controls = _checked(weights_at, values), _sliders(values, still, start)
+    (name, *others), still = controls, list(dict.fromkeys(still))
+    queries, keys = arguments.labels(queries, "queries"), arguments.labels(keys, "keys")
+    attn_mask = None if attn_mask is None else arguments.mask(attn_mask)
+    upstream = None if upstream is None else arguments.shaped(upstream, "upstream", "(n_q, n_k)", "one map's gradient")
 
     def panels(*value):
         """Compute the maps; where the first slider's value alone is given, the others are where they stand."""
         value += tuple(controls[other].value for other in others[len(value) - 1 :])
-        return {title: _weights(title, weights) for title, weights in weights_at(*value).items()}
+        return maps_at(*value)
 
     labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
 
@@ -101,7 +106,7 @@ def weights_view(
     def moving(figure, value):
         return redraw_static(figure, len(still) // 2, name, value, panels(value), **labels)
 
-    return LiveView(
+    view = LiveView(
         controls,
         render,
         static,
@@ -110,6 +115,41 @@ def weights_view(
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
     )
+    if row is not None:
+        arguments.whole(row, "row", 0, max(map(len, view.shown.values())) - 1)
+    return view
+
+
+def _checked(weights_at, names):
+    """Return a function that looks at what `weights_at` returns."""
+    arguments.function(weights_at, "weights_at", f"weights_at({', '.join(names)})")
+
+    def maps_at(*value):
+        found = weights_at(*value)
+        if not isinstance(found, dict) or not found or not all(isinstance(title, str) for title in found):
+            raise TypeError(
+                f"weights_at must return a dict of titles and weights, got {found!r:.60}. "
+                'Fix: return {"weights": weights}.'
+            )
+        return {title: _weights(title, weights) for title, weights in found.items()}
+
+    return maps_at
+
+
+def _sliders(values, still, start):
+    """Return a slider for each of `values`; only the first has a place where it starts."""
+    if not values or {"query", "key"} & values.keys():  # these two are what a click chooses
+        raise ValueError(
+            f"weights_view needs a slider, and none called query or key, got {', '.join(values) or 'none'}. "
+            "Fix: weights_view(weights_at, still=(1, 128), d_k=(1, 128))."
+        )
+    name, *others = values
+    controls = {name: slider(name, values[name], still, start)}
+    for other in others:
+        stops = values_of(other, values[other])
+        middle = stops[len(stops) // 2]
+        controls[other] = choice(other, stops, middle[1] if isinstance(middle, tuple) else middle)
+    return controls
 
 
 def draw_maps(
@@ -122,8 +162,9 @@ def draw_maps(
     figures = []
     side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
-        mask = None if attn_mask is None else np.broadcast_to(attn_mask, weights.shape)
-        words, judged = {}, weights
+        # What was chosen in a larger map is not framed in this one.
+        i, j = (at if at is not None and at < n else None for at, n in zip((row, column), weights.shape, strict=True))
+        mask, words, judged = arguments.mask(attn_mask, weights.shape), {}, weights
         if free and np.isnan(weights).any():
             words, mask = {"dead": free}, ~np.isnan(weights)
             judged = weights[mask.all(axis=-1)]
@@ -131,8 +172,7 @@ def draw_maps(
             drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side}
-            below = bars and row is not None
-            drawing = svg.heatmap(weights, title=title, row=row, column=column, bars=below, **labels, **words)
+            drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
         figures.append(panel([drawing], readings(judged, upstream)))
     return "".join(figures)
 
@@ -145,6 +185,12 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstr
         for title, weights in shown.items():
             told = in_words(readings(weights, upstream))
             text.append(f"{name} = {value}, {title}: {told}")
+    shapes = {columns[value][title].shape for title in titles for value in columns}
+    if len(shapes) > 1:
+        raise ShapeError(
+            f"all maps of the static figure must have one shape, got {', '.join(map(str, sorted(shapes)))}. "
+            "Fix: values in `still` that give maps of one shape."
+        )
     maps = np.stack([columns[value][title] for title in titles for value in columns])
     titles = [f"{title}\n{name} = {value}" for title in titles for value in columns]
     if maps.shape[1] == 1:
@@ -173,7 +219,7 @@ def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None
     return moved
 
 
-def dead_share(weights, upstream):
+def dead_share(weights: ArrayLike, upstream: ArrayLike) -> float:
     """Return the share of queries through which almost no gradient reaches the scores.
 
     dL/dscores_j = w_j (g_j - sum_k w_k g_k), g = `upstream` = dL/dweights
@@ -198,11 +244,19 @@ def dead_share(weights, upstream):
     >>> dead_share(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]]))
     0.5
     """
+    weights, upstream = arguments.to_array(weights, "weights"), arguments.to_array(upstream, "upstream")
+    if weights.shape != upstream.shape or weights.size == 0:
+        raise ShapeError(
+            f"upstream is a gradient on the weights, one number each: expected {weights.shape}, got {upstream.shape}. "
+            "Fix: upstream = dL/dweights, (..., n_q, n_k)."
+        )
+    if not np.isfinite(upstream).all():
+        raise ValueError("upstream must be finite, got NaN or inf. Fix: look where the gradient overflows.")
     gradient = weights * (upstream - (weights * upstream).sum(-1, keepdims=True))
     return float((np.abs(gradient) < DEAD).all(-1).mean())
 
 
-def readings(weights, upstream=None):
+def readings(weights: ArrayLike, upstream: ArrayLike | None = None) -> dict[str, float]:
     """Return what a view tells in numbers: {name: value}, each a mean over the queries.
 
     Examples
@@ -210,6 +264,9 @@ def readings(weights, upstream=None):
     >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["largest weight"]
     0.75
     """
+    weights = arguments.to_array(weights, "weights")
+    if weights.ndim == 0 or weights.size == 0:
+        raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
     told = {
         "largest weight": float(weights.max(-1).mean()),
         "entropy (nats)": float(core.entropy(weights).mean()),
@@ -231,14 +288,9 @@ def in_words(told):
 
 
 def _weights(title, weights):
-    weights = plot.to_array(weights)
-    if weights.ndim == 1:
-        weights = weights[None]
-    if weights.ndim != 2 or weights.size == 0:
-        raise ShapeError(
-            f"weights of {title!r} must be (n_q, n_k), got shape {weights.shape}. Fix: pick one head and one sequence."
-        )
-    return weights
+    weights = arguments.to_array(weights, f"weights of {title!r}")
+    weights = weights[None] if weights.ndim == 1 else weights
+    return arguments.shaped(weights, f"weights of {title!r}", "(n_q, n_k)", "pick one head and one sequence")
 
 
 def _format(what, value, places=2):

@@ -1,22 +1,42 @@
 """The view of a model that writes: the sentence so far, where every head looks, and the next word."""
 
+from __future__ import annotations
+
 import html
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import core, plot, svg
+from .. import arguments, core, svg
 from ..colours import KEY, LINE, palette
+from ..validation import ShapeError
 from . import still
 from .controls import choice, stops, whole
 from .view import LiveView
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
+LONGEST = 64  # tokens of a sentence
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
 
-def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=14, d_k=8, step=None, seed=0, size=1.0):
+def writing(
+    next_word: Callable,
+    vocabulary: Sequence[str],
+    *,
+    prompt: Sequence[str] = (),
+    start: str = "<s>",
+    end: str = ".",
+    longest: int = 14,
+    d_k: int = 8,
+    step: int | None = None,
+    seed: int = 0,
+    size: float = 1.0,
+) -> LiveView:
     """Write a sentence word by word, and show at each step where every head looks, and the probable next words.
 
     Parameters
@@ -31,7 +51,7 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
     start, end : str
         The token before all words, and the word after which nothing follows.
     longest : int
-        Words of a sentence at most.
+        Words of a sentence at most, the prompt included; up to 64.
     d_k : int
         The model's own, where the slider starts.
     step : int, optional
@@ -55,20 +75,23 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
     >>> view.shown["weights"]
     array([[1.]])
     """
-    model = lru_cache(maxsize=512)(next_word)
+    vocabulary, prompt, longest = _words(vocabulary, prompt, start, end, longest)
+    d_k, seed = arguments.whole(d_k, "d_k", 1, 1024), arguments.whole(seed, "seed", 0)
+    model = lru_cache(maxsize=512)(_checked(next_word, len(vocabulary)))
     tokens_at = lru_cache(maxsize=64)(
         lambda *chosen: _written(model, (start, *prompt), vocabulary, end, longest, *chosen)
     )
-    step, first, now = longest // 2 if step is None else step, 1 + len(prompt), {}
+    first, now = 1 + len(prompt), {}
+    step = min(longest // 2, longest - first) if step is None else arguments.whole(step, "step", 0, longest - first)
 
     def render(step, temperature, d_k, draw, key=None):
         tokens = tokens_at(temperature, d_k, draw)
         n = min(first + step, len(tokens) - 1)  # tokens before the word that is being written
         logits, weights = model(tokens[:n], d_k)
         now.update(heads=list(weights), tokens=tokens[:n])
-        maps = np.stack([plot.to_array(row) for row in weights.values()])  # (heads, n)
+        maps = np.stack(list(weights.values()))  # (heads, n)
         p = _probabilities(logits, temperature)
-        told = f"step {step}: before “{tokens[n]}”, which has probability {p[list(vocabulary).index(tokens[n])]:.2f}"
+        told = f"step {step}: before “{tokens[n]}”, which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
         drawn = [_sentence(tokens, n), _heads(list(weights), maps, tokens[:n], longest, chosen)]
@@ -93,6 +116,45 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
     return _Writing(controls, render, static, size=size, **labels)
 
 
+def _words(vocabulary, prompt, start, end, longest):
+    """Check the words of the view; return vocabulary and prompt as lists, and the length."""
+    vocabulary = arguments.labels(arguments.several(vocabulary, "vocabulary"), "vocabulary")
+    if len(set(vocabulary)) < len(vocabulary):
+        raise ValueError("vocabulary must name each word once, got one twice. Fix: list(dict.fromkeys(vocabulary)).")
+    prompt = arguments.labels(arguments.several(prompt, "prompt", least=0), "prompt")
+    for name, word in (("start", start), ("end", end)):
+        arguments.text(word, name)
+    return vocabulary, prompt, arguments.whole(longest, "longest", len(prompt) + 1, LONGEST)
+
+
+def _checked(next_word, size):
+    """Return a function that looks at what `next_word` returns."""
+    arguments.function(next_word, "next_word", "next_word(tokens, d_k)")
+
+    def model(tokens, d_k):
+        found = next_word(tokens, d_k)
+        try:
+            logits, weights = found
+            logits, weights = arguments.to_array(logits), {str(k): arguments.to_array(w) for k, w in weights.items()}
+        except (AttributeError, TypeError, ValueError):
+            raise TypeError(
+                "next_word must return (logits, {name of a head: weights}), "
+                f"got {found!r:.60}. Fix: return logits, weights."
+            ) from None
+        shapes = [w.shape for w in weights.values()]
+        if logits.shape != (size,) or set(shapes) != {(len(tokens),)}:
+            raise ShapeError(
+                f"next_word must return logits ({size},), one for each word of the vocabulary, and weights "
+                f"({len(tokens)},) of at least one head, one for each token, got {logits.shape} and {shapes}. "
+                "Fix: those of the last token."
+            )
+        if np.isnan(logits).any() or np.isposinf(logits).any() or not np.isfinite(logits).any():
+            raise ValueError("logits must be finite, or -inf for what cannot follow, got others. Fix: look for NaN.")
+        return logits, weights
+
+    return model
+
+
 class _Writing(LiveView):
     hint = "Each row is a head at the last token. Point at a cell, or choose it by Tab and arrow keys."
 
@@ -112,7 +174,6 @@ def _written(model, begun, vocabulary, end, longest, temperature, d_k, draw):
 
 def _probabilities(logits, temperature):
     """Return softmax(logits / temperature); at temperature 0 all goes to the largest."""
-    logits = plot.to_array(logits)
     return core.softmax(logits / temperature) if temperature else np.eye(len(logits))[logits.argmax()]
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import arguments
 from ..colours import KEY, LINE, NOT_FINITE, QUERY, levels, palette
 from . import parts
 from .parts import LARGE, cut, exact, frame, picture, tag, target, text
@@ -82,7 +83,8 @@ def heatmap(
     """
     queries, keys = _labels(weights, queries, keys)
     place = _layout(weights.shape, tuple(queries), tuple(keys), side)
-    blocked = None if attn_mask is None else ~np.asarray(attn_mask)
+    allowed = arguments.mask(attn_mask, weights.shape)
+    blocked = None if allowed is None else ~allowed
     drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
     drawn.append(f'<g transform="translate({place.left} {TOP})">')
     drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax, dead))
@@ -104,7 +106,7 @@ def heatmap(
         bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
-    return picture(wide, bottom, title, describe(weights, queries, keys, attn_mask, dead), drawn)
+    return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead), drawn)
 
 
 def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead):
@@ -162,7 +164,8 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     _, keys = _labels(weights[None], None, keys)
     step = min(whole(SIDE, n), 100)
     drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), f'<g transform="translate({left} {TOP + 16})">']
-    blocked = None if attn_mask is None else ~np.asarray(attn_mask)
+    allowed = arguments.mask(attn_mask, (n,))
+    blocked = None if allowed is None else ~allowed
     drawn += [
         columns(weights, step, high, keys, blocked),
         _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title),
@@ -171,7 +174,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
     drawn.append(_axis_labels(place, (), tuple(keys)))
     size = left + n * step + 10, TOP + place.height + place.bottom
-    told = describe(weights[None], ["0"], keys, None if blocked is None else ~blocked[None])
+    told = describe(weights[None], ["0"], keys, None if allowed is None else allowed[None])
     return picture(*size, title, told, drawn)
 
 
@@ -257,8 +260,8 @@ def whole(side, n):
 def _labels(weights, queries, keys):
     n_q, n_k = weights.shape
     return (
-        [str(i) for i in range(n_q)] if queries is None else list(queries),
-        [str(j) for j in range(n_k)] if keys is None else list(keys),
+        arguments.labels(queries, "queries", n_q) or [str(i) for i in range(n_q)],
+        arguments.labels(keys, "keys", n_k) or [str(j) for j in range(n_k)],
     )
 
 

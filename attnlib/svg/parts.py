@@ -15,6 +15,7 @@ from functools import lru_cache
 import numpy as np
 from PIL import Image
 
+from .. import colours
 from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, levels, palette, rgb, table, text_on
 
 LABEL = 10  # most characters of a label
@@ -177,7 +178,8 @@ def hatch(cells, side, high=None):
     lines = "".join(
         f"M{j * side} {i * high + high}l{side} {-high}m{-side} {y}l{x} {-y}m0 {high}l{x} {-y}" for i, j in cells
     )
-    return f'<path d="{lines}" stroke="{LINE}" fill="none" opacity="0.7" pointer-events="none"/>' if lines else ""
+    style = f'stroke="{colours.HATCH}" fill="none" opacity="0.7" pointer-events="none"'
+    return f'<path d="{lines}" {style}/>' if lines else ""
 
 
 def exact(value):
@@ -281,12 +283,12 @@ def matrix(
     True
     """
     n, m = values.shape
-    colours = palette(tint)
+    shades = palette(tint)
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
-    painted = [colours[level] for level in levels(values, vmin, vmax).ravel().tolist()]
+    painted = [shades[level] for level in levels(values, vmin, vmax).ravel().tolist()]
     told = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
@@ -324,7 +326,7 @@ def _at(rows, columns, side, high, names):
 
 
 def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=None):
-    """Return a matrix as one embedded PNG with a pixel per cell, `side` by `high`; blocked cells are striped grey.
+    """Return a matrix as one embedded PNG with a pixel per cell, `side` by `high`; blocked cells are striped.
 
     Examples
     --------
@@ -334,8 +336,7 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     pixels = table(tint)[levels(values, vmin, vmax)]  # (n, m, 3)
     pixels[~np.isfinite(values)] = rgb(NOT_FINITE)
     if blocked is not None:
-        i, j = np.nonzero(blocked)
-        pixels[i, j] = np.where((i + j) % 4 < 2, 200, 235)[:, None]
+        pixels[blocked] = colours.striped(*np.nonzero(blocked))
     n, m = values.shape
     return _png(pixels, f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"')
 

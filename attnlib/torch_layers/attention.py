@@ -1,5 +1,9 @@
 """Attention on tensors: by torch's fused kernel, with every intermediate kept, and with its weights."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -8,8 +12,19 @@ from .. import validation
 from ..core import AttentionTrace
 from .inputs import check, mask_for
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | np.ndarray | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
     """Compute softmax(Q K^T * scale + mask) V with torch's fused kernel.
 
     Takes the arguments of `attnlib.scaled_dot_product_attention` as tensors and raises the same errors. It differs
@@ -23,7 +38,7 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     query, key, value : Tensor, (..., n_q, d_k), (..., n_k, d_k), (..., n_k, d_v)
         Floating tensors of one dtype.
     attn_mask : Tensor or ndarray, bool or float, optional
-        True = may attend; floating: added to the scaled scores.
+        True = may attend; floating: added to the scaled scores. Under torch.compile nobody looks for NaN in it.
     is_causal : bool
         Query i attends to keys 0..i only; needs n_q = n_k. Otherwise pass `attnlib.causal_mask` with its `align`.
     scale : float, optional
@@ -51,7 +66,15 @@ def scaled_dot_product_attention(query, key, value, attn_mask=None, *, is_causal
     return output if dead is None else output.masked_fill(dead, 0)
 
 
-def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale=None):
+def attention_trace(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | np.ndarray | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> AttentionTrace:
     """Compute attention and keep every intermediate as a tensor; see `attnlib.attention_trace`.
 
     Examples
@@ -66,6 +89,8 @@ def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale
     mask = mask_for(attn_mask, is_causal, shape, query)
     scores = query @ key.transpose(-1, -2)  # (..., n_q, n_k)
     scaled_scores = scores * scale
+    if query.dtype == torch.float16:  # holds 65504 at most: raw scores may overflow where scaled ones do not
+        scaled_scores = (query * scale) @ key.transpose(-1, -2)
     masked_scores = scaled_scores
     if mask is not None:
         masked_scores = (
@@ -89,7 +114,9 @@ def attention_trace(query, key, value, attn_mask=None, *, is_causal=False, scale
     )
 
 
-def attend(q, k, v, attn_mask, is_causal, need_weights):
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, attn_mask: Tensor | np.ndarray | None, is_causal: bool, need_weights: bool
+) -> tuple[Tensor, Tensor | None]:
     """Return softmax(Q K^T / sqrt(d_k) + mask) V and the weights, or (output, None) through the fused kernel."""
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal), None

@@ -39,8 +39,9 @@ def layer_input(x, name, linear):
 def mask_tensor(mask, device):
     """Return a tensor or array as a tensor; an array is copied, for torch refuses read-only and reversed ones."""
     if isinstance(mask, np.ndarray):
-        validation.mask_kind(mask.dtype.kind, mask.dtype)
-        mask = np.array(mask)
+        if not torch.compiler.is_compiling():  # torch.compile makes a tensor of it, which has no NumPy dtype
+            validation.mask_kind(mask.dtype.kind, mask.dtype)
+            mask = np.array(mask)
     elif not isinstance(mask, torch.Tensor):
         raise TypeError(
             "attn_mask must be a tensor or array, boolean (True = may attend) or floating, "
@@ -57,7 +58,8 @@ def mask_for(mask, is_causal, shape, query):
         validation.mask_kind("f" if is_float else "b" if is_bool else "c" if mask.is_complex() else "i", mask.dtype)
         if is_float:
             mask = mask.to(query.dtype)
-            validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
+            if not torch.compiler.is_compiling():  # a graph has no branch on what a tensor holds
+                validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
         validation.mask_shape(mask.shape, shape)
     return with_causal(mask, masks.causal_mask(*shape[-2:]), query.device) if is_causal else mask
 

@@ -1,11 +1,19 @@
 """The layers that learn: one head, and several."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
 from .. import heads, masks, validation
 from .attention import attend
 from .inputs import layer_input, mask_tensor, with_causal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from torch import Tensor
 
 
 class KVCache(heads.KVCache):
@@ -24,6 +32,7 @@ class KVCache(heads.KVCache):
     (5, True)
     """
 
+    _kind = torch.Tensor
     _join = staticmethod(lambda old, new: torch.cat([old, new], dim=-2))
 
 
@@ -58,7 +67,7 @@ class SelfAttention(nn.Module):
     (torch.Size([2, 5, 3]), torch.Size([2, 5, 5]))
     """
 
-    def __init__(self, d_in, d_k, d_v=None, *, bias=False):
+    def __init__(self, d_in: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
         super().__init__()
         self.d_in = validation.positive_int(d_in, "d_in")
         self.d_k = validation.positive_int(d_k, "d_k")
@@ -67,7 +76,14 @@ class SelfAttention(nn.Module):
         self.W_K = nn.Linear(d_in, self.d_k, bias=bias)
         self.W_V = nn.Linear(d_in, self.d_v, bias=bias)
 
-    def forward(self, x, *, attn_mask=None, is_causal=False, need_weights=True):
+    def forward(
+        self,
+        x: Tensor,
+        *,
+        attn_mask: Tensor | np.ndarray | None = None,
+        is_causal: bool = False,
+        need_weights: bool = True,
+    ) -> tuple[Tensor, Tensor | None]:
         """Attend within one sequence.
 
         Parameters
@@ -124,7 +140,16 @@ class MultiHeadAttention(nn.Module):
     (torch.Size([3, 5, 8]), torch.Size([3, 2, 5, 5]))
     """
 
-    def __init__(self, embed_dim, num_heads, *, kdim=None, vdim=None, bias=True, num_kv_heads=None):
+    def __init__(
+        self,
+        embed_dim: int,
+        num_heads: int,
+        *,
+        kdim: int | None = None,
+        vdim: int | None = None,
+        bias: bool = True,
+        num_kv_heads: int | None = None,
+    ) -> None:
         super().__init__()
         self.d_k = validation.head_dim(embed_dim, num_heads)
         self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
@@ -145,16 +170,16 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        query,
-        key=None,
-        value=None,
+        query: Tensor,
+        key: Tensor | None = None,
+        value: Tensor | None = None,
         *,
-        attn_mask=None,
-        is_causal=False,
-        need_weights=True,
-        average_attn_weights=False,
-        cache=None,
-    ):
+        attn_mask: Tensor | np.ndarray | None = None,
+        is_causal: bool = False,
+        need_weights: bool = True,
+        average_attn_weights: bool = False,
+        cache: KVCache | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
         """Attend in every head and merge.
 
         Parameters
@@ -210,7 +235,7 @@ class MultiHeadAttention(nn.Module):
         return linear(x).unflatten(-1, (-1, self.d_k)).transpose(-2, -3)
 
     @classmethod
-    def from_torch(cls, module):
+    def from_torch(cls, module: nn.MultiheadAttention) -> MultiHeadAttention:
         """Copy the weights of an nn.MultiheadAttention; the outputs are equal.
 
         Ours always has the batch first. Raises ValueError for what has no counterpart here: dropout, bias_k / bias_v,
@@ -248,7 +273,7 @@ class MultiHeadAttention(nn.Module):
                     linear.bias.copy_(b)
         return ours.train(module.training)
 
-    def to_torch(self):
+    def to_torch(self) -> nn.MultiheadAttention:
         """Return an nn.MultiheadAttention (batch_first=True) with copies of these weights; the outputs are equal.
 
         Its boolean masks have the opposite polarity: pass ``~attn_mask``, or `attnlib.to_blocked` of a NumPy mask.
@@ -278,7 +303,7 @@ class MultiHeadAttention(nn.Module):
                 theirs.out_proj.bias.copy_(out.bias)
         return theirs.train(self.training)
 
-    def to_numpy(self):
+    def to_numpy(self) -> heads.MultiHeadAttention:
         """Return the NumPy twin, `attnlib.MultiHeadAttention`, with copies of these weights as (in, out).
 
         NumPy has no bfloat16: such weights become float32, which holds each of them exactly.
@@ -297,6 +322,6 @@ class MultiHeadAttention(nn.Module):
                 setattr(twin, f"b_{letter}", array(linear.bias))
         return twin
 
-    def extra_repr(self):
+    def extra_repr(self) -> str:
         grouped = f", num_kv_heads={self.num_kv_heads}" if self.num_kv_heads != self.num_heads else ""
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, d_k={self.d_k}{grouped}"
