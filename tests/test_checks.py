@@ -11,10 +11,11 @@ from answers import A, named, submit
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
 from attnlib.course.__main__ import page, puzzles, table
+from attnlib.course.chapters.n10.claims import Claim
+from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
-from attnlib.course.n10_claims import Claim
-from attnlib.course.naming import explain
-from attnlib.course.puzzle import Puzzle
+from attnlib.course.engine.explain import explain
+from tools.series import SERIES
 
 STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Claim)]  # those: test_puzzles.py
 PAIRS = [(exercise, id) for exercise in STEPS for id in exercise.wrong]
@@ -43,8 +44,13 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
     for exercise in EXERCISES.values():
         assert all(mistake is MISTAKES[mistake.id] for mistake in exercise.mistakes), exercise.name
     for kind, kept in (("EXERCISES", EXERCISES), ("QUESTIONS", PREDICTIONS)):
-        names = [thing.name for notebook in catalogue._NOTEBOOKS for thing in getattr(notebook, kind, ())]
+        names = [thing.name for chapter in catalogue._CHAPTERS.values() for thing in getattr(chapter, kind, ())]
         assert sorted(names) == sorted(kept)
+
+
+def test_the_catalogue_has_the_chapters_of_the_series():
+    """It finds them by their names, since the series is not installed with the package."""
+    assert list(catalogue._CHAPTERS) == [notebook.number for notebook in SERIES if notebook.number != "00"]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,12 @@ import pytest
 from answers import MODULE, A, M
 
 import attnlib as al
-from attnlib.course import EXERCISES, calling, check, grading, n02, n03, n04, n05, n08
-from attnlib.course.probes import LOW_MASKED
+from attnlib.course import EXERCISES, check
+from attnlib.course.chapters import n02, n03, n04, n05
+from attnlib.course.chapters.n08 import exercises as n08
+from attnlib.course.engine import describe as grading
+from attnlib.course.engine import run as calling
+from attnlib.course.engine.probes import LOW_MASKED
 
 
 def test_an_error_in_a_helper_shows_the_helpers_line():
@@ -127,7 +131,7 @@ def endless(q, k, v, attn_mask=None):
 
 
 def test_an_endless_loop_is_stopped(monkeypatch):
-    monkeypatch.setattr("attnlib.course.grading.TIME_LIMIT", 0.2)
+    monkeypatch.setattr("attnlib.course.engine.describe.TIME_LIMIT", 0.2)
     verdict = check.scaled_dot_product_attention(endless)
     assert verdict.state == "wrong" and "did not finish within 0.2 seconds" in verdict.message
 
@@ -150,7 +154,8 @@ def test_a_huge_answer_is_not_kept():
 
 
 ENDLESS_IN_C = """
-from attnlib.course import check, grading
+from attnlib.course import check
+from attnlib.course.engine import describe as grading
 grading.TIME_LIMIT = 1.0
 verdict = check.{exercise}({answer})
 print(verdict)
@@ -192,7 +197,7 @@ def test_code_that_ends_python_does_not_end_the_notebook():
 @pytest.mark.rehearsal
 def test_code_that_waits_is_not_accused_of_computing(monkeypatch):
     """A copy that stands still says nothing: it may be the copying that stopped it."""
-    from attnlib.course.rehearsal import rehearse
+    from attnlib.course.engine.sandbox import rehearse
 
     parent = os.getpid()
     calls = [lambda: None, lambda: time.sleep(60) if os.getpid() != parent else None]
@@ -226,7 +231,7 @@ def test_torch_with_threads_can_be_rehearsed():
     code = (
         "import time, torch; torch.set_num_threads(2); x = torch.rand(1000, 1000)\n"
         "work = lambda: (x @ x, x.exp().sum())\n"
-        "from attnlib.course.rehearsal import rehearse\n"
+        "from attnlib.course.engine.sandbox import rehearse\n"
         "work(); begin = time.monotonic(); print(rehearse([work], 30), time.monotonic() - begin < 29)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=120)
@@ -236,7 +241,7 @@ def test_torch_with_threads_can_be_rehearsed():
 @linux
 def test_a_copy_ends_though_the_notebook_was_killed():
     code = (
-        "import os, signal, threading; from attnlib.course.rehearsal import rehearse\n"
+        "import os, signal, threading; from attnlib.course.engine.sandbox import rehearse\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "rehearse([lambda: sum(range(10**11))], 1)"
     )

@@ -12,8 +12,8 @@ from answers import SelfAttention, right, swap_with_first_or_next
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES, MISTAKES, check
-from attnlib.course.exercise import Module
-from attnlib.course.verdict import Verdict
+from attnlib.course.engine.exercise import Module
+from attnlib.course.engine.verdict import Verdict
 
 
 def not_implemented(q, k, v, attn_mask=None):

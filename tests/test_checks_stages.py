@@ -8,9 +8,10 @@ import pytest
 from answers import MODULE, A, M, right, submit
 
 import attnlib as al
-from attnlib.course import EXERCISES, check, grading
-from attnlib.course.exercise import Function
-from attnlib.course.steps import Steps
+from attnlib.course import EXERCISES, check
+from attnlib.course.engine import describe as grading
+from attnlib.course.engine.exercise import Function
+from attnlib.course.engine.steps import Steps
 
 
 def test_the_stage_is_measured():

@@ -85,7 +85,8 @@ def test_pictures_and_training_load_no_more_than_they_need(module, without):
 
 
 def test_exercises_load_torch_only_where_modules_are_handed_in():
-    modules = {f"attnlib.course.{path.stem}" for path in (PACKAGE / "course").glob("[!_]*.py")}
+    files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
+    modules = {".".join(path.with_suffix("").parts) for path in files}
     heavy = ("clinic", "head_map", "patients", "previous_letter", "real_model", "training", "writer")
     light = modules - {f"attnlib.course.{name}" for name in heavy}
     code = f"import sys, {', '.join(light)}; print([name for name in {HEAVY} if name in sys.modules])"

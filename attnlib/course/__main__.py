@@ -3,9 +3,9 @@
 import sys
 
 from .catalogue import EXERCISES, MISTAKES
-from .n10_claims import Claim
-from .puzzle import Puzzle
-from .signs import COMMON
+from .chapters.n10.claims import Claim
+from .chapters.n10.puzzle import Puzzle
+from .chapters.n10.puzzle_mistakes import COMMON
 
 PUZZLES = {name: exercise for name, exercise in EXERCISES.items() if isinstance(exercise, Puzzle | Claim)}
 STEPS = {name: exercise for name, exercise in EXERCISES.items() if name not in PUZZLES}

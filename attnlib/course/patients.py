@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from .clinic import CASES, DECODERS, Attention, Decoder, fresh
-from .verdict import Verdict
+from .engine.verdict import Verdict
 
 
 class _Unknown(NamedTuple):

@@ -1,0 +1,1 @@
+"""How an answer is run, compared, explained and told, whichever exercise it belongs to."""

@@ -1,0 +1,73 @@
+"""Try a learner's code in a copy of this process first: a loop inside C ends only with the process it runs in.
+
+The copy is made by fork, so that it needs no import and no pickle, and it is silent. Its results are thrown away; what
+is kept is how far it came. Linux only: macOS libraries do not bear a fork, Windows has none.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import time
+import warnings
+
+from .run import Outcome, late
+
+
+def rehearse(calls, seconds):
+    """Return (how many of `calls` are safe to make here, the Outcome of the next one or None).
+
+    Nothing is said of code that only waits: a fork can cause that, and a signal can end it.
+    """
+    read, write = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of threads: the copy uses none of them
+        pid = os.fork()
+    if pid == 0:
+        _perform(calls, write, seconds)
+    os.close(write)
+    done, timed_out = 0, True
+    try:
+        deadline = time.monotonic() + seconds
+        while select.select([read], [], [], max(0, deadline - time.monotonic()))[0]:
+            news = os.read(read, 64)
+            done += len(news)
+            if not news or done > len(calls):
+                timed_out = False
+                break
+    finally:
+        if timed_out:
+            os.kill(pid, signal.SIGKILL)
+        os.close(read)
+        _, status, usage = os.wait4(pid, 0)
+    if timed_out and usage.ru_utime + usage.ru_stime > seconds / 10:
+        return done, late(seconds)
+    if not timed_out and os.WIFSIGNALED(status):
+        return done, Outcome(
+            kind="ended",
+            problem=f"Your code makes Python itself end ({signal.Signals(os.WTERMSIG(status)).name}). "
+            "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
+        )
+    return len(calls), None
+
+
+def _perform(calls, write, seconds):
+    """Make the calls without a sound, send a byte after each and one at the end; never come back."""
+    with contextlib.suppress(BaseException):
+        import resource  # not on Windows
+
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, 2 * seconds)  # also if nobody is left to end it
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        silence = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            os.dup2(silence, stream)
+        sys.stdout = sys.stderr = os.fdopen(silence, "w", encoding="utf-8")
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)  # the threads of the pool were not copied
+        for call in calls:
+            call()
+            os.write(write, b".")
+        os.write(write, b".")
+    os._exit(0)
