@@ -2,7 +2,6 @@
 
 import itertools
 import pathlib
-import types
 
 import numpy as np
 import pytest
@@ -116,7 +115,7 @@ def test_the_page_of_the_table_is_up_to_date():
 # --- nothing is named that is not there
 
 
-@pytest.mark.parametrize("exercise", [e for e in STEPS if e.code], ids=lambda e: e.name)
+@pytest.mark.parametrize("exercise", [e for e in STEPS if e.answer_is_code], ids=lambda e: e.name)
 def test_random_wrong_functions_are_rejected_and_never_named(exercise):
     rng = np.random.default_rng(0)
     for _ in range(15):
@@ -127,25 +126,25 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
             changed = [
                 rng.random(y.shape) < 0.5 if y.dtype == bool else factor * y + shift for y in np.atleast_1d(right)
             ]
-            return tuple(changed) if exercise.many else changed[0].reshape(np.shape(right))
+            return tuple(changed) if exercise.returns_weights else changed[0].reshape(np.shape(right))
 
         def wrong_tuple(*args, factor=factor, shift=shift):
             return tuple(factor * y + shift for y in exercise.reference(*args))
 
-        verdict = submit(exercise, wrong_tuple if exercise.many else wrong)
+        verdict = submit(exercise, wrong_tuple if exercise.returns_weights else wrong)
         assert (verdict.state, verdict.mistake) == ("wrong", None)
 
 
 @pytest.mark.parametrize("name", ["scaled_dot_product_attention", "multi_head_attention", "masked_softmax"])
 def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
     exercise = EXERCISES[name]
-    mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and m.ways]
+    mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and m.variants]
     tried = both = 0
     every = 5 if name == "multi_head_attention" else 1  # more than a thousand pairs: some of them will do
     for a, b in itertools.islice(itertools.combinations(mistakes, 2), 0, None, every):
-        if set(a.ways[0]) & set(b.ways[0]):
+        if set(a.variants[0]) & set(b.variants[0]):
             continue  # they replace the same step: only one of them can be made
-        verdict = exercise(exercise.solve(a.ways[0] | b.ways[0]))
+        verdict = exercise(exercise.with_steps(a.variants[0] | b.variants[0]))
         tried += 1
         assert verdict.state == "wrong", (a.id, b.id)
         said = {m.id for m in MISTAKES.values() if m.does in verdict.message}
@@ -192,11 +191,9 @@ def test_a_hint_does_not_send_to_the_next_exercise():
 def test_several_explanations_are_none():
     exercise = EXERCISES["softmax"]
     found = exercise.wrong_outcomes["no_softmax"][0]
-    assert [m.id for m in explain(exercise, found)] == ["no_softmax"]
-    twice = types.SimpleNamespace(
-        wrong_outcomes={"no_softmax": [found], "axis_ignored": [found]}, probes=exercise.probes, pairs=exercise.pairs
-    )
-    assert explain(twice, found) == ()
+    assert [m.id for m in exercise.explain(None, found)] == ["no_softmax"]
+    twice = {"no_softmax": [found], "axis_ignored": [found]}
+    assert explain(found, exercise.probes, exercise.mistakes, twice, exercise.pairs) == ()
 
 
 @pytest.mark.parametrize("name", [A, "masked_softmax"])

@@ -75,7 +75,7 @@ def test_a_students_own_code_is_named_too(id, lines):
     ],
 )
 def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answer):
-    verdict = EXERCISES[exercise](answer() if not EXERCISES[exercise].code else answer)
+    verdict = EXERCISES[exercise](answer() if not EXERCISES[exercise].answer_is_code else answer)
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
 
 

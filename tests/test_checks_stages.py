@@ -9,7 +9,7 @@ from answers import MODULE, A, M, right, submit
 
 import attnlib as al
 from attnlib.course import EXERCISES, check
-from attnlib.course.engine import describe as grading
+from attnlib.course.engine.describe import STAGE_HINTS
 from attnlib.course.engine.exercise import Function
 from attnlib.course.engine.steps import Steps
 
@@ -53,7 +53,7 @@ def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
     fixed = {A: (3, 5), "cross_attention": (3, 5), "SelfAttention": (4, 3)}
     for name, (right_for, tried) in fixed.items():
         exercise = EXERCISES[name]
-        verdict = submit(exercise, exercise.solve({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
+        verdict = submit(exercise, exercise.with_steps({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
         told = f"The scale does not change with d_k: it was right for {right_for}, and here d_k is {tried}."
         assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, "scale") and told in verdict.message
 
@@ -72,7 +72,7 @@ def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
 )
 def test_the_stage_is_found_in_every_attention_exercise(name, stage, steps):
     exercise = EXERCISES[name]
-    verdict = submit(exercise, exercise.solve(steps))
+    verdict = submit(exercise, exercise.with_steps(steps))
     assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, stage)
 
 
@@ -91,7 +91,7 @@ def test_hints_follow_the_stage_that_is_wrong(change, stage):
     )
     assert verdict.stage == stage
     first, second, third = (verdict.hint() for _ in range(3))
-    assert (first.split(": ", 1)[1], second.split(": ", 1)[1]) == grading.STAGE_HINTS[stage]
+    assert (first.split(": ", 1)[1], second.split(": ", 1)[1]) == STAGE_HINTS[stage]
     assert check.scaled_dot_product_attention.hints[0] in third
 
 
@@ -218,7 +218,7 @@ def staged(name, change):
     """Return the verdict on the right steps with one replaced, and the stages that are true."""
     steps, truth = (STAGES | PROJECTED | HEADS)[change]
     exercise = EXERCISES[name]
-    return submit(exercise, exercise.solve(steps)), truth.split()
+    return submit(exercise, exercise.with_steps(steps)), truth.split()
 
 
 @pytest.mark.parametrize("name, change", UNNAMED)

@@ -277,7 +277,7 @@ EXERCISES = (
         probes=attention_probes(),
         given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         result=lambda s: s.context,
-        own=("attention_trace",),
+        our_functions=("attention_trace",),
         axes=OUTPUT_AXES,
         reveal=stages.attention(),
     ),

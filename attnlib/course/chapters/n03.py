@@ -5,10 +5,10 @@ from functools import cached_property
 import numpy as np
 
 from ... import core
+from ..engine.compare import close
 from ..engine.exercise import Function, Judged, Number
 from ..engine.probes import SINGLE, Draw, Probe, single
 from ..engine.questions import Question
-from ..engine.run import close
 from ..engine.steps import Steps
 from ..engine.verdict import number
 from ..mistakes.mistake import Mistake

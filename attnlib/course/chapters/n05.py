@@ -314,7 +314,7 @@ EXERCISES = (
         probes=masked_probes(),
         given=lambda scores, mask=None: {"scaled": scores, "mask": mask},
         result=lambda s: s.weights,
-        own=("softmax",),
+        our_functions=("softmax",),
         axes=MAP_AXES,
         stage="softmax",
     ),

@@ -1,26 +1,10 @@
-"""Grade an answer: compare it with the reference and with every known mistake, and put the result into words."""
-
-import contextlib
-import sys
-from functools import partial
+"""Say in words what was found of an answer: that it is right, or what is wrong with it, and where."""
 
 import numpy as np
 
-from .explain import all_same, in_words
-from .locate import locate
+from .compare import close
 from .probes import DEAD
-from .run import (
-    TIME_LIMIT,
-    TimeUp,
-    Unfit,
-    calls_into_attnlib,
-    close,
-    late,
-    near,
-    read_from_notebook,
-    same,
-    time_limit,
-)
+from .run import read_from_notebook
 from .verdict import Verdict, matrix_around, number
 
 # Before the hints of an attention exercise: to look at, then to do, if the stage that is wrong was found.
@@ -60,51 +44,74 @@ STAGE_HINTS = {
 }
 
 
-def outcomes(exercise, function, **options):
-    """Return the outcome of `function` on every probe; stop at the first that does not end or was not tried."""
-    calls = [partial(exercise.run, function, probe.args, **options) for probe in exercise.probes]
-    safe, broken = _rehearsed(calls) if exercise.code else (len(calls), None)
-    found = []
-    try:
-        with time_limit(TIME_LIMIT):
-            for run in calls[:safe]:
-                found.append(run())
-                if found[0].kind == "untried":
-                    return found
-    except TimeUp:
-        broken = late(TIME_LIMIT)
-    return [*found, broken] if broken else found
+def untried(exercise, *, returned=False):
+    """Return the Verdict on an answer that is not there; `returned`: it is a function that returned nothing."""
+    return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
 
 
-def _rehearsed(calls):
-    if sys.platform != "linux" or sys.gettrace():  # a debugger would follow the copy
-        return len(calls), None
-    from .sandbox import rehearse
-
-    with contextlib.suppress(OSError):  # no room for a copy
-        return rehearse(calls, TIME_LIMIT)
-    return len(calls), None
+def unfit(exercise, answer, error):
+    """Return the Verdict on an answer that could not be tried."""
+    return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
 
 
-def examine(exercise, answer):
-    """Return the Verdict on an answer."""
-    if answer is None or answer is ...:
-        return _untried(exercise)
-    try:
-        function = exercise.adapt(answer)
-        with calls_into_attnlib({exercise.name, *exercise.own}) as own:
-            found = outcomes(exercise, function)
-            if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
-                as_tensors = outcomes(exercise, function, tensors=True)
-                found = as_tensors if _errors(as_tensors) < _errors(found) else found
-    except Unfit as error:
-        return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
-    if found[0].kind == "untried":
-        return _untried(exercise, returned=True)
-    if all_same(exercise, found, exercise.expected):
-        return Verdict(exercise.name, "right", _remarks(exercise, found, own))
-    mistakes = exercise.explain(function, found)
-    return _and_what_it_reads(_wrong(exercise, function, found, mistakes), answer)
+def right(exercise, found, ours):
+    """Return the Verdict on a right answer, which called `ours` of attnlib's own functions."""
+    return Verdict(exercise.name, "right", _remarks(exercise, found, ours))
+
+
+def _remarks(exercise, found, ours):
+    """Return what a right answer is told all the same."""
+    lines = []
+    if ours:
+        names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
+        lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
+    if not exercise.returns_weights and any(outcome.tensor for outcome in found):
+        lines.append(
+            "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
+        )
+    return "\n".join(lines)
+
+
+def wrong(exercise, answer, difference, mistakes, located):
+    """Return the Verdict on a wrong answer: its first difference, the mistakes that explain it, or the stage.
+
+    `located` is (stage or None, what was measured), or None where nobody has looked.
+    """
+    lines, arrays, probe, outcome = [], {}, difference.probe, difference.outcome
+    stage, detail = located or (None, "")
+    if mistakes:
+        lines.append(in_words(mistakes, exercise.subject))
+    if difference.place > 0:
+        lines.append(f"Right so far; the first difference is on {probe.name}.")
+    elif len(exercise.probes) > 1:
+        lines.append(f"Tried on {probe.name}.")
+    if outcome.kind == "untried":
+        lines.append("Here your function returns None. Fix: every branch needs its own return.")
+    elif outcome.kind:
+        lines.append(outcome.problem)
+    elif probe.says and difference.part == 0:
+        lines.append(probe.says(difference.yours, difference.expected))
+        arrays = {"yours": difference.yours, "expected": difference.expected} if probe.drawn else {}
+    elif exercise.judged and difference.part == 0:
+        lines.append(outcome.words or exercise.judged.says(difference.yours, difference.expected))
+    else:
+        text, arrays = _difference(exercise, difference)
+        if not exercise.answer_is_code and ", expected" in text and difference.yours.shape == difference.expected.shape:
+            text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
+            if not mistakes and _may_be_rounded(difference.yours, difference.expected):
+                text += " That is close. If you have rounded, give four digits or more."
+        if stage and (exercise.reveal or detail):  # an exercise about one step has no other
+            lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
+        elif located and not stage and exercise.reveal:
+            lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
+        lines += [text, *_beside(mistakes, probe, text)]
+    first = tuple(m.hint for m in mistakes)
+    if not mistakes and exercise.reveal:
+        first = STAGE_HINTS.get(stage, ())
+    hints = (*first, *exercise.hints)
+    text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
+    verdict = Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
+    return _and_what_it_reads(verdict, answer)
 
 
 def _and_what_it_reads(verdict, answer):
@@ -113,69 +120,11 @@ def _and_what_it_reads(verdict, answer):
     return verdict
 
 
-def _errors(found):
-    return sum(outcome.kind == "raised" for outcome in found)
-
-
-def _untried(exercise, returned=False):
-    return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
-
-
-def _remarks(exercise, found, own):
-    """Return what a right answer is told all the same."""
-    lines = []
-    if own:
-        names = " and ".join(sorted(exercise.name if name == "forward" else name for name in own))
-        lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
-    if not exercise.many and any(outcome.tensor for outcome in found):
-        lines.append(
-            "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
-        )
-    return "\n".join(lines)
-
-
-def _wrong(exercise, function, found, mistakes):
-    """Describe the first probe that goes wrong."""
-    tried = list(zip(found, exercise.expected, exercise.probes, strict=False))
-    i = next(i for i, (outcome, right, probe) in enumerate(tried) if not same(outcome, right, probe.tolerance))
-    outcome, right, probe = tried[i]
-    lines, stage, detail, arrays = [], None, "", {}
-    if mistakes:
-        lines.append(in_words(mistakes, exercise.subject))
-    if i > 0:
-        lines.append(f"Right so far; the first difference is on {probe.name}.")
-    elif len(exercise.probes) > 1:
-        lines.append(f"Tried on {probe.name}.")
-    if outcome.kind == "untried":
-        lines.append("Here your function returns None. Fix: every branch needs its own return.")
-    elif outcome.kind:
-        lines.append(outcome.problem)
-    elif probe.says and not close(outcome.values[0], right.values[0], probe.tolerance):
-        yours, expected = outcome.values[0], right.values[0]
-        lines.append(probe.says(yours, expected))
-        arrays = {"yours": yours, "expected": expected} if probe.drawn else {}
-    elif exercise.judged and not close(outcome.values[0], right.values[0], probe.tolerance):
-        lines.append(outcome.words or exercise.judged.says(outcome.values[0], right.values[0]))
-    else:
-        text, arrays = _difference(exercise, outcome, right, probe)
-        if not exercise.code and ", expected" in text and outcome.values[0].shape == right.values[0].shape:
-            text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
-            if not mistakes and _may_be_rounded(outcome.values[0], right.values[0]):
-                text += " That is close. If you have rounded, give four digits or more."
-        if not mistakes and arrays:
-            with contextlib.suppress(TimeUp), time_limit(TIME_LIMIT):
-                stage, detail = locate(exercise, function, probe, outcome)
-            if stage and (exercise.reveal or detail):  # an exercise about one step has no other
-                lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
-            elif not stage and exercise.reveal:
-                lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
-        lines += [text, *_beside(mistakes, probe, text)]
-    first = tuple(m.hint for m in mistakes)
-    if not mistakes and exercise.reveal:
-        first = STAGE_HINTS.get(stage, ())
-    hints = (*first, *exercise.hints)
-    text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
-    return Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
+def in_words(mistakes, subject):
+    """Say what the mistakes do; of a single one also what one would see, which beside another need not be so."""
+    if len(mistakes) == 1:
+        return f"{subject} as if {mistakes[0].does}. {mistakes[0].see}"
+    return f"Two mistakes at once: {subject} as if {', and as if '.join(m.does for m in mistakes)}."
 
 
 def _beside(mistakes, probe, text):
@@ -193,28 +142,26 @@ def _may_be_rounded(yours, right):
     return close(yours, right, 0.01) or any(close(yours, right.round(places), 1e-9) for places in range(3))
 
 
-def _difference(exercise, outcome, right, probe):
+def _difference(exercise, difference):
     """Return (text, arrays to draw) for the first value that differs."""
-    for name, x, y in zip(("", "weights: "), outcome.values, right.values, strict=False):
-        if close(x, y, probe.tolerance):
-            continue
-        if not exercise.code and not y.shape and x.shape:
-            return "One number is asked for, you hand in a list. Fix: the number alone, without brackets.", {}
-        if x.shape != y.shape:
-            return f"{name}Your result has shape {x.shape}, expected {y.shape}.", {}
-        if (x.dtype == bool) != (y.dtype == bool) or x.dtype == np.float16:
-            want = "bool (True = may attend)" if y.dtype == bool else f"{y.dtype} or wider"
-            return f"{name}Your result has dtype {x.dtype}, expected {want}.", {}
-        a, b = x.astype(np.float64), y.astype(np.float64)
-        index = tuple(int(k) for k in np.argwhere(~near(a, b, probe.tolerance))[0])
-        at = f"First difference at {list(index)}: yours" if index else "Yours is"
-        text = f"{name}{at} {_entry(x[index])}, expected {_entry(y[index])}."
-        if np.isnan(a).any() and not np.isnan(b).any():
-            text = f"{name}Your result holds NaN ({int(np.isnan(a).sum())} of {a.size} entries). " + text
-        if a.size == 1:
-            return text, {}
-        return text, {"yours": matrix_around(a, index), "expected": matrix_around(b, index)}
-    return "Your result is right, but the arrays you were given have changed. Fix: work on a copy.", {}
+    if difference.part is None:
+        return "Your result is right, but the arrays you were given have changed. Fix: work on a copy.", {}
+    name, x, y = ("", "weights: ")[difference.part], difference.yours, difference.expected
+    if not exercise.answer_is_code and not y.shape and x.shape:
+        return "One number is asked for, you hand in a list. Fix: the number alone, without brackets.", {}
+    if x.shape != y.shape:
+        return f"{name}Your result has shape {x.shape}, expected {y.shape}.", {}
+    index = difference.index
+    if index is None:
+        want = "bool (True = may attend)" if y.dtype == bool else f"{y.dtype} or wider"
+        return f"{name}Your result has dtype {x.dtype}, expected {want}.", {}
+    at = f"First difference at {list(index)}: yours" if index else "Yours is"
+    text = f"{name}{at} {_entry(x[index])}, expected {_entry(y[index])}."
+    if np.isnan(x).any() and not np.isnan(y).any():
+        text = f"{name}Your result holds NaN ({int(np.isnan(x).sum())} of {x.size} entries). " + text
+    if x.size == 1:
+        return text, {}
+    return text, {"yours": matrix_around(x, index), "expected": matrix_around(y, index)}
 
 
 def _entry(x):

@@ -4,17 +4,20 @@ Here are three kinds: a `Number`, found without code, a `Function`, and a `Modul
 a head that is set by hand, is in chapters/n10/puzzle.py.
 """
 
+import contextlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from . import modules
-from .describe import examine
-from .explain import Pairs, all_same, explain
-from .locate import Reveal
+from . import describe, modules, run
+from .compare import all_same, first_difference, same
+from .explain import Pairs, explain
+from .locate import Reference, Reveal, locate
 from .probes import Probe
-from .run import Unfit, call, same
+from .run import Unfit
+from .sandbox import TimeUp, time_limit
 from .steps import Steps, replaced
 
 # What the axes of an answer are called.
@@ -34,7 +37,7 @@ ATTENTION_HINTS = (
 class Exercise:
     """One exercise; call it with your answer.
 
-    A kind adds `probes`, what the answer is tried on, `adapt`, `reference` and `_ways`.
+    A kind adds `probes`, what the answer is tried on, `adapt`, `reference` and `_variants`.
 
     Attributes
     ----------
@@ -54,9 +57,9 @@ class Exercise:
     mistakes: tuple = field(default=(), kw_only=True)
 
     # What is so unless a kind says otherwise.
-    code = True  # the answer is code, not numbers
-    many = False  # returns (output, weights)
-    axes, own = (), ()
+    answer_is_code = True
+    returns_weights = False  # beside the output
+    axes, our_functions = (), ()
     stage, reveal, judged = "", None, None
     subject = "Your code behaves"  # ... as if
     untried = (
@@ -65,16 +68,43 @@ class Exercise:
     )
 
     def __call__(self, answer) -> Any:
-        """Check an answer and return the Verdict."""
-        return examine(self, answer)
+        """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
+        if answer is None or answer is ...:
+            return describe.untried(self)
+        try:
+            function = self.adapt(answer)
+            with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:
+                found = self._tried(function)
+        except Unfit as error:
+            return describe.unfit(self, answer, error)
+        if found[0].kind == "untried":
+            return describe.untried(self, returned=True)
+        if all_same(found, self.expected, self.probes):
+            return describe.right(self, found, ours)
+        difference = first_difference(found, self.expected, self.probes)
+        mistakes = self.explain(function, found)
+        located = None if mistakes else self.locate(function, difference)
+        return describe.wrong(self, answer, difference, mistakes, located)
 
     def __repr__(self):
         return f"check.{self.name}: {self.task}"
 
     def run(self, function, args, **options):
         """Return the Outcome of `function` on the arguments of a probe."""
-        judge = self.judged and self.judged.by
-        return call(function, args, many=self.many, lists=not self.code, judge=judge, **options)
+        judge, lists = self.judged and self.judged.by, not self.answer_is_code
+        return run.call(function, args, returns_weights=self.returns_weights, lists=lists, judge=judge, **options)
+
+    def outcomes(self, function, **options):
+        """Return the Outcome of a learner's function on every probe, up to the first that does not end."""
+        calls = [partial(self.run, function, probe.args, **options) for probe in self.probes]
+        return run.outcomes(calls, copied=self.answer_is_code)
+
+    def _tried(self, function):
+        found = self.outcomes(function)
+        if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
+            as_tensors = self.outcomes(function, tensors=True)
+            return as_tensors if _errors(as_tensors) < _errors(found) else found
+        return found
 
     @property
     def names(self):
@@ -83,7 +113,10 @@ class Exercise:
 
     def explain(self, function, found):
         """Return the mistakes that explain what `function` did on the probes."""
-        return explain(self, found)
+        return explain(found, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
+
+    def locate(self, function, difference):
+        """Return (the stage of attention that differs, or None; what was measured); None where there are no stages."""
 
     @cached_property
     def expected(self):
@@ -93,28 +126,32 @@ class Exercise:
     @cached_property
     def wrong(self):
         """The mistakes that can be made here: id -> implementations, each different from the right one on a probe."""
-        return {id: [f for f, *_ in ways] for id, ways in self._made.items()}
+        return {id: [f for f, *_ in made] for id, made in self._made.items()}
 
     @cached_property
     def wrong_outcomes(self):
-        return {id: [o for _, o, _ in ways] for id, ways in self._made.items()}
+        return {id: [outcomes for _, outcomes, _ in made] for id, made in self._made.items()}
 
     @cached_property
     def pairs(self):
         """Two mistakes at once: (ids, outcomes) of every pair that replaces different steps."""
-        return Pairs(self, [(id, way, o) for id, ways in self._made.items() for _, o, way in ways if way])
+        single = [(id, overrides, o) for id, made in self._made.items() for _, o, overrides in made if overrides]
+        return Pairs(self.probes, single, self._raising, lambda by, probe: self.run(self.with_steps(by), probe.args))
+
+    @property
+    def _raising(self):
+        return {mistake.id for mistake in self.mistakes if mistake.raises}
 
     @cached_property
     def _made(self):
         found, seen = {}, []
-        raising = {mistake.id for mistake in self.mistakes if mistake.raises}
-        for id, ways in self._ways().items():
-            for f, way in ways:
+        for id, variants in self._variants().items():
+            for f, overrides in variants:
                 outcomes = self._outcomes(f)
                 # What cannot be told apart here (d_v = d_k in heads) belongs to the first in the catalogue.
-                shows = self._differs(outcomes) or (id in raising and self._fails(outcomes))
-                if shows and not any(all_same(self, outcomes, other) for other in seen):
-                    found.setdefault(id, []).append((f, outcomes, way))
+                shows = self._differs(outcomes) or (id in self._raising and self._fails(outcomes))
+                if shows and not any(all_same(outcomes, other, self.probes) for other in seen):
+                    found.setdefault(id, []).append((f, outcomes, overrides))
                     seen.append(outcomes)
         return found
 
@@ -132,6 +169,10 @@ class Exercise:
 
     def _outcomes(self, function):
         return [self.run(function, probe.args) for probe in self.probes]
+
+
+def _errors(found):
+    return sum(outcome.kind == "raised" for outcome in found)
 
 
 class Judged(NamedTuple):
@@ -161,7 +202,7 @@ class Number(Exercise):
     slips: dict
     judged: Judged | None = None
 
-    code = False
+    answer_is_code = False
     subject = "Your answer looks"
     probes = (Probe("your numbers", (), 1e-3),)  # by hand: four decimals are plenty
 
@@ -172,7 +213,7 @@ class Number(Exercise):
         """Give the right answer."""
         return self.right
 
-    def _ways(self):
+    def _variants(self):
         return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
 
 
@@ -197,7 +238,7 @@ class Function(Exercise):
         How to look inside for the first stage that differs.
     judged : Judged or None
         What of the result is compared; None: all of it.
-    own : tuple of str
+    our_functions : tuple of str
         attnlib's functions that are this exercise, besides the one of its name.
     """
 
@@ -209,7 +250,7 @@ class Function(Exercise):
     stage: str = ""
     reveal: Reveal | None = None
     judged: Judged | None = None
-    own: tuple = ()
+    our_functions: tuple = ()
 
     def adapt(self, answer):
         if not callable(answer):
@@ -225,18 +266,27 @@ class Function(Exercise):
 
     def reference(self, *args):
         """Give the right answer."""
-        return self.solve({})(*args)
+        return self.with_steps({})(*args)
 
-    def solve(self, by):
+    def with_steps(self, overrides):
         """Return the right function with some steps replaced."""
-        steps = replaced(self.steps, by)
+        steps = replaced(self.steps, overrides)
         return lambda *args: self._result(steps(arguments=args, **self.given(*args)))
 
     def _result(self, s):
         return s.finish(self.result(s))
 
-    def _ways(self):
-        return {mistake.id: [(self.solve(way), way) for way in mistake.ways] for mistake in self.mistakes}
+    def _variants(self):
+        return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
+
+    def locate(self, function, difference):
+        in_words = difference.part == 0 and (difference.probe.says or self.judged)
+        if in_words or difference.index is None or difference.yours.size == 1:
+            return None
+        right = Reference(self.reference, self.steps_on, self.returns_weights, self.stage, self.reveal)
+        with contextlib.suppress(TimeUp), time_limit(run.TIME_LIMIT):
+            return locate(function, difference, right, self.probes)
+        return None, ""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -253,9 +303,9 @@ class Module(Function):
 
     unpack: Callable
     biases: bool = True
-    own: tuple = ("forward",)
+    our_functions: tuple = ("forward",)
 
-    many = True
+    returns_weights = True
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)

@@ -6,15 +6,7 @@ Behaviour is compared, never code: a name says "behaves as if".
 import itertools
 import re
 
-from .run import same
-
-
-def all_same(exercise, found, others):
-    """Tell whether the outcomes agree on every probe; `others` may be a generator, asked no further than needed."""
-    if len(found) != len(exercise.probes):
-        return False
-    return all(same(a, b, probe.tolerance) for a, b, probe in zip(found, others, exercise.probes, strict=True))
-
+from .compare import all_same, same
 
 # What an error says that comes of axes which do not fit.
 _OF_AXES = re.compile(r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b")
@@ -26,53 +18,48 @@ def _of_axes(found):
     return all("raises NameError" not in error and _OF_AXES.search(error) for error in errors)
 
 
-def explain(exercise, found):
+def explain(found, probes, mistakes, wrong_outcomes, pairs):
     """Return the mistakes that explain the outcomes: one, or, where no single one will do, two at once; or none.
 
     Where several pairs would do, nothing is sure, and none is returned.
     """
-    fitting = [{id} for id, ways in exercise.wrong_outcomes.items() if any(all_same(exercise, found, w) for w in ways)]
-    fitting = fitting or exercise.pairs.fitting(found)
+    fitting = [{id} for id, made in wrong_outcomes.items() if any(all_same(found, wrong, probes) for wrong in made)]
+    fitting = fitting or pairs.fitting(found)
     if not fitting or any(ids != fitting[0] for ids in fitting):
         return ()
-    mistakes = tuple(m for m in exercise.mistakes if m.id in fitting[0])
+    mistakes = tuple(m for m in mistakes if m.id in fitting[0])
     return () if any(m.raises for m in mistakes) and not _of_axes(found) else mistakes
-
-
-def in_words(mistakes, subject):
-    """Say what the mistakes do; of a single one also what one would see, which beside another need not be so."""
-    if len(mistakes) == 1:
-        return f"{subject} as if {mistakes[0].does}. {mistakes[0].see}"
-    return f"Two mistakes at once: {subject} as if {', and as if '.join(m.does for m in mistakes)}."
 
 
 class Pairs:
     """All pairs of mistakes that replace different steps; what they do on a probe is computed when it is asked for."""
 
-    def __init__(self, exercise, ways):
-        """Take `ways`: (id, replaced steps, outcomes) of every single mistake."""
-        self._exercise = exercise
-        self._raising = {mistake.id for mistake in exercise.mistakes if mistake.raises}
+    def __init__(self, probes, single, raising, outcome_with):
+        """Take (id, replaced steps, outcomes) of every single mistake, the ids of those that raise, and how to try two.
+
+        `outcome_with(overrides, probe)` is the outcome of the right answer with these steps replaced.
+        """
+        self._probes, self._raising, self._outcome_with = probes, raising, outcome_with
         self._all = [
-            (a, b, []) for a, b in itertools.combinations(ways, 2) if a[0] != b[0] and not set(a[1]) & set(b[1])
+            (a, b, []) for a, b in itertools.combinations(single, 2) if a[0] != b[0] and not set(a[1]) & set(b[1])
         ]
 
     def fitting(self, found):
         """Return the pairs that explain the outcomes, as sets of ids."""
-        if sum(not outcome.kind for outcome in found) <= len(self._exercise.probes) / 4:
+        if sum(not outcome.kind for outcome in found) <= len(self._probes) / 4:
             return []  # errors may have any cause: too little is known for two names
         return [
             {a[0], b[0]}
             for a, b, known in self._all
             if self._may_fit(found, a[1] | b[1], known)
-            and all_same(self._exercise, found, self._outcomes(a[1] | b[1], known))
+            and all_same(found, self._outcomes(a[1] | b[1], known), self._probes)
             and self._shows(a, found, b)
             and self._shows(b, found, a)
         ]
 
-    def _may_fit(self, found, way, known):
+    def _may_fit(self, found, overrides, known):
         """Compare one number of the first probe: thousands of pairs are out at once."""
-        mine, theirs = found[0], next(self._outcomes(way, known))
+        mine, theirs = found[0], next(self._outcomes(overrides, known))
         if mine.kind or theirs.kind:
             return mine.kind == theirs.kind
         (x, *_), (y, *_) = mine.values, theirs.values
@@ -81,15 +68,15 @@ class Pairs:
         x, y = float(x.flat[-1]), float(y.flat[-1])
         return not abs(x - y) > 0.05 * (1 + abs(y))  # NaN is left to the full comparison
 
-    def _outcomes(self, way, known):
-        for i, probe in enumerate(self._exercise.probes):
+    def _outcomes(self, overrides, known):
+        for i, probe in enumerate(self._probes):
             if i == len(known):
-                known.append(self._exercise.run(self._exercise.solve(way), probe.args))
+                known.append(self._outcome_with(overrides, probe))
             yield known[i]
 
     def _shows(self, mistake, found, other):
         """Tell whether a value bears witness to `mistake` beside `other`; an error alone may have any cause."""
         return mistake[0] in self._raising or any(
             not outcome.kind and not same(outcome, alone, probe.tolerance)
-            for outcome, alone, probe in zip(found, other[2], self._exercise.probes, strict=True)
+            for outcome, alone, probe in zip(found, other[2], self._probes, strict=True)
         )

@@ -10,14 +10,14 @@ weights" are wrong beside a right output.
 """
 
 from collections.abc import Callable
-from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from ...heads import merge_heads, split_heads
+from .compare import allclose, close
 from .probes import DEAD, HUGE, HUGE_MASKED, LOW_MASKED
-from .run import allclose, call, close
+from .run import call
 
 
 class Reveal(NamedTuple):
@@ -45,6 +45,30 @@ class Reveal(NamedTuple):
     plain: Callable
     mask: int
     projections: int | None = None
+
+
+class Reference(NamedTuple):
+    """The right answer of an exercise, to ask it the same questions.
+
+    Attributes
+    ----------
+    function : callable
+    steps_on : callable
+        args -> the right steps.
+    returns_weights : bool
+    stage : str
+        The stage of an exercise about a single one.
+    reveal : Reveal or None
+    """
+
+    function: Callable
+    steps_on: Callable
+    returns_weights: bool
+    stage: str
+    reveal: Reveal | None
+
+    def outcome(self, args):
+        return call(self.function, args, returns_weights=self.returns_weights)
 
 
 def _itself(x):
@@ -118,22 +142,23 @@ def multi_head():
     return Reveal(valued, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8, 3)
 
 
-def locate(exercise, function, probe, outcome):
+def locate(function, difference, reference, probes):
     """Return (stage, what was measured), or (None, "") where it cannot be told."""
-    if exercise.reveal is None:
-        return _of_one_step(exercise, function, probe)
+    probe, outcome = difference.probe, difference.outcome
+    if reference.reveal is None:
+        return _of_one_step(function, probe, reference)
     if probe.name in (DEAD, HUGE, HUGE_MASKED, LOW_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
-    if exercise.many and (told := _of_returned(exercise, probe, outcome)):
+    if reference.returns_weights and (told := _of_returned(probe, outcome, reference)):
         return told
-    before = takewhile(lambda other: other is not probe, exercise.probes)
-    look = _Look(exercise, function, {exercise.steps_on(other.args).q.shape[-1] for other in before})
-    bare = probe.args[: exercise.reveal.mask]
-    right, (weights, sure) = exercise.steps_on(bare), look.weights(bare)
+    before = probes[: difference.place]
+    look = _Look(function, reference, {reference.steps_on(other.args).q.shape[-1] for other in before})
+    bare = probe.args[: reference.reveal.mask]
+    right, (weights, sure) = reference.steps_on(bare), look.weights(bare)
     if weights is not None and _near(weights, right.weights):
         if len(bare) < len(probe.args):
             masked, _ = look.weights(probe.args)
-            if masked is None or not _near(masked, exercise.steps_on(probe.args).weights):
+            if masked is None or not _near(masked, reference.steps_on(probe.args).weights):
                 return "mask", "Without a mask your weights are right."
         return "output", "Your weights are right."
     if sure and (right.weights > 1e-9).all():
@@ -141,33 +166,33 @@ def locate(exercise, function, probe, outcome):
     return look.heads(bare, right)
 
 
-def _of_returned(exercise, probe, outcome):
+def _of_returned(probe, outcome, reference):
     """Return what the weights beside the output say; None where they say nothing."""
-    expected = exercise.run(exercise.reference, probe.args).values
+    expected = reference.outcome(probe.args).values
     if len(outcome.values) != 2 or any(x.shape != y.shape for x, y in zip(outcome.values, expected, strict=True)):
         return None
     output, weights = (close(x, y, probe.tolerance) for x, y in zip(outcome.values, expected, strict=True))
     if output and not weights:
         return "returned weights", "Your output is right; the weights that you return beside it are not."
-    if weights and not output and exercise.steps_on(probe.args).num_heads is None:
+    if weights and not output and reference.steps_on(probe.args).num_heads is None:
         return "output", "The weights that you return are right."
     return None
 
 
-def _of_one_step(exercise, function, probe):
+def _of_one_step(function, probe, reference):
     """An exercise about a single step is its own stage; a masked softmax has two."""
-    if exercise.stage == "softmax" and len(probe.args) == 2 and isinstance(probe.args[1], np.ndarray):
+    if reference.stage == "softmax" and len(probe.args) == 2 and isinstance(probe.args[1], np.ndarray):
         bare = call(function, probe.args[:1])
-        if not bare.kind and close(bare.values[0], exercise.reference(probe.args[0]), probe.tolerance):
+        if not bare.kind and close(bare.values[0], reference.function(probe.args[0]), probe.tolerance):
             return "mask", "Without a mask your weights are right."
-    return exercise.stage or None, ""
+    return reference.stage or None, ""
 
 
 class _Look:
     """Questions to a function of attention, which is right for every d_k of `known`."""
 
-    def __init__(self, exercise, function, known):
-        self.exercise, self.function, self.reveal, self.known = exercise, function, exercise.reveal, known
+    def __init__(self, function, reference, known):
+        self.function, self.reference, self.reveal, self.known = function, reference, reference.reveal, known
 
     def weights(self, args):
         """Return the weights that the function uses, and whether a second reading confirms them; or (None, False)."""
@@ -189,11 +214,13 @@ class _Look:
 
     def _context(self, args, matrix):
         given, values, read = self.reveal.valued(args, matrix)
-        got = call(self.function, given, many=self.exercise.many)
-        right = self.exercise.run(self.exercise.reference, given)
+        got, right = self._outcome(given), self.reference.outcome(given)
         if got.kind or got.values[0].shape != right.values[0].shape or not np.isfinite(got.values[0]).all():
             return None, values
         return read(got.values[0].astype(np.float64)), values
+
+    def _outcome(self, args):
+        return call(self.function, args, returns_weights=self.reference.returns_weights)
 
     def before_weights(self, args, weights, right):
         """Tell projections, heads, scores, scale and softmax apart where the weights are known and wrong."""
@@ -217,7 +244,7 @@ class _Look:
         """Try one head."""
         if right.num_heads is not None and right.num_heads > 1:
             one = (*args[:7], 1)
-            expected, got = (self.exercise.run(f, one) for f in (self.exercise.reference, self.function))
+            expected, got = self.reference.outcome(one), self._outcome(one)
             if not got.kind and close(got.values[0], expected.values[0], 1e-3):
                 return "heads", "With one head your output is right, with several it is not."
         return None, ""

@@ -1,13 +1,11 @@
-"""Call a learner's function safely, and compare what comes back."""
+"""Call a learner's function safely, and say what came back."""
 
 import contextlib
 import dis
 import linecache
 import os
 import re
-import signal
 import sys
-import threading
 import traceback
 import types
 import warnings
@@ -17,12 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .sandbox import TimeUp, rehearse, time_limit
+
 TIME_LIMIT = 5.0  # seconds for all probes of one check
 LARGEST = 10**6  # entries; the largest right answer has some hundreds
 
-# References of our own: a notebook that has patched np.allclose must not change what is right.
-_abs, allclose, _array_equal = np.abs, np.allclose, np.array_equal
-isclose, _isfinite = np.isclose, np.isfinite
+_array_equal, _isfinite = np.array_equal, np.isfinite  # a notebook may patch NumPy's own
 
 _PACKAGE = os.path.join(str(Path(__file__).parents[2]), "")  # attnlib
 _LIBRARIES = (
@@ -58,12 +56,21 @@ class Outcome(NamedTuple):
     words: str = ""
 
 
-def late(seconds):
+def _late(seconds):
     """Return the Outcome of code that did not end."""
     return Outcome(
         kind="late",
         problem=f"Your code was stopped: it did not finish within {seconds:g} seconds. "
         "Fix: look for a loop that never ends, or one with far too many steps.",
+    )
+
+
+def _ended(name):
+    """Return the Outcome of code that ends Python itself, by the signal of this name."""
+    return Outcome(
+        kind="ended",
+        problem=f"Your code makes Python itself end ({name}). "
+        "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
     )
 
 
@@ -78,42 +85,31 @@ class Unfit(Exception):
     """The answer cannot be tried at all; the message says why and what to do."""
 
 
-class TimeUp(BaseException):  # not an Exception: a learner's `except Exception` must not swallow it
-    pass
+def outcomes(calls, *, copied):
+    """Return the Outcome of each call; stop at the first that does not end or was not tried.
 
-
-@contextlib.contextmanager
-def time_limit(seconds):
-    """Raise TimeUp after `seconds` where the platform can: POSIX signals, main thread. Elsewhere say how to stop."""
-    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
-        with _reminder(seconds):
-            yield
-        return
-
-    def stop(signum, frame):
-        raise TimeUp
-
-    previous = signal.signal(signal.SIGALRM, stop)
-    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    `copied`: they are tried in a copy of the process first, where that can be made.
+    """
+    safe, stop = _rehearsed(calls) if copied else (len(calls), "")
+    broken = stop and (_late(TIME_LIMIT) if stop == "late" else _ended(stop))
+    found = []
     try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, remaining, interval)
-        signal.signal(signal.SIGALRM, previous)
+        with time_limit(TIME_LIMIT):
+            for run in calls[:safe]:
+                found.append(run())
+                if found[0].kind == "untried":
+                    return found
+    except TimeUp:
+        broken = _late(TIME_LIMIT)
+    return [*found, broken] if broken else found
 
 
-@contextlib.contextmanager
-def _reminder(seconds):
-    """Print after `seconds` that the code still runs: all that Windows and a browser allow."""
-    text = f"Your code has been running for {seconds:g} seconds. If it does not end, interrupt the kernel (■)."
-    timer = threading.Timer(seconds, print, (text,))
-    timer.daemon = True
-    with contextlib.suppress(RuntimeError):  # a browser starts no threads
-        timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
+def _rehearsed(calls):
+    if sys.platform != "linux" or sys.gettrace():  # a debugger would follow the copy
+        return len(calls), ""
+    with contextlib.suppress(OSError):  # no room for a copy
+        return rehearse(calls, TIME_LIMIT)
+    return len(calls), ""
 
 
 @contextlib.contextmanager
@@ -134,7 +130,7 @@ def calls_into_attnlib(names):
         sys.setprofile(before)
 
 
-def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
+def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
     """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` says what of it counts."""
     given = [_copy(a, tensors) for a in args]
     try:
@@ -157,7 +153,7 @@ def call(function, args, *, many=False, lists=False, judge=None, tensors=False):
         if problem:
             return Outcome(kind="type", problem=problem)
     result, words = result if isinstance(result, Told) else (result, "")
-    parts = [r for r in result[:2] if r is not None] if many and isinstance(result, tuple) else [result]
+    parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
         if part is None or part is ...:
@@ -323,28 +319,3 @@ def _in_a_word(value):
 def _in_library(frame):
     file = frame.f_code.co_filename
     return file.startswith(_LIBRARIES) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
-
-
-def near(x, y, tolerance):
-    """Return where two arrays of one shape are equal up to `tolerance`, relative to y and to its largest entry."""
-    x, y = x.astype(np.float64), y.astype(np.float64)
-    finite = _abs(y[_isfinite(y)])
-    largest = min(1.0, finite.max()) if finite.size else 1.0
-    return isclose(x, y, rtol=tolerance, atol=tolerance * (largest or 1.0), equal_nan=True)
-
-
-def close(x, y, tolerance):
-    """Tell whether two arrays are the same answer: shape, kind of dtype and numbers, NaN equal to NaN."""
-    half = x.dtype == np.float16
-    if x.shape != y.shape or (x.dtype == bool) != (y.dtype == bool) or half != (y.dtype == np.float16):
-        return False
-    if x.dtype == bool:
-        return bool((x == y).all())
-    return bool(near(x, y, 2e-2 if half else tolerance).all())
-
-
-def same(a, b, tolerance):
-    """Tell whether two outcomes are the same; two errors count as the same whatever their text."""
-    if a.kind or b.kind:
-        return a.kind == b.kind == "raised"
-    return a.mutated == b.mutated and all(close(x, y, tolerance) for x, y in zip(a.values, b.values, strict=False))

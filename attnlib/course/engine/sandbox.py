@@ -1,4 +1,5 @@
-"""Try a learner's code in a copy of this process first: a loop inside C ends only with the process it runs in.
+"""Run a learner's code within a time limit, and try it in a copy of this process first: a loop inside C ends only with
+the process it runs in.
 
 The copy is made by fork, so that it needs no import and no pickle, and it is silent. Its results are thrown away; what
 is kept is how far it came. Linux only: macOS libraries do not bear a fork, Windows has none.
@@ -9,14 +10,51 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 import warnings
 
-from .run import Outcome, late
+
+class TimeUp(BaseException):  # not an Exception: a learner's `except Exception` must not swallow it
+    pass
+
+
+@contextlib.contextmanager
+def time_limit(seconds):
+    """Raise TimeUp after `seconds` where the platform can: POSIX signals, main thread. Elsewhere say how to stop."""
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        with _reminder(seconds):
+            yield
+        return
+
+    def stop(signum, frame):
+        raise TimeUp
+
+    previous = signal.signal(signal.SIGALRM, stop)
+    remaining, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, remaining, interval)
+        signal.signal(signal.SIGALRM, previous)
+
+
+@contextlib.contextmanager
+def _reminder(seconds):
+    """Print after `seconds` that the code still runs: all that Windows and a browser allow."""
+    text = f"Your code has been running for {seconds:g} seconds. If it does not end, interrupt the kernel (■)."
+    timer = threading.Timer(seconds, print, (text,))
+    timer.daemon = True
+    with contextlib.suppress(RuntimeError):  # a browser starts no threads
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def rehearse(calls, seconds):
-    """Return (how many of `calls` are safe to make here, the Outcome of the next one or None).
+    """Return (how many of `calls` are safe to make here, what the next one does: "late", a signal that ends it, or "").
 
     Nothing is said of code that only waits: a fork can cause that, and a signal can end it.
     """
@@ -42,14 +80,10 @@ def rehearse(calls, seconds):
         os.close(read)
         _, status, usage = os.wait4(pid, 0)
     if timed_out and usage.ru_utime + usage.ru_stime > seconds / 10:
-        return done, late(seconds)
+        return done, "late"
     if not timed_out and os.WIFSIGNALED(status):
-        return done, Outcome(
-            kind="ended",
-            problem=f"Your code makes Python itself end ({signal.Signals(os.WTERMSIG(status)).name}). "
-            "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
-        )
-    return len(calls), None
+        return done, signal.Signals(os.WTERMSIG(status)).name
+    return len(calls), ""
 
 
 def _perform(calls, write, seconds):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...colours import levels, palette
-from .run import isclose
+from .compare import isclose
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
 _LARGEST = 12  # rows and columns of a heatmap

@@ -9,18 +9,18 @@ class Mistake:
 
     Attributes
     ----------
-    ways : tuple of dict
+    variants : tuple of dict
         The ways of making it, each a name of a step -> what stands in its place.
     raises : bool
         It shows in an error on some inputs, while all the others are right.
     """
 
-    def __init__(self, id, does, see, hint, *ways, raises=False):
-        self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
+    def __init__(self, id, does, see, hint, *variants, raises=False):
+        self.id, self.does, self.see, self.hint, self.variants, self.raises = id, does, see, hint, variants, raises
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
-        return Mistake(self.id, f"{place} {self.does}", self.see, self.hint, *self.ways, raises=self.raises)
+        return Mistake(self.id, f"{place} {self.does}", self.see, self.hint, *self.variants, raises=self.raises)
 
 
 def scaled_by(factor):

@@ -7,9 +7,8 @@ import numpy as np
 
 from .... import core
 from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag
-from ...engine.describe import outcomes
+from ...engine.describe import in_words
 from ...engine.exercise import Exercise
-from ...engine.explain import in_words
 from ...engine.probes import Probe
 from ...engine.run import Unfit
 from ...engine.verdict import Verdict
@@ -45,7 +44,7 @@ class Claim(Exercise):
                 return 0.0
 
         try:
-            (outcome,) = outcomes(self, judged)
+            (outcome,) = self.outcomes(judged)
         except Unfit as error:
             return Verdict(self.name, "wrong", str(error), hints=self.hints)
         if outcome.kind:

@@ -120,8 +120,8 @@ class InChunks(Function):
 
         return super().run(outputs, args, **options)
 
-    def solve(self, by):
-        steps = replaced(self.steps, by)
+    def with_steps(self, overrides):
+        steps = replaced(self.steps, overrides)
 
         def step(*args):
             s = steps(arguments=args, **self.given(*args))
