@@ -30,7 +30,7 @@ def test_every_mistake_is_rejected_and_named(pair):
     for function in exercise.wrong[id]:
         verdict = submit(exercise, function)
         assert (verdict.state, verdict.mistake) == ("wrong", id)
-        assert MISTAKES[id].does in verdict.message
+        assert MISTAKES[id].behaves_as_if in verdict.message
 
 
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
@@ -94,9 +94,9 @@ def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applica
 
 def test_every_mistake_completes_the_sentence():
     for mistake in MISTAKES.values():
-        start = mistake.does[0]
-        assert start.islower() or mistake.does.startswith(("True", "nn.")), mistake
-        assert not mistake.does.endswith("."), mistake
+        start = mistake.behaves_as_if[0]
+        assert start.islower() or mistake.behaves_as_if.startswith(("True", "nn.")), mistake
+        assert not mistake.behaves_as_if.endswith("."), mistake
 
 
 def test_the_table_has_a_mark_for_every_pair():
@@ -147,7 +147,7 @@ def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
         verdict = exercise(exercise.with_steps(a.variants[0] | b.variants[0]))
         tried += 1
         assert verdict.state == "wrong", (a.id, b.id)
-        said = {m.id for m in MISTAKES.values() if m.does in verdict.message}
+        said = {m.id for m in MISTAKES.values() if m.behaves_as_if in verdict.message}
         assert said <= {a.id, b.id} and named(verdict) <= said, (a.id, b.id, verdict)
         both += named(verdict) == {a.id, b.id}
     assert tried > 20 and both > tried / 2, (tried, both)

@@ -817,4 +817,4 @@ def test_a_learners_mistake_is_named_and_told_truly(row):
 def test_a_name_says_that_it_rests_on_behaviour(id):
     exercise = EXERCISES[A]
     verdict = exercise(exercise.wrong[id][0])
-    assert verdict.message.startswith(f"Your code behaves as if {MISTAKES[id].does}. ")
+    assert verdict.message.startswith(f"Your code behaves as if {MISTAKES[id].behaves_as_if}. ")

@@ -103,7 +103,7 @@ def test_every_mistake_is_rejected_and_named(case):
     name, id, answer = case
     verdict = EXERCISES[name](handed_in(answer))
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
-    assert MISTAKES[id].does in verdict.message and verdict.hint().endswith(MISTAKES[id].hint)
+    assert MISTAKES[id].behaves_as_if in verdict.message and verdict.hint().endswith(MISTAKES[id].hint)
 
 
 @pytest.mark.parametrize("case", [case for case in WRONG if case[0] in PUZZLES], ids=ids)

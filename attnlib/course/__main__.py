@@ -44,7 +44,7 @@ def page():
         + puzzles()
         + "\n\n## What the names mean\n\n| mistake | your code (or head) behaves as if | what you would see |\n"
         + "|---|---|---|\n"
-        + "\n".join(f"| {m.id} | {m.does} | {m.see} |" for m in MISTAKES.values())
+        + "\n".join(f"| {m.id} | {m.behaves_as_if} | {m.symptom} |" for m in MISTAKES.values())
     )
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from ...core import softmax
 from ...examples import ASYMMETRIC, BY_HAND, IDENTITY
-from ..engine import locate as stages
+from ..engine import locate
 from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
 from ..engine.probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from ..engine.questions import Question
@@ -279,7 +279,7 @@ EXERCISES = (
         result=lambda s: s.context,
         our_functions=("attention_trace",),
         axes=OUTPUT_AXES,
-        reveal=stages.attention(),
+        reveal=locate.attention(),
     ),
     Number(
         "example_that_tells",

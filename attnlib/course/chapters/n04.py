@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...core import attention_trace
-from ..engine import locate as stages
+from ..engine import locate
 from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
 from ..engine.probes import MASK, Draw, Probe, dead, edges, gradient
 from ..engine.questions import Question
@@ -162,7 +162,7 @@ EXERCISES = (
         ),
         result=lambda s: (s.context, s.shown),
         axes=OUTPUT_AXES,
-        reveal=stages.self_attention(),
+        reveal=locate.self_attention(),
         unpack=_unpack,
         biases=False,
     ),

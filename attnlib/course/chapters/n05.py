@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from ... import masks
-from ..engine import locate as stages
+from ..engine import locate
 from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
 from ..engine.probes import (
     CUBE_MASKED,
@@ -329,7 +329,7 @@ EXERCISES = (
         ),
         result=lambda s: s.context,
         axes=OUTPUT_AXES,
-        reveal=stages.cross_attention(),
+        reveal=locate.cross_attention(),
     ),
     Number(
         "sparse_masks",

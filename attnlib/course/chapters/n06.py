@@ -3,7 +3,7 @@
 import numpy as np
 
 from ... import core, heads
-from ..engine import locate as stages
+from ..engine import locate
 from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Module, Number
 from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 from ..engine.questions import Question
@@ -333,7 +333,7 @@ EXERCISES = (
         given=_given,
         result=lambda s: s.output,
         axes=OUTPUT_AXES,
-        reveal=stages.multi_head(),
+        reveal=locate.multi_head(),
     ),
     Module(
         "MultiHeadAttention",
@@ -352,7 +352,7 @@ EXERCISES = (
         given=_given,
         result=lambda s: (s.output, s.shown),
         axes=OUTPUT_AXES,
-        reveal=stages.multi_head(),
+        reveal=locate.multi_head(),
         unpack=_unpack,
     ),
     Number(

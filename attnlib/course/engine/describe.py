@@ -123,8 +123,8 @@ def _and_what_it_reads(verdict, answer):
 def in_words(mistakes, subject):
     """Say what the mistakes do; of a single one also what one would see, which beside another need not be so."""
     if len(mistakes) == 1:
-        return f"{subject} as if {mistakes[0].does}. {mistakes[0].see}"
-    return f"Two mistakes at once: {subject} as if {', and as if '.join(m.does for m in mistakes)}."
+        return f"{subject} as if {mistakes[0].behaves_as_if}. {mistakes[0].symptom}"
+    return f"Two mistakes at once: {subject} as if {', and as if '.join(m.behaves_as_if for m in mistakes)}."
 
 
 def _beside(mistakes, probe, text):

@@ -26,7 +26,7 @@ class Probe(NamedTuple):
 EXTREME = 5e-3
 
 PLAIN = "one sequence"
-MASKED = "one sequence with a mask"
+PLAIN_MASKED = "one sequence with a mask"
 BATCH = "a batch of sequences"
 PADDED = "a batch with a padding mask, (b, 1, n_k)"
 CUBE = "axes of equal length"
@@ -76,7 +76,7 @@ def edges(arrays, cube, huge, mask=MASK):
     one_key = np.roll(np.eye(*mask.shape, dtype=bool), 2, axis=1)  # some row's score is below -1e4 in every exercise
     return (
         Probe(PLAIN, one),
-        Probe(MASKED, (*one, mask)),
+        Probe(PLAIN_MASKED, (*one, mask)),
         Probe(BATCH, batch),
         Probe(PADDED, (*batch, MASK_PADDING)),
         Probe(CUBE, square),

@@ -18,7 +18,7 @@ import numpy as np
 from .sandbox import TimeUp, rehearse, time_limit
 
 TIME_LIMIT = 5.0  # seconds for all probes of one check
-LARGEST = 10**6  # entries; the largest right answer has some hundreds
+MOST_ENTRIES = 10**6  # of an array; the largest right answer has some hundreds
 
 _array_equal, _isfinite = np.array_equal, np.isfinite  # a notebook may patch NumPy's own
 
@@ -194,7 +194,7 @@ def _is_tensor(x):
 def _as_array(x, lists):
     """Return (array, "") or (None, problem)."""
     if _is_tensor(x):
-        if x.numel() > LARGEST:
+        if x.numel() > MOST_ENTRIES:
             return None, _too_large(tuple(x.shape))
         x = x.detach().cpu()
         x = (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()
@@ -215,7 +215,7 @@ def _as_array(x, lists):
     try:
         number = isinstance(x, Number)
         x = np.asarray(x)
-        if x.size > LARGEST:
+        if x.size > MOST_ENTRIES:
             return None, _too_large(x.shape)
         if x.dtype == object and (lists or number):  # fractions, decimals, integers beyond int64
             x = x.astype(np.float64)

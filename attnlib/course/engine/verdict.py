@@ -10,7 +10,7 @@ from ...colours import levels, palette
 from .compare import isclose
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
-_LARGEST = 12  # rows and columns of a heatmap
+_MOST_ROWS = 12  # and columns, of a heatmap
 
 
 @dataclass(repr=False, eq=False)
@@ -125,7 +125,7 @@ def number(x):
 
 
 def _heatmap(title, array, other, axes, limits):
-    rows, columns = (min(size, _LARGEST) for size in array.shape)
+    rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
     cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
     cells = "".join(
         "<tr>"

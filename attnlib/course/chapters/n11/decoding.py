@@ -58,7 +58,7 @@ class Decoding(Steps):
         return joined(self.past, self.new)
 
     @cached_property
-    def kept(self):
+    def cached(self):
         return self.seen
 
     @cached_property
@@ -125,7 +125,7 @@ class InChunks(Function):
 
         def step(*args):
             s = steps(arguments=args, **self.given(*args))
-            return s.finish(self.result(s)), s.kept
+            return s.finish(self.result(s)), s.cached
 
         return step
 
