@@ -1,4 +1,4 @@
-"""Mistakes in a head that is set by hand, 10.1 to 10.13. The file of notebook 10 would grow too long with them."""
+"""Mistakes in a head that is set by hand, 10.1 to 10.13, in words. By what each is seen stands with its puzzle."""
 
 from ...mistakes.mistake import Mistake
 
