@@ -16,7 +16,7 @@ from matplotlib.text import Text
 
 from . import colours
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
-from .figure import SERIES, VALUE, save, subplots
+from .figure import ON_CELL, SERIES, save, subplots
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import ShapeError
@@ -228,7 +228,7 @@ def to_array(x):
 
 @lru_cache(maxsize=1)
 def _colour_map():
-    return colors.ListedColormap(colours.table() / 255).with_extremes(bad=NOT_FINITE)
+    return colors.ListedColormap(colours.colour_table() / 255).with_extremes(bad=NOT_FINITE)
 
 
 def _size(n_q, n_k, colorbar=True, places=2):
@@ -308,7 +308,7 @@ class _Values(Artist):
         found = []
         for (i, j), word in self.words.items():
             fill = colors.to_hex(shades[i, j]) if np.isfinite(self.weights[i, j]) else NOT_FINITE
-            found.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=VALUE))
+            found.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=ON_CELL))
             found[-1].set_in_layout(False)
         return found
 

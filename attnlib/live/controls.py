@@ -9,7 +9,7 @@ STYLE = {"description_width": f"{LABEL}px"}
 RAIL = 220
 
 
-def whole(name, low, high, value):
+def integers(name, low, high, value):
     """Return a slider over whole numbers."""
     return _fixed(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
 
@@ -60,9 +60,9 @@ def slider(name, values, still, start=None):
         low, high = values
         outside = [v for v in dict.fromkeys((*still, start)) if not low <= v <= high]
         if not outside:
-            return (
-                choice(name, stops(low, high, *still, start), start) if name == "d_k" else whole(name, low, high, start)
-            )
+            if name == "d_k":
+                return choice(name, stops(low, high, *still, start), start)
+            return integers(name, low, high, start)
     else:
         choices = [v[1] if isinstance(v, tuple) else v for v in values]
         outside = [v for v in dict.fromkeys((*still, start)) if v not in choices]

@@ -10,7 +10,7 @@ from ..colours import KEY, QUERY, VALUE
 from ..svg import flow as drawing
 from ..validation import ShapeError
 from . import still
-from .controls import choice, whole
+from .controls import choice, integers
 from .view import LiveView
 
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
@@ -80,7 +80,7 @@ def flow(trace, *, x=None, queries=None, keys=None, query=0, key=0, feature=0, d
     controls = {
         "query": choice("query", _pairs(call.queries), query),
         "key": choice("key", _pairs(call.keys), key),
-        "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
+        "feature": integers("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
     }
     for name, n in call.axes.items():
         first = name == "head"  # heads are counted from 1, as in every view
@@ -165,7 +165,7 @@ class _Call:
             left, words = right, f"Feature {c} of the output is {one['output'][i, c]:.4g}."
         yield "</div>"
         rows = self._rows(one, None if blocked is None else blocked[i], i, c)
-        below = self._product(one, i, j), drawing.table(rows, self.keys, j, TABLE)
+        below = self._product(one, i, j), drawing.steps_table(rows, self.keys, j, TABLE)
         drawn = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
         high = 30 + (len(rows) + 1) * drawing.ROW
         yield svg.picture(TABLE, high, "its arithmetic", sums, drawn, at=(0, place.high))

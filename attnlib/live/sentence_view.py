@@ -7,7 +7,7 @@ import numpy as np
 
 from .. import heads as heads_
 from .. import plot, svg
-from .controls import buttons, typed, whole
+from .controls import buttons, integers, typed
 from .heads_view import colour_top, one_head
 from .view import LiveView
 from .weights import panel, readings
@@ -67,7 +67,7 @@ def sentence(text="The cat sat on the mat, because it was tired.", *, attend=Non
 
     controls = {
         "text": typed("text", text),
-        "head": whole("head", 0, len(plot.to_array(next(iter(attend.values()))(["a"]))), 1),
+        "head": integers("head", 0, len(plot.to_array(next(iter(attend.values()))(["a"]))), 1),
         "module": buttons("module", list(attend)),
     }
     if len(attend) == 1:

@@ -8,7 +8,7 @@ import numpy as np
 from .. import core, plot, svg
 from ..colours import KEY, LINE, palette
 from . import still
-from .controls import choice, stops, whole
+from .controls import choice, integers, stops
 from .view import LiveView
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
@@ -84,10 +84,10 @@ def writing(next_word, vocabulary, *, prompt=(), start="<s>", end=".", longest=1
         return still.figure(picture), f"{told}\n{' '.join(tokens_at(1, d_k, seed)[1:])}"
 
     controls = {
-        "step": whole("step", 0, longest - first, step),
+        "step": integers("step", 0, longest - first, step),
         "temperature": choice("temp.", TEMPERATURES, 1),
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k),
-        "sentence": whole("sentence", seed, seed + 30, seed),
+        "sentence": integers("sentence", seed, seed + 30, seed),
     }
     labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
     return _Writing(controls, render, static, size=size, **labels)
