@@ -10,7 +10,7 @@ from . import chapters
 from .engine.questions import Recall
 from .mistakes import SHARED
 
-# The folder is asked, not notebooks/series.toml: Colab has the package alone. A test holds that both say the same.
+# Read the folder, not notebooks/series.toml: on Colab the package comes without it. A test compares the two.
 _NUMBERS = sorted(name[1:] for _, name, _ in pkgutil.iter_modules(chapters.__path__) if re.fullmatch(r"n\d\d", name))
 _CHAPTERS = {number: importlib.import_module(f".n{number}", chapters.__name__) for number in _NUMBERS}
 
@@ -30,7 +30,7 @@ MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake i
 
 
 class _Named:
-    """The things of a dict as attributes; a name that is none of them raises and says which was meant."""
+    """A dict's values as attributes; a name that is not there raises and suggests the nearest one."""
 
     _things, _kind, _call, _all = {}, "", "", ""
 

@@ -1,1 +1,1 @@
-"""How an answer is run, compared, explained and told, whichever exercise it belongs to."""
+"""What happens to an answer of any exercise: it is run, compared, explained, located and described."""

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# References of our own: a notebook that has patched np.allclose must not change what is right.
+# Keep our own references: a notebook that patches np.allclose must not change what counts as right.
 _abs, allclose, isclose, _isfinite = np.abs, np.allclose, np.isclose, np.isfinite
 
 
 class Difference(NamedTuple):
-    """The first probe on which an answer is wrong, and there the first array that differs.
+    """The first probe that an answer fails, and the first array that differs there.
 
     Attributes
     ----------
@@ -18,7 +18,7 @@ class Difference(NamedTuple):
     probe : Probe
     outcome, right : Outcome
     part : int or None
-        0 is the result, 1 the weights beside it; None where the call failed, or has changed its arguments only.
+        0 is the result, 1 the weights beside it; None if the call failed, or only changed its arguments.
     """
 
     place: int
@@ -37,7 +37,7 @@ class Difference(NamedTuple):
 
     @property
     def index(self):
-        """The first entry that differs; None where two arrays of these shapes or dtypes cannot be compared."""
+        """The first entry that differs; None if the shapes or dtypes cannot be compared."""
         if self.part is None or self.yours.shape != self.expected.shape:
             return None
         if (self.yours.dtype == bool) != (self.expected.dtype == bool) or self.yours.dtype == np.float16:
@@ -52,7 +52,7 @@ class Difference(NamedTuple):
 
 
 def near(x, y, tolerance):
-    """Return where two arrays of one shape are equal up to `tolerance`, relative to y and to its largest entry."""
+    """Compare two arrays of one shape entry by entry; `tolerance` is relative to y and to its largest entry."""
     x, y = x.astype(np.float64), y.astype(np.float64)
     finite = _abs(y[_isfinite(y)])
     largest = min(1.0, finite.max()) if finite.size else 1.0
@@ -70,21 +70,21 @@ def close(x, y, tolerance):
 
 
 def same(a, b, tolerance):
-    """Tell whether two outcomes are the same; two errors count as the same whatever their text."""
+    """Tell whether two outcomes are the same; any two errors count as equal."""
     if a.kind or b.kind:
         return a.kind == b.kind == "raised"
     return a.mutated == b.mutated and all(close(x, y, tolerance) for x, y in zip(a.values, b.values, strict=False))
 
 
 def all_same(found, others, probes):
-    """Tell whether the outcomes agree on every probe; `others` may be a generator, asked no further than needed."""
+    """Tell whether the outcomes agree on every probe; `others` may be a generator and is read only as far as needed."""
     if len(found) != len(probes):
         return False
     return all(same(a, b, probe.tolerance) for a, b, probe in zip(found, others, probes, strict=True))
 
 
 def first_difference(found, expected, probes):
-    """Return the Difference of outcomes that are not all the same; `found` ends where the code did not."""
+    """Return the first Difference between outcomes that are not all the same; `found` may stop early."""
     tried = list(zip(found, expected, probes, strict=False))
     place = next(i for i, (a, b, probe) in enumerate(tried) if not same(a, b, probe.tolerance))
     outcome, right, probe = tried[place]

@@ -1,4 +1,4 @@
-"""Say in words what was found of an answer: that it is right, or what is wrong with it, and where."""
+"""Put a verdict into words: the answer is right, or what is wrong with it and where."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from .probes import DEAD
 from .run import read_from_notebook
 from .verdict import Verdict, matrix_around, number
 
-# Before the hints of an attention exercise: to look at, then to do, if the stage that is wrong was found.
+# Two hints for each stage, shown before those of the exercise: what to look at, then what to do.
 STAGE_HINTS = {
     "scores": (
         "The scores differ by more than a factor. Which query and which key meet in entry (i, j)?",
@@ -45,7 +45,7 @@ STAGE_HINTS = {
 
 
 def untried(exercise, *, returned=False):
-    """Return the Verdict on an answer that is not there; `returned`: it is a function that returned nothing."""
+    """Return the Verdict on an exercise not tried yet; `returned` says that a function ran and returned nothing."""
     return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
 
 
@@ -60,7 +60,7 @@ def right(exercise, found, ours):
 
 
 def _remarks(exercise, found, ours):
-    """Return what a right answer is told all the same."""
+    """Return remarks on a right answer."""
     lines = []
     if ours:
         names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
@@ -73,9 +73,9 @@ def _remarks(exercise, found, ours):
 
 
 def wrong(exercise, answer, difference, mistakes, located):
-    """Return the Verdict on a wrong answer: its first difference, the mistakes that explain it, or the stage.
+    """Return the Verdict on a wrong answer: the mistakes that explain it, or the stage, and its first difference.
 
-    `located` is (stage or None, what was measured), or None where nobody has looked.
+    `located` is (stage or None, what was measured), or None if no stage was looked for.
     """
     lines, arrays, probe, outcome = [], {}, difference.probe, difference.outcome
     stage, detail = located or (None, "")
@@ -115,20 +115,20 @@ def wrong(exercise, answer, difference, mistakes, located):
 
 
 def _and_what_it_reads(verdict, answer):
-    """Add a fact that may explain a wrong answer: a name of the notebook stands where an argument may be meant."""
+    """Add which names the code reads from the notebook: an argument may have been meant."""
     verdict.message = "\n".join(filter(None, (verdict.message, read_from_notebook(answer))))
     return verdict
 
 
 def in_words(mistakes, subject):
-    """Say what the mistakes do; of a single one also what one would see, which beside another need not be so."""
+    """Describe the mistakes. Add the symptom only for a single one: two can hide each other's."""
     if len(mistakes) == 1:
         return f"{subject} as if {mistakes[0].behaves_as_if}. {mistakes[0].symptom}"
     return f"Two mistakes at once: {subject} as if {', and as if '.join(m.behaves_as_if for m in mistakes)}."
 
 
 def _beside(mistakes, probe, text):
-    """Return what a named mistake does not say: a row of 0 / 0 is NaN, as overflow is, and a second thing to mend."""
+    """Report NaN from a fully masked row if the named mistake does not mention it."""
     said = any(mistake.id == "nan_on_fully_masked" for mistake in mistakes)
     if not mistakes or said or probe.name != DEAD or "holds NaN" not in text:
         return []
@@ -136,7 +136,7 @@ def _beside(mistakes, probe, text):
 
 
 def _may_be_rounded(yours, right):
-    """Tell whether rounding, at the end or on the way, can explain the difference; of whole numbers it cannot."""
+    """Tell whether rounding, at the end or in between, explains the difference; it cannot if all numbers are whole."""
     if right.size > 1 and (right == right.round()).all():
         return False
     return close(yours, right, 0.01) or any(close(yours, right.round(places), 1e-9) for places in range(3))

@@ -25,7 +25,7 @@ MAP_AXES = ("queries", "keys")
 OUTPUT_AXES = ("queries", "features")
 TOKEN_AXES = ("tokens", "features")
 
-# Where the whole of attention is asked for.
+# For exercises that ask for attention from scores to output.
 ATTENTION_HINTS = (
     "Four steps: scores, scale, (mask,) softmax, weighted sum.",
     "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
@@ -56,7 +56,7 @@ class Exercise:
     hints: tuple
     mistakes: tuple = field(default=(), kw_only=True)
 
-    # What is so unless a kind says otherwise.
+    # Defaults; a kind of exercise may override them.
     answer_is_code = True
     returns_weights = False  # beside the output
     axes, our_functions = (), ()
@@ -116,7 +116,7 @@ class Exercise:
         return explain(found, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
 
     def locate(self, function, difference):
-        """Return (the stage of attention that differs, or None; what was measured); None where there are no stages."""
+        """Return (the first stage that differs, or None; what was measured). Exercises without stages return None."""
 
     @cached_property
     def expected(self):
@@ -125,7 +125,7 @@ class Exercise:
 
     @cached_property
     def wrong(self):
-        """The mistakes that can be made here: id -> implementations, each different from the right one on a probe."""
+        """The mistakes that can be made here: id -> implementations. Each differs from the right one on a probe."""
         return {id: [f for f, *_ in made] for id, made in self._made.items()}
 
     @cached_property
@@ -134,7 +134,7 @@ class Exercise:
 
     @cached_property
     def pairs(self):
-        """Two mistakes at once: (ids, outcomes) of every pair that replaces different steps."""
+        """All pairs of mistakes that replace different steps."""
         single = [(id, overrides, o) for id, made in self._made.items() for _, o, overrides in made if overrides]
         return Pairs(self.probes, single, self._raising, lambda by, probe: self.run(self.with_steps(by), probe.args))
 
@@ -148,7 +148,7 @@ class Exercise:
         for id, variants in self._variants().items():
             for f, overrides in variants:
                 outcomes = self._outcomes(f)
-                # What cannot be told apart here (d_v = d_k in heads) belongs to the first in the catalogue.
+                # Two mistakes may look alike here (d_v for d_k where they are equal): the first gives the name.
                 shows = self._differs(outcomes) or (id in self._raising and self._fails(outcomes))
                 if shows and not any(all_same(outcomes, other, self.probes) for other in seen):
                     found.setdefault(id, []).append((f, outcomes, overrides))
@@ -156,14 +156,14 @@ class Exercise:
         return found
 
     def _differs(self, outcomes):
-        """Tell whether a mistake shows here in a value; one that only raises is no evidence of anything."""
+        """Tell whether a mistake changes a value here; an error alone is no evidence."""
         return any(
             not o.kind and not same(o, right, probe.tolerance)
             for o, right, probe in zip(outcomes, self.expected, self.probes, strict=True)
         )
 
     def _fails(self, outcomes):
-        """Tell whether a mistake shows here in errors on some probes, while it is right on the others."""
+        """Tell whether a mistake raises on some probes and runs on the others."""
         raised = [o.kind == "raised" for o in outcomes]
         return any(raised) and not all(raised)
 
@@ -176,9 +176,9 @@ def _errors(found):
 
 
 class Judged(NamedTuple):
-    """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence.
+    """For exercises with many right answers: (result, *args) -> what is compared; (yours, right) -> a sentence.
 
-    Where a sentence needs more than what is compared, `by` returns it as well, as Told.
+    If the sentence needs more than what is compared, `by` returns Told.
     """
 
     by: Callable

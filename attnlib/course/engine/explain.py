@@ -1,4 +1,4 @@
-"""Find the mistake, or the two mistakes at once, that explain all that a wrong answer did.
+"""Find the mistake, or the two mistakes together, that explain everything a wrong answer did.
 
 Behaviour is compared, never code: a name says "behaves as if".
 """
@@ -8,20 +8,20 @@ import re
 
 from .compare import all_same, same
 
-# What an error says that comes of axes which do not fit.
+# Words in the error messages of axes that do not fit.
 _OF_AXES = re.compile(r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b")
 
 
 def _of_axes(found):
-    """Tell whether all errors are about axes: a NameError is no evidence of a wrong number of them."""
+    """Tell whether all errors are about axes: a NameError is no evidence of a wrong axis."""
     errors = [outcome.problem.split("\n")[0] for outcome in found if outcome.kind == "raised"]
     return all("raises NameError" not in error and _OF_AXES.search(error) for error in errors)
 
 
 def explain(found, probes, mistakes, wrong_outcomes, pairs):
-    """Return the mistakes that explain the outcomes: one, or, where no single one will do, two at once; or none.
+    """Return the mistakes that explain the outcomes: one, else two at once, else none.
 
-    Where several pairs would do, nothing is sure, and none is returned.
+    If several explanations fit, none of them is certain, so none is returned.
     """
     fitting = [{id} for id, made in wrong_outcomes.items() if any(all_same(found, wrong, probes) for wrong in made)]
     fitting = fitting or pairs.fitting(found)
@@ -32,10 +32,10 @@ def explain(found, probes, mistakes, wrong_outcomes, pairs):
 
 
 class Pairs:
-    """All pairs of mistakes that replace different steps; what they do on a probe is computed when it is asked for."""
+    """All pairs of mistakes that replace different steps. Their outcomes are computed only when needed."""
 
     def __init__(self, probes, single, raising, outcome_with):
-        """Take (id, replaced steps, outcomes) of every single mistake, the ids of those that raise, and how to try two.
+        """Take (id, overrides, outcomes) of every single mistake, the ids of those that raise, and how to try a pair.
 
         `outcome_with(overrides, probe)` is the outcome of the right answer with these steps replaced.
         """
@@ -58,7 +58,7 @@ class Pairs:
         ]
 
     def _may_fit(self, found, overrides, known):
-        """Compare one number of the first probe: thousands of pairs are out at once."""
+        """Compare one number of the first probe: this rules out thousands of pairs cheaply."""
         mine, theirs = found[0], next(self._outcomes(overrides, known))
         if mine.kind or theirs.kind:
             return mine.kind == theirs.kind
@@ -75,7 +75,7 @@ class Pairs:
             yield known[i]
 
     def _shows(self, mistake, found, other):
-        """Tell whether a value bears witness to `mistake` beside `other`; an error alone may have any cause."""
+        """Tell whether some value shows `mistake` in addition to `other`; an error alone may have any cause."""
         return mistake[0] in self._raising or any(
             not outcome.kind and not same(outcome, alone, probe.tolerance)
             for outcome, alone, probe in zip(found, other[2], self._probes, strict=True)

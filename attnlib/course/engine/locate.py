@@ -76,7 +76,7 @@ def _itself(x):
 
 
 def _apart(tokens):
-    """Return W_V for which each value stands for one token; for a batch no matrix does, but all of them together do."""
+    """Return a W_V that gives each token its own value; in a batch, all columns of the identity together do so."""
     n, width = tokens.shape[-2:]
     return np.linalg.pinv(tokens) if tokens.ndim == 2 and n <= width else np.eye(width)
 
@@ -143,7 +143,7 @@ def multi_head():
 
 
 def locate(function, difference, reference, probes):
-    """Return (stage, what was measured), or (None, "") where it cannot be told."""
+    """Return (stage, what was measured), or (None, "") if the stage cannot be told."""
     probe, outcome = difference.probe, difference.outcome
     if reference.reveal is None:
         return _of_one_step(function, probe, reference)
@@ -167,7 +167,7 @@ def locate(function, difference, reference, probes):
 
 
 def _of_returned(probe, outcome, reference):
-    """Return what the weights beside the output say; None where they say nothing."""
+    """Return the stage that the returned weights point to; None if they do not tell."""
     expected = reference.outcome(probe.args).values
     if len(outcome.values) != 2 or any(x.shape != y.shape for x, y in zip(outcome.values, expected, strict=True)):
         return None
@@ -189,13 +189,13 @@ def _of_one_step(function, probe, reference):
 
 
 class _Look:
-    """Questions to a function of attention, which is right for every d_k of `known`."""
+    """Experiments on a learner's attention function, which is right for every d_k in `known`."""
 
     def __init__(self, function, reference, known):
         self.function, self.reference, self.reveal, self.known = function, reference, reference.reveal, known
 
     def weights(self, args):
-        """Return the weights that the function uses, and whether a second reading confirms them; or (None, False)."""
+        """Return the weights that the function uses and whether a second reading confirms them, or (None, False)."""
         basis, columns = self.reveal.basis(args), self.reveal.columns(args)
         columns = min(columns, basis.shape[1])
         none, _ = self._context(args, 0 * basis[:, :columns])  # what does not come from the values
@@ -223,7 +223,7 @@ class _Look:
         return call(self.function, args, returns_weights=self.reference.returns_weights)
 
     def before_weights(self, args, weights, right):
-        """Tell projections, heads, scores, scale and softmax apart where the weights are known and wrong."""
+        """Tell projections, heads, scores, scale and softmax apart, given weights that are wrong."""
         q, k = right.q.astype(float), right.k.astype(float)
         plain, sure = self.weights(self.reveal.plain(args, q, k))
         if plain is not None and _near(plain, right.weights):
@@ -241,7 +241,7 @@ class _Look:
         return told or (self._of_scores(args, weights, q, k) if _as_scores(weights, right) else (None, ""))
 
     def heads(self, args, right):
-        """Try one head."""
+        """Say heads if one head gives the right output and several do not."""
         if right.num_heads is not None and right.num_heads > 1:
             one = (*args[:7], 1)
             expected, got = self.reference.outcome(one), self._outcome(one)
@@ -250,7 +250,7 @@ class _Look:
         return None, ""
 
     def _of_scores(self, args, weights, q, k):
-        """Say scores if the weights depend on queries and keys; otherwise a projection may have done the wrong work."""
+        """Say scores if the weights depend on queries and keys; if they do not, a projection may be at fault."""
         others = (-q[..., ::-1], k), (q, -k[..., ::-1])
         for i, other in enumerate(others):
             changed, _ = self.weights(self.reveal.plain(args, *other))
@@ -261,7 +261,7 @@ class _Look:
         return "scores", ""
 
     def _idle(self, args, weights, i):
-        """Say that weights do not depend on queries (0) or keys (1); or, of projections, that nothing else is used."""
+        """Say that the weights do not depend on the queries (0) or keys (1), or on their projection."""
         place = self.reveal.projections
         if place is not None:
             place += i
@@ -280,7 +280,7 @@ def _of_weights(weights, right, known):
         return factor and ("scale", _of_scale(factor, right.q.shape[-1], known))
     if not _follows(weights, right.scaled):
         return None
-    # A factor on the output does the same as one on the weights.
+    # A factor on the output looks the same as one on the weights.
     if (weights < -1e-6).any():
         return "softmax or output", f"Weights should be positive; the smallest of yours is {weights.min():.4g}."
     if not allclose(sums, 1, atol=1e-3):
@@ -290,7 +290,7 @@ def _of_weights(weights, right, known):
 
 
 def _of_scale(factor, d_k, known):
-    """Say by which factor the scores are off, and whether it is that of a scale which is right for another d_k."""
+    """Say by which factor the scores are off, and whether that scale fits another d_k."""
     told = f"Your scaled scores are {factor:.4g} times the expected ones."
     for other in known - {d_k}:
         if np.isclose(factor, np.sqrt(d_k / other), rtol=1e-3):
@@ -299,7 +299,7 @@ def _of_scale(factor, d_k, known):
 
 
 def _factor(yours, expected):
-    """Return the factor between scores that are known up to a number in each row; None if there is no single one."""
+    """Return the factor between scores that are known up to a constant in each row; None if no single factor fits."""
     yours, expected = (x - x.mean(axis=-1, keepdims=True) for x in (yours, expected))
     factor = float((yours * expected).sum() / (expected * expected).sum())
     fits = allclose(yours, factor * expected, atol=1e-3 * np.abs(yours).max())
@@ -319,7 +319,7 @@ def _follows(weights, scores):
 
 
 def _as_scores(weights, right):
-    """Tell whether the weights leave no doubt that the scores differ: not by their shares, nor by the order of rows."""
+    """Tell whether only different scores explain the weights: no rescaling and no other order of rows or keys does."""
     if (weights < 1e-12).any() or not allclose(weights.sum(axis=-1), 1, atol=1e-3) or _follows(weights, right.scaled):
         return False
     if _near(np.sort(weights), np.sort(right.weights)):

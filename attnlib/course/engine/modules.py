@@ -56,7 +56,7 @@ def _kind(result):
 
 
 def _made(cls, sizes, weights, dtype, biases):
-    """Return a module of the class with the weights of the probe in it; biases, where there may be some, are 0."""
+    """Return a module of the class with the probe's weights; any biases are set to 0."""
     import torch
 
     with torch.random.fork_rng(devices=[]):  # making a layer draws numbers: the notebook's own must not move
@@ -84,7 +84,7 @@ def _made(cls, sizes, weights, dtype, biases):
 
 
 def _check_apart(module, names):
-    """Raise Unfit if two names mean one matrix: then one of a probe's weights would overwrite the other."""
+    """Raise Unfit if two names share one layer: the second weight of the probe would overwrite the first."""
     layers = {name: getattr(getattr(module, name, None), "weight", None) for name in names}
     for one, other in itertools.combinations(names, 2):
         if layers[one] is layers[other] is not None:
@@ -95,7 +95,7 @@ def _check_apart(module, names):
 
 
 def _layer(x):
-    """Say what a module has in place of a layer; a tensor without its numbers."""
+    """Describe what stands in place of a layer; of a tensor, only its type."""
     from torch import nn
 
     return "none" if x is None else repr(x) if isinstance(x, nn.Module) else f"a {type(x).__name__}"

@@ -33,7 +33,7 @@ _LIBRARIES = (
 
 _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
 
-# What Python's own functions are for arrays, and for tensors.
+# What to write in place of Python's own functions: for arrays, and for tensors.
 _ALONG_AN_AXIS = {
     "max": ("x.max(axis=..., keepdims=True)", "x.amax(dim=..., keepdim=True)"),
     "min": ("x.min(axis=..., keepdims=True)", "x.amin(dim=..., keepdim=True)"),
@@ -66,7 +66,7 @@ def _late(seconds):
 
 
 def _ended(name):
-    """Return the Outcome of code that ends Python itself, by the signal of this name."""
+    """Return the Outcome of code that ended Python by the signal `name`."""
     return Outcome(
         kind="ended",
         problem=f"Your code makes Python itself end ({name}). "
@@ -75,7 +75,7 @@ def _ended(name):
 
 
 class Told(NamedTuple):
-    """What a judge found in an answer, and a sentence on it that is not compared."""
+    """What a judge found in an answer, and a sentence about it. Only what was found is compared."""
 
     found: object
     words: str
@@ -86,9 +86,9 @@ class Unfit(Exception):
 
 
 def outcomes(calls, *, copied):
-    """Return the Outcome of each call; stop at the first that does not end or was not tried.
+    """Return the Outcome of each call, up to the first that does not end or was not tried.
 
-    `copied`: they are tried in a copy of the process first, where that can be made.
+    With `copied`, the calls run in a copy of the process first, if the platform allows one.
     """
     safe, stop = _rehearsed(calls) if copied else (len(calls), "")
     broken = stop and (_late(TIME_LIMIT) if stop == "late" else _ended(stop))
@@ -114,7 +114,7 @@ def _rehearsed(calls):
 
 @contextlib.contextmanager
 def calls_into_attnlib(names):
-    """Give a set that fills with those of `names` that run as attnlib's own functions."""
+    """Yield a set that collects which of `names` ran as attnlib's own functions."""
     seen = set()
 
     def watch(frame, event, arg):
@@ -131,7 +131,7 @@ def calls_into_attnlib(names):
 
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
-    """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` says what of it counts."""
+    """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` picks what is compared."""
     given = [_copy(a, tensors) for a in args]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -167,7 +167,7 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
 
 
 def _judged(judge, result, args, lists):
-    """Return (what counts of a result, ""), or (None, problem) where it is of a form that no judge expects."""
+    """Return (what is compared, ""), or (None, problem) if the judge cannot read the result."""
     try:
         return judge(result.detach() if _is_tensor(result) else result, *args), ""
     except Unfit:
@@ -238,7 +238,7 @@ def _kind(x):
 
 
 def _describe(error):
-    """Say what was raised and in which line of the learner's own code: the last one that is no library's."""
+    """Say what was raised, and in which line of the learner's own code: the last one outside libraries."""
     told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, str(error))
     text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")
     own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
@@ -252,7 +252,7 @@ def _describe(error):
 
 
 def _fix(told, code):
-    """Return the likely fix of an error that speaks of something else than its cause; "" where it cannot be told."""
+    """Return the likely fix of an error whose message hides its cause; "" if there is none to suggest."""
     if "modified by an inplace operation" in told:
         return (
             "what the gradient needs was written over (x[...] = ..., x += ...). masked_fill, torch.where and "
@@ -302,13 +302,13 @@ def _functions(answer):
 
 
 def _globals_read(code):
-    """Return the global names that bytecode loads, those of the functions inside it, too."""
+    """Return the global names that bytecode loads, including those of nested functions."""
     inside = [_globals_read(const) for const in code.co_consts if isinstance(const, types.CodeType)]
     return sum(inside, [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"])
 
 
 def _in_a_word(value):
-    """Say what a number or an array is; "" for anything else, and for what only a constant can be: inf, NaN, a bool."""
+    """Describe a number or an array; "" for anything else, and for constants such as inf, NaN and bools."""
     if isinstance(value, np.ndarray) or _is_tensor(value):
         return f"has shape {tuple(value.shape)}"
     if isinstance(value, Real) and not isinstance(value, bool) and _isfinite(float(value)):

@@ -1,5 +1,5 @@
-"""Run a learner's code within a time limit, and try it in a copy of this process first: a loop inside C ends only with
-the process it runs in.
+"""Run a learner's code within a time limit, and first in a copy of this process: a loop inside C can only be stopped by
+ending its process.
 
 The copy is made by fork, so that it needs no import and no pickle, and it is silent. Its results are thrown away; what
 is kept is how far it came. Linux only: macOS libraries do not bear a fork, Windows has none.
@@ -21,7 +21,7 @@ class TimeUp(BaseException):  # not an Exception: a learner's `except Exception`
 
 @contextlib.contextmanager
 def time_limit(seconds):
-    """Raise TimeUp after `seconds` where the platform can: POSIX signals, main thread. Elsewhere say how to stop."""
+    """Raise TimeUp after `seconds`. That takes POSIX signals and the main thread; elsewhere print how to stop."""
     if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
         with _reminder(seconds):
             yield
@@ -41,7 +41,7 @@ def time_limit(seconds):
 
 @contextlib.contextmanager
 def _reminder(seconds):
-    """Print after `seconds` that the code still runs: all that Windows and a browser allow."""
+    """Print after `seconds` that the code still runs. Windows and browsers allow no more."""
     text = f"Your code has been running for {seconds:g} seconds. If it does not end, interrupt the kernel (■)."
     timer = threading.Timer(seconds, print, (text,))
     timer.daemon = True
@@ -54,7 +54,7 @@ def _reminder(seconds):
 
 
 def rehearse(calls, seconds):
-    """Return (how many of `calls` are safe to make here, what the next one does: "late", a signal that ends it, or "").
+    """Return how many of `calls` are safe to make here, and why the next is not: "late", a signal's name, or "".
 
     Nothing is said of code that only waits: a fork can cause that, and a signal can end it.
     """
@@ -87,7 +87,7 @@ def rehearse(calls, seconds):
 
 
 def _perform(calls, write, seconds):
-    """Make the calls without a sound, send a byte after each and one at the end; never come back."""
+    """Make the calls silently, send a byte after each and one at the end; never return."""
     with contextlib.suppress(BaseException):
         import resource  # not on Windows
 

@@ -87,7 +87,7 @@ class Steps:
 
     @cached_property
     def shown(self):
-        """The weights that a module returns beside its output."""
+        """The weights that a module returns with its output."""
         return self.weights
 
     @cached_property
@@ -104,12 +104,12 @@ class Steps:
 
     @cached_property
     def gradient_fault(self):
-        """Of each matrix: 1 where no gradient reaches it, 2 where NaN does."""
+        """For each matrix 1 if no gradient reaches it, 2 if the gradient is NaN, else 0."""
         return np.zeros(len(self.learning))
 
     @cached_property
     def finish(self):
-        """The last thing done to whatever is returned."""
+        """What is done last to each returned array."""
         return lambda y: y
 
 

@@ -52,7 +52,7 @@ class Verdict:
     _shown: int = 0
 
     def __post_init__(self):
-        """Leave out a hint that an earlier one has given word for word: the exercise may repeat the mistake's own."""
+        """Drop a hint that repeats an earlier one: an exercise and a mistake may share their words."""
         self.hints = tuple(hint for i, hint in enumerate(self.hints) if not any(hint in h for h in self.hints[:i]))
 
     @property
@@ -98,13 +98,13 @@ class Verdict:
         )
 
     def _range(self):
-        """One colour scale for both maps; the expected one sets it, so that a wild answer cannot flatten it."""
+        """Return one colour scale for both maps, set by the expected one: a wild answer must not flatten it."""
         finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
         return (finite.min(), finite.max()) if finite.size else (0, 1)
 
 
 def printable(text):
-    """Return `text` as print can write it: a console of Windows (cp1252), or under LC_ALL=C, has no check mark."""
+    """Return `text` in the console's encoding: on Windows (cp1252) and under LC_ALL=C there is no check mark."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
         text.encode(encoding)
@@ -149,7 +149,7 @@ def _differ(a, b, i, j):
 
 
 def _cell(x, limits, differs):
-    """One cell: colour by value, plain text for NaN and infinities, and a mark (not a colour) where it differs."""
+    """Return one cell: colour by value, plain text for NaN and infinities, a mark instead of a colour if it differs."""
     style = "padding:2px 6px;text-align:right;"
     if np.isfinite(x):
         fill, ink = palette()[levels(x, *limits)]
