@@ -66,12 +66,12 @@ def text_on(colour):
 
 
 @lru_cache(maxsize=8)
-def table(tint=None):
+def colour_table(tint=None):
     """Return the 256 colours of a scale, (256, 3) uint8: viridis, or from nearly white to the colour `tint`.
 
     Examples
     --------
-    >>> table()[0].tolist(), table(QUERY)[255].tolist()
+    >>> colour_table()[0].tolist(), colour_table(QUERY)[255].tolist()
     ([68, 1, 84], [0, 114, 178])
     """
     if tint is None:
@@ -85,14 +85,14 @@ def table(tint=None):
 
 @lru_cache(maxsize=8)
 def palette(tint=None):
-    """Return the colours of `table` as (hex, colour of a text on it).
+    """Return the colours of `colour_table` as (hex, colour of a text on it).
 
     Examples
     --------
     >>> palette()[255]
     ('#fde725', '#000000')
     """
-    colours = [f"#{bytes(row).hex()}" for row in table(tint)]
+    colours = [f"#{bytes(row).hex()}" for row in colour_table(tint)]
     return [(colour, text_on(colour)) for colour in colours]
 
 

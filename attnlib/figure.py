@@ -18,7 +18,7 @@ from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours, and visible on a white and on a dark page.
 SERIES = ("#7B61D9", "#808080", "#B8468B")
-VALUE = "value"  # the gid of a text that stands on a cell, whose colour carries it
+ON_CELL = "value"  # the gid of a text that stands on a cell, whose colour carries it
 
 
 def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
@@ -70,7 +70,7 @@ class DescribedFigure(Figure):
         for legend in self.findobj(Legend):
             legend.set_frame_on(False)
         for text in self.findobj(Text):
-            if text.get_bbox_patch() is None and text.get_gid() != VALUE:
+            if text.get_bbox_patch() is None and text.get_gid() != ON_CELL:
                 text.set_path_effects([patheffects.withStroke(linewidth=3, foreground=PAPER)])
                 if colors.to_hex(text.get_color()) == "#000000":
                     text.set_color(INK)

@@ -21,7 +21,7 @@ from matplotlib.text import Text
 from . import arguments, colours
 from .arguments import to_array
 from .colours import KEY, LINE, NOT_FINITE, QUERY, palette, text_on
-from .figure import SERIES, VALUE, save, subplots
+from .figure import ON_CELL, SERIES, save, subplots
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import kind_of
@@ -256,7 +256,7 @@ def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | Non
 
 @lru_cache(maxsize=1)
 def _colour_map():
-    return colors.ListedColormap(colours.table() / 255).with_extremes(bad=NOT_FINITE)
+    return colors.ListedColormap(colours.colour_table() / 255).with_extremes(bad=NOT_FINITE)
 
 
 def _size(n_q, n_k, colorbar=True, places=2):
@@ -323,7 +323,7 @@ class _Values(Artist):
         found = []
         for (i, j), word in self.words.items():
             fill = colors.to_hex(shades[i, j]) if np.isfinite(self.weights[i, j]) else NOT_FINITE
-            found.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=VALUE))
+            found.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=ON_CELL))
             found[-1].set_in_layout(False)
         return found
 

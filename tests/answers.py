@@ -69,9 +69,9 @@ def as_module(function, name, faults=(), defaults=True):
 
 def submit(exercise, function):
     """Hand in an implementation of the catalogue the way a learner would."""
-    if not exercise.code:
+    if not exercise.answer_is_code:
         return exercise(function())
-    if exercise.many:
+    if exercise.returns_weights:
         faults = ()
         with contextlib.suppress(ValueError), np.errstate(all="ignore"):  # a mistake that runs in some shapes only
             faults = list(function(*copy.deepcopy(exercise.probes[-1].args))[0])

@@ -3,7 +3,6 @@
 import itertools
 import pathlib
 import re
-import types
 
 import numpy as np
 import pytest
@@ -12,10 +11,11 @@ from answers import A, named, submit
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
 from attnlib.course.__main__ import page, section
+from attnlib.course.chapters.n10.claims import Claim
+from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
-from attnlib.course.n10_claims import Claim
-from attnlib.course.naming import explain
-from attnlib.course.puzzle import Puzzle
+from attnlib.course.engine.explain import explain
+from tools.series import SERIES
 
 STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Claim)]  # those: test_puzzles.py
 PAIRS = [(exercise, id) for exercise in STEPS for id in exercise.wrong]
@@ -31,7 +31,7 @@ def test_every_mistake_is_rejected_and_named(pair):
     for function in exercise.wrong[id]:
         verdict = submit(exercise, function)
         assert (verdict.state, verdict.mistake) == ("wrong", id)
-        assert MISTAKES[id].does in verdict.message
+        assert MISTAKES[id].behaves_as_if in verdict.message
 
 
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
@@ -44,7 +44,7 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
     for exercise in EXERCISES.values():
         assert all(mistake is MISTAKES[mistake.id] for mistake in exercise.mistakes), exercise.name
     for kind, kept in (("EXERCISES", EXERCISES), ("QUESTIONS", PREDICTIONS)):
-        names = [thing.name for notebook in catalogue._NOTEBOOKS for thing in getattr(notebook, kind, ())]
+        names = [thing.name for chapter in catalogue._CHAPTERS.values() for thing in getattr(chapter, kind, ())]
         assert sorted(names) == sorted(kept)
 
 
@@ -56,6 +56,11 @@ def test_masks_are_asked_for_where_they_have_been_taught():
         exercise = EXERCISES[name]
         assert all(exercise.steps_on(probe.args).mask is None for probe in exercise.probes)
         assert not taught & set(exercise.wrong)
+
+
+def test_the_catalogue_has_the_chapters_of_the_series():
+    """It finds them by their names, since the series is not installed with the package."""
+    assert list(catalogue._CHAPTERS) == [notebook.number for notebook in SERIES if notebook.number != "00"]
 
 
 @pytest.mark.parametrize(
@@ -101,9 +106,9 @@ def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applica
 
 def test_every_mistake_completes_the_sentence():
     for mistake in MISTAKES.values():
-        start = mistake.does[0]
-        assert start.islower() or mistake.does.startswith(("True", "nn.")), mistake
-        assert not mistake.does.endswith("."), mistake
+        start = mistake.behaves_as_if[0]
+        assert start.islower() or mistake.behaves_as_if.startswith(("True", "nn.")), mistake
+        assert not mistake.behaves_as_if.endswith("."), mistake
 
 
 def test_the_page_names_every_mistake_under_its_exercise():
@@ -121,7 +126,7 @@ def test_the_page_of_mistakes_is_up_to_date():
 # --- nothing is named that is not there
 
 
-@pytest.mark.parametrize("exercise", [e for e in STEPS if e.code], ids=lambda e: e.name)
+@pytest.mark.parametrize("exercise", [e for e in STEPS if e.answer_is_code], ids=lambda e: e.name)
 def test_random_wrong_functions_are_rejected_and_never_named(exercise):
     rng = np.random.default_rng(0)
     for _ in range(15):
@@ -132,12 +137,12 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
             changed = [
                 rng.random(y.shape) < 0.5 if y.dtype == bool else factor * y + shift for y in np.atleast_1d(right)
             ]
-            return tuple(changed) if exercise.many else changed[0].reshape(np.shape(right))
+            return tuple(changed) if exercise.returns_weights else changed[0].reshape(np.shape(right))
 
         def wrong_tuple(*args, factor=factor, shift=shift):
             return tuple(factor * y + shift for y in exercise.reference(*args))
 
-        verdict = submit(exercise, wrong_tuple if exercise.many else wrong)
+        verdict = submit(exercise, wrong_tuple if exercise.returns_weights else wrong)
         assert (verdict.state, verdict.mistake) == ("wrong", None)
 
 
@@ -145,18 +150,18 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
 @pytest.mark.parametrize("name", ["cross_attention", "multi_head_attention", "masked_softmax"])
 def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
     exercise = EXERCISES[name]
-    mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and m.ways]
+    mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and m.variants]
     if name == "cross_attention":  # what is wrong with projections is tried in 6.3
         mistakes = [m for m in mistakes if any(m.id in EXERCISES[other].wrong for other in (A, "masked_softmax"))]
     tried = both = 0
     every = 5 if name == "multi_head_attention" else 1  # more than a thousand pairs: some of them will do
     for a, b in itertools.islice(itertools.combinations(mistakes, 2), 0, None, every):
-        if set(a.ways[0]) & set(b.ways[0]):
+        if set(a.variants[0]) & set(b.variants[0]):
             continue  # they replace the same step: only one of them can be made
-        verdict = exercise(exercise.solve(a.ways[0] | b.ways[0]))
+        verdict = exercise(exercise.with_steps(a.variants[0] | b.variants[0]))
         tried += 1
         assert verdict.state == "wrong", (a.id, b.id)
-        said = {m.id for m in MISTAKES.values() if m.does in verdict.message}
+        said = {m.id for m in MISTAKES.values() if m.behaves_as_if in verdict.message}
         assert said <= {a.id, b.id} and named(verdict) <= said, (a.id, b.id, verdict)
         both += named(verdict) == {a.id, b.id}
     assert tried > 20 and both > tried / 2, (tried, both)
@@ -200,11 +205,9 @@ def test_a_hint_does_not_send_to_the_next_exercise():
 def test_several_explanations_are_none():
     exercise = EXERCISES["softmax"]
     found = exercise.wrong_outcomes["no_softmax"][0]
-    assert [m.id for m in explain(exercise, found)] == ["no_softmax"]
-    twice = types.SimpleNamespace(
-        wrong_outcomes={"no_softmax": [found], "axis_ignored": [found]}, probes=exercise.probes, pairs=exercise.pairs
-    )
-    assert explain(twice, found) == ()
+    assert [m.id for m in exercise.explain(None, found)] == ["no_softmax"]
+    twice = {"no_softmax": [found], "axis_ignored": [found]}
+    assert explain(found, exercise.probes, exercise.mistakes, twice, exercise.pairs) == ()
 
 
 @pytest.mark.parametrize("name", ["cross_attention", "masked_softmax"])

@@ -15,8 +15,11 @@ import pytest
 from answers import MODULE, M
 
 import attnlib as al
-from attnlib.course import EXERCISES, calling, check, grading, n02, n03, n04, n05, n08
-from attnlib.course.probes import LOW_MASKED
+from attnlib.course import EXERCISES, check
+from attnlib.course.chapters import n02, n03, n04, n05
+from attnlib.course.chapters.n08 import exercises as n08
+from attnlib.course.engine import run as running
+from attnlib.course.engine.probes import LOW_MASKED
 
 
 def test_an_error_in_a_helper_shows_the_helpers_line():
@@ -127,13 +130,13 @@ def endless(q, k, v, attn_mask=None):
 
 
 def test_an_endless_loop_is_stopped(monkeypatch):
-    monkeypatch.setattr("attnlib.course.grading.TIME_LIMIT", 0.2)
+    monkeypatch.setattr("attnlib.course.engine.run.TIME_LIMIT", 0.2)
     verdict = check.scaled_dot_product_attention(endless)
     assert verdict.state == "wrong" and "did not finish within 0.2 seconds" in verdict.message
 
 
 def test_without_signals_there_is_no_limit_and_no_error(monkeypatch):
-    monkeypatch.delattr(calling.signal, "setitimer")
+    monkeypatch.delattr("signal.setitimer")
     assert check.softmax(al.softmax).passed
 
 
@@ -150,8 +153,9 @@ def test_a_huge_answer_is_not_kept():
 
 
 ENDLESS_IN_C = """
-from attnlib.course import check, grading
-grading.TIME_LIMIT = 1.0
+from attnlib.course import check
+from attnlib.course.engine import run
+run.TIME_LIMIT = 1.0
 verdict = check.{exercise}({answer})
 print(verdict)
 """
@@ -192,11 +196,11 @@ def test_code_that_ends_python_does_not_end_the_notebook():
 @pytest.mark.rehearsal
 def test_code_that_waits_is_not_accused_of_computing(monkeypatch):
     """A copy that stands still says nothing: it may be the copying that stopped it."""
-    from attnlib.course.rehearsal import rehearse
+    from attnlib.course.engine.sandbox import rehearse
 
     parent = os.getpid()
     calls = [lambda: None, lambda: time.sleep(60) if os.getpid() != parent else None]
-    assert rehearse(calls, 0.5) == (2, None)
+    assert rehearse(calls, 0.5) == (2, "")
 
 
 @linux
@@ -226,17 +230,17 @@ def test_torch_with_threads_can_be_rehearsed():
     code = (
         "import time, torch; torch.set_num_threads(2); x = torch.rand(1000, 1000)\n"
         "work = lambda: (x @ x, x.exp().sum())\n"
-        "from attnlib.course.rehearsal import rehearse\n"
+        "from attnlib.course.engine.sandbox import rehearse\n"
         "work(); begin = time.monotonic(); print(rehearse([work], 30), time.monotonic() - begin < 29)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=120)
-    assert done.stdout == "(1, None) True\n", done
+    assert done.stdout == "(1, '') True\n", done
 
 
 @linux
 def test_a_copy_ends_though_the_notebook_was_killed():
     code = (
-        "import os, signal, threading; from attnlib.course.rehearsal import rehearse\n"
+        "import os, signal, threading; from attnlib.course.engine.sandbox import rehearse\n"
         "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGKILL)).start()\n"
         "rehearse([lambda: sum(range(10**11))], 1)"
     )
@@ -265,8 +269,8 @@ def test_other_platforms_make_no_copy(monkeypatch, platform):
 
 
 def test_where_nothing_can_be_stopped_the_reader_is_told_how(monkeypatch, capsys):
-    monkeypatch.delattr(calling.signal, "setitimer")
-    monkeypatch.setattr(grading, "TIME_LIMIT", 0.05)
+    monkeypatch.delattr("signal.setitimer")
+    monkeypatch.setattr(running, "TIME_LIMIT", 0.05)
     assert check.softmax(lambda x, axis=-1: (time.sleep(0.05), al.softmax(x, axis))[1]).passed
     assert capsys.readouterr().out.count("interrupt the kernel") == 1
     assert check.softmax(al.softmax).passed

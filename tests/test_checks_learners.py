@@ -81,7 +81,7 @@ def test_a_students_own_code_is_named_too(id, lines):
     ],
 )
 def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answer):
-    verdict = EXERCISES[exercise](answer() if not EXERCISES[exercise].code else answer)
+    verdict = EXERCISES[exercise](answer() if not EXERCISES[exercise].answer_is_code else answer)
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
 
 
@@ -892,4 +892,4 @@ def test_a_learners_mistake_is_named_and_told_truly(row):
 def test_a_name_says_that_it_rests_on_behaviour(id):
     exercise = EXERCISES[A]
     verdict = exercise(exercise.wrong[id][0])
-    assert verdict.message.startswith(f"Your code behaves as if {MISTAKES[id].does}. ")
+    assert verdict.message.startswith(f"Your code behaves as if {MISTAKES[id].behaves_as_if}. ")

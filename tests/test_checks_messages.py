@@ -12,7 +12,7 @@ from answers import SelfAttention, right, swap_with_first_or_next
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES, check
-from attnlib.course.exercise import Module
+from attnlib.course.engine.exercise import Module
 
 
 def not_implemented(q, k, v, attn_mask=None):
@@ -123,7 +123,7 @@ STRANGE = [object(), "x", {}, [[1], [2, 3]], 1j, np.array("a"), [None], 10**400,
 def test_nothing_that_is_handed_in_shows_a_traceback(name):
     exercise = EXERCISES[name]
     for strange in STRANGE:
-        answer = (lambda *args, strange=strange: strange) if exercise.code else strange
+        answer = (lambda *args, strange=strange: strange) if exercise.answer_is_code else strange
         assert exercise(answer).state in ("wrong", "not tried"), strange
 
 
@@ -222,7 +222,7 @@ def test_numbers_that_are_none_get_a_message():
     assert "dtype complex128" in check.uniform_divisor(12 + 0j).message
 
 
-@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.code and not e.judged])
+@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.answer_is_code and not e.judged])
 def test_a_wrong_number_by_hand_does_not_show_the_right_one(name):
     right = np.asarray(EXERCISES[name].reference())
     verdict = EXERCISES[name](-right if EXERCISES[name].judged else 1.5 * right + 0.5)  # of a design many are right

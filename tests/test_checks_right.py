@@ -27,8 +27,8 @@ import attnlib as al
 import attnlib.examples
 from attnlib import torch_layers
 from attnlib.course import EXERCISES
-from attnlib.course.n10_claims import Claim
-from attnlib.course.puzzle import Puzzle  # theirs: test_puzzles.py
+from attnlib.course.chapters.n10.claims import Claim
+from attnlib.course.chapters.n10.puzzle import Puzzle  # theirs: test_puzzles.py
 
 
 def loops(query, key, value, attn_mask=None):

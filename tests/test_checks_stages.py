@@ -8,9 +8,10 @@ import pytest
 from answers import MODULE, A, M, projected, right, submit
 
 import attnlib as al
-from attnlib.course import EXERCISES, check, grading
-from attnlib.course.exercise import Function
-from attnlib.course.steps import Steps
+from attnlib.course import EXERCISES, check
+from attnlib.course.engine.describe import STAGE_HINTS
+from attnlib.course.engine.exercise import Function
+from attnlib.course.engine.steps import Steps
 
 UNMASKED = (A, "SelfAttention")  # notebook 05 teaches masks
 
@@ -54,7 +55,7 @@ def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
     fixed = {A: (3, 5), "cross_attention": (3, 5), "SelfAttention": (4, 3)}
     for name, (right_for, tried) in fixed.items():
         exercise = EXERCISES[name]
-        verdict = submit(exercise, exercise.solve({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
+        verdict = submit(exercise, exercise.with_steps({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
         told = f"The scale does not change with d_k: it was right for {right_for}, and here d_k is {tried}."
         assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, "scale") and told in verdict.message
 
@@ -75,7 +76,7 @@ def test_the_stage_is_found_in_every_attention_exercise(name, stage, steps):
     if stage == "mask" and name in UNMASKED:
         return
     exercise = EXERCISES[name]
-    verdict = submit(exercise, exercise.solve(steps))
+    verdict = submit(exercise, exercise.with_steps(steps))
     assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, stage)
 
 
@@ -94,7 +95,7 @@ def test_hints_follow_the_stage_that_is_wrong(change, stage):
     )
     assert verdict.stage == stage
     first, second, third = (verdict.hint() for _ in range(3))
-    assert (first.split(": ", 1)[1], second.split(": ", 1)[1]) == grading.STAGE_HINTS[stage]
+    assert (first.split(": ", 1)[1], second.split(": ", 1)[1]) == STAGE_HINTS[stage]
     assert check.cross_attention.hints[0] in third
 
 
@@ -222,7 +223,7 @@ def staged(name, change):
     """Return the verdict on the right steps with one replaced, and the stages that are true."""
     steps, truth = (STAGES | PROJECTED | HEADS)[change]
     exercise = EXERCISES[name]
-    return submit(exercise, exercise.solve(steps)), truth.split()
+    return submit(exercise, exercise.with_steps(steps)), truth.split()
 
 
 @pytest.mark.parametrize("name, change", UNNAMED)

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from attnlib.course import PREDICTIONS, RECALLS, predict
-from attnlib.course.prediction import Recall
+from attnlib.course.engine.questions import Recall
 from tools import build_notebooks as build
 from tools import handouts
 from tools.handouts import SOLUTION, exercises, solved, student

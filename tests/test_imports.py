@@ -1,4 +1,4 @@
-"""What may import what, how long its parts are, and that every public name comes with an example that runs."""
+"""What may import what, how long its functions are, and that every public name comes with an example that runs."""
 
 import ast
 import doctest
@@ -33,7 +33,7 @@ def test_the_house_stands():
 
 
 FOLDERS = ("attnlib", "bench", "lite", "tests", "tools")
-CODE = [path for folder in FOLDERS for end in ("py", "js", "css") for path in (ROOT / folder).rglob(f"*.{end}")]
+CODE = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
 NO_CODE = {getattr(tokenize, name) for name in ("COMMENT", "NL", "NEWLINE", "INDENT", "DEDENT", "ENDMARKER")}
 
 
@@ -42,26 +42,11 @@ def lines_of_code(source):
     return {line for t in tokens if t.type not in NO_CODE for line in range(t.start[0], t.end[0] + 1)}
 
 
-def lines_of_data(path, tree):
-    """Return the lines of what a test tries, long lists and dicts, and of the texts of a notebook's questions."""
-    if path.parent.name == "tests":
-        data = [n for n in ast.walk(tree) if isinstance(n, ast.List | ast.Dict) and n.end_lineno - n.lineno > 40]
-    else:
-        data = [
-            n
-            for n in tree.body
-            if isinstance(n, ast.Assign) and getattr(n.targets[0], "id", "") in ("RECALL", "QUESTIONS")
-        ]
-    return {line for node in data for line in range(node.lineno, node.end_lineno + 1)}
-
-
 @pytest.mark.parametrize("path", CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_file_is_above_400_lines_but_data_and_no_function_above_40(path):
+def test_no_function_is_above_40_lines(path):
     source = path.read_text("utf-8")
-    tree = ast.parse(source if path.suffix == ".py" else "")
-    assert len(source.splitlines()) - len(lines_of_data(path, tree)) <= 400
-    code = lines_of_code(source) if path.suffix == ".py" else set()
-    for node in ast.walk(tree):
+    code = lines_of_code(source)
+    for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[1 if ast.get_docstring(node) and len(node.body) > 1 else 0].lineno
             assert len(code & set(range(first, node.end_lineno + 1))) <= 40, node.name
@@ -85,7 +70,8 @@ def test_pictures_and_training_load_no_more_than_they_need(module, without):
 
 
 def test_exercises_load_torch_only_where_modules_are_handed_in():
-    modules = {f"attnlib.course.{path.stem}" for path in (PACKAGE / "course").glob("[!_]*.py")}
+    files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
+    modules = {".".join(path.with_suffix("").parts) for path in files}
     heavy = ("clinic", "head_map", "patients", "previous_letter", "real_model", "training", "writer")
     light = modules - {f"attnlib.course.{name}" for name in heavy}
     code = f"import sys, {', '.join(light)}; print([name for name in {HEAVY} if name in sys.modules])"

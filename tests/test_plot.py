@@ -70,7 +70,7 @@ def test_value_texts_have_contrast():
 
 def test_the_colour_table_is_viridis():
     viridis = matplotlib.colormaps["viridis"](np.arange(256))[:, :3] * 255
-    assert np.abs(colours.table() - viridis).max() < 2.5
+    assert np.abs(colours.colour_table() - viridis).max() < 2.5
 
 
 def boxes(figure):

@@ -12,10 +12,10 @@ import attnlib as al
 from attnlib import live
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course import convoy as world
+from attnlib.course.chapters.n10.claims import Claim
+from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
+from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
 from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, convoy
-from attnlib.course.n10_claims import Claim
-from attnlib.course.puzzle import Answer, Puzzle
-from attnlib.course.signs import COMMON
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.series import SERIES
@@ -103,7 +103,7 @@ def test_every_mistake_is_rejected_and_named(case):
     name, id, answer = case
     verdict = EXERCISES[name](handed_in(answer))
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
-    assert MISTAKES[id].does in verdict.message and verdict.hints[:2] == MISTAKES[id].hints
+    assert MISTAKES[id].behaves_as_if in verdict.message and verdict.hints[:2] == MISTAKES[id].hints
 
 
 @pytest.mark.parametrize("case", [case for case in WRONG if case[0] in PUZZLES], ids=ids)

@@ -77,7 +77,7 @@ def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_the
     with capture_output() as captured:
         view._ipython_display_()
     still = captured.outputs[0]
-    assert list(still.metadata) == ["attnlib"] and len(still.metadata["attnlib"]) <= 4 / 3 * frames.LARGEST + 4
+    assert list(still.metadata) == ["attnlib"] and len(still.metadata["attnlib"]) <= 4 / 3 * frames.MOST_BYTES + 4
     assert len(frames.unpacked(still.metadata["attnlib"])["labels"]) == 18
 
 
@@ -94,7 +94,7 @@ def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, caps
     assert frames.packed(view(3)) and frames.packed(view(4)) is None
     assert capsys.readouterr().out == 2 * "a reader's own line\n"  # of the two pictures that were made at the start
     assert live.LiveView({"text": live.controls.typed("text", "")}, lambda _: ("", {}), None).main is None
-    for limit in ("SECONDS", "LARGEST"):
+    for limit in ("SECONDS", "MOST_BYTES"):
         with monkeypatch.context() as patch:
             patch.setattr(frames, limit, 0)
             assert frames.packed(view(3)) is None, limit
@@ -133,7 +133,7 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
     )
     plain, png, _ = moving_still(view)
     movie = Image.open(io.BytesIO(png))
-    assert len(png) <= moving.LARGEST and movie.info["loop"] == 3 and movie.n_frames >= 4
+    assert len(png) <= moving.MOST_BYTES and movie.info["loop"] == 3 and movie.n_frames >= 4
     shown = []
     for k in range(movie.n_frames):
         movie.seek(k)
@@ -151,7 +151,7 @@ def test_a_still_whose_numbers_leave_no_room_moves_without_them():
     view = live.scaling(n=6, d_k=(1, 256))
     plain, png, _ = moving_still(view)
     movie = Image.open(io.BytesIO(png))
-    assert len(png) <= moving.LARGEST and movie.n_frames >= 5
+    assert len(png) <= moving.MOST_BYTES and movie.n_frames >= 5
     numbers, none = (np.asarray(picture.convert("RGBA")).astype(int) for picture in (plain, movie))
     differ = np.abs(numbers - none).sum(-1) > 100
     rows, columns = np.nonzero(differ)
@@ -177,14 +177,14 @@ def test_each_frame_of_a_still_shows_its_value():
 def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too_large(monkeypatch):
     view = live.scaling(n=4, d_k=(1, 64))
     assert moving_still(view)[1] == moving_still(view)[1]
-    monkeypatch.setattr(moving, "LARGEST", 1000)
+    monkeypatch.setattr(moving, "MOST_BYTES", 1000)
     assert moving_still(view)[1] is None
 
 
 def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monkeypatch):
     """The try draws other values into the figure and hides axes."""
     InteractiveShell.instance()
-    monkeypatch.setattr(moving, "LARGEST", 1000)
+    monkeypatch.setattr(moving, "MOST_BYTES", 1000)
     view = live.scaling(n=4, d_k=(1, 64))
     with capture_output() as captured:
         view._ipython_display_()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import attnlib as al
 from attnlib.course import EXERCISES, check, previous_letter
-from attnlib.course.mistakes import todays_head
+from attnlib.course.chapters.n12 import todays_head
 from attnlib.course.real_model import stored
 from tools.build_notebooks import code_between
 

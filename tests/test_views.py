@@ -168,6 +168,12 @@ def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serv
     assert len(texts) > 3
 
 
+@pytest.mark.parametrize("text", [{}, {"word": "a", "siez": 2}, {"word": 3}, {"times": "a"}])
+def test_compare_wants_one_text(text):
+    with pytest.raises(TypeError, match=r"one text under a name of your own, got .*Fix: compare\(shown, word='abc'\)"):
+        live.compare(compared, **text)
+
+
 def test_compare_follows_the_text_and_the_factor_and_says_what_is_no_convoy():
     view = live.compare(compared, convoy="*AB")
     soft = view.shown["yours"].max()

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from attnlib.course import grammar, writer
-from attnlib.course.calling import Unfit
+from attnlib.course.engine.run import Unfit
 from attnlib.course.grammar import judge_beginning
 from attnlib.course.training import train
 

@@ -28,7 +28,7 @@ from attnlib.live import moving
 
 from . import links
 from .first_cells import first_cells
-from .series import NOTEBOOKS, chosen, named
+from .series import NOTEBOOKS, SERIES, chosen, named
 
 WIDGET = "application/vnd.jupyter.widget-view+json"
 WORST = 32  # of 255: what the palette of a picture may change in a pixel
@@ -44,7 +44,11 @@ def read_source(path):
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen = {}
+    rows = "\n".join(
+        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.torch} |" for n in SERIES[1:]
+    )
     for cell in notebook.cells:
+        cell.source = cell.source.replace("<!-- series -->", rows)  # notebook 00 lists all others
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
         cell.id = f"{digest}-{seen[digest]}"

@@ -22,6 +22,7 @@ class Notebook(NamedTuple):
     minutes: int
     torch: str
     browser: bool
+    d_k: str
     after: str
 
     @property
@@ -38,7 +39,7 @@ class Notebook(NamedTuple):
 
 
 def _entry(entry):
-    return Notebook(**{"after": f"{max(int(entry['name'][:2]) - 1, 0):02d}"} | entry)
+    return Notebook(**{"d_k": "random", "after": f"{max(int(entry['name'][:2]) - 1, 0):02d}"} | entry)
 
 
 SERIES = [_entry(entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]

@@ -9,7 +9,7 @@ notebooks need is imported by its name: `clinic`, `training`, `real_model`.
 """
 
 from .catalogue import EXERCISES, MISTAKES, PREDICTIONS, RECALLS, check, predict
+from .engine.verdict import Verdict
 from .mistakes.mistake import Mistake
-from .verdict import Verdict
 
 __all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "RECALLS", "Mistake", "Verdict", "check", "predict"]

@@ -3,8 +3,8 @@
 import sys
 
 from .catalogue import EXERCISES, MISTAKES
-from .puzzle import Puzzle
-from .signs import COMMON
+from .chapters.n10.puzzle import Puzzle
+from .chapters.n10.puzzle_mistakes import COMMON
 
 
 def section(exercise):
@@ -17,7 +17,7 @@ def section(exercise):
 
 def page():
     """Return the page docs/checks.md."""
-    meanings = [f"| `{m.id}` | {m.does} | {m.see} |" for _, m in sorted(MISTAKES.items())]
+    meanings = [f"| `{m.id}` | {m.behaves_as_if} | {m.symptom} |" for _, m in sorted(MISTAKES.items())]
     return "\n".join(
         [
             "# Which mistake each check names\n",

@@ -1,31 +1,36 @@
 """All exercises, mistakes and questions of the notebooks, by name."""
 
 import difflib
+import importlib
+import pkgutil
+import re
 from dataclasses import replace
 
-from . import n01, n02, n03, n04, n05, n06, n07, n08, n09, n10, n11, n12
+from . import chapters
+from .engine.questions import Recall
 from .mistakes import SHARED
-from .prediction import Recall
 
-_NOTEBOOKS = (n01, n02, n03, n04, n05, n06, n07, n08, n09, n10, n11, n12)
+# Read the folder, not notebooks/series.toml: on Colab the package comes without it. A test compares the two.
+_NUMBERS = sorted(name[1:] for _, name, _ in pkgutil.iter_modules(chapters.__path__) if re.fullmatch(r"n\d\d", name))
+_CHAPTERS = {number: importlib.import_module(f".n{number}", chapters.__name__) for number in _NUMBERS}
 
 EXERCISES = {
-    exercise.name: replace(exercise, mistakes=(*SHARED, *notebook.OWN))
-    for notebook in _NOTEBOOKS
-    for exercise in getattr(notebook, "EXERCISES", ())
+    exercise.name: replace(exercise, mistakes=(*SHARED, *chapter.OWN))
+    for chapter in _CHAPTERS.values()
+    for exercise in getattr(chapter, "EXERCISES", ())
 }
-PREDICTIONS = {question.name: question for notebook in _NOTEBOOKS for question in notebook.QUESTIONS}
+PREDICTIONS = {question.name: question for chapter in _CHAPTERS.values() for question in chapter.QUESTIONS}
 # Three questions about earlier notebooks at the head of a notebook: predict.before_03 and so on.
 RECALLS = {
-    (name := f"before_{notebook.__name__[-2:]}"): Recall(name, notebook.RECALL)
-    for notebook in _NOTEBOOKS
-    if hasattr(notebook, "RECALL")
+    (name := f"before_{number}"): Recall(name, chapter.RECALL)
+    for number, chapter in _CHAPTERS.items()
+    if hasattr(chapter, "RECALL")
 }
 MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}
 
 
 class _Named:
-    """The things of a dict as attributes; a name that is none of them raises and says which was meant."""
+    """A dict's values as attributes; a name that is not there raises and suggests the nearest one."""
 
     _things, _kind, _call, _all = {}, "", "", ""
 

@@ -9,7 +9,7 @@ that stands nearer.
 import math
 import re
 
-from .calling import Unfit
+from .engine.run import Unfit
 
 NOUNS = (
     ("cat", "dog", "king", "child", "farmer", "bird"),

@@ -9,7 +9,7 @@ from torch import nn
 
 from .calling import TIME_LIMIT, TimeUp, late, time_limit, words_of
 from .clinic import CASES, DECODERS, Attention, Decoder, fresh
-from .verdict import Verdict
+from .engine.verdict import Verdict
 
 
 class _Unknown(NamedTuple):

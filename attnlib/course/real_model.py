@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import live, plot
-from ..live.controls import typed, whole
+from ..live.controls import integers, typed
 from ..live.heads_view import colour_top
 from ..live.sentence_view import draw_sentence
 
@@ -328,7 +328,7 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
     tokens, weights = attend(text)
     sliders = {"sentence": typed("sentence", text, continuous_update=False)}
     for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
-        sliders[name] = whole(name, 1, last, value)
+        sliders[name] = integers(name, 1, last, value)
     now = {"text": text, "tokens": tokens}
 
     def render(text, layer, head, query, key):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import cache, reaching, stable, weighing
+from . import cache, invariance_probes, reach_probes, weight_probes
 from .report import CouldNotTell, Finding
 from .verdicts import short
 
@@ -17,44 +17,62 @@ class _Probe(NamedTuple):
 
 _SAME = ("determinism",)
 _TOKENS = (*_SAME, "permutation", "batch consistency")
-_MASKED = (*_TOKENS, "row sums")
-_ORDERED = (*_MASKED, "causality", "padding")
+_WITH_MASK = (*_TOKENS, "row sums")
+_ORDERED = (*_WITH_MASK, "causality", "padding")
 _KEYS = "(values, keys, query) instead of (query, key, value): pass them by name"
 
 PROBES = (
-    _Probe("determinism", stable.deterministic, "F.dropout without training=self.training"),
-    _Probe("layout", reaching.layout, "batch_first=; attention along the batch axis?"),
-    _Probe("inputs untouched", stable.untouched, "+=, *=, masked_fill_ on an argument"),
-    _Probe("row sums", weighing.row_sums, "the axis of the softmax; a mask or a rounding after it", _SAME),
-    _Probe("batch consistency", stable.batch, "an axis counted from the front, or a sum over the batch", _SAME),
+    _Probe("determinism", invariance_probes.deterministic, "F.dropout without training=self.training"),
+    _Probe("layout", reach_probes.layout, "batch_first=; attention along the batch axis?"),
+    _Probe("inputs untouched", invariance_probes.untouched, "+=, *=, masked_fill_ on an argument"),
+    _Probe("row sums", weight_probes.row_sums, "the axis of the softmax; a mask or a rounding after it", _SAME),
     _Probe(
-        "permutation", reaching.permutation, "reshape without transpose: it mixes tokens", (*_SAME, "batch consistency")
+        "batch consistency", invariance_probes.batch, "an axis counted from the front, or a sum over the batch", _SAME
     ),
-    _Probe("causality", reaching.causality, "whether the mask reaches the softmax, and its shape", _MASKED),
     _Probe(
-        "padding", reaching.padding, "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]", _MASKED
+        "permutation",
+        reach_probes.permutation,
+        "reshape without transpose: it mixes tokens",
+        (*_SAME, "batch consistency"),
     ),
-    _Probe("mask polarity", reaching.polarity, "what True means to those who call it", _MASKED),
-    _Probe("allowed keys", reaching.allowed, "a mask that blocks too much; an axis that is not the tokens", _ORDERED),
+    _Probe("causality", reach_probes.causality, "whether the mask reaches the softmax, and its shape", _WITH_MASK),
     _Probe(
-        "fully masked row", reaching.fully_masked, "the fill: a finite one lets all keys in, -inf gives NaN", _MASKED
+        "padding",
+        reach_probes.padding,
+        "which axis of the mask is the keys; a mask (b, n) needs [:, None, :]",
+        _WITH_MASK,
     ),
-    _Probe("dead parameters", stable.dead, "layers made in __init__ and not used in forward", _SAME),
-    _Probe("heads differ", weighing.heads, "one small projection shared by all heads; copies", ("dead parameters",)),
-    _Probe("score scale", weighing.scale, "the divisor of the scores: sqrt of the width *after* splitting"),
+    _Probe("mask polarity", reach_probes.polarity, "what True means to those who call it", _WITH_MASK),
     _Probe(
-        "keys matter", weighing.keys_matter, "keys made from the query; scores that are not used", (*_SAME, "causality")
+        "allowed keys", reach_probes.allowed, "a mask that blocks too much; an axis that is not the tokens", _ORDERED
     ),
-    _Probe("values apart", weighing.values_apart, "keys and values exchanged", _SAME),
-    _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation")),
+    _Probe(
+        "fully masked row",
+        reach_probes.fully_masked,
+        "the fill: a finite one lets all keys in, -inf gives NaN",
+        _WITH_MASK,
+    ),
+    _Probe("dead parameters", invariance_probes.dead, "layers made in __init__ and not used in forward", _SAME),
+    _Probe(
+        "heads differ", weight_probes.heads, "one small projection shared by all heads; copies", ("dead parameters",)
+    ),
+    _Probe("score scale", weight_probes.scale, "the divisor of the scores: sqrt of the width *after* splitting"),
+    _Probe(
+        "keys matter",
+        weight_probes.keys_matter,
+        "keys made from the query; scores that are not used",
+        (*_SAME, "causality"),
+    ),
+    _Probe("values apart", weight_probes.values_apart, "keys and values exchanged", _SAME),
+    _Probe("argument order", weight_probes.order, _KEYS, (*_SAME, "permutation")),
     _Probe(
         "cache",
         cache.cached,
         "the order of old and new keys; a position that starts at 0 again; in chunks the mask: lower right",
         _ORDERED,
     ),
-    _Probe("large inputs", stable.large, "exp without subtracting the maximum of the row"),
-    _Probe("float16", stable.float16, "a fill beyond 65504, such as -1e20; use -inf", (*_SAME, "row sums")),
+    _Probe("large inputs", invariance_probes.large, "exp without subtracting the maximum of the row"),
+    _Probe("float16", invariance_probes.float16, "a fill beyond 65504, such as -1e20; use -inf", (*_SAME, "row sums")),
 )
 
 

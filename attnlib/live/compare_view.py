@@ -25,71 +25,84 @@ class Comparison(LiveView):
     free = "anything goes"
 
 
-def compare(shown: Callable, *, convoy: str, size: float = 1.0) -> LiveView:
-    """Show maps beside each other that depend on a convoy, a text to be typed, and on a factor.
+def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
+    """Show maps beside each other that depend on a text to be typed, and on a factor.
 
     Parameters
     ----------
     shown : callable
-        Called with the text and the factor; returns (ships, {title: weights}, (names, rows), line): labels of queries
+        Called with the text and the factor; returns (tokens, {title: weights}, (names, rows), line): labels of queries
         and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
-        text. Where the text is no convoy, ships and maps are empty, and the line says why.
-    convoy : str
-        The first text.
+        text. Where the text cannot be read, tokens and maps are empty, and the line says why.
     size : float
         1.5 enlarges the picture for a projector.
+    **text : str
+        One: its name is the label of the field, its value the first text.
 
     Returns
     -------
     LiveView
-        Controls: convoy, and times, the factor, from 0.1 to 10.
+        Controls: the text, and times, the factor, from 0.1 to 10.
+
+    Raises
+    ------
+    TypeError
+        If there is not exactly one text, or if it is called `times`.
 
     Examples
     --------
     >>> def shown(text, times):
-    ...     return list(text), {"wanted": np.eye(len(text))}, ([], []), f"{len(text)} ships"
-    >>> view = compare(shown, convoy="*AB")
-    >>> view.sliders["convoy"].value = "*ABAB"
-    >>> view.shown["wanted"].shape, "5 ships" in view.picture.value
+    ...     return list(text), {"wanted": np.eye(len(text))}, ([], []), f"{len(text)} letters"
+    >>> view = compare(shown, word="abc")
+    >>> view.sliders["word"].value = "abcab"
+    >>> view.shown["wanted"].shape, "5 letters" in view.picture.value
     ((5, 5), True)
     """
-    now = {"ships": []}
+    if len(text) != 1 or "times" in text or not isinstance(*text.values(), str):
+        given = ", ".join(f"{name}={value!r}" for name, value in text.items()) or "none"
+        raise TypeError(
+            f"compare takes one text under a name of your own, got {given}. Fix: compare(shown, word='abc'); "
+            "the name becomes the label of the field, and `times` is the label of the factor."
+        )
+    ((label, first),) = text.items()
+    now = {"tokens": []}
     shown = _checked(shown)
-    _, first, _, line = shown(arguments.text(convoy, "convoy").strip(), 1)
-    if not first:
-        raise ValueError(f"convoy must be one that can be shown, got {convoy!r}: {line.rstrip('.')}. Fix: another one.")
+    _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
+    if not maps:
+        told = line.rstrip(".")
+        raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {told}. Fix: another one.")
 
     def render(text, times, query, key):
-        now["ships"], maps, (names, rows), line = shown(text.strip(), times)
-        labels = {"queries": now["ships"], "keys": now["ships"], "free": Comparison.free}
+        now["tokens"], maps, (names, rows), line = shown(text.strip(), times)
+        labels = {"queries": now["tokens"], "keys": now["tokens"], "free": Comparison.free}
         drawn = draw_maps(maps, row=query, column=key, **labels)
         told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     def static():
-        ships, maps, (names, rows), line = shown(convoy.strip(), 1)
-        told = [f"The convoy {convoy}; run the cell to type another one.", line]
+        tokens, maps, (names, rows), line = shown(first.strip(), 1)
+        told = [f"The {label} {first}; run the cell to type another one.", line]
         told += [
             f"{title}: {in_words(readings(weights[~np.isnan(weights).any(axis=-1)]))}"
             for title, weights in maps.items()
         ]
         told += [repr(tables.table(names, rows))] if rows else []
         weights = np.stack(list(maps.values()))
-        labels = {"titles": list(maps), "queries": ships, "keys": ships}
+        labels = {"titles": list(maps), "queries": tokens, "keys": tokens}
         figure = plot.head_grid(np.nan_to_num(weights), attn_mask=~np.isnan(weights), **labels)
         figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
         figure.get_layout_engine().execute(figure)  # of square maps a constrained layout needs two passes
         return figure, "\n".join(filter(None, told))
 
     controls = {
-        "convoy": typed("convoy", convoy),
+        label: typed(label, first),
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
     }
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options = {"size": size, "picked": picked, "labels": lambda: (now["ships"], now["ships"], None)}
+    options = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
     return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
 
 

@@ -12,7 +12,7 @@ STYLE = {"description_width": f"{LABEL}px"}
 RAIL = 220
 
 
-def whole(name, low, high, value):
+def integers(name, low, high, value):
     """Return a slider over whole numbers."""
     return _fixed(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
 
@@ -66,9 +66,9 @@ def slider(name, values, still, start=None):
             raise ValueError(f"{name} must be (lowest, highest), got {values}. Fix: {name}=({high}, {low}).")
         outside = [v for v in wanted if not isinstance(v, numbers.Integral) or not low <= v <= high]
         if not outside:
-            return (
-                choice(name, stops(low, high, *still, start), start) if name == "d_k" else whole(name, low, high, start)
-            )
+            if name == "d_k":
+                return choice(name, stops(low, high, *still, start), start)
+            return integers(name, low, high, start)
     else:
         values = values_of(name, values)
         choices = [v[1] if isinstance(v, tuple) else v for v in values]

@@ -14,7 +14,7 @@ from ..core import AttentionTrace
 from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
 from . import still
-from .controls import choice, whole
+from .controls import choice, integers
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def flow(
     controls = {
         "query": choice("query", _pairs(call.queries), query),
         "key": choice("key", _pairs(call.keys), key),
-        "feature": whole("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
+        "feature": integers("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
     }
     for name, n in call.axes.items():
         first = name == "head"  # heads are counted from 1, as in every view
@@ -214,7 +214,7 @@ class _Call:
             left, words = right, f"Feature {c} of the output is {one['output'][i, c]:.4g}."
         yield "</div>"
         rows = self._rows(one, None if blocked is None else blocked[i], i, c)
-        below = self._product(one, i, j), drawing.table(rows, self.keys, j, TABLE)
+        below = self._product(one, i, j), drawing.steps_table(rows, self.keys, j, TABLE)
         drawn = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
         high = 30 + (len(rows) + 1) * drawing.ROW
         yield svg.picture(TABLE, high, "its arithmetic", sums, drawn, at=(0, place.high))

@@ -17,7 +17,7 @@ from itertools import takewhile
 
 STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
 SECONDS = 10  # a reader waits for the pictures: a view whose own take longer, on any machine, has none
-LARGEST = 25_000  # bytes of a packed view
+MOST_BYTES = 25_000  # bytes of a packed view
 TAG = re.compile(r"<(/?)([\w:-]+)((?:\s+[\w:-]+=\"[^\"]*\")*)\s*(/?)>")
 ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
 VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
@@ -44,7 +44,7 @@ def packed(view):
     at = values.index(control.value)
     frames = {"name": view.main, "labels": labels, "at": at, "picture": pictures[at], "changes": changes(pictures, at)}
     small = zlib.compress(json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode(), 9)
-    return base64.b64encode(small).decode() if len(small) <= LARGEST else None
+    return base64.b64encode(small).decode() if len(small) <= MOST_BYTES else None
 
 
 def unpacked(text):

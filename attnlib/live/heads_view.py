@@ -11,7 +11,7 @@ import numpy as np
 from .. import arguments, core, plot, svg
 from .. import heads as heads_
 from ..validation import ShapeError
-from .controls import choice, whole
+from .controls import choice, integers
 from .view import LiveView
 from .weights import in_words, panel, readings
 
@@ -101,7 +101,7 @@ def _random_layer(n, d_model, seed):
     counts = [h for h in range(1, d_model + 1) if d_model % h == 0 and h <= 16]
     options = [(f"{h}, so d_k = {d_model // h}", h) for h in counts]
     start = counts[len(counts) // 2 + len(counts) // 4]
-    number, head = choice("num_heads", options, start), whole("head", 0, start, 1)
+    number, head = choice("num_heads", options, start), integers("head", 0, start, 1)
 
     def layer(h):
         return core.attention_trace(*(heads_.split_heads(x, h) for x in (query, key, key))).weights
@@ -117,7 +117,7 @@ def _given(weights):
     fixed = arguments.shaped(weights, "weights", "(h, n_q, n_k)", "pick one sequence, weights[0]")
     if len(fixed) > MOST:
         raise ShapeError(f"heads shows up to {MOST} heads, got {len(fixed)}. Fix: weights[:{MOST}].")
-    return lambda: fixed, {"head": whole("head", 0, len(fixed), 1)}
+    return lambda: fixed, {"head": integers("head", 0, len(fixed), 1)}
 
 
 def _small(maps, i, framed):

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import arguments, core, plot
 from .. import masks as masks_
-from .controls import buttons, choice, stops, whole
+from .controls import buttons, choice, integers, stops
 from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 from .weights import draw_maps
@@ -78,7 +78,7 @@ def masks(n: int = 6, *, d_k: tuple[int, int] = (1, 128), seed: int = 0, size: f
 
     controls = {
         "mask": buttons("mask", KINDS, "both"),
-        "length": whole("length", 0, n, max(n - 2, 1)),
+        "length": integers("length", 0, n, max(n - 2, 1)),
         "d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1])),
     }
     picked = {"query": None, "key": None}

@@ -10,7 +10,7 @@ from .. import colours
 
 ROUNDS, FIRST, EACH = 3, 2000, 700  # rounds; milliseconds of the first frame and of each other
 FRAMES, FEWEST = 8, 3  # at most, beside the first and the last, which are alike; at least, with numbers in the cells
-LARGEST = 60_000  # bytes; frames are left out until they fit
+MOST_BYTES = 60_000  # bytes; frames are left out until they fit
 # Colours that mean something keep their exact shade in the palette.
 KEPT = (colours.QUERY, colours.KEY, colours.VALUE, colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
 
@@ -50,10 +50,10 @@ def _fitting(frames, fewest):
     first, *frames = frames
     sizes = [len(encoded([first, *frames[:count], first])) for count in (0, fewest)]  # to try all counts takes seconds
     each = max((sizes[1] - sizes[0]) / fewest, 1)
-    for count in range(min(len(frames), int((LARGEST - sizes[0]) / each) + 1), fewest - 1, -1):
+    for count in range(min(len(frames), int((MOST_BYTES - sizes[0]) / each) + 1), fewest - 1, -1):
         places = sorted({round(i) for i in np.linspace(0, len(frames) - 1, count)})
         png = encoded([first, *(frames[place] for place in places), first])
-        if len(png) <= LARGEST:
+        if len(png) <= MOST_BYTES:
             return png
     return None
 

@@ -12,7 +12,7 @@ from ..colours import KEY, LINE, QUERY, VALUE
 from ..svg import flow as drawing
 from ..validation import ShapeError
 from . import still
-from .controls import choice, whole
+from .controls import choice, integers
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def plane(
         picture = _picture(_attend(keys, values, angle, length), angle, length)
         return still.figure(picture), "\n".join(told)
 
-    controls = {"angle": whole("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
+    controls = {"angle": integers("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
     return _Plane(controls, render, static, size=size)
 
 
@@ -131,7 +131,7 @@ def _picture(trace, angle, length):
     span = {"vmin": low, "vmax": high, "rows": ["0"]}
     rows = [("q.k", trace.scores[0], span, None), ("÷ √2", trace.scaled_scores[0], span, None)]
     rows.append(("weight", weights, {"rows": ["0"]}, float(weights.sum())))
-    drawn.append(f'<g transform="translate(0 {TOP + SIDE + 8})">{drawing.table(rows, names, None, WIDE)}</g>')
+    drawn.append(f'<g transform="translate(0 {TOP + SIDE + 8})">{drawing.steps_table(rows, names, None, WIDE)}</g>')
     high = TOP + SIDE + 12 + 4 * drawing.ROW
     words = f"Query at {angle} degrees, {_words(trace, length)}"
     return svg.picture(WIDE, high, "attention in the plane", words, drawn, grow=GROW)

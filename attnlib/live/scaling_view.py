@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import arguments, core, svg
-from .controls import buttons, choice, stops, whole
+from .controls import buttons, choice, integers, stops
 from .view import LiveView
 from .weights import draw_maps, draw_static, redraw_static
 
@@ -88,9 +88,9 @@ def scaling(
 
     controls = {
         "d_k": choice("d_k", grid, min(max(64, low), high)),
-        "tokens": whole("tokens", 2, 64, n),
+        "tokens": integers("tokens", 2, 64, n),
         "maps": buttons("maps", ["both", PLAIN, SCALED]),
-        "draw": whole("draw", seed, seed + 20, seed),
+        "draw": integers("draw", seed, seed + 20, seed),
     }
     options = {"picked": {"query": row, "key": None}, "moving": (moving, still[len(still) // 2])}
     return LiveView(controls, render, static, size=size, **options)

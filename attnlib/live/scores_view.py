@@ -10,7 +10,7 @@ import numpy as np
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY, palette
 from . import still
-from .controls import choice, stops, whole
+from .controls import choice, integers, stops
 from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
@@ -78,8 +78,8 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
 
     controls = {
         "d_k": choice("d_k", stops(low, high, start), start),
-        "query": whole("query", 0, KEYS - 1, 0),
-        "draw": whole("draw", seed, seed + 20, seed),
+        "query": integers("query", 0, KEYS - 1, 0),
+        "draw": integers("draw", seed, seed + 20, seed),
     }
     for control in controls.values():
         control.layout.width = "290px"  # three beside each other

@@ -11,7 +11,7 @@ import numpy as np
 from .. import arguments, plot, svg
 from .. import heads as heads_
 from ..validation import ShapeError
-from .controls import buttons, typed, whole
+from .controls import buttons, integers, typed
 from .heads_view import colour_top, one_head
 from .view import LiveView
 from .weights import panel, readings
@@ -86,7 +86,7 @@ def sentence(
 
     controls = {
         "text": typed("text", text),
-        "head": whole("head", 0, len(next(iter(attend.values()))(["a"])), 1),
+        "head": integers("head", 0, len(next(iter(attend.values()))(["a"])), 1),
         "module": buttons("module", list(attend)),
     }
     if len(attend) == 1:

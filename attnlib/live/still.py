@@ -12,7 +12,7 @@ from matplotlib.transforms import Affine2D
 from PIL import Image
 
 from ..colours import INK, LINE
-from ..figure import VALUE, subplots
+from ..figure import ON_CELL, subplots
 
 DPI = 100  # a pixel of the SVG is one of the PNG
 POINTS = 72 / DPI
@@ -113,7 +113,7 @@ def _write(ax, element, at, held):
         zorder=_next(ax),
     )
     if fill != "currentColor":
-        text.set_gid(VALUE)  # it stands on a cell or a plate, and needs no halo
+        text.set_gid(ON_CELL)  # it stands on a cell or a plate, and needs no halo
 
 
 def _mathtext(element):

@@ -12,7 +12,7 @@ from .. import arguments, core, svg
 from ..colours import KEY, LINE, palette
 from ..validation import ShapeError
 from . import still
-from .controls import choice, stops, whole
+from .controls import choice, integers, stops
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -107,10 +107,10 @@ def writing(
         return still.figure(picture), f"{told}\n{' '.join(tokens_at(1, d_k, seed)[1:])}"
 
     controls = {
-        "step": whole("step", 0, longest - first, step),
+        "step": integers("step", 0, longest - first, step),
         "temperature": choice("temp.", TEMPERATURES, 1),
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k),
-        "sentence": whole("sentence", seed, seed + 30, seed),
+        "sentence": integers("sentence", seed, seed + 30, seed),
     }
     labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
     return _Writing(controls, render, static, size=size, **labels)

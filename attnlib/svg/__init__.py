@@ -5,7 +5,7 @@ and targets for the mouse. `charts` are whole pictures: maps, thumbnails, bars, 
 picture of one call.
 """
 
-from .charts import CELLS, SIDE, bars, columns, curve, describe, heatmap, thumbnail, whole
+from .charts import CELLS, SIDE, bars, cell_side, columns, curve, describe, heatmap, thumbnail
 from .parts import (
     TIMES,
     colour_bar,
@@ -29,6 +29,7 @@ __all__ = [
     "SIDE",
     "TIMES",
     "bars",
+    "cell_side",
     "colour_bar",
     "columns",
     "curve",
@@ -47,6 +48,5 @@ __all__ = [
     "target",
     "text",
     "thumbnail",
-    "whole",
     "width",
 ]

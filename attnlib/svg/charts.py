@@ -13,7 +13,7 @@ from .parts import LARGE, cut, exact, frame, picture, tag, target, text
 
 CELLS = 16  # above this many tokens a map goes in as one image, not as rectangles
 SIDE = 300  # pixels that a map takes at most; the text of 13 is then readable on a projector
-LARGEST = 54  # pixels of a cell at most
+LARGEST_CELL = 54  # pixels of a cell at most
 TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 NO_KEY = "no key to attend to"
@@ -127,7 +127,7 @@ def thumbnail(weights, *, title="", side=128, vmax=1.0, framed=False, head=None)
     1
     """
     n_q, n_k = weights.shape
-    cell = whole(side, max(n_q, n_k))
+    cell = cell_side(side, max(n_q, n_k))
     drawn = [
         text(4, 14, title),
         '<g transform="translate(4 22)">',
@@ -162,7 +162,7 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     """
     n, high, left = len(weights), 110, 44
     _, keys = _labels(weights[None], None, keys)
-    step = min(whole(SIDE, n), 100)
+    step = min(cell_side(SIDE, n), 100)
     drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), f'<g transform="translate({left} {TOP + 16})">']
     allowed = arguments.mask(attn_mask, (n,))
     blocked = None if allowed is None else ~allowed
@@ -246,12 +246,12 @@ def describe(weights, queries, keys, attn_mask, dead=NO_KEY):
     return " ".join(told)
 
 
-def whole(side, n):
+def cell_side(side, n):
     """Return the side of a cell in whole pixels, or the fraction of one where there are more cells than pixels.
 
     Examples
     --------
-    >>> whole(300, 8), whole(300, 600)
+    >>> cell_side(300, 8), cell_side(300, 600)
     (37, 0.5)
     """
     return side // n if side >= n else side / n
@@ -278,7 +278,7 @@ def _spacing(keys, cell):
 @lru_cache(maxsize=64)
 def _layout(shape, queries, keys, side):
     n_q, n_k = shape
-    cell = min(whole(side, max(n_q, n_k)), LARGEST)
+    cell = min(cell_side(side, max(n_q, n_k)), LARGEST_CELL)
     left = 34 + round(min(max(parts.width(cut(query)) for query in queries), 80))
     return Layout(left, cell, cell * n_k, cell * n_q, *_spacing(keys, cell))
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from ..colours import KEY, LINE, QUERY, VALUE
 from . import parts
-from .charts import CELLS, _spacing, whole
+from .charts import CELLS, _spacing, cell_side
 from .parts import TIMES, cut, frame, tag, target, text, width
 
 WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 768
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
-LARGEST, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
+LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
 SLOT, NEAR, ARROW = 68, 14, 16  # room of a caption; between matrices that meet in a product; around words on an arrow
 KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role
@@ -85,7 +85,7 @@ def layout(maps, queries, keys, d_in, d_k, d_v, before):
     >>> place["key"].x == place["scores"].x, place["value"].x == place["output"].x
     (True, True)
     """
-    for side in range(LARGEST, 1, -1):
+    for side in range(LARGEST_CELL, 1, -1):
         made = _with_cells(side, maps, queries, keys, (d_in, d_k, d_v), before)
         if made.wide <= WIDE and len(queries) * side <= LOWER:
             break
@@ -95,8 +95,8 @@ def layout(maps, queries, keys, d_in, d_k, d_v, before):
 def _with_cells(side, maps, queries, keys, features, before):
     """Return the layout with cells of `side` pixels for a query and a key."""
     n_q, n_k, (d_in, d_k, d_v) = len(queries), len(keys), features
-    f_in, f_k, f_v = (min(side, whole(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features)
-    k_high, v_high = (min(side, whole(UPPER if n_k <= CELLS else MANY, rows)) for rows in (d_k, n_k))
+    f_in, f_k, f_v = (min(side, cell_side(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features)
+    k_high, v_high = (min(side, cell_side(UPPER if n_k <= CELLS else MANY, rows)) for rows in (d_k, n_k))
     y = 26 + round(max(20 + d_k * k_high, n_k * v_high)) + NEAR
     places, arrows, x = {}, [], 20 + round(max(width(cut(label, LETTERS)) for label in queries))
 
@@ -297,7 +297,7 @@ def lit(place, queries, keys, i, j, c):
     return [*rows, (at["key"].x, at["key"].frame(None, j, KEY)), *cells, *made, *_chosen(place, queries, keys, i, j)]
 
 
-def table(rows, keys, j, wide):
+def steps_table(rows, keys, j, wide):
     """Return the way from scores to an output as a table: a column per key, a row per step, sums at the right.
 
     Parameters

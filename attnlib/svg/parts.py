@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, levels, palette, rgb, table, text_on
+from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, colour_table, levels, palette, rgb, text_on
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
@@ -35,8 +35,8 @@ SYMBOL = re.compile(
 
 
 # A slider draws much of a picture where it stood, and that is written once. Typed: 12 and 12.0 are one key otherwise.
-kept = lru_cache(maxsize=1024, typed=True)
-escape = kept(html.escape)
+cached = lru_cache(maxsize=1024, typed=True)
+escape = cached(html.escape)
 
 
 def picture(width, height, title, description, parts, *, at=None, grow=1):
@@ -61,7 +61,7 @@ def picture(width, height, title, description, parts, *, at=None, grow=1):
     )
 
 
-@kept
+@cached
 def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn=0):
     """Return a text with its baseline at (x, y); with `math` its symbols are set as mathematics.
 
@@ -76,7 +76,7 @@ def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn
     return f'<text x="{x:g}" y="{y:g}" font-size="{size}"{extra}>{maths(words) if math else escape(words)}</text>'
 
 
-@kept
+@cached
 def maths(words, markup="svg"):
     """Return escaped text in which sqrt(d_k), d_k, W_Q, K^T and q.k are set as mathematics, for SVG or for "html".
 
@@ -118,7 +118,7 @@ def cut(label, length=LABEL):
     return label if len(label) <= length else label[: length - 1] + "…"
 
 
-@kept
+@cached
 def width(words, size=SIZE):
     """Return how wide a text is at most, in pixels, in the widest font that is usual (DejaVu Sans).
 
@@ -130,7 +130,7 @@ def width(words, size=SIZE):
     return size * sum(map(ADVANCE.__getitem__, words))
 
 
-@kept
+@cached
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
     """Return words on a plate in the colour of their role, black or white on it: the same in every theme.
 
@@ -149,7 +149,7 @@ def tag(x, y, words, colour, *, anchor="middle", turn=0):
     )
 
 
-@kept
+@cached
 def frame(x, y, wide, high, colour, line=3):
     """Return a frame with a halo, which stands out from every colour of a map.
 
@@ -164,7 +164,7 @@ def frame(x, y, wide, high, colour, line=3):
     return f'<rect {box} stroke="#fff" stroke-width="{halo:g}"/><rect {box} stroke="{colour}" stroke-width="{line}"/>'
 
 
-@kept
+@cached
 def hatch(cells, side, high=None):
     """Return the stripes of blocked cells, `side` wide and `high` high; `cells` is a tuple of their (row, column).
 
@@ -333,7 +333,7 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     >>> image(np.eye(2), 10)[:30]
     '<image width="20" height="20" '
     """
-    pixels = table(tint)[levels(values, vmin, vmax)]  # (n, m, 3)
+    pixels = colour_table(tint)[levels(values, vmin, vmax)]  # (n, m, 3)
     pixels[~np.isfinite(values)] = rgb(NOT_FINITE)
     if blocked is not None:
         pixels[blocked] = colours.striped(*np.nonzero(blocked))
@@ -350,7 +350,7 @@ def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     >>> ">0.25</text>" in colour_bar(100, 0, 0.25)
     True
     """
-    bar = _png(table(tint)[::-4, None], f'width="12" height="{high:g}"')
+    bar = _png(colour_table(tint)[::-4, None], f'width="12" height="{high:g}"')
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 
@@ -362,7 +362,7 @@ def _png(pixels, size):
     return f'<image {size} {style} href="data:image/png;base64,{data}"/>'
 
 
-@kept
+@cached
 def target(x, y, wide, high, *, row=None, rows=1, column=None, columns=1, first=0, shown=None):
     """Return an invisible grid that a reader can click and hover: live/view.js tells the view which cell it was.
 

@@ -219,18 +219,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 256**0.5)):
 #
 # | | notebook | the question it answers | minutes | needs torch? |
 # |---|---|---|---|---|
-# | 01 | [by hand](01_by_hand.ipynb) | What happens to three tokens, number by number? | 35 | no |
-# | 02 | [vectorized](02_vectorized.ipynb) | Which matrix products do the same, and what can go wrong with axes? | 35 | no |
-# | 03 | [scaling](03_scaling.ipynb) | Why divide by $\sqrt{d_k}$? | 40 | no |
-# | 04 | [PyTorch module](04_pytorch_module.ipynb) | How does attention become a layer that learns, and what is a key? | 40 | yes |
-# | 05 | [masks](05_masks.ipynb) | Who may look where? | 50 | one section |
-# | 06 | [multi-head](06_multi_head.ipynb) | Why several heads, and how are they computed at once? | 45 | yes |
-# | 07 | [bug clinic](07_bug_clinic.ipynb) | It runs and has the right shape. Is it right? | 60 | yes |
-# | 08 | [train and look](08_train_and_look.ipynb) | What do heads learn, and does the scale matter for learning? | 45 | yes |
-# | 09 | [a real model](09_a_real_model.ipynb) | Does a trained language model run through your own module? | 45 | yes |
-# | 10 | [program a head](10_program_a_head.ipynb) | Can you set $W_Q$, $W_K$ and $W_V$ so that a head does what you want? | 20 | no |
-# | 11 | [one token at a time](11_one_token_at_a_time.ipynb) | How does a model write, and what does it keep? | 45 | yes |
-# | 12 | [today's head](12_todays_head.ipynb) | What has come into a head since 2017, and does yours give the numbers of real models? | 45 | one section |
+# <!-- series -->
 #
 # The minutes are for reading and running, 10 for this one; each exercise says how long it takes. Part A of notebook 10 can be
 # read after 03, part B after 05, part C after 06.

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import softmax
 from ...heads import split_heads
-from ..steps import Steps, swap
+from ..engine.steps import Steps, swap
 from .mistake import Mistake, weights_by
 
 

@@ -6,19 +6,22 @@ from .then import THEN
 class Mistake:
     """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
 
-    A check compares behaviour and never reads code, so `does` completes "your code behaves as if ...": where two
-    causes behave alike, it names what they have in common, or both.
-
     Attributes
     ----------
-    ways : tuple of dict
+    behaves_as_if : str
+        Completes "your code behaves as if ...": a check compares behaviour and never reads code. Where two causes
+        behave alike, it names what they have in common, or both.
+    symptom : str
+        What you would see.
+    variants : tuple of dict
         The ways of making it, each a name of a step -> what stands in its place.
     raises : bool
         It shows in an error on some inputs, while all the others are right.
     """
 
-    def __init__(self, id, does, see, hint, *ways, raises=False):
-        self.id, self.does, self.see, self.hint, self.ways, self.raises = id, does, see, hint, ways, raises
+    def __init__(self, id, behaves_as_if, symptom, hint, *variants, raises=False):
+        self.id, self.behaves_as_if, self.symptom, self.hint = id, behaves_as_if, symptom, hint
+        self.variants, self.raises = variants, raises
 
     @property
     def hints(self):
@@ -27,7 +30,8 @@ class Mistake:
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
-        return Mistake(self.id, f"{place} {self.does}", self.see, self.hint, *self.ways, raises=self.raises)
+        behaves_as_if = f"{place} {self.behaves_as_if}"
+        return Mistake(self.id, behaves_as_if, self.symptom, self.hint, *self.variants, raises=self.raises)
 
 
 def scaled_by(factor):

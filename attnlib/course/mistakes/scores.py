@@ -3,7 +3,7 @@
 import numpy as np
 
 from ...core import softmax
-from ..steps import swap
+from ..engine.steps import swap
 from .mistake import Mistake, scaled_by
 
 MISTAKES = (

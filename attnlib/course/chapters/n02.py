@@ -1,0 +1,357 @@
+"""Notebook 02, vectorized: its exercises, questions, and what only they need."""
+
+import numpy as np
+
+from ...core import softmax
+from ...examples import ASYMMETRIC, BY_HAND, IDENTITY
+from ..engine import locate
+from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
+from ..engine.probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
+from ..engine.questions import Question
+from ..engine.run import Unfit
+from ..engine.steps import Steps
+from ..mistakes.mistake import Mistake
+
+
+def softmax_probes():
+    draw = Draw("softmax")
+    x = draw(4, 5)
+    high = x + np.array([1e4, -1e4, 800, 0])[:, None]
+    high[3, 2] = 1e4  # one score far above the others: here their mean is no help
+    return (
+        Probe("one row", (x[0],)),
+        Probe("one score per query and key", (x,)),
+        Probe("a batch", (draw(2, 4, 5),)),
+        Probe("axis=0", (x, 0)),
+        Probe("axis=1 of a batch", (draw(2, 4, 5), 1)),
+        Probe("equal axes", (draw(3, 3, 3),)),
+        Probe(SINGLE, single(draw(2, 3))),
+        Probe("numbers near +-1e4", (high,), EXTREME),
+        Probe("scores of -inf", (np.where(MASK, x, -np.inf),)),
+    )
+
+
+def scores_probes():
+    draw = Draw("attention_scores")
+    return (
+        Probe(PLAIN, (draw(4, 3), draw(5, 3))),
+        Probe(BATCH, (draw(2, 4, 3), draw(2, 5, 3))),
+        Probe(CUBE, (draw(3, 3, 3), draw(3, 3, 3))),
+        Probe(SINGLE, single(draw(4, 3), draw(5, 3))),
+    )
+
+
+def attention_probes():
+    draw = Draw("scaled_dot_product_attention")
+    common = edges(
+        lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
+        lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
+        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
+        mask=None,
+    )
+    return (*common, Probe("d_k = 5, where it was 3 before", (draw(4, 5), draw(6, 5), draw(6, 2))))
+
+
+def _along_two_axes(top, total):
+    """Take the maximum along one axis and the sum along another: functions of the axis that was asked for."""
+
+    def step(s):
+        if s.axis == -1:
+            return softmax(s.masked)
+        e = np.exp(s.masked - s.masked.max(top(s.axis), keepdims=True))
+        return e / e.sum(total(s.axis), keepdims=True)
+
+    return {"weights": step}
+
+
+def _shifted(by, along_last=False):
+    """Take the softmax of scores minus `by(x, axis)` without any other guard; along the last axis, or the asked one."""
+
+    def step(s):
+        if "q" in vars(s):  # in the whole of attention NaN may have any cause
+            return Steps.weights.func(s)
+        e = np.exp(s.masked - by(s.masked, s.axis))
+        return e / e.sum(axis=-1 if along_last else s.axis, keepdims=True)
+
+    return {"weights": step}
+
+
+OWN = (
+    Mistake(
+        "maximum_missed",
+        "another number than its maximum is subtracted from a row, such as its mean",
+        "One score far above the others is far above their mean as well, and its exponential overflows.",
+        "Of which number of a row can you be sure that no other is larger?",
+        _shifted(lambda x, axis: x.mean(axis=axis, keepdims=True)),
+        _shifted(lambda x, axis: x.mean()),
+        _shifted(lambda x, axis: x.sum(axis=axis, keepdims=True)),
+    ),
+    Mistake(
+        "axis_and_overflow",
+        "the argument `axis` never arrives, and large scores still give NaN",
+        "Along the last axis, numbers of moderate size are right.",
+        "For now the axis: where in your line does the argument `axis` arrive?",
+        _shifted(lambda x, axis: 0, along_last=True),
+        _shifted(lambda x, axis: x.max(), along_last=True),
+    ),
+    Mistake(
+        "axis_ignored",
+        "it always normalises along the last axis, whatever `axis` says",
+        "Right by default, wrong as soon as somebody passes axis=0.",
+        "Where in your code does the argument `axis` arrive?",
+        {"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},
+    ),
+    Mistake(
+        "max_and_sum_along_two_axes",
+        "the maximum is taken along one axis and the sum along another, where `axis` is not the last",
+        "Right by default; for axis=0 one of the two still goes along the last axis.",
+        "Two steps need `axis`. Which of them does not get it?",
+        _along_two_axes(lambda axis: axis, lambda axis: -1),
+        _along_two_axes(lambda axis: -1, lambda axis: axis),
+    ),
+    Mistake(
+        "nothing_let_through",
+        "all four show, the softmax over the queries, too",
+        "So the exponentials of some row, or of some column, have another sum than the rest.",
+        "By which sum does a softmax over the keys divide, by which one over the queries? When are they always equal?",
+    ),
+    Mistake(
+        "swap_let_through",
+        "the swap gets through, too",
+        "As in the identity example, where all sums of exponentials are equal and the scores are symmetric.",
+        "With two tokens equal sums make the scores symmetric. Take three: whom can each prefer, if not itself?",
+    ),
+    Mistake(
+        "symmetric_example",
+        "nothing but a missing scale could show",
+        "As in the identity example: symmetric scores, each row with the same sum of exponentials, and d_v = d_k.",
+        "What happens to the scores if Q and K change places? Choose them so that something happens.",
+    ),
+    Mistake(
+        "symmetric_scores",
+        "neither the swap nor the root of d_v could show",
+        "As in the worked example: symmetric scores, and d_v = d_k.",
+        "Compare Q K^T with its transpose. And count the columns of V.",
+    ),
+    Mistake(
+        "queries_are_keys",
+        "swapping Q and K changed nothing",
+        "They are the same, or their scores are symmetric: a swap does nothing but transpose them.",
+        "Which score must differ from which, so that the scores are not their own transpose?",
+    ),
+    Mistake(
+        "d_v_equals_d_k",
+        "the root of d_v could stand for that of d_k",
+        "They are equal, or so near that no number moves by 0.01.",
+        "How many columns has V, how many has K?",
+    ),
+    Mistake(
+        "swap_and_size_hidden",
+        "neither the swap nor a wrong divisor could show",
+        "All values are alike; or the scores are symmetric, and one key has all the weight or d_k and d_v are 1.",
+        "What do you get if you mix equal things? And which sizes of scores leave the second-best key something?",
+    ),
+    Mistake(
+        "size_of_scores_hidden",
+        "a missing or a wrong divisor could not show",
+        "One key has all the weight, or all scores or all values are equal, or d_k and d_v are 1, and sqrt(1) = 1.",
+        "Which sizes of scores leave the second-best key something? And what do you divide by?",
+    ),
+    Mistake(
+        "missing_scale_hidden",
+        "a missing scale could not show",
+        "With d_k = 1 it never does, for sqrt(1) = 1.",
+        "How many features have your queries and keys?",
+    ),
+    Mistake(
+        "nothing_shows",
+        "none of the four could show",
+        "All scores or values are equal or tiny, or each query takes everything from a key of its own.",
+        "Which query prefers which key?",
+    ),
+)
+
+_BUGS = {
+    "Q and K swapped": lambda q, k, v: softmax(k @ q.T / k.shape[1] ** 0.5) @ v,
+    "softmax over the queries": lambda q, k, v: softmax(q @ k.T / k.shape[1] ** 0.5, axis=0) @ v,
+    "no scale": lambda q, k, v: softmax(q @ k.T) @ v,
+    "divided by the root of d_v": lambda q, k, v: softmax(q @ k.T / v.shape[1] ** 0.5) @ v,
+}
+_SHOWS = 0.01
+
+
+def _misfit(example):
+    """Say what keeps an example from being one; "" if nothing does."""
+    try:
+        parts = list(example)
+    except TypeError:
+        return "What you hand in has no parts. Fix: a list of three, [Q, K, V]."
+    if len(parts) != 3:
+        return f"You hand in {len(parts)} part{'s' * (len(parts) != 1)}, three are asked for. Fix: [Q, K, V]."
+    told = filter(None, map(_no_matrix, "QKV", parts))
+    if first := next(told, ""):
+        return first
+    q, k, v = map(np.shape, parts)
+    if q == k and len(k) == 2 and k[0] == v[0]:
+        return ""
+    return f"Yours have the shapes {q}, {k}, {v}. Fix: Q and K of one shape, and as many rows in V."
+
+
+def _no_matrix(name, part):
+    """Say why one of Q, K and V is no matrix of finite numbers; "" if it is one."""
+    try:
+        x = np.asarray(part, dtype=np.float64)
+    except (TypeError, ValueError):
+        rows = [len(row) for row in part if isinstance(row, list | tuple)] if isinstance(part, list | tuple) else []
+        if len(set(rows)) > 1 and len(rows) == len(part):
+            counts = f"{', '.join(map(str, rows[:-1]))} and {rows[-1]}"
+            return f"The rows of {name} have {counts} numbers. Fix: as many in each."
+        return f"{name} does not hold rows of numbers only. Fix: [[1, 0], [0, 1]] is two rows of two numbers."
+    if x.ndim != 2 or not x.size:
+        return f"{name} has shape {x.shape}. Fix: rows of numbers; three rows of one number are [[1], [0], [3]]."
+    return "" if np.isfinite(x).all() else f"{name} holds inf or NaN. Fix: finite numbers."
+
+
+def _caught(example):
+    """Return for each bug whether a number that an example gives moves by it."""
+    if misfit := _misfit(example):
+        raise Unfit(
+            "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. " + misfit
+        )
+    q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
+    right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
+    return np.array([np.abs(bug(q, k, v) - right).max() >= _SHOWS for bug in _BUGS.values()])
+
+
+def _let_through(yours, right):
+    found = {caught: [name for name, y in zip(_BUGS, yours, strict=True) if y == caught] for caught in (True, False)}
+    shows, hides = ("; ".join(found[caught]) or "none" for caught in (True, False))
+    return f"Your example shows: {shows}. It lets through: {hides}."
+
+
+# Three tokens, each of which prefers the next: every row and every column of scores holds the same three numbers.
+_CIRCLE = (2 * np.eye(3), np.roll(np.eye(3), -1, axis=0), np.array([[1.0], [0], [3]]))
+
+
+EXERCISES = (
+    Function(
+        "softmax",
+        "softmax(x, axis=-1) -> array of the shape of x, positive, summing to 1 along axis. "
+        "x may hold large numbers and -inf, but no row of nothing but -inf.",
+        (
+            "exp(0) = 1 is safe. Which number of a row should become 0, so that none lies above it?",
+            "The largest of each row, along the axis that is asked for.",
+            "With keepdims=True that maximum can be subtracted from x; and hand `axis` on to plain_softmax.",
+        ),
+        probes=softmax_probes(),
+        given=lambda x, axis=-1: {"masked": x, "axis": axis},
+        result=lambda s: s.weights,
+        axes=MAP_AXES,
+        stage="softmax",
+    ),
+    Function(
+        "attention_scores",
+        "attention_scores(query, key) -> (..., n_q, n_k), the raw scores Q K^T, not scaled.",
+        (
+            "Entry (i, j) is the dot product of query i and key j.",
+            "One matrix product gives all of them; the keys have to be turned round first.",
+            "Swap the last two axes only: np.swapaxes(key, -1, -2).",
+        ),
+        probes=scores_probes(),
+        given=lambda q, k: {"q": q, "k": k},
+        result=lambda s: s.raw_scores,
+        axes=MAP_AXES,
+        stage="scores",
+    ),
+    Function(
+        "scaled_dot_product_attention",
+        "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in notebook 05: a function "
+        "that takes one as well is as good.",
+        ATTENTION_HINTS,
+        probes=attention_probes(),
+        given=lambda q, k, v: {"q": q, "k": k, "v": v},
+        result=lambda s: s.context,
+        our_functions=("attention_trace",),
+        axes=OUTPUT_AXES,
+        reveal=locate.attention(),
+    ),
+    Number(
+        "example_that_tells",
+        "[Q, K, V]: an example in which three of four mistakes show, and the softmax over the queries does not",
+        (
+            "A softmax over the queries divides by the sums of columns. When are these the same as those of rows?",
+            "They are, if each row and each column of scores holds the same numbers. "
+            "And for the swap to show, the scores must not be symmetric.",
+            "Three tokens in a circle: 0 prefers 1, 1 prefers 2, 2 prefers 0. "
+            "If Q is the identity, the scores are K^T. V has one column.",
+        ),
+        right=_CIRCLE,
+        judged=Judged(_caught, _let_through),
+        slips={
+            "nothing_let_through": [ASYMMETRIC.project()],
+            "swap_let_through": [(*IDENTITY.project()[:2], np.array([[1.0], [0]]))],
+            "symmetric_example": [IDENTITY.project()],
+            "symmetric_scores": [BY_HAND.project()],
+            "queries_are_keys": [(ASYMMETRIC.x, ASYMMETRIC.x, ASYMMETRIC.project()[2])],
+            "d_v_equals_d_k": [
+                (*_CIRCLE[:2], np.diag([1.0, 0, 3])),
+                (*ASYMMETRIC.project()[:2], ASYMMETRIC.project()[2][:, :2]),
+            ],
+            "swap_and_size_hidden": [(*ASYMMETRIC.project()[:2], np.ones((4, 5)))],
+            "size_of_scores_hidden": [
+                (1e3 * ASYMMETRIC.project()[0], *ASYMMETRIC.project()[1:]),
+                (1e3 * _CIRCLE[0], *_CIRCLE[1:]),
+            ],
+            "missing_scale_hidden": [(*(x[:, :1] for x in ASYMMETRIC.project()[:2]), ASYMMETRIC.project()[2])],
+            "nothing_shows": [(np.zeros((4, 2)), *ASYMMETRIC.project()[1:])],
+        },
+    ),
+)
+
+RECALL = (
+    Question(
+        "query_and_key",
+        right="b",
+        tempting="a",
+        a="A vector has a dot product with itself, too: by likeness alone, 'she' found herself in notebook 01.",
+        b="In notebook 01 she is a pronoun and looks for a name: two matrices keep the two apart.",
+        c="Scores may be negative. Softmax makes positive weights of them.",
+    ),
+    Question(
+        "a_popular_key",
+        right="a",
+        tempting="b",
+        a="A column adds up what all queries take from one key. In notebook 00 the rows of three tokens sum to 1, "
+        "their columns to 1.1, 1.4 and 0.5.",
+        b="Rows must sum to 1. Columns need not.",
+        c="What a token divides stands in its row, and that is always 1.",
+    ),
+    Question(
+        "what_d_k_counts",
+        right="c",
+        tempting="a",
+        a="That is n_k. A key has d_k features.",
+        b="That is d_in. W_Q and W_K turn d_in features into d_k.",
+        c="Queries and keys have as many features, d_k, because they meet in a dot product.",
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "symmetric",
+        right="a",
+        tempting="b",
+        a="Both matrices of scores equal their transpose, and swapping Q and K does nothing but transpose them.",
+        b="Its W_Q and W_K differ, and its scores are symmetric all the same: 4 and 4, 4 and 4, 12 and 12.",
+        c="There Q = K, so a swap cannot change anything.",
+        d="A swap is a real mistake, and in these two examples it moves no digit.",
+    ),
+    Question(
+        "cube",
+        right="c",
+        tempting="a",
+        a="K.T reverses all axes, and with sizes 3, 3, 3 the product is defined all the same.",
+        b="The shapes agree; what was summed and normalised is another axis.",
+        c="With three equal axes every wrong axis fits, and the numbers are wrong.",
+    ),
+)

@@ -1,0 +1,436 @@
+"""Notebook 03, scaling: its exercises, questions, and what only they need."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ... import core
+from ..engine.compare import close
+from ..engine.exercise import Function, Judged, Number
+from ..engine.probes import SINGLE, Draw, Probe, single
+from ..engine.questions import Question
+from ..engine.steps import Steps
+from ..engine.verdict import number
+from ..mistakes.mistake import Mistake
+
+
+class _Steps(Steps):
+    @cached_property
+    def variance(self):
+        return np.var(self.raw_scores)
+
+    @cached_property
+    def entropy(self):
+        return core.entropy(self.weights)
+
+    @cached_property
+    def of_pairs(self):
+        return _unit(self.q) @ _unit(self.k).T / np.sqrt(self.q.shape[-1])
+
+    @cached_property
+    def in_range(self):
+        return self.of_pairs
+
+
+def variance_probes():
+    draw = Draw("variance_of_scores")
+    # Enough scores for the variances over N and N - 1 to agree: both are right.
+    return (
+        Probe("d_k = 3", (draw(70, 3), draw(60, 3)), 2e-3),
+        Probe("d_k = 16", (draw(70, 16), draw(60, 16)), 2e-3),
+        Probe("n_q = n_k = d_k", (draw(50, 50), 2 * draw(50, 50)), 2e-3),
+        Probe("scores whose mean is not 0", (1 + draw(70, 3), 1 + draw(60, 3)), 2e-3),
+    )
+
+
+def entropy_probes():
+    draw = Draw("entropy")
+    one, batch, cube = (_share(draw(*shape)) for shape in ((4, 5), (2, 4, 5), (3, 3, 3)))
+    return (
+        Probe("one map of weights", (one,)),
+        Probe("a batch of maps", (batch,)),
+        Probe("equal axes", (cube,)),
+        Probe(SINGLE, single(batch)),
+        Probe("weights of exactly 0", (np.array([[0.5, 0.5, 0], [1, 0, 0], [0.2, 0.3, 0.5]]),)),
+    )
+
+
+MIXED = "small and large tokens in one call"
+
+
+def _mixed(x, small, large):
+    """Return tokens of which the first half is small and the second large."""
+    return x * np.repeat([small, large], len(x) // 2)[:, None]
+
+
+def _of_mixed(yours, right):
+    if yours.ndim or yours == UNRELATED:
+        return _of_range(yours, right)
+    return (
+        "Tokens of one size alone are right. Together, some of their scores have a variance outside 0.8 to 1.25. "
+        "A score may depend on its own query and key only."
+    )
+
+
+class WithFewer(Function):
+    """Scores of tokens; of a probe that says how many tokens stand first, those of these few alone, too."""
+
+    def run(self, function, args, **options):
+        def both(query, key, few):
+            fewer = function(query[:few], key[:few])
+            return function(query, key), fewer
+
+        return super().run(both if len(args) == 3 else function, args, **options)
+
+
+def _of_added(yours, right):
+    return "The scores of the first five change when the sixth is added."
+
+
+def range_probes():
+    draw = Draw("scores_in_range")
+
+    def probe(name, d_k, of_queries, of_keys):
+        return Probe(name, (of_queries * draw(60, d_k), of_keys * draw(50, d_k)))
+
+    return (
+        probe("entries of variance 1, d_k = 16", 16, 1, 1),
+        probe("queries of standard deviation 3, d_k = 64", 64, 3, 1),
+        probe("keys of standard deviation 1/3, d_k = 64", 64, 1, 1 / 3),
+        probe("queries and keys of standard deviation 1/3, d_k = 36", 36, 1 / 3, 1 / 3),
+        probe("d_k = 256, standard deviations 2 and 5", 256, 2, 5),
+        Probe(MIXED, (_mixed(draw(120, 64), 1, 3), _mixed(draw(100, 64), 1 / 3, 1)), says=_of_mixed),
+        Probe("5 tokens, to which a sixth comes", (draw(6, 16), draw(6, 16), 5), says=_of_added),
+    )
+
+
+def _share(x):
+    e = np.exp(x)
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _log(x):
+    with np.errstate(divide="ignore"):
+        return np.log(x)
+
+
+def _entropy_by(change):
+    """Replace the entropy by `change(weights)`."""
+    return {"entropy": lambda s: change(s.weights)}
+
+
+def _scores_by(change):
+    """Replace the scores that stay in range by `change(steps)`."""
+    return {"in_range": change}
+
+
+def _cosines(q, k):
+    q, k = (x / np.linalg.norm(x, axis=-1, keepdims=True) for x in (q, k))
+    return q @ k.T
+
+
+def _squares(x):
+    return (x**2).mean(axis=-1, keepdims=True)
+
+
+def _unit(x):
+    return x / np.sqrt(_squares(x))
+
+
+def _surprise(w, axis=-1, log=np.log):
+    return -(w * log(np.where(w > 0, w, 1))).sum(axis=axis)
+
+
+OWN = (
+    Mistake(
+        "std_instead_of_variance",
+        "it gives the standard deviation",
+        "Grows with sqrt(d_k), where the variance grows with d_k.",
+        "How does the result change if all numbers are doubled?",
+        {"variance": lambda s: np.std(s.raw_scores)},
+    ),
+    Mistake(
+        "variance_per_query",
+        "it gives one variance per query",
+        "An array, where one number for all scores is asked for.",
+        "Along which axes do you average?",
+        {"variance": lambda s: np.var(s.raw_scores, axis=-1)},
+        {"variance": lambda s: np.var(s.raw_scores, axis=0)},
+    ),
+    Mistake(
+        "mean_of_squares",
+        "it gives the mean of the squares",
+        "That is the variance only where the mean is 0. A variance is taken about the mean.",
+        "What is the variance of scores that are all 5?",
+        {"variance": lambda s: (s.raw_scores**2).mean()},
+    ),
+    Mistake(
+        "zero_times_log_zero",
+        "it takes the logarithm of 0",
+        "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
+        "What does your code do with [0.5, 0.5, 0]?",
+        _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),
+    ),
+    Mistake(
+        "log2_instead_of_ln",
+        "it takes the logarithm to base 2",
+        "Bits, not nats: every entropy is 1.44 times as large.",
+        "What should the entropy of ten equal weights be?",
+        _entropy_by(lambda w: _surprise(w, log=np.log2)),
+        _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
+    ),
+    Mistake(
+        "minus_forgotten",
+        "it leaves out the minus sign",
+        "Negative entropies: the logarithm of a number below 1 is negative.",
+        "Which sign has ln 0.5?",
+        _entropy_by(lambda w: -_surprise(w)),
+        _entropy_by(lambda w: (w * _log(w)).sum(axis=-1)),
+    ),
+    Mistake(
+        "entropy_over_queries",
+        "it sums over the wrong axis, or over all of them",
+        "An entropy belongs to one query: its weights are one row. weights[weights > 0] forgets which is whose.",
+        "Along which axis do the weights sum to 1?",
+        _entropy_by(lambda w: _surprise(w, axis=-2)),
+        _entropy_by(lambda w: _surprise(w, axis=None)),
+        _entropy_by(lambda w: _surprise(w, axis=1)),
+        _entropy_by(lambda w: _surprise(w, axis=0)),
+        _entropy_by(lambda w: _surprise(w).mean()),
+    ),
+    Mistake(
+        "exponential_of_entropy",
+        "it gives e to the entropy, the number of keys in play",
+        "Equal weights on ten keys give 10, where ln 10 is asked for.",
+        "What should the entropy be if one key has everything?",
+        _entropy_by(lambda w: np.exp(_surprise(w))),
+    ),
+    Mistake(
+        "raw_scores_returned",
+        "it returns the scores as they are",
+        "The variance is d_k times that of a query's entries times that of a key's.",
+        "What is the variance of one product of two entries, and how many are added up?",
+        _scores_by(lambda s: s.raw_scores),
+    ),
+    Mistake(
+        "divided_by_variance",
+        "it divides by a variance, not by its root",
+        "Dividing by a number divides the variance by its square.",
+        "A variance is a square. What brings it to 1?",
+        _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
+        _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
+        _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
+        _scores_by(lambda s: s.scaled / _squares(s.q) / _squares(s.k).T),
+    ),
+    Mistake(
+        "cosines_returned",
+        "it returns cosines, which are at most 1",
+        "The variance of a cosine is about 1/d_k: the longer the vectors, the flatter the weights.",
+        "By which factor must a cosine grow for its variance to be 1?",
+        _scores_by(lambda s: _cosines(s.q, s.k)),
+    ),
+    Mistake(
+        "unit_variance_assumed",
+        "the entries had variance 1; these have another",
+        "sqrt(d_k) alone leaves a variance that is that of a query's entry times that of a key's.",
+        "What is the variance of one product of two such entries?",
+        _scores_by(lambda s: s.scaled),
+    ),
+    Mistake(
+        "one_factor_counted",
+        "only one of the two factors had another variance than 1",
+        "The variance of a product is the product of both variances.",
+        "A score multiplies two entries, each with a variance of its own.",
+        *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
+        _scores_by(lambda s: _unit(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
+        _scores_by(lambda s: s.q @ _unit(s.k).T / np.sqrt(s.q.shape[-1])),
+    ),
+    Mistake(
+        "scores_of_the_crowd",
+        "the size of a score depends on the other tokens of the call",
+        "What is measured over many tokens changes with a further token, and the scores of the others with it.",
+        "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
+        _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
+        _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
+        _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
+        _scores_by(lambda s: s.of_pairs / np.std(s.of_pairs)),
+    ),
+    Mistake(
+        "factor_and_root_forgotten",
+        "only one of the two factors had another variance than 1, and no root was taken",
+        "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
+        "What is the variance of one product of two such entries?",
+    ),
+    Mistake(
+        "multiplied_by_divisor",
+        "it is the factor, not the divisor",
+        "To multiply by 1/c is to divide by c.",
+        "Should the divisor make scores of variance 4 smaller or larger?",
+    ),
+)
+
+IN_RANGE, UNRELATED, UNEVEN, MOVED = 1.0, -1.0, -2.0, -3.0
+
+
+def _range(scores, query, key, few=None):
+    """Return the variance of the scores, what is near 1 as 1; or UNRELATED to q.k; or the shape where it is wrong.
+
+    Of small and large tokens together each size is judged alone: UNEVEN where one of them is out of range. Of scores
+    that come with those of the first few tokens alone: MOVED where the two differ.
+    """
+    if few:
+        more, fewer = (np.asarray(x, dtype=np.float64) for x in scores)
+        return IN_RANGE if close(fewer, more[:few, :few], 1e-4) else MOVED
+    dots = query @ key.T
+    try:
+        scores = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        return scores  # no numbers: the check says what came instead
+    if scores.shape != dots.shape:
+        return np.array(scores.shape)
+    if np.std(query[len(query) // 2 :]) < 2 * np.std(query[: len(query) // 2]):
+        return _judged(scores, dots)
+    blocks = zip(_quarters(scores), _quarters(dots), strict=True)
+    found = [_judged(*block) for block in blocks]
+    return UNRELATED if UNRELATED in found else IN_RANGE if set(found) == {IN_RANGE} else UNEVEN
+
+
+def _quarters(x):
+    return [block for half in np.array_split(x, 2) for block in np.array_split(half, 2, axis=1)]
+
+
+def _judged(scores, dots):
+    with np.errstate(all="ignore"):
+        variance = np.var(scores)
+        follows = np.corrcoef(scores.ravel(), dots.ravel())[0, 1] >= 0.9  # False for NaN
+    if not follows:
+        return UNRELATED
+    return IN_RANGE if 0.8 <= variance <= 1.25 else variance
+
+
+def _of_range(yours, right):
+    if yours.ndim:
+        shape = tuple(int(n) for n in yours)
+        return f"Your scores have shape {shape}, expected is one for each query and key. Fix: start from query @ key.T."
+    if yours == UNRELATED:
+        return (
+            "Your scores are not large where the plain dot products are: over all pairs the two have a correlation "
+            "below 0.9."
+        )
+    return f"The variance of your scores is {number(yours)}; asked for is one between 0.8 and 1.25."
+
+
+EXERCISES = (
+    Function(
+        "variance_of_scores",
+        "variance_of_scores(query, key) -> one number: the variance of all raw scores of query (n_q, d_k) and "
+        "key (n_k, d_k).",
+        (
+            "First all scores, then one variance.",
+            "The scores are one matrix product; no scale here.",
+            "np.var of the whole matrix, without an axis.",
+        ),
+        probes=variance_probes(),
+        given=lambda q, k: {"q": q, "k": k},
+        result=lambda s: s.variance,
+        stage="output",
+        steps=_Steps,
+    ),
+    Function(
+        "entropy",
+        "entropy(weights) -> (..., n_q), in nats: minus the sum of w ln w over the keys. A weight of 0 adds 0.",
+        (
+            "One number per query: the sum runs over the last axis.",
+            "0 ln 0 counts as 0, and np.log(0) is -inf: give log another number there.",
+            "np.where(weights > 0, weights, 1) has the logarithm 0 where the weight is 0.",
+        ),
+        probes=entropy_probes(),
+        given=lambda weights: {"weights": weights},
+        result=lambda s: s.entropy,
+        stage="output",
+        steps=_Steps,
+    ),
+    Number(
+        "uniform_divisor",
+        "the positive divisor that gives scores variance 1 at d_k = 36, if entries are uniform in -1 .. 1 (variance "
+        "1/3)",
+        (
+            "What is the variance of one product of two such entries?",
+            "1/3 times 1/3, and 36 of them.",
+            "The root of 36 / 9.",
+        ),
+        right=2.0,
+        slips={
+            "unit_variance_assumed": [6.0],
+            "one_factor_counted": [12**0.5],
+            "factor_and_root_forgotten": [12.0],
+            "multiplied_by_divisor": [0.5],
+            "root_forgotten": [4.0],
+            "scale_by_d_k": [36.0],
+        },
+    ),
+    WithFewer(
+        "scores_in_range",
+        "scores_in_range(query, key) -> (n_q, n_k), scores of variance 0.8 to 1.25, large where the dot product is. "
+        "Entries have mean 0, those of query (n_q, d_k) one variance, those of key (n_k, d_k) another. "
+        "A score depends on its own query and key only.",
+        (
+            "How large is this query? Measure each vector by itself, over its own entries: the last axis.",
+            "What is the mean of the squares of its entries, and what should it be?",
+            "Divide each vector by the root of the mean of its squares, and the scores by sqrt(d_k).",
+        ),
+        probes=range_probes(),
+        given=lambda q, k: {"q": q, "k": k},
+        result=lambda s: s.in_range,
+        judged=Judged(_range, _of_range),
+        stage="scores",
+        steps=_Steps,
+    ),
+)
+
+RECALL = (
+    Question(
+        "shapes_of_a_call",
+        right="a",
+        tempting="b",
+        a="Each of 5 queries has a weight for each of 5 keys. An output averages values, so it is as long as a value.",
+        b="d_k is gone after the dot products: a query has one weight for each key.",
+        c="The output is made of values, so it is as long as a value, d_v = 4.",
+    ),
+    Question(
+        "softmax_compares",
+        right="b",
+        tempting="a",
+        a="That would be dividing by the sum. Softmax takes the exponential first.",
+        b="Two weights have the ratio of their exponentials, whatever else stands in the row: only differences count.",
+        c="The third score changes the sum, by which both are divided: not their ratio.",
+    ),
+    Question(
+        "what_sums_to_1",
+        right="a",
+        tempting="b",
+        a="Each query shares out exactly 1.",
+        b="A column is a key: it may be popular and collect more than 1, or less.",
+        c="The whole map sums to the number of queries.",
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "score_std",
+        right="b",
+        tempting="c",
+        a="1 is the standard deviation of one entry. A score adds up 64 products.",
+        b="The variances of 64 products add up to 64, and the standard deviation is the root of that.",
+        c="64 is the variance, the mean of the squares.",
+    ),
+    Question(
+        "mean_gradient",
+        right="c",
+        tempting="a",
+        a='"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
+        b="Softmax passes on less to most queries, but nothing multiplies the sum by 1/32. They do not cancel.",
+        c="At d_k = 1024 most unscaled queries get next to nothing, and the undecided ones get huge gradients, "
+        "which carry the mean.",
+    ),
+)

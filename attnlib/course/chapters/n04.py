@@ -1,0 +1,264 @@
+"""Notebook 04, a module in torch: its exercises, questions, and what only they need."""
+
+import numpy as np
+
+from ...core import attention_trace
+from ..engine import locate
+from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
+from ..engine.probes import Draw, Probe, edges, gradient
+from ..engine.questions import Question
+from ..mistakes.mistake import Mistake
+
+
+def self_attention_probes():
+    draw = Draw("SelfAttention")
+    w = draw.matrix(6, 4), draw.matrix(6, 4), draw.matrix(6, 3)
+    equal = draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)
+    common = edges(
+        lambda *b: (draw(*b, 5, 6), *w),
+        lambda: (draw(3, 3, 3), *equal),
+        lambda arrays: (arrays[0], 70 * w[0], 70 * w[1], w[2]),
+        mask=None,
+    )
+    left_out = Probe("d_v left out, so that it is d_k", (draw(5, 6), w[0], w[1], draw.matrix(6, 4)))
+    learning = gradient(common[0].args, ("W_Q", "W_K", "W_V"))
+    return (*common[:2], left_out, *common[2:], learning)
+
+
+def _unpack(x, W_Q, W_K, W_V, learning=()):
+    weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V}
+    (d_in, d_k), d_v = W_Q.shape, W_V.shape[1]
+    sizes = (d_in, d_k) if d_v == d_k else (d_in, d_k, d_v)  # the default is tried as well
+    return sizes, weights, (x,), {}, learning
+
+
+# Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
+READ, LOWEST, HIGHEST = np.array([8.0, 0.0]), np.array([5.0, -2.0]), np.array([11.0, 2.0])
+
+
+def _read(answer):
+    """Return READ for two numbers near the map's, in either order; else the numbers themselves."""
+    try:
+        numbers = np.asarray(answer, dtype=np.float64)
+    except (TypeError, ValueError):
+        return answer  # no numbers: the check says what came instead
+    if numbers.shape != (2,):
+        return numbers
+    for order in (slice(None), slice(None, None, -1)):
+        if ((numbers[order] >= LOWEST) & (numbers[order] <= HIGHEST)).all():
+            return READ[order]
+    return numbers
+
+
+def _of_reading(yours, right):
+    if yours.shape != (2,):
+        return f"Two numbers are asked for, [with itself, with another]; yours have shape {yours.shape}."
+    low = LOWEST[0] <= yours[0] <= HIGHEST[0]
+    return "Look again at the cells off the diagonal." if low else "Look again at the cells on the diagonal."
+
+
+# Exercise 4.3: the keys of four letters, a to d; each query is to choose the next letter.
+KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
+ENOUGH, FITS, HARDLY = 0.9, 1.0, 0.5
+
+
+def chosen(W_Q):
+    """Return FITS where each letter gives the next one ENOUGH weight, HARDLY where it gives it most; else a map."""
+    try:
+        queries = np.asarray(W_Q, dtype=np.float64)
+    except (TypeError, ValueError):
+        return W_Q
+    if queries.shape != KEYS.shape:
+        return np.array(queries.shape)
+    weights = attention_trace(queries, KEYS, KEYS).weights if np.isfinite(queries).all() else np.full((4, 4), np.nan)
+    cells = np.arange(4), (np.arange(4) + 1) % 4
+    following, others = weights[cells], weights.copy()
+    others[cells] = 0
+    if (following >= ENOUGH).all():
+        return FITS
+    if (following > others.max(-1) + 1e-9).all():
+        return HARDLY
+    return (weights > 0.5).astype(float)
+
+
+def _of_choice(yours, right):
+    if yours.ndim == 1:
+        shape = tuple(int(n) for n in yours)
+        return f"W_Q has shape (d_in, d_k) = (4, 2), a query a row; yours has shape {shape}. Fix: four lists of two."
+    if yours.ndim == 0:
+        return f"Each letter gives the next one more than any other, but not always {ENOUGH}."
+    row = int((yours[np.arange(4), (np.arange(4) + 1) % 4] == 0).argmax())
+    return f"Letter {'abcd'[row]} gives less than half of its weight to letter {'bcda'[row]}."
+
+
+OWN = (
+    Mistake(
+        "diagonal_and_rest_swapped",
+        "the cells on the diagonal and those off it have changed places",
+        "Row i is the query of a letter, and the cell in column i the key of the same letter.",
+        "In which cells does a letter meet itself?",
+    ),
+    Mistake(
+        "weights_for_scores",
+        "the weights were read, 1 and 0, not the scores",
+        "Scores may be any number; the colour bar beside the map says which.",
+        "Look at the numbers of the colour bar.",
+    ),
+    Mistake(
+        "own_letter_looked_up",
+        "the head looked for the letter it is asked for",
+        "That was the first head. This one was trained on another rule: its map is the one above this exercise.",
+        "Go along the row of the letter that is asked for. In which column is it bright?",
+    ),
+    Mistake(
+        "map_read_by_columns",
+        "the map was read down a column, not along a row, or the rule was turned round",
+        "Queries are rows: the letter that is asked for is a row of the map.",
+        "Who asks? Start from its row.",
+    ),
+    Mistake(
+        "place_in_the_alphabet",
+        "the place of the letter in the alphabet was handed in, not the number stored with it",
+        "The head finds the pair by its key and hands over its value.",
+        "Which number stands beside the letter that you found?",
+    ),
+    Mistake(
+        "query_looks_for_itself",
+        "each letter looks for itself",
+        "The query of a letter points to where its own key lies.",
+        "To whose key should the query of a point?",
+    ),
+    Mistake(
+        "query_looks_for_previous",
+        "each letter looks for the one before it",
+        "The circle is gone round in the other direction.",
+        "Whose key lies where the query of a points: b, or d?",
+    ),
+    Mistake(
+        "query_looks_across",
+        "each letter looks for the one across the circle",
+        "The query of a points away from the key of a, to that of c.",
+        "From a to b is a quarter of the circle. How far did you turn?",
+    ),
+    Mistake(
+        "query_too_short",
+        "each query points the right way and is too short to choose",
+        "The scores of a short query lie close to each other, and so do its weights.",
+        "In notebook 03's plane, what did a longer query do?",
+    ),
+)
+
+EXERCISES = (
+    Module(
+        "SelfAttention",
+        "class SelfAttention(nn.Module): __init__(d_in, d_k, d_v=None) makes nn.Linear W_Q, W_K (d_in -> d_k) and "
+        "W_V (d_in -> d_v); forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
+        "Hand in the class. The gradient of the output must reach all three. Masks come in notebook 05: a forward that "
+        "takes one as well is as good.",
+        (*ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
+        probes=self_attention_probes(),
+        given=lambda x, W_Q, W_K, W_V, learning=(): dict(
+            query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
+        ),
+        result=lambda s: (s.context, s.shown),
+        axes=OUTPUT_AXES,
+        reveal=locate.self_attention(),
+        unpack=_unpack,
+        biases=False,
+    ),
+    Number(
+        "alphabet_scores",
+        "[a letter's score with itself, its typical score with another], read off the map of the trained head",
+        (
+            "Go down the diagonal, from a with a to p with p. Around which number do these 16 cells lie?",
+            "All other cells: some are above 0, some below. Around which number do they lie?",
+            "One of the two is near 0.",
+        ),
+        right=READ,
+        slips={"diagonal_and_rest_swapped": [READ[::-1]], "weights_for_scores": [np.array([1.0, 0.0])]},
+        judged=Judged(_read, _of_reading),
+    ),
+    Number(
+        "other_head",
+        "what the second model answers when it is asked for c and remembers a 4, c 9, f 3, h 2, k 14, m 12, n 1, p 0",
+        (
+            "The letter that is asked for is the query: a row of the map.",
+            "The brightest cell of that row stands in the column of the key that is looked for.",
+            "Find that letter among the eight pairs.",
+        ),
+        right=2.0,
+        slips={"own_letter_looked_up": [9.0], "map_read_by_columns": [1.0], "place_in_the_alphabet": [7.0, 8.0]},
+    ),
+    Number(
+        "choose_W_Q",
+        "W_Q, (4, 2): with the keys a (1, 0), b (0, 1), c (-1, 0), d (0, -1), each letter gives the next one, and d "
+        "gives a, a weight of 0.9 or more",
+        (
+            "A token is one-hot, so row i of W_Q is the query of letter i.",
+            "The query of a should point where the key of b lies. And that of d?",
+            "Make all four longer: scores are divided by sqrt(2) before softmax.",
+        ),
+        right=6 * np.roll(KEYS, -1, axis=0),
+        slips={
+            "query_looks_for_itself": [6 * KEYS],
+            "query_looks_for_previous": [6 * np.roll(KEYS, 1, axis=0)],
+            "query_looks_across": [-6 * KEYS],
+            "query_too_short": [2 * np.roll(KEYS, -1, axis=0)],
+        },
+        judged=Judged(chosen, _of_choice),
+    ),
+)
+
+RECALL = (
+    Question(
+        "typical_and_mean_gradient",
+        right="b",
+        tempting="a",
+        a="The mean was larger than with the division: a few queries get huge gradients.",
+        b="Most queries get almost nothing, and the few that are undecided get gradients that carry the mean.",
+        c="Seven queries in ten get next to nothing there: the typical gradient is almost 0.",
+    ),
+    Question(
+        "why_asymmetric",
+        right="b",
+        tempting="c",
+        a="The numbers are large enough to show it. But Q K^T and K Q^T happen to be the same matrix.",
+        b="Q K^T is its own transpose there, so K Q^T is the same matrix, and no digit of the output moves.",
+        c="Softmax does not care for the order of Q and K; it is the scores that come out alike.",
+    ),
+    Question(
+        "what_is_mixed",
+        right="c",
+        tempting="b",
+        a="The query asks, and is gone once the weights are known.",
+        b="The key is what a token is found by. It need not be what the token hands over.",
+        c="Queries and keys settle the weights. What is averaged with these weights, and goes out, are the values.",
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "equal_weights",
+        right="b",
+        tempting="a",
+        a="That is guessing blindly among 16. At most eight numbers are in memory, and the average shows which.",
+        b="It sees which numbers are in memory and how often, and guesses the most frequent one.",
+        c="An average of all eight slots is the same, whichever letter is asked for.",
+    ),
+    Question(
+        "square_weight",
+        right="b",
+        tempting="a",
+        a="Only the shapes are compared, and a square matrix has the shape of its transpose.",
+        b="Copying (3, 2) into (2, 3) raises an error. A square matrix fits both ways, and nobody notices.",
+        c="nn.Linear computes x times the transpose of its weight, so the matrix has to be turned round.",
+    ),
+    Question(
+        "sum_of_weights",
+        right="c",
+        tempting="a",
+        a="W_V has no part in the weights, true. But the sum of a row is always 1, for any W_Q and W_K.",
+        b="The weights depend on W_Q and W_K. Their sum does not.",
+        c="Each row of weights sums to 1 whatever the matrices are: the loss is a constant.",
+    ),
+)

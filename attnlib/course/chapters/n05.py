@@ -1,0 +1,462 @@
+"""Notebook 05, masks: its exercises, questions, and what only they need."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ... import masks
+from ..engine import locate
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Function, Judged, Number
+from ..engine.probes import (
+    CUBE_MASKED,
+    DEAD,
+    EXTREME,
+    HUGE,
+    HUGE_MASKED,
+    LOW_MASKED,
+    MASK,
+    MASK_CUBE,
+    MASK_PADDING,
+    PADDED,
+    SINGLE,
+    Draw,
+    Probe,
+    dead,
+    edges,
+    single,
+)
+from ..engine.questions import Question
+from ..engine.run import Told, Unfit
+from ..engine.steps import Steps
+from ..mistakes.mistake import Mistake
+from ..mistakes.weights import FUTURE_ONLY, triangle
+
+
+class _Steps(Steps):
+    @cached_property
+    def causal(self):
+        return masks.causal_mask(self.n_q, self.n_k, align="lower_right")
+
+    @cached_property
+    def padding(self):
+        return masks.padding_mask(self.lengths, self.n_k)
+
+
+def causal_probes():
+    return (
+        Probe("n_q = 4", (4,)),
+        Probe("n_q = 1", (1,)),
+        Probe("n_q = n_k = 3", (3, 3)),
+        Probe("the last 3 of 5 tokens as queries", (3, 5)),
+        Probe("one new token after 4 others", (1, 5)),
+        Probe("the last 2 of 40 tokens as queries", (2, 40)),  # a window is wrong where the past is longer
+    )
+
+
+def padding_probes():
+    return (
+        Probe("lengths 3, 1, 4, 2 of n_k = 6", (np.array([3, 1, 4, 2]), 6)),
+        Probe("lengths 0 and 5 of n_k = 5", (np.array([0, 5]), 5)),
+        Probe("as many sequences as positions", (np.array([2, 1, 3]), 3)),
+    )
+
+
+def masked_probes():
+    draw = Draw("masked_softmax")
+    x, batch = draw(4, 5), draw(2, 4, 5)
+    offset = np.array([1e4, -1e4, 800, 0])[:, None]
+    return (
+        Probe("scores without a mask", (x,)),
+        Probe("scores with a mask", (x, MASK)),
+        Probe(PADDED, (batch, MASK_PADDING)),
+        Probe(CUBE_MASKED, (draw(3, 3, 3), MASK_CUBE)),
+        Probe(SINGLE, (*single(batch), np.stack([MASK, MASK[::-1]]))),
+        Probe(DEAD, (x, dead(MASK))),
+        Probe(HUGE, (x + offset,), EXTREME),
+        Probe(HUGE_MASKED, (x + np.where(MASK, 0, 1e4), MASK), EXTREME),
+        Probe(LOW_MASKED, (x - np.where(MASK, 1e4, 0), MASK), EXTREME),
+    )
+
+
+def cross_probes():
+    draw = Draw("cross_attention")
+
+    def arrays(*b):
+        return draw(*b, 4, 6), draw(*b, 5, 7), *w
+
+    w = draw.matrix(6, 3), draw.matrix(7, 3), draw.matrix(7, 2)
+    common = edges(
+        arrays,
+        lambda: (draw(3, 3, 3), draw(3, 3, 3), draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)),
+        lambda a: (5e3 * a[0], *a[1:]),
+    )
+    wider = draw(4, 6), draw(5, 7), draw.matrix(6, 5), draw.matrix(7, 5), draw.matrix(7, 2)
+    return (*common, Probe("d_k = 5, where it was 3 before", wider))
+
+
+# The design: which tokens reach the last place through two layers in which a query may look at few keys.
+TOKENS, FEW = 8, 3
+_place = np.arange(TOKENS)
+_back = _place[:, None] - _place  # how far each key lies behind each query
+_NEAR, _FAR = (_back >= 0) & (_back < FEW), np.isin(_back, (0, FEW, 2 * FEW))
+_SELF = _back == 0
+_CELLS = [(layer, query) for layer in (0, 1) for query in _place]
+
+
+def _with(layer, query, keys):
+    """Return the solution with another row."""
+    masks = np.stack([_NEAR, _FAR])
+    masks[layer, query] = keys
+    return masks
+
+
+def _reach(masks):
+    """Return (fault, tokens that reach the last place, layer, query, key or number of keys of the fault).
+
+    Faults: 1 a key ahead, 2 too many keys, 3 right if turned round, 4 no key.
+    """
+    keys, ahead = masks.sum(-1), masks & (_back < 0)
+    if ahead.any():
+        return 1, 0, *np.argwhere(ahead)[0]
+    for fault, wrong in ((2, keys > FEW), (4, keys == 0)):
+        if wrong.any():
+            layer, query = np.argwhere(wrong)[0]
+            return fault, 0, layer, query, keys[layer, query]
+    return 0, int(_arriving(masks).sum()), 0, 0, 0
+
+
+def _arriving(masks):
+    """Return which tokens reach the last place, (TOKENS,) of bool."""
+    return (masks[1, -1, :, None] & masks[0]).any(axis=0)
+
+
+def _reached(result):
+    masks = np.asarray(result)
+    if masks.shape != (2, TOKENS, TOKENS) or masks.dtype != bool:
+        numbers = masks.shape == (2, TOKENS, TOKENS) and masks.dtype.kind in "iuf" and np.isin(masks, (0, 1)).all()
+        fix = (
+            "my_masks.astype(bool), if 1 means: may attend."
+            if numbers
+            else "np.stack([first, second]), each of them True where a query may look."
+        )
+        raise Unfit(
+            f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
+            f"{masks.shape} of {masks.dtype}. Fix: {fix}"
+        )
+    if _reach(~masks)[:2] == (0, TOKENS):
+        return np.array((3, 0, 0, 0, 0))
+    found = _reach(masks)
+    if found[0] or found[1] == TOKENS:
+        return np.array(found)
+    *others, last = np.flatnonzero(~_arriving(masks))
+    missing = f"{', '.join(map(str, others))} and {last} do" if others else f"{last} does"
+    reach = "reaches" if found[1] == 1 else "reach"
+    return Told(np.array(found), f"{found[1]} of the {TOKENS} tokens {reach} the last place; {missing} not.")
+
+
+def _told(yours, right):
+    fault, _, layer, query, seen = (int(number) for number in yours)
+    if fault == 3:
+        return "Turned round it is right."
+    told = f"looks ahead to key {seen}" if fault == 1 else f"has {seen} keys, allowed are 1 to {FEW}"
+    return f"In layer {layer + 1} query {query} {told}. Mend that first; then it is counted who reaches whom."
+
+
+def _numbers(convert):
+    return {"finish": lambda s: lambda y: convert(y) if y.dtype == bool else y}
+
+
+OWN = (
+    Mistake(
+        "padding_without_query_axis",
+        "the padding mask is (b, n_k): the axis for the queries is missing",
+        "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
+        "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
+        {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
+    ),
+    Mistake(
+        "padding_on_other_axes",
+        "the padding mask is right, but its axes are not (b, 1, n_k)",
+        "One axis too many, two that have changed places, or a row for each query where one stands for all.",
+        "Scores are (b, n_q, n_k). Which axis of yours is which of these three?",
+        *(
+            {"padding": lambda s, form=form: form(masks.padding_mask(s.lengths, s.n_k))}
+            for form in (
+                lambda mask: mask.repeat(mask.shape[-1], axis=1),  # (b, n_k, n_k)
+                lambda mask: np.swapaxes(mask, 0, 1),  # (1, b, n_k)
+                lambda mask: mask[:, None],  # (b, 1, 1, n_k)
+            )
+        ),
+    ),
+    Mistake(
+        "row_for_a_column",
+        "the lengths (or the places of the queries) lay along the keys: number j meets key j alone",
+        "NumPy lines axes up from the end: mostly an error, and where the sizes agree one row in place of a map. "
+        "A column has an axis of size 1 behind it.",
+        "Which shape makes one number for each row meet every key?",
+        {
+            "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
+            "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
+        },
+        {
+            "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[None, None],
+            "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_q),
+        },
+    ),
+    Mistake(
+        "padding_off_by_one",
+        "it lets one padded token through",
+        "The first padding token gets weight in every sequence.",
+        "A sequence of length 2: at which positions are its tokens, counted from 0?",
+        {"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
+    ),
+    Mistake(
+        "last_token_hidden",
+        "it hides the last token of each sequence",
+        "A sequence of length 1 may be looked at nowhere.",
+        "A sequence of length 2: at which positions are its tokens, counted from 0?",
+        {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},
+    ),
+    Mistake(
+        "padding_on_the_left",
+        "the padding stands in front of the tokens",
+        "Real tokens at the beginning are hidden, padding at the end is seen.",
+        "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
+        {"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},
+    ),
+    Mistake(
+        "mask_blocks_diagonal",
+        "a token may not attend to itself",
+        "The first token may attend to nothing at all.",
+        "What may the very first token look at?",
+        {"causal": lambda s: triangle(s, -1)},
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
+    ),
+    Mistake(
+        "mask_shows_the_next",
+        "a token may also attend to the one that follows it",
+        "In training the token to be predicted is in plain sight.",
+        "What may the very first token look at?",
+        {"causal": lambda s: triangle(s, 1)},
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)},
+    ),
+    FUTURE_ONLY,
+    Mistake(
+        "causal_upper_left",
+        "the first query stands at the first key (upper left), although the queries are the last tokens",
+        "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
+        "Give each token its place in the sequence. At which place does the first query stand?",
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},
+    ),
+    Mistake(
+        "mask_as_numbers",
+        "the mask is made of numbers, not of True and False",
+        "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
+        "Print the dtype of your mask.",
+        _numbers(lambda y: y.astype(int)),
+        _numbers(lambda y: np.where(y, 0.0, -np.inf)),
+        _numbers(lambda y: (~y).astype(int)),
+    ),
+    Mistake(
+        "no_mask_blocks_all",
+        "without a mask every key is blocked",
+        "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
+        "What does your code do where attn_mask is None?",
+        {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
+    ),
+    Mistake(
+        "context_swapped",
+        "x and context had changed roles: the context asks, and x is found",
+        "A row of output for each token of the context, where each token of x should get one.",
+        "Which of the two sequences asks, and which is looked at?",
+        {"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},
+    ),
+    Mistake(
+        "key_ahead",
+        "a query may look at a token that comes after it",
+        "A model with such a mask can copy its answers, as in section 1.",
+        "In which rows is a True to the right of the diagonal?",
+    ),
+    Mistake(
+        "no_key_left",
+        "a query may look at nothing",
+        "It would pass nothing on, and in other libraries NaN. Each query needs one key at least.",
+        "Which of your rows has no True?",
+    ),
+    Mistake(
+        "too_many_keys",
+        f"a query may look at more than {FEW} keys",
+        f"With all keys one layer would do. The task is to get by with {FEW} for each query.",
+        "Sum your masks over the last axis.",
+    ),
+    Mistake(
+        "reach_too_short",
+        "some tokens never reach the last place",
+        "What a token hands over in layer 1 has to arrive at a place that the last query looks at in layer 2.",
+        f"The last query looks at {FEW} places in layer 2. What had each of them seen in layer 1, and what "
+        "had two of them both seen?",
+    ),
+)
+
+EXERCISES = (
+    Function(
+        "padding_mask",
+        "padding_mask(lengths, n_k) -> (b, 1, n_k) of bool, True where key j of sequence b is a real token.",
+        (
+            "A sequence of length 2 has its tokens at positions 0 and 1.",
+            "Compare the positions 0 .. n_k-1 with the length of each sequence.",
+            "lengths has shape (b,); as (b, 1, 1) it compares with all positions at once.",
+        ),
+        probes=padding_probes(),
+        given=lambda lengths, n_k: {"lengths": lengths, "n_k": n_k},
+        result=lambda s: s.padding,
+        axes=MAP_AXES,
+        stage="mask",
+        steps=_Steps,
+    ),
+    Function(
+        "causal_mask",
+        "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and all before it.",
+        (
+            "Tokens stand at places 0 .. n_k - 1, and the last query is the last token. Where is the first one?",
+            "Compare the places of the queries, as a column, with those of the keys, as a row.",
+            "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
+        ),
+        probes=causal_probes(),
+        given=lambda n_q, n_k=None: {"n_q": n_q, "n_k": n_q if n_k is None else n_k},
+        result=lambda s: s.causal,
+        axes=MAP_AXES,
+        stage="mask",
+        steps=_Steps,
+    ),
+    Function(
+        "masked_softmax",
+        "masked_softmax(scores, attn_mask=None) -> weights of the shape of scores, over the last axis. "
+        "True = may attend; a row that may attend to nothing gives zeros.",
+        (
+            "A blocked key must get weight 0 before the row is normalised.",
+            "exp(-inf) = 0: np.where puts -inf in the right places.",
+            "In a row of -inf the maximum is -inf too, and -inf - -inf is NaN: treat such rows separately.",
+        ),
+        probes=masked_probes(),
+        given=lambda scores, mask=None: {"scaled": scores, "mask": mask},
+        result=lambda s: s.weights,
+        our_functions=("softmax",),
+        axes=MAP_AXES,
+        stage="softmax",
+    ),
+    Function(
+        "cross_attention",
+        "cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None) -> (..., n_q, d_v): queries from x, keys and "
+        "values from context. attn_mask: True = may attend; a query that may attend to nothing gets 0.",
+        (
+            "Three projections, of two different sequences. Then scores, scale, mask, softmax, weighted sum.",
+            "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
+            "After the softmax over the keys, multiply by V. A query that may attend to nothing gets 0, not NaN.",
+        ),
+        probes=cross_probes(),
+        given=lambda x, context, W_Q, W_K, W_V, mask=None: dict(
+            query=x, key=context, value=context, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask
+        ),
+        result=lambda s: s.context,
+        our_functions=("scaled_dot_product_attention", "attention_trace"),
+        axes=OUTPUT_AXES,
+        reveal=locate.cross_attention(),
+    ),
+    Number(
+        "sparse_masks",
+        f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} "
+        "keys, and through both layers all tokens reach the last place. Many answers are right: what they do counts.",
+        (
+            f"In layer 2 the last query looks at {FEW} places, and each of them has seen {FEW} in layer 1: {FEW * FEW} "
+            "at most. So no two of them should have seen the same.",
+            "Layer 1: each token looks at itself and the two before it. Which three places have then seen all eight?",
+            "Places 7, 4 and 1. So in layer 2 a query looks at itself, three places back and six places back.",
+        ),
+        right=np.stack([_NEAR, _FAR]),
+        slips={
+            "key_ahead": [_with(*at, _place == key) for at in _CELLS for key in range(at[1] + 1, TOKENS)],
+            "too_many_keys": [_with(*at, _place < few) for at in _CELLS for few in range(FEW + 1, at[1] + 2)],
+            "no_key_left": [_with(*at, False) for at in _CELLS],
+            "reach_too_short": [
+                np.stack([_SELF | _NEAR & (_place >= TOKENS - n), second])
+                for second in (_FAR, _SELF)
+                for n in range(TOKENS)
+            ],
+            "mask_inverted": [~np.stack([_NEAR, _FAR])],
+        },
+        judged=Judged(_reached, _told),
+    ),
+)
+
+RECALL = (
+    Question(
+        "recall_key",
+        right="b",
+        tempting="c",
+        a="The right slot was drawn anew for every sequence, so no fixed place would do.",
+        b="The asked letter's query and the same letter's key meet in a large score, wherever the pair stands.",
+        c="W_V only says what is handed over. Which slot hands it over is a matter of queries and keys.",
+    ),
+    Question(
+        "one_hot_row",
+        right="a",
+        tempting="b",
+        a="Each gradient on a score holds the factor w (g - sum of w g): 0 where w is 0, and 0 where w is 1.",
+        b="The row is certain, and so it cannot be corrected: no score moves it.",
+        c="The factor 1 / sqrt(d_k) is one number. What vanishes is the slope of the softmax.",
+    ),
+    Question(
+        "added_to_all",
+        right="c",
+        tempting="b",
+        a="All weights would have to grow, and they sum to 1.",
+        b="Every exp grows by the same factor, and so does their sum.",
+        c="Softmax compares by differences. That is why the largest score of a row may be subtracted.",
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "writes_on",
+        right="b",
+        tempting="a",
+        a="It was right because the next word stood in the text. When it writes, the next word stands nowhere.",
+        b="The newest token asks for a place that no key has. All scores are 0, so it gets a mean of the words so far.",
+        c="A query that matches no key is no error: its scores are equal, and the softmax shares equally.",
+    ),
+    Question(
+        "zero_after",
+        right="b",
+        tempting="a",
+        a="The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
+        b="The blocked keys took their share in the softmax, and nobody gives it back.",
+        c="The last row may look at everything and keeps its 1. Only a row without any key sums to 0.",
+    ),
+    Question(
+        "equal_sizes",
+        right="c",
+        tempting="a",
+        a="An error needs sizes that disagree. Here 10 = 10.",
+        b="NumPy and torch line up the last axes: (b, n_k) lands on (n_q, n_k), the same for every sequence.",
+        c="Two axes that fit are read as (n_q, n_k). No library can know that you meant (b, n_k).",
+    ),
+    Question(
+        "one_dead_row",
+        right="c",
+        tempting="a",
+        a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
+        b="Query 1 has no numbers of its own: all queries share each matrix.",
+        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN. The gradient of a "
+        "matrix is a sum over all queries, so one NaN makes all of it NaN.",
+    ),
+    Question(
+        "dropout_rows",
+        right="c",
+        tempting="b",
+        a="Weights are dropped after the softmax, and nobody divides by the new sum.",
+        b="They would, but for the division by 0.8, which is there so that the mean stays 1.",
+        c="What survives is divided by 0.8. So a row gains where little was dropped and loses where much was.",
+    ),
+)

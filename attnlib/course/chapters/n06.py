@@ -1,0 +1,433 @@
+"""Notebook 06, several heads: its exercises, questions, and what only they need."""
+
+import numpy as np
+
+from ... import core, heads
+from ..engine import locate
+from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Module, Number
+from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
+from ..engine.questions import Question
+from ..engine.run import Told, Unfit
+from ..mistakes.around import flatten_last
+from ..mistakes.mistake import Mistake, allowed_by
+
+
+def split_probes():
+    draw = Draw("split_heads")
+    return (
+        Probe(PLAIN, (draw(5, 6), 3)),
+        Probe(BATCH, (draw(2, 4, 15), 3)),
+        Probe(CUBE, (draw(4, 4, 16), 4)),
+        Probe(SINGLE, (*single(draw(5, 8)), 2)),
+    )
+
+
+def multi_head_probes(name, same_width=False):
+    """Return the probes of multi-head attention; `same_width` leaves out keys and values of another width."""
+    draw, width, h = Draw(name), 8, 2
+
+    def matrices(d, kdim=None, vdim=None):
+        return draw.matrix(d, d), draw.matrix(kdim or d, d), draw.matrix(vdim or d, d), draw.matrix(d, d)
+
+    w = matrices(width)
+    common = edges(
+        lambda *b: (draw(*b, 4, width), draw(*b, 5, width), draw(*b, 5, width), *w, h),
+        lambda: (draw(3, 3, 9), draw(3, 3, 9), draw(3, 3, 9), *matrices(9), 3),
+        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
+    )
+    if same_width:
+        query, key, *_ = common[0].args
+        return (
+            *common,
+            # As many keys as queries: a value that defaults to the query shows in the numbers, not in an error.
+            Probe("a query and a key: the value defaults to the key", (query, key[: len(query)], None, *w, h)),
+            Probe("a query alone: the key defaults to the query", (query, None, None, *w, h)),
+            gradient((*common[0].args, dead(MASK)), ("W_Q", "W_K", "W_V", "W_O")),
+        )
+    others = (draw(4, width), draw(5, 6), draw(5, 7), *matrices(width, 6, 7), 4)
+    return (*common, Probe("keys and values of other widths", others))
+
+
+def _first_head_only(mask, s):
+    if s.num_heads is None:
+        return mask
+    mask = np.broadcast_to(mask, s.scaled.shape).copy()
+    mask[..., 1:, :, :] = True
+    return mask
+
+
+def _reshaped(straight):
+    """Split without the swap: straight to (..., h, n, d_k), or left as (..., n, h, d_k)."""
+
+    def split(s):
+        def cut(x):
+            *lead, n, width = x.shape
+            axes = (s.num_heads, n) if straight else (n, s.num_heads)
+            return x.reshape(*lead, *axes, width // s.num_heads)
+
+        return cut
+
+    return split
+
+
+def _merge_straight(x):
+    *lead, h, n, d = x.shape
+    return x.reshape(*lead, n, h * d)
+
+
+def _split_interleaved(s):
+    return lambda x: np.moveaxis(x.reshape(*x.shape[:-1], -1, s.num_heads), -1, -3)
+
+
+def _split_exchanged(s):
+    return lambda x: heads.split_heads(x, x.shape[-1] // s.num_heads)
+
+
+def _merge_interleaved(s):
+    return lambda x: flatten_last(np.moveaxis(x, -3, -1))
+
+
+def _average(s):
+    return s.context.mean(axis=-3)
+
+
+# The design: W_Q for two heads on a ring of four tokens, x = I and W_K = [I I].
+_place = np.eye(4)
+_KEYS = np.hstack([_place, _place])  # (n, 2 * d_k)
+_OPPOSITE = np.roll(_place, 2, axis=1)
+_BESIDE = np.roll(_place, 1, axis=1) + np.roll(_place, -1, axis=1)
+_WANTED = np.stack([_OPPOSITE, _BESIDE / 2])  # (h, n_q, n_k)
+_DEALT = [*range(0, 8, 2), *range(1, 8, 2)]  # the features that every other column gives to a head
+_JOBS = 10 * np.hstack([_OPPOSITE, _BESIDE])
+
+
+def _maps(W_Q):
+    q, k = heads.split_heads(W_Q, 2), heads.split_heads(_KEYS, 2)
+    return core.attention_trace(q, k, k).weights
+
+
+def _near(maps):
+    return np.abs(maps - _WANTED) <= 0.05
+
+
+def _farthest(maps):
+    """Name the weight that is farthest from the wanted one."""
+    head, token, key = np.unravel_index(np.abs(maps - _WANTED).argmax(), maps.shape)
+    return (
+        f"The farthest off: in head {head + 1} token {token} gives token {key} the weight "
+        f"{maps[head, token, key]:.3f}; wanted is {_WANTED[head, token, key]:g}, within 0.05."
+    )
+
+
+# What would make an answer right -> which fault it has; the first that does is told.
+_REPAIRS = (
+    lambda W: W[:, [4, 5, 6, 7, 0, 1, 2, 3]],
+    lambda W: W[:, _DEALT],
+    lambda W: 1000 * W,
+    lambda W: -W,
+)
+
+
+def _jobs(result):
+    """Return (fault, head, token, its four weights): a fault is the number of a repair, from 1, or 9 for none."""
+    W_Q = np.asarray(result)
+    if W_Q.shape != _KEYS.shape or W_Q.dtype.kind not in "biuf" or not np.isfinite(W_Q).all():
+        raise Unfit(
+            f"One matrix of finite numbers is asked for, 4 features in, 8 out: shape (4, 8); you hand in shape "
+            f"{W_Q.shape} of {W_Q.dtype}. Fix: np.hstack([head_1, head_2]), each of them (4, 4)."
+        )
+    W_Q = W_Q.astype(np.float64)
+    maps = _maps(W_Q)
+    if _near(maps).all():
+        return np.zeros(7)
+    for fault, repair in enumerate(_REPAIRS, 1):
+        if _near(_maps(repair(W_Q))).all():
+            return Told(np.array([fault, 0, 0, 0, 0, 0, 0]), _farthest(maps) if fault == 3 else "")
+    head, token = np.argwhere(~_near(maps).all(axis=-1))[0]
+    return np.array([9, head, token, *maps[head, token]])
+
+
+def _jobs_told(yours, right):
+    fault, head, token, *weights = yours.tolist()
+    if fault < 9:
+        return "With that mended, both heads do their job."
+    wanted = _WANTED[int(head), int(token)]
+    yours, wanted = (" ".join(f"{w:.2f}" for w in row) for row in (weights, wanted))
+    return f"In head {head + 1:.0f} token {token:.0f} has the weights {yours} on tokens 0 to 3; wanted are {wanted}."
+
+
+OWN = (
+    Mistake(
+        "one_mask_for_first_head_only",
+        "the mask reaches the first head only",
+        "One head behaves, the others see everything; averaged over heads it hardly shows.",
+        "Print the masked scores of every head.",
+        allowed_by(_first_head_only),
+    ),
+    Mistake(
+        "mask_without_head_axis",
+        "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
+        "Axes are lined up from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
+        "Which axis do the scores have between batch and queries?",
+        allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),
+    ),
+    Mistake(
+        "mask_always_three_axes",
+        "every mask had three axes",
+        "A mask (n_q, n_k) goes in as it is; only (b, n_q, n_k) and (b, 1, n_k) get a head axis.",
+        "Which axis does attn_mask[:, None] put into a mask of two axes, and where? attn_mask.ndim counts them.",
+        allowed_by(lambda mask, s: mask[:, None] if mask.ndim == 2 else mask),
+        raises=True,
+    ),
+    Mistake(
+        "merge_without_transpose",
+        "it reshapes the heads back without moving the head axis behind the tokens",
+        "Right shape, but a row holds pieces of different tokens.",
+        "Merging undoes splitting, step by step in reverse. What was the last step of splitting?",
+        {"merge": lambda s: _merge_straight},
+        {"merge": lambda s: flatten_last},
+    ),
+    Mistake(
+        "split_without_transpose",
+        "it reshapes into heads without bringing the head axis to the front",
+        "The shape may be right, but a head holds pieces of different tokens; or heads attend to heads.",
+        "Number the entries 0, 1, 2, ... and print the first head.",
+        {"split": _reshaped(straight=True)},
+        {"split": _reshaped(straight=False)},
+        {"split": _reshaped(straight=False), "merge": lambda s: flatten_last},
+        {"split": _reshaped(straight=True), "merge": lambda s: _merge_straight},
+    ),
+    Mistake(
+        "heads_interleaved",
+        "it deals the features out like cards: head i takes every h-th one",
+        "Trains as well, but no weights of another library fit.",
+        "Which features belong to the first head: the first d_k, or every h-th?",
+        {"split": _split_interleaved},
+        {"merge": _merge_interleaved},
+        {"split": _split_interleaved, "merge": _merge_interleaved},
+    ),
+    Mistake(
+        "sizes_of_heads_exchanged",
+        "it cuts the features into d_k heads of h numbers each",
+        "h and d_k have changed places: the first axis of the result is as long as d_k.",
+        "Print the shape of your result beside h and d_k. Which of them stands where?",
+        {"split": _split_exchanged},
+    ),
+    Mistake(
+        "heads_averaged",
+        "it averages (or adds) the heads, where they should stand side by side",
+        "What one head found is blurred by the others; W_O can no longer tell them apart.",
+        "How many features has the merged row, and how many has one head?",
+        {"output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
+        {"output": lambda s: np.tile(s.context.sum(axis=-3), s.num_heads) @ s.W_O},
+        {"output": _average},
+        {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
+    ),
+    Mistake(
+        "weights_averaged",
+        "the weights it returns are averaged over the heads",
+        "(..., n_q, n_k), where each head has a map of its own. nn.MultiheadAttention averages them, too.",
+        "How many maps of weights should come back from a layer with h heads?",
+        {"shown": lambda s: s.weights if s.num_heads is None else s.weights.mean(axis=-3)},
+    ),
+    Mistake(
+        "value_defaults_to_query",
+        "a value that is left out is the query, not the key",
+        "Right where all three are given, and where the query stands alone. Elsewhere a key and its value belong to "
+        "two tokens.",
+        "A key and its value belong to one token. Which of the two other inputs holds that token?",
+        {"v": lambda s: s.split((s.query if s.arguments[2] is None else s.value) @ s.W_V)},
+    ),
+    Mistake(
+        "no_output_projection",
+        "the merged heads are returned without W_O",
+        "The heads' features never mix.",
+        "Which of the four matrices does your output not depend on?",
+        {"output": lambda s: s.merge(s.context)},
+    ),
+    Mistake(
+        "scale_by_num_heads",
+        "the scale is taken from the number of heads",
+        "The scores of one head do not add up more terms when other heads stand beside it.",
+        "How many numbers are added up in one dot product of one head?",
+    ),
+    Mistake(
+        "factor_for_divisor",
+        "it were the factor that scores are multiplied by: asked for is the divisor",
+        "Divided by a number below 1, scores would grow.",
+        "Multiplying by your number is the same as dividing by which one?",
+    ),
+    Mistake(
+        "heads_exchanged",
+        "head 1 does the job of head 2, and head 2 that of head 1",
+        "Both maps are right, each in the other's place.",
+        "Which columns of W_Q belong to the first head?",
+    ),
+    Mistake(
+        "scores_too_small",
+        "the right keys have the largest scores and too little weight",
+        "Softmax compares by differences, and each head divides its scores by the root of its d_k first.",
+        "Which score, divided by 2, beats three zeros by far?",
+    ),
+    Mistake(
+        "scores_negated",
+        "the wanted keys get the smallest scores",
+        "Most weight goes where none was wanted.",
+        "Change the sign of one score. What becomes of its weight?",
+    ),
+)
+
+_HEADS_TASK = (
+    "Project, split, attend in every head, merge, project with W_O. attn_mask: True = may attend, "
+    "(n_q, n_k) or (b, n_q, n_k), the same for all heads."
+)
+
+
+def _given(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
+    """Name the arguments; a mask per sequence, (b, n_q, n_k), gets its head axis."""
+    key = query if key is None else key
+    value = key if value is None else value
+    given = dict(query=query, key=key, value=value, W_Q=W_Q, W_K=W_K, W_V=W_V, W_O=W_O, num_heads=h, learning=learning)
+    return given | {"mask": mask if mask is None or mask.ndim < 3 else mask[:, None]}
+
+
+def _unpack(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
+    weights = {"W_Q": W_Q, "W_K": W_K, "W_V": W_V, "W_O": W_O}
+    inputs = tuple(x for x in (query, key, value) if x is not None)
+    return (W_Q.shape[0], h), weights, inputs, {"attn_mask": mask}, learning
+
+
+EXERCISES = (
+    Number(
+        "head_divisor",
+        "what a layer with d_model = 768 and 12 heads divides its scores by",
+        (
+            "How many entries have the two vectors of one dot product?",
+            "Twelve heads share 768 features.",
+            "The root of 768 / 12.",
+        ),
+        right=8.0,
+        slips={
+            "scale_by_embed_dim": [768**0.5, 768.0],
+            "scale_by_d_k": [64.0],
+            "scale_by_num_heads": [12**0.5, 12.0],
+            "factor_for_divisor": [0.125],
+        },
+    ),
+    Function(
+        "split_heads",
+        "split_heads(x, num_heads): (..., n, d_model) -> (..., num_heads, n, d_k).",
+        (
+            "Only the last axis is cut.",
+            "First (..., n, h, d_k), then bring the head axis forward.",
+            "reshape, then np.swapaxes(..., -2, -3).",
+        ),
+        probes=split_probes(),
+        given=lambda x, num_heads: {"x": x, "num_heads": num_heads},
+        result=lambda s: s.split(s.x),
+        axes=TOKEN_AXES,
+        stage="split",
+    ),
+    Function(
+        "multi_head_attention",
+        "multi_head_attention(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None) -> (..., n_q, d_model)."
+        " " + _HEADS_TASK,
+        (
+            "You have written all parts: split_heads, scaled_dot_product_attention, merge_heads.",
+            "Project first, with the whole matrix, then split.",
+            "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask (n_q, n_k) does not: ask for "
+            "attn_mask.ndim.",
+        ),
+        probes=multi_head_probes("multi_head_attention"),
+        given=_given,
+        result=lambda s: s.output,
+        axes=OUTPUT_AXES,
+        reveal=locate.multi_head(),
+    ),
+    Module(
+        "MultiHeadAttention",
+        "class MultiHeadAttention(nn.Module): __init__(embed_dim, num_heads) makes nn.Linear W_Q, W_K, W_V, W_O "
+        "(embed_dim -> embed_dim); forward(query, key=None, value=None, *, attn_mask=None) -> (output, weights), "
+        "(..., n_q, embed_dim) and (..., h, n_q, n_k). Hand in the class. "
+        "The gradient of the output must reach all four, and a query without a key must not make it NaN. "
+        + _HEADS_TASK,
+        (
+            "Project with the whole matrix, then split: unflatten(-1, (h, d_k)) and transpose.",
+            "key defaults to query, value to key. A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask "
+            "(n_q, n_k) does not: ask for attn_mask.ndim.",
+            "Merge with transpose and flatten(-2), then W_O.",
+        ),
+        probes=multi_head_probes("MultiHeadAttention", same_width=True),
+        given=_given,
+        result=lambda s: (s.output, s.shown),
+        axes=OUTPUT_AXES,
+        reveal=locate.multi_head(),
+        unpack=_unpack,
+    ),
+    Number(
+        "two_jobs",
+        "W_Q (4, 8) of two heads, with x = I and W_K = [I I], (4, 8): in head 1 each of four tokens in a ring looks at "
+        "the one opposite, in head 2 at its two neighbours alike; weights within 0.05. Many answers are right: what "
+        "they do is judged.",
+        (
+            "Row i of W_Q is the query of token i; its first four columns ask in head 1, the last four in head 2.",
+            "A query asks for a place by a large number in the column of that place, as in section 1.",
+            "10 * np.roll(np.eye(4), 2, axis=1) asks for the opposite place. Two equal numbers share a row.",
+        ),
+        right=_JOBS,
+        slips={
+            "heads_exchanged": [_JOBS[:, [4, 5, 6, 7, 0, 1, 2, 3]]],
+            "heads_interleaved": [_JOBS[:, np.argsort(_DEALT)]],
+            "scores_too_small": [_JOBS / 10],
+            "scores_negated": [-_JOBS],
+        },
+        judged=Judged(_jobs, _jobs_told),
+    ),
+)
+
+RECALL = (
+    Question(
+        "recall_newest",
+        right="c",
+        tempting="a",
+        a="That is the mask of a text's first token. The newest one would not even see itself.",
+        b="Row 0 of the square mask, lined up at the upper left, has one True; the last row has five.",
+        c="The newest token is the last of five: its row is the last one of the square mask, all five keys.",
+    ),
+    Question(
+        "recall_stored",
+        right="b",
+        tempting="a",
+        a="That is how it stands in a formula, x W. nn.Linear stores the transpose.",
+        b="nn.Linear stores its matrix as (out, in) and multiplies by its transpose.",
+        c="A square matrix fits both ways, and is wrong in one of them without a word.",
+    ),
+    Question(
+        "recall_variance",
+        right="a",
+        tempting="c",
+        a="32 independent products of variance 1 are added up, and variances add up.",
+        b="The root of 32 is the standard deviation.",
+        c="1 is the variance of one product, or of the score divided by the root of 32.",
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "two_heads",
+        right="b",
+        tempting="a",
+        a="The parameters are equally many. What differs is the number of rows of weights per query.",
+        b="A head has one row of weights per query, so one mixture of both places, and the read-out here is linear. "
+        "Two heads keep the places apart.",
+        c="The one large head fails: both neighbours end up in one sum. Two heads do not.",
+    ),
+    Question(
+        "reshape",
+        right="b",
+        tempting="a",
+        a="That is what split_heads gives. It takes a reshape to (n, h, d_k) and then a swap.",
+        b="reshape keeps the order of the numbers in memory, and there a token's features stand together.",
+        c="reshape never fails if the number of entries is right, and 12 = 2 * 3 * 2.",
+    ),
+)

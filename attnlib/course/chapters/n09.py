@@ -1,0 +1,266 @@
+"""Notebook 09, a real model: its exercises, questions, and what only they need."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ...core import softmax
+from ..engine.exercise import Function, Judged, Number
+from ..engine.probes import Draw, Probe
+from ..engine.questions import Question
+from ..engine.run import Unfit
+from ..engine.steps import Steps
+from ..mistakes.mistake import Mistake
+
+
+class _Steps(Steps):
+    @cached_property
+    def features(self):
+        """The features of the concatenated heads that belong to the head, an index."""
+        d_k = len(self.W_O) // self.num_heads
+        return slice(self.head * d_k, (self.head + 1) * d_k)
+
+    @cached_property
+    def without(self):
+        """W_O as nn.Linear stores it, (out, in): what comes in from the head is a block of columns."""
+        result = self.W_O.copy()
+        result[:, self.features] = 0
+        return result
+
+
+def _keep_only(s):
+    result = np.zeros_like(s.W_O)
+    result[:, s.features] = s.W_O[:, s.features]
+    return result
+
+
+def _rows(s):
+    result = s.W_O.copy()
+    result[s.features] = 0
+    return result
+
+
+def _layers():
+    draw = Draw("without_head")
+    return (
+        Probe("12 features, 3 heads, head 1", (draw(12, 12), 1, 3)),
+        Probe("head 0 of 4", (draw(8, 8), 0, 4)),
+        Probe("the last head of 5", (draw(10, 10), 4, 5)),
+        Probe("64 features, 4 heads, head 1", (draw(64, 64), 1, 4)),  # 32 of them are neither none nor all
+    )
+
+
+WORDS, MATCH = 8, 10.0  # of the head that parks: words in its sentence, the score of one that matches
+
+
+def _parks(answer):
+    """Return what is wrong with a place to park, 0 for nothing: the score of [CLS] and the length of its value."""
+    answer = np.asarray(answer, dtype=float)
+    if answer.shape != (2,) or not np.isfinite(answer).all() or answer[1] < 0:
+        raise Unfit(
+            "Hand in two finite numbers, the score of [CLS] and the length of its value, which is not negative. "
+            f"You hand in {answer.tolist()}. Fix: my_parking = [score, length]."
+        )
+    score, length = answer
+    idle = softmax(np.array([score] + [0.0] * WORDS))  # nothing matches
+    busy = softmax(np.array([score, MATCH] + [0.0] * (WORDS - 1)))
+    if busy[1] < 0.9:
+        return 3
+    if idle[1:].sum() > 0.1:
+        return 1
+    return 0 if idle[1:].sum() + idle[0] * length <= 0.1 else 2
+
+
+_NOT_PARKED = (
+    "both demands are met",
+    "without a match, too much weight stays on the words",
+    "without a match, the value of [CLS] makes the output too long",
+    "with a match, less than 0.9 of the weight is on it",
+)
+
+OWN = (
+    Mistake(
+        "root_of_ratio_forgotten",
+        "the divisors were 384 and 32",
+        "12 is 384/32. The class divides by the root of 384, the model wants the root of 32.",
+        "Write down both divisors. What is their ratio?",
+    ),
+    Mistake(
+        "repair_inverted",
+        "the scores were too large",
+        "The root of 384 is the larger divisor: the scores come out too small, and W_Q has to make them larger.",
+        "Are the scores too large or too small when they are divided by a larger number?",
+    ),
+    Mistake(
+        "repair_shared_with_keys",
+        "the factor were shared with W_K",
+        "Only W_Q is multiplied here, so it takes the whole factor.",
+        "What happens to q.k if q alone is multiplied by c?",
+    ),
+    Mistake(
+        "scale_undone",
+        "the scores had to be the raw ones, without any scale",
+        "The model was trained with a scale: the right scores are q.k divided by the root of 32.",
+        "Which divisor was the model trained with?",
+    ),
+    Mistake(
+        "rows_silenced",
+        "it sets a block of rows to 0",
+        "A row of W_O makes one feature of the output, from all heads. nn.Linear stores (out, in), and what comes in "
+        "from a head meets a block of columns.",
+        "Which axis of W_O meets the heads, that of the inputs or that of the outputs?",
+        {"without": _rows},
+    ),
+    Mistake(
+        "heads_counted_from_one",
+        "the heads were counted from 1",
+        "Here head 0 is the first.",
+        "Where do the features of head 0 begin?",
+        {"features": lambda s: slice((s.head - 1) * (d := len(s.W_O) // s.num_heads), s.head * d)},
+    ),
+    Mistake(
+        "head_columns_interleaved",
+        "every h-th feature belonged to the head",
+        "The heads stand side by side: first all features of head 0, then all of head 1.",
+        "Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
+        {"features": lambda s: slice(s.head, None, s.num_heads)},
+    ),
+    Mistake(
+        "block_as_wide_as_heads",
+        "a head had as many features as there are heads",
+        "A head has d_model / h features.",
+        "12 features, 3 heads. How many features has one head?",
+        {"features": lambda s: slice(s.head * s.num_heads, (s.head + 1) * s.num_heads)},
+    ),
+    Mistake(
+        "width_of_minilm",
+        "every head had 32 features, as in MiniLM",
+        "Here a head has d_model / h features.",
+        "Which number in your code would be another one in another model?",
+        {"features": lambda s: slice(s.head * 32, (s.head + 1) * 32)},
+    ),
+    Mistake(
+        "only_that_head_kept",
+        "it takes all other heads away and keeps this one",
+        "This head should add nothing, and the others what they added before.",
+        "Which columns stay as they are?",
+        {"without": _keep_only},
+    ),
+    Mistake(
+        "no_room_to_park",
+        "the score of [CLS] were too low to take the weight when nothing matches",
+        "Weights sum to 1. What [CLS] does not take stays on the words, and their values are handed over.",
+        "Without a match all eight words have score 0. Must the score of [CLS] be higher or lower?",
+    ),
+    Mistake(
+        "parked_on_a_long_value",
+        "what is parked were not handed over",
+        "The weight on [CLS] is large, so its value is handed over nearly whole.",
+        "Nearly all weight is on [CLS] when nothing matches. How long may its value be?",
+    ),
+    Mistake(
+        "parking_drowns_the_match",
+        "the score of [CLS] were so high that a match does not win against it",
+        "A match has score 10. It must keep 0.9 of the weight.",
+        "With a match the two large terms are exp(10) and exp(score). What is their ratio to be?",
+    ),
+)
+
+EXERCISES = (
+    Number(
+        "divisor_repair",
+        "the number by which W_Q and its bias are multiplied, so that a class that divides by sqrt(384) gives the "
+        "weights of a model trained with sqrt(32)",
+        (
+            "Which number does the class make of q.k, and which one should it be?",
+            "c q.k / sqrt(384) = q.k / sqrt(32). Solve it for c.",
+            "c = sqrt(384 / 32) = sqrt(12).",
+        ),
+        right=12**0.5,
+        slips={
+            "root_of_ratio_forgotten": [12.0],
+            "repair_inverted": [12**-0.5, 1 / 12],
+            "repair_shared_with_keys": [12**0.25],
+            "scale_undone": [384**0.5, 384.0],
+        },
+    ),
+    Function(
+        "without_head",
+        "without_head(W_O, head, num_heads) -> a copy of W_O (out, in), as nn.Linear stores it, with which this head "
+        "adds nothing. Heads are counted from 0.",
+        (
+            "W_O takes in the outputs of all heads side by side. Which part of the input comes from this head?",
+            "In (out, in) an input is a column. Head h has columns h d_k to (h + 1) d_k - 1; d_k = d_model / heads.",
+            "result = W_O.copy(); d_k = len(W_O) // num_heads; result[:, head * d_k : (head + 1) * d_k] = 0.",
+        ),
+        probes=_layers(),
+        given=lambda W_O, head, num_heads: {"W_O": W_O, "head": head, "num_heads": num_heads},
+        result=lambda s: s.without,
+        steps=_Steps,
+    ),
+    Number(
+        "parking_place",
+        "[score of [CLS], length of its value], so that the head adds nothing unless a word matches",
+        (
+            "Weights sum to 1. Where should they go when nothing matches, and what should be handed over from there?",
+            "The words keep 8 / (8 + exp(score)) of the weight without a match. With one, the match has "
+            "exp(10) / (exp(10) + 7 + exp(score)).",
+            "The score must lie between 4.3 and 7.7, and the value must be short: 0 is short enough for all of them.",
+        ),
+        right=[6.0, 0.0],
+        slips={
+            "no_room_to_park": [[0.0, 0.0], [-5.0, 1.0]],
+            "parked_on_a_long_value": [[6.0, 1.0]],
+            "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0]],
+        },
+        judged=Judged(_parks, lambda yours, right: f"Of your head: {_NOT_PARKED[int(yours)]}."),
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "named_head",
+        right="b",
+        tempting="a",
+        a="A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
+        b="It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun "
+        "is a small part of it.",
+        c="It brings something: without it the vectors move further than without any of 35 other heads.",
+    ),
+    Question(
+        "parking",
+        right="c",
+        tempting="a",
+        a="Without the head what is lost is what it handed over, and that is short.",
+        b="It is the same weight, but not the same value: on a word it hands over much more.",
+        c="Taken away, the head adds nothing, which is nearly what it did. Forbidden to park, it must spend its weight "
+        "on words, and their values are long.",
+    ),
+)
+
+RECALL = (
+    Question(
+        "what_the_keys_need",
+        right="b",
+        tempting="c",
+        a="The pattern may be of any length, so no distance is right. Periods it had never seen worked as well.",
+        b="Its query says which letter stands here, and it looks for a key that says: this letter stood before me.",
+        c="That is what the value hands over. The key has to say why this place is the right one.",
+    ),
+    Question(
+        "swapped_arguments",
+        right="a",
+        tempting="c",
+        a="Shapes agree, so nothing complains. Only the numbers tell.",
+        b="Values of another width change the shape of the output. Here the shapes were right.",
+        c="Rounding differs in the last digits, and 0.44 is not one of them.",
+    ),
+    Question(
+        "what_an_output_is",
+        right="c",
+        tempting="b",
+        a="Keys only meet queries, in the scores. They do not get into the output.",
+        b="Softmax leaves every key a share, and the output mixes all values by these shares.",
+        c="Keys decide how much is taken; what is taken are values.",
+    ),
+)

@@ -1,0 +1,5 @@
+"""Notebook 10, program a head."""
+
+from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
+
+__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL"]

@@ -1,0 +1,230 @@
+"""Notebook 10, program a head: what is judged as a whole, 10.14 and 10.15, and its mistakes in words."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .... import core
+from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag
+from ...engine.describe import in_words
+from ...engine.exercise import Exercise
+from ...engine.probes import Probe
+from ...engine.run import Unfit
+from ...engine.verdict import Verdict
+from ...mistakes.mistake import Mistake
+from .puzzle import Puzzle, is_stub
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Claim(Exercise):
+    """An answer that is judged as a whole.
+
+    Attributes
+    ----------
+    judge : callable
+        Answer -> (id of the mistake, or "" where it is right; what to say).
+    names : tuple of str
+        The ids of the mistakes.
+    """
+
+    judge: Callable
+    names: tuple = ()
+
+    subject = "Your answer looks"
+    probes = (Probe("your answer", ()),)
+
+    def __call__(self, answer):
+        told = []
+
+        def judged():
+            result = answer() if callable(answer) else answer
+            if not is_stub(result):
+                told[:] = self.judge(result)
+                return 0.0
+
+        try:
+            (outcome,) = self.outcomes(judged)
+        except Unfit as error:
+            return Verdict(self.name, "wrong", str(error), hints=self.hints)
+        if outcome.kind:
+            state = "not tried" if outcome.kind == "untried" else "wrong"
+            return Verdict(self.name, state, outcome.problem, hints=self.hints)
+        id, text = told
+        if not id:
+            return Verdict(self.name, "right", text)
+        (mistake,) = (mistake for mistake in self.mistakes if mistake.id == id)
+        message = f"{in_words((mistake,), self.subject)} {text}".rstrip()
+        return Verdict(self.name, "wrong", message, id, hints=(*mistake.hints, *self.hints))
+
+
+# --- what no head can do
+
+
+def _bag(flags):
+    """Ships without pilot, places and cargo: flags and the 1."""
+    x = np.zeros((len(flags), WIDTH))
+    x[np.arange(len(flags)), [FLAGS.index(flag) for flag in flags]] = x[:, ONE] = 1
+    return x
+
+
+def told_apart(one, two, heads=200):
+    """Return the most by which one of many random heads moves the output at the last ship of two bags of ships.
+
+    Examples
+    --------
+    >>> told_apart("AB", "ABAB") < 1e-9, told_apart("AB", "AAB") > 1
+    (True, True)
+    """
+    rng, bags = np.random.default_rng(0), (_bag(one), _bag(two))
+
+    def moved(W_Q, W_K, W_V):
+        first, second = (core.scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V)[-1] for x in bags)
+        return np.abs(first - second).max()
+
+    return float(max(moved(*rng.normal(size=(3, WIDTH, 4)) * rng.choice([0.1, 1, 5])) for _ in range(heads)))
+
+
+def _judge_pair(pair):
+    texts = isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+    if not texts or not all(0 < len(text) <= 12 and set(text) <= set("ABCD") for text in pair):
+        return "not_a_convoy", ""
+    one, two = pair
+    if len(set(one + two)) == 1:
+        return "one_flag", ""
+    if one.count("A") == two.count("A"):
+        return "counts_equal", f"It is {one.count('A')} in each."
+    if one[-1] != two[-1]:
+        return "last_ship_differs", f"{one[-1]} and {two[-1]} ask."
+    most = told_apart(one, two)
+    if most < 1e-9:
+        counts = f"{one.count('A')} and {two.count('A')} A"
+        return "", f"With {counts}, none of 200 random heads moves the output by more than 1e-9."
+    return "shares_differ", f"One of 200 random heads moves the output by {most:.1f}."
+
+
+# --- your own head
+
+_KNOWN = {
+    "itself": itself,
+    "the ship in front": in_front,
+    "its flag": same_flag,
+    "the pilot": at_pilot,
+    "the last ship": lambda c: all_at(c, c.places == c.n - 1),
+    "the heaviest": lambda c: all_at(c, c.cargo == c.cargo.max()),
+}
+_own_head = Puzzle("own_head", "", (), want=itself, signs={}, among={"seed": 7, "count": 50})
+
+
+def _judge_own(result):
+    if not (isinstance(result, tuple | list) and len(result) == 3 and callable(result[2])):
+        raise Unfit("This puzzle asks for three things: W_Q, W_K and rule, a function. Fix: return W_Q, W_K, rule.")
+    *matrices, rule = result
+    answer, worst, says_something = _own_head.read(tuple(matrices)), (2.0, None, 0), False
+    for c in _own_head.convoys:
+        cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
+        if cells.shape != (c.n, c.n):
+            return "rule_shape", f"For {c.flags} it returns shape {cells.shape}, where ({c.n}, {c.n}) is expected."
+        judged = cells.any(axis=-1)
+        says_something |= not cells[judged].all()
+        on_rule = np.where(judged, (_own_head.result(answer, c) * cells).sum(axis=-1), 1)
+        worst = min(worst, (on_rule.min(), c, int(on_rule.argmin())), key=lambda found: found[0])
+    if not says_something:
+        return "rule_says_nothing", ""
+    least, c, row = worst
+    cargo = ", ".join(f"{tons:.0f}" for tons in c.cargo)
+    told = f"The worst row is {row} of {c.flags} with {cargo} t: {least:.2f} of its weight is where the rule says."
+    return ("" if least > 0.9 else "head_disagrees"), f"{told}\n{_described(answer)}"
+
+
+def _described(answer):
+    """Say which of the heads that are known shares most of its weight with this one, on average."""
+
+    maps = [(c, _own_head.result(answer, c)) for c in _own_head.convoys]
+    shares = {
+        name: np.mean([np.minimum(weights, rule(c)).sum(axis=-1).mean() for c, weights in maps])
+        for name, rule in _KNOWN.items()
+    }
+    nearest = max(shares, key=shares.get)
+    told = f"Of the heads we know it is nearest to one that looks at {nearest}"
+    return f"{told}: {shares[nearest]:.2f} of the weight in common."
+
+
+CLAIMS = (
+    Claim(
+        "no_head_can",
+        "two texts of A to D, at most 12 letters each, of two flags or more, with unequal numbers of A, for which no "
+        "head hands the last ship different things; no pilot, no places, no cargo",
+        (
+            "What enters a weighted average: how many there are, or which share they have?",
+            "Change the number of A and keep the share of every flag.",
+            "Take a text and write it twice.",
+        ),
+        judge=_judge_pair,
+        names=("not_a_convoy", "one_flag", "counts_equal", "last_ship_differs", "shares_differ"),
+    ),
+    Claim(
+        "own_head",
+        "a function that returns W_Q, W_K, rule, where rule(flags, cargo) gives (n, n) of bool: where the head looks; "
+        "flags begin with *, n counts the pilot; a row without True is free",
+        (
+            "First the rule: for one convoy, write down the map that you want.",
+            "A wish of all ships stands in row ONE of W_Q, a wish of one flag in its row of FLAG.",
+            "np.tile(chosen, (n, 1)) makes a map of which all rows are alike.",
+        ),
+        judge=_judge_own,
+        names=("rule_shape", "rule_says_nothing", "head_disagrees"),
+    ),
+)
+
+MISTAKES = (
+    Mistake(
+        "not_a_convoy",
+        "it is not two texts of the letters A to D, with at most 12 each",
+        "The pilot is left out in this puzzle.",
+        'Try two short ones: ("AB", "CB").',
+    ),
+    Mistake(
+        "one_flag",
+        "both texts have one flag alone",
+        "Whatever is averaged there, all of it is alike.",
+        "Which pair of texts with two flags or more keeps the secret?",
+    ),
+    Mistake(
+        "counts_equal",
+        "both texts hold equally many A",
+        "There is no number to tell.",
+        "How many A has the first, and how many the second?",
+    ),
+    Mistake(
+        "last_ship_differs",
+        "the two texts end with different flags",
+        "Then the last ships ask different questions, and a head can tell them apart by that.",
+        "Which ship is it that asks?",
+    ),
+    Mistake(
+        "shares_differ",
+        "the flags have different shares in the two texts",
+        "Then some head can tell them apart.",
+        "Which share of the ships flies an A in the first text, and which in the second?",
+    ),
+    Mistake(
+        "rule_shape",
+        "the rule does not return one row per ship and one column per ship",
+        "rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
+        'What is the shape of rule("*AB", np.array([0, 4, 2]))? The pilot is a row, too.',
+    ),
+    Mistake(
+        "rule_says_nothing",
+        "the rule forbids nothing",
+        "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row without "
+        "True is free.",
+        "For which convoy does your rule say that a ship should not be looked at?",
+    ),
+    Mistake(
+        "head_disagrees",
+        "the head does something else than the rule",
+        "On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
+        "Draw the map of your head on the convoy that is named, and your rule beside it.",
+    ),
+)

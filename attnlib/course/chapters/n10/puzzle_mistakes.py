@@ -1,0 +1,99 @@
+"""Signs by which a mistake in a head is seen: tests of what it does, (puzzle, answer) -> bool, or -> list of int, the
+heads in which it may be.
+
+Scores are taken 10,000 times as large: then only the order of the keys counts, and equal scores stay equal.
+"""
+
+from functools import partial
+
+import numpy as np
+
+from ...convoy import only
+
+RULE = 0.02  # how near a head has to come to a wrong rule
+
+
+def follows(rule, tolerance=RULE):
+    """With hard scores the head does what a wrong rule says."""
+    return lambda p, a: p.does(a.hard, rule, tolerance)
+
+
+def repaired(*changes):
+    """With hard scores the answer is right once one thing is changed in one of the heads."""
+    return lambda p, a: [
+        k for k, tries in enumerate(zip(*map(a.one, changes), strict=True)) if any(p.does(b.hard) for b in tries)
+    ]
+
+
+def exchange(head):
+    return head._replace(W_Q=head.W_K, W_K=head.W_Q)
+
+
+def flip(head):
+    return head._replace(W_Q=-head.W_Q)
+
+
+def rolled(*names):
+    """Return the changes that move the rows of one matrix by one."""
+
+    def move(name, by, head):
+        matrix = getattr(head, name)
+        return head if matrix is None else head._replace(**{name: np.roll(matrix, by, axis=0)})
+
+    return [partial(move, name, by) for name in names for by in (1, -1)]
+
+
+def hard_weights(p, a, c, head=-1):
+    """Return the weights of one head on a convoy, with hard scores."""
+    return p.traces(a.hard, c)[head].weights
+
+
+def multiple(p, a, want, least=1e-3):
+    """The output is a constant, and not 1, times what a rule says."""
+    got, wanted = (np.vstack([of(c) for c in p.convoys]) for of in (partial(p.result, a.hard), want))
+    judged = ~np.isnan(wanted)
+    got, wanted = got[judged], wanted[judged]
+    k = got @ wanted / (wanted @ wanted)
+    return k > least and abs(k - 1) > RULE and np.allclose(got, k * wanted, rtol=0.01, atol=0.01 * k)
+
+
+def _too_soft(p, a):
+    return p.does(a.hard)
+
+
+def _sign_turned(p, a):
+    return repaired(flip)(p, a) or (p.d_v and p.does(a.hard, lambda c: -p.want(c)))
+
+
+def _everybody_alike(p, a):
+    """In one of the heads all scores of a row are equal, those that a mask hides included."""
+    traces = zip(*(p.traces(a.hard, c) for c in p.convoys), strict=True)
+    return [k for k, found in enumerate(traces) if all(np.ptp(t.scaled_scores, axis=-1).max() < RULE for t in found)]
+
+
+def _column_off_by_one(p, a):
+    return not p.does(a.hard) and repaired(*rolled("W_Q", "W_K", "W_V"))(p, a)
+
+
+def _value_multiplied(p, a):
+    return bool(p.d_v) and multiple(p, a, p.want)
+
+
+def _pilot_forgotten(p, a):
+    """All rows but the pilot's are right, and in one of the heads the pilot asks for nothing."""
+    if p.does(a.hard) or not p.does(a.hard, lambda c: only(~c.pilot, p.want(c))):
+        return False
+    asks = [[np.ptp(trace.weights[0]) < RULE for trace in p.traces(a.hard, c)] for c in p.convoys]
+    return np.flatnonzero(np.all(asks, axis=0)).tolist()
+
+
+# Tried in this order after the mistakes of the puzzle; the first that fits gives the name.
+COMMON = {
+    "too_little_weight": _too_soft,
+    "swapped_asking_and_found": repaired(exchange),
+    "sign_turned": _sign_turned,
+    "everybody_alike": _everybody_alike,
+    "column_off_by_one": _column_off_by_one,
+    "value_multiplied": _value_multiplied,
+    "pilot_forgotten": _pilot_forgotten,
+}

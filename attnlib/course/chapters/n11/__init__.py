@@ -1,0 +1,5 @@
+"""Notebook 11, one token at a time."""
+
+from .exercises import EXERCISES, OWN, QUESTIONS, RECALL
+
+__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL"]

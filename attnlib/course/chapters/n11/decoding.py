@@ -1,0 +1,286 @@
+"""Decoding as steps that can be replaced: what the exercises of notebook 11 ask, try, and see go wrong."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ...engine.exercise import Function
+from ...engine.probes import BATCH, CUBE, PLAIN, Draw, Probe
+from ...engine.run import Unfit
+from ...engine.steps import Steps, replaced
+
+
+class Window(Steps):
+    @cached_property
+    def back(self):
+        """How far key j lies behind query i, (n_q, n_k): the queries are the last tokens."""
+        return np.arange(self.n_k - self.n_q, self.n_k)[:, None] - np.arange(self.n_k)
+
+    @cached_property
+    def window_mask(self):
+        return (self.back >= 0) & (self.back < self.window)
+
+
+class Grouped(Steps):
+    @cached_property
+    def serving(self):
+        """Which head of keys and values serves each head of queries, (h,)."""
+        h, h_kv = self.q.shape[-3], self.key.shape[-3]
+        return np.arange(h) // (h // h_kv)
+
+    @cached_property
+    def k(self):
+        return self.key[..., self.serving, :, :]
+
+    @cached_property
+    def v(self):
+        return self.value[..., self.serving, :, :]
+
+
+class Decoding(Steps):
+    """One chunk of a sequence in one head, behind what a cache holds."""
+
+    @cached_property
+    def start(self):
+        return len(self.past[0])
+
+    @cached_property
+    def placed(self):
+        return self.x + self.places[self.start : self.start + len(self.x)]
+
+    @cached_property
+    def new(self):
+        return self.placed @ self.W_K, self.placed @ self.W_V
+
+    @cached_property
+    def seen(self):
+        """The keys and values that the queries meet."""
+        return joined(self.past, self.new)
+
+    @cached_property
+    def cached(self):
+        return self.seen
+
+    @cached_property
+    def chunk_mask(self):
+        n_q, n_k = len(self.x), len(self.seen[0])
+        return np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
+
+    @cached_property
+    def attended(self):
+        k, v = self.seen
+        return Steps(q=self.placed @ self.W_Q, k=k, v=v, mask=self.chunk_mask).context
+
+
+class Driving(Steps):
+    @cached_property
+    def written(self):
+        def write(prompt):
+            cache, tokens, new = self.new_cache(), [], list(prompt)
+            for _ in range(self.count):
+                new = [int(np.argmax(self.model(new, cache)))]
+                tokens += new
+            return tokens
+
+        return np.array([write(prompt) for prompt in self.prompts])
+
+
+def in_chunks(step, x, chunks, places, *weights):
+    """Run `step` over a sequence cut into chunks and return all outputs, (n, d_v); None where it returns nothing."""
+    past, outputs, start = (np.zeros((0, weights[1].shape[1])), np.zeros((0, weights[2].shape[1]))), [], 0
+    for chunk in chunks:
+        result = step(x[start : start + chunk], places, past, *weights)
+        if result is None or result is ...:
+            return None
+        try:
+            output, (keys, values) = result
+            past = keys, values
+            outputs.append(np.asarray(output, dtype=float).reshape(chunk, -1))
+        except (TypeError, ValueError):
+            raise Unfit(
+                f"Your step must return (output, (keys, values)), output with a row for each of {chunk} new tokens; "
+                f"you return {_described(result)}. Fix: return output, (keys, values)."
+            ) from None
+        start += chunk
+    return np.concatenate(outputs)
+
+
+def _described(result):
+    if isinstance(result, tuple):
+        return "a tuple of " + ", ".join(str(getattr(part, "shape", type(part).__name__)) for part in result)
+    return f"shape {result.shape}" if hasattr(result, "shape") else f"a {type(result).__name__}"
+
+
+class InChunks(Function):
+    """A step of decoding, judged by what it gives over a whole sequence."""
+
+    def run(self, function, args, **options):
+        def outputs(x, chunks, *rest):
+            return in_chunks(function, x, chunks, *rest)
+
+        return super().run(outputs, args, **options)
+
+    def with_steps(self, overrides):
+        steps = replaced(self.steps, overrides)
+
+        def step(*args):
+            s = steps(arguments=args, **self.given(*args))
+            return s.finish(self.result(s)), s.cached
+
+        return step
+
+
+def window_probes():
+    return (
+        Probe("n_q = n_k = 5, window 2", (5, 5, 2)),
+        Probe("window 1", (4, 4, 1)),
+        Probe("a window longer than the sequence", (3, 3, 9)),
+        Probe("one new token after 5 others, window 3", (1, 6, 3)),
+        Probe("the last 3 of 7 tokens as queries, window 4", (3, 7, 4)),
+    )
+
+
+def grouped_probes():
+    draw = Draw("grouped_attention")
+
+    def arrays(h, h_kv, n_q, n_k, d_k, d_v, *b):
+        return draw(*b, h, n_q, d_k), draw(*b, h_kv, n_k, d_k), draw(*b, h_kv, n_k, d_v)
+
+    return (
+        Probe(PLAIN, arrays(4, 2, 3, 5, 6, 2)),
+        Probe(BATCH, arrays(6, 2, 3, 5, 4, 3, 2)),
+        Probe("one head of keys and values", arrays(3, 1, 4, 5, 6, 2)),
+        Probe("as many heads of keys and values as of queries", arrays(3, 3, 2, 5, 4, 3)),
+        Probe(CUBE, arrays(4, 2, 4, 4, 4, 4, 4)),
+    )
+
+
+def decoding_probes():
+    draw = Draw("decode_step")
+
+    def sequence(chunks, d_k=4):
+        x = draw(sum(chunks), 6)
+        return x, chunks, draw(12, 6), draw.matrix(6, d_k), draw.matrix(6, d_k), draw.matrix(6, 3)
+
+    return (
+        Probe("6 tokens all at once", sequence((6,))),
+        Probe("one token at a time", sequence((1,) * 6)),
+        Probe("a prompt of 3 tokens, then one at a time", sequence((3, 1, 1, 1))),
+        Probe("chunks of 2 tokens", sequence((2, 2, 2))),
+        Probe("chunks of 1, 4 and 3 tokens", sequence((1, 4, 3))),
+        Probe("d_k = 5, where it was 4 before", sequence((2, 1, 1), 5)),
+    )
+
+
+def driving_probes():
+    """Return prompts for a model whose next token depends on every token in its cache, and on their order."""
+    draw = Draw("write_all")
+    table = draw(12, 40)
+
+    def model(tokens, cache):
+        cache.extend(tokens)
+        return sum(np.sin((p + 2) * table[:, token]) for p, token in enumerate(cache))
+
+    return (
+        Probe("one prompt", (model, list, ((3, 1, 4),), 6)),
+        Probe("two prompts, one after the other", (model, list, ((3, 1, 4), (15, 9)), 6)),
+        Probe("three prompts of different length", (model, list, ((7,), (2, 7, 1, 8), (2, 8, 1)), 5)),
+    )
+
+
+def back_from(start):
+    """Replace where the first query stands."""
+    return {"back": lambda s: np.arange(start(s), start(s) + s.n_q)[:, None] - np.arange(s.n_k)}
+
+
+def window_by(change):
+    return {"window_mask": change}
+
+
+def joined(old, new):
+    return tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
+
+
+def values_forgotten(s):
+    keys, values = s.past
+    return joined((keys, np.zeros_like(values)), s.new)
+
+
+def written_by(write):
+    return {"written": lambda s: np.array(write(s))}
+
+
+def rightly(s, **changed):
+    """Return what is right to write, with some of what is given changed."""
+    given = {name: getattr(s, name) for name in ("model", "new_cache", "prompts", "count")}
+    return Driving(**{**given, **changed}).written
+
+
+def one_cache(s):
+    """Every prompt goes on in the cache of the one before."""
+    cache = s.new_cache()
+    return rightly(s, new_cache=lambda: cache)
+
+
+def in_turn(s):
+    """One cache for all, and a token for each sequence in turn."""
+    cache, news, tokens = s.new_cache(), [list(prompt) for prompt in s.prompts], [[] for _ in s.prompts]
+    for _ in range(s.count):
+        for i, new in enumerate(news):
+            news[i] = [int(np.argmax(s.model(new, cache)))]
+            tokens[i] += news[i]
+    return tokens
+
+
+def all_again(s):
+    """All tokens so far go into the cache at every step."""
+    rows = []
+    for prompt in s.prompts:
+        cache, tokens = s.new_cache(), list(prompt)
+        for _ in range(s.count):
+            tokens.append(int(np.argmax(s.model(tokens, cache))))
+        rows.append(tokens[len(prompt) :])
+    return rows
+
+
+def new_cache_each_step(s):
+    rows = []
+    for prompt in s.prompts:
+        new, tokens = list(prompt), []
+        for _ in range(s.count):
+            new = [int(np.argmax(s.model(new, s.new_cache())))]
+            tokens += new
+        rows.append(tokens)
+    return rows
+
+
+def from_the_second(s):
+    return Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=s.count + 1).written[:, 1:]
+
+
+def the_first_again(s):
+    first = Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=1).written
+    return np.repeat(first, s.count, axis=1)
+
+
+def last_token_twice(s):
+    """The whole prompt goes into the cache, and then its last token once more, to begin with."""
+
+    def filled(prompt):
+        cache = s.new_cache()
+        s.model(prompt, cache)
+        return cache
+
+    return [
+        Driving(model=s.model, new_cache=lambda p=p: filled(p), prompts=[p[-1:]], count=s.count).written[0]
+        for p in s.prompts
+    ]
+
+
+def last_word_alone(s):
+    return rightly(s, prompts=[p[-1:] for p in s.prompts])
+
+
+def behind_prompts(s):
+    """The prompts and what is written behind them; of different length they make no array."""
+    return [[*prompt, *row] for prompt, row in zip(s.prompts, rightly(s), strict=True)]

@@ -1,0 +1,397 @@
+"""Notebook 11, decoding: its exercises, questions, and what only they need."""
+
+import numpy as np
+
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Function, Judged, Number
+from ...engine.questions import Question
+from ...grammar import BEGINNING_SAYS, judge_beginning
+from ...mistakes.mistake import Mistake
+from . import decoding
+
+OWN = (
+    Mistake(
+        "window_too_wide",
+        "the window is one key too wide: the token itself is not counted as one of its keys",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),
+    ),
+    Mistake(
+        "window_too_narrow",
+        "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        decoding.window_by(lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))),
+        decoding.window_by(lambda s: (s.back >= 0) & (s.back < s.window - 1)),
+    ),
+    Mistake(
+        "window_upper_left",
+        "the first query stands at the first key (upper left), although the queries are the last tokens",
+        "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
+        "Give each query its place in the sequence: the last one is the last token.",
+        decoding.back_from(lambda s: 0),
+    ),
+    Mistake(
+        "window_open_ahead",
+        "the window is open ahead: a token sees tokens that come later",
+        "In training the next token is in plain sight.",
+        "How far may a key lie behind its query at least?",
+        decoding.window_by(lambda s: s.back < s.window),
+        decoding.window_by(lambda s: np.abs(s.back) < s.window),
+    ),
+    Mistake(
+        "window_without_end",
+        "a token sees all tokens before it, however far back",
+        "A causal mask and no window: nothing is saved.",
+        "Which second condition does a key meet that lies 5 places back, in a window of 3?",
+        decoding.window_by(lambda s: s.back >= 0),
+    ),
+    Mistake(
+        "window_without_itself",
+        "a token does not see itself",
+        "The first token then sees nothing at all.",
+        "How far does a token lie behind itself? Does your condition allow it?",
+        decoding.window_by(lambda s: (s.back > 0) & (s.back < s.window)),
+        decoding.window_by(lambda s: (s.back > 0) & (s.back <= s.window)),
+    ),
+    Mistake(
+        "window_inverted",
+        "True means blocked",
+        "A token sees exactly what it should not.",
+        "In this series True = may attend. What should stand on the diagonal?",
+        decoding.window_by(lambda s: (s.back < 0) | (s.back >= s.window)),
+    ),
+    Mistake(
+        "groups_tiled",
+        "the heads of keys and values are dealt out in turn (tile), where each should serve neighbours",
+        "Right shape, and as good as any if it is trained so; with weights that were trained the other way, nonsense.",
+        "Four heads of queries, two of keys. Which head of keys serves the second head of queries?",
+        {"serving": lambda s: np.arange(s.q.shape[-3]) % s.key.shape[-3]},
+    ),
+    Mistake(
+        "groups_by_their_number",
+        "head i, counted from 0, is served by head i // g, where a group has h // g heads",
+        "Right for g = sqrt(h), such as 4 and 2; elsewhere wrong heads, or an index that does not exist.",
+        "Six heads of queries, two of keys: how many heads of queries share one?",
+        {"serving": lambda s: np.arange(s.q.shape[-3]) // s.key.shape[-3]},
+    ),
+    Mistake(
+        "groups_first_only",
+        "all heads of queries share the first head of keys and values",
+        "The other heads of keys and values are computed, kept, and never looked at.",
+        "Change the last head of the keys. Does your output move?",
+        {"serving": lambda s: np.zeros(s.q.shape[-3], dtype=int)},
+    ),
+    Mistake(
+        "places_restart",
+        "every chunk begins at place 0 again",
+        "The first chunk is right; then the model believes that the sentence has just begun.",
+        "How many tokens stand before the first new one? Which row of `places` is its own?",
+        {"start": lambda s: 0},
+    ),
+    Mistake(
+        "places_forgotten",
+        "the places are not added to the tokens",
+        "Right shape; a token is the same wherever it stands.",
+        "What makes the token x at place 3 another one than the same x at place 5?",
+        {"placed": lambda s: s.x},
+    ),
+    Mistake(
+        "places_not_in_values",
+        "the places are added for queries and keys, and not for values",
+        "The weights are right; what they fetch is another thing than the model was trained with.",
+        "The task adds the place to x itself. Which of the three projections read x?",
+        {"new": lambda s: (s.placed @ s.W_K, s.x @ s.W_V)},
+    ),
+    Mistake(
+        "chunk_upper_left",
+        "the first new token stands at the first key (upper left): it sees the oldest token and nothing else",
+        "All at once it is right. A new token does not even see itself.",
+        "One query and 5 keys: which keys may it see?",
+        {"chunk_mask": lambda s: np.tri(len(s.x), len(s.seen[0]), dtype=bool)},
+    ),
+    Mistake(
+        "chunk_not_masked",
+        "within a chunk a token sees the ones behind it",
+        "One token at a time this is right, and so it hides from that test: only chunks show it.",
+        "Which keys may the first token of a chunk of 4 not see?",
+        {"chunk_mask": lambda s: np.ones((len(s.x), len(s.seen[0])), dtype=bool)},
+    ),
+    Mistake(
+        "cache_overwritten",
+        "the new keys and values take the place of the old ones",
+        "It forgets all but the last chunk, and its places start anew.",
+        "How many keys should your cache hold after 4 tokens?",
+        {"seen": lambda s: s.new},
+        {"cached": lambda s: s.new},
+    ),
+    Mistake(
+        "past_not_attended",
+        "the past is kept and returned, and the queries meet the new keys and values only",
+        "The first chunk is right; then every token forgets what stood before its own chunk.",
+        "Which keys go into your attention: the new ones, or old and new together?",
+        {"seen": lambda s: s.new, "cached": lambda s: decoding.joined(s.past, s.new)},
+    ),
+    Mistake(
+        "cache_not_grown",
+        "the cache that comes back is the one that was handed in",
+        "Every chunk meets an empty cache, as if it were the first.",
+        "How many keys should your cache hold after 4 tokens?",
+        {"cached": lambda s: s.past},
+    ),
+    Mistake(
+        "values_not_kept",
+        "keys are kept and the old values are not: zeros stand in their place",
+        "The weights are right, and most of what they fetch is 0.",
+        "Each key needs its own value. How many rows have your values after 4 tokens?",
+        {"seen": decoding.values_forgotten},
+    ),
+    Mistake(
+        "new_keys_in_front",
+        "the new keys and values are put in front of the old ones",
+        "One token at a time this is right: a sum over keys knows no order. In a chunk the mask hides the wrong ones.",
+        "The mask counts keys from the oldest. Which end do the new ones belong to?",
+        {"seen": lambda s: decoding.joined(s.new, s.past)},
+    ),
+    Mistake(
+        "last_token_given_twice",
+        "the last token of the prompt is given to the model twice",
+        "The cache then holds it twice, in two places; a text may go on for a while as if nothing were wrong.",
+        "A call with the whole prompt gives logits, too. Of which token are they?",
+        decoding.written_by(decoding.last_token_twice),
+    ),
+    Mistake(
+        "first_new_token_dropped",
+        "the first new token is chosen and not returned",
+        "Each row begins with what should be its second token.",
+        "Which token do the logits choose that come back with the prompt?",
+        decoding.written_by(decoding.from_the_second),
+    ),
+    Mistake(
+        "new_token_not_fed_back",
+        "a new token is never given back to the model",
+        "The logits stay those of the prompt, and the same token comes again and again.",
+        "What does the model have to read before it can choose the second new token?",
+        decoding.written_by(decoding.the_first_again),
+    ),
+    Mistake(
+        "cache_stale",
+        "a new prompt goes on in the cache of the one before",
+        "The first text is right. The second answers both prompts at once.",
+        "What should a cache hold before the first token of a prompt?",
+        decoding.written_by(decoding.one_cache),
+    ),
+    Mistake(
+        "cache_shared",
+        "all sequences share one cache, and put their tokens into it in turn",
+        "Right shape and fluent text; each sequence reads the words of the others.",
+        "How many caches do two prompts need?",
+        decoding.written_by(decoding.in_turn),
+    ),
+    Mistake(
+        "cache_fed_again",
+        "all tokens so far are given to the model at every step, though its cache holds them already",
+        "The cache holds the prompt twice, three times, ...: slower than no cache, and wrong.",
+        "Which tokens does the cache not hold yet?",
+        decoding.written_by(decoding.all_again),
+    ),
+    Mistake(
+        "cache_new_each_step",
+        "each step begins with an empty cache",
+        "Every word is written as if only the one before it had been said.",
+        "Where do you call new_cache(), and how often?",
+        decoding.written_by(decoding.new_cache_each_step),
+    ),
+    Mistake(
+        "prompt_not_read",
+        "only the last token of a prompt is given to the model",
+        "Right shape. The text goes on from the last token of the prompt, as if the others had never been said.",
+        "Which tokens have to be in the cache before the first new one is chosen?",
+        decoding.written_by(decoding.last_word_alone),
+    ),
+    Mistake(
+        "prompts_returned",
+        "each row begins with the prompt, where only the new tokens belong",
+        "Whoever called it has the prompt already, and now reads it twice.",
+        "How many columns should your result have, and which token stands in the first?",
+        decoding.written_by(decoding.behind_prompts),
+        decoding.written_by(lambda s: [row[: s.count] for row in decoding.behind_prompts(s)]),
+    ),
+    Mistake(
+        "verb_not_due",
+        "the main verb is not due after its last word",
+        "Put a verb and a period after it: `grammatical` must accept one number and reject the other.",
+        "Take a sentence that is right, and stop before its main verb.",
+    ),
+    Mistake(
+        "no_sentence",
+        "no sentence of this grammar begins like that",
+        "`grammatical` rejects it with any verb and a period after it.",
+        "Compare it with the four lines of rules in section 1, word by word.",
+    ),
+    Mistake(
+        "verb_after_that_unfit",
+        "the verb after “that” does not fit",
+        "`grammatical` rejects the sentence, whichever main verb you put after it.",
+        "Who does it? Look at that noun, then at the lists of verbs in section 1.",
+    ),
+    Mistake(
+        "subject_in_reach",
+        "the subject is within reach",
+        "Each layer carries what it finds two places further, so two layers reach four places back.",
+        "Count from your last word back to the subject. Which words can stand between?",
+    ),
+    Mistake(
+        "told_by_another_verb",
+        "another verb in reach tells the number",
+        "In “the cats that see the old dog” the verb after “that” agrees with the subject, too.",
+        "Who does something after “that”: the subject, or somebody else?",
+    ),
+)
+
+
+EXERCISES = (
+    Function(
+        "window_mask",
+        "window_mask(n_q, n_k, window) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
+        "tokens, and each sees itself and the window - 1 tokens before it.",
+        (
+            "Give each query its place in the sequence: the last one is the last token.",
+            "How far does key j lie behind query i? The places of the queries as a column, minus those of the keys.",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)."
+            " Join the two conditions with &, each in brackets.",
+        ),
+        probes=decoding.window_probes(),
+        given=lambda n_q, n_k, window: {"n_q": n_q, "n_k": n_k, "window": window},
+        result=lambda s: s.window_mask,
+        axes=MAP_AXES,
+        stage="mask",
+        steps=decoding.Window,
+    ),
+    Function(
+        "grouped_attention",
+        "grouped_attention(query, key, value) -> (..., h, n_q, d_v): query (..., h, n_q, d_k), key (..., g, n_k, d_k), "
+        "value (..., g, n_k, d_v), g divides h; the first h / g heads of queries use the first head of "
+        "keys and values, the next h / g the second.",
+        (
+            "Give every head of queries a head of keys and values; then it is plain attention.",
+            "Counted from 0, head i uses number i // (h // g).",
+            "np.repeat(key, h // g, axis=-3) repeats each head side by side.",
+        ),
+        probes=decoding.grouped_probes(),
+        given=lambda query, key, value: {"q": query, "key": key, "value": value},
+        result=lambda s: s.context,
+        axes=OUTPUT_AXES,
+        steps=decoding.Grouped,
+    ),
+    decoding.InChunks(
+        "decode_step",
+        "decode_step(x, places, past, W_Q, W_K, W_V) -> (output, (keys, values)) for one head. x (n, d) are the new "
+        "tokens, places (N, d) a vector for each place of the sequence, past = (keys, values) those of the tokens "
+        "before, with 0 rows at the start. output (n, d_v) equals what all tokens at once give under a causal mask.",
+        (
+            "Add the places to x, project, and put the new keys and values behind the old ones.",
+            "len(past[0]) tokens stand before: that is where the places start.",
+            "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
+        ),
+        probes=decoding.decoding_probes(),
+        given=lambda x, places, past, W_Q, W_K, W_V: dict(x=x, places=places, past=past, W_Q=W_Q, W_K=W_K, W_V=W_V),
+        result=lambda s: s.attended,
+        axes=TOKEN_AXES,
+        steps=decoding.Decoding,
+    ),
+    Function(
+        "write_all",
+        "write_all(model, new_cache, prompts, count) -> (len(prompts), count) of int: for each prompt, a list of "
+        "tokens, the next `count` tokens, always the most likely. model(tokens, cache) -> logits (words,) puts the "
+        "tokens into the cache; new_cache() makes an empty one.",
+        (
+            "One prompt at a time: first all of its tokens, then each new one.",
+            "Give the model only what its cache does not hold.",
+            "A new cache for each prompt, made before its first token; np.argmax(logits) is the next token.",
+        ),
+        probes=decoding.driving_probes(),
+        given=lambda model, new_cache, prompts, count: dict(
+            model=model, new_cache=new_cache, prompts=prompts, count=count
+        ),
+        result=lambda s: s.written,
+        steps=decoding.Driving,
+    ),
+    Number(
+        "out_of_reach",
+        "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "
+        "whether the verb is singular or plural. One string; words of the grammar.",
+        (
+            "One layer with a window of 3 looks 2 places back. How far do two layers look?",
+            "The subject must stand at least five places back from the last word: four words or more between the two.",
+            "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
+        ),
+        right="the cats that the old dog sees",
+        slips={
+            "verb_not_due": ["the cats that the old dog"],
+            "no_sentence": ["the cats that the small old dog sees"],
+            "verb_after_that_unfit": ["the cats that the old dog see"],
+            "subject_in_reach": ["the cats near the old dog"],
+            "told_by_another_verb": ["the cats that see the old dog"],
+        },
+        judged=Judged(judge_beginning, lambda yours, right: BEGINNING_SAYS[int(yours)]),
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "cheated",
+        right="c",
+        tempting="a",
+        a="The lowest loss is for those who see the words before only. This model has the next word in sight.",
+        b="It has not learned any sentence. It has learned to look one place ahead.",
+        c="In training it copied the next word. When it writes there is no next word: it has never had to guess one.",
+    ),
+    Question(
+        "causal_order",
+        right="a",
+        tempting="b",
+        a="Each place sees a set of tokens of its own, and a second layer can read what the first made of that. "
+        "The argument of notebook 08 needs that every token sees the same set.",
+        b="It would be so if every place saw the same set of words: then permuting words would only permute outputs.",
+        c="Agreement needs to know which noun came first, and that is known.",
+    ),
+    Question(
+        "hidden_bugs",
+        right="b",
+        tempting="c",
+        a="Places that restart, if you counted them, are wrong from the second token on, one at a time as well.",
+        b="A single new token may see all keys, in whatever order they are kept. A mask that is missing, or an order "
+        "that is wrong, has nothing to spoil.",
+        c="Two of them give exactly what is right, token by token.",
+    ),
+)
+
+RECALL = (
+    Question(
+        "sharper",
+        right="b",
+        tempting="a",
+        a="V says what is handed over, not to whom one listens: the weights stay as they are.",
+        b="Softmax sees the scores over sqrt(d_k). Twice the scores, and the weight on the best key grows.",
+        c="A wider head with the same blocks has the same scores, over a larger root: its weights are softer.",
+    ),
+    Question(
+        "parked",
+        right="c",
+        tempting="a",
+        a="W_O v was 3 % as long there as for a word, so the weight of 0.89 made up only 0.27 of the lengths that are "
+        "added up.",
+        b="Parked is not nothing: [CLS] made up 0.27 of the lengths that this head adds up, and up to 0.52 in another "
+        "head.",
+        c="Weight is not influence: what counts is the weight times the length of what is handed over.",
+    ),
+    Question(
+        "one_new_token",
+        right="b",
+        tempting="a",
+        a="That is the upper left: query 0 sees key 0. It is right for the first token, not for the sixth.",
+        b="The new token is the last of the six: in the lower right corner its row allows every key.",
+        c="A causal mask hides what comes later, and nothing comes later than the newest token.",
+    ),
+)

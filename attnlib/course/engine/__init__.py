@@ -1,0 +1,1 @@
+"""What happens to an answer of any exercise: it is run, compared, explained, located and described."""

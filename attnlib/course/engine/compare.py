@@ -1,0 +1,93 @@
+"""Compare what an answer gives with what is right: arrays, outcomes of calls, and the first difference."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Keep our own references: a notebook that patches np.allclose must not change what counts as right.
+_abs, allclose, isclose, _isfinite = np.abs, np.allclose, np.isclose, np.isfinite
+
+
+class Difference(NamedTuple):
+    """The first probe that an answer fails, and the first array that differs there.
+
+    Attributes
+    ----------
+    place : int
+        Of the probe, among all.
+    probe : Probe
+    outcome, right : Outcome
+    part : int or None
+        0 is the result, 1 the weights beside it; None if the call failed, or only changed its arguments.
+    """
+
+    place: int
+    probe: Any
+    outcome: Any
+    right: Any
+    part: int | None
+
+    @property
+    def yours(self):
+        return self.outcome.values[self.part]
+
+    @property
+    def expected(self):
+        return self.right.values[self.part]
+
+    @property
+    def index(self):
+        """The first entry that differs; None if the shapes or dtypes cannot be compared."""
+        if self.part is None or self.yours.shape != self.expected.shape:
+            return None
+        if (self.yours.dtype == bool) != (self.expected.dtype == bool) or self.yours.dtype == np.float16:
+            return None
+        wrong = ~near(self.yours, self.expected, self.probe.tolerance)
+        return tuple(int(k) for k in np.argwhere(wrong)[0])
+
+    @property
+    def in_words(self):
+        """Does the exercise itself say what is wrong with this array?"""
+        return self.part == 0 and self.probe.says is not None
+
+
+def near(x, y, tolerance):
+    """Compare two arrays of one shape entry by entry; `tolerance` is relative to y and to its largest entry."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    finite = _abs(y[_isfinite(y)])
+    largest = min(1.0, finite.max()) if finite.size else 1.0
+    return isclose(x, y, rtol=tolerance, atol=tolerance * (largest or 1.0), equal_nan=True)
+
+
+def close(x, y, tolerance):
+    """Tell whether two arrays are the same answer: shape, kind of dtype and numbers, NaN equal to NaN."""
+    half = x.dtype == np.float16
+    if x.shape != y.shape or (x.dtype == bool) != (y.dtype == bool) or half != (y.dtype == np.float16):
+        return False
+    if x.dtype == bool:
+        return bool((x == y).all())
+    return bool(near(x, y, 2e-2 if half else tolerance).all())
+
+
+def same(a, b, tolerance):
+    """Tell whether two outcomes are the same; any two errors count as equal."""
+    if a.kind or b.kind:
+        return a.kind == b.kind == "raised"
+    return a.mutated == b.mutated and all(close(x, y, tolerance) for x, y in zip(a.values, b.values, strict=False))
+
+
+def all_same(found, others, probes):
+    """Tell whether the outcomes agree on every probe; `others` may be a generator and is read only as far as needed."""
+    if len(found) != len(probes):
+        return False
+    return all(same(a, b, probe.tolerance) for a, b, probe in zip(found, others, probes, strict=True))
+
+
+def first_difference(found, expected, probes):
+    """Return the first Difference between outcomes that are not all the same; `found` may stop early."""
+    tried = list(zip(found, expected, probes, strict=False))
+    place = next(i for i, (a, b, probe) in enumerate(tried) if not same(a, b, probe.tolerance))
+    outcome, right, probe = tried[place]
+    arrays = enumerate(zip(outcome.values, right.values, strict=False))
+    part = next((i for i, (x, y) in arrays if not close(x, y, probe.tolerance)), None)
+    return Difference(place, probe, outcome, right, part)

@@ -1,0 +1,170 @@
+"""Put a verdict into words: the answer is right, or what is wrong with it and where."""
+
+import numpy as np
+
+from .compare import close
+from .probes import DEAD
+from .run import read_from_notebook
+from .verdict import Verdict, matrix_around, number
+
+# Two hints for each stage, shown before those of the exercise: what to look at, then what to do.
+STAGE_HINTS = {
+    "scores": (
+        "The scores differ by more than a factor. Which query and which key meet in entry (i, j)?",
+        "Before scaling, entry (i, j) is the dot product of row i of Q and row j of K.",
+    ),
+    "scale": (
+        "The scores are right up to a factor. What are they divided by?",
+        "Divide by the square root of the length of one query, once, before the softmax.",
+    ),
+    "mask": (
+        "Without a mask the weights are right. Which scores does the mask change, and into what?",
+        "Where the mask is False, the scaled score becomes -inf, before the softmax.",
+    ),
+    "projections": (
+        "With the right queries and keys your weights are right. What comes before them?",
+        "Each projection is a product with a whole matrix, queries with W_Q, keys with W_K, values with W_V.",
+    ),
+    "heads": (
+        "With one head the output is right. Which axis do several heads add, and where does it stand?",
+        "Split the features into heads, bring the head axis before the tokens, and undo both when merging.",
+    ),
+    "softmax": (
+        "Look at the sum of each row of your weights, also where a score is very large, or where a mask leaves no key.",
+        "The softmax runs over the keys, minus the largest score of each row; a row that a mask leaves no key gets 0.",
+    ),
+    "returned weights": (
+        "The output is right. What happens to the weights between mixing the values and `return`?",
+        "Return the very weights that multiply V, one row for each query: each row sums to 1.",
+    ),
+    "output": (
+        "The weights are right. What is done with them?",
+        "Row i of the output is the sum of the rows of V, each times its weight in row i.",
+    ),
+}
+
+
+def untried(exercise, *, returned=False):
+    """Return the Verdict on an exercise not tried yet; `returned` says that a function ran and returned nothing."""
+    return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
+
+
+def unfit(exercise, answer, error):
+    """Return the Verdict on an answer that could not be tried."""
+    return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
+
+
+def right(exercise, found, ours):
+    """Return the Verdict on a right answer, which called `ours` of attnlib's own functions."""
+    return Verdict(exercise.name, "right", _remarks(exercise, found, ours))
+
+
+def _remarks(exercise, found, ours):
+    """Return remarks on a right answer."""
+    lines = [f"Remark: {exercise.remark}"] if exercise.remark else []
+    if ours:
+        names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
+        lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
+    if not exercise.returns_weights and any(outcome.tensor for outcome in found):
+        lines.append(
+            "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
+        )
+    return "\n".join(lines)
+
+
+def wrong(exercise, answer, difference, mistakes, located):
+    """Return the Verdict on a wrong answer: the mistakes that explain it, or the stage, and its first difference.
+
+    `located` is (stage or None, what was measured), or None if no stage was looked for.
+    """
+    lines, arrays, probe, outcome = [], {}, difference.probe, difference.outcome
+    stage, detail = located or (None, "")
+    if mistakes:
+        lines.append(in_words(mistakes, exercise.subject))
+    if difference.place > 0:
+        lines.append(f"Right so far; the first difference is on {probe.name}.")
+    elif len(exercise.probes) > 1:
+        lines.append(f"Tried on {probe.name}.")
+    if outcome.kind == "untried":
+        lines.append("Here your function returns None. Fix: every branch needs its own return.")
+    elif outcome.kind:
+        lines.append(outcome.problem)
+    elif probe.says and difference.part == 0:
+        lines.append(probe.says(difference.yours, difference.expected))
+        arrays = {"yours": difference.yours, "expected": difference.expected} if probe.drawn else {}
+    elif exercise.judged and difference.part == 0:
+        lines.append(outcome.words or exercise.judged.says(difference.yours, difference.expected))
+    else:
+        text, arrays = _difference(exercise, difference)
+        if not exercise.answer_is_code and ", expected" in text and difference.yours.shape == difference.expected.shape:
+            text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
+            if not mistakes and _may_be_rounded(difference.yours, difference.expected):
+                text += " That is close. If you have rounded, give four digits or more."
+        if stage and (exercise.reveal or detail):  # an exercise about one step has no other
+            lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
+        elif located and not stage and exercise.reveal:
+            lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
+        lines += [text, *_beside(mistakes, probe, text)]
+    first = tuple(hint for mistake in mistakes for hint in mistake.hints)
+    if not mistakes and exercise.reveal:
+        first = STAGE_HINTS.get(stage, ())
+    hints = (*first, *exercise.hints)
+    text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
+    verdict = Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
+    return _and_what_it_reads(verdict, answer)
+
+
+def _and_what_it_reads(verdict, answer):
+    """Add which names the code reads from the notebook: an argument may have been meant."""
+    verdict.message = "\n".join(filter(None, (verdict.message, read_from_notebook(answer))))
+    return verdict
+
+
+def in_words(mistakes, subject):
+    """Describe the mistakes. Add the symptom only for a single one: two can hide each other's."""
+    if len(mistakes) == 1:
+        return f"{subject} as if {mistakes[0].behaves_as_if}. {mistakes[0].symptom}"
+    return f"Two mistakes at once: {subject} as if {', and as if '.join(m.behaves_as_if for m in mistakes)}."
+
+
+def _beside(mistakes, probe, text):
+    """Report NaN from a fully masked row if the named mistake does not mention it."""
+    said = any(mistake.id == "nan_on_fully_masked" for mistake in mistakes)
+    if not mistakes or said or probe.name != DEAD or "holds NaN" not in text:
+        return []
+    return ["A second thing to mend: a query that may attend to no key gets NaN, where 0 belongs."]
+
+
+def _may_be_rounded(yours, right):
+    """Tell whether rounding, at the end or in between, explains the difference; it cannot if all numbers are whole."""
+    if right.size > 1 and (right == right.round()).all():
+        return False
+    return close(yours, right, 0.01) or any(close(yours, right.round(places), 1e-9) for places in range(3))
+
+
+def _difference(exercise, difference):
+    """Return (text, arrays to draw) for the first value that differs."""
+    if difference.part is None:
+        return "Your result is right, but the arrays you were given have changed. Fix: work on a copy.", {}
+    name, x, y = ("", "weights: ")[difference.part], difference.yours, difference.expected
+    if not exercise.answer_is_code and not y.shape and x.shape:
+        return "One number is asked for, you hand in a list. Fix: the number alone, without brackets.", {}
+    if x.shape != y.shape:
+        return f"{name}Your result has shape {x.shape}, expected {y.shape}.", {}
+    index = difference.index
+    if index is None:
+        want = "bool (True = may attend)" if y.dtype == bool else f"{y.dtype} or wider"
+        return f"{name}Your result has dtype {x.dtype}, expected {want}.", {}
+    at = f"First difference at {list(index)}: yours" if index else "Yours is"
+    text = f"{name}{at} {_entry(x[index])}, expected {_entry(y[index])}."
+    if np.isnan(x).any() and not np.isnan(y).any():
+        text = f"{name}Your result holds NaN ({int(np.isnan(x).sum())} of {x.size} entries). " + text
+    if x.size == 1:
+        return text, {}
+    return text, {"yours": matrix_around(x, index), "expected": matrix_around(y, index)}
+
+
+def _entry(x):
+    if x.dtype == bool:
+        return str(bool(x))
+    return f"{x:.0f}" if 1000 < abs(x) < 1e9 and x == np.round(x) else number(x)

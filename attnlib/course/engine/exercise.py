@@ -1,0 +1,320 @@
+"""What an exercise is: a task, probes, the right answer, and every mistake that can be made in it.
+
+Here are three kinds: a `Number`, found without code, a `Function`, and a `Module`, which is a class of torch. A fourth,
+a head that is set by hand, is in chapters/n10/puzzle.py.
+"""
+
+import contextlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+from . import describe, modules, run
+from .compare import all_same, first_difference, same
+from .explain import Pairs, explain
+from .locate import Reference, Reveal, locate
+from .probes import Probe
+from .run import Unfit
+from .sandbox import TimeUp, time_limit
+from .steps import Steps, replaced
+
+# What the axes of an answer are called.
+MAP_AXES = ("queries", "keys")
+OUTPUT_AXES = ("queries", "features")
+TOKEN_AXES = ("tokens", "features")
+
+# For exercises that ask for attention from scores to output.
+ATTENTION_HINTS = (
+    "Four steps: scores, scale, softmax, weighted sum.",
+    "Scores are (..., n_q, n_k): Q times K with its last two axes swapped.",
+    "After the softmax over the keys, multiply by V.",
+)
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise; call it with your answer.
+
+    A kind adds `probes`, what the answer is tried on, `adapt`, `reference` and `_variants`.
+
+    Attributes
+    ----------
+    name : str
+    task : str
+        What to hand in; of code, its signature.
+    hints : tuple of str
+        From a nudge to the last step before the solution.
+    mistakes : tuple of Mistake
+        Those that are looked for; the catalogue hands them in. Of two that cannot be told apart here, the first gives
+        the name.
+    """
+
+    name: str
+    task: str
+    hints: tuple
+    mistakes: tuple = field(default=(), kw_only=True)
+
+    # Defaults; a kind of exercise may override them.
+    answer_is_code = True
+    returns_weights = False  # beside the output
+    remark = ""  # what a right answer is told
+    axes, our_functions = (), ()
+    stage, reveal, judged = "", None, None
+    subject = "Your code behaves"  # ... as if
+    untried = (
+        "If you have written it already: is a `return` missing, or does a line `return ...` or "
+        "`raise NotImplementedError` remain?"
+    )
+
+    def __call__(self, answer) -> Any:
+        """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
+        if answer is None or answer is ...:
+            return describe.untried(self)
+        try:
+            function = self.adapt(answer)
+            with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:
+                found = self._tried(function)
+        except Unfit as error:
+            return describe.unfit(self, answer, error)
+        if found[0].kind == "untried":
+            return describe.untried(self, returned=True)
+        if all_same(found, self.expected, self.probes):
+            return describe.right(self, found, ours)
+        difference = first_difference(found, self.expected, self.probes)
+        mistakes = self.explain(function, found)
+        located = None if mistakes else self.locate(function, difference)
+        return describe.wrong(self, answer, difference, mistakes, located)
+
+    def __repr__(self):
+        return f"check.{self.name}: {self.task}"
+
+    def run(self, function, args, **options):
+        """Return the Outcome of `function` on the arguments of a probe."""
+        judge, lists = self.judged and self.judged.by, not self.answer_is_code
+        return run.call(function, args, returns_weights=self.returns_weights, lists=lists, judge=judge, **options)
+
+    def outcomes(self, function, **options):
+        """Return the Outcome of a learner's function on every probe, up to the first that does not end."""
+        calls = [partial(self.run, function, probe.args, **options) for probe in self.probes]
+        return run.outcomes(calls, copied=self.answer_is_code)
+
+    def _tried(self, function):
+        found = self.outcomes(function)
+        if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
+            as_tensors = self.outcomes(function, tensors=True)
+            return as_tensors if _errors(as_tensors) < _errors(found) else found
+        return found
+
+    @property
+    def names(self):
+        """The ids of the mistakes that this check can name."""
+        return tuple(self.wrong)
+
+    def explain(self, function, found):
+        """Return the mistakes that explain what `function` did on the probes."""
+        return explain(found, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
+
+    def locate(self, function, difference):
+        """Return (the first stage that differs, or None; what was measured). Exercises without stages return None."""
+
+    @cached_property
+    def expected(self):
+        """The right outcome of every probe."""
+        return self._outcomes(self.reference)
+
+    @cached_property
+    def wrong(self):
+        """The mistakes that can be made here: id -> implementations. Each differs from the right one on a probe."""
+        return {id: [f for f, *_ in made] for id, made in self._made.items()}
+
+    @cached_property
+    def wrong_outcomes(self):
+        return {id: [outcomes for _, outcomes, _ in made] for id, made in self._made.items()}
+
+    @cached_property
+    def pairs(self):
+        """All pairs of mistakes that replace different steps."""
+        single = [(id, overrides, o) for id, made in self._made.items() for _, o, overrides in made if overrides]
+        return Pairs(self.probes, single, self._raising, lambda by, probe: self.run(self.with_steps(by), probe.args))
+
+    @property
+    def _raising(self):
+        return {mistake.id for mistake in self.mistakes if mistake.raises}
+
+    @cached_property
+    def _made(self):
+        found, seen = {}, []
+        for id, variants in self._variants().items():
+            for f, overrides in variants:
+                outcomes = self._outcomes(f)
+                # Two mistakes may look alike here (d_v for d_k where they are equal): the first gives the name.
+                shows = self._differs(outcomes) or (id in self._raising and self._fails(outcomes))
+                if shows and not any(all_same(outcomes, other, self.probes) for other in seen):
+                    found.setdefault(id, []).append((f, outcomes, overrides))
+                    seen.append(outcomes)
+        return found
+
+    def _differs(self, outcomes):
+        """Tell whether a mistake changes a value here; an error alone is no evidence."""
+        return any(
+            not o.kind and not same(o, right, probe.tolerance)
+            for o, right, probe in zip(outcomes, self.expected, self.probes, strict=True)
+        )
+
+    def _fails(self, outcomes):
+        """Tell whether a mistake raises on some probes and runs on the others."""
+        raised = [o.kind == "raised" for o in outcomes]
+        return any(raised) and not all(raised)
+
+    def _outcomes(self, function):
+        return [self.run(function, probe.args) for probe in self.probes]
+
+
+def _errors(found):
+    return sum(outcome.kind == "raised" for outcome in found)
+
+
+class Judged(NamedTuple):
+    """For exercises with many right answers: (result, *args) -> what is compared; (yours, right) -> a sentence.
+
+    If the sentence needs more than what is compared, `by` returns Told.
+    """
+
+    by: Callable
+    says: Callable
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Number(Exercise):
+    """Numbers found by hand or by a formula, handed in as a number, a list or an array.
+
+    Attributes
+    ----------
+    right : float or ndarray
+    slips : dict
+        Wrong answers: the id of a mistake -> values.
+    judged : Judged or None
+        Of a design, where many answers are right: what of them is compared. None: the numbers themselves.
+    remark : str
+        What a right answer is told: that a mistake gives the same numbers.
+    """
+
+    right: Any
+    slips: dict
+    judged: Judged | None = None
+    remark: str = ""
+
+    answer_is_code = False
+    subject = "Your answer looks"
+    probes = (Probe("your numbers", (), 1e-3),)  # by hand: four decimals are plenty
+
+    def adapt(self, answer):
+        return lambda: answer
+
+    def reference(self):
+        """Give the right answer."""
+        return self.right
+
+    def _variants(self):
+        return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Function(Exercise):
+    """A function, right if it does what the steps do.
+
+    Attributes
+    ----------
+    probes : tuple of Probe
+    given : callable
+        Turns the arguments of a probe into the given steps.
+    result : callable
+        Steps -> what the right answer returns.
+    steps : class
+        The right steps.
+    axes : tuple of str
+        What the last two axes of the result are.
+    stage : str
+        The stage of an exercise about a single one.
+    reveal : Reveal or None
+        How to look inside for the first stage that differs.
+    judged : Judged or None
+        What of the result is compared; None: all of it.
+    our_functions : tuple of str
+        attnlib's functions that are this exercise, besides the one of its name.
+    """
+
+    probes: tuple
+    given: Callable
+    result: Callable
+    steps: type = Steps
+    axes: tuple = ()
+    stage: str = ""
+    reveal: Reveal | None = None
+    judged: Judged | None = None
+    our_functions: tuple = ()
+
+    def adapt(self, answer):
+        if not callable(answer):
+            raise Unfit(
+                f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
+                "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
+            )
+        return answer
+
+    def steps_on(self, args):
+        """Return the right steps on the arguments of a probe."""
+        return self.steps(arguments=args, **self.given(*args))
+
+    def reference(self, *args):
+        """Give the right answer."""
+        return self.with_steps({})(*args)
+
+    def with_steps(self, overrides):
+        """Return the right function with some steps replaced."""
+        steps = replaced(self.steps, overrides)
+        return lambda *args: self._result(steps(arguments=args, **self.given(*args)))
+
+    def _result(self, s):
+        return s.finish(self.result(s))
+
+    def _variants(self):
+        return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
+
+    def locate(self, function, difference):
+        in_words = difference.part == 0 and (difference.probe.says or self.judged)
+        if in_words or difference.index is None or difference.yours.size == 1:
+            return None
+        right = Reference(self.reference, self.steps_on, self.returns_weights, self.stage, self.reveal)
+        with contextlib.suppress(TimeUp), time_limit(run.TIME_LIMIT):
+            return locate(function, difference, right, self.probes)
+        return None, ""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Module(Function):
+    """A class derived from nn.Module that returns (output, weights), and through which the gradient flows.
+
+    Attributes
+    ----------
+    unpack : callable
+        The arguments of a probe -> what `modules.run` takes: sizes, weights, inputs, mask and names of matrices.
+    biases : bool
+        May the layers have a bias?
+    """
+
+    unpack: Callable
+    biases: bool = True
+    our_functions: tuple = ("forward",)
+
+    returns_weights = True
+
+    def adapt(self, answer):
+        modules.check_class(answer, self.name)
+        return lambda *args: modules.run(answer, *self.unpack(*args), self.biases)
+
+    def _result(self, s):
+        values = tuple(s.finish(y) for y in self.result(s))  # what raises or writes does so for the gradient, too
+        return (s.gradient_fault,) if s.learning else values

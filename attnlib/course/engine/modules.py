@@ -1,0 +1,149 @@
+"""Make a learner's torch module class, put the weights of a probe into it, and run it on arrays.
+
+torch is imported when a class is handed in: not before.
+"""
+
+import itertools
+
+import numpy as np
+
+from .run import Unfit
+
+
+def check_class(cls, name):
+    """Raise Unfit unless `cls` is a class derived from nn.Module."""
+    from torch import nn
+
+    if isinstance(cls, nn.Module):
+        raise Unfit(
+            "This exercise asks for a class, so that it can be made in several sizes; you hand in an instance. "
+            f"Fix: check.{name}(My{name}), without arguments."
+        )
+    if not (isinstance(cls, type) and issubclass(cls, nn.Module)):
+        raise Unfit(
+            f"This exercise asks for a class derived from nn.Module, you hand in {cls!r:.60}. "
+            f"Fix: class My{name}(nn.Module): ..."
+        )
+
+
+def run(cls, sizes, weights, inputs, options, learning, biases):
+    """Return (output, weights); or, where `learning` names matrices, what is wrong with their gradients.
+
+    `options` holds the mask of an exercise that has one, and nothing of one that has none.
+    """
+    import torch
+
+    inputs = [torch.from_numpy(x) for x in inputs]
+    module = _made(cls, sizes, weights, inputs[0].dtype, biases)
+    options = {name: None if x is None else torch.from_numpy(x) for name, x in options.items()}
+    if learning:
+        cut = _without_gradient(module, inputs, learning)
+        asked = options and not cut.all()
+        nan = _nan_gradient(module, inputs, options["attn_mask"], learning) if asked else np.zeros_like(cut)
+        return (np.where(nan, 2, cut),)
+    with torch.no_grad():
+        result = module(*inputs, **options)
+    if result is None or result is ...:
+        return result
+    if not (isinstance(result, tuple | list) and len(result) == 2) or result[1] is None:
+        raise Unfit(
+            "The exercise asks for two tensors, (output, weights); your module returns "
+            f"{_kind(result)}. Fix: return output, weights."
+        )
+    return tuple(result)
+
+
+def _kind(result):
+    if not isinstance(result, tuple | list):
+        return f"one {type(result).__name__}"
+    return "(output, None)" if len(result) == 2 else f"a {type(result).__name__} of {len(result)}"
+
+
+def _made(cls, sizes, weights, dtype, biases):
+    """Return a module of the class with the probe's weights; any biases are set to 0."""
+    import torch
+
+    with torch.random.fork_rng(devices=[]):  # making a layer draws numbers: the notebook's own must not move
+        module = cls(*sizes)
+    module.to(dtype).eval()
+    _check_apart(module, weights)
+    for name, weight in weights.items():
+        linear = getattr(module, name, None)
+        if not isinstance(linear, torch.nn.Linear) or tuple(linear.weight.shape) != weight.shape[::-1]:
+            raise Unfit(
+                f"Your module needs an nn.Linear called {name} with {weight.shape[0]} inputs and {weight.shape[1]} "
+                f"outputs, made with sizes {sizes}; it has {_layer(linear)}. Fix: self.{name} = nn.Linear(...) in "
+                f"__init__{', for all heads together' if 'W_O' in weights else ''}."
+            )
+        if linear.bias is not None and not biases:
+            raise Unfit(
+                f"Your {name} has a bias, which nn.Linear adds unless told otherwise; the formula has none. "
+                f"Fix: nn.Linear({weight.shape[0]}, {weight.shape[1]}, bias=False), for these sizes."
+            )
+        with torch.no_grad():
+            linear.weight.copy_(torch.from_numpy(weight.T))
+            if linear.bias is not None:
+                linear.bias.zero_()
+    return module
+
+
+def _check_apart(module, names):
+    """Raise Unfit if two names share one layer: the second weight of the probe would overwrite the first."""
+    layers = {name: getattr(getattr(module, name, None), "weight", None) for name in names}
+    for one, other in itertools.combinations(names, 2):
+        if layers[one] is layers[other] is not None:
+            raise Unfit(
+                f"{one} and {other} are one and the same layer (`a = b = nn.Linear(...)` makes one). "
+                "Fix: an nn.Linear for each."
+            )
+
+
+def _layer(x):
+    """Describe what stands in place of a layer; of a tensor, only its type."""
+    from torch import nn
+
+    return "none" if x is None else repr(x) if isinstance(x, nn.Module) else f"a {type(x).__name__}"
+
+
+def _without_gradient(module, inputs, names):
+    """Return (len(names),) of bool, True where the output depends on a matrix and no gradient reaches it."""
+    import torch
+
+    try:
+        with torch.enable_grad():
+            output = torch.as_tensor(module(*inputs)[0])
+            if output.requires_grad:
+                slopes = torch.linspace(0.5, 1, output.numel(), dtype=output.dtype)  # the sum of all may be constant
+                (output * slopes.reshape(output.shape)).sum().backward()
+    except RuntimeError as error:
+        if "numpy()" in str(error):  # the advice that follows there, to detach, would be the mistake itself
+            return np.ones(len(names), dtype=bool)
+        raise
+
+    def depends(weight):
+        with torch.no_grad():
+            before, kept = torch.as_tensor(module(*inputs)[0]).clone(), weight.clone()
+            weight += torch.linspace(-1, 1, weight.numel(), dtype=weight.dtype).reshape(weight.shape)
+            moved = torch.as_tensor(module(*inputs)[0]) - before
+            weight.copy_(kept)
+        return bool((moved.abs() > 1e-6).any())
+
+    weights = [getattr(module, name).weight for name in names]
+    reached = [weight.grad is not None and bool((weight.grad != 0).any()) for weight in weights]
+    return np.array([not r and depends(w) for r, w in zip(reached, weights, strict=True)])
+
+
+def _nan_gradient(module, inputs, mask, names):
+    """Return (len(names),) of bool, True where the gradient of a loss over the queries that have a key holds NaN.
+
+    NaN in the output itself is told by another probe: here it counts for nothing.
+    """
+    import torch
+
+    module.zero_grad()
+    with torch.enable_grad():
+        output = torch.as_tensor(module(*inputs, attn_mask=mask)[0])
+        if output.requires_grad and output.shape[-2:-1] == mask.shape[:1] and not output.isnan().any():
+            output[..., mask.any(-1), :].sum().backward()
+    gradients = [getattr(module, name).weight.grad for name in names]
+    return np.array([gradient is not None and bool(gradient.isnan().any()) for gradient in gradients])

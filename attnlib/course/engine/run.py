@@ -1,0 +1,331 @@
+"""Call a learner's function safely, and say what came back."""
+
+import contextlib
+import dis
+import linecache
+import os
+import re
+import sys
+import traceback
+import types
+import warnings
+from numbers import Number, Real
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from .sandbox import TimeUp, rehearse, time_limit
+
+TIME_LIMIT = 5.0  # seconds for all probes of one check
+MOST_ENTRIES = 10**6  # of an array; the largest right answer has some hundreds
+
+_array_equal, _isfinite = np.array_equal, np.isfinite  # a notebook may patch NumPy's own
+
+_PACKAGE = os.path.join(str(Path(__file__).parents[2]), "")  # attnlib
+_LIBRARIES = (
+    _PACKAGE,
+    os.path.join(os.path.dirname(os.__file__), ""),
+    "<frozen ",
+    "<__array_function__",
+)
+
+
+_MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
+
+# What to write in place of Python's own functions: for arrays, and for tensors.
+_ALONG_AN_AXIS = {
+    "max": ("x.max(axis=..., keepdims=True)", "x.amax(dim=..., keepdim=True)"),
+    "min": ("x.min(axis=..., keepdims=True)", "x.amin(dim=..., keepdim=True)"),
+    "sorted": ("np.sort(x, axis=...)", "x.sort(dim=...).values"),
+}
+
+
+class Outcome(NamedTuple):
+    """What came back from one call: arrays, or a problem in words.
+
+    `kind` is "" where arrays came back, else "untried", "raised", "late" (out of time), "ended" (Python) or "type".
+    `words` is what a judge says besides; it is not compared.
+    """
+
+    values: tuple = ()
+    kind: str = ""
+    problem: str = ""
+    mutated: bool = False
+    tensor: bool = False
+    words: str = ""
+
+
+def _late(seconds):
+    """Return the Outcome of code that did not end."""
+    return Outcome(
+        kind="late",
+        problem=f"Your code was stopped: it did not finish within {seconds:g} seconds. "
+        "Fix: look for a loop that never ends, or one with far too many steps.",
+    )
+
+
+def _ended(name):
+    """Return the Outcome of code that ended Python by the signal `name`."""
+    return Outcome(
+        kind="ended",
+        problem=f"Your code makes Python itself end ({name}). "
+        "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
+    )
+
+
+class Told(NamedTuple):
+    """What a judge found in an answer, and a sentence about it. Only what was found is compared."""
+
+    found: object
+    words: str
+
+
+class Unfit(Exception):
+    """The answer cannot be tried at all; the message says why and what to do."""
+
+
+def outcomes(calls, *, copied):
+    """Return the Outcome of each call, up to the first that does not end or was not tried.
+
+    With `copied`, the calls run in a copy of the process first, if the platform allows one.
+    """
+    safe, stop = _rehearsed(calls) if copied else (len(calls), "")
+    broken = stop and (_late(TIME_LIMIT) if stop == "late" else _ended(stop))
+    found = []
+    try:
+        with time_limit(TIME_LIMIT):
+            for run in calls[:safe]:
+                found.append(run())
+                if found[0].kind == "untried":
+                    return found
+    except TimeUp:
+        broken = _late(TIME_LIMIT)
+    return [*found, broken] if broken else found
+
+
+def _rehearsed(calls):
+    if sys.platform != "linux" or sys.gettrace():  # a debugger would follow the copy
+        return len(calls), ""
+    with contextlib.suppress(OSError):  # no room for a copy
+        return rehearse(calls, TIME_LIMIT)
+    return len(calls), ""
+
+
+@contextlib.contextmanager
+def calls_into_attnlib(names):
+    """Yield a set that collects which of `names` ran as attnlib's own functions."""
+    seen = set()
+
+    def watch(frame, event, arg):
+        code = frame.f_code
+        if event == "call" and code.co_name in names and code.co_filename.startswith(_PACKAGE):
+            seen.add(code.co_name)
+
+    before = sys.getprofile()
+    sys.setprofile(watch)
+    try:
+        yield seen
+    finally:
+        sys.setprofile(before)
+
+
+def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
+    """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` picks what is compared."""
+    given = [_copy(a, tensors) for a in args]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            if tensors:  # a second try: what torch says about NumPy code would only puzzle
+                warnings.simplefilter("ignore")
+            result = function(*given)
+    except NotImplementedError:
+        return Outcome(kind="untried")
+    except Unfit:
+        raise
+    except (Exception, SystemExit) as error:
+        return Outcome(kind="raised", problem=_describe(error))
+    mutated = any(
+        isinstance(before, np.ndarray) and not _array_equal(before, np.asarray(after))
+        for before, after in zip(args, given, strict=True)
+    )
+    if judge is not None and result is not None and result is not ...:
+        result, problem = _judged(judge, result, args, lists)
+        if problem:
+            return Outcome(kind="type", problem=problem)
+    result, words = result if isinstance(result, Told) else (result, "")
+    parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
+    values, tensor = [], False
+    for part in parts or [None]:
+        if part is None or part is ...:
+            return Outcome(kind="untried")
+        tensor = tensor or _is_tensor(part)
+        array, problem = _as_array(part, lists)
+        if problem:
+            return Outcome(kind="type", problem=problem)
+        values.append(array)
+    return Outcome(tuple(values), mutated=mutated, tensor=tensor, words=words)
+
+
+def _judged(judge, result, args, lists):
+    """Return (what is compared, ""), or (None, problem) if the judge cannot read the result."""
+    try:
+        return judge(result.detach() if _is_tensor(result) else result, *args), ""
+    except Unfit:
+        raise
+    except Exception as error:
+        return None, (
+            f"You {'hand in' if lists else 'return'} {_kind(result)} that cannot be read as an answer "
+            f"({type(error).__name__}: {words_of(error)}). Fix: compare its form with the task."
+        )
+
+
+def _copy(x, tensors):
+    if isinstance(x, tuple):
+        return tuple(_copy(a, tensors) for a in x)
+    if not isinstance(x, np.ndarray):
+        return x
+    return sys.modules["torch"].from_numpy(x.copy()) if tensors else x.copy()
+
+
+def _is_tensor(x):
+    return "torch" in sys.modules and isinstance(x, sys.modules["torch"].Tensor)
+
+
+def _as_array(x, lists):
+    """Return (array, "") or (None, problem)."""
+    if _is_tensor(x):
+        if x.numel() > MOST_ENTRIES:
+            return None, _too_large(tuple(x.shape))
+        x = x.detach().cpu()
+        x = (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()
+    elif isinstance(x, (list, tuple)) and not lists:
+        what = f"a {type(x).__name__} of {len(x)}"
+        fix = (
+            "return only what the exercise asks for"
+            if isinstance(x, tuple)
+            else "np.array(...) around it, all rows of the same length"
+        )
+        return None, f"You return {what}, where one array is expected. Fix: {fix}."
+    elif not isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
+        if lists:
+            letter = isinstance(x, str) and len(x) == 1 and x.isalpha()
+            fix = "the number that belongs to this letter" if letter else "numbers without quotes"
+            return None, f"You hand in {_kind(x)}, where numbers are expected. Fix: {fix}."
+        return None, f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
+    try:
+        number = isinstance(x, Number)
+        x = np.asarray(x)
+        if x.size > MOST_ENTRIES:
+            return None, _too_large(x.shape)
+        if x.dtype == object and (lists or number):  # fractions, decimals, integers beyond int64
+            x = x.astype(np.float64)
+    except OverflowError:
+        return None, "One of your numbers is too large: a float ends near 1.8e308. Fix: print it; which step made it?"
+    except (TypeError, ValueError):
+        return None, "Your list does not hold numbers only. Fix: rows of the same length, numbers in each."
+    if x.dtype.kind not in "bfiu":
+        return None, f"Your array has dtype {x.dtype}, real numbers are expected. Fix: np.array(..., dtype=float)."
+    return x, ""
+
+
+def _too_large(shape):
+    return f"Your result has shape {shape}, far more numbers than any answer here. Fix: print the shape of each step."
+
+
+def _kind(x):
+    name = type(x).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def words_of(error):
+    """Return what an error says; "" where it cannot: a class may have a `__str__` that raises."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def _describe(error):
+    """Say what was raised, and in which line of the learner's own code: the last one outside libraries."""
+    told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, words_of(error))
+    text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")
+    own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
+    code = ""
+    if own:
+        file, line = own[-1]
+        code = linecache.getline(file, line).strip()
+        text += f"\nLine {line}: {code}".rstrip(": ")
+    fix = _fix(words_of(error), code.partition("#")[0])
+    return text + (f"\nFix: {fix}" if fix else "")
+
+
+def _fix(told, code):
+    """Return the likely fix of an error whose message hides its cause; "" if there is none to suggest."""
+    if "modified by an inplace operation" in told:
+        return (
+            "what the gradient needs was written over (x[...] = ..., x += ...). masked_fill, torch.where and "
+            "nan_to_num make a new tensor."
+        )
+    if "before Module.__init__() call" in told:
+        return "begin `__init__` with `super().__init__()`: before that a module holds no layers."
+    of_tensor = "Boolean value of Tensor" in told
+    if not (of_tensor or "truth value of an array" in told):
+        return ""
+    condition = re.search(r"\b(if|while|and|or|not)\b", code)
+    python = re.search(r"(?<![\w.])(max|min|sorted)\(", code)
+    if condition and not python:
+        return (
+            "an array is neither true nor false. `np.where(x > 0, a, b)` chooses entry by entry; `if x is not None` "
+            "asks whether there is an array at all."
+        )
+    if python and not condition:
+        name = python[1]
+        return f"Python's {name} compares whole rows of an array; {_ALONG_AN_AXIS[name][of_tensor]} compares numbers."
+    return ""
+
+
+def read_from_notebook(answer):
+    """Say which numbers and arrays a function or class reads from the notebook, not from its arguments; "" for none.
+
+    A function without arguments can read them nowhere else: of it nothing is said.
+    """
+    values = {}
+    for function in _functions(answer):
+        if function.__code__.co_argcount and function.__globals__.get("__name__") == "__main__":
+            names = dict.fromkeys(_globals_read(function.__code__))
+            values |= {name: function.__globals__.get(name) for name in names}
+    told = {name: told for name, value in values.items() if (told := _in_a_word(value))}
+    if not told:
+        return ""
+    there = ", ".join(f"{name} {what}" for name, what in told.items())
+    return (
+        f"Your {'class' if isinstance(answer, type) else 'function'} reads {' and '.join(told)} from the notebook "
+        f"(there {there}), not from its arguments."
+    )
+
+
+def _functions(answer):
+    if not isinstance(answer, type):
+        return [answer] if isinstance(answer, types.FunctionType) else []
+    members = [member for cls in answer.__mro__ for member in vars(cls).values()]
+    return [member for member in members if isinstance(member, types.FunctionType)]
+
+
+def _globals_read(code):
+    """Return the global names that bytecode loads, including those of nested functions."""
+    inside = [_globals_read(const) for const in code.co_consts if isinstance(const, types.CodeType)]
+    return sum(inside, [i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"])
+
+
+def _in_a_word(value):
+    """Describe a number or an array; "" for anything else, and for constants such as inf, NaN and bools."""
+    if isinstance(value, np.ndarray) or _is_tensor(value):
+        return f"has shape {tuple(value.shape)}"
+    if isinstance(value, Real) and not isinstance(value, bool) and _isfinite(float(value)):
+        return f"is {value:.4g}" if isinstance(value, float) else f"is {value}"
+    return ""
+
+
+def _in_library(frame):
+    file = frame.f_code.co_filename
+    return file.startswith(_LIBRARIES) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)

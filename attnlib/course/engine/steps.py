@@ -1,0 +1,118 @@
+"""Attention as named steps that can be replaced one at a time.
+
+The reference is the steps as they stand; a mistake is the same steps with one of them replaced. So the catalogue of
+mistakes serves every exercise, and a mistake can never drift away from the reference in anything but itself.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from ... import core, heads
+
+
+def swap(x):
+    """Swap the last two axes."""
+    return np.swapaxes(x, -1, -2)
+
+
+class Steps:
+    """Compute steps when they are asked for, from what is given and from the steps they need.
+
+    Steps that only one notebook needs stand in a subclass, beside its exercises.
+
+    Parameters
+    ----------
+    **given
+        Values that are known; their steps never run.
+
+    Examples
+    --------
+    >>> q = np.array([[2.0, 0.0]])
+    >>> Steps(q=q, k=q).scaled.round(4)
+    array([[2.8284]])
+    >>> replaced(Steps, {"scaled": lambda s: s.scores})(q=q, k=q).scaled
+    array([[4.]])
+    """
+
+    mask = None
+    num_heads = None
+    axis = -1
+    fill = -np.inf  # what a blocked score becomes
+    learning = ()  # names of matrices, where the gradient is asked for
+
+    def __init__(self, **given):
+        self.__dict__.update(given)  # where a cached property looks first
+
+    @cached_property
+    def split(self):
+        return lambda x: x if self.num_heads is None else heads.split_heads(x, self.num_heads)
+
+    @cached_property
+    def q(self):
+        return self.split(self.query @ self.W_Q)
+
+    @cached_property
+    def k(self):
+        return self.split(self.key @ self.W_K)
+
+    @cached_property
+    def v(self):
+        return self.split(self.value @ self.W_V)
+
+    @cached_property
+    def scores(self):
+        return self.q @ swap(self.k)
+
+    @cached_property
+    def raw_scores(self):
+        """The scores where an exercise asks for them."""
+        return self.scores
+
+    @cached_property
+    def scaled(self):
+        return self.scores / np.sqrt(self.q.shape[-1])
+
+    @cached_property
+    def allowed(self):
+        return self.mask
+
+    @cached_property
+    def masked(self):
+        return self.scaled if self.mask is None else np.where(self.allowed, self.scaled, self.fill)
+
+    @cached_property
+    def weights(self):
+        return core.softmax(self.masked, self.axis)
+
+    @cached_property
+    def shown(self):
+        """The weights that a module returns with its output."""
+        return self.weights
+
+    @cached_property
+    def context(self):
+        return self.weights @ self.v
+
+    @cached_property
+    def merge(self):
+        return heads.merge_heads
+
+    @cached_property
+    def output(self):
+        return self.merge(self.context) @ self.W_O
+
+    @cached_property
+    def gradient_fault(self):
+        """For each matrix 1 if no gradient reaches it, 2 if the gradient is NaN, else 0."""
+        return np.zeros(len(self.learning))
+
+    @cached_property
+    def finish(self):
+        """What is done last to each returned array."""
+        return lambda y: y
+
+
+def replaced(steps, by):
+    """Return the class `steps` with some of its steps replaced; `by` holds name -> function of the steps."""
+    return type(steps.__name__, (steps,), {name: cached_property(step) for name, step in by.items()}) if by else steps

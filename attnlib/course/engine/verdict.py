@@ -1,0 +1,159 @@
+"""What a check says, as text and as HTML that holds in light and dark themes."""
+
+import html
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...colours import levels, palette
+from .compare import isclose
+
+_MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
+_MOST_ROWS = 12  # and columns, of a heatmap
+
+
+@dataclass(repr=False, eq=False)
+class Verdict:
+    """The result of one check. It shows itself in a notebook.
+
+    Attributes
+    ----------
+    exercise : str
+    state : "not tried", "wrong" or "right"
+    message : str
+        What was found, in words.
+    mistake : str or None
+        Id of the mistake in `attnlib.course.MISTAKES` that explains the whole answer; None if no single one does.
+    stage : str or None
+        Where a wrong answer first departs from the right one, if that could be told: scores, scale, mask, softmax,
+        output, ...
+    yours, expected : ndarray or None
+        The first pair of arrays that differ.
+
+    Examples
+    --------
+    >>> from attnlib.course import check
+    >>> check.k2(None)
+    … k2: not tried yet
+    >>> check.k2([4, 4, 0]).passed
+    True
+    """
+
+    exercise: str
+    state: str
+    message: str
+    mistake: str | None = None
+    stage: str | None = None
+    yours: np.ndarray | None = None
+    expected: np.ndarray | None = None
+    axes: tuple = ()
+    hints: tuple = ()
+    _shown: int = 0
+
+    def __post_init__(self):
+        """Drop a hint that repeats an earlier one: an exercise and a mistake may share their words."""
+        self.hints = tuple(hint for i, hint in enumerate(self.hints) if not any(hint in h for h in self.hints[:i]))
+
+    @property
+    def passed(self):
+        return self.state == "right"
+
+    def __bool__(self):
+        return self.passed  # so that `assert check.k2(answer)` in a grader does not pass a wrong answer
+
+    def hint(self):
+        """Return the next hint; each call goes one step further, the last one stops just before the solution."""
+        if self.passed:
+            return "No hint needed: this is right."
+        self._shown = min(self._shown + 1, len(self.hints))
+        return f"Hint {self._shown} of {len(self.hints)}: {self.hints[self._shown - 1]}"
+
+    def _title(self):
+        state = "not tried yet" if self.state == "not tried" else self.state
+        return f"{_MARKS[self.state]} {self.exercise}: {state}" + (f" ({self.mistake})" if self.mistake else "")
+
+    def __repr__(self):
+        return self._title() + (f"\n{self.message}" if self.message else "")
+
+    def __str__(self):
+        return printable(repr(self))
+
+    def _repr_html_(self):
+        text = html.escape(self.message).replace("\n", "<br>")
+        maps = "".join(
+            _heatmap(title, ours, theirs, self.axes, self._range())
+            for title, ours, theirs in (
+                ("yours", self.yours, self.expected),
+                ("expected", self.expected, self.yours),
+            )
+            if ours is not None
+        )
+        return (
+            '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
+            f"<strong>{html.escape(self._title())}</strong>"
+            + (f"<div>{text}</div>" if text else "")
+            + (f'<div style="display:flex;flex-wrap:wrap;gap:0 24px">{maps}</div>' if maps else "")
+            + "</div>"
+        )
+
+    def _range(self):
+        """Return one colour scale for both maps, set by the expected one: a wild answer must not flatten it."""
+        finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
+        return (finite.min(), finite.max()) if finite.size else (0, 1)
+
+
+def printable(text):
+    """Return `text` in the console's encoding: on Windows (cp1252) and under LC_ALL=C there is no check mark."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        for mark in _MARKS.values():
+            text = text.replace(f"{mark} ", "")  # the words after a mark say the same
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def matrix_around(array, index):
+    """Return the last two axes of `array` around `index`, as floats."""
+    return np.atleast_2d(np.asarray(array[index[:-2]] if array.ndim > 2 else array, dtype=np.float64))
+
+
+def number(x):
+    """Write a number with four digits, the same on every machine."""
+    return f"{float(x):.4g}" if np.isfinite(x) else str(float(x))
+
+
+def _heatmap(title, array, other, axes, limits):
+    rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
+    cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
+    cells = "".join(
+        "<tr>"
+        + "".join(_cell(array[i, j], limits, other is not None and _differ(array, other, i, j)) for j in range(columns))
+        + "</tr>"
+        for i in range(rows)
+    )
+    where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
+    return (
+        '<table style="border-collapse:separate;border-spacing:2px;color:currentColor;margin:6px 0">'
+        '<caption style="color:currentColor;text-align:left;white-space:nowrap">'
+        f"{title} {array.shape}{cut}{where}</caption>"
+        f"<tbody>{cells}</tbody></table>"
+    )
+
+
+def _differ(a, b, i, j):
+    if i >= b.shape[0] or j >= b.shape[1]:
+        return True
+    return not isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
+
+
+def _cell(x, limits, differs):
+    """Return one cell: colour by value, plain text for NaN and infinities, a mark instead of a colour if it differs."""
+    style = "padding:2px 6px;text-align:right;"
+    if np.isfinite(x):
+        fill, ink = palette()[levels(x, *limits)]
+        style += f"background:{fill};color:{ink};"
+    else:
+        style += "border:1px dashed currentColor;color:currentColor;"
+    return f'<td style="{style}">{"≠ " if differs else ""}{number(x)}</td>'
