@@ -5,7 +5,7 @@ import numpy as np
 from ...core import softmax
 from ...examples import ASYMMETRIC, BY_HAND, IDENTITY
 from ..engine import locate as stages
-from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
+from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Kept, Number
 from ..engine.probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -274,6 +274,7 @@ EXERCISES = (
         "scaled_dot_product_attention(query, key, value, attn_mask=None) -> (..., n_q, d_v). "
         "attn_mask is boolean, True = may attend; a query that may attend to nothing gets 0.",
         ATTENTION_HINTS,
+        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
         given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         result=lambda s: s.context,

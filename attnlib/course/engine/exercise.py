@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from . import describe, modules, run
+from . import describe, modules, right_answers, run
 from .compare import all_same, first_difference, same
 from .explain import Pairs, explain
 from .locate import Reference, Reveal, locate
@@ -60,7 +60,7 @@ class Exercise:
     answer_is_code = True
     returns_weights = False  # beside the output
     axes, our_functions = (), ()
-    stage, reveal, judged = "", None, None
+    stage, reveal, judged, kept = "", None, None, None
     subject = "Your code behaves"  # ... as if
     untried = (
         "If you have written it already: is a `return` missing, or does a line `return ...` or "
@@ -80,6 +80,7 @@ class Exercise:
         if found[0].kind == "untried":
             return describe.untried(self, returned=True)
         if all_same(found, self.expected, self.probes):
+            right_answers.record(self.name, answer)
             return describe.right(self, found, ours)
         difference = first_difference(found, self.expected, self.probes)
         mistakes = self.explain(function, found)
@@ -175,6 +176,13 @@ def _errors(found):
     return sum(outcome.kind == "raised" for outcome in found)
 
 
+class Kept(NamedTuple):
+    """Under which name `mine` keeps a right answer, and what stands in for it: a public name of attnlib."""
+
+    name: str
+    ours: str
+
+
 class Judged(NamedTuple):
     """Where many answers are right: (result, *args) -> what of it is compared; (yours, right) -> a sentence.
 
@@ -240,6 +248,8 @@ class Function(Exercise):
         What of the result is compared; None: all of it.
     our_functions : tuple of str
         attnlib's functions that are this exercise, besides the one of its name.
+    kept : Kept or None
+        Of an answer that later notebooks use again.
     """
 
     probes: tuple
@@ -251,6 +261,7 @@ class Function(Exercise):
     reveal: Reveal | None = None
     judged: Judged | None = None
     our_functions: tuple = ()
+    kept: Kept | None = None
 
     def adapt(self, answer):
         if not callable(answer):
