@@ -1,6 +1,7 @@
 """Shared by all tests: the NumPy library and its torch twin behind one face, and hypothesis made repeatable."""
 
 import dataclasses
+import os
 import sys
 
 import hypothesis
@@ -12,6 +13,7 @@ import attnlib as al
 from attnlib import torch_layers
 from attnlib.course.engine import run
 
+os.environ["ATTNLIB_MINE"] = ""  # what the person at this machine has kept is left alone
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None, database=None, max_examples=60)
 hypothesis.settings.load_profile("attnlib")

@@ -6,6 +6,7 @@ nbval's own items stay as they are. Between them stand: each cell a second time,
 stub. After the last cell every slider is moved. All this without a network, and in a folder that cannot be written to.
 """
 
+import os
 import re
 from collections import defaultdict
 
@@ -17,6 +18,8 @@ from tools.handouts import exercises
 from tools.series import SERIES
 
 FREE = {notebook.name for notebook in SERIES if notebook.d_k == "free"}
+
+os.environ["ATTNLIB_MINE"] = ""  # what the person at this machine has kept is left alone
 
 # Python tells a hook before it opens a file or a connection. What the hook raises is what a folder without write
 # permission, or a machine without a network, would raise; neither could be had for a test that runs as root.

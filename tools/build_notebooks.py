@@ -83,7 +83,8 @@ def code_between(number, start, stop):
 def execute(notebook):
     """Run all cells in order in a fresh kernel; an exception stops the build unless the cell is tagged for it."""
     # One BLAS thread: 8 x 8 matrices gain nothing from two, and on a busy machine they lose a lot.
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1")
+    # A build shows what a reader sees who has kept nothing yet.
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", ATTNLIB_MINE="")
     client = NotebookClient(
         notebook,
         timeout=600,

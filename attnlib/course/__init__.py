@@ -8,8 +8,9 @@
 notebooks need is imported by its name: `clinic`, `training`, `real_model`.
 """
 
+from . import mine
 from .catalogue import EXERCISES, MISTAKES, PREDICTIONS, RECALLS, check, predict
 from .engine.verdict import Verdict
 from .mistakes.mistake import Mistake
 
-__all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "RECALLS", "Mistake", "Verdict", "check", "predict"]
+__all__ = ["EXERCISES", "MISTAKES", "PREDICTIONS", "RECALLS", "Mistake", "Verdict", "check", "mine", "predict"]

@@ -12,18 +12,18 @@ from .mistakes import SHARED
 
 # Read the folder, not notebooks/series.toml: on Colab the package comes without it. A test compares the two.
 _NUMBERS = sorted(name[1:] for _, name, _ in pkgutil.iter_modules(chapters.__path__) if re.fullmatch(r"n\d\d", name))
-_CHAPTERS = {number: importlib.import_module(f".n{number}", chapters.__name__) for number in _NUMBERS}
+CHAPTERS = {number: importlib.import_module(f".n{number}", chapters.__name__) for number in _NUMBERS}
 
 EXERCISES = {
     exercise.name: replace(exercise, mistakes=(*SHARED, *chapter.OWN))
-    for chapter in _CHAPTERS.values()
+    for chapter in CHAPTERS.values()
     for exercise in getattr(chapter, "EXERCISES", ())
 }
-PREDICTIONS = {question.name: question for chapter in _CHAPTERS.values() for question in chapter.QUESTIONS}
+PREDICTIONS = {question.name: question for chapter in CHAPTERS.values() for question in chapter.QUESTIONS}
 # Three questions about earlier notebooks at the head of a notebook: predict.before_03 and so on.
 RECALLS = {
     (name := f"before_{number}"): Recall(name, chapter.RECALL)
-    for number, chapter in _CHAPTERS.items()
+    for number, chapter in CHAPTERS.items()
     if hasattr(chapter, "RECALL")
 }
 MISTAKES = {mistake.id: mistake for exercise in EXERCISES.values() for mistake in exercise.mistakes}

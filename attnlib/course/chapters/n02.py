@@ -5,7 +5,7 @@ import numpy as np
 from ...core import softmax
 from ...examples import ASYMMETRIC, BY_HAND, IDENTITY
 from ..engine import locate
-from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Number
+from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Kept, Number
 from ..engine.probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -268,6 +268,7 @@ EXERCISES = (
         "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in notebook 05: a function "
         "that takes one as well is as good.",
         ATTENTION_HINTS,
+        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
         given=lambda q, k, v: {"q": q, "k": k, "v": v},
         result=lambda s: s.context,

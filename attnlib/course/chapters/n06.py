@@ -4,7 +4,7 @@ import numpy as np
 
 from ... import core, heads
 from ..engine import locate
-from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Module, Number
+from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Kept, Module, Number
 from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 from ..engine.questions import Question
 from ..engine.run import Told, Unfit
@@ -322,6 +322,7 @@ EXERCISES = (
             "First (..., n, h, d_k), then bring the head axis forward.",
             "reshape, then np.swapaxes(..., -2, -3).",
         ),
+        kept=Kept("split_heads", "attnlib.split_heads"),
         probes=split_probes(),
         given=lambda x, num_heads: {"x": x, "num_heads": num_heads},
         result=lambda s: s.split(s.x),
@@ -357,6 +358,7 @@ EXERCISES = (
             "(n_q, n_k) does not: ask for attn_mask.ndim.",
             "Merge with transpose and flatten(-2), then W_O.",
         ),
+        kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention"),
         probes=multi_head_probes("MultiHeadAttention", same_width=True),
         given=_given,
         result=lambda s: (s.output, s.shown),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
-from . import describe, modules, run
+from . import describe, modules, right_answers, run
 from .compare import all_same, first_difference, same
 from .explain import Pairs, explain
 from .locate import Reference, Reveal, locate
@@ -61,7 +61,7 @@ class Exercise:
     returns_weights = False  # beside the output
     remark = ""  # what a right answer is told
     axes, our_functions = (), ()
-    stage, reveal, judged = "", None, None
+    stage, reveal, judged, kept = "", None, None, None
     subject = "Your code behaves"  # ... as if
     untried = (
         "If you have written it already: is a `return` missing, or does a line `return ...` or "
@@ -81,6 +81,7 @@ class Exercise:
         if found[0].kind == "untried":
             return describe.untried(self, returned=True)
         if all_same(found, self.expected, self.probes):
+            right_answers.record(self.name, answer)
             return describe.right(self, found, ours)
         difference = first_difference(found, self.expected, self.probes)
         mistakes = self.explain(function, found)
@@ -176,6 +177,13 @@ def _errors(found):
     return sum(outcome.kind == "raised" for outcome in found)
 
 
+class Kept(NamedTuple):
+    """Under which name `mine` keeps a right answer, and what stands in for it: a public name of attnlib."""
+
+    name: str
+    ours: str
+
+
 class Judged(NamedTuple):
     """For exercises with many right answers: (result, *args) -> what is compared; (yours, right) -> a sentence.
 
@@ -244,6 +252,8 @@ class Function(Exercise):
         What of the result is compared; None: all of it.
     our_functions : tuple of str
         attnlib's functions that are this exercise, besides the one of its name.
+    kept : Kept or None
+        Of an answer that later notebooks use again.
     """
 
     probes: tuple
@@ -255,6 +265,7 @@ class Function(Exercise):
     reveal: Reveal | None = None
     judged: Judged | None = None
     our_functions: tuple = ()
+    kept: Kept | None = None
 
     def adapt(self, answer):
         if not callable(answer):

@@ -1,0 +1,216 @@
+"""What a reader wrote is kept as a file that stands alone, comes back in another notebook, and is never lost."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+import attnlib as al
+from attnlib import torch_layers
+from attnlib.course import check, mine
+from attnlib.course.engine import right_answers
+
+IMPORTS = "import numpy as np\nfrom attnlib.course import check, mine\n"
+HELPER = """
+SMALLEST = 0.0
+def soft(x):
+    x = np.exp(x - x.max(-1, keepdims=True))
+    return x / (x.sum(-1, keepdims=True) + SMALLEST)
+"""
+ATTENTION = """
+def my_attention(query, key, value, attn_mask=None):
+    scores = query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])
+    if attn_mask is None:
+        return soft(scores) @ value
+    dead = ~attn_mask.any(-1, keepdims=True)
+    return np.where(dead, 0, soft(np.where(attn_mask | dead, scores, -np.inf))) @ value
+"""
+CHECK = "verdict = check.scaled_dot_product_attention(my_attention)"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Return the folder of a reader who has a notebook, and nothing kept yet."""
+    (tmp_path / "02_vectorized.ipynb").touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ATTNLIB_MINE")
+    monkeypatch.setattr(right_answers, "ANSWERS", {})
+    return tmp_path
+
+
+@pytest.fixture
+def cells(folder):
+    """Return a function that runs cells as a notebook does, and gives the value of the last one."""
+    shell = InteractiveShell()
+
+    def run(*codes):
+        for code in codes:
+            result = shell.run_cell(code, store_history=True)
+            result.raise_error()
+        return result.result
+
+    run(IMPORTS)
+    return run
+
+
+def test_a_kept_function_stands_alone_and_comes_back(cells, folder, capsys):
+    said = cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
+    assert said == "✓ kept as mine/attention.py: a fresh Python loads it, and it passes its check there."
+    text = (folder / "mine" / "attention.py").read_text("utf-8")
+    assert "import numpy as np" in text and "def soft(x):" in text and "SMALLEST = 0.0" in text
+    assert list((folder / "mine").iterdir()) != [] and not list((folder / "mine").glob(".*"))  # no trial is left
+    capsys.readouterr()
+    found = mine.load("attention")
+    assert capsys.readouterr().out == "attention: yours, from mine/attention.py\n"
+    x = np.random.default_rng(0).normal(size=(3, 5, 4))
+    np.testing.assert_allclose(found(*x), al.scaled_dot_product_attention(*x), atol=1e-12)
+
+
+def test_what_was_loaded_can_be_used_in_what_is_kept_next(cells, folder):
+    cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)", "before = mine.load('attention')")
+    cells("def my_attention(query, key, value, attn_mask=None):\n    return before(query, key, value, attn_mask)")
+    # In one file the second would call itself.
+    assert "two things are called my_attention here" in cells(CHECK, "mine.keep(my_attention)")
+    cells("def mine_again(query, key, value, attn_mask=None):\n    return before(query, key, value, attn_mask)")
+    said = cells("verdict = check.scaled_dot_product_attention(mine_again)", "mine.keep(mine_again)")
+    assert said.startswith("✓ kept") and "def my_attention" in (folder / "mine" / "attention.py").read_text("utf-8")
+
+
+def test_an_older_file_stays(cells, folder):
+    cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
+    first = (folder / "mine" / "attention.py").read_text("utf-8")
+    for i in (1, 2):
+        said = cells(ATTENTION.replace("dead =", f"version = {i}\n    dead ="), CHECK, "mine.keep(my_attention)")
+        assert said.endswith(f" The one before is attention.{i}.py now.")
+    assert (folder / "mine" / "attention.1.py").read_text("utf-8") == first
+    again = cells("mine.keep(my_attention)")
+    assert again.endswith("passes its check there.")  # the same text needs no copy
+    assert len(list((folder / "mine").glob("attention*.py"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        (ATTENTION, "no check has found this right"),  # not checked
+        (ATTENTION.replace("/ np.sqrt(query.shape[-1])", "") + CHECK, "no check has found this right"),  # wrong
+        (
+            "factor = np.ones(1)\n" + ATTENTION.replace("scores =", "scores = factor *") + CHECK,
+            "reads factor from this",
+        ),
+        ("my_attention = lambda *args: __import__('attnlib').scaled_dot_product_attention(*args)\n" + CHECK, "use def"),
+        (
+            "exec('offset = 0', globals())\n"
+            + ATTENTION.replace("scores =", "scores = offset +")
+            + CHECK
+            + "\ndel offset",
+            "its file raises NameError|does not pass its check: .*offset",
+        ),
+        (
+            "from attnlib import softmax\nmy_attention = lambda x, axis=-1: softmax(x, axis)\n"
+            "verdict = check.softmax(my_attention)",
+            "no later notebook uses softmax",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_is_said_and_nothing_is_written(cells, folder, code, says):
+    said = cells(HELPER, code, "mine.keep(my_attention)")
+    assert said.startswith("Nothing is kept: ") and re.search(says, said, re.DOTALL), said
+    assert not list(folder.glob("mine/*.py"))
+
+
+def test_a_class_of_torch_is_kept(cells, folder):
+    source = Path(torch_layers.__file__).with_name("modules.py").read_text("utf-8")
+    assert "class MultiHeadAttention" in source
+    said = cells(
+        "import torch\nfrom torch import nn\nfrom attnlib import torch_layers as layers",
+        "class Mine(nn.Module):\n"
+        "    def __init__(self, embed_dim, num_heads):\n"
+        "        super().__init__()\n"
+        "        self.h = num_heads\n"
+        "        self.W_Q, self.W_K, self.W_V, self.W_O = (nn.Linear(embed_dim, embed_dim) for _ in range(4))\n\n"
+        "    def forward(self, query, key=None, value=None, *, attn_mask=None):\n"
+        "        key = query if key is None else key\n"
+        "        value = key if value is None else value\n"
+        "        if attn_mask is not None and attn_mask.dim() > 2:\n"
+        "            attn_mask = attn_mask.unsqueeze(-3)\n"
+        "        split = lambda x: x.unflatten(-1, (self.h, -1)).transpose(-2, -3)\n"
+        "        q, k, v = split(self.W_Q(query)), split(self.W_K(key)), split(self.W_V(value))\n"
+        "        trace = layers.attention_trace(q, k, v, attn_mask)\n"
+        "        return self.W_O(trace.output.transpose(-2, -3).flatten(-2)), trace.weights\n",
+        "verdict = check.MultiHeadAttention(Mine)",
+        "mine.keep(Mine)",
+    )
+    assert said.startswith("✓ kept as mine/MultiHeadAttention.py"), said
+    assert mine.load("MultiHeadAttention").__name__ == "Mine"
+
+
+# --- where nothing is kept
+
+
+def test_without_a_file_the_series_own_stands_in(folder, capsys):
+    assert mine.load("attention") is al.scaled_dot_product_attention
+    assert capsys.readouterr().out == (
+        "attention: ours (attnlib.scaled_dot_product_attention). "
+        "Yours comes with check.scaled_dot_product_attention and mine.keep\n"
+    )
+    with pytest.raises(ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of 'attention', "):
+        mine.load("attentoin")
+
+
+def test_a_file_that_does_not_load_is_said_and_stays(folder, capsys):
+    (folder / "mine").mkdir()
+    (folder / "mine" / "attention.py").write_text("attention = nobody", encoding="utf-8")
+    assert mine.load("attention") is al.scaled_dot_product_attention
+    assert "mine/attention.py cannot be loaded: NameError: name 'nobody' is not defined" in capsys.readouterr().out
+    assert (folder / "mine" / "attention.py").exists()
+
+
+@pytest.mark.parametrize("ours", [exercise.kept.ours for exercise in mine.KEPT.values()])
+def test_what_stands_in_passes_the_check_itself(ours):
+    (exercise,) = (e for e in mine.KEPT.values() if e.kept.ours == ours)
+    module, _, name = ours.rpartition(".")
+    thing = getattr(sys.modules[module], name)
+    if not isinstance(thing, type):  # our class takes more arguments than the exercise's
+        assert exercise(thing).passed
+
+
+def test_where_no_notebook_stands_the_text_is_to_be_pasted(cells, folder):
+    """In Colab each notebook has a machine of its own."""
+    (folder / "02_vectorized.ipynb").unlink()
+    said = cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
+    assert said.startswith("No notebooks stand here") and said.count("def ") == 2
+    assert [path.name for path in folder.iterdir()] == []
+    exec(said.partition("\n\n")[2], names := {})
+    assert check.scaled_dot_product_attention(names["attention"]).passed
+
+
+def test_a_folder_that_cannot_be_written_is_silent_for_check_and_said_by_keep(cells, folder):
+    (folder / "mine").write_text("a file where the folder should be", encoding="utf-8")
+    verdict = cells(HELPER, ATTENTION, CHECK, "verdict")
+    assert verdict.passed and verdict.message == ""
+    said = cells("mine.keep(my_attention)")
+    assert said.startswith("Nothing is kept: ") and said.endswith("mine writable.")
+    assert (folder / "mine").read_text("utf-8") == "a file where the folder should be"
+
+
+# --- progress
+
+
+def test_progress_counts_what_was_found_right_here_and_before(folder):
+    assert "02  ○ ○ ○ ○  0 of 4" in mine.progress() and mine.progress().endswith("kept: nothing yet")
+    assert check.softmax(lambda x, axis=-1: np.exp(x)).state == "wrong"
+    assert "02  ○ ○ ○ ○  0 of 4" in mine.progress()
+    check.softmax(al.softmax)
+    check.softmax(al.softmax)
+    assert (folder / "mine" / "solved.txt").read_text("utf-8") == "softmax\n"
+    right_answers.ANSWERS.clear()  # another kernel
+    assert "02  ● ○ ○ ○  1 of 4" in mine.progress()
+
+
+def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):
+    monkeypatch.setenv("ATTNLIB_MINE", "")
+    check.softmax(al.softmax)
+    assert right_answers.folder() is None and not (folder / "mine").exists()
