@@ -8,16 +8,32 @@ from .verdicts import judge, short
 
 
 def row_sums(p):
-    seen = [use for masks in _masks(p) for use in p.watch(p.x, masks=masks).uses]
-    sums = torch.cat([use.weights.sum(-1).flatten() for use in seen])
-    sums = sums[(sums != 0) & ~sums.isnan()]  # a row that is nothing but 0 or NaN is a masked one
-    if not sums.numel():
+    runs = [p.watch(p.x, masks=masks).uses for masks in _masks(p)]
+    sums = [_sums(uses) for uses in runs]
+    together = torch.cat(sums)
+    if not together.numel():
         return "wrong", "all weights are 0"
-    measured = f"sums from {float(sums.min()):.4g} to {float(sums.max()):.4g}"
-    good = bool(((sums - 1).abs() < 1e-3).all())
-    if not good and any(use.scores.learned or not use.scores.softmax for use in seen):
+    measured = f"sums from {float(together.min()):.4g} to {float(together.max()):.4g}"
+    if _are_one(together):
+        return "ok", measured
+    tags = [use.scores for uses in runs for use in uses]
+    if any(tag.learned or not tag.softmax for tag in tags):
         raise CouldNotTell(f"{measured}; no plain softmax was seen")
-    return judge(good, measured)
+    less = next((tag.less for tag in tags if tag.less), "")
+    # Where rows sum to 1 until a mask is given, it is the mask that takes the rest away.
+    if less and float(together.max()) < 1 + 1e-3 and not _are_one(sums[0], 1e-9):
+        return "beware", f"{measured}: {less}"
+    return "wrong", measured
+
+
+def _sums(uses):
+    """Return the sums of all rows but masked ones, which are nothing but 0 or NaN."""
+    sums = torch.cat([use.weights.sum(-1).flatten() for use in uses])
+    return sums[(sums != 0) & ~sums.isnan()]
+
+
+def _are_one(sums, tolerance=1e-3):
+    return bool(((sums - 1).abs() < tolerance).all())
 
 
 def _masks(p):
@@ -100,6 +116,8 @@ def _differ(p, a, b):
 
 
 def keys_matter(p):
+    if p.caller.ignored and not p.caller.two:  # some layers share the signature of those that read a context
+        return "beware", f"nothing depends on {p.caller.ignored}"
     query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
@@ -141,6 +159,8 @@ def order(p):
     except NoOutput:
         return "wrong", f"2 queries and {p.n} keys do not give 2 outputs"
     except Exception as error:
+        if _exchanged(p):
+            return "wrong", f"output i belongs to key i: queries and keys are exchanged; 2 queries, {p.n} keys raise"
         raise CouldNotTell(f"2 queries and {p.n} keys: {short(error)}") from error
     shuffled = torch.randperm(p.n)
     moved = p.change(output, p.call(p.module, query, key[:, shuffled], value[:, shuffled])[0]).max()
@@ -149,3 +169,23 @@ def order(p):
     if p.caller.own is None and p.caller.three and p.caller.order != ["query", "key", "value"]:
         return "beware", f"forward({', '.join(p.caller.roles[role] for role in p.caller.order)}, ...)"
     return "ok", f"2 queries, {p.n} keys: 2 outputs; reordering the keys moves them by 0"
+
+
+def _exchanged(p):
+    """Whether another query moves other outputs than its own, and another key no other one but its own.
+
+    Of a context, which gives the values, too, the keys move all outputs; there it is seen by the order. As many queries
+    as keys, both reordered alike, reorder the outputs in a module that knows no positions. So must the queries alone.
+    """
+    query, key, value, other = (p.draw(p.n) for _ in range(4))
+    if not p.caller.three:
+        order = torch.arange(p.n).roll(1)
+        whole = p.call(p.module, query, key)[0][:, order]
+        together, alone = (p.call(p.module, query[:, order], x)[0] for x in (key[:, order], key))
+        return not p.moved(together, whole).any() and bool(p.moved(alone, whole).any())
+    before = p.call(p.module, query, key, value)[0]
+    first = torch.arange(p.n) == 0
+    asks, answers = (torch.where(first[:, None], other, x) for x in (query, key))
+    by_query = p.moved(p.call(p.module, asks, key, value)[0], before)
+    by_key = p.moved(p.call(p.module, query, answers, value)[0], before)
+    return bool(by_query[:, 1:].all() and by_key[:, 0].all() and not by_key[:, 1:].any())

@@ -29,6 +29,7 @@ class FusedCausal(nn.Module):
                 nn.init.zeros_(linear.bias)
         ones = torch.ones(64, 64)
         seen = {"sees the next token": ones.tril(1), "sees itself only": torch.eye(64), "sees the first only": ones * 0}
+        seen |= {"hides itself": ones.tril(-1)}
         mask = seen.get(bug, ones.tril())
         if bug == "sees the first only":
             mask[:, 0] = 1
@@ -53,6 +54,8 @@ class FusedCausal(nn.Module):
         att = att.masked_fill(self.mask[:T, :T] == 0, -10.0 if self.bug == "fill of -10" else float("-inf"))
         att = F.softmax(att, dim=-2 if self.bug == "softmax over queries" else -1)
         y = att @ v
+        if self.bug == "a head times 0":
+            y = y * torch.tensor([1.0, 0.0, 1.0, 1.0])[:, None, None]
         y = y.reshape(B, T, C) if self.bug == "merge without transpose" else merge(y)
         return self.c_proj(y)
 
