@@ -19,7 +19,7 @@ _SAME = ("determinism",)
 _TOKENS = (*_SAME, "permutation", "batch consistency")
 _MASKED = (*_TOKENS, "row sums")
 _ORDERED = (*_MASKED, "causality", "padding")
-_KEYS = "(values, keys, query) instead of (query, key, value): pass them by name"
+_KEYS = "(values, keys, query) instead of (query, key, value): pass them by name; inside, which is which"
 
 PROBES = (
     _Probe("determinism", stable.deterministic, "F.dropout without training=self.training"),
@@ -46,7 +46,7 @@ PROBES = (
         "keys matter", weighing.keys_matter, "keys made from the query; scores that are not used", (*_SAME, "causality")
     ),
     _Probe("values apart", weighing.values_apart, "keys and values exchanged", _SAME),
-    _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation")),
+    _Probe("argument order", weighing.order, _KEYS, (*_SAME, "permutation", "keys matter")),
     _Probe(
         "cache",
         cache.cached,

@@ -150,6 +150,9 @@ def allowed(p):
     seen, lost = p.reach & others, int((expected & ~p.reach).sum())
     if not seen.any():
         return "wrong", "every token sees itself only"
+    if nan := int(p.output.isnan().any(-1).any(0).sum()):
+        itself = ", no token has any weight on itself" if _hides_itself(p, None) else ""
+        return "wrong", f"{nan} of {p.n} tokens get NaN without any mask given" + itself
     if lost and p.convolves:
         raise CouldNotTell("a convolution reaches neighbours only")
     columns = seen.any(0).nonzero().flatten().tolist()

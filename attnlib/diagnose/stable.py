@@ -40,6 +40,8 @@ def batch(p):
 
 
 def large(p):
+    if p.output.isnan().any():
+        raise CouldNotTell("inputs as they are give NaN already")
     output = p.run(1000 * p.x.float(), module=p.original) if not p.caller.neutral else p.run(1000 * p.x)
     return judge(bool(output.isfinite().all()), f"inputs times 1000: {int((~output.isfinite()).sum())} NaN or inf")
 
@@ -80,7 +82,7 @@ def dead(p):
         zeroed = {name: mask for name, mask in idle.items() if name in multiplied}
         zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
     if any(mask.any() for mask in zeroed.values()):
-        return "beware", _counted(p, zeroed, "are multiplied by 0")
+        return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
     return "ok", _counted(p, {}, "do nothing")
 
 

@@ -17,12 +17,12 @@ def row_sums(p):
     if _are_one(together):
         return "ok", measured
     tags = [use.scores for uses in runs for use in uses]
-    if any(tag.learned or not tag.softmax for tag in tags):
-        raise CouldNotTell(f"{measured}; no plain softmax was seen")
     less = next((tag.less for tag in tags if tag.less), "")
     # Where rows sum to 1 until a mask is given, it is the mask that takes the rest away.
     if less and float(together.max()) < 1 + 1e-3 and not _are_one(sums[0], 1e-9):
         return "beware", f"{measured}: {less}"
+    if any(tag.learned or not tag.softmax for tag in tags):
+        raise CouldNotTell(f"{measured}; no plain softmax was seen")
     return "wrong", measured
 
 
@@ -159,8 +159,8 @@ def order(p):
     except NoOutput:
         return "wrong", f"2 queries and {p.n} keys do not give 2 outputs"
     except Exception as error:
-        if _exchanged(p):
-            return "wrong", f"output i belongs to key i: queries and keys are exchanged; 2 queries, {p.n} keys raise"
+        if fault := _mistaken(p):
+            return "wrong", f"{fault}; 2 queries, {p.n} keys raise"
         raise CouldNotTell(f"2 queries and {p.n} keys: {short(error)}") from error
     shuffled = torch.randperm(p.n)
     moved = p.change(output, p.call(p.module, query, key[:, shuffled], value[:, shuffled])[0]).max()
@@ -171,21 +171,20 @@ def order(p):
     return "ok", f"2 queries, {p.n} keys: 2 outputs; reordering the keys moves them by 0"
 
 
-def _exchanged(p):
-    """Whether another query moves other outputs than its own, and another key no other one but its own.
-
-    Of a context, which gives the values, too, the keys move all outputs; there it is seen by the order. As many queries
-    as keys, both reordered alike, reorder the outputs in a module that knows no positions. So must the queries alone.
-    """
+def _mistaken(p):
+    """Return what shows, with as many queries as keys, that the one is taken for the other; "" where nothing does."""
     query, key, value, other = (p.draw(p.n) for _ in range(4))
-    if not p.caller.three:
+    if not p.caller.three:  # the keys give the values, too, so they move all outputs whatever they are taken for
         order = torch.arange(p.n).roll(1)
         whole = p.call(p.module, query, key)[0][:, order]
         together, alone = (p.call(p.module, query[:, order], x)[0] for x in (key[:, order], key))
-        return not p.moved(together, whole).any() and bool(p.moved(alone, whole).any())
+        # Reordering both at once tells that it knows no positions; then the queries alone must reorder the outputs.
+        taken = not p.moved(together, whole).any() and p.moved(alone, whole).any()
+        return "reordering the queries does not reorder the outputs" if taken else ""
     before = p.call(p.module, query, key, value)[0]
     first = torch.arange(p.n) == 0
     asks, answers = (torch.where(first[:, None], other, x) for x in (query, key))
     by_query = p.moved(p.call(p.module, asks, key, value)[0], before)
     by_key = p.moved(p.call(p.module, query, answers, value)[0], before)
-    return bool(by_query[:, 1:].all() and by_key[:, 0].all() and not by_key[:, 1:].any())
+    taken = by_query[:, 1:].all() and by_key[:, 0].all() and not by_key[:, 1:].any()
+    return "a key moves its own output alone, a query all of them: they are exchanged" if taken else ""

@@ -199,8 +199,10 @@ class Rotary(nn.Module):
         k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, 1) for t in (k, v))
         scale = self.d**-1.0 if self.bug == "scaled twice" else None
         T = x.shape[1]
-        if self.bug == "mask turned round":
-            out = F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(T, T, dtype=torch.bool).triu(1))
+        if self.bug in ("mask turned round", "hides itself"):
+            ones = torch.ones(T, T, dtype=torch.bool)
+            mask = ones.tril(-1) if self.bug == "hides itself" else ones.triu(1)
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         else:
             out = F.scaled_dot_product_attention(q, k, v, is_causal=self.bug != "not causal", scale=scale)
         out = out.reshape(x.shape) if self.bug == "merge without transpose" else merge(out)
