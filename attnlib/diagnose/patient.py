@@ -81,7 +81,7 @@ class Patient:
     def _works(self, errors):
         """Whether the present way to call runs; where a mask is insisted on, with one that allows everything."""
         self.caller.neutral = None
-        if self._runs(errors):
+        if self._runs(errors) or self._runs_with_context():
             return not self._guessed_wrong()
         if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
             for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
@@ -102,6 +102,16 @@ class Patient:
             errors.append((self.caller.layout, error))
             return False
 
+    def _runs_with_context(self):
+        """Whether it runs with the context that its signature would let out."""
+        context, required = self.caller.roles.get("context"), self.caller.required
+        if context is None or context in required:
+            return False
+        required.add(context)
+        if not self._runs([]):
+            required.discard(context)
+        return context in required
+
     def _guessed_wrong(self):
         """Drop a context that does nothing; tell whether what was guessed to be keys and values does nothing at all."""
         caller, roles, other = self.caller, self.caller.roles, self.draw(self.n)
@@ -113,6 +123,8 @@ class Patient:
             return False
         try:
             idle = not self._moved_by({"key": other}, "key")
+            if "value" in roles and roles["value"] not in caller.required:
+                idle = idle or not self._moved_by({"key": other, "value": other}, "value")
         except Exception:
             idle = True
         else:

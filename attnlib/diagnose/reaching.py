@@ -54,7 +54,7 @@ def _mixed(p):
         reach = p.influence(run=run)
     except CouldNotTell:
         return None, ""
-    if watches[0].convolves:
+    if watches[0].convolves or watches[0].elsewhere:  # values of positions, say, are weighted, too
         return None, ""
     others = int((reach & ~torch.eye(p.n, dtype=torch.bool)).sum())
     return others > 0, f"weights of 1 for its own token: {others} pairs of tokens still mix"

@@ -52,8 +52,9 @@ class Watch(TorchDispatchMode):
     uses : list of Use
     multiplied : set of str
         Names of parameters that multiplied features as a whole matrix.
-    convolves, dropout, multiplies : bool
-        A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs was seen.
+    convolves, dropout, multiplies, elsewhere : bool
+        A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs, a product of
+        weights and a parameter that is no mixing of heads was seen.
     single : bool
         Something was computed in float32 or less.
     """
@@ -62,7 +63,7 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self.n_q, self.n_k, self.alone = n_q, n_k, alone
         self.uses, self.multiplied = [], set()
-        self.convolves = self.dropout = self.single = self.multiplies = self._projected = False
+        self.convolves = self.dropout = self.single = self.multiplies = self.elsewhere = self._projected = False
         self._alive = []  # an identity stays unique only as long as its tensor lives
         self._tags = {}
         for name, parameter in module.named_parameters():
@@ -177,6 +178,7 @@ class Watch(TorchDispatchMode):
             return _Tag(FEATURES) if learned else ours
         # A product that mixes heads leaves pairs of tokens; any other one is the end of them.
         pairs = self._are_pairs(a.shape[-2], b.shape[-1])
+        self.elsewhere |= learned and not pairs and ours.stage == WEIGHTS
         return ours._replace(learned=ours.learned or learned) if pairs else _Tag(FEATURES)
 
     def _are_pairs(self, rows, columns):

@@ -98,13 +98,26 @@ def heads(p):
     # The same small projection for every slice of a token is a design, too, if a rare one.
     cases = [(p.x[:1], "on any input", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
     for x, what, verdict in cases if p.embed_dim % p.num_heads == 0 else cases[:1]:
-        weights = torch.cat([use.weights for use in p.watch(x).uses])  # one sequence: every slice is a head
+        weights = torch.cat(_maps(p.watch(x).uses))  # one sequence: every slice is a head
         if len(weights) == 1:
             raise CouldNotTell("one map of weights was seen")
         same = (weights[:, None] - weights[None]).abs().flatten(2).amax(-1) < 1e-6
         if twins := int(same.triu(1).sum()):
             return verdict, f"{twins} pairs of heads have the same weights {what}"
     return "ok", "no two heads have the same weights"
+
+
+def _maps(uses):
+    """Return the weights without those of a map that multiplies the values in parts, one after another."""
+    maps = []
+    for use in uses:
+        if len(use.weights) == 1 or not any(_same(use.weights, seen) for seen in maps):
+            maps.append(use.weights)
+    return maps
+
+
+def _same(a, b):
+    return a.shape == b.shape and bool((a - b).abs().max() < 1e-6)
 
 
 def _weights(p, *inputs):
