@@ -158,7 +158,7 @@ def idefics():
 
 
 # What each does on purpose: a sink; one map that weighs two halves of the values; values of positions; a token that
-# does not look at itself; a mask or a context that its signature shares with other layers; a context it cannot do without.
+# does not look at itself; a mask or a context that its signature shares with others; a context it cannot do without.
 PURPOSES = {
     "gpt-oss": (lambda: roped("gpt_oss", "GptOss"), {"row sums", "permutation"}),
     "DiffLlama": (lambda: roped("diffllama", "DiffLlama"), {"permutation"}),
