@@ -283,6 +283,15 @@ def test_the_refusal_shows_what_went_wrong_deepest_inside():
         (["attnlib.course.clinic:Nobody"], 2, "has no attribute 'Nobody'"),
         (["attnlib.course.clinic"], 2, "expected package.module:Class"),
         (["torch.nn:Linear"], 2, "not an attention module"),
+        (
+            ["./attnlib/course/clinic.py:Attention"],
+            2,
+            "Fix: python -m attnlib.diagnose attnlib.course.clinic:Attention",
+        ),
+        (["attnlib.course.clinic:Attention", "--scale", "nan"], 2, "scale must be a finite number above 0, got nan"),
+        (["attnlib.course.clinic:Attention", "--scale", "x"], 2, "argument --scale: invalid float value: 'x'"),
+        (["sys:exit", "--init", "exit(0)"], 2, "called sys.exit(0)"),
+        (["torch.nn:x", "--init", "Linear(24, 24, device='meta')"], 2, "is on the meta device"),
     ],
 )
 def test_the_command_line(arguments, status, printed):

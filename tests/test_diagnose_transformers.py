@@ -1,11 +1,14 @@
 """Attention modules of the transformers library, random weights, called directly: none is accused."""
 
+import importlib
+
 import pytest
 import torch
 
 from attnlib.diagnose import diagnose
 
 pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
+import transformers
 from transformers import BertConfig, DistilBertConfig, GPT2Config, LlamaConfig, T5Config, T5Model, ViTConfig
 from transformers.models.bert.modeling_bert import BertSelfAttention
 from transformers.models.distilbert.modeling_distilbert import DistilBertSelfAttention
@@ -84,3 +87,100 @@ def test_a_scale_inside_a_product_is_seen():
 def test_a_cache_of_transformers_is_used():
     module = MODULES["GPT2Attention"]("eager")
     assert diagnose(module, embed_dim=32, num_heads=4)["cache"].verdict == "ok"
+
+
+def of(path, name):
+    """Return a class of transformers that no other module of the tests needs."""
+    return getattr(importlib.import_module(f"transformers.models.{path}"), name)
+
+
+def added(mask, like):
+    return None if mask is None else torch.zeros(mask.shape, dtype=like.dtype).masked_fill(~mask, -torch.inf)[:, None]
+
+
+def roped(folder, name, **more):
+    """Make a decoder's attention, and a call that hands it cosines and sines."""
+    path = f"{folder}.modeling_{folder}"
+    config = getattr(transformers, f"{name.removesuffix('Text')}{'Text' if name == 'Gemma3' else ''}Config")(
+        **HIDDEN,
+        num_key_value_heads=2,
+        head_dim=8,
+        num_hidden_layers=2,
+        vocab_size=16,
+        **more,
+        attn_implementation="eager",
+    )
+    embedding = of(path, f"{name}RotaryEmbedding")(config)
+
+    def call(module, query, key, value, mask):
+        kind = ["full_attention"] if name == "Gemma3" else []
+        return module(query, embedding(query, torch.arange(query.shape[1])[None], *kind), added(mask, query))
+
+    return of(path, f"{name}Attention")(config, layer_idx=1), call
+
+
+def whisper():
+    config = transformers.WhisperConfig(d_model=32, attn_implementation="eager")
+    module = of("whisper.modeling_whisper", "WhisperAttention")(32, 4, config=config)
+    return module, lambda m, q, k, v, mask: m(q, key_value_states=k, attention_mask=added(mask, q))
+
+
+def perceiver():
+    config = transformers.PerceiverConfig(d_latents=32, d_model=32)
+    sizes = {"qk_channels": 32, "v_channels": 32, "num_heads": 4, "q_dim": 32, "kv_dim": 32}
+    module = of("perceiver.modeling_perceiver", "PerceiverSelfAttention")(config, is_cross_attention=True, **sizes)
+    return module, lambda m, q, k, v, mask: m(q, inputs=k, inputs_mask=added(mask, q))
+
+
+def vits():
+    return of("vits.modeling_vits", "VitsAttention")(transformers.VitsConfig(**HIDDEN)), None
+
+
+def reformer():
+    sizes = {**HIDDEN, "attention_head_size": 8, "lsh_attn_chunk_length": 4, "num_buckets": 2}
+    return of("reformer.modeling_reformer", "LSHSelfAttention")(transformers.ReformerConfig(**sizes)), None
+
+
+def paddle():
+    folder = "pp_ocrv5_mobile_rec"
+    config = of(f"{folder}.configuration_{folder}", "PPOCRV5MobileRecConfig")(attn_implementation="eager")
+    config.hidden_size, config.num_attention_heads = 32, 4
+    return of(f"{folder}.modeling_{folder}", "PPOCRV5MobileRecAttention")(config), None
+
+
+def roberta():
+    config = transformers.RobertaConfig(**HIDDEN, attn_implementation="eager")
+    return of("roberta.modeling_roberta", "RobertaCrossAttention")(config), None
+
+
+def idefics():
+    return of("idefics.perceiver", "IdeficsPerceiverAttention")(32, 4, 8, True), None
+
+
+# What each does on purpose: a sink; one map that weighs two halves of the values; values of positions; a token that
+# does not look at itself; a mask or a context that its signature shares with others; a context it cannot do without.
+PURPOSES = {
+    "gpt-oss": (lambda: roped("gpt_oss", "GptOss"), {"row sums", "permutation"}),
+    "DiffLlama": (lambda: roped("diffllama", "DiffLlama"), {"permutation"}),
+    "Qwen3": (lambda: roped("qwen3", "Qwen3"), {"permutation"}),
+    "Gemma 3": (
+        lambda: roped("gemma3", "Gemma3", query_pre_attn_scalar=8, layer_types=["full_attention"] * 2),
+        {"permutation"},
+    ),
+    "Whisper": (whisper, set()),
+    "Perceiver": (perceiver, set()),
+    "VITS": (vits, {"permutation", "keys matter"}),
+    "Reformer": (reformer, {"allowed keys"}),
+    "PP-OCR": (paddle, {"causality", "padding"}),
+    "RoBERTa, cross": (roberta, set()),
+    "IDEFICS, latents": (idefics, set()),
+}
+
+
+@pytest.mark.parametrize("name", PURPOSES)
+def test_what_a_module_of_transformers_does_on_purpose_is_no_fault(name):
+    torch.manual_seed(0)
+    (module, call), warned = PURPOSES[name][0](), PURPOSES[name][1]
+    diagnosis = diagnose(module, embed_dim=32, num_heads=4, call=call)
+    assert diagnosis.wrong == [], diagnosis
+    assert {f.probe for f in diagnosis if f.verdict == "beware"} - {"fully masked row"} == warned, diagnosis

@@ -5,9 +5,18 @@
 True
 """
 
+import math
+import numbers
 from typing import NamedTuple
 
-import torch
+try:
+    import torch
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError(
+        "attnlib.diagnose examines modules of torch, which is not installed here. Fix: pip install torch", name="torch"
+    ) from None
 
 from .. import validation
 from .caller import LAYOUTS
@@ -63,7 +72,8 @@ def diagnose(
     blocked : bool, optional
         True in a boolean mask means blocked. None: "beware" where it does, unless the argument is called padding.
     batch_first : bool, optional
-        Inputs are (batch, tokens, features). None: "beware" where they are (tokens, batch, features).
+        Inputs are (batch, tokens, features). None: observed, "beware" where they are (tokens, batch, features); so
+        `call` gets them, too.
     scale : float, optional
         What the products of queries and keys are multiplied by; 1/sqrt(their width) where it is not said.
     call : callable, optional
@@ -79,10 +89,10 @@ def diagnose(
     Raises
     ------
     TypeError
-        If the module cannot be called, has lazy layers, or no token's output depends on another token; if `embed_dim`
-        or `num_heads` is no whole number.
+        If the module cannot be called, has lazy layers or none but names of numbers (the meta device), or no token's
+        output depends on another token; if another argument is of the wrong type.
     ValueError
-        If one of them is below 1.
+        If `embed_dim` or `num_heads` is below 1, or `scale` is no finite number above 0.
 
     Examples
     --------
@@ -92,22 +102,61 @@ def diagnose(
     """
     embed_dim = validation.positive_int(embed_dim, "embed_dim")
     num_heads = validation.positive_int(num_heads, "num_heads")
-    if not isinstance(module, torch.nn.Module):
+    _must_be_ready(module)
+    declared = _declared(causal, positions, blocked, batch_first, scale)
+    if call is not None and not callable(call):
         raise TypeError(
-            f"diagnose takes an nn.Module, got {type(module).__name__}. Fix: an instance, MyAttention(...); "
-            "for functions there is check.scaled_dot_product_attention."
+            f"call must be a function, got {type(call).__name__}. "
+            "Fix: call=lambda module, query, key, value, mask: module(...)."
         )
-    if any(isinstance(parameter, torch.nn.parameter.UninitializedParameter) for parameter in module.parameters()):
-        raise TypeError(
-            f"{type(module).__name__} has lazy layers that do not know their sizes yet: expected parameters. "
-            "Fix: call it once on an input of the right size."
-        )
-    declared = _Declared(causal, positions, blocked, batch_first, scale)
     with torch.random.fork_rng(devices=[]), torch.enable_grad():  # also where the caller works without gradients
         torch.manual_seed(0)
         patient = Patient(module, embed_dim, num_heads, declared, call)
         _must_attend(patient, type(module).__name__)
         return Diagnosis(examine(patient))
+
+
+def _must_be_ready(module):
+    if not isinstance(module, torch.nn.Module):
+        raise TypeError(
+            f"diagnose takes an nn.Module, got {type(module).__name__}. Fix: an instance, MyAttention(...); "
+            "for functions there is check.scaled_dot_product_attention."
+        )
+    name, tensors = type(module).__name__, [*module.parameters(), *module.buffers()]
+    if any(isinstance(x, torch.nn.parameter.UninitializedTensorMixin) for x in tensors):
+        raise TypeError(
+            f"{name} has lazy layers that do not know their sizes yet: expected parameters. "
+            "Fix: call it once on an input of the right size."
+        )
+    if any(x.is_meta for x in tensors):
+        raise TypeError(
+            f"{name} is on the meta device, where tensors have shapes and no numbers: expected numbers. "
+            'Fix: build it on the CPU; or module.to_empty(device="cpu"), then load or draw its weights.'
+        )
+
+
+def _declared(causal, positions, blocked, batch_first, scale):
+    """Return what the author says; "no" would count as true, so only True, False and None are taken."""
+    for name, said in (
+        ("causal", causal),
+        ("positions", positions),
+        ("blocked", blocked),
+        ("batch_first", batch_first),
+    ):
+        if not isinstance(said, bool | None) or (said is None and name == "positions"):
+            expected = "True or False" + (", or None where it is not said" if name != "positions" else "")
+            raise TypeError(f"{name} must be {expected}, got {said!r}. Fix: {name}=True or {name}=False.")
+    if scale is not None:
+        if isinstance(scale, bool) or not isinstance(scale, numbers.Real):
+            raise TypeError(
+                f"scale must be a number, got {scale!r}. Fix: what the scores are multiplied by, as in scale=8**-0.5."
+            )
+        if not (math.isfinite(scale) and scale > 0):
+            raise ValueError(
+                f"scale must be a finite number above 0, got {scale}. "
+                "Fix: what the scores are multiplied by, as in scale=8**-0.5."
+            )
+    return _Declared(causal, positions, blocked, batch_first, scale)
 
 
 def _must_attend(patient, name):

@@ -33,6 +33,10 @@ def main(arguments=None):
             positions=given.positions,
             scale=given.scale,
         )
+    except SystemExit as error:
+        fix = 'Fix: keep what runs the script under if __name__ == "__main__":, and build the module without it.'
+        print(f"{given.target}: the file or the class called sys.exit({error.code!r}). {fix}", file=sys.stderr)
+        return 2
     except Exception as error:  # whatever the stranger's code raises
         print(f"{given.target}: {type(error).__name__}: {error}", file=sys.stderr)
         return 2
@@ -45,6 +49,12 @@ def _build(given):
     if not colon:
         raise ValueError(
             "expected package.module:Class, got no colon. Fix: python -m attnlib.diagnose my_file:MyAttention"
+        )
+    if path.endswith(".py") or "/" in path or "\\" in path:
+        dotted = ".".join(part for part in path.removesuffix(".py").replace("\\", "/").split("/") if part.strip("."))
+        raise ValueError(
+            f"expected package.module:Class, a module as in import, got the path {path}. "
+            f"Fix: python -m attnlib.diagnose {dotted}:{name}, in the folder that holds it"
         )
     sys.path.insert(0, os.getcwd())
     module = importlib.import_module(path)

@@ -82,11 +82,15 @@ class Caller:
         The module takes any keyword, so that a mask may vanish without a word.
     neutral : callable or None
         (n_q, n_k, batch) -> the mask that allows everything, for a module that insists on one.
+    hands_mask : bool
+        A mask reaches the module: a call of one's own may drop it.
+    ignored : str or None
+        An argument called as a context that does nothing.
     """
 
     def __init__(self, module, own, num_heads):
         self.own, self.num_heads, self.layout = own, num_heads, LAYOUTS[0]
-        self.neutral = None
+        self.neutral, self.hands_mask, self.ignored = None, True, None
         parameters = list(inspect.signature(module.forward).parameters.values())
         self.swallows = own is None and any(p.kind is p.VAR_KEYWORD for p in parameters)
         self.parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -159,8 +163,9 @@ class Caller:
         key = query if key is None else key
         value = key if value is None else value
         if self.own is not None:
-            result = self.own(module, query, key, value, (masks or {}).get("mask"))
-            return _output(result, query), result
+            inputs = (self.layout.into(x, self.num_heads) for x in (query, key, value))
+            result = self.own(module, *inputs, (masks or {}).get("mask"))
+            return self.layout.back(_output(result, query, self.layout)), result
         if self.one_by_one:
             one_by_one = [self._call(module, *x, masks, x[0]) for x in zip(query, key, value, strict=True)]
             return torch.stack([output for output, _ in one_by_one]), None

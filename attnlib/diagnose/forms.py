@@ -73,3 +73,8 @@ def is_mask(name):
         return False
     words = ("mask", "adj", "attn_bias", "attention_bias", "padding", "valid_len", "lengths", "pad")
     return any(word in name for word in words) and "cross" not in name and "encoder" not in name
+
+
+def is_for_padding(name):
+    """Whether an argument of this name takes a mask of padding."""
+    return any(word in name.lower() for word in ("pad", "len"))

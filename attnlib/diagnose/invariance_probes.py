@@ -40,6 +40,8 @@ def batch(p):
 
 
 def large(p):
+    if p.output.isnan().any():
+        raise CouldNotTell("inputs as they are give NaN already")
     output = p.run(1000 * p.x.float(), module=p.original) if not p.caller.neutral else p.run(1000 * p.x)
     return judge(bool(output.isfinite().all()), f"inputs times 1000: {int((~output.isfinite()).sum())} NaN or inf")
 
@@ -72,12 +74,24 @@ def dead(p):
     with plain_attention():  # a fused kernel swallows NaN
         runs = _runs(p)
         gradients = _gradients(p, runs)
-        found = {name: _dead_entries(p, runs, name, gradients[name], name in multiplied) for name in parameters}
+        idle = {name: _idle_entries(p, name, gradients[name], name in multiplied) for name in parameters}
+        # NaN passes a product with 0, a number does not: pruned weights are multiplied by 0 on purpose.
+        dead = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _nan)}
+        if any(mask.any() for mask in dead.values()):
+            return "wrong", _counted(p, dead, "do nothing")
+        zeroed = {name: mask for name, mask in idle.items() if name in multiplied}
+        zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
+    if any(mask.any() for mask in zeroed.values()):
+        return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
+    return "ok", _counted(p, {}, "do nothing")
+
+
+def _counted(p, found, what):
     count = sum(int(mask.sum()) for mask in found.values())
-    total = sum(parameter.numel() for parameter in parameters.values())
+    total = sum(parameter.numel() for parameter in p.module.parameters())
     names = [name if mask.all() else f"part of {name}" for name, mask in found.items() if mask.any()]
     listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
-    return judge(not names, f"{count} of {total} parameters do nothing" + (f": {listed}" if names else ""))
+    return f"{count} of {total} parameters {what}" + (f": {listed}" if names else "")
 
 
 def _runs(p):
@@ -106,8 +120,8 @@ def _gradients(p, runs):
     return {name: parameter.grad for name, parameter in module.named_parameters()}
 
 
-def _dead_entries(p, runs, name, gradient, by_slice):
-    """Return which entries of a parameter have no gradient and, poisoned with NaN, change nothing.
+def _idle_entries(p, name, gradient, by_slice):
+    """Return which entries of a parameter have no gradient.
 
     Of a matrix whole rows or columns may be dead: a third of a fused projection. A table of which few rows are used
     is no such matrix.
@@ -121,10 +135,23 @@ def _dead_entries(p, runs, name, gradient, by_slice):
         idle = torch.zeros(shape, dtype=torch.bool)
         for axis, lost in zip(axes, slices, strict=True):
             idle.movedim(axis, 0)[lost] = True
-    if idle.any():
-        poisoned = copied(p.module)
-        with torch.no_grad():
-            poisoned.get_parameter(name)[idle] = torch.nan
-        if any(p.change(run(poisoned), run(p.module)).max() > 0 for run in runs):
-            return torch.zeros_like(idle)
     return idle
+
+
+def _nan(old):
+    return torch.nan
+
+
+def _other_numbers(old):
+    return torch.linspace(-3, 3, old.numel(), dtype=old.dtype)  # no random ones: later probes draw theirs
+
+
+def _matters(p, runs, name, idle, poison):
+    """Whether the outputs change with entries that have no gradient, which may only be that of a saturated function."""
+    if not idle.any():
+        return True
+    poisoned = copied(p.module)
+    with torch.no_grad():
+        parameter = poisoned.get_parameter(name)
+        parameter[idle] = poison(parameter[idle])
+    return any(p.change(run(poisoned), run(p.module)).max() > 0 for run in runs)

@@ -6,7 +6,9 @@ import functools
 import torch
 
 from . import caller as calling
-from .forms import KEYS, PADDING, PAIRS, Form, forms
+from .attempts import Neutral, best_attempt, unread_masks
+from .forms import KEYS, PADDING, PAIRS, forms
+from .handed import handed_in
 from .report import CouldNotTell
 from .watch import Watch, plain_attention
 
@@ -79,11 +81,11 @@ class Patient:
     def _works(self, errors):
         """Whether the present way to call runs; where a mask is insisted on, with one that allows everything."""
         self.caller.neutral = None
-        if self._runs(errors):
+        if self._runs(errors) or self._runs_with_context():
             return not self._guessed_wrong()
         if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
             for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
-                self.caller.neutral = _Neutral(form, self.num_heads, self.dtype)
+                self.caller.neutral = Neutral(form, self.num_heads, self.dtype)
                 if not self._runs([]):
                     continue
                 self._runnable = self._runnable or (self.caller.layout, self.caller.roles, self.caller.neutral)
@@ -100,34 +102,91 @@ class Patient:
             errors.append((self.caller.layout, error))
             return False
 
+    def _runs_with_context(self):
+        """Whether it runs with the context that its signature would let out."""
+        context, required = self.caller.roles.get("context"), self.caller.required
+        if context is None or context in required:
+            return False
+        required.add(context)
+        if not self._runs([]):
+            required.discard(context)
+        return context in required
+
     def _guessed_wrong(self):
         """Drop a context that does nothing; tell whether what was guessed to be keys and values does nothing at all."""
-        roles, other = self.caller.roles, self.draw(self.n)
-        by_name = set(roles.values()) <= set(self.caller.by_name.values())
-        if self.caller.own:
-            self._see_what_call_uses()
+        caller, roles, other = self.caller, self.caller.roles, self.draw(self.n)
+        by_name = set(roles.values()) <= set(caller.by_name.values())
+        if caller.own:
+            self._see_what_call_uses(other)
             return False
         if not {"context", "value"} & set(roles) or ("value" in roles and by_name):
             return False
         try:
-            query = self.x.clone()
-            same = torch.equal(self.call(self.module, query, other)[0], self.call(self.module, query, other.flip(0))[0])
+            idle = not self._moved_by({"key": other}, "key")
+            if "value" in roles and roles["value"] not in caller.required:
+                idle = idle or not self._moved_by({"key": other, "value": other}, "value")
         except Exception:
-            same = True
-        if same and "context" in roles and roles["context"] not in self.caller.required:
-            self.caller.roles = {role: name for role, name in roles.items() if role != "context"}
+            idle = True
+        else:
+            if idle and roles.get("context") == caller.by_name.get("context"):
+                caller.ignored = roles.get("context")
+        if idle and "context" in roles and roles["context"] not in caller.required:
+            caller.roles = {role: name for role, name in roles.items() if role != "context"}
             return False
-        return same
+        if "context" in roles and not idle:
+            self._let_the_queries_ask()
+        return idle
 
-    def _see_what_call_uses(self):
-        """A call that passes on the query alone makes self-attention of it."""
-        query, other = self.x.clone(), self.draw(self.n)
+    def _moved_by(self, given, name):
+        """Whether the output moves where one of the sequences that are given is another one."""
+        query, others = self.x.clone(), given | {name: given[name].flip(0)}
+        return not torch.equal(*(self.call(self.module, query, **inputs)[0] for inputs in (given, others)))
+
+    def _let_the_queries_ask(self):
+        """forward(x, latents): where outputs are as many as the latents, those are the queries and x is the context."""
+        roles = self.caller.roles
+        if roles["context"] == self.caller.by_name.get("context") or self._answers_each_query():
+            return
+        self.caller.roles = {"x": roles["context"], "context": roles["x"]}
+        if not self._answers_each_query():
+            self.caller.roles = roles
+
+    def _answers_each_query(self):
         try:
-            same = torch.equal(self.call(self.module, query, other)[0], self.call(self.module, query, other.flip(0))[0])
+            return bool(self.call(self.module, self.draw(2), self.draw(self.n))[0].numel())
         except Exception:
-            same = False
-        if same:
-            self.caller.roles = {"x": "query"}
+            return False
+
+    def _see_what_call_uses(self, other):
+        """A call that drops the value makes a context of the keys; one that drops both makes self-attention of it."""
+        caller = self.caller
+        reached = self._handed_in()
+        caller.hands_mask = "mask" in reached
+        try:
+            given = {"key": other, "value": self.draw(self.n)}
+            idle = {name: not self._moved_by(given, name) for name in given}
+        except Exception:
+            return
+        if not idle["value"] or "value" in reached:
+            return
+        if idle["key"]:
+            caller.roles, caller.ignored = {"x": "query"}, "key" if "key" in reached else None
+        else:
+            caller.roles = {"x": "query", "context": "key"}
+
+    def _handed_in(self):
+        named = {name: self.draw(self.n) for name in ("query", "key", "value")}
+        pairs = torch.ones(self.n, self.n, self.n, dtype=torch.bool).tril()
+        keys = pairs[:, -2:-1].repeat(1, self.n, 1)
+        for masks in ({"mask": pairs}, {"mask": keys}, {}):  # it may refuse one of pairs, or any
+            try:
+                return handed_in(self.module, self._call_itself, **named, **masks)
+            except Exception:
+                continue
+        return set()
+
+    def _call_itself(self, module, query, key, value, mask=None):
+        self.caller(module, query, key, value, {"mask": mask})
 
     def _any_mask(self):
         """Where no form of a mask that is insisted on does what it should: the first that runs."""
@@ -155,14 +214,21 @@ class Patient:
         return self.caller.masks or (["attention_mask", "attn_mask", "mask"] if self.caller.swallows else [])
 
     def _turn_if_sequences_come_first(self):
-        """Attention along the first axis and not along the second one: the module takes (tokens, batch, features)."""
+        """Attention along the first axis and not along the second one: the module takes (tokens, batch, features).
+
+        Where neither shows, or both do, what its author says is believed.
+        """
         self.sequence_first = False
-        if self.caller.layout != calling.LAYOUTS[0] or self.caller.own is not None:
+        if self.caller.layout != calling.LAYOUTS[0]:
             return
-        changed = self.x.clone()
-        changed[0, 0] += torch.randn(self.embed_dim, dtype=self.dtype)
-        moved = self.moved(self.run(changed), self.output)
-        if moved[1:, 0].all() and not moved[0, 1:].any():
+        first, second, change = False, False, torch.randn(self.embed_dim, dtype=self.dtype)
+        for i in (0, self.n - 1):  # no other token may see the first one, or the last one
+            changed = self.x.clone()
+            changed[i, i] += change
+            moved = self.moved(self.run(changed), self.output)
+            moved[i, i] = False
+            first, second = first or bool(moved[:, i].any()), second or bool(moved[i].any())
+        if (first and not second) or (first == second and self.declared.batch_first is False):
             self.sequence_first, self.caller.layout = True, calling.SEQUENCE_FIRST
             self.output = self.run(self.x)
 
@@ -247,8 +313,17 @@ class Patient:
     @functools.cached_property
     def pairs(self):
         """The Attempt at a causal mask."""
-        mask = torch.ones(self.n, self.n, dtype=torch.bool).tril().expand(self.n, -1, -1)
-        return best_attempt(self, PAIRS, mask, self._try_pairs)
+        mask = torch.ones(self.n, self.n, dtype=torch.bool).tril()
+        attempt = best_attempt(self, PAIRS, mask.expand(self.n, -1, -1), self._try_pairs)
+        if attempt.form is None and attempt.nan:  # a module that hides each token from itself leaves the first one none
+            mask[0, 1] = True
+            attempt = best_attempt(self, PAIRS, mask.expand(self.n, -1, -1), self._try_pairs)
+        return attempt
+
+    @functools.cached_property
+    def unread_masks(self):
+        """Arguments for a mask that no form of it moves."""
+        return unread_masks(self) if self.steady and self.caller.own is None else []
 
     @property
     def takes_keys_only(self):
@@ -306,61 +381,3 @@ class Patient:
             seen[each, token] = False
             lost += int((seen & ~self.moved(self.run(changed, masks), before)).sum())
         return int(leaks.sum()), lost
-
-
-class _Neutral:
-    """The mask that allows everything, in one form."""
-
-    def __init__(self, form, heads, dtype):
-        self.form, self.heads, self.dtype = form, heads, dtype
-
-    def __call__(self, n_q, n_k, batch):
-        return self.form(torch.ones(batch, n_q, n_k, dtype=torch.bool), self.heads, self.dtype)
-
-
-class Attempt:
-    """The form of mask that does best, what it leaks and loses; the first form that had any effect; the first error.
-
-    `for_all`: the form was meant for padding, and what the module takes is one mask for all sequences.
-    """
-
-    def __init__(self):
-        self.form = self.first = self.error = None
-        self.leaks, self.lost, self.accepted, self.effects, self.for_all = 0, 0, False, set(), False
-
-    @property
-    def works(self):
-        return self.form is not None and not self.leaks and not self.lost
-
-
-def best_attempt(patient, shapes, mask, measure):
-    """Try the forms of mask one after another until one does what the mask says."""
-    best, tried = Attempt(), None
-    if not patient.steady or (patient.caller.one_by_one and shapes is PADDING):
-        return best
-    names = [name for name in patient.masks if shapes is PADDING or "pad" not in name]
-    candidates = [Form("mask", "boolean", "(b, n_q, n_k)")] if patient.caller.own else forms(names, shapes)
-    for form in candidates:
-        if tried and tried.shape == "(b, n_k)" != form.shape and "pad" in form.name and best.form is not None:
-            break  # it takes (b, n_k), and takes it wrongly
-        tried = form
-        try:
-            masks = patient.mask(form, mask)
-            output = patient.run(patient.x, masks)
-            best.accepted = True
-            if not patient.moved(output, patient.output).any():
-                continue
-            best.first = best.first or form
-            best.effects.add(form)
-            if output[mask[:, 0] if shapes is PADDING else mask.any(-1)].isnan().any():
-                raise ValueError("NaN for queries that have keys left: the module means another form")
-            leaks, lost = measure(masks, mask)
-            for_all = leaks + lost > 0 and shapes is PADDING and patient.reads_one_for_all(form)
-        except Exception as error:
-            best.error = best.error or error
-            continue
-        if best.form is None or (for_all, leaks + lost) < (best.for_all, best.leaks + best.lost):
-            best.form, best.leaks, best.lost, best.for_all = form, leaks, lost, for_all
-        if best.works:
-            break
-    return best

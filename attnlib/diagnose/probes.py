@@ -19,7 +19,7 @@ _SAME = ("determinism",)
 _TOKENS = (*_SAME, "permutation", "batch consistency")
 _WITH_MASK = (*_TOKENS, "row sums")
 _ORDERED = (*_WITH_MASK, "causality", "padding")
-_KEYS = "(values, keys, query) instead of (query, key, value): pass them by name"
+_KEYS = "(values, keys, query) instead of (query, key, value): pass them by name; inside, which is which"
 
 PROBES = (
     _Probe("determinism", invariance_probes.deterministic, "F.dropout without training=self.training"),
@@ -64,7 +64,7 @@ PROBES = (
         (*_SAME, "causality"),
     ),
     _Probe("values apart", weight_probes.values_apart, "keys and values exchanged", _SAME),
-    _Probe("argument order", weight_probes.order, _KEYS, (*_SAME, "permutation")),
+    _Probe("argument order", weight_probes.order, _KEYS, (*_SAME, "permutation", "keys matter")),
     _Probe(
         "cache",
         cache.cached,

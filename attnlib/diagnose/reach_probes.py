@@ -3,6 +3,7 @@
 import torch
 from torch import nn
 
+from .forms import is_for_padding
 from .report import CouldNotTell
 from .verdicts import amount, judge
 
@@ -13,6 +14,8 @@ def _is_torch(p):
 
 def layout(p):
     name, declared = p.caller.layout.name, p.declared.batch_first
+    if declared is False and not p.sequence_first and p.caller.own:
+        raise CouldNotTell("call= may exchange the axes")
     if declared is not None:
         return judge(declared != p.sequence_first, name)
     return ("beware" if p.sequence_first and not _is_torch(p) else "ok"), name
@@ -51,18 +54,21 @@ def _mixed(p):
         reach = p.influence(run=run)
     except CouldNotTell:
         return None, ""
-    if watches[0].convolves:
+    if watches[0].convolves or watches[0].elsewhere:  # values of positions, say, are weighted, too
         return None, ""
     others = int((reach & ~torch.eye(p.n, dtype=torch.bool)).sum())
     return others > 0, f"weights of 1 for its own token: {others} pairs of tokens still mix"
 
 
 def _fails(p, attempt, other):
-    """Return what an attempt at a mask says where it does not work; raise CouldNotTell where it says nothing."""
+    """Return the verdict on a mask that has no effect, None on one that leaks; raise CouldNotTell on any other one.
+
+    A mask may be ignored on purpose: a layer that shares the signature of others, and is never handed one.
+    """
     if attempt.form is None:
         # Some forms raise where others are only not understood: then it is ours that does not know the right one.
-        if attempt.accepted and not attempt.error and p.caller.own is None and p.caller.masks and other.form is None:
-            return f"{' and '.join(p.caller.masks)}: no form of mask has any effect"
+        if attempt.accepted and not attempt.error and p.caller.hands_mask and p.caller.masks and other.form is None:
+            return "beware", _unread(p.caller.masks)
         if attempt.error is not None and not attempt.accepted:
             raise CouldNotTell(f"it could not be given a mask ({type(attempt.error).__name__})")
         raise CouldNotTell("no mask reached it" if p.masks else "it takes no mask")
@@ -71,7 +77,27 @@ def _fails(p, attempt, other):
     return None
 
 
+def _unread(names):
+    return f"{' and '.join(names)}: no form of mask has any effect"
+
+
+def _unless_unread(p, measure, of_padding):
+    """Return the finding, or "beware" where all is well and another mask beside the one that works is ignored."""
+    names = [name for name in p.unread_masks if is_for_padding(name) == of_padding]
+    try:
+        verdict, measured = measure(p)
+    except CouldNotTell:
+        if not names:
+            raise
+        return "beware", _unread(names)
+    return ("beware", f"{measured}; {_unread(names)}") if verdict == "ok" and names else (verdict, measured)
+
+
 def causality(p):
+    return _unless_unread(p, _causality, of_padding=False)
+
+
+def _causality(p):
     others = p.reach & ~torch.eye(p.n, dtype=torch.bool)
     if others.any() and not others.tril().any():
         return "wrong", "every token sees later ones only: the mask is turned round"
@@ -84,20 +110,38 @@ def causality(p):
         if p.takes_keys_only:
             raise CouldNotTell("it takes a padding mask only")
         if fault := _fails(p, attempt, p.padding):
-            return "wrong", fault
+            return fault
     return judge(not attempt.leaks, f"{attempt.leaks} pairs: a token moves an earlier output ({attempt.form})")
 
 
 def padding(p):
+    return _unless_unread(p, _padding, of_padding=True)
+
+
+def _padding(p):
     attempt = p.padding
     if not attempt.works:
         # (b, n_k) read as (n_q, n_k) leaks, and that says nothing about padding.
         if attempt.for_all or (not p.causal and p.pairs.works and p.pairs.form.shape == "(n_q, n_k)"):
             raise CouldNotTell("it takes one mask for all sequences")
         if fault := _fails(p, attempt, p.pairs):
-            return "wrong", fault
+            return fault
     measured = f"{attempt.leaks} real outputs move with the padding ({attempt.form})"
+    if not attempt.leaks and (leaks := _leaks_beside_another_mask(p)):
+        # Some say that the one mask goes before the other one.
+        return "beware", f"{measured}; with {p.pairs.form.name} beside it: {leaks}"
     return judge(not attempt.leaks, measured)
+
+
+def _leaks_beside_another_mask(p):
+    """Hand in both masks at once: return how many real outputs move with padding at the front."""
+    if p.causal or not (p.pairs.works and p.padding.works) or p.pairs.form.name == p.padding.form.name:
+        return 0
+    real = torch.arange(p.n).expand(p.n, -1) > torch.arange(p.n)[:, None] % 3
+    pairs = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
+    masks = p.mask(p.pairs.form, pairs) | p.mask(p.padding.form, real[:, None].expand(-1, p.n, -1))
+    changed = torch.where(real[..., None], p.x, p.draw(p.n))
+    return int((p.moved(p.run(changed, masks), p.run(p.x, masks)) & real).sum())
 
 
 def allowed(p):
@@ -106,17 +150,35 @@ def allowed(p):
     seen, lost = p.reach & others, int((expected & ~p.reach).sum())
     if not seen.any():
         return "wrong", "every token sees itself only"
+    if nan := int(p.output.isnan().any(-1).any(0).sum()):
+        itself = ", no token has any weight on itself" if _hides_itself(p, None) else ""
+        return "wrong", f"{nan} of {p.n} tokens get NaN without any mask given" + itself
     if lost and p.convolves:
         raise CouldNotTell("a convolution reaches neighbours only")
     columns = seen.any(0).nonzero().flatten().tolist()
     if len(columns) == 1:
         return "wrong", f"every token sees token {columns[0]} only"
+    if _hides_itself(p, None):
+        return "beware", "no token has any weight on itself"
     if lost:
         return "beware", f"{lost} of {int(expected.sum())} pairs do not reach each other: a window, or a mask"
     for attempt in p.masked:
         if attempt.form is not None and attempt.lost and not attempt.for_all:
             return "wrong", f"{attempt.lost} pairs that the mask allows do not reach each other ({attempt.form})"
+    if p.pairs.works and not p.causal:
+        allowing = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
+        if _hides_itself(p, p.mask(p.pairs.form, allowing)):
+            return "wrong", f"the mask allows each token itself, and no token has any weight there ({p.pairs.form})"
     return "ok", "every token that is allowed moves the output"
+
+
+def _hides_itself(p, masks):
+    """Whether all weights of tokens on themselves are 0, which moves no output that its own query would not move."""
+    try:
+        weights = torch.cat([use.weights for use in p.watch(p.x, masks=masks).uses]).nan_to_num()
+    except CouldNotTell:
+        return False
+    return bool(weights.any()) and not weights.diagonal(dim1=-2, dim2=-1).any()
 
 
 def polarity(p):
@@ -153,7 +215,7 @@ def fully_masked(p):
         rows = (i, slice(1, None))
     else:
         if fault := _fails(p, p.padding, p.pairs):
-            return "wrong", fault
+            return fault
         raise CouldNotTell("no mask of a known form works")
     if "additive" in attempt.form.kind:
         raise CouldNotTell("a mask that is added decides that itself")

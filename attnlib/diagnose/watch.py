@@ -14,6 +14,10 @@ _NORMS = {"native_layer_norm", "native_group_norm", "native_batch_norm", "_fused
 _WHOLE = {"t", "transpose", "permute", "view", "_unsafe_view", "expand", "unsqueeze", "squeeze", "clone", "detach"}
 _RANDOM = {"native_dropout", "bernoulli", "bernoulli_"}
 
+_SINK = "the softmax saw more columns than there are keys, as with a sink"
+_PLUS_ONE = "exp and a division of its own, as in softmax plus one"
+_DIFFERENCE = "one map is taken from another, as in differential attention"
+
 
 class _Tag(NamedTuple):
     """What is known of a tensor that was computed from the inputs or from a parameter."""
@@ -24,6 +28,7 @@ class _Tag(NamedTuple):
     width: int | None = None  # of scores: how many features a query and a key have
     rms: tuple = ()  # of scores: root mean square of queries and of keys
     softmax: bool = False
+    less: str = ""  # why the rows of weights may sum to less than 1 on purpose
     name: str | None = None  # of a parameter that is still whole
 
 
@@ -47,8 +52,9 @@ class Watch(TorchDispatchMode):
     uses : list of Use
     multiplied : set of str
         Names of parameters that multiplied features as a whole matrix.
-    convolves, dropout, multiplies : bool
-        A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs was seen.
+    convolves, dropout, multiplies, elsewhere : bool
+        A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs, a product of
+        weights and a parameter that is no mixing of heads was seen.
     single : bool
         Something was computed in float32 or less.
     """
@@ -57,7 +63,7 @@ class Watch(TorchDispatchMode):
         super().__init__()
         self.n_q, self.n_k, self.alone = n_q, n_k, alone
         self.uses, self.multiplied = [], set()
-        self.convolves = self.dropout = self.single = self.multiplies = self._projected = False
+        self.convolves = self.dropout = self.single = self.multiplies = self.elsewhere = self._projected = False
         self._alive = []  # an identity stays unique only as long as its tensor lives
         self._tags = {}
         for name, parameter in module.named_parameters():
@@ -106,16 +112,24 @@ class Watch(TorchDispatchMode):
         if tag.stage == PARAMETER:
             return tag if name in _WHOLE else tag._replace(name=None)
         if tag.stage == WEIGHTS:
-            return tag._replace(learned=tag.learned or any(self._tag(x).stage == PARAMETER for x in tensors))
+            return self._reweighted(name.rstrip("_"), tag, [self._tag(x) for x in tensors])
         if name in _SOFTMAX and (tag.stage == SCORES or self._over_pairs(args[0], args[1])):
-            return tag._replace(stage=WEIGHTS, softmax=True)
+            sink = self.n_k < args[0].shape[args[1]] < 2 * self.n_k
+            return tag._replace(stage=WEIGHTS, softmax=True, less=_SINK if sink else "")
         if name in ("exp", "exp_") and tag.stage == SCORES:
-            return tag._replace(stage=WEIGHTS, softmax=True)
+            return tag._replace(stage=WEIGHTS, softmax=True, less=_PLUS_ONE)
         if name.rstrip("_") in ("mul", "div"):
             return self._scaled(name, *args[:2])
         if name in _NORMS:
             return tag._replace(factor=1.0, learned=True)
         return tag
+
+    def _reweighted(self, name, tag, tags):
+        """Weights after the softmax: gates and parameters change their sums, and so does a second map taken away."""
+        gated = name in ("mul", "div") and any(other.stage != WEIGHTS for other in tags)
+        learned = gated or any(other.learned or other.stage == PARAMETER for other in tags)
+        subtracted = name == "sub" and sum(other.stage == WEIGHTS for other in tags) > 1
+        return tag._replace(learned=learned, less=_DIFFERENCE if subtracted else tag.less)
 
     def _over_pairs(self, x, axis):
         """Scores that are no product, as in additive attention."""
@@ -164,6 +178,7 @@ class Watch(TorchDispatchMode):
             return _Tag(FEATURES) if learned else ours
         # A product that mixes heads leaves pairs of tokens; any other one is the end of them.
         pairs = self._are_pairs(a.shape[-2], b.shape[-1])
+        self.elsewhere |= learned and not pairs and ours.stage == WEIGHTS
         return ours._replace(learned=ours.learned or learned) if pairs else _Tag(FEATURES)
 
     def _are_pairs(self, rows, columns):

@@ -8,16 +8,32 @@ from .verdicts import judge, short
 
 
 def row_sums(p):
-    seen = [use for masks in _masks(p) for use in p.watch(p.x, masks=masks).uses]
-    sums = torch.cat([use.weights.sum(-1).flatten() for use in seen])
-    sums = sums[(sums != 0) & ~sums.isnan()]  # a row that is nothing but 0 or NaN is a masked one
-    if not sums.numel():
+    runs = [p.watch(p.x, masks=masks).uses for masks in _masks(p)]
+    sums = [_sums(uses) for uses in runs]
+    together = torch.cat(sums)
+    if not together.numel():
         return "wrong", "all weights are 0"
-    measured = f"sums from {float(sums.min()):.4g} to {float(sums.max()):.4g}"
-    good = bool(((sums - 1).abs() < 1e-3).all())
-    if not good and any(use.scores.learned or not use.scores.softmax for use in seen):
+    measured = f"sums from {float(together.min()):.4g} to {float(together.max()):.4g}"
+    if _are_one(together):
+        return "ok", measured
+    tags = [use.scores for uses in runs for use in uses]
+    less = next((tag.less for tag in tags if tag.less), "")
+    # Where rows sum to 1 until a mask is given, it is the mask that takes the rest away.
+    if less and float(together.max()) < 1 + 1e-3 and not _are_one(sums[0], 1e-9):
+        return "beware", f"{measured}: {less}"
+    if any(tag.learned or not tag.softmax for tag in tags):
         raise CouldNotTell(f"{measured}; no plain softmax was seen")
-    return judge(good, measured)
+    return "wrong", measured
+
+
+def _sums(uses):
+    """Return the sums of all rows but masked ones, which are nothing but 0 or NaN."""
+    sums = torch.cat([use.weights.sum(-1).flatten() for use in uses])
+    return sums[(sums != 0) & ~sums.isnan()]
+
+
+def _are_one(sums, tolerance=1e-3):
+    return bool(((sums - 1).abs() < tolerance).all())
 
 
 def _masks(p):
@@ -82,13 +98,26 @@ def heads(p):
     # The same small projection for every slice of a token is a design, too, if a rare one.
     cases = [(p.x[:1], "on random tokens", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
     for x, what, verdict in cases if p.embed_dim % p.num_heads == 0 else cases[:1]:
-        weights = torch.cat([use.weights for use in p.watch(x).uses])  # one sequence: every slice is a head
+        weights = torch.cat(_maps(p.watch(x).uses))  # one sequence: every slice is a head
         if len(weights) == 1:
             raise CouldNotTell("one map of weights was seen")
         same = (weights[:, None] - weights[None]).abs().flatten(2).amax(-1) < 1e-6
         if twins := int((same.sum(0) > 1).sum()):
             return verdict, f"{twins} of {len(weights)} heads have the weights of another {what}"
     return "ok", "no two heads have the same weights"
+
+
+def _maps(uses):
+    """Return the weights without those of a map that multiplies the values in parts, one after another."""
+    maps = []
+    for use in uses:
+        if len(use.weights) == 1 or not any(_same(use.weights, seen) for seen in maps):
+            maps.append(use.weights)
+    return maps
+
+
+def _same(a, b):
+    return a.shape == b.shape and bool((a - b).abs().max() < 1e-6)
 
 
 def _weights(p, *inputs):
@@ -100,6 +129,8 @@ def _differ(p, a, b):
 
 
 def keys_matter(p):
+    if p.caller.ignored and not p.caller.two:  # some layers share the signature of those that read a context
+        return "beware", f"nothing depends on {p.caller.ignored}"
     query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
@@ -141,6 +172,8 @@ def order(p):
     except NoOutput:
         return "wrong", f"2 queries and {p.n} keys do not give 2 outputs"
     except Exception as error:
+        if fault := _mistaken(p):
+            return "wrong", f"{fault}; 2 queries, {p.n} keys raise"
         raise CouldNotTell(f"2 queries and {p.n} keys: {short(error)}") from error
     shuffled = torch.randperm(p.n)
     moved = p.change(output, p.call(p.module, query, key[:, shuffled], value[:, shuffled])[0]).max()
@@ -149,3 +182,22 @@ def order(p):
     if p.caller.own is None and p.caller.three and p.caller.order != ["query", "key", "value"]:
         return "beware", f"forward({', '.join(p.caller.roles[role] for role in p.caller.order)}, ...)"
     return "ok", f"2 queries, {p.n} keys: 2 outputs; reordering the keys moves them by 0"
+
+
+def _mistaken(p):
+    """Return what shows, with as many queries as keys, that the one is taken for the other; "" where nothing does."""
+    query, key, value, other = (p.draw(p.n) for _ in range(4))
+    if not p.caller.three:  # the keys give the values, too, so they move all outputs whatever they are taken for
+        order = torch.arange(p.n).roll(1)
+        whole = p.call(p.module, query, key)[0][:, order]
+        together, alone = (p.call(p.module, query[:, order], x)[0] for x in (key[:, order], key))
+        # Reordering both at once tells that it knows no positions; then the queries alone must reorder the outputs.
+        taken = not p.moved(together, whole).any() and p.moved(alone, whole).any()
+        return "reordering the queries does not reorder the outputs" if taken else ""
+    before = p.call(p.module, query, key, value)[0]
+    first = torch.arange(p.n) == 0
+    asks, answers = (torch.where(first[:, None], other, x) for x in (query, key))
+    by_query = p.moved(p.call(p.module, asks, key, value)[0], before)
+    by_key = p.moved(p.call(p.module, query, answers, value)[0], before)
+    taken = by_query[:, 1:].all() and by_key[:, 0].all() and not by_key[:, 1:].any()
+    return "a key moves its own output alone, a query all of them: they are exchanged" if taken else ""

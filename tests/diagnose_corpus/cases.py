@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import torch
 
+from . import newer_styles as n
 from . import other_styles as o
 from . import self_attention as s
 
@@ -28,6 +29,22 @@ class Case(NamedTuple):
         return {"embed_dim": 32, "num_heads": self.heads, **self.more}
 
 
+def no_value(module, query, key, value, mask):
+    return module(query, key, mask)
+
+
+def turned(module, query, key, value, mask):
+    return module(query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1))[0].transpose(0, 1)
+
+
+def as_they_are(module, query, key, value, mask):
+    return module(query, key, value)[0]
+
+
+def four_axes(module, query, key, value, mask):
+    return module(query, key, value, None if mask is None else mask[:, None])["hidden"]
+
+
 TINY = {"std": 0.001}
 
 CASES = [
@@ -44,6 +61,8 @@ CASES = [
     Case(s.FusedCausal, "split without transpose", "permutation", more={"causal": True}),
     Case(s.FusedCausal, "merge without transpose", "permutation"),
     Case(s.FusedCausal, "softmax over queries", "row sums", more={"causal": True}),
+    Case(s.FusedCausal, "hides itself", "allowed keys"),
+    Case(s.FusedCausal, "a head times 0", "dead parameters"),
     Case(s.FusedCausal, make=TINY),
     Case(s.FusedCausal, "sees the next token", "causality", TINY, more={"causal": True}),
     Case(s.FusedCausal, "merge without transpose", "permutation", TINY),
@@ -75,6 +94,7 @@ CASES = [
     Case(s.Rotary),
     Case(s.Rotary, "scaled twice", "score scale"),
     Case(s.Rotary, "mask turned round", "causality"),
+    Case(s.Rotary, "hides itself", "allowed keys"),
     Case(s.Rotary, "not causal", "causality", more={"causal": True}),
     Case(s.Rotary, "merge without transpose", "permutation"),
     Case(s.RelativeBias),
@@ -102,6 +122,7 @@ CASES = [
     Case(o.Annotated, "mask after the softmax", "row sums"),
     Case(o.Annotated, "fill of -1e20", "float16"),
     Case(o.Annotated, "copies of one layer", "heads differ"),
+    Case(o.Annotated, "queries and keys exchanged", "argument order"),
     Case(o.ValuesFirst),
     Case(o.ValuesFirst, "one small projection", "heads differ"),
     Case(o.Fused),
@@ -117,9 +138,47 @@ CASES = [
     Case(o.Cross),
     Case(o.Cross, "keys from the query", "keys matter"),
     Case(o.Cross, "scores not used", "keys matter"),
+    Case(o.Cross, "context ignored", "keys matter"),
+    Case(o.Cross, "queries and keys exchanged", "argument order"),
+    Case(o.Cross, more={"call": no_value}),
+    Case(o.Cross, "keys from the query", "keys matter", more={"call": no_value}),
+    Case(o.Cross, "context ignored", "keys matter", more={"call": no_value}),
+    Case(o.Fused, more={"call": four_axes}),
+    Case(o.Fused, "mask dropped", "causality", more={"call": four_axes}),
+    Case(o.SequenceFirst, more={"call": turned, "batch_first": False}),
+    Case(o.SequenceFirst, more={"call": as_they_are, "batch_first": False}),
+    Case(o.SequenceFirst, "softmax over queries", "row sums", more={"call": as_they_are}),
     Case(o.Graph, heads=1),
     Case(o.Graph, "edges turned round", "causality", heads=1),
     Case(o.Lengths, heads=1),
     Case(o.Lengths, "one key too many", "padding", heads=1),
     Case(o.Cosine),
+    Case(n.Sink),
+    Case(n.Sink, make={"start": 5.0}),
+    Case(n.Sink, "scale of embed_dim", "score scale"),
+    Case(n.Sink, "sees the next token", "causality", more={"causal": True}),
+    Case(n.Sink, "mask after the softmax", "causality", more={"causal": True}),
+    Case(n.PlusOne),
+    Case(n.PlusOne, "exp without the maximum", "large inputs"),
+    Case(n.PlusOne, "softmax over queries", "row sums"),
+    Case(n.PlusOne, "mask after the softmax", "causality"),
+    Case(n.Differential),
+    Case(n.Differential, make={"fixed": True}),
+    Case(n.Differential, "one map without the mask", "causality", more={"causal": True}),
+    Case(n.Latents),
+    Case(n.Latents, make={"beside": False}),
+    Case(n.Latents, "scale of the full width", "score scale", {"beside": False}),
+    Case(n.Latents, "x not read", "keys matter", {"beside": False}),
+    Case(n.NullKey),
+    Case(n.NullKey, "mask one to the right", "causality"),
+    Case(n.TwoMasks),
+    Case(n.TwoMasks, "pairs ignored", "causality"),
+    Case(n.TwoMasks, "padding ignored", "padding"),
+    Case(n.TwoMasks, "one or the other", "padding"),
+    Case(n.TwoMasks, "mask hides the token itself", "allowed keys"),
+    Case(n.Window),
+    Case(n.Window, more={"batch_first": False}),
+    Case(n.Window, "scale of embed_dim", "score scale"),
+    Case(n.Window, "sees the next token", "causality", more={"causal": True, "batch_first": False}),
+    Case(n.Window, "attends over the batch", "layout", more={"batch_first": False}),
 ]

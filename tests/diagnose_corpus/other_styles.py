@@ -26,6 +26,8 @@ class Annotated(nn.Module):
             key = query
         if self.bug == "key and value exchanged":
             key, value = value, key
+        if self.bug == "queries and keys exchanged":
+            key, query = query, key
         q, k, v = (split(f(x), self.h) for f, x in zip(self.linears, (query, key, value), strict=False))
         scores = q @ k.transpose(-2, -1) / math.sqrt(q.size(-1))
         if mask is not None:
@@ -137,9 +139,12 @@ class Cross(nn.Module):
         self.to_q, self.to_kv, self.to_out = nn.Linear(dim, dim), nn.Linear(dim, dim * 2), nn.Linear(dim, dim)
 
     def forward(self, x, context=None, mask=None):
-        context = x if context is None else context
-        q = split(self.to_q(x), self.heads)
+        context = x if context is None or self.bug == "context ignored" else context
+        asked = context if self.bug == "queries and keys exchanged" else x
+        q = split(self.to_q(asked), self.heads)
         k, v = (split(t, self.heads) for t in self.to_kv(context).chunk(2, -1))
+        if self.bug == "queries and keys exchanged":
+            k = split(self.to_kv(x).chunk(2, -1)[0], self.heads)
         if self.bug == "keys from the query":
             k = split(self.to_kv(x).chunk(2, -1)[0], self.heads)
         dots = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5

@@ -29,6 +29,7 @@ class FusedCausal(nn.Module):
                 nn.init.zeros_(linear.bias)
         ones = torch.ones(64, 64)
         seen = {"sees the next token": ones.tril(1), "sees itself only": torch.eye(64), "sees the first only": ones * 0}
+        seen |= {"hides itself": ones.tril(-1)}
         mask = seen.get(bug, ones.tril())
         if bug == "sees the first only":
             mask[:, 0] = 1
@@ -53,6 +54,8 @@ class FusedCausal(nn.Module):
         att = att.masked_fill(self.mask[:T, :T] == 0, -10.0 if self.bug == "fill of -10" else float("-inf"))
         att = F.softmax(att, dim=-2 if self.bug == "softmax over queries" else -1)
         y = att @ v
+        if self.bug == "a head times 0":
+            y = y * torch.tensor([1.0, 0.0, 1.0, 1.0])[:, None, None]
         y = y.reshape(B, T, C) if self.bug == "merge without transpose" else merge(y)
         return self.c_proj(y)
 
@@ -196,8 +199,10 @@ class Rotary(nn.Module):
         k, v = (t.repeat_interleave(self.n_heads // self.n_kv_heads, 1) for t in (k, v))
         scale = self.d**-1.0 if self.bug == "scaled twice" else None
         T = x.shape[1]
-        if self.bug == "mask turned round":
-            out = F.scaled_dot_product_attention(q, k, v, attn_mask=torch.ones(T, T, dtype=torch.bool).triu(1))
+        if self.bug in ("mask turned round", "hides itself"):
+            ones = torch.ones(T, T, dtype=torch.bool)
+            mask = ones.tril(-1) if self.bug == "hides itself" else ones.triu(1)
+            out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         else:
             out = F.scaled_dot_product_attention(q, k, v, is_causal=self.bug != "not causal", scale=scale)
         out = out.reshape(x.shape) if self.bug == "merge without transpose" else merge(out)

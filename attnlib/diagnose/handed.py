@@ -1,0 +1,56 @@
+"""What of query, key, value and mask a `call=` hands to the module: a module cannot ignore what it never gets."""
+
+import inspect
+
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .caller import tensors
+
+
+class _Origins(TorchDispatchMode):
+    """Follow named tensors through all operations: what is computed from one of them has its name."""
+
+    def __init__(self, named):
+        super().__init__()
+        self._names, self._alive = {}, []  # an identity stays unique only as long as its tensor lives
+        for name, tensor in named.items():
+            self._mark(tensor, {name})
+
+    @classmethod
+    def _should_skip_dynamo(cls):
+        return False  # nothing is compiled here; True would import torch's compiler, which takes seconds
+
+    def _mark(self, tensor, names):
+        self._names[id(tensor)] = names
+        self._alive.append(tensor)
+
+    def of(self, x):
+        return {name for tensor in tensors(x) for name in self._names.get(id(tensor), ())}
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        names, result = self.of(args) | self.of(kwargs), function(*args, **kwargs)
+        for tensor in tensors(result):
+            self._mark(tensor, names | self.of(tensor))
+        return result
+
+
+def handed_in(module, call, **named):
+    """Return the names of those tensors that reach an argument of the module, or of one of its parts, in `call`.
+
+    What a ``**kwargs`` swallows does not count: nobody promised to read it.
+    """
+    reached, origins = set(), _Origins(named)
+
+    def note(part, args, kwargs):
+        known = inspect.signature(part.forward).parameters
+        reached.update(origins.of(args), *(origins.of(x) for name, x in kwargs.items() if name in known))
+
+    hooks = [part.register_forward_pre_hook(note, with_kwargs=True) for part in module.modules()]
+    try:
+        with origins:
+            call(module, **named)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return reached
