@@ -156,7 +156,8 @@ def alive(browser, folder):
     exec(OURS, scope)
     still = f'<div class="jp-OutputArea"><div data-attnlib="{packed(scope["view"])}"></div></div>'
     file = folder / "page.html"
-    script = Path(live.__file__).with_name("frames.js").read_text("utf-8")
+    folder_of_scripts = Path(live.__file__).parent
+    script = "".join((folder_of_scripts / name).read_text("utf-8") for name in ("motion.js", "frames.js"))
     file.write_text(f'<meta charset="utf-8">{still}<script>{script}</script>', "utf-8")
     page = browser.new_page(viewport={"width": 1100, "height": 900})
     page.goto(file.as_uri())

@@ -23,6 +23,8 @@ from .parts import (
     text,
     width,
 )
+from .ribbons import ribbons
+from .tokens import length, starts_word, visible
 
 __all__ = [
     "CELLS",
@@ -40,13 +42,17 @@ __all__ = [
     "hatch",
     "heatmap",
     "image",
+    "length",
     "maths",
     "matrix",
     "picture",
+    "ribbons",
+    "starts_word",
     "tag",
     "target",
     "text",
     "thumbnail",
+    "visible",
     "whole",
     "width",
 ]
