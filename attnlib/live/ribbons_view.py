@@ -47,7 +47,7 @@ def ribbons(stops, *, query=None, middle="right", size=1.0):
     held = read(stops)
     n = len(held.words)
     query = n - 1 if query is None else query
-    if not 0 <= query < n:
+    if not isinstance(query, int) or not 0 <= query < n:
         raise ValueError(f"query must be the number of one of the {n} words, from 0, got {query!r}. Fix: {n - 1}.")
     nexts = [stop.next[0][0] for stop in held.stops]
     rows = range(n)

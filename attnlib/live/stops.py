@@ -76,11 +76,14 @@ def _stop(given, n, writes):
     if missing:
         raise ValueError(f"each stop must hold {', '.join(wanted)}; missing: {', '.join(missing)}. Fix: record it.")
     d_k = given["d_k"]
-    weights = np.asarray(given["weights"], dtype=float)
+    try:
+        weights, came = np.asarray(given["weights"], dtype=float), ""
+    except (TypeError, ValueError):
+        weights, came = np.empty(0), "rows of different lengths, or no numbers"
     if weights.shape != (n, n):
         raise ValueError(
-            f"weights must be ({n}, {n}), one row and one column for each of the words, got {weights.shape} at "
-            f"d_k = {d_k}. Fix: the map of one head."
+            f"weights must be ({n}, {n}), one row and one column for each of the words, got {came or weights.shape} "
+            f"at d_k = {d_k}. Fix: the whole map of one head."
         )
     sums = weights.sum(-1)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and (np.abs(sums - 1) < 0.01).all()):
@@ -89,6 +92,9 @@ def _stop(given, n, writes):
             f"{sums.max():.3g} at d_k = {d_k}. Fix: the weights after softmax."
         )
     found = [(str(token), float(p)) for token, p in given["next"]]
+    loss = {str(name): float(value) for name, value in given.get("loss", {}).items()}
+    if not np.isfinite(list(loss.values())).all():
+        raise ValueError(f"each loss must be finite, got {loss} at d_k = {d_k}. Fix: look for NaN in the logits.")
     if not d_k > 0 or not found:
         raise ValueError(f"a stop needs a positive d_k and one next token or more, got {d_k}, {found}. Fix: add them.")
-    return Stop(d_k, weights, found, str(given.get("text", "")), dict(given.get("loss", {})))
+    return Stop(d_k, weights, found, str(given.get("text", "")), loss)

@@ -23,7 +23,7 @@ from .parts import (
     text,
     width,
 )
-from .ribbons import ribbons
+from .ribbon_row import ribbons
 from .tokens import length, starts_word, visible
 
 __all__ = [

@@ -4,7 +4,7 @@ import unicodedata
 
 # Letters of the usual fonts at size 1, by their width: `parts.width` is an upper limit, and would tear a line apart.
 LENGTHS = {0.3: " .,:;|'!ijlIJ", 0.41: 'frt()[]-"', 0.54: "cszL", 0.6: "aekovxyFT_", 0.75: "ABCDGHKNOQRUVXZ"}
-LENGTH = {letter: size for size, letters in LENGTHS.items() for letter in letters} | dict.fromkeys("wM", 0.84)
+LENGTH = {letter: size for size, letters in LENGTHS.items() for letter in letters} | dict.fromkeys("wM<>=+~#", 0.84)
 LENGTH |= dict.fromkeys("mW@%", 0.99)
 NEW_LINE, BLANK, CONTROL = "⏎", "␣", "□"
 
@@ -33,16 +33,19 @@ def starts_word(token):
     return token[:1].isspace()
 
 
-def visible(token):
+def visible(token, joined=False):
     """Return a token as it can be read: without the blank in front of a word, other blanks and line ends as signs.
+
+    With `joined`, dots stand in front of a token that goes on with the word before it: "the" is not " the".
 
     Examples
     --------
-    >>> visible(" Mary"), visible("\\n\\n"), visible("   "), visible("<|im_start|>")
-    ('Mary', '⏎⏎', '␣␣␣', '<|im_start|>')
+    >>> visible(" Mary"), visible("\\n\\n"), visible("   "), visible("<|im_start|>"), visible("ing", joined=True)
+    ('Mary', '⏎⏎', '␣␣␣', '<|im_start|>', '…ing')
     """
+    dots = "…" if joined and token[:1].isalnum() else ""
     token = token[1:] if token[:1] == " " and token.strip() else token
-    return "".join(map(_sign, token)) or BLANK
+    return dots + "".join(map(_sign, token)) or BLANK
 
 
 def _sign(letter):

@@ -1,7 +1,7 @@
 """One row of attention weights as ribbons over a sentence: as wide as the weight, from the word that looks.
 
 At that word all ribbons stand side by side, and together they are always as wide: a row of weights is one whole that is
-shared. They part like the lanes of a road, the nearest word inside, and none crosses another.
+shared. They part like the branches of a trunk, the nearest word inside, and then none crosses another.
 """
 
 import html
@@ -20,8 +20,9 @@ BAND = 44  # width of all ribbons together
 LARGEST, SMALLEST = 22, 13  # size of the words
 PITCH = 31  # pixels from word to word at least: the room of a number
 MARGIN, BLANK = 8, 46  # beside the sentence; width of the box of the next word at least
-LOW, RISE, APART = 26, 0.115, 3.5  # height of an arc: at least, by its span, above the one inside
+RISE, APART = 3.8, 3  # height of an arc: by the root of its span, so that all bend alike; above the one inside
 BARS, ROW, NAME, BAR = 3, 20, 376, 84  # likely next words: how many, a row, where names begin, the longest bar
+LEAST = 0.005  # weight that is drawn: less rounds to 0.00
 LETTERS, BRIEF = 14, 10  # of a token in the sentence, and among the likely next ones
 
 
@@ -168,7 +169,7 @@ def _bands(place, shares, looking):
     for side in (left, [*range(looking + 1, n)]):
         below = 0.0
         for j in side:
-            low = max(LOW + RISE * abs(place.centres[j] - centre), below)
+            low = max(RISE * abs(place.centres[j] - centre) ** 0.5, below)
             heights[j] = low, low + wide[j] / 0.75
             below = heights[j][1] + APART * min(1, wide[j])
     for j in range(n):
@@ -179,7 +180,7 @@ def _bands(place, shares, looking):
             else _band(starts[j], place.centres[j], wide[j], *heights[j], j < looking)
         )
         told = f"<title>{html.escape(word)}</title>"
-        yield f'<path class="attnlib-moves" d="{d}" fill="{QUERY}" opacity="0.9">{told}</path>'
+        yield f'<path class="attnlib-moves" d="{d}" fill="{QUERY}" opacity="{int(shares[j] >= LEAST)}">{told}</path>'
 
 
 def _band(start, centre, wide, low, high, to_left):
@@ -220,7 +221,7 @@ def _sentence(place, shares, looking):
             )
         ink = f'style="fill:{text_on(QUERY)}"' if j == looking else f'opacity="{min(1, 0.62 + 5 * w):.2f}"'
         yield f'<text x="{x:g}" y="{base}" font-size="{size:g}" text-anchor="middle" {ink}>{escape(word)}</text>'
-        number = f"{w:.2f}" if w >= 0.005 else ""
+        number = f"{w:.2f}" if w >= LEAST else ""
         yield f'<text x="{x:g}" y="{base + 22}" font-size="12" text-anchor="middle">{number}</text>'
 
 
@@ -241,7 +242,7 @@ def _likely(following):
     """Return the likely next words as bars."""
     drawn, top = [tag(NAME, FOOT + 76, "the next word", VALUE, anchor="start")], FOOT + 84
     for i, (word, p) in enumerate(following):
-        y, name = top + i * ROW, escape(parts.cut(visible(word), BRIEF))
+        y, name = top + i * ROW, escape(parts.cut(visible(word, joined=True), BRIEF))
         bold = ' font-weight="600"' if i == 0 else ""
         drawn.append(
             f'<text x="{NAME}" y="{y + 15}" font-size="14"{bold}>{name}</text>'
