@@ -75,7 +75,7 @@ def test_ribbons_are_as_wide_as_their_weights_and_none_crosses_another(query, sh
             x = np.linspace(*ends, 50)[2:-2]
             x = x[abs(x - centre) > max(drawing.BAND, abs(place.centres[inner] - centre) / 2)]  # until then one trunk
             heights = [np.interp(x, *curve[np.argsort(curve[:, 0])].T) for curve in (over, under)]
-            assert (heights[1] <= heights[0] + 0.2).all(), (inner, outer)
+            assert (heights[1] <= heights[0] + 0.5).all(), (inner, outer)
 
 
 def test_every_stop_changes_attributes_and_texts_alone_and_every_row_can_be_chosen():

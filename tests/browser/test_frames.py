@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 from front_end import prepared
+from views import stops
 
 import attnlib as al
 import attnlib.examples
@@ -28,6 +29,8 @@ VIEWS = {
     "writing": lambda: live.writing(
         lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
     ),
+    "ribbons": lambda: live.ribbons(stops()),
+    "speaking": lambda: live.speaking(stops()),
     "bars": lambda: live.weights_view(
         lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]
     ),
