@@ -18,7 +18,7 @@ from itertools import pairwise, takewhile
 STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
 SECONDS = 10  # a reader waits for the pictures: a view whose own take longer, on any machine, has none
 LARGEST = 25_000  # bytes of a packed view
-EACH, REST = 220, 1800  # milliseconds at a stop of a picture that moves by itself: in passing, and where it rests
+EACH, REST = 180, 1600  # milliseconds at a stop of a picture that moves by itself: in passing, and where it rests
 TAG = re.compile(r"<(/?)([\w:-]+)((?:\s+[\w:-]+=\"[^\"]*\")*)\s*(/?)>")
 ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
 VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
@@ -115,7 +115,7 @@ def plan(values, rests):
     Examples
     --------
     >>> plan([1, 8, 64], [1, 64])
-    [[1, 1800], [0, 220], [1, 1800], [2, 220]]
+    [[1, 1600], [0, 180], [1, 1600], [2, 180]]
     """
     places, steps = [values.index(value) for value in (rests[-1], *rests)], []
     for start, end in pairwise(places):

@@ -1,5 +1,7 @@
 """The view that opens the series: where a word looks, and what comes next, from too sharp to too pale."""
 
+import html
+
 from .. import svg
 from . import still
 from .controls import choice
@@ -49,35 +51,20 @@ def ribbons(stops, *, query=None, middle="right", size=1.0):
     query = n - 1 if query is None else query
     if not isinstance(query, int) or not 0 <= query < n:
         raise ValueError(f"query must be the number of one of the {n} words, from 0, got {query!r}. Fix: {n - 1}.")
-    nexts = [stop.next[0][0] for stop in held.stops]
-    rows = range(n)
+    labels = [svg.visible(word) for word in held.words]
 
     def render(d_k, query):
         stop = held.at(d_k)
-        told = f"d_k = {d_k:g}" + (", the model's own" if d_k == held.own else "")
-        picture = svg.ribbons(
-            held.words,
-            stop.weights[query],
-            query,
-            stop.next,
-            nexts=nexts,
-            verdict=held.verdict(stop, middle),
-            told=told,
-            head=held.head,
-            rows=rows,
-            at=(0, 0),
-        )
-        return picture, {"weights": stop.weights}
+        return _picture(held, stop, query, held.verdict(stop, middle)), {"weights": stop.weights}
 
     def static():
         picture, _ = render(held.own, query)
-        lines = [f"“{stop.next[0][0].strip()}” {stop.next[0][1]:.2f} at d_k = {stop.d_k:g}" for stop in held.stops]
+        lines = [f"“{svg.visible(word)}” {p:.2f} at d_k = {d:g}" for d, _, ((word, p), *_), *_ in held.stops]
         return still.figure(picture), "The next word: " + ", ".join(lines) + "; run the cell to move d_k."
 
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
     control.layout.width = WIDTH
-    labels = [svg.visible(word) for word in held.words]
-    return LiveView(
+    return _Ribbons(
         {"d_k": control},
         render,
         static,
@@ -85,4 +72,29 @@ def ribbons(stops, *, query=None, middle="right", size=1.0):
         picked={"query": query},
         labels=lambda: (labels, labels, None),
         walk=(held.d_ks[0], held.own, held.d_ks[-1], held.own),
+    )
+
+
+class _Ribbons(LiveView):
+    hint = "Click a word to see where it looks; or choose it by Tab and arrow keys."
+
+    def _titles(self):
+        """Return the words for a word that was chosen by a key."""
+        labels, row = self._labels()[0], self.picked["query"]
+        return html.escape(svg.describe_row(labels, self.shown["weights"][row], row), quote=False)
+
+
+def _picture(held, stop, query, verdict):
+    """Return the ribbons of one token at one stop."""
+    return svg.ribbons(
+        held.words,
+        stop.weights[query],
+        query,
+        stop.next,
+        nexts=[other.next[0][0] for other in held.stops],
+        verdict=verdict,
+        told=f"d_k = {stop.d_k:g}" + (", the model's own" if stop.d_k == held.own else ""),
+        head=held.head,
+        rows=range(len(held.words)),
+        at=(0, 0),
     )

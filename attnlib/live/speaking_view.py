@@ -1,5 +1,7 @@
 """The view of what a model writes at each d_k, and of its loss there: readable only near its own."""
 
+import re
+
 import numpy as np
 
 from .. import svg
@@ -11,6 +13,7 @@ from .view import LiveView
 
 WIDE, MARGIN, SIZE, ROW = 592, 8, 17, 24  # pixels: the picture, beside it, a letter, a line of text
 PROMPT, WRITTEN = 2, 4  # lines at most
+TALL = 530  # pixels of the picture at most, where it may grow
 LEFT, HIGH, FIELD = 44, 112, 440  # of the curve: where it begins, how high and how wide it is
 DASHES = ("none", "7 4", "2 4")
 
@@ -52,23 +55,26 @@ def speaking(stops, *, size=1.0):
     rows = max(map(len, written.values()))
     curve = _Curve(held)
 
+    text, top = 34 + ROW * (len(prompt) + 1), 34 + ROW * (len(prompt) + 1 + rows) + 30
+    high = top + HIGH + 24
+
     def render(d_k):
         stop = held.at(d_k)
-        top = 34 + ROW * (len(prompt) + rows) + 34
         drawn = [
             svg.text(MARGIN, 22, f"d_k = {d_k:g}", size=20, bold=True, math=True),
             svg.text(MARGIN + 130, 22, "the model's own" if d_k == held.own else "", size=14),
             *(svg.text(MARGIN, 54 + ROW * i, line, size=SIZE) for i, line in enumerate(prompt)),
-            f'<rect x="{MARGIN}" y="{38 + ROW * len(prompt)}" width="4" height="{ROW * rows}" fill="{VALUE}"/>',
+            svg.tag(MARGIN, text - 4, "the model goes on", VALUE, anchor="start"),
+            f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * rows + 6}" fill="{VALUE}"/>',
         ]
         for i in range(rows):
             line = written[d_k][i] if i < len(written[d_k]) else ""
-            drawn.append(svg.text(MARGIN + 14, 56 + ROW * (len(prompt) + i), line, size=SIZE, bold=True))
+            drawn.append(svg.text(MARGIN + 14, text + 18 + ROW * i, line, size=SIZE, bold=True))
         drawn.append(f'<g transform="translate(0 {top})">{curve.drawn}{curve.point(stop)}</g>')
         losses = ", ".join(f"{name} {value:.2f}" for name, value in stop.loss.items())
         told = f"At d_k = {d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
-        size = WIDE, top + HIGH + 24
-        picture = svg.picture(*size, "what the model writes, and its loss", told, drawn, at=(0, 0), grow=1.6)
+        options = {"at": (0, 0), "grow": min(1.6, TALL / high)}
+        picture = svg.picture(WIDE, high, "what the model writes, and its loss", told, drawn, **options)
         return picture, {"weights": stop.weights}
 
     def static():
@@ -77,13 +83,17 @@ def speaking(stops, *, size=1.0):
         return still.figure(picture), "\n".join(["What it writes; run the cell to move d_k.", *lines])
 
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
-    return LiveView({"d_k": control}, render, static, size=size)
+    return _Speaking({"d_k": control}, render, static, size=size)
+
+
+class _Speaking(LiveView):
+    hint = ""
 
 
 def _lines(words, most, last=False):
     """Return a text as lines that fit; of a longer one the first lines, or the last."""
     found = [""]
-    for word in words.replace("\n", f" {svg.visible(chr(10))} ").split():
+    for word in re.sub(r"\n+", lambda ends: f" {svg.visible(ends[0])} ", words).split():
         while word:
             line = f"{found[-1]} {word}".strip()
             if svg.length(line, SIZE * 1.16) <= WIDE - 2 * MARGIN - 20:

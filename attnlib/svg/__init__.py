@@ -23,6 +23,7 @@ from .parts import (
     text,
     width,
 )
+from .ribbon_row import describe as describe_row
 from .ribbon_row import ribbons
 from .tokens import length, starts_word, visible
 
@@ -37,6 +38,7 @@ __all__ = [
     "cut",
     "decimals",
     "describe",
+    "describe_row",
     "exact",
     "frame",
     "hatch",
