@@ -62,6 +62,8 @@ def main():
         ("plane", live.plane(), "angle", 1),
         ("histogram of scores, softmax", live.scores(), "d_k", 1),
         ("masks, 6 x 6", live.masks(), "d_k", 1),
+        ("ribbons over 14 words, 11 stops", live.ribbons(stored()), "d_k", 1),
+        ("what is written, and its loss", live.speaking(stored()), "d_k", 1),
         ("sentence of 200 words", live.sentence("word " * 200), "head", 30),
     ):
         milliseconds, size = step(view, slider)
@@ -71,6 +73,18 @@ def main():
         print("in the browser: skipped, make test-browser installs what it needs")
         return
     in_browser()
+
+
+def stored():
+    """What a model could store: 14 words, at 11 stops of d_k."""
+    stops = []
+    for d_k in (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096):
+        scores = np.random.default_rng(0).normal(size=(14, 14)) * 20 / d_k**0.5
+        weights = al.softmax(np.where(np.tri(14, dtype=bool), scores, -np.inf))
+        following = [(f" word{i}", 0.5**i) for i in range(1, 7)]
+        wrote = {"text": " what it writes" * 8, "loss": {"prose": 3 + abs(np.log(d_k / 64))}}
+        stops.append({"d_k": d_k, "weights": weights, "next": following, **wrote})
+    return {"words": [" word"] * 14, "layer": 25, "head": 5, "d_k": 64, "stops": stops}
 
 
 def step(view, name):
@@ -156,7 +170,8 @@ def alive(browser, folder):
     exec(OURS, scope)
     still = f'<div class="jp-OutputArea"><div data-attnlib="{packed(scope["view"])}"></div></div>'
     file = folder / "page.html"
-    script = Path(live.__file__).with_name("frames.js").read_text("utf-8")
+    folder_of_scripts = Path(live.__file__).parent
+    script = "".join((folder_of_scripts / name).read_text("utf-8") for name in ("motion.js", "frames.js"))
     file.write_text(f'<meta charset="utf-8">{still}<script>{script}</script>', "utf-8")
     page = browser.new_page(viewport={"width": 1100, "height": 900})
     page.goto(file.as_uri())

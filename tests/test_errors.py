@@ -655,7 +655,12 @@ PICTURES = [
         ("logits must be finite, or -inf",),
     ),
     ("no convoy", lambda: live.compare(one_convoy, convoy="1"), ValueError, ("got '1': Letters only. Fix:",)),
-    ("convoy 5", lambda: live.compare(one_convoy, convoy=5), TypeError, ("convoy must be a text, got int",)),
+    (
+        "convoy 5",
+        lambda: live.compare(one_convoy, convoy=5),
+        TypeError,
+        ("one text under a name of your own, got convoy=5", "Fix: compare(shown, word="),
+    ),
     (
         "shown",
         lambda: live.compare(lambda t, f: None, convoy="a"),

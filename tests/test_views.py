@@ -10,7 +10,7 @@ from views import WORDS, compared, next_word, parsed, read, strip, tags
 
 import attnlib as al
 import attnlib.examples
-from attnlib import live
+from attnlib import live, svg
 from attnlib.live import sentence_view
 
 
@@ -172,6 +172,51 @@ def test_writing_at_temperature_0_takes_the_most_likely_and_the_same_chance_serv
 def test_compare_wants_one_text(text):
     with pytest.raises(TypeError, match=r"one text under a name of your own, got .*Fix: compare\(shown, word='abc'\)"):
         live.compare(compared, **text)
+
+
+TOKENS = [
+    "<|im_start|>",
+    "Once",
+    " upon",
+    " a",
+    "\n\n",
+    "   ",
+    " internationalization",
+    "ing",
+    " <b>",
+    "<|im_end|>",
+    "the",
+]
+
+
+def test_writing_shows_tokens_of_a_real_tokenizer_as_their_text():
+    def one_after_the_other(tokens, d_k):
+        logits = np.where(np.arange(len(TOKENS)) == len(tokens), 9.0, -np.arange(len(TOKENS)))
+        return logits, {"L17H1": np.full(len(tokens), 1 / len(tokens))}
+
+    options = {"prompt": ["Once"], "start": "<|im_start|>", "end": "<|im_end|>", "longest": 11, "step": 6}
+    view = live.writing(one_after_the_other, TOKENS, **options)
+    view.sliders["temperature"].value = 0
+    sentence, bars = parsed(view.picture.value)
+    line = [text.text for text in sentence.iter("text") if text.get("y") == "44"]
+    assert line == ["Once", "upon", "a", "⏎⏎", "␣␣␣", "internationalization", "ing", "<b>"]
+    at = {text.text: float(text.get("x")) for text in sentence.iter("text") if text.get("y") == "44"}
+    assert at["ing"] - at["internationalization"] == round(svg.length("internationalization", 15))  # no gap in a word
+    assert {"⏎⏎", "␣␣␣", "internati…", "<b>"} <= {text.text for text in sentence.iter("text")}
+    drawn = [text.text for text in bars.iter("text")]
+    assert "…Once" in drawn and "upon" in drawn  # what goes on with a word, and what begins one
+    view.sliders["step"].value = 8
+    (box,) = (rect for rect in parsed(view.picture.value)[0].iter("rect") if rect.get("stroke-width") == "2")
+    assert float(box.get("x")) + float(box.get("width")) <= 112 + 12 * 31
+
+
+def test_writing_takes_a_vocabulary_of_a_real_size():
+    vocabulary = [f" {i}" for i in range(49_152)]
+    logits = np.random.default_rng(0).normal(size=len(vocabulary))
+    view = live.writing(lambda tokens, d_k: (logits, {"head": np.full(len(tokens), 1 / len(tokens))}), vocabulary)
+    _, bars = parsed(view.picture.value)
+    drawn = [text.text for text in bars.iter("text")][1::2]
+    assert drawn == [str(i) for i in np.argsort(-logits, kind="stable")[:8]]
 
 
 def test_compare_follows_the_text_and_the_factor_and_says_what_is_no_convoy():

@@ -19,7 +19,21 @@ def next_word(tokens, d_k):
     return logits, dict(zip(("first", "<last>"), al.softmax(scores), strict=True))
 
 
+def stops(words=("When", " <Mary>", " &", "\n", " gave", " to"), d_ks=(1, 4, 64, 4096), own=64, likely=" <Mary>"):
+    """What a model could store: the word in the middle wins, but at both ends of d_k another."""
+    n, found = len(words), []
+    for d_k in d_ks:
+        scores = np.where(np.tri(n, dtype=bool), np.cos(np.arange(n) + np.arange(n)[:, None]) * 9 / d_k**0.5, -np.inf)
+        first = likely if 1 < d_k < max(d_ks) else " the" if d_k == 1 else "-"
+        wrote = {"text": f' {first}, "& so" on.\n' * 4, "loss": {"prose": 3 + np.log(d_k / own) ** 2, "<code>": 2.5}}
+        following = [(first, 0.6), (" <b>", 0.2), ("\n", 0.1), ("<|im_end|>", 0.05)]
+        found.append({"d_k": d_k, "weights": al.softmax(scores).tolist(), "next": following, **wrote})
+    return {"prompt": "".join(words), "words": list(words), "layer": 25, "head": 5, "d_k": own, "stops": found}
+
+
 VIEWS = {
+    "ribbons": lambda: live.ribbons(stops()),
+    "speaking": lambda: live.speaking(stops()),
     "scaling": live.scaling,
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
     "plane": live.plane,

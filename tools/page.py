@@ -10,7 +10,9 @@ from .links import outward
 from .series import ROOT
 
 VIEW = ROOT / "attnlib" / "live"
-SCRIPT = (VIEW / "frames.js").read_text("utf-8")  # once in a page that has a `still`
+SCRIPT = "".join(
+    (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
+)  # once in a page that has a `still`
 STYLE = (VIEW / "view.css").read_text("utf-8")
 
 

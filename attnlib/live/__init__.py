@@ -10,9 +10,11 @@ from .flow_view import flow
 from .heads_view import heads
 from .masks_view import masks
 from .plane_view import plane
+from .ribbons_view import ribbons
 from .scaling_view import scaling
 from .scores_view import scores
 from .sentence_view import sentence
+from .speaking_view import speaking
 from .view import LiveView
 from .weights import dead_share, readings, weights_view
 from .writing_view import writing
@@ -27,9 +29,11 @@ __all__ = [
     "plane",
     "progress",
     "readings",
+    "ribbons",
     "scaling",
     "scores",
     "sentence",
+    "speaking",
     "weights_view",
     "writing",
 ]

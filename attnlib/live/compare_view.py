@@ -58,13 +58,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     >>> view.shown["wanted"].shape, "5 letters" in view.picture.value
     ((5, 5), True)
     """
-    if len(text) != 1 or "times" in text or not isinstance(*text.values(), str):
-        given = ", ".join(f"{name}={value!r}" for name, value in text.items()) or "none"
-        raise TypeError(
-            f"compare takes one text under a name of your own, got {given}. Fix: compare(shown, word='abc'); "
-            "the name becomes the label of the field, and `times` is the label of the factor."
-        )
-    ((label, first),) = text.items()
+    label, first = _one_text(text)
     now = {"tokens": []}
     shown = _checked(shown)
     _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
@@ -104,6 +98,17 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     picked = {"query": None, "key": None}
     options = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
     return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
+
+
+def _one_text(text):
+    """Return the name and the first value of the one text, or say what `compare` wants."""
+    if len(text) != 1 or "times" in text or not isinstance(*text.values(), str):
+        given = ", ".join(f"{name}={value!r}" for name, value in text.items()) or "none"
+        raise TypeError(
+            f"compare takes one text under a name of your own, got {given}. Fix: compare(shown, word='abc'); "
+            "the name becomes the label of the field, and `times` is the label of the factor."
+        )
+    return next(iter(text.items()))
 
 
 def _checked(function):

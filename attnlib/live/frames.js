@@ -13,7 +13,7 @@
   };
 
   const live = async (box) => {
-    const { name, labels, at, picture, changes } = await unpacked(box.dataset.attnlib);
+    const { name, labels, at, picture, changes, walk } = await unpacked(box.dataset.attnlib);
     const view = made("div", { className: "attnlib-live", innerHTML: picture });
     const elements = [view, ...view.querySelectorAll("*")];
     const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
@@ -27,6 +27,8 @@
         const value = values[now];
         if (value === values[shown]) continue;
         const whole = before + value + after;
+        if (elements[element].classList.contains("attnlib-moves"))
+          window.attnlibMotion.glide(elements[element], attribute, elements[element].getAttribute(attribute), whole);
         if (!attribute) elements[element][/[<&]/.test(whole) ? "innerHTML" : "textContent"] = whole;
         else if (value === null) elements[element].removeAttribute(attribute);
         else elements[element].setAttribute(attribute, whole);
@@ -34,7 +36,13 @@
       readout.textContent = slider.ariaValueText = labels[now];
       shown = now;
     });
-    box.replaceChildren(made("label", { className: "attnlib-control" }, name, slider, readout), view);
+    const control = made("label", { className: "attnlib-control" }, name, slider, readout);
+    box.replaceChildren(control, view);
+    if (walk)
+      window.attnlibMotion.walk(box, control, walk, (stop) => {
+        slider.value = stop;
+        slider.dispatchEvent(new Event("input"));
+      });
   };
 
   window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));

@@ -152,10 +152,14 @@ def _points(element):
 
 
 def _path(element):
-    """Return the lines of a path of M, m, L, l, H, h, V, v and z."""
+    """Return the lines of a path of M, m, L, l, H, h, V, v, C and z."""
     points, codes, x, y, start = [], [], 0.0, 0.0, (0.0, 0.0)
-    for letter, rest in re.findall(r"([MmLlHhVvZz])([^A-Za-z]*)", element.get("d")):
+    for letter, rest in re.findall(r"([MmLlHhVvCZz])([^A-Za-z]*)", element.get("d")):
         numbers = [float(v) for v in re.findall(r"-?[\d.]+", rest)]
+        if letter == "C":  # two points that pull, and the end
+            points += zip(numbers[:4:2], numbers[1:4:2], strict=True)
+            codes += [Path.CURVE4] * 2
+            numbers = numbers[4:]
         base = (x, y) if letter.islower() else (0.0, 0.0)
         if letter in "Zz":
             x, y = start
@@ -167,7 +171,7 @@ def _path(element):
             x, y = base[0] + numbers[0], base[1] + numbers[1]
         start = (x, y) if letter in "Mm" else start
         points.append((x, y))
-        codes.append(Path.MOVETO if letter in "Mm" else Path.CLOSEPOLY if letter in "Zz" else Path.LINETO)
+        codes.append({"M": Path.MOVETO, "Z": Path.CLOSEPOLY, "C": Path.CURVE4}.get(letter.upper(), Path.LINETO))
     return Path(points, codes)
 
 

@@ -9,6 +9,7 @@ const timer = setInterval(() => {
     label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
       handle.setAttribute('aria-label', label.textContent)));
   stand();
+  begin();
   if (++tries > 20) clearInterval(timer);
 }, 200);
 
@@ -99,6 +100,29 @@ const press = event => {
 // Before the notebook hears of them, to which arrow keys mean other cells.
 keys.addEventListener('focus', () => window.addEventListener('keydown', press, true));
 keys.addEventListener('blur', () => window.removeEventListener('keydown', press, true));
+
+// A new picture glides from the one before. A picture that moves by itself waits for the kernel at each stop.
+let drawn = () => {};
+let watched = null;
+const begin = () => {
+  const picture = box.querySelector('.attnlib-live');
+  if (watched || !picture) return;
+  watched = new MutationObserver(changes => {
+    const found = name => changes.flatMap(change => [...change[name]]).find(node => node.matches?.('.attnlib-live'));
+    const [before, after] = [found('removedNodes'), found('addedNodes')];
+    if (before && after) window.attnlibMotion.glideAll(before, after);
+    drawn();
+  });
+  watched.observe(picture.parentElement, {childList: true});
+  const control = box.querySelector('.widget-hslider, .widget-slider');
+  if (picture.dataset.walk && control && !box.dataset.walks) {
+    box.dataset.walks = 1;
+    window.attnlibMotion.walk(box, control, JSON.parse(picture.dataset.walk), i => new Promise(resolve => {
+      drawn = resolve;
+      tell('walk', {i});
+    }));
+  }
+};
 
 let last = '';
 box.addEventListener('click', event => {

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
+KEPT = 4_000_000  # logits that are kept
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
@@ -49,7 +50,8 @@ def writing(
     prompt : sequence of str
         Words before the first that is written.
     start, end : str
-        The token before all words, and the word after which nothing follows.
+        The token before all words, and the word after which nothing follows. Words may be tokens of a real tokenizer,
+        with the blank in front that begins a word: such a sentence looks like its text.
     longest : int
         Words of a sentence at most, the prompt included; up to 64.
     d_k : int
@@ -77,7 +79,8 @@ def writing(
     """
     vocabulary, prompt, longest = _words(vocabulary, prompt, start, end, longest)
     d_k, seed = arguments.whole(d_k, "d_k", 1, 1024), arguments.whole(seed, "seed", 0)
-    model = lru_cache(maxsize=512)(_checked(next_word, len(vocabulary)))
+    model = lru_cache(maxsize=min(512, 1 + KEPT // len(vocabulary)))(_checked(next_word, len(vocabulary)))
+    joined = any(svg.starts_word(word) and word.strip() for word in vocabulary)
     tokens_at = lru_cache(maxsize=64)(
         lambda *chosen: _written(model, (start, *prompt), vocabulary, end, longest, *chosen)
     )
@@ -91,20 +94,21 @@ def writing(
         now.update(heads=list(weights), tokens=tokens[:n])
         maps = np.stack(list(weights.values()))  # (heads, n)
         p = _probabilities(logits, temperature)
-        told = f"step {step}: before “{tokens[n]}”, which has probability {p[vocabulary.index(tokens[n])]:.2f}"
+        told = f"step {step}: before “{svg.visible(tokens[n])}”, "
+        told += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
-        drawn = [_sentence(tokens, n), _heads(list(weights), maps, tokens[:n], longest, chosen)]
+        drawn = [_sentence(tokens, n, right, joined), _heads(list(weights), maps, tokens[:n], longest, chosen)]
         left = svg.picture(right, TOP + SLANT + len(maps) * ROW, "a sentence being written", told, drawn, at=(0, 0))
-        bars = f'<g transform="translate(0 {TOP})">{_bars(p, vocabulary, tokens[n])}</g>'
-        words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in np.argsort(-p, kind="stable")[:BARS])
+        bars = f'<g transform="translate(0 {TOP})">{_bars(p, vocabulary, tokens[n], joined)}</g>'
+        words = ", ".join(f"{svg.visible(vocabulary[i], joined)} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, TOP + BARS * ROW
         return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
     def static():
         picture, _ = render(step, 1, d_k, seed)
         told = f"Step {step} of a sentence at temperature 1 and d_k = {d_k}; run the cell to write others."
-        return still.figure(picture), f"{told}\n{' '.join(tokens_at(1, d_k, seed)[1:])}"
+        return still.figure(picture), f"{told}\n{_text(tokens_at(1, d_k, seed)[1:], joined)}"
 
     controls = {
         "step": integers("step", 0, longest - first, step),
@@ -177,17 +181,45 @@ def _probabilities(logits, temperature):
     return core.softmax(logits / temperature) if temperature else np.eye(len(logits))[logits.argmax()]
 
 
-def _sentence(tokens, n):
-    """Return the words so far on one line, and the one that is being written in a frame."""
-    x, drawn = 10, [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
-    for word in tokens[1:n]:
+def _likely(p):
+    """Return the numbers of the most probable words, falling; a real vocabulary is too long to sort at each step."""
+    least = np.partition(p, -BARS)[-BARS] if len(p) > BARS else 0
+    found = np.flatnonzero(p >= least)
+    return found[np.argsort(-p[found], kind="stable")][:BARS]
+
+
+def _text(tokens, joined):
+    return "".join(tokens).strip() if joined else " ".join(tokens)
+
+
+def _sentence(tokens, n, right, joined):
+    """Return the words so far on one line, and the one that is being written in a frame.
+
+    What has no room on the left is left out; `joined` tokens stand apart only where a word begins.
+    """
+    drawn = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
+    words = [svg.visible(word) for word in tokens[: n + 1]]
+    gaps = [0 if joined and not svg.starts_word(word) else 5 for word in tokens[: n + 1]]
+    lengths = [round(svg.length(word, 15) if joined else svg.width(word, 15)) for word in words]
+    begun = 1
+    while sum(lengths[begun:]) + sum(gaps[begun:]) + 40 > right and begun < n:
+        begun += 1
+    x = 10
+    if begun > 1:
+        drawn.append(svg.text(x, 44, "…", size=15))
+        x += 16
+    for word, wide, gap in zip(words[begun:n], lengths[begun:], gaps[begun + 1 :], strict=False):
         drawn.append(svg.text(x, 44, word, size=15))
-        x += round(svg.width(word, 15)) + 5
-    wide = round(svg.width(tokens[n], 15)) + 10
+        x += wide + gap
+    tail, wide = words[n], lengths[n] + 10
+    if joined:
+        tail = svg.cut(words[n], 24)
+        wide = round(svg.length(tail, 15 * 1.16)) + 10  # in bold
+    x += 5 if joined else 0
     drawn.append(
         f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{LINE}" stroke-width="2"/>'
     )
-    return "".join([*drawn, svg.text(x + 5, 44, tokens[n], size=15, bold=True)])
+    return "".join([*drawn, svg.text(x + 5, 44, tail, size=15, bold=True)])
 
 
 def _heads(names, maps, tokens, longest, key):
@@ -195,7 +227,7 @@ def _heads(names, maps, tokens, longest, key):
     high = ROW * len(maps)
     drawn = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
     drawn += [
-        svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(token), anchor="end", turn=-50)
+        svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(svg.visible(token)), anchor="end", turn=-50)
         for j, token in enumerate(tokens)
     ]
     cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
@@ -216,12 +248,12 @@ def _heads(names, maps, tokens, longest, key):
     return f'<g transform="translate(0 {TOP})">{"".join(drawn)}</g>'
 
 
-def _bars(p, vocabulary, taken):
+def _bars(p, vocabulary, taken, joined):
     """Return the most probable next words as bars, the one that is taken in bold."""
     colours, drawn = palette(), [svg.text(0, -12, "the next word", bold=True)]
-    for i, word in enumerate(np.argsort(-p, kind="stable")[:BARS]):
-        y, name = ROW * i, vocabulary[word]
-        drawn.append(svg.text(NAME - 8, y + 17, svg.cut(name), anchor="end", bold=name == taken))
+    for i, word in enumerate(_likely(p)):
+        y, name, bold = ROW * i, svg.visible(vocabulary[word], joined), vocabulary[word] == taken
+        drawn.append(svg.text(NAME - 8, y + 17, svg.cut(name, 7 if joined else 8), anchor="end", bold=bold))
         fill, told = colours[int(255 * p[word])][0], html.escape(f"{name}: {svg.exact(p[word])}")
         drawn.append(
             f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{fill}" '

@@ -23,6 +23,9 @@ from .parts import (
     text,
     width,
 )
+from .ribbon_row import describe as describe_row
+from .ribbon_row import ribbons
+from .tokens import length, starts_word, visible
 
 __all__ = [
     "CELLS",
@@ -36,17 +39,22 @@ __all__ = [
     "cut",
     "decimals",
     "describe",
+    "describe_row",
     "exact",
     "frame",
     "hatch",
     "heatmap",
     "image",
+    "length",
     "maths",
     "matrix",
     "picture",
+    "ribbons",
+    "starts_word",
     "tag",
     "target",
     "text",
     "thumbnail",
+    "visible",
     "width",
 ]

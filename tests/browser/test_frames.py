@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 from front_end import prepared
+from views import stops
 
 import attnlib as al
 import attnlib.examples
@@ -28,6 +29,8 @@ VIEWS = {
     "writing": lambda: live.writing(
         lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
     ),
+    "ribbons": lambda: live.ribbons(stops()),
+    "speaking": lambda: live.speaking(stops()),
     "bars": lambda: live.weights_view(
         lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]
     ),
@@ -55,6 +58,55 @@ def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):
     context = chromium.new_context(java_script_enabled=False)
     page, _ = opened(context.new_page(), tmp_path, live.masks(), script=False)
     assert page.locator("text=the still").count() == 1 and page.locator("input").count() == 0
+    context.close()
+
+
+def test_a_picture_walks_once_through_all_stops_then_says_that_it_can_be_dragged(new_page, tmp_path):
+    page, problems = opened(new_page(), tmp_path, live.ribbons(stops()))
+    slider = page.get_by_role("slider", name="d_k")
+    page.wait_for_function("document.querySelector('.attnlib-control input').value === '0'", timeout=15_000)
+    assert page.locator(".attnlib-drag").count() == 0
+    page.wait_for_function("document.querySelector('.attnlib-control input').value === '3'", timeout=15_000)
+    page.wait_for_selector(".attnlib-drag", timeout=15_000)
+    assert slider.input_value() == "2" and problems == []
+    before = page.locator(".attnlib-live svg").bounding_box()
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    assert slider.input_value() == "3" and page.locator(".attnlib-drag").count() == 0
+    assert page.locator(".attnlib-live svg").bounding_box() == before
+
+
+@pytest.mark.parametrize("how", ["mouse", "finger", "key"])
+def test_whoever_takes_the_slider_ends_the_walk(chromium, tmp_path, how):
+    context = chromium.new_context(has_touch=True, viewport={"width": 1024, "height": 768})
+    page, _ = opened(context.new_page(), tmp_path, live.ribbons(stops()))
+    slider = page.get_by_role("slider", name="d_k")
+    box = slider.bounding_box()
+    right = (box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
+    if how == "key":
+        slider.focus()
+        page.keyboard.press("End")
+    elif how == "finger":
+        page.touchscreen.tap(*right)
+    else:
+        page.mouse.click(*right)
+    assert slider.input_value() == "3"
+    page.wait_for_timeout(2500)
+    assert slider.input_value() == "3" and "too pale" in page.locator(".attnlib-live").inner_text()
+    assert page.locator(".attnlib-drag").count() == 0
+    context.close()
+
+
+def test_nothing_moves_for_who_wants_no_motion(chromium, tmp_path):
+    context = chromium.new_context(reduced_motion="reduce")
+    page, _ = opened(context.new_page(), tmp_path, live.ribbons(stops()))
+    page.wait_for_selector(".attnlib-drag")
+    slider = page.get_by_role("slider", name="d_k")
+    page.wait_for_timeout(2500)
+    assert slider.input_value() == "2"
+    slider.focus()
+    page.keyboard.press("Home")
+    assert page.evaluate("document.getAnimations().length") == 0
     context.close()
 
 

@@ -1,0 +1,71 @@
+// How pictures move by themselves: view.js uses it where a kernel draws them, frames.js where none runs.
+{
+  const styles = {
+    d: (value) => `path("${value}")`,
+    opacity: (value) => value,
+    x: (value) => `${value}px`,
+    y: (value) => `${value}px`,
+    cx: (value) => `${value}px`,
+    cy: (value) => `${value}px`,
+    width: (value) => `${value}px`,
+    height: (value) => `${value}px`,
+  };
+  const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+  // Lets an element go from the value that an attribute had to the one it has, or from where it is on its way there.
+  const glide = (element, attribute, before, after, duration = 240) => {
+    const style = styles[attribute];
+    if (!style || !element.animate || before === after || before === null || after === null || calm()) return;
+    const running = element.getAnimations().filter((animation) => animation.id === attribute);
+    const from = running.length ? getComputedStyle(element)[attribute] : style(before);
+    running.forEach((animation) => animation.cancel());
+    const frames = { [attribute]: [from, style(after)] };
+    element.animate(frames, { duration, easing: "ease-in-out", id: attribute });
+  };
+
+  // The same for a picture that has taken another's place, element by element.
+  const glideAll = (before, after) => {
+    const [old, fresh] = [before, after].map((picture) => [...picture.querySelectorAll(".attnlib-moves")]);
+    if (old.length !== fresh.length) return;
+    fresh.forEach((element, k) => {
+      for (const attribute of element.getAttributeNames())
+        glide(element, attribute, old[k].getAttribute(attribute), element.getAttribute(attribute), 160);
+    });
+  };
+
+  const seen = (box) =>
+    new Promise((resolve) => {
+      const observer = new IntersectionObserver(
+        (entries) => {
+          if (!entries.some((entry) => entry.isIntersecting)) return;
+          observer.disconnect();
+          resolve();
+        },
+        { threshold: 0.6 },
+      );
+      observer.observe(box);
+    });
+
+  // Once a reader sees the picture, shows each stop of a plan, [[stop, milliseconds], ...]. A touch or a key of the
+  // reader ends it. At its end a hint stands beside the control; whoever wants no motion gets the hint at once.
+  const walk = async (box, control, plan, show) => {
+    let taken = false;
+    const take = (event) => {
+      if (event.key === "Tab") return;
+      taken = true;
+      control.classList.remove("attnlib-drag");
+    };
+    box.addEventListener("pointerdown", take, true);
+    box.addEventListener("keydown", take, true);
+    await seen(box);
+    for (const [stop, milliseconds] of calm() ? [] : plan) {
+      await sleep(milliseconds);
+      if (taken || !box.isConnected) return;
+      await show(stop);
+    }
+    if (!taken) control.classList.add("attnlib-drag");
+  };
+
+  window.attnlibMotion = { glide, glideAll, walk };
+}

@@ -1,0 +1,160 @@
+"""The view of what a model writes at each d_k, and of its loss there: readable only near its own."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from .. import svg
+from ..colours import LINE, VALUE
+from . import still
+from .controls import choice
+from .stops import read
+from .view import LiveView
+
+WIDE, MARGIN, SIZE, ROW = 592, 8, 17, 24  # pixels: the picture, beside it, a letter, a line of text
+PROMPT, WRITTEN = 2, 4  # lines at most
+TALL = 530  # pixels of the picture at most, where it may grow
+LEFT, HIGH, FIELD = 44, 112, 440  # of the curve: where it begins, how high and how wide it is
+DASHES = ("none", "7 4", "2 4")
+
+
+def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
+    """Show what a model writes at each d_k, and its loss over d_k with the point where the slider stands.
+
+    Every head divides its scores by sqrt(d_k) with the d_k of the slider, whatever the model was trained with.
+
+    Parameters
+    ----------
+    stops : dict
+        As `ribbons` takes it; each stop also holds text, which the model writes behind the prompt, and loss, by the
+        name of a text (up to three), in nats a token.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: d_k.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `stops` is no such dict, or its numbers do not fit its words.
+
+    Examples
+    --------
+    >>> given = {"words": ["a"], "layer": 1, "head": 1, "d_k": 64}
+    >>> stop = {"weights": [[1]], "next": [("b", 1)], "text": "b b", "loss": {"prose": 3.0}}
+    >>> view = speaking({**given, "stops": [{**stop, "d_k": 1}, {**stop, "d_k": 64}]})
+    >>> "b b" in view.picture.value
+    True
+    """
+    held = read(stops, writes=True)
+    prompt = _lines("".join(held.words), PROMPT, last=True)
+    written = {stop.d_k: _lines(stop.text, WRITTEN) for stop in held.stops}
+    rows = max(map(len, written.values()))
+    curve = _Curve(held)
+
+    text, top = 34 + ROW * (len(prompt) + 1), 34 + ROW * (len(prompt) + 1 + rows) + 30
+    high = top + HIGH + 24
+
+    def render(d_k):
+        stop = held.at(d_k)
+        drawn = [
+            svg.text(MARGIN, 22, f"d_k = {d_k:g}", size=20, bold=True, math=True),
+            svg.text(MARGIN + 130, 22, "the model's own" if d_k == held.own else "", size=14),
+            *(svg.text(MARGIN, 54 + ROW * i, line, size=SIZE) for i, line in enumerate(prompt)),
+            svg.tag(MARGIN, text - 4, "the model goes on", VALUE, anchor="start"),
+            f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * rows + 6}" fill="{VALUE}"/>',
+        ]
+        for i in range(rows):
+            line = written[d_k][i] if i < len(written[d_k]) else ""
+            drawn.append(svg.text(MARGIN + 14, text + 18 + ROW * i, line, size=SIZE, bold=True))
+        drawn.append(f'<g transform="translate(0 {top})">{curve.drawn}{curve.point(stop)}</g>')
+        losses = ", ".join(f"{name} {value:.2f}" for name, value in stop.loss.items())
+        told = f"At d_k = {d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
+        options = {"at": (0, 0), "grow": min(1.6, TALL / high)}
+        picture = svg.picture(WIDE, high, "what the model writes, and its loss", told, drawn, **options)
+        return picture, {"weights": stop.weights}
+
+    def static():
+        picture, _ = render(held.own)
+        lines = [f"d_k = {stop.d_k:g}: {' '.join(stop.text.split())}" for stop in held.stops]
+        return still.figure(picture), "\n".join(["What it writes; run the cell to move d_k.", *lines])
+
+    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
+    return _Speaking({"d_k": control}, render, static, size=size)
+
+
+class _Speaking(LiveView):
+    hint = ""
+
+
+def _lines(words, most, last=False):
+    """Return a text as lines that fit; of a longer one the first lines, or the last."""
+    found = [""]
+    for word in re.sub(r"\n+", lambda ends: f" {svg.visible(ends[0])} ", words).split():
+        while word:
+            line = f"{found[-1]} {word}".strip()
+            if svg.length(line, SIZE * 1.16) <= WIDE - 2 * MARGIN - 20:
+                found[-1], word = line, ""
+            elif found[-1]:
+                found.append("")
+            else:  # one word longer than a line
+                found[-1], word = word[:40], word[40:]
+    if len(found) > most:
+        found = ["… " + found[-most], *found[1 - most :]] if last else [*found[: most - 1], found[most - 1] + " …"]
+    return found
+
+
+class _Curve:
+    """The loss of each text over d_k, on a logarithmic axis; only its points move."""
+
+    def __init__(self, held):
+        self.names = list(held.stops[0].loss)[: len(DASHES)]
+        losses = [[stop.loss[name] for name in self.names] for stop in held.stops]
+        self.low = np.floor(np.min(losses))
+        self.high = max(np.ceil(np.max(losses)), self.low + 1)
+        logs = np.log2(held.d_ks)
+        places = LEFT + FIELD * (logs - logs[0]) / (logs[-1] - logs[0])
+        self.x = dict(zip(held.d_ks, places.round(1).tolist(), strict=True))
+        self.drawn = "".join([*self._ground(held), *(self._line(held, i) for i in range(len(self.names)))])
+
+    def y(self, loss):
+        return round(HIGH * (1 - float((loss - self.low) / (self.high - self.low))), 1)
+
+    def _ground(self, held):
+        """Yield the grid, the ticks that have room, and the model's own d_k."""
+        yield svg.text(LEFT, -12, "loss (nats a token): lower is better", size=13, bold=True)
+        for loss in (self.low, self.high):
+            yield f'<path d="M{LEFT} {self.y(loss):g}h{FIELD}" stroke="{LINE}" opacity="0.6"/>'
+            yield svg.text(LEFT - 8, round(self.y(loss)) + 4, f"{loss:g}", anchor="end")
+        own = self.x[held.own]
+        yield f'<path d="M{own} 20v{HIGH - 20}" stroke="{LINE}" stroke-width="1.5" stroke-dasharray="4 3"/>'
+        yield svg.text(own, 14, f"its own: {held.own:g}", size=12, anchor="middle")
+        yield svg.text(LEFT + 10, HIGH - 10, "too sharp", size=14)
+        yield svg.text(LEFT + FIELD - 10, HIGH - 10, "too pale", size=14, anchor="end")
+        taken = []
+        for d_k in sorted(held.d_ks, key=lambda d_k: (d_k != held.own, -abs(self.x[d_k] - own))):
+            if all(abs(self.x[d_k] - x) > 36 for x in taken):
+                taken.append(self.x[d_k])
+                yield svg.text(self.x[d_k], HIGH + 18, f"{d_k:g}", anchor="middle", bold=d_k == held.own)
+        yield svg.text(LEFT + FIELD + 26, HIGH + 18, "d_k", math=True)
+
+    def _line(self, held, i):
+        points = " ".join(f"{self.x[stop.d_k]:g},{self.y(stop.loss[self.names[i]]):g}" for stop in held.stops)
+        stroke = f'stroke="currentColor" stroke-width="2" stroke-dasharray="{DASHES[i]}"'
+        x, y = LEFT + FIELD + 18, 14 + 36 * i
+        name = svg.text(x + 30, y + 4, svg.cut(self.names[i], 8), size=13)
+        return f'<polyline points="{points}" fill="none" {stroke}/><path d="M{x} {y}h24" {stroke}/>{name}'
+
+    def point(self, stop):
+        """Return where a stop lies on each line, and its losses in numbers."""
+        x, drawn = self.x[stop.d_k], []
+        for i, name in enumerate(self.names):
+            loss = stop.loss[name]
+            drawn.append(f'<circle class="attnlib-moves" cx="{x}" cy="{self.y(loss)}" r="6"/>')
+            drawn.append(svg.text(LEFT + FIELD + 48, 34 + 36 * i, f"{loss:.2f}", size=15, bold=True))
+        return "".join(drawn)

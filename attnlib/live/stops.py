@@ -1,0 +1,100 @@
+"""What a model does at each d_k, as a file or a model gives it: looked at once, when a view is made."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+FORM = "live.ribbons and live.speaking show a dict with prompt, words, layer, head, d_k and stops"
+
+
+class Stop(NamedTuple):
+    """One d_k: the map of the head, the likely next tokens, what the model writes, its loss by text."""
+
+    d_k: float
+    weights: np.ndarray
+    next: list
+    text: str
+    loss: dict
+
+
+class Stops(NamedTuple):
+    """The tokens of a prompt, the head that is shown, the model's own d_k, and all stops in rising d_k."""
+
+    words: list
+    head: str
+    own: float
+    stops: list
+
+    def at(self, d_k):
+        """Return the stop of this d_k."""
+        return next(stop for stop in self.stops if stop.d_k == d_k)
+
+    @property
+    def d_ks(self):
+        return [stop.d_k for stop in self.stops]
+
+    def verdict(self, stop, middle="right"):
+        """Return in words on which side of the model's own d_k a stop lies, or `middle` where the next token agrees."""
+        if stop.next[0][0] == self.at(self.own).next[0][0]:
+            return middle
+        return "too sharp" if stop.d_k < self.own else "too pale"
+
+
+def read(given, *, writes=False):
+    """Return the `Stops` of a dict; with `writes`, each stop must hold what the model writes, and its loss.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no such dict, or if its numbers do not fit its words.
+    """
+    if not isinstance(given, dict):
+        raise TypeError(f"{FORM}, got {type(given).__name__}. Fix: one of the stored results, by its name.")
+    missing = [name for name in ("words", "layer", "head", "d_k", "stops") if name not in given]
+    if missing:
+        has = ", ".join(map(str, given)) or "none"
+        raise ValueError(f"{FORM}; missing here: {', '.join(missing)} (it has {has}). Fix: choose one by its name.")
+    words = list(given["words"])
+    if not words or not all(isinstance(word, str) for word in words):
+        raise ValueError(f"words must be the tokens of the prompt, at least one, got {words!r:.60}. Fix: a prompt.")
+    stops = sorted((_stop(stop, len(words), writes) for stop in given["stops"]), key=lambda stop: stop.d_k)
+    d_ks = [stop.d_k for stop in stops]
+    if writes and (len({(*stop.loss,) for stop in stops}) > 1 or not stops[0].loss):
+        raise ValueError("loss must name the same texts at every stop, at least one. Fix: record all of them.")
+    if len(set(d_ks)) < max(2, len(d_ks)) or given["d_k"] not in d_ks:
+        raise ValueError(
+            f"stops must hold two or more different d_k, and the model's own {given['d_k']} among them, got {d_ks}. "
+            f"Fix: add a stop at {given['d_k']}."
+        )
+    return Stops(words, f"layer {given['layer']}, head {given['head']}", given["d_k"], stops)
+
+
+def _stop(given, n, writes):
+    """Return one stop, checked."""
+    wanted = ["d_k", "weights", "next", *(["text", "loss"] if writes else [])]
+    missing = [name for name in wanted if name not in given]
+    if missing:
+        raise ValueError(f"each stop must hold {', '.join(wanted)}; missing: {', '.join(missing)}. Fix: record it.")
+    d_k = given["d_k"]
+    try:
+        weights, came = np.asarray(given["weights"], dtype=float), ""
+    except (TypeError, ValueError):
+        weights, came = np.empty(0), "rows of different lengths, or no numbers"
+    if weights.shape != (n, n):
+        raise ValueError(
+            f"weights must be ({n}, {n}), one row and one column for each of the words, got {came or weights.shape} "
+            f"at d_k = {d_k}. Fix: the whole map of one head."
+        )
+    sums = weights.sum(-1)
+    if not (np.isfinite(weights).all() and (weights >= 0).all() and (np.abs(sums - 1) < 0.01).all()):
+        raise ValueError(
+            f"each row of weights must be a share, none negative and 1 in all, got sums from {sums.min():.3g} to "
+            f"{sums.max():.3g} at d_k = {d_k}. Fix: the weights after softmax."
+        )
+    found = [(str(token), float(p)) for token, p in given["next"]]
+    loss = {str(name): float(value) for name, value in given.get("loss", {}).items()}
+    if not np.isfinite(list(loss.values())).all():
+        raise ValueError(f"each loss must be finite, got {loss} at d_k = {d_k}. Fix: look for NaN in the logits.")
+    if not d_k > 0 or not found:
+        raise ValueError(f"a stop needs a positive d_k and one next token or more, got {d_k}, {found}. Fix: add them.")
+    return Stop(d_k, weights, found, str(given.get("text", "")), loss)
