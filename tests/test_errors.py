@@ -661,11 +661,6 @@ PICTURES = [
         TypeError,
         ("one text under a name of your own, got convoy=5", "Fix: compare(shown, word="),
     ),
-        "convoy 5",
-        lambda: live.compare(one_convoy, convoy=5),
-        TypeError,
-        ("one text under a name of your own, got convoy=5", "Fix: compare(shown, word="),
-    ),
     (
         "shown",
         lambda: live.compare(lambda t, f: None, convoy="a"),
