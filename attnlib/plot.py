@@ -17,6 +17,7 @@ from matplotlib.text import Text
 from . import colours
 from .colours import HATCH, KEY, LINE, MASKED, NOT_FINITE, QUERY, palette, text_on
 from .figure import SERIES, VALUE, save, subplots
+from .svg.charts import name_of_rows
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import ShapeError
@@ -41,6 +42,7 @@ def attention_heatmap(
     vmax=1.0,
     colorbar=True,
     places=2,
+    row_name="query",
 ):
     """Draw one map of attention weights: row i shows where query i looks.
 
@@ -61,6 +63,8 @@ def attention_heatmap(
     colorbar : bool
     places : int
         Decimals of the values in the cells; where they do not fit into the cells as drawn, none is written.
+    row_name : str
+        What a row is, where it is no query.
 
     Returns
     -------
@@ -99,7 +103,7 @@ def attention_heatmap(
     _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
     _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
     _tag(ax.xaxis, "keys (columns)", KEY)
-    _tag(ax.yaxis, "queries (rows)", QUERY)
+    _tag(ax.yaxis, name_of_rows(row_name), QUERY)
     if title is not None:
         _title(ax, title)
     if colorbar:
@@ -107,7 +111,7 @@ def attention_heatmap(
     return ax
 
 
-def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, columns=4, vmax=1.0):
+def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, columns=4, vmax=1.0, row_name="query"):
     """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to `vmax`.
 
     Parameters
@@ -123,6 +127,8 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
         Maps in one row.
     vmax : float
         The upper end of the colour scale.
+    row_name : str
+        As in `attention_heatmap`.
 
     Returns
     -------
@@ -154,7 +160,7 @@ def head_grid(weights, *, queries=None, keys=None, attn_mask=None, titles=None, 
     for ax in axes.flat[h:]:
         ax.set_axis_off()
     for i, (ax, title, mask) in enumerate(zip(axes.flat[:h], titles, masks, strict=True)):
-        labels = {"queries": queries, "keys": keys, "attn_mask": mask, "title": title}
+        labels = {"queries": queries, "keys": keys, "attn_mask": mask, "title": title, "row_name": row_name}
         attention_heatmap(weights[i], ax=ax, vmax=vmax, colorbar=False, **labels)
         ax.label_outer()
     figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.8)

@@ -415,8 +415,8 @@ QUESTIONS = (
         tempting="a",
         a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
         b="Query 1 has no numbers of its own: all queries share each matrix.",
-        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN, in values and scores "
-        "alike. The gradient of a matrix is a sum over all queries, so one NaN makes all of it NaN.",
+        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN, in values as in "
+        "scores. The gradient of a matrix is a sum over all queries, so one NaN makes all of it NaN.",
     ),
     Question(
         "dropout_rows",

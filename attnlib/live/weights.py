@@ -25,6 +25,7 @@ def weights_view(
     upstream=None,
     trained=False,
     size=1.0,
+    row_name="query",
     **values,
 ):
     """Show attention weights that depend on one number or several, with a slider for each.
@@ -51,6 +52,8 @@ def weights_view(
         the text that stands for the static figure. The live picture shows them.
     size : float
         1.5 enlarges the picture for a projector.
+    row_name : str
+        What a row is, where it is no query.
     **values : (int, int) or sequence
         One for each slider; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers;
         for ``d_k=(1, 128)`` over logarithmic stops. A list makes one over just those values, or over (text, value)
@@ -87,7 +90,7 @@ def weights_view(
         value += tuple(controls[other].value for other in others[len(value) - 1 :])
         return {title: _weights(title, weights) for title, weights in weights_at(*value).items()}
 
-    labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
+    labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
 
     def render(*chosen):
         *value, query, key = chosen
@@ -101,7 +104,7 @@ def weights_view(
     def moving(figure, value):
         return redraw_static(figure, len(still) // 2, name, value, panels(value), **labels)
 
-    return LiveView(
+    view = LiveView(
         controls,
         render,
         static,
@@ -110,10 +113,22 @@ def weights_view(
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
     )
+    view.row_name = row_name
+    return view
 
 
 def draw_maps(
-    shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None, free=""
+    shown,
+    *,
+    queries=None,
+    keys=None,
+    attn_mask=None,
+    row=None,
+    column=None,
+    bars=False,
+    upstream=None,
+    free="",
+    row_name="query",
 ):
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
@@ -130,14 +145,14 @@ def draw_maps(
         if len(weights) == 1:
             drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
         else:
-            labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side}
+            labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             below = bars and row is not None
             drawing = svg.heatmap(weights, title=title, row=row, column=column, bars=below, **labels, **words)
         figures.append(panel([drawing], readings(judged, upstream)))
     return "".join(figures)
 
 
-def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstream=None):
+def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstream=None, row_name="query"):
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
@@ -150,13 +165,12 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstr
     if maps.shape[1] == 1:
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=keys, columns=len(columns))
     else:
-        figure = plot.head_grid(
-            maps, titles=titles, queries=queries, keys=keys, attn_mask=attn_mask, columns=len(columns)
-        )
+        labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
+        figure = plot.head_grid(maps, titles=titles, columns=len(columns), **labels)
     return figure, "\n".join(text)
 
 
-def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None):
+def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None, row_name="query"):
     """Draw another value into a column of the figure of `draw_static`; return its axes."""
     drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     moved = drawn[column :: len(drawn) // len(shown)]
@@ -167,7 +181,7 @@ def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None
         if len(weights) == 1:
             plot.bar_chart(weights[0], title=title, keys=keys, ax=ax)
         else:
-            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
+            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
             plot.attention_heatmap(weights, title=title, ax=ax, colorbar=False, **labels)
             ax.label_outer()
     return moved

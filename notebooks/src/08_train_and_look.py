@@ -248,7 +248,7 @@ print(f"other letters: weight {w[~same].mean():.2f}")
 
 # %% [markdown]
 # The head lowers its own *letter*, and with it every other copy. But copies are not why its own place keeps some weight: on six
-# letters that are all different, after 3000 steps, a place still gives itself half of what it gives another.
+# letters that are all different, after 2000 steps, a place still gives itself more than a third of what it gives another.
 #
 # ## 3 · Measure every head
 #
