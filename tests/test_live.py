@@ -126,7 +126,7 @@ def test_rows_that_are_no_queries_are_named_everywhere():
     figure, _ = view._still()
     for told in (view.picture.value, view._chosen(), repr(figure), figure.axes[0].get_ylabel()):
         assert "rule" in told and "quer" not in strip(told).lower()
-    assert "rule all, key a:" in view._chosen() and "Rule all: most on key a" in view.picture.value
+    assert "rule 1 “all”, key 0 “a”:" in view._chosen() and "Rule all: most on key a" in view.picture.value
     plt.close("all")
 
 

@@ -640,7 +640,7 @@ for name, module in modules.items():
 # ### Case 8 · A demonstration that demonstrates nothing
 #
 # Ten equal weights would be 0.1 each. The two modules of the last cell draw their weights in the same way and differ in their
-# divisor. Small inputs narrow the range: numbers between 0 and 1 have a variance of 1/12. (Their mean of 1/2 helps a little, for
+# divisor. Small inputs narrow the range: numbers between 0 and 1 have a variance of 1/12. (Their mean of 1/2 widens it again:
 # without it the range is half as wide.) The large divisor narrows it as well. Both together give nearly 0.1 everywhere. **Fix.**
 # Show one sequence in all three places, of variance 1, and look at the weights: a shape proves nothing.
 
