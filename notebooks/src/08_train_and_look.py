@@ -872,8 +872,9 @@ for kind, (scaled, factor) in KINDS.items():
 
 # %% [markdown]
 # Now it is the model *with* the scale that is behind. No row is peaky at the start any more, and another thing decides: without
-# the scale a step on $W_Q$ moves the scores $\sqrt{d_k}$ times as far, wherever they start. Third, another optimiser. A step of Adam has
-# about the same size however large the gradient is. A step of SGD grows with the gradient. The factor *scale* stands in front of both gradients that pass through the scores (notebook 03:
+# the scale a step on $W_Q$ moves the scores $\sqrt{d_k}$ times as far, wherever they start. Third, another
+# optimiser. A step of Adam has about the same size however large the gradient is. A step of SGD grows with the gradient. The
+# factor *scale* stands in front of both gradients that pass through the scores (notebook 03:
 # $dL/dq = scale \cdot dL/ds\, K$). For the same $Q$, $K$ and $dL/ds$ they are $\sqrt{d_k}$ times larger without it. So at a
 # small learning rate it can even help to leave the scale out:
 
