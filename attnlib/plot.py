@@ -22,6 +22,7 @@ from . import arguments, colours
 from .arguments import to_array
 from .colours import KEY, LINE, NOT_FINITE, QUERY, palette, text_on
 from .figure import ON_CELL, SERIES, save, subplots
+from .svg.charts import name_of_rows
 from .svg.parts import SYMBOL, decimals, number, width
 from .tables import table
 from .validation import kind_of
@@ -53,6 +54,7 @@ def attention_heatmap(
     vmax: float | None = 1.0,
     colorbar: bool = True,
     places: int = 2,
+    row_name: str = "query",
 ) -> Axes:
     """Draw one map of attention weights: row i shows where query i looks.
 
@@ -73,6 +75,8 @@ def attention_heatmap(
     colorbar : bool
     places : int
         Decimals of the values in the cells; where they do not fit into the cells as drawn, none is written.
+    row_name : str
+        What a row is, where it is no query.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def attention_heatmap(
     _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
     _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
     _tag(ax.xaxis, "keys (columns)", KEY)
-    _tag(ax.yaxis, "queries (rows)", QUERY)
+    _tag(ax.yaxis, name_of_rows(row_name), QUERY)
     if title is not None:
         _title(ax, title)
     if colorbar:
@@ -133,6 +137,7 @@ def head_grid(
     titles: Sequence[str] | None = None,
     columns: int = 4,
     vmax: float = 1.0,
+    row_name: str = "query",
 ) -> Figure:
     """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to `vmax`.
 
@@ -149,6 +154,8 @@ def head_grid(
         Maps in one row.
     vmax : float
         The upper end of the colour scale.
+    row_name : str
+        As in `attention_heatmap`.
 
     Returns
     -------
@@ -179,7 +186,7 @@ def head_grid(
     for ax in axes.flat[h:]:
         ax.set_axis_off()
     for i, (ax, title, mask) in enumerate(zip(axes.flat[:h], titles, masks, strict=True)):
-        labels = {"queries": queries, "keys": keys, "attn_mask": mask, "title": title}
+        labels = {"queries": queries, "keys": keys, "attn_mask": mask, "title": title, "row_name": row_name}
         attention_heatmap(weights[i], ax=ax, vmax=vmax, colorbar=False, **labels)
         ax.label_outer()
     figure.colorbar(axes[0, 0].images[0], ax=axes, shrink=0.8)

@@ -106,6 +106,20 @@ def test_a_gain_is_reordered_with_its_features(notebook):
     assert not np.allclose(scores(rope, gains, order), right, atol=0.1)
 
 
+def test_a_bias_is_reordered_with_its_features(notebook):
+    rng = np.random.default_rng(0)
+    x, W, b = rng.normal(size=(6, 8)), rng.normal(size=(2, 8, 8)), rng.normal(size=(2, 8))
+    order = notebook["halves_first"](8)
+
+    def scores(turn, order_W=slice(None), order_b=slice(None)):
+        q, k = (turn(x @ W[i][:, order_W] + b[i][order_b]) for i in (0, 1))
+        return q @ k.T
+
+    right = scores(notebook["rope_neighbours"])
+    assert np.allclose(scores(notebook["rope"], order, order), right, atol=1e-12)
+    assert not np.allclose(scores(notebook["rope"], order), right, atol=0.1)
+
+
 @pytest.mark.parametrize("n", [1024, 16_384])
 def test_one_place_back_leads_by_what_the_text_says(notebook, n):
     distance = np.arange(n) - 1  # from the place before
@@ -211,6 +225,19 @@ def test_an_outlier_has_most_queries_that_lean_its_way(notebook, needles):
         for rule in (scores, 50 * np.tanh(scores / 50)):
             outlier = al.softmax(rule)[:, 1]
             assert ((outlier > 0.5).sum(), (outlier < 0.05).sum(), leaning) == (40, 23, 44)
+
+
+def test_what_the_rules_keep_for_the_needle_and_give_to_an_outlier(notebook):
+    names = {"np": np, "al": al}
+    for cell in code_between("12", "## 3 ·", "## 4 ·"):
+        if any(word in cell for word in ("def dots", "def needle", "RULES = {", "def shares")):
+            exec(cell, names)
+    shares, rules = names["shares"], list(names["RULES"])
+    at_32 = {rule: round(shares(rule, 32, 1024, outlier=1)[0], 2) for rule in rules}
+    assert (at_32.pop("norm, gain"), at_32.pop("times 2.5"), at_32.pop("log n")) == (0.99, 0.93, 0.71)
+    assert max(at_32.values()) == 0.26
+    assert min(round(shares("times 2.5", 64, n, outlier=1)[0], 2) for n in (64, 1024, 16_384)) == 0.99
+    assert {round(shares(rule, 64, 64, outlier=100)[1], 2) for rule in rules if "norm" not in rule} <= {0.62, 0.63}
 
 
 def test_within_twelve_places_another_theta_shows_in_the_second_pair_alone(notebook):

@@ -78,10 +78,13 @@ class LiveView(widgets.VBox):
         What that line says where no cell is chosen.
     free : str
         What it says of a NaN; by default that it is one.
+    row_name : str
+        What it calls a row.
     """
 
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
+    row_name = "query"
 
     def __init__(
         self,
@@ -200,7 +203,7 @@ class LiveView(widgets.VBox):
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
         value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
-        words = html.escape(f"query {names[0]}, key {names[1]}:", quote=False)
+        words = html.escape(f"{self.row_name} {names[0]}, key {names[1]}:", quote=False)
         return f"{svg.maths(title, 'html')}: {words} <b>{value}</b>"
 
     def _ipython_display_(self, **kwargs):

@@ -33,6 +33,7 @@ def weights_view(
     upstream: ArrayLike | None = None,
     trained: bool = False,
     size: float = 1.0,
+    row_name: str = "query",
     **values: Any,
 ) -> LiveView:
     """Show attention weights that depend on one number or several, with a slider for each.
@@ -59,6 +60,8 @@ def weights_view(
         the text that stands for the static figure. The live picture shows them.
     size : float
         1.5 enlarges the picture for a projector.
+    row_name : str
+        What a row is, where it is no query.
     **values : (int, int) or sequence
         One for each slider; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers;
         for ``d_k=(1, 128)`` over logarithmic stops. A list makes one over just those values, or over (text, value)
@@ -92,7 +95,7 @@ def weights_view(
         value += tuple(controls[other].value for other in others[len(value) - 1 :])
         return maps_at(*value)
 
-    labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
+    labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
 
     def render(*chosen):
         *value, query, key = chosen
@@ -115,6 +118,7 @@ def weights_view(
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
     )
+    view.row_name = row_name
     if row is not None:
         arguments.whole(row, "row", 0, max(map(len, view.shown.values())) - 1)
     return view
@@ -153,7 +157,17 @@ def _sliders(values, still, start):
 
 
 def draw_maps(
-    shown, *, queries=None, keys=None, attn_mask=None, row=None, column=None, bars=False, upstream=None, free=""
+    shown,
+    *,
+    queries=None,
+    keys=None,
+    attn_mask=None,
+    row=None,
+    column=None,
+    bars=False,
+    upstream=None,
+    free="",
+    row_name="query",
 ):
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
@@ -171,13 +185,13 @@ def draw_maps(
         if len(weights) == 1:
             drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
         else:
-            labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side}
+            labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
         figures.append(panel([drawing], readings(judged, upstream)))
     return "".join(figures)
 
 
-def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstream=None):
+def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstream=None, row_name="query"):
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
@@ -196,13 +210,12 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstr
     if maps.shape[1] == 1:
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=keys, columns=len(columns))
     else:
-        figure = plot.head_grid(
-            maps, titles=titles, queries=queries, keys=keys, attn_mask=attn_mask, columns=len(columns)
-        )
+        labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
+        figure = plot.head_grid(maps, titles=titles, columns=len(columns), **labels)
     return figure, "\n".join(text)
 
 
-def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None):
+def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None, row_name="query"):
     """Draw another value into a column of the figure of `draw_static`; return its axes."""
     drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
     moved = drawn[column :: len(drawn) // len(shown)]
@@ -213,7 +226,7 @@ def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None
         if len(weights) == 1:
             plot.bar_chart(weights[0], title=title, keys=keys, ax=ax)
         else:
-            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask}
+            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
             plot.attention_heatmap(weights, title=title, ax=ax, colorbar=False, **labels)
             ax.label_outer()
     return moved

@@ -46,6 +46,7 @@ def heatmap(
     bars=False,
     scale=False,
     dead=NO_KEY,
+    row_name="query",
 ):
     """Return one map as an <svg> element; its cells and labels can be clicked.
 
@@ -71,6 +72,8 @@ def heatmap(
         Draw the colour scale beside the map.
     dead : str
         What is written across a row that is hatched as a whole; other words than these stand in tooltips, too.
+    row_name : str
+        What a row is, where it is no query.
 
     Returns
     -------
@@ -87,7 +90,7 @@ def heatmap(
     blocked = None if allowed is None else ~allowed
     drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
     drawn.append(f'<g transform="translate({place.left} {TOP})">')
-    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax, dead))
+    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name))
     if column is not None:
         drawn.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
     if row is not None:
@@ -97,7 +100,7 @@ def heatmap(
         bar = parts.colour_bar(place.height, vmin, vmax)
         drawn.append(f'<g transform="translate({place.width + 12:g} 0)">{bar}</g>')
     drawn.append("</g>")
-    drawn.append(_axis_labels(place, tuple(queries), tuple(keys)))
+    drawn.append(_axis_labels(place, tuple(queries), tuple(keys), row_name))
     bottom = TOP + place.height + place.bottom
     if bars:
         chosen = None if blocked is None else blocked[row]
@@ -106,14 +109,15 @@ def heatmap(
         bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
-    return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead), drawn)
+    return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead, row_name), drawn)
 
 
-def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead):
+def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
     """Return the cells: as rectangles with numbers and tooltips, or for many tokens as one image."""
     if max(weights.shape) > CELLS:
         return parts.image(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked)
-    labels = {"rows": queries, "columns": keys, "hidden": "blocked" if dead == NO_KEY else dead}
+    labels = {"rows": queries, "columns": keys, "names": (row_name, "key")}
+    labels["hidden"] = "blocked" if dead == NO_KEY else dead
     cells = parts.matrix(weights, place.cell, vmin=vmin, vmax=vmax, blocked=blocked, **labels)
     return cells + "".join(_dead_rows(blocked, place, dead))
 
@@ -230,19 +234,31 @@ def _points(places, values, high):
     return " ".join(f"{x:.1f},{TOP + high * (1 - value):.1f}" for x, value in zip(places, values, strict=True))
 
 
-def describe(weights, queries, keys, attn_mask, dead=NO_KEY):
+def name_of_rows(row_name):
+    """Return the name of the vertical axis of a map.
+
+    Examples
+    --------
+    >>> name_of_rows("query"), name_of_rows("rule")
+    ('queries (rows)', 'rules (rows)')
+    """
+    return "queries (rows)" if row_name == "query" else f"{row_name}s (rows)"
+
+
+def describe(weights, queries, keys, attn_mask, dead=NO_KEY, row_name="query"):
     """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
     n_q, n_k = weights.shape
-    told = [f"{n_q} queries (rows) by {n_k} keys (columns)."]
+    told = [f"{n_q} {name_of_rows(row_name)} by {n_k} keys (columns)."]
+    row_name = row_name.capitalize()
     rows = weights[:CELLS] if attn_mask is None else np.where(attn_mask[:CELLS], weights[:CELLS], -1)
     most = zip(np.isfinite(rows).all(-1).tolist(), rows.argmax(-1).tolist(), rows.max(-1).tolist(), strict=True)
     for query, (finite, j, weight) in zip(queries, most, strict=False):
         if not finite:
-            told.append(f"Query {query}: weights that are not finite.")
+            told.append(f"{row_name} {query}: weights that are not finite.")
         elif weight <= 0:
-            told.append(f"Query {query}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
+            told.append(f"{row_name} {query}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
         else:
-            told.append(f"Query {query}: most on key {keys[j]}, {weight:.4f}.")
+            told.append(f"{row_name} {query}: most on key {keys[j]}, {weight:.4f}.")
     return " ".join(told)
 
 
@@ -284,7 +300,7 @@ def _layout(shape, queries, keys, side):
 
 
 @lru_cache(maxsize=64)
-def _axis_labels(place, queries, keys):
+def _axis_labels(place, queries, keys, row_name="query"):
     """Return the labels of tokens that have room, and the two names of the axes on plates in their colours."""
     left, cell = place.left, place.cell
     below = TOP + place.height
@@ -300,7 +316,7 @@ def _axis_labels(place, queries, keys):
             drawn.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
     drawn.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, "keys (columns)", KEY))
     if queries:
-        drawn.append(tag(15, max(TOP + place.height / 2, 52), "queries (rows)", QUERY, turn=-90))
+        drawn.append(tag(15, max(TOP + place.height / 2, 52), name_of_rows(row_name), QUERY, turn=-90))
     return "".join(drawn)
 
 

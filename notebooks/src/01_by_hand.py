@@ -526,10 +526,10 @@ for d_k in (2, 6, 7, 16, 24, 32):
     print()
 
 # %% [markdown]
-# Up to six features "bank" has no clear favourite, and it is not "river". The seventh decides: not scaled, "river" gets 0.98 at
-# once. The division never changes who comes first, only by how much. Scaled, the weight goes up and down, 0.80 at 16 features,
-# 0.55 at 24, and at the end 0.71, which is what the model itself gives. Such ups and downs tell little about $d_k$, because the
-# 32 features were learned together and stand in no order: a head with fewer of them is another head.
+# Up to six features "bank" has no clear favourite, and it is not "river". In this order the seventh decides: not scaled, "river"
+# gets 0.98 at once. The division never changes who comes first, only by how much. Scaled, the weight goes up and down, 0.80 at 16
+# features, 0.55 at 24, and at the end 0.71, which is what the model itself gives. None of this tells much about $d_k$, because
+# the 32 features were learned together and stand in no order. In a random order, "river" leads for good from about the twelfth.
 #
 # So take vectors that belong to no head: random ones, with mean 0 and variance 1, one query and three keys, 500 times, and the
 # mean of the largest weight:
@@ -574,11 +574,12 @@ for name, score in score_functions.items():
     told = "  ".join(f"{s:5.2f}" for s in row)
     shares = "  ".join(f"{w:.2f}" for w in softmax(row))
     print(f"{name + ':':<20}scores {told}   weights {shares}")
+print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])))
 
 # %% [markdown]
 # Put a function of your own into the table. Only the cosine prefers key 1: in the dot product, keys 2 and 3 win by being
-# longer. The cosine also shares out almost evenly, because its scores lie between -1 and 1, while a dot product can be as large
-# as it likes. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook
+# longer. The cosine also shares out almost evenly, because its scores differ by 0.31 at most. It cannot share out much more
+# sharply, because they lie between -1 and 1: the last line has the extreme. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook
 # uses that.
 #
 # ## Try it

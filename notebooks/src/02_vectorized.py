@@ -497,9 +497,8 @@ verdict
 # **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
 #
 # Most examples catch all four, without anybody having thought. To leave a hole for exactly one, you must know what makes it
-# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys (take
-# $n = 3$ or more: with two tokens an answer is hard to find), and hand in the three as a list. Each of
-# these must move some number of the output by 0.01 or more:
+# show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$, small numbers of your own, with as many queries as keys
+# (three are enough), and hand in the three as a list. Each of these must move some number of the output by 0.01 or more:
 #
 # - $Q$ and $K$ swapped,
 # - no scale,

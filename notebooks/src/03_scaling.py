@@ -163,7 +163,7 @@ in_the_plane
 # 1. Training needs one number that says how wrong a model is, the **loss** $L$.
 # 2. The **gradient** $\partial L / \partial x$ of a number $x$ in the model says how much $L$ changes when $x$ is increased
 #    a little, and training moves $x$ a small step against it.
-# 3. A number whose gradient is 0 is not moved: from this example it learns nothing.
+# 3. A number whose gradient is 0 learns nothing from this example.
 # 4. A model is a chain of steps, and by the **chain rule** the gradient at the beginning of a step is the gradient at its
 #    end times the derivative of the step; so gradients are computed backwards, from the loss to the first matrix.
 # 5. All that $W_Q$ and $W_K$ ever learn comes back through the scores, so where the gradient on the scores is 0, they
@@ -230,7 +230,7 @@ plot.table(["d_k", *columns], rows)
 # %% [markdown]
 # Without the division the gradient on the scores of a typical query is already ten times smaller at $d_k = 64$, and every fifth
 # query is stuck. At $d_k = 1024$ a typical query gets practically nothing, and about seven in ten are stuck. With the division
-# none is, at any $d_k$. So far the sentence of the paper holds, link by link.
+# no query is, at any of these $d_k$. So far the sentence of the paper holds, link by link.
 #
 # ## Break it · The obvious experiment
 #
@@ -291,7 +291,7 @@ print("at d_k = 1024, not scaled, the fifth of the queries with the largest")
 print(f"gradients makes up {share:.0%} of the sum")
 
 # %% [markdown]
-# Read this table twice. At 16 the typical query gets *more* without the division, and at 64 as much, although less comes
+# At 16 the typical query gets *more* without the division, and at 64 as much, although less comes
 # through softmax: what is missing is the factor $1/\sqrt{d_k}$ that would make the sum smaller. Only beyond 64 does it get
 # less, and then soon much less. So this crossing at 64 says little about softmax. It compares two gradients of different worth:
 # a step on $q$ that is equally long moves the scores $\sqrt{d_k}$ times as far without the division. Section 3, which looks at
@@ -332,11 +332,12 @@ plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256", "d_k = 1024"], rows)
 #
 # There is a limit to all of this. $W_Q$ is learned, and a fixed divisor could be folded into it: half the $W_Q$ does what
 # a division by 2 does. So the division says nothing about what a head *can* be. It says where a head starts, and how far
-# one step takes it.
+# one step takes it. Nor is it a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
+# ([source](../REFERENCES.md#heads-of-models)).
 #
 # Does it matter in the end? Nothing here shows that a head without the division cannot learn: a gradient is one step, and a
 # training has hundreds of them. Many programs do not even step by the gradient itself: the method of notebook 04, Adam, divides
-# its usual size away. Notebook 08 trains both ways.
+# its usual size away, and for a while it still moves a number whose gradient has become 0. Notebook 08 trains both ways.
 #
 # ## 4 · A knob on any softmax
 #

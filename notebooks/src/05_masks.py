@@ -263,8 +263,9 @@ for name, part in (("last", slice(3, 5)), ("first", slice(0, 2))):
 # Queries that **continue** a sequence need the lower right. Queries that **begin** it, where keys for later places are there
 # already, need the upper left. That is rarer. It happens where the rows of a long text are computed in blocks, beginning with
 # the first. With $n_q = n_k$ the two are the same, so a test with square masks sees no difference. torch has both
-# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and its `is_causal=True` takes the upper left without a warning,
-# which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib asks which one you mean.
+# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)), and `is_causal=True` of its `scaled_dot_product_attention` takes
+# the upper left without a warning, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)). attnlib
+# asks which one you mean. (torch's layer, `nn.MultiheadAttention`, wants the mask itself beside `is_causal=True`, or raises.)
 #
 # ## 5 · The padding mask
 #
@@ -323,15 +324,41 @@ print("no error; the output differs by", np.abs(wrong - right_output).max().roun
 predict.equal_sizes(guess_sizes)
 
 # %% [markdown]
-# No library can know what you meant: two axes of the right sizes are a mask $(n_q, n_k)$. With the lengths 1 to 10, chosen
-# for this purpose, the wrong reading is even a causal mask, and the result looks sensible. Never test with as many texts as
-# tokens. Where the sizes differ, attnlib refuses to guess:
+# A mask with two axes of the right sizes is a mask $(n_q, n_k)$. With the lengths 1 to 10, chosen for this purpose, the wrong
+# reading is even a causal mask, and the result looks sensible. Never test with as many texts as tokens. Where the sizes differ,
+# attnlib refuses to guess:
 
 # %%
 try:
     al.scaled_dot_product_attention(x[:7], x[:7], x[:7], flat[:7])  # b = 7, n = 10
 except al.ShapeError as error:
     print(fill(str(error), 88))
+
+# %% [markdown]
+# torch's layer `nn.MultiheadAttention` has an argument of its own for the tokenizer's mask, `key_padding_mask`, $(b, n_k)$. It
+# is often the first mask one meets in a project, and there True means padding. Each text gets its own. From here on this
+# notebook uses torch, if it is there.
+
+# %%
+try:
+    import torch
+    from torch.nn import functional as F
+
+    _ = torch.set_num_threads(1)
+except ImportError:
+    torch = None
+    print("torch is not installed: its cells only say so. Fix: pip install torch")
+
+# %%
+if torch is not None:
+    torch.manual_seed(0)
+    layer = torch.nn.MultiheadAttention(8, 1, batch_first=True)
+    texts, is_padding = torch.from_numpy(x).float(), torch.from_numpy(~flat)
+    own = is_padding[:, None].expand(10, 10, 10)  # (b, n_q, n_k), one for each text
+    expected, _ = layer(texts, texts, texts, attn_mask=own)
+    for name in ("key_padding_mask", "attn_mask"):
+        output, _ = layer(texts, texts, texts, **{name: is_padding})
+        print(f"{name:<16} (b, n_k): off by {(output - expected).abs().max():.4f}")
 
 # %% [markdown]
 # ## 7 · Cross-attention: queries from elsewhere
@@ -382,7 +409,8 @@ ax = plot.attention_heatmap(
 # | who | boolean mask says |
 # |---|---|
 # | attnlib, torch's [`scaled_dot_product_attention`](../REFERENCES.md#torch-sdpa), [flax, ONNX](../REFERENCES.md#onnx) | True = may attend |
-# | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer` | True = **blocked** |
+# | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer`: `attn_mask` | True = **blocked** |
+# | the same: `key_padding_mask`, $(b, n_k)$ | True = **padding**, blocked for all queries |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
 # Two conventions live in one library, and a mask written in the wrong convention has the right shape and raises nothing. People
@@ -418,17 +446,7 @@ print("fully masked:", inverted.fully_masked)
 #
 # The last query of that picture has no key left. A softmax over nothing has no answer: it is $0/0$. Such a row is
 # **fully masked**, and we call it a dead row. attnlib defines that its weights and its output are exactly 0, and
-# `trace.fully_masked` says so. What do others return? This section uses torch, if it is there.
-
-# %%
-try:
-    import torch
-    from torch.nn import functional as F
-
-    _ = torch.set_num_threads(1)
-except ImportError:
-    torch = None
-    print("torch is not installed: the next cells only say so. Fix: pip install torch")
+# `trace.fully_masked` says so. What do others return?
 
 # %%
 if torch is not None:
@@ -445,8 +463,7 @@ if torch is not None:
 # %% [markdown]
 # Five ways of writing attention get this mask. Two of them are torch's own: `F.scaled_dot_product_attention`, which returns
 # only the output, and `nn.MultiheadAttention`, a layer, here with one head. (It is called with what makes the queries, the
-# keys and the values, and notebook 06 takes it apart.) The last two write the steps out, with $-\infty$ and with a large
-# negative number for the blocked scores.
+# keys and the values.) The last two write the steps out, with $-\infty$ and with a large negative number for the blocked scores.
 #
 # **Predict.** Query 1 may look at none of ten keys. What are the first four numbers of its row, numbers or NaN, in each of
 # the five?
@@ -513,9 +530,9 @@ guess_dead = None  # "a", "b" or "c"
 # %%
 def nan_in_gradient(output, *matrices):  # of a loss over all queries but the dead one
     loss = output[0, torch.arange(10) != 1].square().mean()
-    gradients = torch.autograd.grad(loss, matrices)
-    flat = torch.cat([gradient.flatten() for gradient in gradients])
-    return f"loss {loss.item():.2f}, NaN in {int(flat.isnan().sum())} of {len(flat)}"
+    each = [int(g.isnan().sum()) for g in torch.autograd.grad(loss, matrices)]
+    numbers = sum(matrix.numel() for matrix in matrices)
+    return f"loss {loss.item():.2f}, NaN in {' + '.join(map(str, each))} of {numbers}"
 
 
 if torch is not None:
@@ -531,30 +548,34 @@ predict.one_dead_row(guess_dead)
 
 # %% [markdown]
 # The loss is the same healthy number both times, and after one step of the optimiser every number of $W_Q$, $W_K$ and $W_V$
-# in the first module is NaN. Why all of them? The loss sends 0 back to row 1. But on the way that 0 is multiplied by the
-# row's weights, which are NaN, and $0 \cdot \mathrm{NaN}$ is NaN. All queries share each matrix, so its gradient is a sum
-# over them, and one NaN makes the sum NaN ([the thread](../REFERENCES.md#threads) in which this was found).
+# in the first module is NaN. Why all of them? The loss sends 0 back to row 1. But on its way to the values, and on its way to the
+# scores, that 0 is multiplied by the row's weights, which are NaN, and $0 \cdot \mathrm{NaN}$ is NaN. All queries share each
+# matrix, so its gradient is a sum over them, and one NaN makes the sum NaN ([the thread](../REFERENCES.md#threads) in which this
+# was found).
 #
 # "So I turn NaN into 0 after the softmax." **Predict.** That mends the forward pass. Does it mend the gradient, whichever way
 # the $-\infty$ got into the scores?
 
 # %%
 if torch is not None:
-    W = torch.eye(4, requires_grad=True)
+    W = [torch.eye(4, requires_grad=True) for _ in range(3)]  # W_Q, W_K and W_V
     additive = torch.where(allowed, 0.0, -torch.inf)  # (n_q, n_k)
     ways = {
-        "masked_fill(-inf):": lambda s: s.masked_fill(~allowed, -torch.inf),
-        "-inf added:       ": lambda s: s + additive,
+        "masked_fill(-inf)": lambda s: s.masked_fill(~allowed, -torch.inf),
+        "-inf added": lambda s: s + additive,
     }
     for name, block in ways.items():
-        weights = block(x @ W @ x.mT / 2).softmax(-1).nan_to_num()  # (b, n_q, n_k)
-        print(name, nan_in_gradient(weights @ x, W))
+        for then, mend in (("", torch.clone), (", nan_to_num", torch.nan_to_num)):
+            q, k, v = (x @ matrix for matrix in W)
+            weights = mend(block(q @ k.mT / 2).softmax(-1))  # (b, n_q, n_k)
+            print(f"{name + then:<30}", nan_in_gradient(weights @ v, *W))
 
 # %% [markdown]
-# Only in one of the two ways. `nan_to_num` sends 0 back to the dead row, and the softmax makes NaN of it again,
-# $0 \cdot \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient of what
-# it filled, and so stops the NaN; an addition passes it on. (Exercise 6.4 asks for a module with a mask, and its check
-# tries this.) Best is a mask that leaves no row dead: let padded queries look at real tokens, as in
+# Only in one of the two ways. `nan_to_num` mends $W_V$ both times. It sends 0 back to the dead row, and the softmax makes NaN of
+# it again, $0 \cdot \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient
+# of what it filled, so no NaN gets as far as $W_Q$ and $W_K$; an addition passes it on, and torch's layer adds. (Exercise
+# 6.4 asks for a module with a mask, and its check tries this.) Best is a mask that leaves no row dead: let padded queries look at
+# real tokens, as in
 # section 5, or at themselves.
 #
 # The finite fill has a second problem. **Predict.** The largest float16 number is 65504. What does a fill of -1e20 do?

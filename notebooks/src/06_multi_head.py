@@ -275,12 +275,16 @@ for column, name in enumerate(("larger", "smaller")):
         adam.step()
     found = (layer(shares).argmax(-1) == letter)[different].float().mean()
     print(f"the {name} share of two different letters: found in {found:.2f}")
+unequal = shares @ torch.diag(10.0 ** torch.arange(N_LETTERS))  # 1, 10, 100, ...
+found = (unequal.argmax(-1) == pairs[:, 1])[different].float().mean()
+print(f"by hand, with unequal weights: the smaller share found in {found:.2f}")
 
 # %% [markdown]
 # The larger always, the smaller never. A linear layer gives each letter a score, a weighted sum of all shares. No letter is
-# special here, so it does best to treat all letters alike, and then the score of a letter can only grow with its own share or
-# fall with it. The smaller share lies *between* 0, the share of every absent letter, and the larger one. Such a score can
-# favour the largest or the smallest, never the one in the middle.
+# special here, so cross-entropy is lowest where all letters are treated alike, and then the score of a letter can only grow with
+# its own share or fall with it. The smaller share lies *between* 0, the share of every absent letter, and the larger one: such a
+# score never favours it. So this is what training makes of a linear layer. Weights of 1, 10, 100 and so on, set by hand, always
+# name the later letter of the alphabet, and so the smaller share in half of the pairs.
 #
 # Still one head; but now train it together with a read-out that has a **hidden layer**: a linear layer, then every negative
 # number is set to 0 (`ReLU`), then a second linear layer. **Predict.** Does it learn now?
@@ -534,9 +538,12 @@ all_heads
 average = al.entropy(random_maps.mean(axis=0)).mean()
 print(f"average of all: {average:.2f}", end="   ")
 print("heads:", al.entropy(random_maps).mean(axis=-1).round(2))
+uniform = np.full((6, 6), 1 / 6)
+pair = [al.entropy(w).mean().round(2) for w in (uniform, (uniform + np.eye(6)) / 2)]
+print("a uniform map:", pair[0], "  averaged with the identity:", pair[1])
 
 # %% [markdown]
-# The average is flatter than any of them. It is no head's map: nobody attends like that. Yet it is what
+# Here the average is flatter than any of them; with other heads it need not be. It is no head's map. Yet it is what
 # `nn.MultiheadAttention` hands out, unless you say `average_attn_weights=False`.
 #
 # ## 6 · How many parameters?

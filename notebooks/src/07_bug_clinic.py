@@ -56,7 +56,7 @@ predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
 # Three modules sit in the waiting room, A, B and C. Each has four heads, takes a query, a key, a value and a mask, and returns
 # an output and weights of the right shape. What they have, nobody knows yet. This is what was noticed:
 #
-# Patients A and B were put into the smallest language model there can be. It reads six digits, and at each place it is to
+# Patients A and B were put into a very small language model. It reads six digits, and at each place it is to
 # name the next one. The mask is causal, so it sees the digits up to that place and no further. All digits are drawn at
 # random: an honest model can only guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$. (The two cells below
 # the model are folded. They train and score it, as in notebook 04.)
@@ -631,16 +631,18 @@ normal = torch.randn(3, 32, 10, 256)  # unrelated as well, of variance 1
 modules = {"sqrt(d_k)": Attention(256, 8)}
 modules["sqrt(embed_dim)"] = CASES["scale_by_embed_dim"].module(256, 8)
 for name, module in modules.items():
-    rand, randn = spread(module(q, k, v)[1]), spread(module(*normal)[1])
-    print(f"divided by {name:<16} three rand: {rand}   three randn: {randn}")
+    print(f"divided by {name}")
+    drawn = {"rand": (q, k, v), "rand - 0.5": (q - 0.5, k - 0.5, v - 0.5)}
+    for kind, three in (drawn | {"randn": normal}).items():
+        print(f"    three {kind + ':':<11}", spread(module(*three)[1]))
 
 # %% [markdown]
 # ### Case 8 · A demonstration that demonstrates nothing
 #
 # Ten equal weights would be 0.1 each. The two modules of the last cell draw their weights in the same way and differ in their
-# divisor. Small inputs narrow the range, since numbers between 0 and 1 have a variance of 1/12. The large divisor narrows it,
-# too. Both together give nearly 0.1 everywhere. **Fix.** Show one sequence in all three places, of variance 1, and look at the
-# weights: a shape proves nothing.
+# divisor. Small inputs narrow the range: numbers between 0 and 1 have a variance of 1/12. (Their mean of 1/2 widens it again:
+# without it the range is half as wide.) The large divisor narrows it as well. Both together give nearly 0.1 everywhere. **Fix.**
+# Show one sequence in all three places, of variance 1, and look at the weights: a shape proves nothing.
 
 # %% [markdown]
 # ### Case 9 · Three small matrices
@@ -961,8 +963,8 @@ print("next to 1e9, float32 has steps of", np.spacing(np.float32(1e9)))
 
 # %% [markdown]
 # No: $1 - (-\infty)$ times $-10^9$ is $-\infty$ again, and the future stays out. But $10^9$ is taken from every score that is
-# allowed. In float32 nothing of a score is left then: whatever the tokens are, this is the map. Shapes were checked there, and
-# shapes were right.
+# allowed. In float32 a score smaller than half a step is lost then, so tokens with scores below 32 all get this map. Shapes were
+# checked there, and shapes were right.
 
 # %% [markdown]
 # ### Case 4 · Matrices that would not fit
@@ -1278,8 +1280,8 @@ print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
 
 # %% [markdown]
 # **Cause.** Equal matrices give equal weights of attention. But each head has its own rows of $W_O$ (columns of `W_O.weight`), so each gets its own
-# gradient, and a few steps tell the heads apart. Only if those are copies, too, nothing ever does. **Fix.** Draw
-# every head's matrices anew.
+# gradient, and a few steps tell the heads apart. Only if those are copies, too, no gradient ever does (dropout
+# would). **Fix.** Draw every head's matrices anew.
 
 # %% [markdown]
 # ### Cases 19, 20 · Why not simply reshape?

@@ -493,11 +493,12 @@ figure.set_dpi(64)
 # Take each of the 72 heads away, one at a time: set its output to 0 before $W_O$ mixes the heads. (A *pre-hook* is a function
 # that torch calls with a module's inputs before the module gets them; what it returns takes their place. `with` takes it off
 # again.) The cost is how far the sentence vectors move: $1 - $ cosine with the true ones, in thousandths, a mean over the 12
-# sentences. Then rank the heads, the most costly first. **Predict.** Where does L4H2 stand, the head that finds the noun?
+# sentences. Then rank the heads of each layer, the most costly first. **Predict.** Where in its layer does L4H2 stand, the head
+# that finds the noun?
 #
-# - **a** among the first ten of 72
+# - **a** among the first three of 12
 # - **b** about the middle
-# - **c** among the last ten
+# - **c** among the last three
 
 # %%
 guess_named_head = None  # "a", "b" or "c"
@@ -535,57 +536,51 @@ def cost_of_each_head(vectors, put):
 
 # %%
 cost, error = cost_of_each_head(all_sentences, zero)  # (6, 12) each
-tables["cost"] = cost
+tables["cost (thousandths)"] = cost
 most = head_at(cost, 0)[0]
-print(f"cost: median {np.median(cost):.1f}, largest {cost.max():.1f} ({most})")
+print(f"cost in thousandths: median {np.median(cost):.1f}", end=", ")
+print(f"largest {cost.max():.1f} ({most})")
 
 # %%
-rank = head_map.ranks(cost)
+rank = np.array([head_map.ranks(of) for of in cost])  # (6, 12), within each layer
 for name, (layer, head) in heads.items():
     at = layer - 1, head - 1
-    in_layer = head_map.ranks(cost[layer - 1])[head - 1]
-    print(
-        f"L{layer}H{head:<2d} {name:13s} cost {cost[at]:4.1f} +- {error[at]:.1f}",
-        end=", ",
-    )
-    print(f"rank {rank[at]} of 72, {in_layer} of 12 in its layer")
+    told = f"L{layer}H{head:<2d} {name:13s} cost {cost[at]:4.1f} +- {error[at]:.1f}"
+    print(f"{told} thousandths, rank {rank[at]} of 12 in its layer")
 
 # %%
-for layer, of in enumerate(cost, start=1):
-    places = rank[layer - 1]
+for layer, (of, places) in enumerate(zip(cost, head_map.ranks(cost)), start=1):
     print(f"layer {layer}: mean cost {of.mean():4.1f}", end=", ")
-    print(f"ranks {places.min()} to {places.max()}")
+    print(f"ranks among all 72: {places.min()} to {places.max()}")
 
 # %%
 predict.named_head(guess_named_head)
 
 # %% [markdown]
-# A head with a job that can be named looks important. The previous-token head has rank 33 and L4H2 rank 37, in the middle of the
-# crowd. There ranks mean little: 33, 35 and 37 belong to costs of 2.5, 2.3 and 2.3, and each may be off by 0.3 to 0.5 with other
-# sentences. A head with a name is not yet a head that matters.
+# A head with a job that can be named looks important. L4H2 has rank 7 in its layer, the middle. There ranks mean little: 6, 7 and
+# 8 belong to costs of 2.3, 2.3 and 2.0, and each may be off by 0.3 to 0.5 with other sentences. (Among all 72, a rank mostly
+# tells the layer: layer 6, next to the sentence vector, holds the first twelve.) A head with a name is not yet a head that
+# matters.
 #
 # But ask what "matters" means here. First, 0 is one choice of what to put in the place of a head. A head that is used
-# to adding the same to every token is missed for that alone. So put its mean over all tokens there, which takes away only what it
-# tells apart:
+# to adding the same to every token is missed for that alone. So put its mean over all tokens there, the padding left out, which
+# takes away only what it tells apart:
 
 
 # %%
-def mean(x):
-    return x.mean((0, 1))  # over all tokens of all sentences, padding included
+def mean(x):  # (b, n, 32) -> (32,), over all tokens of all sentences
+    lengths = torch.tensor([len(pieces.encode(text)) for text in SENTENCES])
+    return x[torch.arange(x.shape[1]) < lengths[:, None]].mean(0)
 
 
 by_mean, _ = cost_of_each_head(all_sentences, mean)
 for name, (layer, head) in heads.items():
-    at = layer - 1, head - 1
-    place = head_map.ranks(by_mean)[at]
+    place = head_map.ranks(by_mean[layer - 1])[head - 1]
     print(f"L{layer}H{head:<2d} {name:13s} by its mean", end=": ")
-    print(f"cost {by_mean[at]:4.1f}, rank {place}")
-first_twelve = np.argsort(-by_mean.ravel())[:12] // 12 + 1
-print("the first twelve are of layer", *sorted(set(first_twelve.tolist())))
+    print(f"cost {by_mean[layer - 1, head - 1]:4.1f}, rank {place} of 12 in its layer")
 
 # %% [markdown]
-# L4H2 rises to 28, and the previous-token head to 18; the one for the full stop falls from 17 to 36. Both ways, the
-# first twelve places all go to layer 6, which stands next to the sentence vector.
+# L4H2 rises to rank 5, and the previous-token head from 3 to 1; the one for the full stop falls from 4 to 6.
 #
 # Second, a pronoun is one token of about twelve. So ask again where the head works: how far does the vector of the *pronoun*
 # move?
@@ -601,21 +596,21 @@ def pronouns():
     return nn.functional.normalize(torch.stack(found), dim=-1)  # (6, 384)
 
 
-tables["cost at the pronoun"] = there = cost_of_each_head(pronouns, zero)[0]
-for name, at in (("L4H2", (3, 1)), ("L3H5", (2, 4)), ("L1H3", (0, 2))):
-    print(f"{name}: cost at the pronoun {there[at]:.1f}", end=", ")
-    in_layer = head_map.ranks(there[at[0]])[at[1]]
-    print(f"rank {head_map.ranks(there)[at]}, {in_layer} of 12 in its layer")
+there = cost_of_each_head(pronouns, zero)[0]
+tables["cost at the pronoun (thousandths)"] = there
+for name, (layer, head) in (("L4H2", (4, 2)), ("L3H5", (3, 5)), ("L1H3", (1, 3))):
+    print(f"{name}: cost at the pronoun {there[layer - 1, head - 1]:.1f}", end=", ")
+    print(f"rank {head_map.ranks(there[layer - 1])[head - 1]} of 12 in its layer")
 
 # %% [markdown]
-# There L4H2 has rank 17, and its runner-up L3H5, which finds nouns as well, rank 8, the first in its layer. So the answer depends on
+# There L4H2 has rank 4, and its runner-up L3H5, which finds nouns as well, is the first in its layer. So the answer depends on
 # where you measure, on these sentences, and on what "taken away" means. The map alone could not have told any of this.
 #
 # Here are all 72 heads. The slider chooses what is measured, and a click chooses a head. **Predict.** Before you click on a head
 # of layer 6: will its map look like one of the six above?
 
 # %%
-first = ("cost", "cost at the pronoun")
+first = ("cost (thousandths)", "cost at the pronoun (thousandths)")
 tables = {name: tables[name] for name in dict.fromkeys((*first, *tables))}
 head_map.head_map(tables, weights, tokens, layer=4, head=2)
 
@@ -672,7 +667,7 @@ def without_cls(layer, head):
 
 # %%
 found = without_cls(5, 6)
-away = "L5H6 taken away: cost {:.1f}, rank {} of 72"
+away = "L5H6 taken away: cost {:.1f}, rank {} of 12 in its layer"
 print(away.format(cost[4, 5], rank[4, 5]))
 dearer = (cost > found["cost"]).sum()
 print(f"[CLS] forbidden: cost {found['cost']:.1f}; taking away costs more", end=" ")
@@ -739,9 +734,9 @@ for layer, head in ((4, 2), (6, 12)):
     print(f"[CLS] forbidden {forbidden:.1f}")
 
 # %% [markdown]
-# The value that L5H6 takes from `[CLS]` is 3 % as long as a word's. It parks there. Weights must sum to 1, so they have to go
-# somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al. 2023](../REFERENCES.md#xiao-2023)). But parked is not
-# nothing: `[CLS]` still makes up a quarter of the lengths that this head adds up, and up to half in another.
+# The value that L5H6 takes from `[CLS]` is 3 % as long as a word's. It parks there. One explanation is that weights must sum to 1
+# and have to go somewhere ([Clark et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al.
+# 2023](../REFERENCES.md#xiao-2023)); nothing here tests it. But parked is not nothing: `[CLS]` still makes up a quarter of the lengths that this head adds up, and up to half in another.
 #
 # So 0.89 of the weight on `[CLS]` hands over about a quarter (in lengths, which do not tell what cancels), and that quarter is
 # small, because it is a quarter of little. Whether L5H6 ever does more, these sentences do not show. L4H2 does: it parks about
@@ -1097,7 +1092,7 @@ verdict
 # 2. Take the two best pronoun heads away together, L4H2 and L3H5, and measure at the pronoun. Is the cost the sum of the two?
 #    (No: 30.1, and $8.3 + 16.2 = 24.5$.)
 # 3. Write a measure of your own, for example "looks at the same token elsewhere", rank the 72 heads by it, and add it to
-#    the map. (That one is L1H9 with 0.44, and its cost has rank 61.)
+#    the map. (That one is L1H9 with 0.44, and its cost has rank 10 in its layer.)
 # 4. Find another pronoun sentence in which L4H2 is wrong, with the view of section 5. ("The woman fed the birds
 #    before she went home": 0.03 on the woman, 0.17 on the birds.)
 #

@@ -11,7 +11,7 @@
 # | line | what it is for | section |
 # |---|---|---|
 # | RoPE | a score knows how far back a key is | 1, 2 |
-# | QK-norm, softcap, log n, a sink | who gets the weight as vectors and sequences grow | 3 |
+# | QK-norm, softcap (Gemma 2; Gemma 3 leaves it off), log n, a sink | who gets the weight as vectors and sequences grow | 3 |
 # | online softmax | long sequences, without a map of weights | 4 |
 # | all of it in one layer | the numbers of four models | 5 |
 #
@@ -231,7 +231,8 @@ for name, scores in {
 
 # %% [markdown]
 # So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$ (in torch the rows of `nn.Linear.weight`), head by
-# head, and leaves $W_V$ and $W_O$ alone. A gain of QK-norm (section 3) belongs to a feature, and is reordered along.
+# head, and leaves $W_V$ and $W_O$ alone. Their biases and a gain of QK-norm (section 3) belong to features, and are reordered
+# along.
 #
 # ## 2 · One place back, at any length
 #
@@ -405,8 +406,9 @@ print(f"the 48 others          {found[shortest_first[:48]].mean():.2f}")
 #   root mean square, each feature then multiplied by a learned gain. A norm has no power any more.
 # - **Softcap** ([Gemma 2](../REFERENCES.md#heads-of-models)): scores $s$ become $C \tanh(s / C)$, so none leaves $\pm C$.
 # - **Log n** ([Chiang and Cholak 2022](../REFERENCES.md#chiang-2022), [Nakanishi 2025](../REFERENCES.md#nakanishi-2025)):
-#   a proposal. Scores are multiplied by a factor that grows as $\ln n$, and a lead grows with the crowd. Here it is $\ln n / \ln 64$, so
-#   that 64 keys change nothing.
+#   scores are multiplied by a factor that grows as $\ln n$, and a lead grows with the crowd. Here it is $\ln n / \ln 64$, so
+#   that 64 keys change nothing. Ministral 3, and Llama 4 where it has no RoPE, multiply the query at place $i$ by
+#   $1 + 0.1 \ln(1 + \lfloor i / L \rfloor)$, with a large $L$ ([source](../REFERENCES.md#heads-of-models)).
 # - **A sink** ([GPT-OSS](../REFERENCES.md#heads-of-models)): one more score in the softmax, for a key that is not there. It
 #   takes weight and has no value to hand over. In GPT-OSS this score is learned for each head, here it is 0.
 
@@ -420,6 +422,7 @@ RULES = {  # (query, key, n) -> scores
     "sqrt(d_k)": lambda q, k, n: dots(q, k),
     "QK-norm": lambda q, k, n: dots(rms_norm(q), rms_norm(k)),
     "norm, gain": lambda q, k, n: 2.5 * dots(rms_norm(q), rms_norm(k)),
+    "times 2.5": lambda q, k, n: 2.5 * dots(q, k),
     "softcap": lambda q, k, n: 50 * np.tanh(dots(q, k) / 50),
     "log n": lambda q, k, n: dots(q, k) * np.log(n) / np.log(64),
     "sink": lambda q, k, n: dots(q, k),  # its own score is added in the next cell
@@ -456,13 +459,14 @@ plot.table(["d_k = 64", *names, *others], rows, tint=[*names, *others])
 #   needle. That is why this row starts at 0.76, where the table above, without an outlier, had 0.94.
 # - QK-norm stops the outlier, at every $n$. It also gives every needle the same score, 8, so that no long query carries the
 #   mean: 0.10 is what the sum above says.
-# - The gain is what keeps a head sharp: here a factor of 2.5, a number that a model learns.
+# - The gain is what keeps a head sharp: here a factor of 2.5, a number that a model learns. It does so without the norm, too:
+#   *times 2.5* loses to the outlier alone, and without one the needle keeps 0.99 or more.
 # - A softcap of 50 bounds the scores and hardly changes a weight: the outlier takes as much as before. It keeps
 #   every score within 50; it does not choose among keys.
 # - Log n keeps the needle as the crowd grows. It does nothing about the outlier.
 # - The sink changes nothing here. Its hour comes when no key fits.
 #
-# All in one view. The **rows** are one query under six rules, and every row sums to 1. **Try.** Set $n$ to 1024,
+# All in one view. The **rows** are one query under seven rules, and every row sums to 1. **Try.** Set $n$ to 1024,
 # *outlier* to 1 and go through $d_k$: which rule keeps the needle at $d_k = 32$? Go back to 64 and set *outlier* to 100: who wins under
 # the softcap? Set *outlier* back to 1, then lower *level*, which is added to every real score, to -20: which row changes, and why is
 # it the only one?
@@ -471,20 +475,20 @@ plot.table(["d_k = 64", *names, *others], rows, tint=[*names, *others])
 # %%
 def where_it_goes(d_k, n, outlier, level):
     rows = [shares(name, d_k, n, outlier, level) for name in RULES]
-    return {f"n = {n}": np.array(rows)}  # (6, 4)
+    return {f"n = {n}": np.array(rows)}  # (7, 4)
 
 
 goes = ["needle", "outlier", "crowd", "sink"]
 sliders = {"d_k": (4, 256), "n": [16, 64, 256, 1024], "outlier": [1, 10, 100]}
 sliders["level"] = [-20, -10, 0, 10, 20]
-labels = {"queries": list(RULES), "keys": goes}
+labels = {"queries": list(RULES), "keys": goes, "row_name": "rule"}
 view = live.weights_view(where_it_goes, still=(16, 64, 256), **sliders, **labels)
 view
 
 # %% [markdown]
-# With the gain the needle keeps 0.99 at $d_k = 32$, with log n 0.71, with the others 0.26 at most. An outlier 100 times as long
+# With the gain the needle keeps 0.99 at $d_k = 32$, with 2.5 alone 0.93, with log n 0.71, with the others 0.26 at most. An outlier 100 times as long
 # gets 0.62 at $d_k = 64$ under every rule without a norm: it has more than half of the weight of 40 of the 64 queries, and less
-# than 0.05 of 23. The softcap does not help, since a score of 50 beats 8 as surely as one of 200. And with *level* only the
+# than 0.05 of nearly all others. The softcap does not help, since a score of 50 beats 8 as surely as one of 200. And with *level* only the
 # sink's row changes. A softmax sees differences only: add a number to all scores, and nothing happens. The sink's score stays where it is, so
 # for this one rule the level counts: a query that nothing answers can leave its weight there, and take nothing. Without a
 # sink its weight has to go to real keys. In notebook 09 many heads parked it on `[CLS]`.
@@ -798,8 +802,9 @@ for n in (64, 512):
 # **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) replaces $e^{q \cdot k}$ by a product
 # $\phi(q) \cdot \phi(k)$ of positive features. The output of a query is then $\phi(q)\,S$ divided by $\phi(q) \cdot u$, with the matrix
 # $S = \sum_j \phi(k_j)^T v_j$ and the vector $u = \sum_j \phi(k_j)$ over all keys so far. Both are of fixed size, a new token adds one term
-# to each, and they are all the cache there is: twice as many tokens take twice the work, not four times. What is lost is the
-# sharp choice.
+# to each, and they are all the cache there is: twice as many tokens take twice the work, not four times. What this sum loses is
+# the sharp choice. The *gated delta rule* ([Yang et al. 2024](../REFERENCES.md#yang-2024)) lets old terms fade and, before a key
+# writes its value, erases what $S$ holds under that key. Qwen3-Next has it in three of four layers.
 #
 # **Differential attention** ([Ye et al. 2024](../REFERENCES.md#ye-2024)) subtracts one map of weights from another,
 # $A_1 - \lambda A_2$, so that what both waste on the crowd cancels. Its weights may be negative.

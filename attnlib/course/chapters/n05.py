@@ -440,7 +440,7 @@ QUESTIONS = (
         tempting="a",
         a="An error needs sizes that disagree. Here 10 = 10.",
         b="NumPy and torch line up the last axes: (b, n_k) lands on (n_q, n_k), the same for every sequence.",
-        c="Two axes that fit are read as (n_q, n_k). No library can know that you meant (b, n_k).",
+        c="Two axes that fit are read as (n_q, n_k). A mask cannot tell that you meant (b, n_k).",
     ),
     Question(
         "one_dead_row",
@@ -448,8 +448,8 @@ QUESTIONS = (
         tempting="a",
         a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
         b="Query 1 has no numbers of its own: all queries share each matrix.",
-        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN. The gradient of a "
-        "matrix is a sum over all queries, so one NaN makes all of it NaN.",
+        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN, in values as in "
+        "scores. The gradient of a matrix is a sum over all queries, so one NaN makes all of it NaN.",
     ),
     Question(
         "dropout_rows",

@@ -222,10 +222,10 @@ QUESTIONS = (
         "named_head",
         right="b",
         tempting="a",
-        a="A job that can be named need not weigh much in the result. The first twelve are those of layer 6.",
-        b="It ranks 37 of 72. A sentence vector is a mean over all tokens, and what this head brings to one pronoun "
+        a="A job that can be named need not weigh much in the result.",
+        b="It ranks 7 of 12. A sentence vector is a mean over all tokens, and what this head brings to one pronoun "
         "is a small part of it.",
-        c="It brings something: without it the vectors move further than without any of 35 other heads.",
+        c="It brings something: without it the vectors move further than without any of five others of its layer.",
     ),
     Question(
         "parking",

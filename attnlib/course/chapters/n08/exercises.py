@@ -327,7 +327,7 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="Every head of that layer reads the same keys, and these know their own letter and place only.",
-        b="To find the place after an earlier copy, a key must know which letter stands before it, and only a layer "
+        b="To find the place after an earlier copy, a key must know which letter stands before it. Here only a layer "
         "below can tell it.",
         c="The mask hides what comes later in the sequence. The earlier copy and what followed it stand before.",
     ),

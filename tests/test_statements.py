@@ -1,0 +1,159 @@
+"""What a page states and none of its cells prints; each number is computed here again."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+import attnlib as al
+from attnlib.course.clinic import CASES
+from attnlib.course.real_model import stored
+from attnlib.course.training import train
+from tools.build_notebooks import code_between
+
+REASON = "transformers is not installed: make setup-tests"
+
+
+def defined(number, start, stop, wanted):
+    """Run the cells of a part of a notebook that hold an import, a function or a class, or what `wanted` matches."""
+    found = {}
+    for cell in code_between(number, start, stop):
+        if re.search(rf"^(?:def|class|import|from) |{wanted}", cell, re.M) and "predict." not in cell:
+            exec(cell, found)
+    return found
+
+
+def test_in_a_random_order_river_leads_from_about_the_twelfth_feature():
+    """Notebook 01: in the stored order the seventh decides."""
+    results = stored("minilm_results")
+    head, tokens = results["L1H5 of the first bank"], results["six banks"]["tokens"][0]
+    terms = np.array(head["query"][tokens.index("bank")]) * np.array(head["key"])  # (n, 32)
+
+    def leads_from(order):
+        others = terms[:, order].cumsum(axis=1).argmax(axis=0) != tokens.index("river")
+        return 1 + max(np.flatnonzero(others) + 1, default=0)  # counted from 1
+
+    rng = np.random.default_rng(0)
+    assert leads_from(np.arange(32)) == 7
+    assert 11 <= np.median([leads_from(rng.permutation(32)) for _ in range(2000)]) <= 13
+
+
+def test_adam_moves_a_number_whose_gradient_has_become_0():
+    x = torch.ones(1, requires_grad=True)
+    adam, seen = torch.optim.Adam([x], lr=1e-3), []
+    for step in range(30):
+        x.grad = torch.ones(1) if step < 5 else torch.zeros(1)
+        adam.step()
+        seen.append(x.item())
+    assert seen[4] == pytest.approx(0.995, abs=1e-4) and seen[-1] == pytest.approx(0.988, abs=1e-3)
+
+
+def test_a_scaled_query_may_be_stuck_at_another_d_k():
+    """Notebook 03 says it of the sizes of its table alone: 2 of 40,000 queries at d_k = 2."""
+    names = defined("03", "# 03 ·", "## Break it", "^x")
+    stuck = sum(names["stuck"](names["score_gradients"](2, 2**-0.5, seed)) * 2000 for seed in range(20))
+    assert 0 < stuck < 10
+
+
+def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_layer():
+    x = torch.randn(1, 5, 4, generator=torch.Generator().manual_seed(0))
+    last = F.scaled_dot_product_attention(x[:, 3:], x, x, is_causal=True)
+    upper_left = torch.from_numpy(al.causal_mask(2, 5, align="upper_left"))
+    assert torch.allclose(last, F.scaled_dot_product_attention(x[:, 3:], x, x, upper_left))
+    with pytest.raises(RuntimeError, match="Need attn_mask"):
+        torch.nn.MultiheadAttention(4, 1, batch_first=True)(x, x, x, is_causal=True)
+
+
+def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
+    """Case 18 of notebook 07."""
+    (source,) = [cell for cell in code_between("07", "### Case 18", "### Cases 19") if "def train_a_little" in cell]
+    torch.manual_seed(1)
+    names = {"torch": torch, "x": torch.randn(2, 5, 24)}
+    exec(source, names)
+
+    class Dropping(CASES["copied_heads"].module):
+        def softmax(self, scores):
+            return F.dropout(super().softmax(scores), self.dropout)
+
+    differ = {}
+    for Dropping.dropout in (0.0, 0.1):
+        module = Dropping(24, 4)
+        with torch.no_grad():
+            module.W_O.weight.copy_(module.W_O.weight[:, :6].repeat(1, 4))
+        names["train_a_little"](module)
+        Dropping.dropout, used = 0.0, Dropping.dropout
+        with torch.no_grad():
+            w = module(names["x"])[1]
+        differ[used] = (w - w[:, :1]).abs().max().item()
+    assert differ[0.0] < 0.01 < 0.1 < differ[0.1]
+
+
+def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
+    """A relative of case 1 of notebook 07."""
+    scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    mask = torch.zeros(5, 5).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf)
+
+    def handed(scores):
+        return (scores + (1 - mask) * -1e9).softmax(-1)
+
+    assert torch.equal(handed(scores), handed(31.9 * scores / scores.abs().max()))
+    assert not torch.equal(handed(scores), handed(20 * scores))
+
+
+def test_without_copies_a_place_still_gives_itself_something():
+    """Section 2 of notebook 08, six letters that are all different; takes about 4 seconds."""
+    names = defined("08", "# 08 ·", "## 2 ·", "^N_TOKENS")
+
+    def draw(generator, size=128):
+        return torch.rand(size, 10, generator=generator).argsort(-1)[:, :6]
+
+    torch.manual_seed(0)
+    model = names["Reverse"](False, places=6)
+    train(model, draw, names["loss"], steps=2000, lr=3e-3)
+    torch.set_flush_denormal(False)  # the notebook sets it
+    with torch.no_grad():
+        own = model(draw(torch.Generator().manual_seed(1), size=4000))[1].mean(0)[0].diagonal().mean().item()
+    assert 1 / 3 < own / ((1 - own) / 5) < 0.6
+
+
+# --- notebook 12, and the sources of its rules
+
+
+def test_what_the_models_ship():
+    """Notebooks 03, 08 and 12 name them; the numbers are those of the installed transformers."""
+    pytest.importorskip("transformers", reason=REASON)
+    from transformers import Gemma3TextConfig, Gemma4TextConfig, Llama4TextConfig, Ministral3Config, Qwen3NextConfig
+    from transformers.models.gemma4.modeling_gemma4 import Gemma4TextAttention
+    from transformers.models.llama4.modeling_llama4 import Llama4TextAttention
+    from transformers.models.ministral3.modeling_ministral3 import get_llama_4_attn_scale
+
+    small = {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    assert Gemma3TextConfig().attn_logit_softcapping is None
+    head = Gemma4TextAttention(Gemma4TextConfig(**small, num_hidden_layers=6), 0)
+    assert head.scaling == 1.0 and head.q_norm and head.k_norm
+    kinds = Qwen3NextConfig().layer_types
+    assert kinds.count("linear_attention") * 4 == 3 * len(kinds) and kinds[3] == "full_attention"
+
+    given = Ministral3Config().rope_parameters
+    beta, L = given["llama_4_scaling_beta"], given["original_max_position_embeddings"]
+    factor = get_llama_4_attn_scale(torch.tensor([[0, L - 1, L, 10 * L]]), beta, L).flatten()
+    assert factor.tolist() == pytest.approx([1, 1, 1 + 0.1 * np.log(2), 1 + 0.1 * np.log(11)])
+    assert L == 16_384 and beta == 0.1
+    llama = [Llama4TextAttention(Llama4TextConfig(**small, num_hidden_layers=4), layer) for layer in range(4)]
+    assert [bool(layer.use_rope) for layer in llama] == [True, True, True, False]
+    assert all(layer.attn_temperature_tuning and layer.attn_scale == 0.1 for layer in llama)
+
+
+def test_the_delta_rule_erases_what_stood_under_a_key():
+    """One key is written twice: the plain sum returns both values, the delta rule the second alone."""
+    qwen = pytest.importorskip("transformers.models.qwen3_next.modeling_qwen3_next", reason=REASON)
+    rng = torch.Generator().manual_seed(0)
+    key = F.normalize(torch.randn(1, 9, 1, 16, generator=rng), dim=-1)  # (b, n, h, d_k)
+    key[:, 8] = key[:, 0]
+    value, whole = torch.randn(1, 9, 1, 4, generator=rng), torch.ones(1, 9, 1)
+    read, _ = qwen.torch_recurrent_gated_delta_rule(16**0.5 * key, key, value, g=0 * whole, beta=whole)  # nothing fades
+    assert torch.allclose(read, value, atol=1e-5)  # each key returns what was just written under it
+    plain = key[0, :, 0] @ (key[0, :, 0].mT @ value[0, :, 0])
+    assert (plain[8] - value[0, 8, 0]).abs().max() > 0.5
