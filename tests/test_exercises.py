@@ -13,7 +13,8 @@ from attnlib.course import PREDICTIONS, RECALLS, predict
 from attnlib.course.engine.questions import Recall
 from tools import build_notebooks as build
 from tools import handouts
-from tools.handouts import SOLUTION, exercises, solved, student
+from tools.build_notebooks import tagged
+from tools.handouts import exercises, solved, student
 from tools.licence import LICENCE
 from tools.series import SERIES
 
@@ -94,6 +95,21 @@ def test_every_stub_is_not_tried(path):
 # --- predictions
 
 
+WORDS = {
+    "predict": "**Predict.**",
+    "exercise": "### Exercise ",
+    "solution": "<summary>Solution</summary>",
+    "remember": "**Remember.**",
+}
+
+
+@pytest.mark.parametrize(("tag", "words"), WORDS.items())
+def test_a_tag_tells_tools_what_the_words_tell_readers(notebook, tag, words):
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            assert tagged(cell, tag) == (words in cell.source), cell.source[:80]
+
+
 def asked(notebook):
     """Return (question, options in the text) for every prediction that is asked with options."""
     found = {}
@@ -154,7 +170,7 @@ def test_outputs_that_answer_a_prediction_or_an_exercise_are_saved_hidden(notebo
     asked, hidden = False, 0
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            asked = "**Predict.**" in cell.source or SOLUTION.fullmatch(cell.source)
+            asked = "**Predict.**" in cell.source or "<summary>Solution</summary>" in cell.source
         else:
             answers = bool(asked) and not re.match("guess_|predict\\.", cell.source)
             assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == answers, cell.source

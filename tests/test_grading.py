@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from tools.build_notebooks import read_source
-from tools.handouts import SOLUTION, course, exercises
+from tools.build_notebooks import read_source, tagged
+from tools.handouts import course, exercises
 from tools.series import SERIES, named
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -66,7 +66,7 @@ def test_every_exercise_is_an_answer_and_a_locked_test_with_points(folder):
         wanted = [number.replace(".", "-") for _, number, _ in exercises(read_source(entry.source))]
         answers, checks = marked(handout, "answer-"), marked(handout, "check-")
         assert [*answers] == [*checks] == wanted
-        assert not [cell for cell in handout.cells if SOLUTION.search(cell.source) or cell.get("outputs")]
+        assert not [cell for cell in handout.cells if tagged(cell, "solution") or cell.get("outputs")]
         for answer, check in zip(answers.values(), checks.values(), strict=True):
             assert not {**answer.metadata.nbgrader}.keys() & {"points"} and check.metadata.nbgrader.points in (1, 2, 3)
             assert not answer.metadata.nbgrader.locked and check.metadata.nbgrader.locked

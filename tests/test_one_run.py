@@ -35,10 +35,16 @@ def test_the_hook_forbids_writing_and_connecting(tmp_path, code, error):
 def exercise(number, solution):
     """The four cells of an exercise: k2 of notebook 01, whose answer is [4, 4, 0]."""
     return [
-        new_markdown_cell(f"### Exercise {number} · A key\n\n**Goal.** Compute k2. *2 minutes, easy.*"),
+        new_markdown_cell(
+            f"### Exercise {number} · A key\n\n**Goal.** Compute k2. *2 minutes, easy.*",
+            metadata={"tags": ["exercise"]},
+        ),
         new_code_cell("my_k2 = None"),
         new_code_cell("verdict = check.k2(my_k2)\nverdict"),
-        new_markdown_cell(f"<details><summary>Solution</summary>\n\n```python\n{solution}\n```\n\n</details>"),
+        new_markdown_cell(
+            f"<details><summary>Solution</summary>\n\n```python\n{solution}\n```\n\n</details>",
+            metadata={"tags": ["solution"]},
+        ),
     ]
 
 

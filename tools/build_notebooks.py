@@ -59,15 +59,20 @@ def read_source(path):
     return notebook
 
 
-def hide_answers(notebook):
-    """Save outputs that answer a **Predict.** or an exercise hidden: JupyterLab and Notebook 7 show them after a run.
+def tagged(cell, *tags):
+    """Tell whether a cell of the source carries one of some tags: predict, exercise, solution, remember."""
+    return not set(tags).isdisjoint(cell.metadata.get("tags", []))
 
-    They are those of the code cells below a prediction, or below a folded solution, up to the next text.
+
+def hide_answers(notebook):
+    """Save outputs that answer a question or an exercise hidden: JupyterLab and Notebook 7 show them after a run.
+
+    They are those of the code cells below a text tagged "predict" or "solution", up to the next text.
     """
     asked = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            asked = "**Predict.**" in cell.source or "<summary>Solution</summary>" in cell.source
+            asked = tagged(cell, "predict", "solution")
         elif asked and not cell.source.startswith(("guess_", "predict.")):
             cell.metadata["jupyter"] = {"outputs_hidden": True}
 

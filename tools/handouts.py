@@ -17,13 +17,11 @@ from .licence import licence_cell
 from .links import outward
 from .series import ROOT, chosen
 
-# Regular expressions and not cell tags: they also give the code of a solution, and hold the form that readers see.
+# Tags say which cell is what; these read number, minutes and difficulty of an exercise, and the code of its solution.
 HEAD = re.compile(
     r"### Exercise (\d+)\.(\d+) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
-SOLUTION = re.compile(
-    r"<details><summary>Solution</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL
-)
+CODE = re.compile(r"<details><summary>.+</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL)
 CHECK = re.compile(r"verdict = (\w+)\S+\(.*\)\nverdict")
 POINTS = {"easy": 1, "medium": 2, "hard": 3}
 # nbgrader leaves out what stands between these lines when it makes the students' copy, and grades with all of it. The
@@ -48,12 +46,12 @@ def exercises(notebook):
     """Return (place of the stub, number, solution) of every exercise: text, stub, check, solution in this order."""
     found = []
     for i, cell in enumerate(notebook.cells):
-        if cell.cell_type == "markdown" and "### Exercise" in cell.source:
+        if build.tagged(cell, "exercise"):
             head = HEAD.search(cell.source)
             assert head, f"goal, minutes, difficulty: {cell.source[:80]}"
             stub, check, solution = notebook.cells[i + 1 : i + 4]
             assert [stub.cell_type, check.cell_type] == ["code", "code"] and CHECK.fullmatch(check.source), check.source
-            folded = SOLUTION.fullmatch(solution.source)
+            folded = build.tagged(solution, "solution") and CODE.fullmatch(solution.source)
             assert folded, f"no folded solution: {solution.source[:80]}"
             found.append((i + 1, f"{head[1]}.{head[2]}", folded[1]))
     return found
@@ -64,7 +62,7 @@ def student(source, for_nbgrader=False):
     notebook = build.read_source(source)
     if for_nbgrader:
         grade(notebook)
-    notebook.cells = [cell for cell in notebook.cells if not SOLUTION.fullmatch(cell.source)]
+    notebook.cells = [cell for cell in notebook.cells if not build.tagged(cell, "solution")]
     for cell in notebook.cells:
         cell.source = outward(re.sub(r"\s*The solution is folded below\.", "", cell.source))
     notebook.cells.append(licence_cell())

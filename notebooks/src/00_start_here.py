@@ -118,7 +118,7 @@ ax = plot.attention_heatmap(
     weights, queries=tokens, keys=tokens, title="one map of weights, set by hand"
 )
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Read the second row from left to right. This is the row of "cat". Of all that "cat" takes, 0.3 comes from "the", 0.6 from
 # itself and 0.1 from "sat". The token that takes stands at the row: rows are called **queries**. A token from which it takes
 # stands at the column: columns are called **keys**. A row is always read as a whole, because it says how one token divides
@@ -133,7 +133,7 @@ print("'sat' takes most from:    ", tokens[row.argmax()], row.max())
 print("takes most from 'the':    ", tokens[column.argmax()], column.max())
 print("each row sums to 1:       ", weights.sum(axis=1))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The first question reads a row, the second a column. Only rows must sum to 1: each query divides its unit among the keys,
 # while everybody may take from a key, or nobody.
 #
@@ -232,7 +232,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(d_k)", 256**0.5)):
 # | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 11 for one that writes | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # **Remember.** Attention changes the vector of a word by adding what it takes from the words around it. A map says how much:
 # rows are queries, columns are keys, rows sum to 1. Next: [01 by hand](01_by_hand.ipynb).
 #

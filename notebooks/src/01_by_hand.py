@@ -78,7 +78,7 @@ print("bank.river =", dot(bank, river), "  bank.bank =", dot(bank, bank))
 mixed = [0.5 * a + 0.5 * b for a, b in zip(river, bank)]
 print("bank, next to river:", mixed)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** The same word, the same sum, another neighbour: what becomes of "bank" in "money bank"?
 
 # %%
@@ -191,7 +191,7 @@ print("for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", last)
 # names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
 # The solution is folded below. (The + of the toolbar makes a cell.)
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 1.1 · A key
 #
 # **Goal.** Compute $k_2$, the key of the second token. *3 minutes, easy.*
@@ -205,7 +205,7 @@ my_k2 = None  # a list of three numbers
 verdict = check.k2(my_k2)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -245,7 +245,7 @@ for j, key in enumerate(K, start=1):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
     print(f"q1.k{j} = {terms} = {dot(Q[0], key)}")
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 1.2 · A row of scores
 #
 # **Goal.** Compute the scores of query 2 against the three keys. *3 minutes, easy.*
@@ -259,7 +259,7 @@ my_scores_2 = None  # a list of three numbers
 verdict = check.scores_2(my_scores_2)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -273,7 +273,7 @@ scores = [[dot(q, k) for k in K] for q in Q]  # (n_q, n_k)
 for i, row in enumerate(scores, start=1):
     print(f"scores of query {i}:", row)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Read the second row from left to right. It is token 2, asking each token, itself included, how much it matters to token 2.
 # These numbers are not shares yet: they add up to nothing in particular, and with other numbers some would be negative. The
 # next step mends both.
@@ -304,7 +304,7 @@ predict.softmax_by_hand(guess_softmax)
 # It compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$ times the weight, wherever the two scores
 # lie. Other functions make numbers positive, too. The exponential is a choice, with this property.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 1.3 · A row of weights
 #
 # **Goal.** Compute the weights of query 1 to four decimals. *4 minutes, easy.*
@@ -318,7 +318,7 @@ my_weights_1 = None  # a list of three numbers
 verdict = check.weights_1(my_weights_1)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -381,7 +381,7 @@ output = [weighted_sum(row, V) for row in weights]  # (n_q, d_v)
 for i, row in enumerate(output, start=1):
     print(f"output {i} =", "  ".join(f"{v:.6f}" for v in row))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## Break it · What rounding does
 #
 # The text this example comes from (Karim 2019, *Illustrated: Self-Attention*, [S3](../REFERENCES.md#s3)) rounds the weights
@@ -417,7 +417,7 @@ predict.rounding(guess_rounding)
 # (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before softmax. This is *scaled* dot-product attention.
 # Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 1.4 · A scaled output
 #
 # **Goal.** Compute the output of query 1 with scaled scores, to three decimals or more. *5 minutes, medium.*
@@ -432,7 +432,7 @@ my_scaled_output_1 = None  # a list of three numbers
 verdict = check.scaled_output_1(my_scaled_output_1)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -460,7 +460,7 @@ rows = zip(by_library.tolist(), output_scaled)
 difference = max(abs(a - b) for r, o in rows for a, b in zip(r, o))
 print(f"largest difference: {difference:.12f}")
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 1.5 · What each word looks for
 #
 # **Goal.** Design $W_Q$ for *Anna sleeps, she ...*, so that all three words find what they need. *8 minutes, hard.*
@@ -482,7 +482,7 @@ my_W_Q = None  # four rows of three numbers
 verdict = check.what_words_look_for(my_W_Q)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -492,7 +492,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## See it · From two features to 32
 #
 # Three features are few. Here are real ones: the head of notebook 00 in which "bank" takes most from "river", layer 1, head 5 of
@@ -576,7 +576,7 @@ for name, score in score_functions.items():
     print(f"{name + ':':<20}scores {told}   weights {shares}")
 print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])))
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # Put a function of your own into the table. Only the cosine prefers key 1: in the dot product, keys 2 and 3 win by being
 # longer. The cosine also shares out almost evenly, because its scores differ by 0.31 at most. It cannot share out much more
 # sharply, because they lie between -1 and 1: the last line has the extreme. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook

@@ -141,7 +141,7 @@ print("X =", IDENTITY.x.tolist(), "  W_V =", IDENTITY.W_V.tolist())
 with np.printoptions(precision=7):
     print(al.scaled_dot_product_attention(Q2, K2, V2))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Suppose you write attention yourself, swap $Q$ and $K$ by mistake, and compare your outputs with those printed above.
 #
 # **Predict.** In which of the two examples do they differ?
@@ -225,7 +225,7 @@ ax = plot.attention_heatmap(trace3.weights, title="asymmetric example")
 print("sums over keys (rows):      ", trace3.weights.sum(axis=1))
 print("sums over queries (columns):", trace3.weights.sum(axis=0))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## Break it · Softmax of large scores
 #
 # A float ends near $10^{308}$, which is about $e^{709}$. **Predict.** Multiply $Q$ and $K$ of the identity example by 32: the
@@ -256,7 +256,7 @@ for factor in (31.6, 32):
 # Each function takes the same arguments as the function of attnlib that it rebuilds. It is tried on one sequence and on
 # batches, with all sizes different, and with scores near 10000. NumPy only.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 2.1 · Softmax
 #
 # **Goal.** One line that keeps the softmax below from overflowing. *3 minutes, easy.*
@@ -280,7 +280,7 @@ def my_softmax(x, axis=-1):
 verdict = check.softmax(my_softmax)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -301,7 +301,7 @@ verdict
 # Real inputs come in batches: several sequences at once, $(b, n, d)$. Each is handled by itself, as before, but the axes
 # change. No loop is needed: `A @ B` multiplies the last two axes as matrices, once for every sequence of the batch.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 2.2 · Scores
 #
 # **Goal.** The body of $Q K^T$, for one sequence and for a batch. *4 minutes, medium.*
@@ -319,7 +319,7 @@ def my_attention_scores(query, key):
 verdict = check.attention_scores(my_attention_scores)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -350,7 +350,7 @@ print("2-D equal:", np.array_equal(np.dot(Q, K.T), Q @ K.T))
 print("3-D  @:  ", (batch_Q @ turned).shape)
 print("3-D  dot:", np.dot(batch_Q, turned).shape)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Third, axes counted from the front. In 2-D `K.shape[1]` is $d_k$, and `axis=1` runs over the keys. In 3-D neither is so.
 # **Predict.** A function written for 2-D contains `K.shape[1]`, `axis=1` and `K.T`. It is given three sequences of three tokens
 # with three features each, an array of shape (3, 3, 3). What happens?
@@ -383,7 +383,7 @@ try:
 except al.ShapeError as error:
     print(fill(str(error), 88))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## What a longer text costs
 #
 # **Predict.** A text grows from 1,000 tokens to 10,000. How many times as many multiplications does the attention of one head
@@ -417,7 +417,7 @@ print(
     d_in * (2 * d_k + d_v) // (d_k + d_v),
 )
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The projections treat each token by itself, so they grow like $n$. Scores and weights have an entry for each *pair* of tokens,
 # so they grow like $n^2$. Below 576 tokens the projections cost more, above it the pairs; from 1,000 tokens to 10,000 all
 # multiplications together become 67 times as many. At 10,000 tokens one map takes 400 MB. But the bytes need not be there: a
@@ -462,7 +462,7 @@ print(f"at d_k = 32 bank takes from river: {call_at(32).weights[2, 3]:.2f} (four
 # Only $Q$ and $K^T$ change. The product sums $d_k$ away, so a score is one number however long the vectors are, and the maps stay
 # $n$ by $n$; the output takes its width from $V$. The shape of a map or of an output does not tell how large $d_k$ was.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 2.3 · Attention
 #
 # **Goal.** The whole formula, from a blank function. *11 minutes, hard.*
@@ -480,7 +480,7 @@ def my_attention(query, key, value):
 verdict = check.scaled_dot_product_attention(my_attention)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -491,7 +491,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 2.4 · A test with one hole
 #
 # **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
@@ -513,7 +513,7 @@ my_example = None  # [Q, K, V], each a list of rows
 verdict = check.example_that_tells(my_example)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -524,7 +524,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Make three mistakes in your function, one at a time: no scale; `K.T`; softmax over `axis=0`. Does the verdict name each?

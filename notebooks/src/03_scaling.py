@@ -51,7 +51,7 @@ from attnlib.examples import ASYMMETRIC
 # %%
 predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
 #
 # A score is a sum of $d_k$ products, one for each entry of the query and the key: $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$
@@ -227,7 +227,7 @@ for d_k in (1, 16, 64, 256, 1024):
 columns = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, scaled"]
 plot.table(["d_k", *columns], rows)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Without the division the gradient on the scores of a typical query is already ten times smaller at $d_k = 64$, and every fifth
 # query is stuck. At $d_k = 1024$ a typical query gets practically nothing, and about seven in ten are stuck. With the division
 # no query is, at any of these $d_k$. So far the sentence of the paper holds, link by link.
@@ -352,7 +352,7 @@ Q, K, V = ASYMMETRIC.project()
 scores = Q @ K.T  # (n_q, n_k)
 print("scores of query 2:", scores[2].round(2))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Attention itself divides by $T = \sqrt 2 \approx 1.41$, one of the places of the slider below. **Predict.** Which keys does
 # query 2 look at if $T$ is very small? And if it is very large?
 
@@ -378,7 +378,7 @@ knob
 #
 # A number may be a formula: `my_number = 2**0.5`.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 3.1 · Measure it
 #
 # **Goal.** Complete the line that returns the variance of all raw scores. *3 minutes, easy.*
@@ -397,7 +397,7 @@ def my_variance(query, key):
 verdict = check.variance_of_scores(my_variance)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -408,7 +408,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 3.2 · How undecided is a query?
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
@@ -426,7 +426,7 @@ def my_entropy(weights):
 verdict = check.entropy(my_entropy)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -437,7 +437,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 3.3 · Other entries
 #
 # **Goal.** Find the positive divisor that brings the variance of scores to 1, for uniform entries and $d_k = 36$. *4 minutes,
@@ -452,7 +452,7 @@ my_uniform_divisor = None  # one number
 verdict = check.uniform_divisor(my_uniform_divisor)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -461,7 +461,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 3.4 · Scores that stay in range
 #
 # **Goal.** Design scores whose variance is near 1 whatever the size of the entries. *8 minutes, hard.*
@@ -488,7 +488,7 @@ def my_scores(query, key):
 verdict = check.scores_in_range(my_scores)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -501,7 +501,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9

@@ -152,7 +152,7 @@ print("first row:", output[0].detach().numpy().round(4))
 print(f"largest difference to NumPy's: {(output - by_numpy).abs().max().item():.12f}")
 print(f"largest difference to torch's: {(output - by_torch).abs().max().item():.12f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 3 · `nn.Linear` instead of parameters
 #
 # The usual way to write a projection is `nn.Linear(d_in, d_k, bias=False)`. It starts in another way, which is the
@@ -212,7 +212,7 @@ difference = (output_2 - output).abs().max().item()
 print(f"largest difference to the first version: {difference:.12f}")
 ax = plot.attention_heatmap(weights, title="the asymmetric example of notebook 02")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 4 · Loss, gradient, optimiser
 #
 # Three words stand between a layer and a layer that learns. Notebook 03 needed the first two.
@@ -347,7 +347,7 @@ maps = torch.stack([before[:8], after[:8]])  # (2, 8, 9)
 titles = ["before training", "after training"]
 figure = plot.head_grid(maps, queries=rows, keys=columns, titles=titles, columns=2)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Nobody told the layer which slot to look at. The loss on the answer was enough to shape $W_Q$ and $W_K$. This is one head
 # from one seed. From other seeds (*Try it* 4) it answers as well, but shares its weight differently.
 #
@@ -392,7 +392,7 @@ print(f"share of the most frequent number in a memory: {most.mean().item():.2f}"
 # %%
 predict.equal_weights(guess_equal)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # It does as well as somebody who looks at the eight numbers, forgets the letters, and says the one that occurs most often.
 # What is in memory, it knows; what belongs to the letter, it cannot know. That is what the choice is for.
 #
@@ -421,7 +421,7 @@ ax = plot.attention_heatmap(alphabet_map(model), title="scaled scores", **shown)
 # verdict names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step
 # further. The solution is folded below.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 4.1 · Read the map
 #
 # **Goal.** Read two typical scores off the map: of a letter with itself, and with another one. *3 minutes, easy.*
@@ -435,7 +435,7 @@ my_alphabet_scores = None  # two numbers, [with itself, with another]
 verdict = check.alphabet_scores(my_alphabet_scores)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -516,7 +516,7 @@ print(f"another rule: on itself {second_weights[:, -1].mean().item():.2f}")
 title = "scaled scores, another rule"
 ax = plot.attention_heatmap(alphabet_map(second), title=title, **shown)
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 4.2 · Another head
 #
 # **Goal.** Say what the second model answers, from its map alone. *4 minutes, medium.*
@@ -530,7 +530,7 @@ my_other_head = None  # the number it answers
 verdict = check.other_head(my_other_head)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -545,7 +545,7 @@ verdict
 # found, by queries that were learned together with it. And the asking token no longer fits its own query, so now it gets
 # next to no weight.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 4.3 · Choose $W_Q$
 #
 # **Goal.** Design queries for which each letter looks at the next one. *8 minutes, medium.*
@@ -562,7 +562,7 @@ my_W_Q = None  # four rows of two numbers
 verdict = check.choose_W_Q(my_W_Q)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -571,7 +571,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 4.4 · The layer
 #
 # **Goal.** Write self-attention as a module that returns the output and the weights. *16 minutes, hard.*
@@ -595,7 +595,7 @@ class MySelfAttention(nn.Module):
 verdict = check.SelfAttention(MySelfAttention)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -613,7 +613,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Remove the division by `Q.shape[-1] ** 0.5` in `AttentionFromParameters`. Which cell stops? (Not the worked example: it
@@ -628,7 +628,7 @@ verdict
 # float64. nn.Linear stores $W$ transposed. A key is how a token is found, a value is what it hands over, and a loss on the
 # answer teaches both. Next: [05 masks](05_masks.ipynb).
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## Appendix · How a layer starts
 #
 # Notebook 05 needs nothing of this. It is for those who wondered about the numbers before the first step.
@@ -689,7 +689,7 @@ for name in ("torch.rand", "Xavier"):
     same_sign = np.maximum(positive, 1 - positive).mean()
     print(f"{name:<10} products of a score with the same sign: {same_sign:.0%}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # 55 % is what chance gives with 64 independent products, and nearly half of them cancel the other half. Those of `torch.rand`
 # add up.
 #

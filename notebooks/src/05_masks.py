@@ -88,7 +88,7 @@ def count_right(tokens, **options):
 
 print(f"{count_right(text)} of {len(text) - 1} next words are right")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Ten of ten: 100 %. Now let it write. You give it four words. The newest token names the next word, this word is added to the
 # text, and the head is asked again. **Predict.** What will it write?
 #
@@ -136,7 +136,7 @@ ax = plot.attention_heatmap(
 mask = al.causal_mask(4)  # (n_q, n_k)
 print(mask.astype(int))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Row 0 belongs to the first token, which may look at itself only. Row 3 may look at all four. Where the mask is False, the
 # score becomes $-\infty$ **before** the softmax: $e^{-\infty} = 0$, and the rest of the row still sums to 1.
 #
@@ -156,7 +156,7 @@ ax = plot.attention_heatmap(
     title="the same head behind a causal mask",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Hatched cells are blocked: their weight is exactly 0. What is left of each row are scores of 0, so the
 # third token mixes three words alike: 1/3 each. It now names the word that was most frequent so far (of several, the first
 # in the vocabulary), and that is right twice in ten, by luck.
@@ -213,7 +213,7 @@ def multiply_after(x):
     return al.softmax(x @ x.T / 2) * al.causal_mask(5) @ x
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** Token 3 of five is changed. Which of the five outputs move under a causal mask?
 
 # %%
@@ -222,7 +222,7 @@ print("exactly 0:   ", (poke(causal) == 0).astype(int))
 print("zero after:  ", poke(multiply_after))
 print("no mask:     ", poke(lambda x: al.scaled_dot_product_attention(x, x, x)))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # An output that stands before the change must not move, not even in its last digit. Under the right mask 0, 1 and 2 do not.
 # With zeros put in after the softmax, the *weights* are 0 in the right places, and yet even output 0 moves, by 0.0067. The
 # shape of the output is right all the same. One poke finds what leaks from one token; to be sure, poke every token in turn.
@@ -299,7 +299,7 @@ real = al.scaled_dot_product_attention(x[:, :2], x, x, padding)  # two real quer
 again = al.scaled_dot_product_attention(x[:, :2], poked, poked, padding)
 print("real queries move by", np.abs(again - real).max())
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 6 · A mask as the tokenizer hands it over
 #
 # The program that cuts a text into tokens, the *tokenizer*, gives its padding mask as $(b, n_k)$, a row for each text.
@@ -383,7 +383,7 @@ value = np.stack([np.eye(6)[english.index(word)] for word in means])  # (n_k, d_
 query = 10 * np.stack([article, adjective, noun])  # (n_q, d_k): what comes next
 words_only = np.broadcast_to(al.padding_mask([3], 5)[0], (3, 5))  # (n_q, n_k)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** $n_q = 3$, $n_k = 5$, $d_k = 3$, $d_v = 6$. Which shape has the output? And which French word does *the* look
 # at: *la*, its translation, or another?
 
@@ -431,7 +431,7 @@ try:
 except TypeError as error:
     print(fill(str(error), 88))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** A causal mask with inverted polarity: which query is left with nothing to look at?
 
 # %%
@@ -460,7 +460,7 @@ if torch is not None:
         _, mha_weights = mha(x, x, x, attn_mask=~allowed)
         mha_fused, _ = mha(x, x, x, attn_mask=~allowed, need_weights=False)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Five ways of writing attention get this mask. Two of them are torch's own: `F.scaled_dot_product_attention`, which returns
 # only the output, and `nn.MultiheadAttention`, a layer, here with one head. (It is called with what makes the queries, the
 # keys and the values.) The last two write the steps out, with $-\infty$ and with a large negative number for the blocked scores.
@@ -494,7 +494,7 @@ if torch is not None:
     print("need_weights=True: ", row.detach().numpy())
     print("need_weights=False:", mha_fused[0, 1].numpy())
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Nobody writes such a row on purpose. It comes from a mask that is wrong, as above, or from masks that are right, each by
 # itself. **Predict.** Where are the dead rows of these three? In the first, a text of two tokens has two of fill in *front* of
 # it, under a causal mask. In the second, each token may look at itself and the two before it, and a text of 3 tokens is filled
@@ -509,7 +509,7 @@ cases = {"fill in front, causal": in_front, "window, 3 of 8": short, "length 0":
 for name, combined in cases.items():
     print(f"{name:<22} dead rows:", np.flatnonzero(~combined.any(axis=-1)))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Fill in front is no rare thing. Where a model continues several texts at once, their last words must stand in the same
 # column, so the short ones are filled on the left. Nobody has hidden the fill as queries here. But behind the causal mask a
 # token of the fill sees only what stands before it, which is fill, and the padding mask hides that. The usual remedy is to
@@ -546,7 +546,7 @@ if torch is not None:
 # %%
 predict.one_dead_row(guess_dead)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The loss is the same healthy number both times, and after one step of the optimiser every number of $W_Q$, $W_K$ and $W_V$
 # in the first module is NaN. Why all of them? The loss sends 0 back to row 1. But on its way to the values, and on its way to the
 # scores, that 0 is multiplied by the row's weights, which are NaN, and $0 \cdot \mathrm{NaN}$ is NaN. All queries share each
@@ -570,7 +570,7 @@ if torch is not None:
             weights = mend(block(q @ k.mT / 2).softmax(-1))  # (b, n_q, n_k)
             print(f"{name + then:<30}", nan_in_gradient(weights @ v, *W))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Only in one of the two ways. `nan_to_num` mends $W_V$ both times. It sends 0 back to the dead row, and the softmax makes NaN of
 # it again, $0 \cdot \mathrm{NaN}$. What comes before the softmax makes the difference: `masked_fill` writes 0 into the gradient
 # of what it filled, so no NaN gets as far as $W_Q$ and $W_K$; an addition passes it on, and torch's layer adds. (Exercise
@@ -589,7 +589,7 @@ if torch is not None:
         print("RuntimeError:", error)
     print("-inf works:", half.masked_fill(~allowed, -torch.inf)[0, 1, :3].tolist())
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 10 · Dropout: a mask by chance
 #
 # While many models train, each weight is set to 0 with a probability of, say, 0.2, and what is left is divided by 0.8.
@@ -622,7 +622,7 @@ predict.dropout_rows(guess_dropout)
 # `model.eval()` turns off `nn.Dropout`; it does not turn off `F.scaled_dot_product_attention(..., dropout_p=0.2)`, which knows
 # of no module: there you write `dropout_p=0.2 if self.training else 0.0`.
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 11 · See it · Both masks at once
 #
 # Six tokens, of which the first `length` are real; queries and keys are random. **Predict.** With both masks and 2 real
@@ -645,7 +645,7 @@ both_masks
 # Masks are boolean, **True = may attend**. NumPy only. 5.1 and 5.2 ask for a line or two, 5.3 and 5.4 for a whole function; 5.5
 # is a design, and many answers are right.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 5.1 · The padding mask
 #
 # **Goal.** Complete the line that hides padded keys. *4 minutes, easy.*
@@ -663,7 +663,7 @@ def my_padding_mask(lengths, n_k):
 verdict = check.padding_mask(my_padding_mask)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -673,7 +673,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 5.2 · The causal mask
 #
 # **Goal.** Complete the mask that hides the future, in training and in writing. *6 minutes, medium.*
@@ -692,7 +692,7 @@ def my_causal_mask(n_q, n_k=None):
 verdict = check.causal_mask(my_causal_mask)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -704,7 +704,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 5.3 · Masked softmax
 #
 # **Goal.** Write a softmax over the keys that a query may attend to. *12 minutes, hard.*
@@ -722,7 +722,7 @@ def my_masked_softmax(scores, attn_mask=None):
 verdict = check.masked_softmax(my_masked_softmax)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -737,7 +737,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 5.4 · Cross-attention
 #
 # **Goal.** Write attention from one sequence to another, with a mask. *10 minutes, medium.*
@@ -756,7 +756,7 @@ def my_cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None):
 verdict = check.cross_attention(my_cross_attention)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -770,7 +770,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 5.5 · Design: few keys, far sight
 #
 # **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
@@ -789,7 +789,7 @@ my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])
 verdict = check.sparse_masks(my_masks)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -801,7 +801,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Write a mask that lets each query see itself and the two tokens before it (a sliding window). Check it with `poke`:

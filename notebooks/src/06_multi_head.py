@@ -73,7 +73,7 @@ def attend(sentence, asked):  # asked (n, 3): the places that each token asks fo
     return al.attention_trace(10 * asked, place, value)
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** *sees* asks for the place before it and for the place after it, equally. What does it get in each of the two
 # sentences? Can you tell from its output who sees whom?
 
@@ -105,7 +105,7 @@ trace = al.attention_trace(two_questions[None], place[None, None], value[None, N
 two_heads = live.flow(trace, queries=stories[0].split(), query=1, key=0, feature=0)
 two_heads
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Try.** Move *head*. The query changes, with it the row of weights, and with it what the output holds. (A token with no
 # place before it, or none after it, asks for nothing there: its row is uniform.) Heads are counted from 1, in the text as on
 # the sliders. In an array head 1 stands at index 0.
@@ -198,7 +198,7 @@ def train(num_heads, read_out=linear, seed=0, asked=(-1, 1)):
     return fit(model, f"{num_heads} head(s), seed {seed}", seed)
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** One head, or two heads with half the features each: the number of parameters is the same. Which learns to name
 # both neighbours, behind a linear read-out?
 #
@@ -248,7 +248,7 @@ for name, w in zip(titles, mean_maps):
     on_before, on_after = w[i, (i - 1) % T].mean(), w[i, (i + 1) % T].mean()
     print(f"{name}: {on_before:.2f} on the token before, {on_after:.2f} after")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The first map has two stripes: the one head shares its weight between both neighbours, and not equally. The linear layer
 # names one of the two letters nearly always and the other seldom. Two heads take one neighbour each.
 #
@@ -279,7 +279,7 @@ unequal = shares @ torch.diag(10.0 ** torch.arange(N_LETTERS))  # 1, 10, 100, ..
 found = (unequal.argmax(-1) == pairs[:, 1])[different].float().mean()
 print(f"by hand, with unequal weights: the smaller share found in {found:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The larger always, the smaller never. A linear layer gives each letter a score, a weighted sum of all shares. No letter is
 # special here, so cross-entropy is lowest where all letters are treated alike, and then the score of a letter can only grow with
 # its own share or fall with it. The smaller share lies *between* 0, the share of every absent letter, and the larger one: such a
@@ -310,7 +310,7 @@ for seed, model in hidden.items():
     told, w = look(model)
     print(f"hidden layer, seed {seed}: {two_shares(w)}\n    {told}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # It does, with each of five seeds: both neighbours are right in 0.85 of the places at worst, and in nearly all with the
 # other four. But the head has changed as well: it gives one place about 0.7 of its weight and the other about 0.3, where it
 # gave 0.52 and 0.44 before.
@@ -365,7 +365,7 @@ print(x.shape, "->", x.reshape(3, 2, 2).shape, "->", heads.shape)
 print("head 1 has features 1, 2 of every token:\n", heads[0])
 print("merge undoes split:\n", al.merge_heads(heads))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Features are cut, tokens stay whole: every head sees every token.
 #
 # ## Break it · Straight to the shape
@@ -463,7 +463,7 @@ example, W_Q, W_K, W_V = BY_HAND
 one, _ = multi_head(example, W_Q, W_K, W_V, np.eye(3), num_heads=1)
 print(one.round(6))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 5 · Which $d_k$ in the scale?
 #
 # Notebook 03 divided scores by the root of the number of products in them. A layer of width 256 with 8 heads takes dot
@@ -479,7 +479,7 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
     variance, H = (dots / scale).var(), al.entropy(weights).mean()
     print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and it comes to 2.25. The code runs, the shapes are right, and the
 # heads can hardly choose at the start. (Training can make queries longer.) The scale belongs to the vectors that are
 # multiplied, so its $d_k$ is that of one head.
@@ -517,7 +517,7 @@ for h in (1, 32):
     told = (f"{name} {al.entropy(w.numpy()).mean():.2f}" for name, w in pairs)
     print(f"h = {h:<2} mean entropy:", ", ".join(told))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Where nothing is divided, the map fades as heads are added. Divided by its own $\sqrt{d_k}$, it stays about as broad. (One
 # draw, one head; the slider shows no more.)
 #
@@ -542,7 +542,7 @@ uniform = np.full((6, 6), 1 / 6)
 pair = [al.entropy(w).mean().round(2) for w in (uniform, (uniform + np.eye(6)) / 2)]
 print("a uniform map:", pair[0], "  averaged with the identity:", pair[1])
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Here the average is flatter than any of them; with other heads it need not be. It is no head's map. Yet it is what
 # `nn.MultiheadAttention` hands out, unless you say `average_attn_weights=False`.
 #
@@ -612,7 +612,7 @@ off = (with_weights - fused).abs().max().item()
 print(f"weights: {weights.numel():,} numbers   fused: {nothing}")
 print(f"outputs differ by {off:.4f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # In a terminal, in the folder of this project, `make bench` compares their speed with that of nn.MultiheadAttention.
 #
 # ## 9 · Your own sentence, and a warning
@@ -638,7 +638,7 @@ typed
 # Signatures are those of attnlib's functions of the same name. Masks are boolean, **True = may attend**. 6.4 is torch, the
 # others are NumPy. The last one is a design, and many answers are right.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 6.1 · The divisor of a head
 #
 # **Goal.** Find what a layer with $d_{model} = 768$ and 12 heads divides its scores by. *2 minutes, easy.*
@@ -652,7 +652,7 @@ my_head_divisor = None  # one number
 verdict = check.head_divisor(my_head_divisor)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -661,7 +661,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 6.2 · Split
 #
 # **Goal.** Complete the cut of the features into heads. *5 minutes, medium.*
@@ -678,7 +678,7 @@ def my_split_heads(x, num_heads):
 verdict = check.split_heads(my_split_heads)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -689,7 +689,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 6.3 · The whole layer
 #
 # **Goal.** Write multi-head attention with three inputs and a mask, in NumPy. *12 minutes, medium.*
@@ -709,7 +709,7 @@ def my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=No
 verdict = check.multi_head_attention(my_multi_head)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -723,7 +723,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 6.4 · The module
 #
 # **Goal.** Write multi-head attention as a torch module. *20 minutes, hard.*
@@ -750,7 +750,7 @@ class MyMultiHead(nn.Module):
 verdict = check.MultiHeadAttention(MyMultiHead)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -775,7 +775,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 6.5 · Design: two jobs for two heads
 #
 # **Goal.** Choose $W_Q$ so that two heads look where you want them to. *12 minutes, hard.*
@@ -792,7 +792,7 @@ my_W_Q = None  # (4, 8): np.hstack([what head 1 asks, what head 2 asks])
 verdict = check.two_jobs(my_W_Q)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -803,7 +803,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Train with 4 heads, `told, w = look(train(4))`, and draw `plot.head_grid(w.mean(0))`. What do the extra heads do?

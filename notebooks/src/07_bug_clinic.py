@@ -260,7 +260,7 @@ def compare(sick, mask=None):
     print()
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## A · Too good to be true
 #
 # Patient A names every next digit, although an honest model would be right one time in ten.
@@ -280,7 +280,7 @@ examine(patient_A=patient_A, healthy=healthy())
 # %%
 predict.too_good(guess_too_good)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Cases 1, 2, 3 · Three ways to see the future
 #
 # A causal mask can fail in more than one way. In the first module True is read as *blocked*. In the second the mask never
@@ -302,7 +302,7 @@ trained = {name: train(twins(name)[0]) for name in NAMES}
 for name, (model, loss) in trained.items():
     print(f"{name:<18} loss {loss:.2f}, accuracy {accuracy(model):.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # All three, and the third is the strangest. Its weights on the future are 0. But the future took its share of each row
 # *before* it was removed, so that what is left sums to less than 1, and how much is missing depends on the digits that come.
 # Is that how it cheats? Two changes to the trained model tell. The first leaves the weights in their proportions, and lets
@@ -364,7 +364,7 @@ figure = plot.head_grid(torch.stack(maps), titles=[*NAMES, "fixed"], columns=2)
 # %% tags=["nbval-ignore-output"]
 examine(patient_B=patient_B, healthy=healthy())
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Nothing. Weights may stand still because they are frozen: they are used, and nobody trains them. Or they are not used.
 # Another probe tells the two apart: poison what you suspect, and see what dies. (The same bug in a larger module, with 256
 # features and 8 heads.)
@@ -417,7 +417,7 @@ for name, module in (("broken", sick), ("fixed ", fixed)):
 # **Cause.** Matrices that nothing applies. **Fix.** Make them `Linear(256, 256)` and apply them, before the split. And look for
 # parameters whose `.grad` is None after `backward`.
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## C · In company
 #
 # Patient C gave sequence 0 another output as soon as sequence 1 stood beside it. And alone, both sequences got one and the
@@ -441,7 +441,7 @@ compare(patient_C)
 # %%
 predict.company(guess_company)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 5 · The axis that was the tokens
 #
 # All steps are right up to the weights. The first that differs is `merge`: there somebody had written `x - x.mean(0)`, when axis
@@ -484,7 +484,7 @@ figure = beside(patient_D(2 * x)[1][0, 0], cured(patient_D)(2 * x)[1][0, 0])
 # %% tags=["nbval-ignore-output"]
 examine(patient_D=patient_D)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** What makes it pale?
 #
 # - **a** its softmax runs over the queries
@@ -528,7 +528,7 @@ print(f"scores: {ratio.min():.4f} to {ratio.max():.4f} times the healthy ones")
 patient_E = patients.patient("E")
 figure = plot.attention_heatmap(patient_E(2 * x)[1][0, 0])
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** What does this module do? The numbers in the map suffice.
 #
 # - **a** it rounds its weights
@@ -546,7 +546,7 @@ print("sums of the columns:", weights.sum(-2).numpy().round(2))
 # %%
 predict.sums(guess_sums)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### Case 7 · What its test could see
 #
 # **Predict.** Three worked examples of notebook 02: the identity, the one by hand, the asymmetric one. The first two have
@@ -601,7 +601,7 @@ class TutorialAttention(nn.Module):
         return self.out((self.weights @ v).transpose(1, 2).flatten(2))
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Its usual demonstration hands in three tensors from `torch.rand`, numbers between 0 and 1, of shape (32, 10, 256). It prints
 # the shape of the output, which is right. **Predict.** What do the weights look like?
 #
@@ -738,7 +738,7 @@ for case, name in MET.items():
 # (Case 8 is no module, but a way of calling one.) Case 3 is caught by its row sums alone, though it lets the future in. Where
 # rows do not sum to 1, `diagnose` says *could not tell* of causality, padding and the other masks: first see to the rows.
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## Break it
 #
 # Two bugs at once can hide each other. **Predict.** The patient below divides by $\sqrt{d_{model}}$, with 4 heads. To make up
@@ -768,7 +768,7 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 # not do: it strikes for many. A probe may say `if`, and may return 1.0 or 0.0. `verdict.hint()` gives a hint, each call one step
 # further.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 7.1 · A first patient
 #
 # **Goal.** Name the bug of patient 1, and show it by a probe. *5 minutes, easy.*
@@ -784,7 +784,7 @@ my_probe_1 = None  # a function of a module
 verdict = patients.name_bug(1, my_patient_1, my_probe_1)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -798,7 +798,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 7.2 · Behind a mask
 #
 # **Goal.** Name the bug of patient 2, and show it by a probe. *6 minutes, medium.*
@@ -814,7 +814,7 @@ my_probe_2 = None  # a function of a module
 verdict = patients.name_bug(2, my_patient_2, my_probe_2)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -828,7 +828,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 7.3 · Pale again
 #
 # **Goal.** Name the bug of patient 3, and show it by a probe. *6 minutes, medium.*
@@ -843,7 +843,7 @@ my_probe_3 = None  # a function of a module
 verdict = patients.name_bug(3, my_patient_3, my_probe_3)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -861,7 +861,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 7.4 · A probe of your own
 #
 # **Goal.** Write a probe: does a token that nobody may look at move the others? *14 minutes, hard.*
@@ -881,7 +881,7 @@ def my_probe(module, x):
 verdict = patients.try_probe(my_probe)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -900,7 +900,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Mend `TutorialAttention`, line by line of the table, until `diagnose(..., embed_dim=24, num_heads=4)` finds nothing. (It

@@ -79,7 +79,7 @@ class Reverse(nn.Module):
         return self.read(output), weights
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Without positions the added vectors are zeros that do not train, and nothing tells the model where a token stands. With
 # positions it learns to reverse. `train(model, draw, loss, steps=..., lr=...)` is the loop of notebook 04: draw a batch,
 # compute the loss, take one step of [Adam](../REFERENCES.md#kingma-2015). **Predict.** Which share of the tokens does the
@@ -165,7 +165,7 @@ for with_positions, model in reversers.items():
     difference = (permuted_output - output_permuted).abs().max()
     print(f"positions: {with_positions!s:5}  {difference:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Without positions both ways give the same. Each output is a weighted sum over the same set of tokens, and a sum
 # has no first and no last term. This is called **permutation equivariance** ([Zaheer et al.
 # 2017](../REFERENCES.md#zaheer-2017)). So an output depends on no more than this: which tokens the sequence holds,
@@ -270,7 +270,7 @@ one_head = torch.tensor([[[[0.7, 0.3], [0.4, 0.6]]]])  # (1, 1, 2, 2)
 for cells in ([[False, True], [False, False]], [[False, True], [True, False]]):
     print(f"weight on {cells}: {weight_on(one_head, torch.tensor(cells)).item():.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # In the first map one query has a True cell, so its 0.3 is the mean. In the second both have one: $(0.3 + 0.4)/2$.
 #
 # Now a task from notebook 06: name the token before you and the token after you, on a ring of ten places. Two heads share
@@ -368,7 +368,7 @@ class AttentionOnly(nn.Module):
         return self.read(x), torch.stack(maps)
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Only the second half counts in the loss, because there every letter has stood before. In the first half there are
 # letters that nobody can guess. **Predict.** Can a model with a single layer do it?
 #
@@ -493,7 +493,7 @@ print(f"1 layer, keys from the token before: accuracy {right:.2f}")
 # %% [markdown]
 # So it is not the number of layers that counts. What one layer lacks is in its keys.
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 5 · See it · A head forms
 #
 # `train` kept the weights every 25 steps. The slider takes the model as it was then and lets it read KRUBLEMAKRUB. Its last
@@ -544,7 +544,7 @@ print(
     )
 )
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The two heads rise within the same steps, layer 1 a little ahead, and the loss falls with them. (One seed: a hint, no proof.)
 # That of one layer is still falling at the end. But five times as many steps leave its accuracy below 0.4.
 #
@@ -569,7 +569,7 @@ w = weight_on(broken_maps[1], after_copy[:, None]).item()
 print(f"without layer 1: accuracy {share_right(logits):.2f}", end=", ")
 print(f"induction head's weight after a copy {w:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Without the first head the second is not far above equal weights (0.09). That alone proves little: whatever is taken away,
 # something may fail. The story says more. Layer 2 makes three things of what it reads, <span style="color:#0072B2">queries</span>,
 # <span style="color:#D55E00">keys</span> and <span style="color:#009E73">values</span>, and layer 1's output may reach
@@ -596,7 +596,7 @@ for name, where in WHERE.items():
         right = share_right(with_layer_1_in(*where))
     print(f"layer 1 reaches layer 2's {name:22} accuracy {right:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Take layer 1 away from the queries, or from the values: nothing happens. Take it away from the keys, and the accuracy is as
 # low as without layer 1. Give it to the keys alone, and all is well. This is what the story said, and it could have
 # come out otherwise. (Again one seed: a strong hint for this model, no law.)
@@ -700,7 +700,7 @@ def recall_accuracy(model, pairs=32):
     return (model(*shown)[0].argmax(-1) == answer).float().mean().item()
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # One run is an anecdote. So there are three seeds for each of three $d_k$, with the scale and without it, and nothing else
 # differs: 18 runs of 200 steps. **Predict.** At which $d_k$ is the difference largest?
 #
@@ -910,7 +910,7 @@ for lr, steps in ((0.003, 600), (0.03, 200)):
 #
 # Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 8.1 · What order is worth
 #
 # **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
@@ -925,7 +925,7 @@ my_accuracy = None  # a number
 verdict = check.bag_accuracy(my_accuracy)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -940,7 +940,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 8.2 · Find the induction head
 #
 # **Goal.** Write a measure of your own, and let it choose the head. *10 minutes, hard.*
@@ -962,7 +962,7 @@ def my_measure(weights, tokens):
 verdict = check.induction_measure(my_measure)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -978,7 +978,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 8.3 · Fool one layer
 #
 # **Goal.** Design an input that shows why one layer must fail, as far as content goes. *8 minutes, medium.*
@@ -1001,7 +1001,7 @@ def my_fool(tokens):
 verdict = check.fool_one_layer(my_fool)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1028,7 +1028,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Check 8.1 by training: write `N_TOKENS, PLACES = 2, 4` near the top, and run section 1 again. Then restart the

@@ -207,7 +207,7 @@ def tokens_of(text):
 for text in (reference["sentences"][0], "Unbelievable peakiness!"):
     print(*tokens_of(text))
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 3 · Is it the same model?
 #
 # The sentence vector is the mean of the last layer over the real tokens, then scaled to length 1. All sentences go in as one
@@ -487,7 +487,7 @@ titles = [f"L{layer}H{head}  {name}" for name, (layer, head) in heads.items()]
 figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
 figure.set_dpi(64)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 5 · Would the model miss it?
 #
 # Take each of the 72 heads away, one at a time: set its output to 0 before $W_O$ mixes the heads. (A *pre-hook* is a function
@@ -602,7 +602,7 @@ for name, (layer, head) in (("L4H2", (4, 2)), ("L3H5", (3, 5)), ("L1H3", (1, 3))
     print(f"{name}: cost at the pronoun {there[layer - 1, head - 1]:.1f}", end=", ")
     print(f"rank {head_map.ranks(there[layer - 1])[head - 1]} of 12 in its layer")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # There L4H2 has rank 4, and its runner-up L3H5, which finds nouns as well, is the first in its layer. So the answer depends on
 # where you measure, on these sentences, and on what "taken away" means. The map alone could not have told any of this.
 #
@@ -618,7 +618,7 @@ head_map.head_map(tables, weights, tokens, layer=4, head=2)
 _ = plot.attention_heatmap(weights[5, 11], queries=tokens, keys=tokens, title="L6H12")
 print(f"L6H12: mean weight on [CLS] {weights[5, 11][:, 0].mean():.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # L6H12 costs most of all, 51.6. In this sentence it looks like a paler L5H6: every row has its largest weight on `[CLS]`, 0.55
 # in the mean, and the rest lies on many words. A map does not show how much a head matters.
 #
@@ -752,7 +752,7 @@ for layer, head in ((4, 2), (6, 12)):
 # %%
 real_model.sentence_view(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ## 6 · Attention is not understanding
 #
 # Back to "they". The head looks at the students. Does it *understand* the sentence? Here are two sentences that differ in one
@@ -782,7 +782,7 @@ def print_both(one, other):
 
 print_both("trophy", "suitcase")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The meaning turned round, and the head did not. Which rule does it follow, then? Let the nouns change places.
 # **Predict.** Where does "it" look now?
 
@@ -916,7 +916,7 @@ def cosines(mistake):
     return (sentence_vectors(mistaken, SENTENCES) * true_vectors).sum(-1)  # (12,)
 
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Take the cosine of the wrong sentence vector with the true one: 1 is equal, 0 is unrelated. **Predict.** Put these in
 # order: no scale, no padding mask, no transpose in `split_heads` (`merge_heads` stays right, so the two do not undo each other),
 # no $W_O$ (its bias goes with it).
@@ -934,7 +934,7 @@ for name, mistake in MISTAKES.items():
     c = cosines(mistake)
     print(f"{name:28s} {c.min():13.2f} {c.mean():5.2f} {c.max():6.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Nothing failed, and every shape was right. Two of the four leave little of the meaning. The missing mask is the treacherous
 # one: the longest sentences have no padding and stay perfect, so a test with one sentence passes.
 #
@@ -987,7 +987,7 @@ for d_k in (2, 32, 384, 512):
 #
 # The checks need no model. Each names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 9.1 · Mend it by a number
 #
 # **Goal.** Undo a wrong scale without touching the code. *4 minutes, easy.*
@@ -1003,7 +1003,7 @@ my_factor = None  # a number
 verdict = check.divisor_repair(my_factor)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1012,7 +1012,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 9.2 · Take a head away for good
 #
 # **Goal.** Do what section 5 did, in the weights. *7 minutes, medium.*
@@ -1030,7 +1030,7 @@ def my_without_head(W_O, head, num_heads):
 verdict = check.without_head(my_without_head)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1051,7 +1051,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 9.3 · Design a place to park
 #
 # **Goal.** Let a head do nothing unless there is something to do. *8 minutes, hard.*
@@ -1071,7 +1071,7 @@ my_parking = None  # [score of [CLS], length of its value]
 verdict = check.parking_place(my_parking)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1082,7 +1082,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # These need the model: of what you ask here, nothing is stored.

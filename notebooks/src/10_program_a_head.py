@@ -68,7 +68,7 @@ print(f"     {PILOT} {A} {B} {C} {D}   t   1   place")
 for ship, row in zip(ships, x.astype(int).astype(str)):
     print(ship, " ", *row[FLAG], " ", row[CARGO], " ", row[ONE], " ", *row[PLACE])
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # A ship's **query** is what it asks of the others, its **key** is what it shows to them, and its **value** is what it
 # hands over when somebody looks at it: $Q = x W_Q$, $K = x W_K$, $V = x W_V$. Each of the three matrices has 15 rows,
 # one for each column of $x$. So **row r of a matrix says what becomes of column r of x**. Rows that are 0 are not read.
@@ -148,7 +148,7 @@ def solved(puzzle, head):  # yours where it is right, else that of the solution
     return head() if puzzle(head).passed else puzzle.example()
 
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.1 · Look at yourself
 #
 # **Goal.** Make each ship look at itself, whatever its flag. *4 minutes, easy.*
@@ -170,7 +170,7 @@ see(check.look_at_yourself, my_self)
 verdict = check.look_at_yourself(my_self)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -244,7 +244,7 @@ softer
 # $20 / \sqrt{d_k} = \ln 7$, which is at $d_k = 106$. Another head gets there elsewhere, or not on this slider.) The same head grows
 # softer and softer: a head that uses few of its features must use larger numbers.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.2 · Your own flag
 #
 # **Goal.** Make each ship look at all ships of its flag, itself included, equally. *3 minutes, easy.*
@@ -265,7 +265,7 @@ see(check.your_own_flag, my_flag)
 verdict = check.your_own_flag(my_flag)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -290,7 +290,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.3 · Who wants whom
 #
 # **Goal.** Make A look at B, B at C, C at D and D at A. The pilot looks at itself. *6 minutes, medium.*
@@ -311,7 +311,7 @@ see(check.who_wants_whom, my_wishes)
 verdict = check.who_wants_whom(my_wishes)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -341,7 +341,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.4 · Where is C?
 #
 # **Goal.** Make everybody, the pilot included, look at C. Several ships C share. *4 minutes, easy.*
@@ -362,7 +362,7 @@ see(check.where_is_c, my_c)
 verdict = check.where_is_c(my_c)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -386,7 +386,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.5 · What does C carry?
 #
 # **Goal.** Hand everybody the tons of C, and their mean if there are several. *3 minutes, easy.*
@@ -408,7 +408,7 @@ see(check.cargo_of_c, my_tons, "*ABCADB")
 verdict = check.cargo_of_c(my_tons)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -433,7 +433,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.6 · Everybody but the pilot
 #
 # **Goal.** Hand everybody the mean tons of the ships, without the pilot, in convoys of any length. *5 minutes, medium.*
@@ -455,7 +455,7 @@ see(check.all_but_the_pilot, my_mean)
 verdict = check.all_but_the_pilot(my_mean)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -482,7 +482,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.7 · Three to one
 #
 # **Goal.** Give each C exactly three times the weight of any other ship, in every row. *6 minutes, medium.*
@@ -504,7 +504,7 @@ see(check.three_to_one, my_ratio)
 verdict = check.three_to_one(my_ratio)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -528,7 +528,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.8 · Nothing to do
 #
 # **Goal.** Make A look at B. All other ships look at the pilot, and so does A where no B sails. *7 minutes, hard.*
@@ -550,7 +550,7 @@ see(check.nothing_to_do, my_parking)
 verdict = check.nothing_to_do(my_parking)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -576,7 +576,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.9 · The ship in front
 #
 # **Goal.** Make each ship look at the one in front of it, and the pilot at itself. *5 minutes, medium.*
@@ -597,7 +597,7 @@ see(check.ship_in_front, my_step)
 verdict = check.ship_in_front(my_step)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -628,7 +628,7 @@ verdict
 # From here on you need masks (notebook 05), and in part C several heads and layers (06). If you have not read these, go on there
 # and come back.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.10 · The latest of my flag
 #
 # **Goal.** Make each ship look at the latest earlier ship of its flag, and at the pilot where there is none. *10
@@ -652,7 +652,7 @@ see(check.latest_of_my_flag, my_latest, "*ABACDAB")
 verdict = check.latest_of_my_flag(my_latest)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -680,7 +680,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.11 · Count with a witness
 #
 # **Goal.** Hand each ship $1 / (1 + c)$, where $c$ counts the ships of its flag so far, itself included. *7 minutes,
@@ -705,7 +705,7 @@ see(check.count_with_a_witness, my_count)
 verdict = check.count_with_a_witness(my_count)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -737,7 +737,7 @@ verdict
 #
 # From here on you need several heads and $W_O$ (notebook 06).
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.12 · The difference
 #
 # **Goal.** Hand each ship its own tons minus those of the ship in front, and the pilot 0. *6 minutes, medium.*
@@ -762,7 +762,7 @@ see(check.difference, my_difference)
 verdict = check.difference(my_difference)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -796,7 +796,7 @@ from attnlib.course.convoy import NOTE
 roomy = convoy("*ABCA", notes=True)  # (n, 20)
 print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max())
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.13 · What came next
 #
 # **Goal.** Hand each ship the flag that sailed right behind the earlier ships of its own flag. *12 minutes, hard.*
@@ -825,7 +825,7 @@ see(check.what_came_next, my_next, "*ABCABAC")
 verdict = check.what_came_next(my_next)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -886,7 +886,7 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
 # orders, and these layers have seen none. In `*ABC` nobody has sailed behind a C yet, and anything goes. Notebook 08 watches two
 # trained layers find the same rule.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.14 · No head can
 #
 # **Goal.** Find two groups of ships, with unequal numbers of A, for which no head hands the last ship different things.
@@ -903,7 +903,7 @@ my_pair = None  # two texts, for example ("AB", "CB")
 verdict = check.no_head_can(my_pair)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -914,7 +914,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Now a search. Each of 1000 random heads reads `CDB` and `CDBCDB`, and then `CDB` and `CDDB`. **Predict.** For which of
 # the two pairs does some head hand the last ship different things?
 
@@ -942,7 +942,7 @@ def apart(one, two):
 for pair in (("CDB", "CDBCDB"), ("CDB", "CDDB")):
     print(*pair, f"outputs differ by at most {apart(*pair):.6f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The second pair shows that the search could find something. For the first pair it fails. A search that fails proves
 # nothing, but here there is a proof. Ships with one flag have the same row in $x$, hence the
 # same key and the same value. Let the last ship ask, let $s_f$ be its scaled score with a ship of flag $f$ and $v_f$
@@ -981,7 +981,7 @@ predict.witness(guess_witness)
 # The pilot is one among two, and one among three. That is why it is called a witness. A start token, with which many language
 # models begin each text, can serve as one.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 10.15 · Your own head
 #
 # **Goal.** Think of a rule, and program a head that follows it. *10 minutes, hard.*
@@ -1004,7 +1004,7 @@ def my_own():
 verdict = check.own_head(my_own)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -1073,7 +1073,7 @@ print(
     f"  smallest weight there {ring.max(axis=1).min():.4f}",
 )
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # 2. Turn by two eighths. Which matrix does it, and whom does place 0 look at? (`turn @ turn`; at place 6.)
 # 3. In 10.10, let the three numbers of the solution shrink alike. How small can they become before the check says no?
 #    (240, 120 and 12 pass; 220, 110 and 11 do not.)

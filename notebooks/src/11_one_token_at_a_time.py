@@ -131,7 +131,7 @@ for temperature in (0.5, 1.5, 2, 3):
     share = writer.share_grammatical(some)
     print(f"temperature {temperature}: grammatical {share:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Most of its sentences stand nowhere in the corpus, and they are right all the same. The higher the temperature, the more
 # often comes a word that the rules do not allow. (At temperature 0 the most likely word is always taken: *greedy* decoding. Other
 # ways draw among the most likely words only, a fixed number of them, *top-k*, or as many as make up a share $p$, *top-p*.)
@@ -281,7 +281,7 @@ for d_k in (1, 8, 64, 512):
     print(f"d_k = {d_k:3}: grammatical {share:.2f}", end=", ")
     print(f"agreement {writer.agreement(other):.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Sharper maps do hardly any harm to this model. Flatter ones harm it slowly: scores 2.8 times flatter ($d_k = 64$) leave 0.81
 # right, 8 times ($d_k = 512$) 0.43. Logits 2 times flatter (temperature 2) leave 0.76, and 3 times 0.38. Agreement in the 288
 # beginnings is not where it breaks first: it is 1.00 at $d_k = 64$, and at 512 still 0.94.
@@ -485,7 +485,7 @@ BUGS |= {"no mask": {"is_causal": False}, "overwritten": {"kind": Overwritten}}
 BUGS |= {"values not kept": {"kind": ValuesForgotten}}
 BUGS |= {"new keys in front": {"kind": NewInFront}}
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # The next table has three tests against the whole computation, with the tokens given one by one or in chunks, and tells by how
 # much a logit is off at most (the largest is 50). Beside them stands the share of right sentences among 500, written one token
 # at a time (rounded: at 1.00 one or two may still be wrong), and below the first that is wrong, if there is one. **Predict.**
@@ -772,7 +772,7 @@ for width in (3, 4, 5, 6, 7):
 #
 # Each check names the mistake if it knows it, and `verdict.hint()` goes one step further at each call.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 11.1 · A sliding window
 #
 # **Goal.** Complete one line, without an off-by-one. *5 minutes, easy.*
@@ -792,7 +792,7 @@ def my_window(n_q, n_k, window):
 verdict = check.window_mask(my_window)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -803,7 +803,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 11.2 · Heads that share keys
 #
 # **Goal.** Write grouped-query attention. *6 minutes, medium.*
@@ -821,7 +821,7 @@ def my_grouped(query, key, value):
 verdict = check.grouped_attention(my_grouped)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -833,7 +833,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 11.3 · A step of decoding
 #
 # **Goal.** Write the step that every cache needs, and get all chunkings right. *12 minutes, hard.*
@@ -853,7 +853,7 @@ def my_step(x, places, past, W_Q, W_K, W_V):
 verdict = check.decode_step(my_step)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -869,7 +869,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 11.4 · Whole prompts
 #
 # **Goal.** Write the loop around a model and its cache. *8 minutes, medium.*
@@ -890,7 +890,7 @@ def my_write(model, new_cache, prompts, count):
 verdict = check.write_all(my_write)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -907,7 +907,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 11.5 · Out of reach
 #
 # **Goal.** Design a sentence that a model cannot get right. *8 minutes, medium.*
@@ -923,7 +923,7 @@ my_beginning = None  # a string
 verdict = check.out_of_reach(my_beginning)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -941,7 +941,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. Train with another seed (`writer.trained(corpus, seed=3)`) and run section 2 again. Which head is it now, and what does

@@ -81,7 +81,7 @@ print(f"not turned: q.k = {q @ k:.4f}")
 for i, j in ((3, 3), (3, 2), (3, 1)):
     print(f"query at place {i}, key at place {j}: {turn(q, i) @ turn(k, j):7.4f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # At the same place both are turned alike, and the score is what it was. One place apart it is larger: this key points 37
 # degrees ahead of the query, the query turns 57 degrees farther, and only 20 are left between them. The distance changes a
 # score; nothing says that it lowers it. **Predict.** Now move both tokens 100 places on, the query from 3 to 103 and the key from 1 to
@@ -279,7 +279,7 @@ except ImportError:
     print("torch is not installed, so the cells of this section print nothing.")
     print("The numbers in its text are from a run with torch: pip install torch")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # At 32 letters all answers are counted but that of place 0, which has no letter before it; in longer sequences only those at
 # place 32 and beyond, which are new. **Predict.** With RoPE the head gets everything right at 32 letters. How good is it at
 # 512?
@@ -327,7 +327,7 @@ if torch is not None:
         share = previous_letter.accuracy(model, 512, window=32)
         print(f"{kind:10} in a window of 32: {share:.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # 0.81 of the weight has gone farther back than 31, to distances that no training step has shown, and only 0.02 to other near keys.
 # With a window the RoPE head is right at 512 letters, too. The learned vectors and the sinusoids are hardly helped (0.09 and
 # 0.22), since for them place 400 itself is new. A window is enough for a job near by. A head that has to look farther than it
@@ -551,7 +551,7 @@ for block in (1, 2, 3):
         f"notebook 01 in blocks of {block}: differs by {np.abs(difference).max():.10f}"
     )
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Nothing is approximated: blocks of any size give the same output. What is saved is memory. The next cell measures the
 # peak of both on your machine. **Predict.** By what does each grow if $n$ doubles?
 
@@ -693,7 +693,7 @@ for ends in ([12], [5, 12], [4, 5, 9, 12], list(range(1, 13))):
     off = np.abs(output - whole).max()
     print(f"in {len(parts):2d} parts: differs by {off:.10f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # **Predict.** Qwen3 normalises **before** it turns. Does the order matter?
 #
 # - **a** only because of the gain; the norm alone may stand before or after
@@ -713,7 +713,7 @@ print(f"with gain:  the order matters by {np.abs(with_gain).max():.2f}")
 # %%
 predict.norm_order(guess_norm_order)
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # A turn keeps the length of a vector, and the norm divides by that length: the two may change places. A gain stretches features,
 # the two of one pair by different amounts, and a turn mixes those two.
 #
@@ -819,7 +819,7 @@ for n in (64, 512):
 #
 # NumPy only.
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 12.1 · The other pairs
 #
 # **Goal.** Write RoPE as the paper has it, with neighbours as pairs. *10 minutes, medium.*
@@ -841,7 +841,7 @@ def my_rope(x, places, theta=10_000.0):
 verdict = check.rope(my_rope)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -856,7 +856,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 12.2 · Block by block
 #
 # **Goal.** Write the softmax that never sees its whole row. *10 minutes, medium.*
@@ -876,7 +876,7 @@ def my_online(blocks):
 verdict = check.online_softmax(my_online)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -892,7 +892,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 12.3 · A head that continues
 #
 # **Goal.** Write the heart of Qwen3's head, for tokens that continue a sequence. *12 minutes, hard.*
@@ -912,7 +912,7 @@ def my_rotary_attention(query, key, value, q_gain, k_gain):
 verdict = check.rotary_attention(my_rotary_attention)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -926,7 +926,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["exercise"]
 # ### Exercise 12.4 · Design a head that looks at two places
 #
 # **Goal.** Choose one query and one key, the same for every token, so that each token looks `near` places back and `far`
@@ -948,7 +948,7 @@ def my_look_back(d_k, near, far):
 verdict = check.look_back(my_look_back)
 verdict
 
-# %% [markdown]
+# %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
@@ -961,7 +961,7 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["remember"]
 # ## Try it
 #
 # 1. In `one_back`, leave out half of the pairs, the slow ones (set features 16 to 31 and 48 to 63 of `same` to 0). Is the head worse?
