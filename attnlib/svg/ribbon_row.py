@@ -139,10 +139,10 @@ def describe(words, shares, looking):
     Examples
     --------
     >>> describe(["a", "b"], np.array([0.2, 0.8]), 1)
-    '“b” looks mostly at “b”: 0.80.'
+    '“b” looks mostly at itself: 0.80.'
     """
     most, n = int(shares.argmax()), int((shares > 0).sum())
-    best, word = shares[most], f"“{words[most]}”"
+    best, word = shares[most], "itself" if most == looking else f"“{words[most]}”"
     if best >= 0.95:
         where = f"at {word} alone: {best:.2f}"
     elif best >= 0.5:
@@ -214,7 +214,7 @@ def _sentence(place, shares, looking):
             yield f'<rect x="{x - BAND / 2:.1f}" y="{FOOT}" width="{BAND}" height="5" fill="{QUERY}"/>'
         else:
             yield f'<rect class="attnlib-moves" {around} fill="{KEY}" opacity="{0.45 * w:.3f}"/>'
-            foot = BAND * w
+            foot = BAND * w * (w >= LEAST)
             yield (
                 f'<rect class="attnlib-moves" x="{x - foot / 2:.1f}" y="{FOOT}" width="{foot:.1f}" height="5" '
                 f'fill="{KEY}"/>'

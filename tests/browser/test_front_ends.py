@@ -9,6 +9,7 @@ import subprocess
 import nbformat
 import pytest
 from front_end import BIN, ROOT, prepared
+from views import stops
 
 import attnlib
 from tools.series import SERIES
@@ -137,13 +138,20 @@ def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, ne
 
 
 VIEWS = """
-import numpy as np, attnlib as al, attnlib.examples
+import json, numpy as np, attnlib as al, attnlib.examples
 from attnlib import live
 from attnlib.course import head_map
 x = np.random.default_rng(0).normal(size=(8, 32))
 q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
 def maps_at(d_k):
     return {"not scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T), "scaled": al.softmax(q[:, :d_k] @ k[:, :d_k].T / 8)}
+stored, long = json.load(open("stops.json", encoding="utf-8"))
+---
+live.ribbons(stored)
+---
+live.ribbons(long)
+---
+live.speaking(long)
 ---
 live.scaling(n=8)
 ---
@@ -190,6 +198,8 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     front_end, page = front_ends("lab"), new_page(1366, 768)
     cells = [nbformat.v4.new_code_cell(code.strip()) for code in VIEWS.split("---")]
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=METADATA), front_end.folder / "views.ipynb")
+    long = ("<|im_start|>", *[f" {word}" for word in ["quick", "brown", "foxes", "jumping"] * 7])
+    (front_end.folder / "stops.json").write_text(json.dumps([stops(), stops(long)]), "utf-8")
     prepared(page).goto(f"{front_end.url}/lab/tree/views.ipynb")
     page.wait_for_function("ask.idle()", timeout=90_000)
     page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
