@@ -1,17 +1,21 @@
 """A progress bar, and how a widget is shown, without a widget library at import: training alone needs none."""
 
+import importlib.util
+
 
 def progress(iterable, description=""):
     """Return `iterable` with a progress bar in the notebook.
 
     tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget
-    alone, so that a saved notebook stays the same.
+    alone, so that a saved notebook stays the same. Where tqdm is not installed, as in a browser, there is no bar.
 
     Examples
     --------
     >>> sum(progress([1, 2, 3], "adding"))
     6
     """
+    if importlib.util.find_spec("tqdm") is None:
+        return iterable
     from tqdm.notebook import tqdm
 
     bar = tqdm(iterable, desc=description, display=False)

@@ -16,10 +16,11 @@ import jupytext
 import matplotlib
 
 from attnlib.course import real_model
+from attnlib.course.model_files import DATA
 from attnlib.progress import progress
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
-TARGET = real_model.DATA / "minilm_results.json"
+TARGET = DATA / "minilm_results.json"
 
 
 def run_cells(source=SOURCE):

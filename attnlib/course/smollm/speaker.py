@@ -1,0 +1,396 @@
+"""A language model in NumPy that speaks through functions of attention that are handed in.
+
+The model is SmolLM2-135M-Instruct: a Llama of 30 layers, 9 heads of queries, 3 of keys and values, d_k = 64. Its loop is
+`Speaker.layer` and `Speaker.__call__`: everything but attention is three lines (RMSNorm, SwiGLU, the residual sum).
+
+Sources: Touvron et al. 2023 (Llama), Zhang and Sennrich 2019 (RMSNorm), Shazeer 2020 (SwiGLU), Ben Allal et al. 2025
+(SmolLM2).
+"""
+
+import codecs
+import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ... import validation
+from ...core import attention_trace, softmax
+from ...progress import progress
+from . import gguf_file
+from .functions import FUNCTIONS, Functions, called, checked
+from .tokenizer import BytePairs
+
+CHUNK = 128  # tokens read at once: the scores of a whole prompt of 8,192 tokens would take 2.4 GB a layer
+END = "<|im_end|>"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The numbers of a Llama: layers, heads of queries, heads of keys and values, and so on."""
+
+    layers: int
+    heads: int
+    kv_heads: int
+    d_k: int
+    context: int
+    eps: float
+
+
+@dataclass(frozen=True)
+class Layer:
+    """The weights of one layer, each matrix as (in, out)."""
+
+    attn_norm: np.ndarray
+    attn_q: np.ndarray
+    attn_k: np.ndarray
+    attn_v: np.ndarray
+    attn_output: np.ndarray
+    ffn_norm: np.ndarray
+    ffn_gate: np.ndarray
+    ffn_up: np.ndarray
+    ffn_down: np.ndarray
+
+
+def _positive(name):
+    def positive(value, shape):
+        if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+            raise ValueError(f"{name} must be a positive number, got {value!r}. Fix: leave it out for the model's own.")
+        return float(value)
+
+    return positive
+
+
+def _heads(pairs, shape):
+    found = {}
+    for layer, head in pairs:
+        if not (1 <= layer <= shape.layers and 1 <= head <= shape.heads):
+            raise ValueError(
+                f"a head is (layer, head), counted from 1 to {shape.layers} and {shape.heads}; got ({layer}, {head}). "
+                "Fix: both numbers count from 1."
+            )
+        found.setdefault(layer - 1, []).append(head - 1)
+    return found
+
+
+SETTINGS = {
+    "scale": lambda value, shape: None if value is None else _positive("scale")(value, shape),
+    "base": _positive("base"),
+    "window": lambda value, shape: None if value is None else validation.positive_int(value, "window"),
+    "sink": lambda value, shape: value and validation.positive_int(value, "sink"),
+    "without": _heads,
+}
+
+
+def _shape(settings):
+    d_model, heads = settings["llama.embedding_length"], settings["llama.attention.head_count"]
+    return Shape(
+        settings["llama.block_count"],
+        heads,
+        settings["llama.attention.head_count_kv"],
+        d_model // heads,
+        settings["llama.context_length"],
+        settings["llama.attention.layer_norm_rms_epsilon"],
+    )
+
+
+def _layer(weights, i, shape):
+    """Return the weights of layer i as (in, out): views of the file's (out, in)."""
+    found = {name: weights[f"blk.{i}.{name}.weight"].T for name in Layer.__dataclass_fields__}
+    found["attn_q"] = to_halves(found["attn_q"], shape.heads)
+    found["attn_k"] = to_halves(found["attn_k"], shape.kv_heads)
+    return Layer(**found)
+
+
+def to_halves(w, heads):
+    """Reorder the columns of W_Q or W_K: the file has a pair's features side by side, `rope` wants them d_k/2 apart."""
+    d_in, width = w.shape
+    pairs = w.reshape(d_in, heads, width // heads // 2, 2)
+    return np.ascontiguousarray(np.swapaxes(pairs, -1, -2).reshape(d_in, width).T).T
+
+
+def _softmax(logits):
+    return softmax(logits.astype(np.float64))
+
+
+def _step(result, output_shape, cache_shape):
+    """Look at what `decode_step` gave: (output, (keys, values))."""
+    try:
+        output, (keys, values) = result
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"decode_step must return (output, (keys, values)), got {type(result).__name__}. "
+            "Fix: return output, (keys, values)."
+        ) from None
+    output = checked("decode_step", output, output_shape)
+    return output, tuple(checked("decode_step", x, cache_shape) for x in (keys, values))
+
+
+def rms_norm(x, gain, eps):
+    """Divide each row by its root mean square, and stretch its features by the gain."""
+    return x / np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + np.float32(eps)) * gain
+
+
+def swiglu(x, gate, up, down):
+    """(silu(x W_gate) * x W_up) W_down, with silu(z) = z / (1 + e^-z)."""
+    z = x @ gate
+    with np.errstate(over="ignore"):  # e^-z may be infinite, and z / inf is the right 0
+        return (z / (1 + np.exp(-z)) * (x @ up)) @ down
+
+
+class Speaker:
+    """The model: weights, tokenizer, the functions it attends with, and what can be set wrong on purpose.
+
+    Make one with `load`, and others of the same weights with `using`.
+
+    Attributes
+    ----------
+    shape : Shape
+    layers : list of Layer
+    tokenizer : BytePairs
+    functions : Functions
+    scale : float or None
+        Factor on the scores; None leaves that to `attention`, which divides by sqrt(d_k).
+    base : float
+        Of the rotary positions.
+    window, sink : int or None, int
+        Each token sees itself and the window - 1 before it (None: all), and the first `sink` tokens.
+    """
+
+    def __init__(self, settings, weights):
+        self.shape = _shape(settings)
+        self.layers = [_layer(weights, i, self.shape) for i in range(self.shape.layers)]
+        self.embedding, self.norm = weights["token_embd.weight"], weights["output_norm.weight"]
+        tokens, kinds = settings["tokenizer.ggml.tokens"], settings["tokenizer.ggml.token_type"]
+        control = [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3]
+        self.tokenizer = BytePairs(tokens, settings["tokenizer.ggml.merges"], control)
+        self.end = self.tokenizer.number[END]
+        self.functions, self.base = Functions(), settings["llama.rope.freq_base"]
+        self.scale, self.window, self.sink = None, None, 0
+        self.without, self.watch = {}, None
+
+    # The loop
+
+    def __call__(self, tokens, past=None):
+        """Return (x, past): the last vectors of some new tokens, normed, and what is kept for the next call."""
+        past = past or self.empty()
+        x = self.embedding[tokens]  # (n, d_model)
+        positions = np.arange(len(past[0][0][0]), len(past[0][0][0]) + len(x))  # they continue those in the cache
+        kept = []
+        for i, layer in enumerate(self.layers):
+            x, now = self.layer(i, layer, x, positions, past[i])
+            kept.append(now)
+        return rms_norm(x, self.norm, self.shape.eps), kept
+
+    def layer(self, i, w, x, positions, past):
+        """One layer: attention and a feed-forward network, each added to what came in."""
+        normed = rms_norm(x, w.attn_norm, self.shape.eps)
+        attended, past = self.attend(i, normed @ w.attn_q, normed @ w.attn_k, normed @ w.attn_v, positions, past)
+        x = x + attended @ w.attn_output
+        normed = rms_norm(x, w.ffn_norm, self.shape.eps)
+        return x + swiglu(normed, w.ffn_gate, w.ffn_up, w.ffn_down), past
+
+    def attend(self, i, q, k, v, positions, past):
+        """Attention of layer i, (n, h d_k), by the functions that were handed in."""
+        f, (h, g, d_k), n = self.functions, (self.shape.heads, self.shape.kv_heads, self.shape.d_k), len(positions)
+        q = called("split_heads", f.split_heads, (q, h), (h, n, d_k))
+        k = called("split_heads", f.split_heads, (k, g), (g, n, d_k))
+        v = called("split_heads", f.split_heads, (v, g), (g, n, d_k))
+        q = called("rope", f.rope, (q, positions, self.base), (h, n, d_k))
+        k = called("rope", f.rope, (k, positions, self.base), (g, n, d_k))
+        if self.scale is not None:  # a factor on the queries is one on the scores
+            q = q * np.float32(self.scale * np.sqrt(d_k))
+
+        def attention(query, key, value, attn_mask=None):
+            attn_mask = self.narrowed(attn_mask, query.shape[-2], key.shape[-2])
+            if self.watch:
+                self.watch(i, query, key, value, attn_mask)
+            return f.grouped_attention(query, key, value, attn_mask, f.attention)
+
+        output, past = _step(f.decode_step(q, k, v, past, attention), (h, n, d_k), (g, len(past[0][0]) + n, d_k))
+        if i in self.without:
+            output = output * (~np.isin(np.arange(h), self.without[i]))[:, None, None]
+        return called("merge_heads", f.merge_heads, (output,), (n, h * d_k)), past
+
+    def narrowed(self, attn_mask, n_q, n_k):
+        """Let a mask allow only the keys within the window, and the first `sink` ones."""
+        if self.window is None:
+            return attn_mask
+        back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k)  # how far key j lies behind query i
+        kept = (back < self.window) | (np.arange(n_k) < self.sink)
+        return kept if attn_mask is None else attn_mask & kept
+
+    def empty(self):
+        """Return what is kept before the first token: no keys and no values, in each layer."""
+        none = np.zeros((self.shape.kv_heads, 0, self.shape.d_k), np.float32)
+        return [(none, none)] * self.shape.layers
+
+    # What it is asked
+
+    def using(self, **changes):
+        """Return a speaker with the same weights and other functions or settings.
+
+        Parameters
+        ----------
+        **changes
+            Any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; and `without`, a list of heads that hand
+            on nothing, (layer, head), both counted from 1.
+
+        Raises
+        ------
+        TypeError, ValueError
+            For another name, a function that cannot be called, or a setting out of range.
+        """
+        other, own = copy.copy(self), {name: f for name, f in changes.items() if name in FUNCTIONS}
+        for name, function in own.items():
+            if not callable(function):
+                raise TypeError(f"{name} must be a function, got {type(function).__name__}. Fix: {name}=my_{name}.")
+        other.functions = replace(self.functions, **own)
+        for name in changes.keys() - own.keys():
+            if name not in SETTINGS:
+                raise TypeError(
+                    f"a speaker can use {', '.join((*FUNCTIONS, *SETTINGS))}; got {name}. Fix: one of these names."
+                )
+            setattr(other, name, SETTINGS[name](changes[name], self.shape))
+        return other
+
+    def tokens(self, text, room=0):
+        """Return the numbers of the tokens of a text, at least one and at most the model's context less `room`."""
+        numbers = self.tokenizer.encode(text)
+        if not numbers:
+            raise ValueError(
+                "text must hold at least one token, got an empty one. Fix: type a few words to begin with."
+            )
+        if len(numbers) + room > self.shape.context:
+            raise ValueError(
+                f"the model was trained on at most {self.shape.context:,} tokens, got a text of {len(numbers):,}"
+                + (f" and {room:,} to write" if room else "")
+                + ". Fix: a shorter text."
+            )
+        return numbers
+
+    def logits(self, text):
+        """Return a row of logits for each token of a text, (n, vocabulary): what comes next, says row i."""
+        return self(self.tokens(text))[0] @ self.embedding.T
+
+    def loss(self, text):
+        """Return the mean surprise in nats, -ln p, at each token but the first."""
+        numbers = self.tokens(text)
+        if len(numbers) < 2:
+            raise ValueError("text must hold at least two tokens, one to predict, got one. Fix: a longer text.")
+        x, _ = self(numbers)
+        return float(np.mean(self.surprise(x[:-1], numbers[1:])))
+
+    def surprise(self, x, tokens):
+        """Return -ln p of the tokens that came next, (n,); 64 rows of logits at a time."""
+        found = []
+        for start in range(0, len(x), 64):
+            logits = x[start : start + 64] @ self.embedding.T
+            logits -= logits.max(axis=-1, keepdims=True)
+            chosen = np.take_along_axis(logits, np.asarray(tokens[start : start + 64])[:, None], axis=-1)[:, 0]
+            found.append(np.log(np.exp(logits).sum(axis=-1)) - chosen)
+        return np.concatenate(found)
+
+    def next(self, prompt, count=6):
+        """Return the most likely next tokens and their probabilities, [(text, probability), ...], falling."""
+        p = self.probabilities(prompt)
+        return [(self.tokenizer.decode([i]), float(p[i])) for i in np.argsort(-p, kind="stable")[:count]]
+
+    def probabilities(self, prompt):
+        """Return the probability of each token of the vocabulary to come next, (vocabulary,)."""
+        x, _ = self.read(self.tokens(prompt))
+        return _softmax(self.embedding @ x)
+
+    def read(self, tokens, past=None):
+        """Read tokens in chunks; return the last one's vector, (d_model,), and what is kept."""
+        for start in range(0, len(tokens), CHUNK):
+            x, past = self(tokens[start : start + CHUNK], past)
+        return x[-1], past
+
+    def stream(self, prompt, count=64, *, temperature=0.0, seed=0, margin=0.0):
+        """Yield what it writes, piece by piece, as soon as a piece is text.
+
+        Parameters
+        ----------
+        prompt : str
+        count : int
+            Tokens at most; it ends earlier where the model says <|im_end|>.
+        temperature : float
+            0 takes the most likely token; otherwise the logits are divided by it and one is drawn.
+        seed : int
+            Of the draws.
+        margin : float
+            End before a token whose logit is no more than this above the second: on another processor the second might
+            come first.
+        """
+        count = validation.positive_int(count, "count")
+        if not (np.isscalar(temperature) and 0 <= temperature < np.inf):
+            raise ValueError(f"temperature must be 0 or a positive number, got {temperature!r}. Fix: 0.7, say.")
+        rng, text = np.random.default_rng(seed), codecs.getincrementaldecoder("utf-8")("replace")
+        new, past = self.tokens(prompt, room=count), None
+        for _ in range(count):
+            x, past = self.read(new, past)
+            logits = self.embedding @ x
+            first = int(np.argmax(logits))
+            if margin and logits[first] - np.partition(logits, -2)[-2] <= margin:
+                break
+            new = [int(rng.choice(len(logits), p=_softmax(logits / temperature))) if temperature else first]
+            if new[0] == self.end:
+                break
+            yield text.decode(self.tokenizer.bytes(new[0]))
+        yield text.decode(b"", final=True)
+
+    def write(self, prompt, count=64, **options):
+        """Return what it writes after a prompt, as one text; takes what `stream` takes."""
+        return "".join(self.stream(prompt, count, **options))
+
+    def maps(self, text, heads=None):
+        """Return attention weights: {(layer, head): (n, n)} for these heads, counted from 1, or for all."""
+        h, found, other = self.shape.heads, {}, copy.copy(self)
+        wanted = [(i + 1, j + 1) for i in range(self.shape.layers) for j in range(h)] if heads is None else heads
+
+        def watch(i, query, key, value, attn_mask):
+            for layer, j in wanted:
+                if layer == i + 1:
+                    head = j - 1, (j - 1) * len(key) // h
+                    found[layer, j] = attention_trace(query[head[0]], key[head[1]], value[head[1]], attn_mask).weights
+
+        other.watch = watch
+        other(self.tokens(text))
+        return found
+
+
+def chat(question):
+    """Return a prompt in the form in which the model was taught to answer.
+
+    Examples
+    --------
+    >>> chat("Hi!")
+    '<|im_start|>user\nHi!<|im_end|>\n<|im_start|>assistant\n'
+    """
+    return f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+
+
+def load(path=None, sha256=gguf_file.SHA256, *, bar=None):
+    """Read the model's file and return a `Speaker`.
+
+    Parameters
+    ----------
+    path : str or Path, optional
+        By default the file of the installed package.
+    sha256 : str or None
+        Expected checksum; None reads any Llama in a file of the same kinds.
+    bar : callable, optional
+        Wraps the list of tensors while they are read; by default a progress bar in the notebook.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no file, it has another checksum, is damaged, or holds another kind of model.
+    """
+    settings, weights = gguf_file.read(path, sha256, bar or (lambda tensors: progress(tensors, "reading the model")))
+    try:
+        return Speaker(settings, weights)
+    except KeyError as error:
+        raise ValueError(
+            f"the file must hold a Llama in the GGUF format, and this one has no {error}. Fix: {gguf_file.REINSTALL}."
+        ) from None
