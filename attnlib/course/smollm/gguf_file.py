@@ -98,7 +98,8 @@ def read(path=None, sha256=SHA256, bar=iter):
                 weights[name] = _numbers(file, name, shape, kind)
         except (struct.error, UnicodeDecodeError, MemoryError, OverflowError, EOFError) as error:
             raise ValueError(
-                f"{path.name} must be a whole GGUF file, got {size:,} bytes that are not one ({error}). Fix: {REINSTALL}."
+                f"{path.name} must be a whole GGUF file, got {size:,} bytes that are not one ({error}). "
+                f"Fix: {REINSTALL}."
             ) from None
     return settings, weights
 
@@ -161,7 +162,8 @@ def _numbers(file, name, shape, kind):
         numbers += offset
         return numbers.reshape(shape)
     raise ValueError(
-        f"{name} must be F32, Q8_0 or Q4_1 (kind 0, 8 or 3 of GGUF), got kind {kind}. Fix: the model's own file; {REINSTALL}."
+        f"{name} must be F32, Q8_0 or Q4_1 (kind 0, 8 or 3 of GGUF), got kind {kind}. "
+        f"Fix: the model's own file; {REINSTALL}."
     )
 
 

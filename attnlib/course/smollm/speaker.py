@@ -1,7 +1,7 @@
 """A language model in NumPy that speaks through functions of attention that are handed in.
 
-The model is SmolLM2-135M-Instruct: a Llama of 30 layers, 9 heads of queries, 3 of keys and values, d_k = 64. Its loop is
-`Speaker.layer` and `Speaker.__call__`: everything but attention is three lines (RMSNorm, SwiGLU, the residual sum).
+The model is SmolLM2-135M-Instruct: a Llama of 30 layers, 9 heads of queries, 3 of keys and values, d_k = 64. Its loop
+is `Speaker.__call__` and `Speaker.layer`: everything but attention is three lines (RMSNorm, SwiGLU, the residual sum).
 
 Sources: Touvron et al. 2023 (Llama), Zhang and Sennrich 2019 (RMSNorm), Shazeer 2020 (SwiGLU), Ben Allal et al. 2025
 (SmolLM2).
@@ -9,7 +9,7 @@ Sources: Touvron et al. 2023 (Llama), Zhang and Sennrich 2019 (RMSNorm), Shazeer
 
 import codecs
 import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -17,112 +17,12 @@ from ... import validation
 from ...core import attention_trace, softmax
 from ...progress import progress
 from . import gguf_file
-from .functions import FUNCTIONS, Functions, called, checked
+from .functions import FUNCTIONS, SETTINGS, Functions, called, checked_step
 from .tokenizer import BytePairs
+from .weights import layer_of, shape_of
 
 CHUNK = 128  # tokens read at once: the scores of a whole prompt of 8,192 tokens would take 2.4 GB a layer
 END = "<|im_end|>"
-
-
-@dataclass(frozen=True)
-class Shape:
-    """The numbers of a Llama: layers, heads of queries, heads of keys and values, and so on."""
-
-    layers: int
-    heads: int
-    kv_heads: int
-    d_k: int
-    context: int
-    eps: float
-
-
-@dataclass(frozen=True)
-class Layer:
-    """The weights of one layer, each matrix as (in, out)."""
-
-    attn_norm: np.ndarray
-    attn_q: np.ndarray
-    attn_k: np.ndarray
-    attn_v: np.ndarray
-    attn_output: np.ndarray
-    ffn_norm: np.ndarray
-    ffn_gate: np.ndarray
-    ffn_up: np.ndarray
-    ffn_down: np.ndarray
-
-
-def _positive(name):
-    def positive(value, shape):
-        if not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
-            raise ValueError(f"{name} must be a positive number, got {value!r}. Fix: leave it out for the model's own.")
-        return float(value)
-
-    return positive
-
-
-def _heads(pairs, shape):
-    found = {}
-    for layer, head in pairs:
-        if not (1 <= layer <= shape.layers and 1 <= head <= shape.heads):
-            raise ValueError(
-                f"a head is (layer, head), counted from 1 to {shape.layers} and {shape.heads}; got ({layer}, {head}). "
-                "Fix: both numbers count from 1."
-            )
-        found.setdefault(layer - 1, []).append(head - 1)
-    return found
-
-
-SETTINGS = {
-    "scale": lambda value, shape: None if value is None else _positive("scale")(value, shape),
-    "base": _positive("base"),
-    "window": lambda value, shape: None if value is None else validation.positive_int(value, "window"),
-    "sink": lambda value, shape: value and validation.positive_int(value, "sink"),
-    "without": _heads,
-}
-
-
-def _shape(settings):
-    d_model, heads = settings["llama.embedding_length"], settings["llama.attention.head_count"]
-    return Shape(
-        settings["llama.block_count"],
-        heads,
-        settings["llama.attention.head_count_kv"],
-        d_model // heads,
-        settings["llama.context_length"],
-        settings["llama.attention.layer_norm_rms_epsilon"],
-    )
-
-
-def _layer(weights, i, shape):
-    """Return the weights of layer i as (in, out): views of the file's (out, in)."""
-    found = {name: weights[f"blk.{i}.{name}.weight"].T for name in Layer.__dataclass_fields__}
-    found["attn_q"] = to_halves(found["attn_q"], shape.heads)
-    found["attn_k"] = to_halves(found["attn_k"], shape.kv_heads)
-    return Layer(**found)
-
-
-def to_halves(w, heads):
-    """Reorder the columns of W_Q or W_K: the file has a pair's features side by side, `rope` wants them d_k/2 apart."""
-    d_in, width = w.shape
-    pairs = w.reshape(d_in, heads, width // heads // 2, 2)
-    return np.ascontiguousarray(np.swapaxes(pairs, -1, -2).reshape(d_in, width).T).T
-
-
-def _softmax(logits):
-    return softmax(logits.astype(np.float64))
-
-
-def _step(result, output_shape, cache_shape):
-    """Look at what `decode_step` gave: (output, (keys, values))."""
-    try:
-        output, (keys, values) = result
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"decode_step must return (output, (keys, values)), got {type(result).__name__}. "
-            "Fix: return output, (keys, values)."
-        ) from None
-    output = checked("decode_step", output, output_shape)
-    return output, tuple(checked("decode_step", x, cache_shape) for x in (keys, values))
 
 
 def rms_norm(x, gain, eps):
@@ -157,9 +57,12 @@ class Speaker:
     """
 
     def __init__(self, settings, weights):
-        self.shape = _shape(settings)
-        self.layers = [_layer(weights, i, self.shape) for i in range(self.shape.layers)]
+        self.shape = shape_of(settings)
+        self.layers = [layer_of(weights, i, self.shape) for i in range(self.shape.layers)]
         self.embedding, self.norm = weights["token_embd.weight"], weights["output_norm.weight"]
+        self.unembedding = weights.get(
+            "output.weight", self.embedding
+        )  # (vocabulary, d_model); SmolLM2 has one for both
         tokens, kinds = settings["tokenizer.ggml.tokens"], settings["tokenizer.ggml.token_type"]
         control = [token for token, kind in zip(tokens, kinds, strict=True) if kind == 3]
         self.tokenizer = BytePairs(tokens, settings["tokenizer.ggml.merges"], control)
@@ -200,13 +103,14 @@ class Speaker:
         if self.scale is not None:  # a factor on the queries is one on the scores
             q = q * np.float32(self.scale * np.sqrt(d_k))
 
-        def attention(query, key, value, attn_mask=None):
+        def attend(query, key, value, attn_mask=None):
             attn_mask = self.narrowed(attn_mask, query.shape[-2], key.shape[-2])
             if self.watch:
                 self.watch(i, query, key, value, attn_mask)
-            return f.grouped_attention(query, key, value, attn_mask, f.attention)
+            arguments = query, key, value, attn_mask, f.checked_attention
+            return called("grouped_attention", f.grouped_attention, arguments, (h, n, d_k))
 
-        output, past = _step(f.decode_step(q, k, v, past, attention), (h, n, d_k), (g, len(past[0][0]) + n, d_k))
+        output, past = checked_step(f.decode_step(q, k, v, past, attend), (h, n, d_k), (g, len(past[0][0]) + n, d_k))
         if i in self.without:
             output = output * (~np.isin(np.arange(h), self.without[i]))[:, None, None]
         return called("merge_heads", f.merge_heads, (output,), (n, h * d_k)), past
@@ -232,8 +136,8 @@ class Speaker:
         Parameters
         ----------
         **changes
-            Any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; and `without`, a list of heads that hand
-            on nothing, (layer, head), both counted from 1.
+            Any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; and `without`, a list of heads whose
+            output is set to 0, (layer, head), both counted from 1.
 
         Raises
         ------
@@ -270,7 +174,7 @@ class Speaker:
 
     def logits(self, text):
         """Return a row of logits for each token of a text, (n, vocabulary): what comes next, says row i."""
-        return self(self.tokens(text))[0] @ self.embedding.T
+        return self(self.tokens(text))[0] @ self.unembedding.T
 
     def loss(self, text):
         """Return the mean surprise in nats, -ln p, at each token but the first."""
@@ -284,13 +188,13 @@ class Speaker:
         """Return -ln p of the tokens that came next, (n,); 64 rows of logits at a time."""
         found = []
         for start in range(0, len(x), 64):
-            logits = x[start : start + 64] @ self.embedding.T
+            logits = x[start : start + 64] @ self.unembedding.T
             logits -= logits.max(axis=-1, keepdims=True)
             chosen = np.take_along_axis(logits, np.asarray(tokens[start : start + 64])[:, None], axis=-1)[:, 0]
             found.append(np.log(np.exp(logits).sum(axis=-1)) - chosen)
         return np.concatenate(found)
 
-    def next(self, prompt, count=6):
+    def next_words(self, prompt, count=6):
         """Return the most likely next tokens and their probabilities, [(text, probability), ...], falling."""
         p = self.probabilities(prompt)
         return [(self.tokenizer.decode([i]), float(p[i])) for i in np.argsort(-p, kind="stable")[:count]]
@@ -298,7 +202,7 @@ class Speaker:
     def probabilities(self, prompt):
         """Return the probability of each token of the vocabulary to come next, (vocabulary,)."""
         x, _ = self.read(self.tokens(prompt))
-        return _softmax(self.embedding @ x)
+        return probabilities(self.unembedding @ x)
 
     def read(self, tokens, past=None):
         """Read tokens in chunks; return the last one's vector, (d_model,), and what is kept."""
@@ -329,11 +233,11 @@ class Speaker:
         new, past = self.tokens(prompt, room=count), None
         for _ in range(count):
             x, past = self.read(new, past)
-            logits = self.embedding @ x
+            logits = self.unembedding @ x
             first = int(np.argmax(logits))
             if margin and logits[first] - np.partition(logits, -2)[-2] <= margin:
                 break
-            new = [int(rng.choice(len(logits), p=_softmax(logits / temperature))) if temperature else first]
+            new = [int(rng.choice(len(logits), p=probabilities(logits, temperature))) if temperature else first]
             if new[0] == self.end:
                 break
             yield text.decode(self.tokenizer.bytes(new[0]))
@@ -357,6 +261,11 @@ class Speaker:
         other.watch = watch
         other(self.tokens(text))
         return found
+
+
+def probabilities(logits, temperature=1.0):
+    """softmax((logits - max) / temperature), in float64."""
+    return softmax((logits.astype(np.float64) - logits.max()) / temperature)
 
 
 def chat(question):

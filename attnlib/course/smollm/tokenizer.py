@@ -9,15 +9,16 @@ Sources: Sennrich et al. 2016 (byte pair encoding), Radford et al. 2019 (on byte
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import pairwise
 
-# Each byte has a visible character in the vocabulary: its own where it is printable, the next free one from 256 on where
-# not. So a blank is written as Ġ.
+# Each byte has a visible character in the vocabulary: its own where it is printable, otherwise the next free one from
+# 256 on. So a blank is written as Ġ.
 PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
 CHARACTER = {byte: chr(byte) for byte in PRINTABLE}
 CHARACTER |= {byte: chr(256 + i) for i, byte in enumerate(sorted(set(range(256)) - set(PRINTABLE)))}
 BYTE = {character: byte for byte, character in CHARACTER.items()}
-# A digit alone; an ending such as 's; a word, or other signs, with the blank before it; blanks. Of several blanks before
-# a word the last one belongs to the word.
+# A digit alone; an ending such as 's; a word, or other signs, with the blank before it; blanks. Of several blanks
+# before a word the last one belongs to the word.
 WORD = re.compile(
     r"[0-9]|'(?:[stmd]|re|ve|ll)| ?[A-Za-z]+| ?[^\sA-Za-z0-9]+|\s+(?![^\s0-9])|\s+",
     re.ASCII,
@@ -115,7 +116,7 @@ class BytePairs:
                 f"text must be valid Unicode, got half a character: {word!r}. Fix: leave it out."
             ) from None
         while len(parts) > 1:
-            ranks = [self.rank.get(pair, len(self.rank)) for pair in zip(parts, parts[1:], strict=False)]
+            ranks = [self.rank.get(pair, len(self.rank)) for pair in pairwise(parts)]
             best = min(ranks)
             if best == len(self.rank):
                 break
