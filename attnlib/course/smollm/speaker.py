@@ -247,8 +247,20 @@ class Speaker:
         """Return what it writes after a prompt, as one text; takes what `stream` takes."""
         return "".join(self.stream(prompt, count, **options))
 
+    def vectors(self, text):
+        """Return the vectors of the tokens of a text behind each layer, (layers, n, d_model)."""
+        x, past, found = self.embedding[self.tokens(text)], self.empty(), []
+        for i, layer in enumerate(self.layers):
+            x, _ = self.layer(i, layer, x, np.arange(len(x)), past[i])
+            found.append(x)
+        return np.stack(found)
+
     def maps(self, text, heads=None):
         """Return attention weights: {(layer, head): (n, n)} for these heads, counted from 1, or for all."""
+        return self.maps_of(self.tokens(text), heads)
+
+    def maps_of(self, numbers, heads=None):
+        """Return the attention weights over tokens that are given as numbers."""
         h, found, other = self.shape.heads, {}, copy.copy(self)
         wanted = [(i + 1, j + 1) for i in range(self.shape.layers) for j in range(h)] if heads is None else heads
 
@@ -259,7 +271,7 @@ class Speaker:
                     found[layer, j] = attention_trace(query[head[0]], key[head[1]], value[head[1]], attn_mask).weights
 
         other.watch = watch
-        other(self.tokens(text))
+        other(numbers)
         return found
 
 
