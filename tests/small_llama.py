@@ -4,24 +4,12 @@ import struct
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from attnlib.course.smollm.tokenizer import CHARACTER
 
 MERGES = ("t h", "th e", "Ġ the", "Ġ a", "o r")
 CONTROL = ("<|endoftext|>", "<|im_end|>", "<|im_end|>more")
 KINDS = {"F32": 0, "Q4_0": 2, "Q4_1": 3, "Q8_0": 8}
-IN_TRANSFORMERS = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
 
 
 def settings(layers=2, context=256):
@@ -102,44 +90,6 @@ def setting(value):
         items = b"".join(setting(item)[4:] for item in value)
         return struct.pack("<IIQ", 9, struct.unpack("<I", setting(value[0])[:4])[0], len(value)) + items
     return struct.pack("<I", kind) + (text(value) if kind == 8 else struct.pack({4: "<I", 6: "<f"}[kind], value))
-
-
-def in_transformers(said, weights):
-    """Return the LlamaForCausalLM with these dequantised weights; the file keeps W_Q and W_K in another order."""
-    h, g = said["llama.attention.head_count"], said["llama.attention.head_count_kv"]
-    config = LlamaConfig(
-        vocab_size=len(said["tokenizer.ggml.tokens"]),
-        hidden_size=said["llama.embedding_length"],
-        intermediate_size=said["llama.feed_forward_length"],
-        num_hidden_layers=said["llama.block_count"],
-        num_attention_heads=h,
-        num_key_value_heads=g,
-        max_position_embeddings=said["llama.context_length"],
-        rms_norm_eps=said["llama.attention.layer_norm_rms_epsilon"],
-        rope_parameters={"rope_type": "default", "rope_theta": said["llama.rope.freq_base"]},
-        tie_word_embeddings=True,
-        bos_token_id=0,
-        eos_token_id=None,
-        pad_token_id=0,
-        attn_implementation="eager",
-    )
-    named = {
-        "model.embed_tokens.weight": weights["token_embd.weight"],
-        "model.norm.weight": weights["output_norm.weight"],
-    }
-    named["lm_head.weight"] = named["model.embed_tokens.weight"]
-    for i in range(config.num_hidden_layers):
-        for ours, theirs in IN_TRANSFORMERS.items():
-            w = weights[f"blk.{i}.{ours}.weight"]
-            if ours in ("attn_q", "attn_k"):
-                heads = h if ours == "attn_q" else g
-                w = w.reshape(heads, -1, 2, w.shape[-1]).swapaxes(1, 2).reshape(w.shape)
-            named[f"model.layers.{i}.{theirs}.weight"] = w
-    with torch.device("meta"):
-        model = LlamaForCausalLM(config)
-    model.load_state_dict({name: torch.from_numpy(np.ascontiguousarray(w)) for name, w in named.items()}, assign=True)
-    model.model.rotary_emb = type(model.model.rotary_emb)(config)  # its frequencies are no weights: made on "meta", too
-    return model.eval()
 
 
 def logits(model, numbers):

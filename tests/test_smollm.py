@@ -14,6 +14,7 @@ import attnlib as al
 from attnlib.course import smollm
 from attnlib.course.smollm import speaker
 from attnlib.course.smollm.functions import FUNCTIONS
+from bench.decoder import READERS, in_transformers
 
 NEEDS = "the model is not installed: make real-decoder"
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason=NEEDS)
@@ -50,7 +51,7 @@ def test_a_small_llama_gives_the_logits_of_transformers(tmp_path, seed):
     said = small_llama.settings()
     path = small_llama.write(tmp_path / "small.gguf", said, small_llama.tensors(said, seed))
     settings, weights = smollm.read(path, sha256=None)
-    reference, ours = small_llama.in_transformers(settings, weights), smollm.load(path, sha256=None)
+    reference, ours = in_transformers(settings, weights, attn_implementation="eager"), smollm.load(path, sha256=None)
     theirs = small_llama.logits(reference, ours.tokens(TEXT))
     assert theirs.std() > 0.3 and np.abs(ours.logits(TEXT) - theirs).max() < 1e-4
     maps = reference(torch.tensor([ours.tokens(TEXT)]), output_attentions=True).attentions
@@ -60,7 +61,7 @@ def test_a_small_llama_gives_the_logits_of_transformers(tmp_path, seed):
 
 @needs_model
 def test_the_model_gives_the_logits_of_transformers(model):
-    reference = small_llama.in_transformers(*smollm.read())
+    reference = in_transformers(*smollm.read())
     rng = np.random.default_rng(0)
     drawn = [model.tokenizer.decode(rng.integers(20, 40_000, 20).tolist()) for _ in range(3)]
     for text in (*PROMPTS, *drawn):
@@ -91,46 +92,11 @@ def test_a_cache_in_chunks_gives_the_same_in_the_model(model, size):
 # Functions that are handed in
 
 
-def attention(query, key, value, attn_mask=None):
-    """As a reader writes it: np.sqrt gives a float64, and so does everything after it."""
-    scores = query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])
-    if attn_mask is not None:
-        scores = np.where(attn_mask, scores, -np.inf)
-    e = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return e / e.sum(axis=-1, keepdims=True) @ value
-
-
-def split_heads(x, num_heads):
-    n, d = x.shape
-    return x.reshape(n, num_heads, d // num_heads).transpose(1, 0, 2)
-
-
-def merge_heads(x):
-    h, n, d = x.shape
-    return x.transpose(1, 0, 2).reshape(n, h * d)
-
-
-def grouped_attention(query, key, value, attn_mask=None, attention=attention):
-    h, n, d = query.shape  # without repeated keys: the heads of a group as an axis of their own
+def grouped_without_repeats(query, key, value, attn_mask=None, attention=None):
+    """The heads of a group as an axis of their own: no key is repeated."""
+    h, n, d = query.shape
     grouped = query.reshape(len(key), -1, n, d)
     return attention(grouped, key[:, None], value[:, None], attn_mask).reshape(h, n, -1)
-
-
-def decode_step(query, key, value, past, attention):
-    keys = np.concatenate([past[0], key], axis=1)
-    values = np.concatenate([past[1], value], axis=1)
-    n_q, n_k = query.shape[1], keys.shape[1]
-    return attention(query, keys, values, np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)), (keys, values)
-
-
-def rope(x, positions, base):
-    d = x.shape[-1]
-    angle = positions[:, None] * base ** (-np.arange(0, d, 2) / d)
-    a, b = x[..., : d // 2], x[..., d // 2 :]
-    return np.concatenate([a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle)], axis=-1)
-
-
-READERS = {f.__name__: f for f in (attention, split_heads, merge_heads, grouped_attention, decode_step, rope)}
 
 
 @pytest.mark.parametrize("names", [*([name] for name in READERS), list(READERS)], ids="+".join)
@@ -149,6 +115,11 @@ def test_a_readers_own_functions_are_called_and_give_the_same(babbler, names):
     assert np.abs(own.logits(TEXT) - babbler.logits(TEXT)).max() < 1e-4
     assert all(calls[name] == babbler.shape.layers * {"split_heads": 3, "rope": 2}.get(name, 1) for name in names)
     assert own.write(TEXT, 8) == babbler.write(TEXT, 8)
+
+
+def test_keys_need_not_be_repeated(babbler):
+    own = babbler.using(grouped_attention=grouped_without_repeats)
+    assert np.abs(own.logits(TEXT) - babbler.logits(TEXT)).max() < 1e-4
 
 
 def with_nan(x):
@@ -200,7 +171,7 @@ def test_what_a_function_must_not_return_is_said_with_its_name(babbler, name, wh
 )
 def test_a_step_that_returns_something_else_is_named(babbler, spoil, error, message):
     with pytest.raises(error, match=f"decode_step .*{message}.* Fix: "):
-        babbler.using(decode_step=lambda *args: spoil(*decode_step(*args))).write(TEXT)
+        babbler.using(decode_step=lambda *args: spoil(*READERS["decode_step"](*args))).write(TEXT)
 
 
 def test_only_functions_and_settings_that_exist_can_be_handed_in(babbler):
@@ -241,7 +212,7 @@ def test_a_head_that_is_taken_away_hands_on_nothing(babbler):
     layers = iter(range(babbler.shape.layers))
 
     def merge(x):
-        return merge_heads(x * (np.arange(4) != 2)[:, None, None] if next(layers) == 1 else x)
+        return al.merge_heads(x * (np.arange(4) != 2)[:, None, None] if next(layers) == 1 else x)
 
     ours = babbler.using(without=[(2, 3)]).logits(TEXT)
     assert np.abs(ours - babbler.using(merge_heads=merge).logits(TEXT)).max() < 1e-6

@@ -7,7 +7,7 @@ smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 11 it trains
 the writer with five seeds, and its variants, in about five minutes. For the decoder it takes every measure of
-`attnlib.course.smollm`, in about ten minutes, or only those that are named behind `decoder`. Run it after a change of an
+`attnlib.course.smollm`, in about ten minutes, or only those named behind `decoder`. Run it after a change of an
 experiment; tests/test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
 
