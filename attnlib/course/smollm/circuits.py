@@ -6,7 +6,7 @@ from ..model_files import stored
 from . import texts
 from .results import ranked, replayed
 
-WINDOWS, SINKS = (8, 16, 32, 64), (0, 1, 4)
+WINDOWS, FIRSTS = (8, 16, 32, 64), (0, 1, 4)
 LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
 FIRST_WORD = 17  # before it stand the control tokens
 
@@ -45,12 +45,12 @@ def sinks(speaker):
 
 
 @replayed
-def windows(speaker, widths=WINDOWS, sinks=SINKS):
+def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
     """Return the loss on Alice with a window of so many keys, and the first 0, 1 or 4 tokens kept."""
     found = [
         {"window": width, "first": first, "loss": speaker.using(window=width, sink=first).loss(texts.ALICE)}
         for width in widths
-        for first in sinks
+        for first in firsts
     ]
     return [*found, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
 

@@ -124,5 +124,5 @@ MISTAKES = {
     "base 10,000": ("12", {"base": 10_000.0}),
     "base 1,000,000": ("12", {"base": 1_000_000.0}),
 }
-# These do nothing to a text that is read at once: their loss is measured token by token, as a text is written.
+# These do nothing to a text that is read at once: their loss is measured as a text is written, token by token.
 WITH_THE_CACHE = ("positions restart with the cache", "upper-left mask with the cache", "the past is not looked at")

@@ -18,7 +18,7 @@ D_K = 64
 STOPS = (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096)
 NAME_HEAD = (25, 5)  # where the last word of the blank finds the name
 MARGIN = 0.1  # in logits: stored texts end before two that lie closer
-PREVIOUS, SHOWN = 4, 8  # heads that are named
+AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
 MEASURES = {}
 
 
@@ -50,14 +50,16 @@ def losses(speaker):
 
 
 def losses_with_the_cache(speaker):
-    """Return them as a text is written: token by token, each step with what is kept."""
+    """Return them as a text is written: the first 32 tokens at once, then token by token with what is kept."""
     found = {}
     for name, text in texts.TEXTS.items():
-        numbers, past, rows = speaker.tokens(text), None, []
-        for number in numbers[:-1]:
+        numbers = speaker.tokens(text)
+        x, past = speaker(numbers[:AT_ONCE])
+        rows = [x]
+        for number in numbers[AT_ONCE:-1]:
             x, past = speaker([number], past)
-            rows.append(speaker.surprise(x, [numbers[len(rows) + 1]]))
-        found[name] = float(np.mean(rows))
+            rows.append(x)
+        found[name] = float(np.mean(speaker.surprise(np.concatenate(rows), numbers[1:])))
     return found
 
 
