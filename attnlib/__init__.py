@@ -21,6 +21,7 @@ from .masks import (
     to_additive,
     to_blocked,
 )
+from .rotary import rope
 from .validation import ShapeError
 
 __version__ = "0.1.0"
@@ -37,6 +38,7 @@ __all__ = [
     "from_zero_blocked",
     "merge_heads",
     "padding_mask",
+    "rope",
     "scaled_dot_product_attention",
     "softmax",
     "split_heads",

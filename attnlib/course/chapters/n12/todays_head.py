@@ -6,37 +6,16 @@ import numpy as np
 
 from .... import masks
 from ....core import softmax
+from ....rotary import frequencies, halves, neighbours, turn
 from ...engine.steps import Steps
 from ...mistakes.mistake import Mistake
 
 THETA = 10_000.0
 
 
-def halves(x):
-    """Pair feature c with feature c + d_k/2, as transformers does for Llama: return both members, and the way back."""
-    first, second = np.split(x, 2, axis=-1)
-    return first, second, lambda a, b: np.concatenate([a, b], axis=-1)
-
-
-def neighbours(x):
-    """Pair feature 2c with feature 2c + 1, as in Su et al. 2021."""
-    return x[..., 0::2], x[..., 1::2], lambda a, b: np.stack([a, b], axis=-1).reshape(x.shape)
-
-
-def frequencies(d_k, theta=THETA):
-    return theta ** (-2 * np.arange(d_k // 2) / d_k)
-
-
 def rotate(x, start=0, pairs=halves):
     """Turn pair c of the token at place p by the angle p * omega_c; the first token of x stands at place `start`."""
     return turn(x, start + np.arange(x.shape[-2]), pairs, frequencies(x.shape[-1]))
-
-
-def turn(x, places, pairs, omega):
-    """Turn pair c of the token at places[i] by the angle places[i] * omega_c."""
-    angle = np.asarray(places)[:, None] * omega
-    a, b, back = pairs(x)
-    return back(a * np.cos(angle) - b * np.sin(angle), a * np.sin(angle) + b * np.cos(angle))
 
 
 def rms_norm(x, gain=1.0):

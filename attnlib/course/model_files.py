@@ -1,0 +1,49 @@
+"""Files that the course reads: stored results, and the files of trained models, checked by their sums."""
+
+import hashlib
+import json
+from pathlib import Path
+
+DATA = Path(__file__).with_name("data")
+
+
+def stored(name):
+    """Return what attnlib/course/data/`name`.json holds.
+
+    Examples
+    --------
+    >>> len(stored("minilm_reference")["sentences"])
+    12
+    """
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def check_file(path, sha256, fix):
+    """Return `path` if the file is there and has the checksum; `sha256` None accepts any content.
+
+    Examples
+    --------
+    >>> check_file("nowhere.bin", None, "make real-model")
+    Traceback (most recent call last):
+    FileNotFoundError: the model needs its file nowhere.bin, and there is none. Fix: make real-model.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"the model needs its file {path.name}, and there is none. Fix: {fix}.")
+    if sha256 is None:
+        return path
+    with path.open("rb") as file:
+        got = hashlib.file_digest(file, "sha256").hexdigest() if hasattr(hashlib, "file_digest") else _digest(file)
+    if got != sha256:
+        raise ValueError(
+            f"{path.name} must be the file the notebook was checked with: expected sha256 {sha256}, got {got} "
+            f"({path.stat().st_size:,} bytes). It is truncated, damaged or another version. Fix: {fix}."
+        )
+    return path
+
+
+def _digest(file):
+    digest = hashlib.sha256()  # Python 3.10 has no file_digest
+    while block := file.read(1 << 20):
+        digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,50 @@
+"""A real decoder in NumPy, SmolLM2-135M-Instruct, which speaks through functions of attention that are handed in.
+
+With the model (`make real-decoder`): ``speaker = load()``, then ``speaker.write("Once upon a time")``; through a
+function of yours ``speaker.using(attention=my_attention).write(...)``. Without the model, the stored results.
+"""
+
+from .circuits import banks, copying, sinks, windows, without_heads
+from .faults import MISTAKES
+from .functions import Functions, decode_step, grouped_attention
+from .gguf_file import find, missing, read
+from .results import MEASURES, all_stops, at_d_k, blanks, mistakes, name_heads, sayings, sharpness, stops, stops_of
+from .speaker import Speaker, chat, load
+from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS
+from .tokenizer import BytePairs
+from .weights import to_halves
+
+__all__ = [
+    "BLANK",
+    "BLANKS",
+    "EXCHANGED",
+    "MEASURES",
+    "MISTAKES",
+    "STORY",
+    "TEXTS",
+    "BytePairs",
+    "Functions",
+    "Speaker",
+    "all_stops",
+    "at_d_k",
+    "banks",
+    "blanks",
+    "chat",
+    "copying",
+    "decode_step",
+    "find",
+    "grouped_attention",
+    "load",
+    "missing",
+    "mistakes",
+    "name_heads",
+    "read",
+    "sayings",
+    "sharpness",
+    "sinks",
+    "stops",
+    "stops_of",
+    "to_halves",
+    "windows",
+    "without_heads",
+]

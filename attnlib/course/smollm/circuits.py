@@ -1,0 +1,150 @@
+"""What the 270 heads do: sinks and windows, heads that look one back, heads that copy; and *bank* in six sentences."""
+
+import numpy as np
+
+from ..model_files import stored
+from . import texts
+from .results import ranked, replayed
+
+WINDOWS, FIRSTS = (8, 16, 32, 64), (0, 1, 4)
+LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
+FIRST_WORD = 17  # before it stand the control tokens
+
+
+def over_all_heads(speaker, maps, measure):
+    """Return (layers, heads): what `measure` gives for the map of each head."""
+    return np.array([measure(weights) for weights in maps.values()]).reshape(speaker.shape.layers, -1)
+
+
+def on_the_first(weights):
+    """Mean weight on the first token, the first query left out: it has no other key."""
+    return float(weights[1:, 0].mean())
+
+
+def on_the_previous(weights):
+    """Mean weight on the token before; the first has none, and the second has it on the sink as well: left out."""
+    return float(np.diagonal(weights, -1)[1:].mean())
+
+
+@replayed
+def sinks(speaker):
+    """Return the share of each head's weight on the first token of Alice, and how long its vector is.
+
+    "length" is that of the first token's vector after each layer, as a multiple of the median of the others.
+    """
+    share = over_all_heads(speaker, speaker.maps(texts.ALICE), on_the_first)
+    norms = np.linalg.norm(speaker.vectors(texts.ALICE), axis=-1)  # (layers, n)
+    return {
+        "share": share,
+        "by layer": share.mean(axis=1),
+        "above 0.5": int((share > 0.5).sum()),
+        "above 0.9": int((share > 0.9).sum()),
+        "mean": float(share.mean()),
+        "length": norms[:, 0] / np.median(norms[:, 1:], axis=1),
+    }
+
+
+@replayed
+def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
+    """Return the loss on Alice with a window of so many keys, and the first 0, 1 or 4 tokens kept."""
+    found = [
+        {"window": width, "first": first, "loss": speaker.using(window=width, sink=first).loss(texts.ALICE)}
+        for width in widths
+        for first in firsts
+    ]
+    return [*found, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
+
+
+def repeated(speaker, draw):
+    """Return random tokens twice in a row, (2 LENGTH,): nothing but the first copy tells the second."""
+    words = np.random.default_rng(draw).integers(FIRST_WORD, len(speaker.tokenizer.vocabulary), LENGTH)
+    return [int(number) for number in (*words, *words)]
+
+
+def copied(weights):
+    """Mean weight of the second copy on the token that followed the same token in the first."""
+    return float(np.diagonal(weights, 1 - LENGTH)[1:].mean())
+
+
+def second_copy(speaker, draws=range(DRAWS)):
+    """Return for each draw (loss of the first copy, loss of the second)."""
+    found = []
+    for draw in draws:
+        numbers = repeated(speaker, draw)
+        nats = speaker.surprise(speaker(numbers)[0][:-1], numbers[1:])
+        found.append([float(nats[: LENGTH - 1].mean()), float(nats[LENGTH:].mean())])
+    return np.array(found)
+
+
+@replayed
+def copying(speaker, draws=range(DRAWS)):
+    """Return the heads that copy: mean and range of their measure over the draws, and what they do on Alice.
+
+    On Alice nothing repeats for long: there the same heads park on the first token.
+    """
+    by_draw = np.array(
+        [over_all_heads(speaker, speaker.maps_of(repeated(speaker, draw)), copied) for draw in draws]
+    )  # (draws, layers, heads)
+    alice = speaker.maps(texts.ALICE)
+    copy, previous = by_draw.mean(axis=0), over_all_heads(speaker, alice, on_the_previous)
+    top = ranked(copy)[:8]
+    return {
+        "copy": copy,
+        "previous": previous,
+        "heads": top,
+        "least and most": [[float(f(by_draw[:, i - 1, j - 1])) for f in (np.min, np.max)] for i, j in top],
+        "first token on Alice": [on_the_first(alice[head]) for head in top],
+        "previous heads": ranked(previous)[:4],
+        "losses": second_copy(speaker, draws),
+    }
+
+
+@replayed
+def without_heads(speaker, controls=5):
+    """Return the loss of the second copy without some heads, each draw, and the loss on Alice without them.
+
+    Taken away: the strongest 1, 2, 4, 8 heads that copy; each of the four that look one back. The control: as many
+    heads drawn at random from all others, `controls` times; they are named. The loss on Alice says what else is lost.
+    """
+    found = copying()
+    copy, previous = [tuple(head) for head in found["heads"]], [tuple(head) for head in found["previous heads"]]
+    rng = np.random.default_rng(0)
+    rest = [head for head in ranked(found["copy"]) if head not in copy and head not in previous]
+    groups = [("none", [])]
+    groups += [("copy", copy[:k]) for k in (1, 2, 4, 8)] + [("previous", [head]) for head in previous]
+    for k in (1, 2, 4, 8):
+        for _ in range(controls):
+            groups.append(("drawn", [rest[i] for i in sorted(rng.choice(len(rest), k, replace=False))]))
+    result = []
+    for kind, heads in groups:
+        other = speaker.using(without=heads)
+        result.append(
+            {"kind": kind, "heads": heads, "second copy": second_copy(other)[:, 1], "alice": other.loss(texts.ALICE)}
+        )
+    return result
+
+
+@replayed
+def banks(speaker):
+    """Return the cosines of *bank* in the six sentences of notebook 09, coming out, and where a pair is equal."""
+    sentences = stored("minilm_results")["six banks"]["sentences"]
+    vectors = []
+    for text in sentences:
+        words = speaker.tokenizer.words(speaker.tokens(text))
+        vectors.append(speaker.vectors(text)[:, words.index(" bank")])
+    x = np.array(vectors)  # (6, layers, d_model)
+    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+    cosines = np.einsum("ild,jld->lij", unit, unit)
+    return {
+        "sentences": sentences,
+        "cosines": cosines[-1],
+        "least by layer": cosines.min(axis=(1, 2)),
+        "equal": _equal(x),
+    }
+
+
+def _equal(x):
+    """Return the pairs, counted from 0, whose vectors are equal in all layers up to rounding."""
+    n = len(x)
+    near = [np.abs(x[i] - x[j]).max() < 1e-3 * np.abs(x[i]).max() for i in range(n) for j in range(n)]
+    return [[i, j] for i in range(n) for j in range(i + 1, n) if near[i * n + j]]

@@ -1,0 +1,242 @@
+"""What was measured on the model: each function returns its stored result, or with a speaker measures it afresh.
+
+`tools/record_results.py` writes the stored results; tests/test_smollm_results.py compares them with fresh ones. Layers
+and heads count from 1.
+"""
+
+from functools import wraps
+
+import numpy as np
+
+from ... import core
+from ..model_files import stored
+from . import texts
+from .faults import MISTAKES, WITH_THE_CACHE
+from .speaker import chat
+
+D_K = 64
+STOPS = (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096)
+NAME_HEAD = (25, 5)  # where the last word of the blank finds the name
+MARGIN = 0.1  # in logits: stored texts end before two that lie closer
+AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
+MEASURES = {}
+
+
+def replayed(function):
+    """Give a measure of a speaker its stored result where no speaker is handed in."""
+    MEASURES[function.__name__] = function
+
+    @wraps(function)
+    def result(speaker=None, **options):
+        if speaker is not None:
+            return function(speaker, **options)
+        if options:
+            raise TypeError(
+                f"only a speaker can measure with {', '.join(options)}. Fix: {function.__name__}(load(), ...)."
+            )
+        return stored("smollm_results")[function.__name__]
+
+    return result
+
+
+def writes(speaker, prompt, count=32):
+    """Return what it writes, up to a token that could be another one on another processor."""
+    return speaker.write(prompt, count, margin=MARGIN)
+
+
+def losses(speaker):
+    """Return the loss on each of the three texts."""
+    return {name: speaker.loss(text) for name, text in texts.TEXTS.items()}
+
+
+def losses_with_the_cache(speaker):
+    """Return them as a text is written: the first 32 tokens at once, then token by token with what is kept."""
+    found = {}
+    for name, text in texts.TEXTS.items():
+        numbers = speaker.tokens(text)
+        x, past = speaker(numbers[:AT_ONCE])
+        rows = [x]
+        for number in numbers[AT_ONCE:-1]:
+            x, past = speaker([number], past)
+            rows.append(x)
+        found[name] = float(np.mean(speaker.surprise(np.concatenate(rows), numbers[1:])))
+    return found
+
+
+# Mistakes
+
+
+@replayed
+def mistakes(speaker, names=("none", *MISTAKES)):
+    """Return {mistake: {"notebook", "loss" on three texts, "writes", "next": of the blank}}, "none" first."""
+    found = {}
+    for name in names:
+        notebook, changes = MISTAKES.get(name, ("", {}))
+        wrong = speaker.using(**changes)
+        found[name] = {
+            "notebook": notebook,
+            "loss": losses_with_the_cache(wrong) if name in WITH_THE_CACHE else losses(wrong),
+            "writes": writes(wrong, texts.STORY),
+            "next": wrong.next_words(texts.BLANK, 1)[0],
+        }
+    return found
+
+
+@replayed
+def sayings(speaker):
+    """Return what it says to a question, and the next word of some beginnings: fluent is not right."""
+    question = "What is attention in a transformer?"
+    beginnings = ("The capital of Germany is", "The opposite of hot is", texts.BLANK, texts.EXCHANGED)
+    return {
+        "question": question,
+        "answer": writes(speaker, chat(question), 64),
+        "next": {text: speaker.next_words(text, 3) for text in beginnings},
+    }
+
+
+# The d_k slider
+
+
+def at_d_k(speaker, d_k):
+    """Return a speaker whose heads all divide their scores by sqrt(d_k)."""
+    return speaker.using(scale=d_k**-0.5)
+
+
+def stops(name):
+    """Return the stored stops of the d_k slider for "blank", "blank exchanged" or "writing", with whole maps.
+
+    As `stops_of` gives them; each has the loss on the three texts, too.
+    """
+    found = stored("smollm_stops")
+    if name not in found:
+        raise LookupError(f"stops are stored for {', '.join(found)}; got {name!r}. Fix: one of these, or stops_of.")
+    for stop in found[name]["stops"]:
+        n = len(stop["weights"])
+        stop["weights"] = np.array([[*row, *[0.0] * (n - len(row))] for row in stop["weights"]])
+    return found[name]
+
+
+PROMPTS = {"blank": texts.BLANK, "blank exchanged": texts.EXCHANGED, "writing": texts.STORY}
+WATCHED = {"blank": (" Mary", " John"), "blank exchanged": (" Mary", " John"), "writing": ()}
+
+
+def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
+    """Return what becomes of a prompt at each stop of the d_k slider.
+
+    Parameters
+    ----------
+    speaker : Speaker
+    prompt : str
+    head : (int, int)
+        Layer and head whose map is kept.
+    watched : sequence of str
+        Words whose probability is kept at each stop; each must be one token.
+    d_ks : sequence of int
+
+    Returns
+    -------
+    dict
+        prompt, words, layer, head, d_k; and stops: for each d_k the weights as rows of 1, 2, ... n numbers, next (the 6
+        most likely tokens), watched, text.
+    """
+    found = []
+    for d_k in d_ks:
+        other = at_d_k(speaker, d_k)
+        p = other.probabilities(prompt)
+        weights = other.maps(prompt, [head])[head]
+        found.append(
+            {
+                "d_k": d_k,
+                "weights": [row[: i + 1].tolist() for i, row in enumerate(weights)],
+                "next": other.next_words(prompt),
+                "watched": [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched],
+                "text": writes(other, prompt, 24),
+            }
+        )
+    words = speaker.tokenizer.words(speaker.tokens(prompt))
+    return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": found}
+
+
+def all_stops(speaker):
+    """Return what is stored for `stops`: {name: stops_of(...)}, each stop with the loss from `sharpness`."""
+    found = {name: stops_of(speaker, prompt, watched=WATCHED[name]) for name, prompt in PROMPTS.items()}
+    for one in found.values():
+        for stop, measured in zip(one["stops"], sharpness(), strict=True):
+            stop["loss"] = measured["loss"]
+    return found
+
+
+@replayed
+def sharpness(speaker, d_ks=STOPS):
+    """Return for each d_k the loss on three texts, and of Alice's map the mean largest weight and entropy.
+
+    The means are over all heads and all queries but the first, which has one key.
+    """
+    found = []
+    for d_k in d_ks:
+        other = at_d_k(speaker, d_k)
+        maps = np.stack(list(other.maps(texts.ALICE).values()))[:, 1:]
+        found.append(
+            {
+                "d_k": d_k,
+                "loss": losses(other),
+                "largest": float(maps.max(axis=-1).mean()),
+                "entropy": float(core.entropy(maps.astype(float)).mean()),
+            }
+        )
+    return found
+
+
+# The blank, 80 times
+
+
+def fill_blanks(speaker, blanks=texts.BLANKS):
+    """Return (n, 2): the probabilities of the right and of the other name in each blank."""
+    return np.array([[speaker.probabilities(text)[_number(speaker, name)] for name in pair] for text, *pair in blanks])
+
+
+def _number(speaker, name):
+    return speaker.tokenizer.encode(" " + name)[0]
+
+
+def _filled(speaker, blanks=texts.BLANKS):
+    right, other = fill_blanks(speaker, blanks).T
+    return {"right": float(np.mean(right > other)), "probability": float(right.mean())}
+
+
+@replayed
+def blanks(speaker, d_ks=STOPS, sentences=texts.BLANKS):
+    """Return for each d_k how often the right name stands above the other, and its mean probability."""
+    return [{"d_k": d_k, **_filled(at_d_k(speaker, d_k), sentences)} for d_k in d_ks]
+
+
+@replayed
+def name_heads(speaker):
+    """Return which heads look at the right name from the last word, and what becomes of the blanks without them.
+
+    The control: as many heads drawn at random from the same layers, three times; they are named.
+    """
+    looking = np.zeros((speaker.shape.layers, speaker.shape.heads))
+    for text, name, _ in texts.BLANKS:
+        at = speaker.tokens(text).index(_number(speaker, name))
+        for (layer, head), weights in speaker.maps(text).items():
+            looking[layer - 1, head - 1] += weights[-1, at] / len(texts.BLANKS)
+    top = ranked(looking)[:5]
+    rng, drawn = np.random.default_rng(0), []
+    others = [(layer, j) for layer in sorted({i for i, _ in top}) for j in range(1, 10) if (layer, j) not in top]
+    for _ in range(3):
+        drawn.append([others[k] for k in sorted(rng.choice(len(others), len(top), replace=False))])
+    return {
+        "weight on the right name": looking,
+        "heads": top,
+        "all heads": _filled(speaker),
+        "without one": [_filled(speaker.using(without=[head])) for head in top],
+        "without all five": _filled(speaker.using(without=top)),
+        "drawn": [{"heads": heads, **_filled(speaker.using(without=heads))} for heads in drawn],
+    }
+
+
+def ranked(measure):
+    """Return (layer, head), counted from 1, the largest measure first."""
+    order = np.argsort(-np.asarray(measure), axis=None, kind="stable")
+    return [(int(i) + 1, int(j) + 1) for i, j in zip(*np.unravel_index(order, np.shape(measure)), strict=True)]
