@@ -8,6 +8,7 @@ import pytest
 
 from attnlib.course import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.clinic import CASES
+from tools import teaching
 from tools.build_notebooks import read_source
 from tools.series import SERIES
 
@@ -133,16 +134,14 @@ def test_all_bold_text_is_a_heading_of_the_notebook(notebook, text):
     assert bold(text) and set(bold(text)) <= notebook.headings, set(bold(text)) - notebook.headings
 
 
-def test_every_question_is_there_with_its_options_its_answer_and_a_blank(notebook, text):
-    asked = {re.match(r"`predict\.(\w+)`: ", row[0])[1]: row[1:] for row in rows(text, 4) if "predict." in row[0]}
-    assert sorted(asked) == sorted(notebook.questions)
-    for name, (options, answer, split) in asked.items():
-        letters = PREDICTIONS[name].options
-        assert re.findall(r"(?:^|; )([a-z]) ", options) == letters, name
-        right, shown_at = re.fullmatch(r"(\w), \*\*(.+)\*\*", answer).groups()
-        assert right == PREDICTIONS[name].right, name
-        assert shown_at in notebook.questions[name], f"{name} is answered under {notebook.questions[name]}"
-        assert split == " ".join(f"{letter.upper()} __ %" for letter in letters), name
+def test_the_tables_are_those_of_the_words_and_of_the_notebooks():
+    assert teaching.written(GUIDE) == GUIDE, "Fix: python -m tools.teaching"
+
+
+def test_every_question_has_its_words_and_a_place_for_its_table(notebook, text):
+    for name in notebook.questions:
+        assert set(teaching.WORDS["questions"][name]) == {"asked", *PREDICTIONS[name].options}, name
+        assert f"| `predict.{name}`: " in text
 
 
 def test_the_answers_from_memory_are_listed(number, text):
@@ -151,14 +150,15 @@ def test_the_answers_from_memory_are_listed(number, text):
         assert f"*Before you start* (`predict.{recall.name}`): {answers}." in text
 
 
-def test_every_exercise_is_named_and_every_mistake_is_one_that_its_check_knows(notebook, text):
-    told, current = {}, None
-    for first, mistakes, *_ in rows(text, 4):
-        if "predict." in first:
-            continue
-        current = first or current
-        told[current] = told.get(current, []) + re.findall(r"`(\w+)`", mistakes)
-    assert sorted(told) == sorted(f"{n} {task.title}" for n, task in notebook.exercises.items())
-    for n, task in notebook.exercises.items():
-        names = told[f"{n} {task.title}"]
-        assert names and set(names) <= set(task.wrong), f"{n}: {set(names) - set(task.wrong)}"
+def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, text):
+    for number, task in notebook.exercises.items():
+        told = teaching.WORDS["exercises"][number]
+        names = [id for ids in told for id in re.split(r", | \+ ", ids)]
+        assert names and set(names) <= set(task.wrong), f"{number}: {set(names) - set(task.wrong)}"
+        assert f"| {number} {task.title} | " in text
+
+
+def test_no_words_are_left_over():
+    questions = {name for notebook in NOTEBOOKS.values() for name in notebook.questions}
+    exercises = {number for notebook in NOTEBOOKS.values() for number in notebook.exercises}
+    assert (set(teaching.WORDS["questions"]), set(teaching.WORDS["exercises"])) == (questions, exercises)

@@ -1,0 +1,79 @@
+"""Write the tables of TEACHING.md: what to ask, and what to reply to which mistake.
+
+python -m tools.teaching
+
+The words stand in attnlib/course/data/replies.toml; headings, titles and right letters come from the notebooks and from
+the questions; tests/test_teaching.py sees that the tables are up to date.
+"""
+
+import re
+
+from attnlib.course import PREDICTIONS
+
+from .build_notebooks import read_source, tagged
+from .links import marked
+from .series import ROOT, SERIES, tomllib
+
+GUIDE = ROOT / "TEACHING.md"
+WORDS = tomllib.loads((ROOT / "attnlib" / "course" / "data" / "replies.toml").read_text("utf-8"))
+
+
+def contents(notebook):
+    """Return ({question: heading above it}, {number of an exercise: its title}) of a notebook."""
+    questions, exercises, heading = {}, {}, ""
+    for cell in read_source(notebook.source).cells:
+        if cell.cell_type == "markdown":
+            for found in re.findall(r"^##+ (.+)$", cell.source, re.MULTILINE):
+                if tagged(cell, "exercise") and (exercise := re.match(r"\w+ (\d+\.\d+) · (.+)", found)):
+                    exercises[exercise[1]] = exercise[2]
+                else:
+                    heading = found
+        elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
+            questions[question[1]] = heading
+    return questions, exercises
+
+
+def table(*rows):
+    head, *rest = (f"| {' | '.join(row)} |".replace("|  |", "| |") for row in rows)
+    return "\n".join([head, "|---" * len(rows[0]) + "|", *rest]) + "\n"
+
+
+def asked(questions):
+    """Return the table of the questions of a notebook, with blanks for the votes of a class."""
+    rows = [("question", "options", "right, shown at", "usual split of answers")]
+    for name, heading in questions.items():
+        words, question = WORDS["questions"][name], PREDICTIONS[name]
+        options = "; ".join(f"{letter} {words[letter]}" for letter in question.options)
+        split = " ".join(f"{letter.upper()} __ %" for letter in question.options)
+        rows.append((f"`predict.{name}`: {words['asked']}", options, f"{question.right}, **{heading}**", split))
+    return table(*rows)
+
+
+def replies(exercises):
+    """Return the table of likely mistakes; several ids in one row have one reply."""
+    rows = [("exercise", "mistake", "how it shows", "reply")]
+    for number, title in exercises.items():
+        first = f"{number} {title}"
+        for ids, (shows, reply) in WORDS["exercises"].get(number, {}).items():
+            rows.append((first, ", ".join(f"`{id}`" for id in ids.split(", ")), shows, reply))
+            first = ""
+    return table(*rows)
+
+
+def written(text):
+    """Return the text of TEACHING.md with its tables as they should be."""
+    for notebook in SERIES:
+        questions, exercises = contents(notebook)
+        text = marked(text, f"asked {notebook.number}", asked(questions))
+        text = marked(text, f"replies {notebook.number}", replies(exercises))
+    return text
+
+
+def write():
+    text = GUIDE.read_text("utf-8")
+    if (new := written(text)) != text:
+        GUIDE.write_text(new, encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    write()
