@@ -157,6 +157,12 @@ def test_speaking_shows_what_is_written_and_its_loss_at_every_stop():
     assert np.allclose(np.diff(x) / np.diff(np.log([1, 4, 64, 4096])), 440 / np.log(4096), atol=0.1)
 
 
+def test_rows_of_a_causal_head_need_no_zeros():
+    given = stops()
+    rows = [row[: i + 1] for i, row in enumerate(given["stops"][1]["weights"])]
+    assert live.ribbons(changed(weights=rows)).draw(d_k=4)[0] == live.ribbons(given).draw(d_k=4)[0]
+
+
 def changed(**of_a_stop):
     given = stops()
     given["stops"][1] = {**given["stops"][1], **of_a_stop}

@@ -22,8 +22,9 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
     Parameters
     ----------
     stops : dict
-        prompt, words (n tokens), layer and head (of the map, from 1), d_k (the model's own) and stops: for each
-        its d_k, weights (n, n), and next, the likely next tokens as (token, probability), falling.
+        prompt, words (n tokens), layer and head (of the map, from 1), d_k (the model's own) and stops: for each its
+        d_k; weights (n, n), or of a causal head rows of 1, 2, ... n numbers; and next, the likely next tokens as
+        (token, probability), falling.
     query : int, optional
         The token that looks at first; by default the last, behind which the next word stands. A click chooses others.
     middle : str

@@ -15,7 +15,6 @@ from .view import LiveView
 
 WIDE, MARGIN, SIZE, ROW = 592, 8, 17, 24  # pixels: the picture, beside it, a letter, a line of text
 PROMPT, WRITTEN = 2, 4  # lines at most
-TALL = 530  # pixels of the picture at most, where it may grow
 LEFT, HIGH, FIELD = 44, 112, 440  # of the curve: where it begins, how high and how wide it is
 DASHES = ("none", "7 4", "2 4")
 
@@ -75,7 +74,7 @@ def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
         drawn.append(f'<g transform="translate(0 {top})">{curve.drawn}{curve.point(stop)}</g>')
         losses = ", ".join(f"{name} {value:.2f}" for name, value in stop.loss.items())
         told = f"At d_k = {d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
-        options = {"at": (0, 0), "grow": min(1.6, TALL / high)}
+        options = {"at": (0, 0), "grow": 2, "tall": 0.66}
         picture = svg.picture(WIDE, high, "what the model writes, and its loss", told, drawn, **options)
         return picture, {"weights": stop.weights}
 

@@ -76,14 +76,19 @@ def _stop(given, n, writes):
     if missing:
         raise ValueError(f"each stop must hold {', '.join(wanted)}; missing: {', '.join(missing)}. Fix: record it.")
     d_k = given["d_k"]
+    rows = given["weights"]
     try:
-        weights, came = np.asarray(given["weights"], dtype=float), ""
+        if [len(row) for row in rows] == [
+            *range(1, n + 1)
+        ]:  # a causal map without the zeros to the right of its diagonal
+            rows = [[*row, *[0.0] * (n - len(row))] for row in rows]
+        weights, came = np.asarray(rows, dtype=float), ""
     except (TypeError, ValueError):
         weights, came = np.empty(0), "rows of different lengths, or no numbers"
     if weights.shape != (n, n):
         raise ValueError(
-            f"weights must be ({n}, {n}), one row and one column for each of the words, got {came or weights.shape} "
-            f"at d_k = {d_k}. Fix: the whole map of one head."
+            f"weights must be ({n}, {n}), one row and one column for each of the words, or rows of 1 to {n} numbers; "
+            f"got {came or weights.shape} at d_k = {d_k}. Fix: the whole map of one head."
         )
     sums = weights.sum(-1)
     if not (np.isfinite(weights).all() and (weights >= 0).all() and (np.abs(sums - 1) < 0.01).all()):

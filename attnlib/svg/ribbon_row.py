@@ -15,12 +15,12 @@ from . import parts
 from .parts import escape, exact, tag, target, text
 from .tokens import length, starts_word, visible
 
-WIDE, HIGH, FOOT = 592, 292, 148  # pixels of the picture; FOOT is where the ribbons stand on the words
+WIDE, HIGH, FOOT = 592, 282, 140  # pixels of the picture; FOOT is where the ribbons stand on the words
 BAND = 44  # width of all ribbons together
 LARGEST, SMALLEST = 22, 13  # size of the words
 PITCH = 31  # pixels from word to word at least: the room of a number
 MARGIN, BLANK = 8, 46  # beside the sentence; width of the box of the next word at least
-RISE, APART = 3.8, 3  # height of an arc: by the root of its span, so that all bend alike; above the one inside
+RISE, APART = 3.5, 3  # height of an arc: by the root of its span, so that all bend alike; above the one inside
 BARS, ROW, NAME, BAR = 3, 20, 376, 84  # likely next words: how many, a row, where names begin, the longest bar
 LEAST = 0.005  # weight that is drawn: less rounds to 0.00
 LETTERS, BRIEF = 14, 10  # of a token in the sentence, and among the likely next ones
@@ -130,7 +130,7 @@ def ribbons(words, weights, query, following, *, nexts, verdict, told, head, row
     words = f"{verdict}, {told}. {describe(place.words, shares, looking)} Next word: " + ", ".join(
         f"“{visible(word)}” {p:.2f}" for word, p in following[:BARS]
     )
-    return parts.picture(WIDE, HIGH, "where a word looks, and the next word", words, drawn, at=at, grow=2)
+    return parts.picture(WIDE, HIGH, "where a word looks, and the next word", words, drawn, at=at, grow=2, tall=0.52)
 
 
 def describe(words, shares, looking):

@@ -64,9 +64,9 @@ def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):
 def test_a_picture_walks_once_through_all_stops_then_says_that_it_can_be_dragged(new_page, tmp_path):
     page, problems = opened(new_page(), tmp_path, live.ribbons(stops()))
     slider = page.get_by_role("slider", name="d_k")
-    page.wait_for_function("document.querySelector('.attnlib-control input').value === '0'", timeout=15_000)
+    page.wait_for_function("ask.standsAt", arg="0", timeout=15_000)
     assert page.locator(".attnlib-drag").count() == 0
-    page.wait_for_function("document.querySelector('.attnlib-control input').value === '3'", timeout=15_000)
+    page.wait_for_function("ask.standsAt", arg="3", timeout=15_000)
     page.wait_for_selector(".attnlib-drag", timeout=15_000)
     assert slider.input_value() == "2" and problems == []
     before = page.locator(".attnlib-live svg").bounding_box()
@@ -106,7 +106,7 @@ def test_nothing_moves_for_who_wants_no_motion(chromium, tmp_path):
     assert slider.input_value() == "2"
     slider.focus()
     page.keyboard.press("Home")
-    assert page.evaluate("document.getAnimations().length") == 0
+    assert page.evaluate("ask.gliding()") == 0
     context.close()
 
 
