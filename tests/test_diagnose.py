@@ -144,9 +144,9 @@ def test_every_probe_is_needed():
     assert clinical | {case.probe for case in corpus.CASES if case.probe} | {"layout"} == PROBES
 
 
-def test_the_readme_says_what_the_corpus_says(capsys):
+def test_the_page_says_what_the_corpus_says(capsys):
     corpus.main()
-    assert capsys.readouterr().out in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out in (ROOT / "docs" / "diagnose.md").read_text(encoding="utf-8")
 
 
 HEALTHY = {

@@ -5,14 +5,14 @@ import io
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 
 from tools.links import outward
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n((?:(?!```).)+)```\n\n```text\n((?:(?!```).)+)```", README, re.DOTALL)
+PAGES = README + (ROOT / "docs" / "diagnose.md").read_text("utf-8")
+EXAMPLES = re.findall(r"```python\n((?:(?!```).)+)```\n\n```text\n((?:(?!```).)+)```", PAGES, re.DOTALL)
 
 
 @pytest.mark.parametrize("code, output", EXAMPLES, ids=["check", "diagnose"])
@@ -21,15 +21,6 @@ def test_the_output_in_the_readme_is_real(code, output):
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
     assert printed.getvalue() == output
-
-
-def test_the_table_of_mistakes_in_the_readme_is_that_of_notebook_09():
-    (table,) = re.findall(r"```text\n(mistake  (?:(?!```).)+)```", README, re.DOTALL)
-    cells = nbformat.read(ROOT / "notebooks" / "09_a_real_model.ipynb", as_version=4).cells
-    printed = [o.text for cell in cells for o in cell.get("outputs", []) if o.output_type == "stream"]
-    assert table in printed
-    (difference,) = re.findall(r"12 x 384 differences: (\d+\.\d+) millionths", "".join(printed))
-    assert "to 1e-6" in README and float(difference) < 1
 
 
 NAMED = re.compile(r"\b([A-Z]\w+)(?: et al\.| and [A-Z]\w+)?,? \(?((?:19|20)\d\d)\b")
