@@ -45,7 +45,8 @@ class Outcome(NamedTuple):
     """What came back from one call: arrays, or a problem in words.
 
     `kind` is "" where arrays came back, else "untried", "raised", "late" (out of time), "ended" (Python) or "type".
-    `words` is what a judge says besides; it is not compared.
+    `told` is what a judge says, where many answers are right: (RIGHT, the id of a mistake or None; words). `values` is
+    empty then.
     """
 
     values: tuple = ()
@@ -53,7 +54,7 @@ class Outcome(NamedTuple):
     problem: str = ""
     mutated: bool = False
     tensor: bool = False
-    words: str = ""
+    told: tuple = ()
 
 
 def late(seconds):
@@ -72,13 +73,6 @@ def _ended(name):
         problem=f"Your code makes Python itself end ({name}). "
         "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
     )
-
-
-class Told(NamedTuple):
-    """What a judge found in an answer, and a sentence about it. Only what was found is compared."""
-
-    found: object
-    words: str
 
 
 class Unfit(Exception):
@@ -131,7 +125,7 @@ def calls_into_attnlib(names):
 
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
-    """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` picks what is compared."""
+    """Call `function` on copies of `args` and return an Outcome, whatever happens; a `judge` says what it finds."""
     given = [_copy(a, tensors) for a in args]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -143,16 +137,13 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
     except Unfit:
         raise
     except (Exception, SystemExit) as error:
-        return Outcome(kind="raised", problem=_describe(error))
+        return Outcome(kind="raised", problem=described(error))
     mutated = any(
         isinstance(before, np.ndarray) and not _array_equal(before, np.asarray(after))
         for before, after in zip(args, given, strict=True)
     )
     if judge is not None and result is not None and result is not ...:
-        result, problem = _judged(judge, result, args, lists)
-        if problem:
-            return Outcome(kind="type", problem=problem)
-    result, words = result if isinstance(result, Told) else (result, "")
+        return _judged(judge, result, args, lists)._replace(mutated=mutated, tensor=_is_tensor(result))
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -163,20 +154,30 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
         if problem:
             return Outcome(kind="type", problem=problem)
         values.append(array)
-    return Outcome(tuple(values), mutated=mutated, tensor=tensor, words=words)
+    return Outcome(tuple(values), mutated=mutated, tensor=tensor)
 
 
 def _judged(judge, result, args, lists):
-    """Return (what is compared, ""), or (None, problem) if the judge cannot read the result."""
+    """Return the Outcome in which the judge has spoken, or one that says why it cannot read the result."""
     try:
-        return judge(result.detach() if _is_tensor(result) else result, *args), ""
+        return Outcome(told=judge(result.detach() if _is_tensor(result) else result, *args))
     except Unfit:
         raise
     except Exception as error:
-        return None, (
+        problem = (
             f"You {'hand in' if lists else 'return'} {_kind(result)} that cannot be read as an answer "
             f"({type(error).__name__}: {words_of(error)}). Fix: compare its form with the task."
         )
+        return Outcome(kind="type", problem=problem)
+
+
+def numbers(result, *, lists=False):
+    """Return what a judge is given as an array of float64; raise Unfit where it does not hold numbers."""
+    try:
+        return np.asarray(result, dtype=np.float64)
+    except (TypeError, ValueError):
+        _, problem = _as_array(result, lists)
+        raise Unfit(problem) from None
 
 
 def _copy(x, tensors):
@@ -245,7 +246,7 @@ def words_of(error):
         return ""
 
 
-def _describe(error):
+def described(error):
     """Say what was raised, and in which line of the learner's own code: the last one outside libraries."""
     told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, words_of(error))
     text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")
