@@ -143,7 +143,7 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
         for before, after in zip(args, given, strict=True)
     )
     if judge is not None and result is not None and result is not ...:
-        return _judged(judge, result, args, lists)._replace(mutated=mutated, tensor=_is_tensor(result))
+        return _judged(judge, result, args, lists)._replace(mutated=mutated)
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -176,8 +176,10 @@ def numbers(result, *, lists=False):
     try:
         return np.asarray(result, dtype=np.float64)
     except (TypeError, ValueError):
-        _, problem = _as_array(result, lists)
-        raise Unfit(problem) from None
+        array, problem = _as_array(result, lists)
+    if problem:
+        raise Unfit(problem)
+    return array.astype(np.float64)
 
 
 def _copy(x, tensors):
