@@ -93,6 +93,7 @@ JUDGED = {
         lambda q, k: rms(q) @ rms(k).T / q.shape[-1] ** 1.5,
         "Tried on entries of variance 1, d_k = 16.",
     ),
+    "another kind of tensor": (check.choose_W_Q, torch.zeros(3).bfloat16(), "yours has shape (3,)"),
     "no numbers": (check.scores_in_range, lambda q, k: "scores", "You return a str"),
     "ragged": (check.scores_in_range, lambda q, k: [[1], [2, 3]], "You return a list of 2"),
     "one number of two": (check.alphabet_scores, 8.0, "Two numbers are asked for"),
