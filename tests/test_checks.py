@@ -7,17 +7,18 @@ import re
 import numpy as np
 import pytest
 from answers import A, named, submit
+from design_answers import DESIGNS
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
 from attnlib.course.__main__ import page, section
-from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
+from attnlib.course.engine.exercise import Design
 from attnlib.course.engine.explain import explain
 from tools.series import SERIES
 
-STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Claim)]  # those: test_puzzles.py
+STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Design)]  # notebook 10: test_puzzles.py
 PAIRS = [(exercise, id) for exercise in STEPS for id in exercise.wrong]
 
 
@@ -34,9 +35,21 @@ def test_every_mistake_is_rejected_and_named(pair):
         assert MISTAKES[id].behaves_as_if in verdict.message
 
 
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_mistake_of_a_design_is_rejected_and_named(name):
+    assert set(DESIGNS[name]) == set(EXERCISES[name].names)
+    for id, answers in DESIGNS[name].items():
+        for answer in answers:
+            verdict = EXERCISES[name](answer)
+            assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+            assert MISTAKES[id].behaves_as_if in verdict.message
+
+
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
-    in_puzzles = {id for exercise in EXERCISES.values() if exercise not in STEPS for id in exercise.names}
-    assert {id for _, id in PAIRS} | in_puzzles == set(MISTAKES)
+    in_notebook_10 = {id for exercise in catalogue.CHAPTERS["10"].EXERCISES for id in exercise.names}
+    made = {id for _, id in PAIRS} | {id for wrong in DESIGNS.values() for id in wrong} | in_notebook_10
+    assert made == set(MISTAKES)
+    assert {name for name, e in EXERCISES.items() if isinstance(e, Design)} == {*DESIGNS, "no_head_can", "own_head"}
 
 
 def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
@@ -44,7 +57,7 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
     for exercise in EXERCISES.values():
         assert all(mistake is MISTAKES[mistake.id] for mistake in exercise.mistakes), exercise.name
     for kind, kept in (("EXERCISES", EXERCISES), ("QUESTIONS", PREDICTIONS)):
-        names = [thing.name for chapter in catalogue._CHAPTERS.values() for thing in getattr(chapter, kind, ())]
+        names = [thing.name for chapter in catalogue.CHAPTERS.values() for thing in getattr(chapter, kind, ())]
         assert sorted(names) == sorted(kept)
 
 
@@ -60,7 +73,7 @@ def test_masks_are_asked_for_where_they_have_been_taught():
 
 def test_the_catalogue_has_the_chapters_of_the_series():
     """It finds them by their names, since the series is not installed with the package."""
-    assert list(catalogue._CHAPTERS) == [notebook.number for notebook in SERIES if notebook.number != "00"]
+    assert list(catalogue.CHAPTERS) == [notebook.number for notebook in SERIES if notebook.number != "00"]
 
 
 @pytest.mark.parametrize(
@@ -101,7 +114,7 @@ def test_the_catalogue_has_the_chapters_of_the_series():
     }.items(),
 )
 def test_the_mistakes_that_belong_to_an_exercise_are_among_its_own(name, applicable):
-    assert set(applicable.split()) <= set(EXERCISES[name].wrong)
+    assert set(applicable.split()) <= set(EXERCISES[name].names)
 
 
 def test_every_mistake_completes_the_sentence():
@@ -112,9 +125,9 @@ def test_every_mistake_completes_the_sentence():
 
 
 def test_the_page_names_every_mistake_under_its_exercise():
-    for exercise in STEPS:
+    for exercise in (e for e in EXERCISES.values() if not isinstance(e, Puzzle)):
         named = re.findall(r"`(\w+)`", section(exercise).split("*Names*")[1])
-        assert set(named) == set(exercise.wrong), exercise.name
+        assert set(named) == set(exercise.names), exercise.name
     assert all(f"| `{id}` |" in page() for id in MISTAKES)
 
 

@@ -12,7 +12,7 @@ from answers import SelfAttention, right, swap_with_first_or_next
 import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES, check
-from attnlib.course.engine.exercise import Module
+from attnlib.course.engine.exercise import Module, Number
 
 
 def not_implemented(q, k, v, attn_mask=None):
@@ -93,6 +93,7 @@ JUDGED = {
         lambda q, k: rms(q) @ rms(k).T / q.shape[-1] ** 1.5,
         "Tried on entries of variance 1, d_k = 16.",
     ),
+    "another kind of tensor": (check.choose_W_Q, torch.zeros(3).bfloat16(), "yours has shape (3,)"),
     "no numbers": (check.scores_in_range, lambda q, k: "scores", "You return a str"),
     "ragged": (check.scores_in_range, lambda q, k: [[1], [2, 3]], "You return a list of 2"),
     "one number of two": (check.alphabet_scores, 8.0, "Two numbers are asked for"),
@@ -222,10 +223,10 @@ def test_numbers_that_are_none_get_a_message():
     assert "dtype complex128" in check.uniform_divisor(12 + 0j).message
 
 
-@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if not e.answer_is_code and not e.judged])
+@pytest.mark.parametrize("name", [e.name for e in EXERCISES.values() if isinstance(e, Number)])
 def test_a_wrong_number_by_hand_does_not_show_the_right_one(name):
     right = np.asarray(EXERCISES[name].reference())
-    verdict = EXERCISES[name](-right if EXERCISES[name].judged else 1.5 * right + 0.5)  # of a design many are right
+    verdict = EXERCISES[name](1.5 * right + 0.5)
     assert verdict.state == "wrong" and "expected" not in verdict.message
     assert verdict.expected is None
 

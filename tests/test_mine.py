@@ -208,6 +208,8 @@ def test_progress_counts_what_was_found_right_here_and_before(folder):
     assert (folder / "mine" / "solved.txt").read_text("utf-8") == "softmax\n"
     right_answers.ANSWERS.clear()  # another kernel
     assert "02  ● ○ ○ ○  1 of 4" in mine.progress()
+    check.no_head_can(("AB", "ABAB"))
+    assert right_answers.recorded() == ["softmax", "no_head_can"]
 
 
 def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):

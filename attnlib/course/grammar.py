@@ -9,6 +9,7 @@ that stands nearer.
 import math
 import re
 
+from .engine.compare import RIGHT
 from .engine.run import Unfit
 
 NOUNS = (
@@ -123,7 +124,6 @@ def sentence(rng):
 
 
 REACH = 4  # tokens that two layers with a window of 3 look back: 2 * (3 - 1)
-_NOT_DUE, _IN_REACH, _TOLD_BEFORE, _NO_SENTENCE, _UNFIT_VERB = 1, 2, 3, 4, 5
 
 
 def _can_begin(kinds):
@@ -131,7 +131,7 @@ def _can_begin(kinds):
 
 
 def judge_beginning(words):
-    """Return what is wrong with a beginning whose verb should be out of reach: 0 for nothing."""
+    """Judge a beginning whose verb should be out of reach."""
     if not isinstance(words, str):
         raise Unfit('Hand in one string with blanks between the words, for example "the cats that the dog sees".')
     words = words.split()
@@ -142,26 +142,36 @@ def judge_beginning(words):
         )
     singular, plural = (grammatical([*words, verbs[0], "."]) for verbs in INTRANSITIVE)
     kinds = "".join(CLASS[word] for word in words)
-    if singular == plural:
-        if _can_begin(kinds):
-            return _NOT_DUE
-        with_another = (re.sub("(r[^tTiI]*)[tTiI]", rf"\g<1>{verb}", kinds, count=1) for verb in "tT")  # after "that"
-        return _UNFIT_VERB if any(map(_can_begin, with_another)) else _NO_SENTENCE
+    id = _not_open(kinds) if singular == plural else _told_in_reach(kinds)
+    return id, BEGINNING_SAYS.get(id, "")
+
+
+def _not_open(kinds):
+    """Say why the main verb could not follow in both numbers."""
+    if _can_begin(kinds):
+        return "verb_not_due"
+    with_another = (re.sub("(r[^tTiI]*)[tTiI]", rf"\g<1>{verb}", kinds, count=1) for verb in "tT")  # after "that"
+    return "verb_after_that_unfit" if any(map(_can_begin, with_another)) else "no_sentence"
+
+
+def _told_in_reach(kinds):
+    """Say what in reach tells the number of the verb; RIGHT if nothing does."""
     subject = next(i for i, kind in enumerate(kinds) if kind in "nN")
-    if len(words) - 1 - subject <= REACH:
-        return _IN_REACH
+    if len(kinds) - 1 - subject <= REACH:
+        return "subject_in_reach"
     # The verb of "that see the dogs" agrees with the subject, too; that of "that the dog sees" does not.
     agrees = kinds.find("r") + 1 if "r" in kinds and kinds[kinds.find("r") + 1] in "tT" else None
-    return _TOLD_BEFORE if agrees is not None and len(words) - 1 - agrees <= REACH else 0
+    return "told_by_another_verb" if agrees is not None and len(kinds) - 1 - agrees <= REACH else RIGHT
 
 
-BEGINNING_SAYS = (
-    "",
-    "A sentence can begin like this, but after your last word its main verb is not due: not yet, or it has been said.",
-    f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
-    "The number of the subject can be read from the verb after “that”, which is in reach.",
-    "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, only the subject has "
-    "something after it, one phrase with “near”, “behind” or “that”, and a verb agrees with the noun that does it.",
-    "It is always one with an object, and agrees with the noun that does it: “that the dog sees”, but “the cats that "
-    "see the dog”.",
-)
+BEGINNING_SAYS = {
+    "verb_not_due": "A sentence can begin like this, but after your last word its main verb is not due: not yet, or it "
+    "has been said.",
+    "subject_in_reach": f"From your last word to the subject it is {REACH} places or fewer, so two layers reach it.",
+    "told_by_another_verb": "The number of the subject can be read from the verb after “that”, which is in reach.",
+    "no_sentence": "No sentence of the grammar begins like this: a noun has “the” and at most one adjective, only the "
+    "subject has something after it, one phrase with “near”, “behind” or “that”, and a verb agrees with the noun that "
+    "does it.",
+    "verb_after_that_unfit": "It is always one with an object, and agrees with the noun that does it: “that the dog "
+    "sees”, but “the cats that see the dog”.",
+}

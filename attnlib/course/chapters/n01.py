@@ -4,7 +4,8 @@ import numpy as np
 
 from ...core import softmax
 from ...examples import BY_HAND
-from ..engine.exercise import Judged, Number
+from ..engine.compare import RIGHT
+from ..engine.exercise import Design, Number
 from ..engine.questions import Question
 from ..engine.run import Unfit
 from ..engine.steps import Steps, replaced
@@ -16,24 +17,28 @@ OWN = (
         "it belongs to the next token",
         "Token 1 of the text has index 0 (x[0], scores[0]), token 2 has index 1.",
         "The exercises count tokens from 1, Python counts from 0.",
+        "So token t has the index t - 1.",
     ),
     Mistake(
         "wrong_token",
         "it belongs to another token than the one asked for",
         "Every token has a query, a key and a value of its own.",
         "Which row of x is the token that is asked for?",
+        "Token t is row t - 1, in x as in Q, K and V.",
     ),
     Mistake(
         "wrong_projection",
         "the right token was multiplied by another matrix",
         "W_Q gives its query and W_V its value; a key comes from W_K.",
         "Which of W_Q, W_K and W_V makes this vector?",
+        "A key is asked for: take the matrix that has K in its name.",
     ),
     Mistake(
         "query_met_others",
         "other vectors met than the query and the keys",
         "A score compares what one token looks for with how another can be found: a row of Q with a row of K.",
         "Which two matrices do the two vectors of your dot product come from?",
+        "The one vector is a row of Q, the others are all the rows of K.",
     ),
     Mistake(
         "factor_forgotten",
@@ -41,72 +46,84 @@ OWN = (
         "In the dot product with a column, each entry of the column is multiplied by the feature of the token: "
         "2 * 1 + 2 * 1, not 1 + 1.",
         "By what is each entry of the column multiplied? Look at the 2s in x[1].",
+        "By the token's own number at that place: write down each product, also those with 2, and add.",
     ),
     Mistake(
         "too_few_digits",
         "the weights were right, with too few digits",
         "Four decimals are asked for: what is rounded here is off in the output.",
         "Give four decimals.",
+        "Do not round before the end: in Python round(weight, 4) comes last.",
     ),
     Mistake(
         "in_per_cent",
         "the weights were right, in per cent",
         "They sum to 100. Weights sum to 1.",
         "What is 47 per cent as a share of 1?",
+        "Divide each number by 100.",
     ),
     Mistake(
         "divided_by_largest",
         "all were divided by the largest of them, not by the sum",
         "The largest weight is then 1, and the row sums to more.",
         "What do the weights of one query have to sum to?",
+        "To 1. So divide by the sum of the three exponentials.",
     ),
     Mistake(
         "column_instead_of_row",
         "it is a column, where a row is asked for",
         "One feature of all tokens, where all features of one token belong.",
         "One row is one token.",
+        "Take the whole row of the token that is asked for, as many numbers as there are columns.",
     ),
     Mistake(
         "looks_for_itself",
         "every word looked for what it is",
         "Then W_Q is W_K, and a word finds itself, as by likeness alone.",
         "What does a pronoun look for, if not for pronouns?",
+        "A pronoun looks for a name: in row 3 the number belongs into the column in which names are found.",
     ),
     Mistake(
         "wish_too_faint",
         "every query pointed to the right word and was too short to take 0.9 from it",
         "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
         "Right direction. What would a query three times as long do to the scores?",
+        "Three times as large scores. Make the numbers of W_Q larger until 0.9 is reached.",
     ),
     Mistake(
         "wish_and_feature_exchanged",
         "rows and columns were exchanged: a column says who looks, where a row should",
         "The row belongs to what a token is, the column to what it looks for.",
         "A name has only its first feature (and who): which row of W_Q does it pick?",
+        "The first row. What stands there is what a name looks for.",
     ),
     Mistake(
         "one_wish_for_all",
         "everybody looked for a name, Anna too",
         "She is a name herself: who looks for a name finds her.",
         "What should the first row, that of a name, look for?",
+        "For the verb: its number belongs into the second column.",
     ),
     Mistake(
         "only_pronouns_look",
         "only the pronoun preferred anybody, as in the text",
         "A query of zeros, or of three equal numbers, scores the same with every key, and shares out equally.",
         "Names and verbs look for something, too: rows 1 and 2.",
+        "A verb looks for its name, so row 2 is like row 3. And a name looks for its verb.",
     ),
     Mistake(
         "name_looks_for_nothing",
         "the two others looked for a name, and the name for nothing",
         "A query of zeros scores the same with every key, so Anna takes from all alike.",
         "What does Anna need to know? Which row of W_Q becomes her query?",
+        "She needs the verb. The first row becomes her query: put a number where verbs are found.",
     ),
     Mistake(
         "wish_turned_round",
         "every word preferred two words alike, which is what a wrong sign does",
         "A negative score is less than the 0 of the other keys: the right word gets least.",
         "What sign must a score have to beat two zeros?",
+        "A positive one: take the minus away.",
     ),
 )
 
@@ -114,16 +131,26 @@ OWN = (
 _WORDS = ("Anna", "sleeps", "she")
 _SENTENCE = np.array([[2.0, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]])
 _FOUND_AS = np.eye(4, 3)
-_WISHES = np.array([[0.0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]])
-_UNDECIDED, _ALIKE, _ENOUGH = -8, -9, 0.9
-_FOURTH = np.array([-1])  # all are found, but for what the fourth row adds
+_ENOUGH = 0.9
+_WANTED = ("sleeps", "Anna", "Anna")  # by Anna, by sleeps and by her
+
+# Whom Anna, sleeps and she prefer, and whether all of them by less than enough.
+_NAMED = {
+    ("Anna", "sleeps", "she", ""): "looks_for_itself",
+    ("Anna", "sleeps", "she", "faint"): "looks_for_itself",
+    ("sleeps", "Anna", "Anna", "faint"): "wish_too_faint",
+    ("two", "Anna", "all", ""): "wish_and_feature_exchanged",
+    ("Anna", "Anna", "Anna", ""): "one_wish_for_all",
+    ("Anna", "Anna", "Anna", "faint"): "one_wish_for_all",
+    ("all", "all", "Anna", ""): "only_pronouns_look",
+    ("all", "all", "Anna", "faint"): "only_pronouns_look",
+    ("all", "Anna", "Anna", ""): "name_looks_for_nothing",
+    ("all", "Anna", "Anna", "faint"): "name_looks_for_nothing",
+    ("two", "two", "two", ""): "wish_turned_round",
+}
 
 
-def _whom_each_finds(W_Q):
-    """Return for each word the one it takes 0.9 or more from; -1 - j if it is only most; -8 or -9 where several are.
-
-    _FOURTH, where all would find the right word but for row 4.
-    """
+def _judge_wishes(W_Q):
     try:
         W_Q = np.asarray(W_Q, dtype=np.float64)
     except (TypeError, ValueError):
@@ -133,37 +160,34 @@ def _whom_each_finds(W_Q):
             "W_Q must be 4 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
             "Fix: [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]] has the form."
         )
-    found, without = (_whom(_SENTENCE[:, :n] @ W_Q[:n]) for n in (4, 3))
-    right = _whom(_SENTENCE @ _WISHES)
-    return _FOURTH if (without == right).all() and (found != right).any() else found
+    found, without_who = (_found(_SENTENCE[:, :n] @ W_Q[:n]) for n in (4, 3))
+    right = [(word, True) for word in _WANTED]
+    if found == right:
+        return RIGHT, ""
+    if without_who == right:
+        return None, "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query as well, times 5."
+    faint = {not enough for word, enough in found if word in _WORDS}
+    mistake = _NAMED.get((*(word for word, _ in found), "faint" * (True in faint))) if len(faint) < 2 else None
+    return mistake, " ".join(map(_whom_in_words, _WORDS, found, _WANTED))
 
 
-def _whom(queries):
-    return np.array([_found(row) for row in softmax(queries @ (_SENTENCE @ _FOUND_AS).T / 3**0.5)])
+def _found(queries):
+    """Return for each query the word it prefers, "two" or "all" where it cannot choose, and whether by enough."""
+    found = []
+    for row in softmax(queries @ (_SENTENCE @ _FOUND_AS).T / 3**0.5):
+        top = np.flatnonzero(row > row.max() - 1e-9)
+        found.append(((_WORDS[top[0]], "two", "all")[len(top) - 1], bool(row[top[0]] >= _ENOUGH)))
+    return found
 
 
-def _found(row):
-    top = np.flatnonzero(row > row.max() - 1e-9)
-    if len(top) > 1:
-        return _ALIKE if len(top) == len(row) else _UNDECIDED
-    return top[0] if row[top[0]] >= _ENOUGH else -1 - top[0]
-
-
-def _whom_in_words(yours, right):
-    if yours.shape == _FOURTH.shape:
-        return "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query as well, times 5."
-    told = {_UNDECIDED: "cannot decide between two words", _ALIKE: "takes from all words alike"}
-    told |= {j: f"finds {word}" for j, word in enumerate(_WORDS)}
-    told |= {-1 - j: f"takes most from {word}" for j, word in enumerate(_WORDS)}
-    lines = ((word, told[int(y)], int(y), int(r)) for word, y, r in zip(_WORDS, yours, right, strict=True))
-    return " ".join(f"{word} {does}{_but(y, r)}." for word, does, y, r in lines)
-
-
-def _but(yours, right):
+def _whom_in_words(word, found, wanted):
     """Say what is wanted beside what was found; that a share is too small only where it is of the right word."""
-    if yours == right:
-        return ""
-    return f", but less than {_ENOUGH}" if yours == -1 - right else f" (wanted: {_WORDS[right]})"
+    other, enough = found
+    unsure = {"two": "cannot decide between two words", "all": "takes from all words alike"}
+    told = f"{word} " + unsure.get(other, f"finds {other}" if enough else f"takes most from {other}")
+    if other == wanted:
+        return f"{told}." if enough else f"{told}, but less than {_ENOUGH}."
+    return f"{told} (wanted: {wanted})."
 
 
 def _unscaled(factor):
@@ -262,7 +286,7 @@ EXERCISES = (
         remark="with Q and K exchanged these numbers are the same, by a symmetry of this example. Asked for is query 1 "
         "against the keys: a row of Q with each row of K.",
     ),
-    Number(
+    Design(
         "what_words_look_for",
         "W_Q, 4 rows of 3 numbers, with which she and sleeps find Anna, and Anna finds sleeps, each by 0.9 or more",
         (
@@ -271,17 +295,8 @@ EXERCISES = (
             "Names are found in the first column, verbs in the second. Which row is whose?",
             "Three entries are not 0. How large must a score be to get 0.9 against two zeros?",
         ),
-        right=_WISHES,
-        judged=Judged(_whom_each_finds, _whom_in_words),
-        slips={
-            "looks_for_itself": [5 * _FOUND_AS, _FOUND_AS],
-            "wish_too_faint": [_WISHES / 5],
-            "wish_and_feature_exchanged": [np.vstack([_WISHES[:3].T, np.zeros(3)])],
-            "one_wish_for_all": [np.outer([f, f, f, 0], [1.0, 0, 0]) for f in (5, 1)],
-            "only_pronouns_look": [np.outer([0.0, 0, f, 0], [1, 0, 0]) for f in (5, 1)],
-            "name_looks_for_nothing": [np.outer([0.0, f, f, 0], [1, 0, 0]) for f in (5, 1)],
-            "wish_turned_round": [-_WISHES],
-        },
+        judge=_judge_wishes,
+        names=tuple(dict.fromkeys(_NAMED.values())),
     ),
 )
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from ...core import softmax
-from ...examples import ASYMMETRIC, BY_HAND, IDENTITY
 from ..engine import locate
-from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Function, Judged, Kept, Number
+from ..engine.compare import RIGHT
+from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Design, Function, Kept
 from ..engine.probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -82,6 +82,7 @@ OWN = (
         "another number than its maximum is subtracted from a row, such as its mean",
         "One score far above the others is far above their mean as well, and its exponential overflows.",
         "Of which number of a row can you be sure that no other is larger?",
+        "Of its maximum: x.max(axis=axis, keepdims=True).",
         _shifted(lambda x, axis: x.mean(axis=axis, keepdims=True)),
         _shifted(lambda x, axis: x.mean()),
         _shifted(lambda x, axis: x.sum(axis=axis, keepdims=True)),
@@ -91,6 +92,7 @@ OWN = (
         "the argument `axis` never arrives, and large scores still give NaN",
         "Along the last axis, numbers of moderate size are right.",
         "For now the axis: where in your line does the argument `axis` arrive?",
+        "Hand it on to plain_softmax. After that, subtract the maximum along the same axis.",
         _shifted(lambda x, axis: 0, along_last=True),
         _shifted(lambda x, axis: x.max(), along_last=True),
     ),
@@ -99,6 +101,7 @@ OWN = (
         "it always normalises along the last axis, whatever `axis` says",
         "Right by default, wrong as soon as somebody passes axis=0.",
         "Where in your code does the argument `axis` arrive?",
+        "It has to arrive in every max and every sum: axis=axis.",
         {"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},
     ),
     Mistake(
@@ -106,6 +109,7 @@ OWN = (
         "the maximum is taken along one axis and the sum along another, where `axis` is not the last",
         "Right by default; for axis=0 one of the two still goes along the last axis.",
         "Two steps need `axis`. Which of them does not get it?",
+        "Write axis=axis in both, and keepdims=True.",
         _along_two_axes(lambda axis: axis, lambda axis: -1),
         _along_two_axes(lambda axis: -1, lambda axis: axis),
     ),
@@ -114,60 +118,70 @@ OWN = (
         "all four show, the softmax over the queries, too",
         "So the exponentials of some row, or of some column, have another sum than the rest.",
         "By which sum does a softmax over the keys divide, by which one over the queries? When are they always equal?",
+        "One divides by the sum of a row, the other by that of a column. Let all of these sums be equal.",
     ),
     Mistake(
         "swap_let_through",
         "the swap gets through, too",
         "As in the identity example, where all sums of exponentials are equal and the scores are symmetric.",
         "With two tokens equal sums make the scores symmetric. Take three: whom can each prefer, if not itself?",
+        "Let each token prefer the next one, in a circle: 0 prefers 1, 1 prefers 2, 2 prefers 0.",
     ),
     Mistake(
         "symmetric_example",
         "nothing but a missing scale could show",
         "As in the identity example: symmetric scores, each row with the same sum of exponentials, and d_v = d_k.",
         "What happens to the scores if Q and K change places? Choose them so that something happens.",
+        "A swap transposes them. Let token i prefer j without j preferring i, and V have more or fewer columns than K.",
     ),
     Mistake(
         "symmetric_scores",
         "neither the swap nor the root of d_v could show",
         "As in the worked example: symmetric scores, and d_v = d_k.",
         "Compare Q K^T with its transpose. And count the columns of V.",
+        "They must differ: let token 0 prefer 1 without 1 preferring 0. And give V another number of columns than K.",
     ),
     Mistake(
         "queries_are_keys",
         "swapping Q and K changed nothing",
         "They are the same, or their scores are symmetric: a swap does nothing but transpose them.",
         "Which score must differ from which, so that the scores are not their own transpose?",
+        "The score of query i with key j from that of query j with key i: choose K other than Q.",
     ),
     Mistake(
         "d_v_equals_d_k",
         "the root of d_v could stand for that of d_k",
         "They are equal, or so near that no number moves by 0.01.",
         "How many columns has V, how many has K?",
+        "Take one away from V, or add one to it.",
     ),
     Mistake(
         "swap_and_size_hidden",
         "neither the swap nor a wrong divisor could show",
         "All values are alike; or the scores are symmetric, and one key has all the weight or d_k and d_v are 1.",
         "What do you get if you mix equal things? And which sizes of scores leave the second-best key something?",
+        "The same thing again: give the rows of V different numbers. And keep the scores between about -3 and 3.",
     ),
     Mistake(
         "size_of_scores_hidden",
         "a missing or a wrong divisor could not show",
         "One key has all the weight, or all scores or all values are equal, or d_k and d_v are 1, and sqrt(1) = 1.",
         "Which sizes of scores leave the second-best key something? And what do you divide by?",
+        "Scores that differ by 1 to 3 do. And d_k must not be 1, since its root would be 1, too.",
     ),
     Mistake(
         "missing_scale_hidden",
         "a missing scale could not show",
         "With d_k = 1 it never does, for sqrt(1) = 1.",
         "How many features have your queries and keys?",
+        "Take two features or more.",
     ),
     Mistake(
         "nothing_shows",
         "none of the four could show",
         "All scores or values are equal or tiny, or each query takes everything from a key of its own.",
         "Which query prefers which key?",
+        "Let scores differ by about 2, let no query prefer its own key, and give the rows of V different numbers.",
     ),
 )
 
@@ -212,25 +226,38 @@ def _no_matrix(name, part):
     return "" if np.isfinite(x).all() else f"{name} holds inf or NaN. Fix: finite numbers."
 
 
-def _caught(example):
-    """Return for each bug whether a number that an example gives moves by it."""
+# What an example lets through, by the first letters of those bugs. A right one lets the softmax through, and only it.
+_NAMED = {
+    "": "nothing_let_through",
+    "Qs": "swap_let_through",
+    "Qsd": "symmetric_example",
+    "Qd": "symmetric_scores",
+    "Q": "queries_are_keys",
+    "sd": "d_v_equals_d_k",
+    "d": "d_v_equals_d_k",
+    "Qnd": "swap_and_size_hidden",
+    "nd": "size_of_scores_hidden",
+    "snd": "size_of_scores_hidden",
+    "n": "missing_scale_hidden",
+    "Qsnd": "nothing_shows",
+}
+
+
+def _judge_example(example):
+    """Judge an example by which bugs move a number that it gives."""
     if misfit := _misfit(example):
         raise Unfit(
             "An example is a list of Q (n, d_k), K (n, d_k) and V (n, d_v), each as rows of finite numbers. " + misfit
         )
     q, k, v = (np.asarray(x, dtype=np.float64) for x in example)
     right = softmax(q @ k.T / k.shape[1] ** 0.5) @ v
-    return np.array([np.abs(bug(q, k, v) - right).max() >= _SHOWS for bug in _BUGS.values()])
-
-
-def _let_through(yours, right):
-    found = {caught: [name for name, y in zip(_BUGS, yours, strict=True) if y == caught] for caught in (True, False)}
-    shows, hides = ("; ".join(found[caught]) or "none" for caught in (True, False))
-    return f"Your example shows: {shows}. It lets through: {hides}."
-
-
-# Three tokens, each of which prefers the next: every row and every column of scores holds the same three numbers.
-_CIRCLE = (2 * np.eye(3), np.roll(np.eye(3), -1, axis=0), np.array([[1.0], [0], [3]]))
+    shows = [name for name, bug in _BUGS.items() if np.abs(bug(q, k, v) - right).max() >= _SHOWS]
+    hides = [name for name in _BUGS if name not in shows]
+    letters = "".join(name[0] for name in hides)
+    if letters == "s":
+        return RIGHT, ""
+    told = f"Your example shows: {'; '.join(shows) or 'none'}. It lets through: {'; '.join(hides) or 'none'}."
+    return _NAMED.get(letters), told
 
 
 EXERCISES = (
@@ -276,7 +303,7 @@ EXERCISES = (
         axes=OUTPUT_AXES,
         reveal=locate.attention(),
     ),
-    Number(
+    Design(
         "example_that_tells",
         "[Q, K, V]: an example in which three of four mistakes show, and the softmax over the queries does not",
         (
@@ -286,26 +313,8 @@ EXERCISES = (
             "Three tokens in a circle: 0 prefers 1, 1 prefers 2, 2 prefers 0. "
             "If Q is the identity, the scores are K^T. V has one column.",
         ),
-        right=_CIRCLE,
-        judged=Judged(_caught, _let_through),
-        slips={
-            "nothing_let_through": [ASYMMETRIC.project()],
-            "swap_let_through": [(*IDENTITY.project()[:2], np.array([[1.0], [0]]))],
-            "symmetric_example": [IDENTITY.project()],
-            "symmetric_scores": [BY_HAND.project()],
-            "queries_are_keys": [(ASYMMETRIC.x, ASYMMETRIC.x, ASYMMETRIC.project()[2])],
-            "d_v_equals_d_k": [
-                (*_CIRCLE[:2], np.diag([1.0, 0, 3])),
-                (*ASYMMETRIC.project()[:2], ASYMMETRIC.project()[2][:, :2]),
-            ],
-            "swap_and_size_hidden": [(*ASYMMETRIC.project()[:2], np.ones((4, 5)))],
-            "size_of_scores_hidden": [
-                (1e3 * ASYMMETRIC.project()[0], *ASYMMETRIC.project()[1:]),
-                (1e3 * _CIRCLE[0], *_CIRCLE[1:]),
-            ],
-            "missing_scale_hidden": [(*(x[:, :1] for x in ASYMMETRIC.project()[:2]), ASYMMETRIC.project()[2])],
-            "nothing_shows": [(np.zeros((4, 2)), *ASYMMETRIC.project()[1:])],
-        },
+        judge=_judge_example,
+        names=tuple(dict.fromkeys(_NAMED.values())),
     ),
 )
 

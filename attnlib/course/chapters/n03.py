@@ -5,10 +5,11 @@ from functools import cached_property
 import numpy as np
 
 from ... import core
-from ..engine.compare import close
-from ..engine.exercise import Function, Judged, Number
+from ..engine.compare import RIGHT, close
+from ..engine.exercise import Function, Number
 from ..engine.probes import SINGLE, Draw, Probe, single
 from ..engine.questions import Question
+from ..engine.run import Unfit, numbers
 from ..engine.steps import Steps
 from ..engine.verdict import number
 from ..mistakes.mistake import Mistake
@@ -63,15 +64,6 @@ def _mixed(x, small, large):
     return x * np.repeat([small, large], len(x) // 2)[:, None]
 
 
-def _of_mixed(yours, right):
-    if yours.ndim or yours == UNRELATED:
-        return _of_range(yours, right)
-    return (
-        "Tokens of one size alone are right. Together, some of their scores have a variance outside 0.8 to 1.25. "
-        "A score may depend on its own query and key only."
-    )
-
-
 class WithFewer(Function):
     """Scores of tokens; of a probe that says how many tokens stand first, those of these few alone, too."""
 
@@ -81,10 +73,6 @@ class WithFewer(Function):
             return function(query, key), fewer
 
         return super().run(both if len(args) == 3 else function, args, **options)
-
-
-def _of_added(yours, right):
-    return "The scores of the first five change when the sixth is added."
 
 
 def range_probes():
@@ -99,8 +87,8 @@ def range_probes():
         probe("keys of standard deviation 1/3, d_k = 64", 64, 1, 1 / 3),
         probe("queries and keys of standard deviation 1/3, d_k = 36", 36, 1 / 3, 1 / 3),
         probe("d_k = 256, standard deviations 2 and 5", 256, 2, 5),
-        Probe(MIXED, (_mixed(draw(120, 64), 1, 3), _mixed(draw(100, 64), 1 / 3, 1)), says=_of_mixed),
-        Probe("5 tokens, to which a sixth comes", (draw(6, 16), draw(6, 16), 5), says=_of_added),
+        Probe(MIXED, (_mixed(draw(120, 64), 1, 3), _mixed(draw(100, 64), 1 / 3, 1))),
+        Probe("5 tokens, to which a sixth comes", (draw(6, 16), draw(6, 16), 5)),
     )
 
 
@@ -147,6 +135,7 @@ OWN = (
         "it gives the standard deviation",
         "Grows with sqrt(d_k), where the variance grows with d_k.",
         "How does the result change if all numbers are doubled?",
+        "The variance grows fourfold, the standard deviation twofold. Square it, or take np.var.",
         {"variance": lambda s: np.std(s.raw_scores)},
     ),
     Mistake(
@@ -154,6 +143,7 @@ OWN = (
         "it gives one variance per query",
         "An array, where one number for all scores is asked for.",
         "Along which axes do you average?",
+        "Over all entries at once: give no axis.",
         {"variance": lambda s: np.var(s.raw_scores, axis=-1)},
         {"variance": lambda s: np.var(s.raw_scores, axis=0)},
     ),
@@ -162,6 +152,7 @@ OWN = (
         "it gives the mean of the squares",
         "That is the variance only where the mean is 0. A variance is taken about the mean.",
         "What is the variance of scores that are all 5?",
+        "It is 0. Subtract the mean of all scores before you square.",
         {"variance": lambda s: (s.raw_scores**2).mean()},
     ),
     Mistake(
@@ -169,6 +160,7 @@ OWN = (
         "it takes the logarithm of 0",
         "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
         "What does your code do with [0.5, 0.5, 0]?",
+        "ln 0 is -inf, and 0 times that is NaN. Put 1 in place of the 0 inside the logarithm.",
         _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),
     ),
     Mistake(
@@ -176,6 +168,7 @@ OWN = (
         "it takes the logarithm to base 2",
         "Bits, not nats: every entropy is 1.44 times as large.",
         "What should the entropy of ten equal weights be?",
+        "ln 10, which is 2.30. np.log is the natural logarithm.",
         _entropy_by(lambda w: _surprise(w, log=np.log2)),
         _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
     ),
@@ -184,6 +177,7 @@ OWN = (
         "it leaves out the minus sign",
         "Negative entropies: the logarithm of a number below 1 is negative.",
         "Which sign has ln 0.5?",
+        "It is negative, as the logarithm of every weight below 1 is: put a minus in front of the sum.",
         _entropy_by(lambda w: -_surprise(w)),
         _entropy_by(lambda w: (w * _log(w)).sum(axis=-1)),
     ),
@@ -192,6 +186,7 @@ OWN = (
         "it sums over the wrong axis, or over all of them",
         "An entropy belongs to one query: its weights are one row. weights[weights > 0] forgets which is whose.",
         "Along which axis do the weights sum to 1?",
+        "Along the last one, the keys. Sum over axis=-1 and get one number for each query.",
         _entropy_by(lambda w: _surprise(w, axis=-2)),
         _entropy_by(lambda w: _surprise(w, axis=None)),
         _entropy_by(lambda w: _surprise(w, axis=1)),
@@ -203,6 +198,7 @@ OWN = (
         "it gives e to the entropy, the number of keys in play",
         "Equal weights on ten keys give 10, where ln 10 is asked for.",
         "What should the entropy be if one key has everything?",
+        "It should be 0, and e to the 0 is 1. Leave the exponential out.",
         _entropy_by(lambda w: np.exp(_surprise(w))),
     ),
     Mistake(
@@ -210,6 +206,7 @@ OWN = (
         "it returns the scores as they are",
         "The variance is d_k times that of a query's entries times that of a key's.",
         "What is the variance of one product of two entries, and how many are added up?",
+        "As many as there are features. Divide by the root of that, and by the standard deviations of query and key.",
         _scores_by(lambda s: s.raw_scores),
     ),
     Mistake(
@@ -217,6 +214,7 @@ OWN = (
         "it divides by a variance, not by its root",
         "Dividing by a number divides the variance by its square.",
         "A variance is a square. What brings it to 1?",
+        "Its root: divide by standard deviations.",
         _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
         _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
         _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
@@ -227,6 +225,7 @@ OWN = (
         "it returns cosines, which are at most 1",
         "The variance of a cosine is about 1/d_k: the longer the vectors, the flatter the weights.",
         "By which factor must a cosine grow for its variance to be 1?",
+        "A cosine of random vectors has the variance 1 / d_k. So multiply by the root of d_k.",
         _scores_by(lambda s: _cosines(s.q, s.k)),
     ),
     Mistake(
@@ -234,6 +233,7 @@ OWN = (
         "the entries had variance 1; these have another",
         "sqrt(d_k) alone leaves a variance that is that of a query's entry times that of a key's.",
         "What is the variance of one product of two such entries?",
+        "The two variances multiplied. Add up as many as there are features, then take the root.",
         _scores_by(lambda s: s.scaled),
     ),
     Mistake(
@@ -241,6 +241,7 @@ OWN = (
         "only one of the two factors had another variance than 1",
         "The variance of a product is the product of both variances.",
         "A score multiplies two entries, each with a variance of its own.",
+        "Multiply both variances, that of the queries and that of the keys.",
         *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
         _scores_by(lambda s: _unit(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
         _scores_by(lambda s: s.q @ _unit(s.k).T / np.sqrt(s.q.shape[-1])),
@@ -250,6 +251,7 @@ OWN = (
         "the size of a score depends on the other tokens of the call",
         "What is measured over many tokens changes with a further token, and the scores of the others with it.",
         "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
+        "Over the last axis, with keepdims=True: then each query and each key has a size of its own.",
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
         _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
@@ -260,64 +262,61 @@ OWN = (
         "only one of the two factors had another variance than 1, and no root was taken",
         "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
         "What is the variance of one product of two such entries?",
+        "It is the product of both variances. Times d_k it is the variance of a score, and its root is the divisor.",
     ),
     Mistake(
         "multiplied_by_divisor",
         "it is the factor, not the divisor",
         "To multiply by 1/c is to divide by c.",
         "Should the divisor make scores of variance 4 smaller or larger?",
+        "Smaller: hand in what the scores are divided by.",
     ),
 )
 
-IN_RANGE, UNRELATED, UNEVEN, MOVED = 1.0, -1.0, -2.0, -3.0
 
+def _judge_range(scores, query, key, few=None):
+    """Judge scores by their variance; those of the first `few` tokens alone, which then come with them, by both.
 
-def _range(scores, query, key, few=None):
-    """Return the variance of the scores, what is near 1 as 1; or UNRELATED to q.k; or the shape where it is wrong.
-
-    Of small and large tokens together each size is judged alone: UNEVEN where one of them is out of range. Of scores
-    that come with those of the first few tokens alone: MOVED where the two differ.
+    Of small and large tokens together each size is judged alone.
     """
     if few:
         more, fewer = (np.asarray(x, dtype=np.float64) for x in scores)
-        return IN_RANGE if close(fewer, more[:few, :few], 1e-4) else MOVED
-    dots = query @ key.T
+        if close(fewer, more[:few, :few], 1e-4):
+            return RIGHT, ""
+        return None, "The scores of the first five change when the sixth is added."
     try:
-        scores = np.asarray(scores, dtype=np.float64)
-    except (TypeError, ValueError):
-        return scores  # no numbers: the check says what came instead
+        scores, dots = numbers(scores), query @ key.T
+    except Unfit as error:
+        return None, str(error)
     if scores.shape != dots.shape:
-        return np.array(scores.shape)
-    if np.std(query[len(query) // 2 :]) < 2 * np.std(query[: len(query) // 2]):
-        return _judged(scores, dots)
-    blocks = zip(_quarters(scores), _quarters(dots), strict=True)
-    found = [_judged(*block) for block in blocks]
-    return UNRELATED if UNRELATED in found else IN_RANGE if set(found) == {IN_RANGE} else UNEVEN
+        return None, (
+            f"Your scores have shape {scores.shape}, expected is one for each query and key. "
+            "Fix: start from query @ key.T."
+        )
+    mixed = np.std(query[len(query) // 2 :]) > 2 * np.std(query[: len(query) // 2])
+    blocks = list(zip(_quarters(scores), _quarters(dots), strict=True)) if mixed else [(scores, dots)]
+    if not all(_follow(*block) for block in blocks):
+        return None, (
+            "Your scores are not large where the plain dot products are: over all pairs the two have a correlation "
+            "below 0.9."
+        )
+    if all(0.8 <= np.var(block) <= 1.25 for block, _ in blocks):
+        return RIGHT, ""
+    if mixed:
+        return None, (
+            "Tokens of one size alone are right. Together, some of their scores have a variance outside 0.8 to 1.25. "
+            "A score may depend on its own query and key only."
+        )
+    return None, f"The variance of your scores is {number(np.var(scores))}; asked for is one between 0.8 and 1.25."
 
 
 def _quarters(x):
     return [block for half in np.array_split(x, 2) for block in np.array_split(half, 2, axis=1)]
 
 
-def _judged(scores, dots):
+def _follow(scores, dots):
     with np.errstate(all="ignore"):
-        variance = np.var(scores)
-        follows = np.corrcoef(scores.ravel(), dots.ravel())[0, 1] >= 0.9  # False for NaN
-    if not follows:
-        return UNRELATED
-    return IN_RANGE if 0.8 <= variance <= 1.25 else variance
-
-
-def _of_range(yours, right):
-    if yours.ndim:
-        shape = tuple(int(n) for n in yours)
-        return f"Your scores have shape {shape}, expected is one for each query and key. Fix: start from query @ key.T."
-    if yours == UNRELATED:
-        return (
-            "Your scores are not large where the plain dot products are: over all pairs the two have a correlation "
-            "below 0.9."
-        )
-    return f"The variance of your scores is {number(yours)}; asked for is one between 0.8 and 1.25."
+        return np.corrcoef(scores.ravel(), dots.ravel())[0, 1] >= 0.9  # False for NaN
 
 
 EXERCISES = (
@@ -382,7 +381,7 @@ EXERCISES = (
         probes=range_probes(),
         given=lambda q, k: {"q": q, "k": k},
         result=lambda s: s.in_range,
-        judged=Judged(_range, _of_range),
+        judge=_judge_range,
         stage="scores",
         steps=_Steps,
     ),

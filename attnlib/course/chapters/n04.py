@@ -4,9 +4,11 @@ import numpy as np
 
 from ...core import attention_trace
 from ..engine import locate
-from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Judged, Module, Number
+from ..engine.compare import RIGHT, close
+from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Design, Module, Number
 from ..engine.probes import Draw, Probe, edges, gradient
 from ..engine.questions import Question
+from ..engine.run import numbers
 from ..mistakes.mistake import Mistake
 
 
@@ -33,62 +35,51 @@ def _unpack(x, W_Q, W_K, W_V, learning=()):
 
 
 # Exercise 4.1: what can be read off the map of a trained head, and differs a little from machine to machine.
-READ, LOWEST, HIGHEST = np.array([8.0, 0.0]), np.array([5.0, -2.0]), np.array([11.0, 2.0])
+LOWEST, HIGHEST = np.array([5.0, -2.0]), np.array([11.0, 2.0])
 
 
-def _read(answer):
-    """Return READ for two numbers near the map's, in either order; else the numbers themselves."""
-    try:
-        numbers = np.asarray(answer, dtype=np.float64)
-    except (TypeError, ValueError):
-        return answer  # no numbers: the check says what came instead
-    if numbers.shape != (2,):
-        return numbers
-    for order in (slice(None), slice(None, None, -1)):
-        if ((numbers[order] >= LOWEST) & (numbers[order] <= HIGHEST)).all():
-            return READ[order]
-    return numbers
+def _judge_reading(answer):
+    read = numbers(answer, lists=True)
+    if read.shape != (2,):
+        return None, f"Two numbers are asked for, [with itself, with another]; yours have shape {read.shape}."
+    if _on_the_map(read).all():
+        return RIGHT, ""
+    words = "Look again at the cells o" + ("ff" if _on_the_map(read)[0] else "n") + " the diagonal."
+    if _on_the_map(read[::-1]).all():
+        return "diagonal_and_rest_swapped", words
+    return "weights_for_scores" if close(read, np.array([1.0, 0.0]), 1e-3) else None, words
 
 
-def _of_reading(yours, right):
-    if yours.shape != (2,):
-        return f"Two numbers are asked for, [with itself, with another]; yours have shape {yours.shape}."
-    low = LOWEST[0] <= yours[0] <= HIGHEST[0]
-    return "Look again at the cells off the diagonal." if low else "Look again at the cells on the diagonal."
+def _on_the_map(read):
+    return (read >= LOWEST) & (read <= HIGHEST)
 
 
 # Exercise 4.3: the keys of four letters, a to d; each query is to choose the next letter.
 KEYS = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]])
-ENOUGH, FITS, HARDLY = 0.9, 1.0, 0.5
+ENOUGH = 0.9
+_TURNED = {0: "query_looks_for_itself", 3: "query_looks_for_previous", 2: "query_looks_across"}  # by how many letters
 
 
-def chosen(W_Q):
-    """Return FITS where each letter gives the next one ENOUGH weight, HARDLY where it gives it most; else a map."""
-    try:
-        queries = np.asarray(W_Q, dtype=np.float64)
-    except (TypeError, ValueError):
-        return W_Q
+def _judge_queries(W_Q):
+    queries = numbers(W_Q, lists=True)
     if queries.shape != KEYS.shape:
-        return np.array(queries.shape)
+        return None, (
+            f"W_Q has shape (d_in, d_k) = (4, 2), a query a row; yours has shape {queries.shape}. "
+            "Fix: four lists of two."
+        )
     weights = attention_trace(queries, KEYS, KEYS).weights if np.isfinite(queries).all() else np.full((4, 4), np.nan)
     cells = np.arange(4), (np.arange(4) + 1) % 4
     following, others = weights[cells], weights.copy()
     others[cells] = 0
     if (following >= ENOUGH).all():
-        return FITS
+        return RIGHT, ""
     if (following > others.max(-1) + 1e-9).all():
-        return HARDLY
-    return (weights > 0.5).astype(float)
-
-
-def _of_choice(yours, right):
-    if yours.ndim == 1:
-        shape = tuple(int(n) for n in yours)
-        return f"W_Q has shape (d_in, d_k) = (4, 2), a query a row; yours has shape {shape}. Fix: four lists of two."
-    if yours.ndim == 0:
-        return f"Each letter gives the next one more than any other, but not always {ENOUGH}."
-    row = int((yours[np.arange(4), (np.arange(4) + 1) % 4] == 0).argmax())
-    return f"Letter {'abcd'[row]} gives less than half of its weight to letter {'bcda'[row]}."
+        return "query_too_short", f"Each letter gives the next one more than any other, but not always {ENOUGH}."
+    rows, keys = np.nonzero(weights > 0.5)
+    turned = set((keys - rows) % 4) if len(rows) == 4 else set()
+    row = int((~(following > 0.5)).argmax())
+    words = f"Letter {'abcd'[row]} gives less than half of its weight to letter {'bcda'[row]}."
+    return _TURNED.get(turned.pop()) if len(turned) == 1 else None, words
 
 
 OWN = (
@@ -97,54 +88,63 @@ OWN = (
         "the cells on the diagonal and those off it have changed places",
         "Row i is the query of a letter, and the cell in column i the key of the same letter.",
         "In which cells does a letter meet itself?",
+        "On the diagonal. That number comes first.",
     ),
     Mistake(
         "weights_for_scores",
         "the weights were read, 1 and 0, not the scores",
         "Scores may be any number; the colour bar beside the map says which.",
         "Look at the numbers of the colour bar.",
+        "It ends far above 1: read the two numbers off its colours.",
     ),
     Mistake(
         "own_letter_looked_up",
         "the head looked for the letter it is asked for",
         "That was the first head. This one was trained on another rule: its map is the one above this exercise.",
         "Go along the row of the letter that is asked for. In which column is it bright?",
+        "That column is the letter which is looked for: take the number beside it in memory.",
     ),
     Mistake(
         "map_read_by_columns",
         "the map was read down a column, not along a row, or the rule was turned round",
         "Queries are rows: the letter that is asked for is a row of the map.",
         "Who asks? Start from its row.",
+        "Its row is that of the letter which is asked for; the bright cell of that row names the key.",
     ),
     Mistake(
         "place_in_the_alphabet",
         "the place of the letter in the alphabet was handed in, not the number stored with it",
         "The head finds the pair by its key and hands over its value.",
         "Which number stands beside the letter that you found?",
+        "That number, from the list of eight pairs, is the answer.",
     ),
     Mistake(
         "query_looks_for_itself",
         "each letter looks for itself",
         "The query of a letter points to where its own key lies.",
         "To whose key should the query of a point?",
+        "To that of b: give row a the direction of b's key.",
     ),
     Mistake(
         "query_looks_for_previous",
         "each letter looks for the one before it",
         "The circle is gone round in the other direction.",
         "Whose key lies where the query of a points: b, or d?",
+        "d does. Turn each query the other way, by half a circle.",
     ),
     Mistake(
         "query_looks_across",
         "each letter looks for the one across the circle",
         "The query of a points away from the key of a, to that of c.",
         "From a to b is a quarter of the circle. How far did you turn?",
+        "By half of it. Turn each query back by a quarter.",
     ),
     Mistake(
         "query_too_short",
         "each query points the right way and is too short to choose",
         "The scores of a short query lie close to each other, and so do its weights.",
         "In notebook 03's plane, what did a longer query do?",
+        "It made the choice sharper: multiply all four queries by one number.",
     ),
 )
 
@@ -166,7 +166,7 @@ EXERCISES = (
         unpack=_unpack,
         biases=False,
     ),
-    Number(
+    Design(
         "alphabet_scores",
         "[a letter's score with itself, its typical score with another], read off the map of the trained head",
         (
@@ -174,9 +174,8 @@ EXERCISES = (
             "All other cells: some are above 0, some below. Around which number do they lie?",
             "One of the two is near 0.",
         ),
-        right=READ,
-        slips={"diagonal_and_rest_swapped": [READ[::-1]], "weights_for_scores": [np.array([1.0, 0.0])]},
-        judged=Judged(_read, _of_reading),
+        judge=_judge_reading,
+        names=("diagonal_and_rest_swapped", "weights_for_scores"),
     ),
     Number(
         "other_head",
@@ -189,7 +188,7 @@ EXERCISES = (
         right=2.0,
         slips={"own_letter_looked_up": [9.0], "map_read_by_columns": [1.0], "place_in_the_alphabet": [7.0, 8.0]},
     ),
-    Number(
+    Design(
         "choose_W_Q",
         "W_Q, (4, 2): with the keys a (1, 0), b (0, 1), c (-1, 0), d (0, -1), each letter gives the next one, and d "
         "gives a, a weight of 0.9 or more",
@@ -198,14 +197,8 @@ EXERCISES = (
             "The query of a should point where the key of b lies. And that of d?",
             "Make all four longer: scores are divided by sqrt(2) before softmax.",
         ),
-        right=6 * np.roll(KEYS, -1, axis=0),
-        slips={
-            "query_looks_for_itself": [6 * KEYS],
-            "query_looks_for_previous": [6 * np.roll(KEYS, 1, axis=0)],
-            "query_looks_across": [-6 * KEYS],
-            "query_too_short": [2 * np.roll(KEYS, -1, axis=0)],
-        },
-        judged=Judged(chosen, _of_choice),
+        judge=_judge_queries,
+        names=(*_TURNED.values(), "query_too_short"),
     ),
 )
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from ... import masks
 from ..engine import locate
-from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Function, Judged, Number
+from ..engine.compare import RIGHT
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function
 from ..engine.probes import (
     CUBE_MASKED,
     DEAD,
@@ -26,7 +27,7 @@ from ..engine.probes import (
     single,
 )
 from ..engine.questions import Question
-from ..engine.run import Told, Unfit
+from ..engine.run import Unfit
 from ..engine.steps import Steps
 from ..mistakes.mistake import Mistake
 from ..mistakes.weights import FUTURE_ONLY, triangle
@@ -98,31 +99,6 @@ def cross_probes():
 TOKENS, FEW = 8, 3
 _place = np.arange(TOKENS)
 _back = _place[:, None] - _place  # how far each key lies behind each query
-_NEAR, _FAR = (_back >= 0) & (_back < FEW), np.isin(_back, (0, FEW, 2 * FEW))
-_SELF = _back == 0
-_CELLS = [(layer, query) for layer in (0, 1) for query in _place]
-
-
-def _with(layer, query, keys):
-    """Return the solution with another row."""
-    masks = np.stack([_NEAR, _FAR])
-    masks[layer, query] = keys
-    return masks
-
-
-def _reach(masks):
-    """Return (fault, tokens that reach the last place, layer, query, key or number of keys of the fault).
-
-    Faults: 1 a key ahead, 2 too many keys, 3 right if turned round, 4 no key.
-    """
-    keys, ahead = masks.sum(-1), masks & (_back < 0)
-    if ahead.any():
-        return 1, 0, *np.argwhere(ahead)[0]
-    for fault, wrong in ((2, keys > FEW), (4, keys == 0)):
-        if wrong.any():
-            layer, query = np.argwhere(wrong)[0]
-            return fault, 0, layer, query, keys[layer, query]
-    return 0, int(_arriving(masks).sum()), 0, 0, 0
 
 
 def _arriving(masks):
@@ -130,7 +106,19 @@ def _arriving(masks):
     return (masks[1, -1, :, None] & masks[0]).any(axis=0)
 
 
-def _reached(result):
+def _fault(masks):
+    """Return (id of a mistake, layer, query, what the query does), or None where every query has keys as it should."""
+    keys = masks.sum(-1)
+    if (ahead := np.argwhere(masks & (_back < 0))).size:
+        return "key_ahead", *ahead[0][:2], f"looks ahead to key {ahead[0][2]}"
+    for id, wrong in (("too_many_keys", keys > FEW), ("no_key_left", keys == 0)):
+        if wrong.any():
+            layer, query = np.argwhere(wrong)[0]
+            return id, layer, query, f"has {keys[layer, query]} keys, allowed are 1 to {FEW}"
+    return None
+
+
+def _judge_masks(result):
     masks = np.asarray(result)
     if masks.shape != (2, TOKENS, TOKENS) or masks.dtype != bool:
         numbers = masks.shape == (2, TOKENS, TOKENS) and masks.dtype.kind in "iuf" and np.isin(masks, (0, 1)).all()
@@ -143,23 +131,18 @@ def _reached(result):
             f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
             f"{masks.shape} of {masks.dtype}. Fix: {fix}"
         )
-    if _reach(~masks)[:2] == (0, TOKENS):
-        return np.array((3, 0, 0, 0, 0))
-    found = _reach(masks)
-    if found[0] or found[1] == TOKENS:
-        return np.array(found)
-    *others, last = np.flatnonzero(~_arriving(masks))
-    missing = f"{', '.join(map(str, others))} and {last} do" if others else f"{last} does"
-    reach = "reaches" if found[1] == 1 else "reach"
-    return Told(np.array(found), f"{found[1]} of the {TOKENS} tokens {reach} the last place; {missing} not.")
-
-
-def _told(yours, right):
-    fault, _, layer, query, seen = (int(number) for number in yours)
-    if fault == 3:
-        return "Turned round it is right."
-    told = f"looks ahead to key {seen}" if fault == 1 else f"has {seen} keys, allowed are 1 to {FEW}"
-    return f"In layer {layer + 1} query {query} {told}. Mend that first; then it is counted who reaches whom."
+    if not _fault(~masks) and _arriving(~masks).all():
+        return "mask_inverted", "Turned round it is right."
+    if fault := _fault(masks):
+        id, layer, query, told = fault
+        return id, f"In layer {layer + 1} query {query} {told}. Mend that first; then it is counted who reaches whom."
+    if _arriving(masks).all():
+        return RIGHT, ""
+    *others, last = map(str, np.flatnonzero(~_arriving(masks)))
+    missing = f"{', '.join(others)} and {last} do" if others else f"{last} does"
+    count = int(_arriving(masks).sum())
+    reach = "reaches" if count == 1 else "reach"
+    return "reach_too_short", f"{count} of the {TOKENS} tokens {reach} the last place; {missing} not."
 
 
 def _numbers(convert):
@@ -172,6 +155,7 @@ OWN = (
         "the padding mask is (b, n_k): the axis for the queries is missing",
         "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
         "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
+        "Put an axis of size 1 between the two: it stands for all queries.",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
     ),
     Mistake(
@@ -179,6 +163,7 @@ OWN = (
         "the padding mask is right, but its axes are not (b, 1, n_k)",
         "One axis too many, two that have changed places, or a row for each query where one stands for all.",
         "Scores are (b, n_q, n_k). Which axis of yours is which of these three?",
+        "The first is b, the last is n_k, and between them stands a single axis of size 1.",
         *(
             {"padding": lambda s, form=form: form(masks.padding_mask(s.lengths, s.n_k))}
             for form in (
@@ -194,6 +179,7 @@ OWN = (
         "NumPy lines axes up from the end: mostly an error, and where the sizes agree one row in place of a map. "
         "A column has an axis of size 1 behind it.",
         "Which shape makes one number for each row meet every key?",
+        "A column, (n, 1), does: put an axis of size 1 behind the numbers.",
         {
             "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
             "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
@@ -208,6 +194,7 @@ OWN = (
         "it lets one padded token through",
         "The first padding token gets weight in every sequence.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
+        "At 0 and 1: position j is a token if j is less than the length.",
         {"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
@@ -215,6 +202,7 @@ OWN = (
         "it hides the last token of each sequence",
         "A sequence of length 1 may be looked at nowhere.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
+        "At 0 and 1: position j is a token if j is less than the length, and nothing is taken off it.",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},
     ),
     Mistake(
@@ -222,6 +210,7 @@ OWN = (
         "the padding stands in front of the tokens",
         "Real tokens at the beginning are hidden, padding at the end is seen.",
         "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
+        "The first two: position j is a token if j is less than the length.",
         {"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
@@ -229,6 +218,7 @@ OWN = (
         "a token may not attend to itself",
         "The first token may attend to nothing at all.",
         "What may the very first token look at?",
+        "At itself: key j is allowed up to and including the place of the query.",
         {"causal": lambda s: triangle(s, -1)},
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     ),
@@ -237,6 +227,7 @@ OWN = (
         "a token may also attend to the one that follows it",
         "In training the token to be predicted is in plain sight.",
         "What may the very first token look at?",
+        "At itself alone: key j is allowed if it does not stand behind the query.",
         {"causal": lambda s: triangle(s, 1)},
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)},
     ),
@@ -246,6 +237,7 @@ OWN = (
         "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
         "Give each token its place in the sequence. At which place does the first query stand?",
+        "At n_k - n_q, since the last query is the last token. Compare the keys with these places.",
         {"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},
     ),
     Mistake(
@@ -253,6 +245,7 @@ OWN = (
         "the mask is made of numbers, not of True and False",
         "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
         "Print the dtype of your mask.",
+        "It has to be bool: compare with <= or <, or add .astype(bool).",
         _numbers(lambda y: y.astype(int)),
         _numbers(lambda y: np.where(y, 0.0, -np.inf)),
         _numbers(lambda y: (~y).astype(int)),
@@ -262,6 +255,7 @@ OWN = (
         "without a mask every key is blocked",
         "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
         "What does your code do where attn_mask is None?",
+        "Ask first: if attn_mask is not None. Without a mask the scores stay as they are.",
         {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
     ),
     Mistake(
@@ -269,6 +263,7 @@ OWN = (
         "x and context had changed roles: the context asks, and x is found",
         "A row of output for each token of the context, where each token of x should get one.",
         "Which of the two sequences asks, and which is looked at?",
+        "x asks, so the queries are made of x; context is looked at, so keys and values are made of it.",
         {"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},
     ),
     Mistake(
@@ -276,18 +271,21 @@ OWN = (
         "a query may look at a token that comes after it",
         "A model with such a mask can copy its answers, as in section 1.",
         "In which rows is a True to the right of the diagonal?",
+        "Make them False: query i may look at keys 0 to i.",
     ),
     Mistake(
         "no_key_left",
         "a query may look at nothing",
         "It would pass nothing on, and in other libraries NaN. Each query needs one key at least.",
         "Which of your rows has no True?",
+        "Let that query look at itself, at least.",
     ),
     Mistake(
         "too_many_keys",
         f"a query may look at more than {FEW} keys",
         f"With all keys one layer would do. The task is to get by with {FEW} for each query.",
         "Sum your masks over the last axis.",
+        "No sum may be above 3: choose in each longer row which three keys stay.",
     ),
     Mistake(
         "reach_too_short",
@@ -295,6 +293,7 @@ OWN = (
         "What a token hands over in layer 1 has to arrive at a place that the last query looks at in layer 2.",
         f"The last query looks at {FEW} places in layer 2. What had each of them seen in layer 1, and what "
         "had two of them both seen?",
+        "Choose three places of which no two have seen the same token.",
     ),
 )
 
@@ -364,7 +363,7 @@ EXERCISES = (
         axes=OUTPUT_AXES,
         reveal=locate.cross_attention(),
     ),
-    Number(
+    Design(
         "sparse_masks",
         f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} "
         "keys, and through both layers all tokens reach the last place. Many answers are right: what they do counts.",
@@ -374,19 +373,8 @@ EXERCISES = (
             "Layer 1: each token looks at itself and the two before it. Which three places have then seen all eight?",
             "Places 7, 4 and 1. So in layer 2 a query looks at itself, three places back and six places back.",
         ),
-        right=np.stack([_NEAR, _FAR]),
-        slips={
-            "key_ahead": [_with(*at, _place == key) for at in _CELLS for key in range(at[1] + 1, TOKENS)],
-            "too_many_keys": [_with(*at, _place < few) for at in _CELLS for few in range(FEW + 1, at[1] + 2)],
-            "no_key_left": [_with(*at, False) for at in _CELLS],
-            "reach_too_short": [
-                np.stack([_SELF | _NEAR & (_place >= TOKENS - n), second])
-                for second in (_FAR, _SELF)
-                for n in range(TOKENS)
-            ],
-            "mask_inverted": [~np.stack([_NEAR, _FAR])],
-        },
-        judged=Judged(_reached, _told),
+        judge=_judge_masks,
+        names=("key_ahead", "too_many_keys", "no_key_left", "reach_too_short", "mask_inverted"),
     ),
 )
 

@@ -4,10 +4,11 @@ import numpy as np
 
 from ... import core, heads
 from ..engine import locate
-from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged, Kept, Module, Number
+from ..engine.compare import RIGHT
+from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Design, Function, Kept, Module, Number
 from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 from ..engine.questions import Question
-from ..engine.run import Told, Unfit
+from ..engine.run import Unfit
 from ..mistakes.around import flatten_last
 from ..mistakes.mistake import Mistake, allowed_by
 
@@ -98,7 +99,6 @@ _OPPOSITE = np.roll(_place, 2, axis=1)
 _BESIDE = np.roll(_place, 1, axis=1) + np.roll(_place, -1, axis=1)
 _WANTED = np.stack([_OPPOSITE, _BESIDE / 2])  # (h, n_q, n_k)
 _DEALT = [*range(0, 8, 2), *range(1, 8, 2)]  # the features that every other column gives to a head
-_JOBS = 10 * np.hstack([_OPPOSITE, _BESIDE])
 
 
 def _maps(W_Q):
@@ -119,17 +119,16 @@ def _farthest(maps):
     )
 
 
-# What would make an answer right -> which fault it has; the first that does is told.
-_REPAIRS = (
-    lambda W: W[:, [4, 5, 6, 7, 0, 1, 2, 3]],
-    lambda W: W[:, _DEALT],
-    lambda W: 1000 * W,
-    lambda W: -W,
-)
+# What would make an answer right -> which mistake it has; the first that does gives the name.
+_REPAIRS = {
+    "heads_exchanged": lambda W: W[:, [4, 5, 6, 7, 0, 1, 2, 3]],
+    "heads_interleaved": lambda W: W[:, _DEALT],
+    "scores_too_small": lambda W: 1000 * W,
+    "scores_negated": lambda W: -W,
+}
 
 
-def _jobs(result):
-    """Return (fault, head, token, its four weights): a fault is the number of a repair, from 1, or 9 for none."""
+def _judge_jobs(result):
     W_Q = np.asarray(result)
     if W_Q.shape != _KEYS.shape or W_Q.dtype.kind not in "biuf" or not np.isfinite(W_Q).all():
         raise Unfit(
@@ -139,21 +138,14 @@ def _jobs(result):
     W_Q = W_Q.astype(np.float64)
     maps = _maps(W_Q)
     if _near(maps).all():
-        return np.zeros(7)
-    for fault, repair in enumerate(_REPAIRS, 1):
+        return RIGHT, ""
+    for id, repair in _REPAIRS.items():
         if _near(_maps(repair(W_Q))).all():
-            return Told(np.array([fault, 0, 0, 0, 0, 0, 0]), _farthest(maps) if fault == 3 else "")
+            too_small = id == "scores_too_small"
+            return id, _farthest(maps) if too_small else "With that mended, both heads do their job."
     head, token = np.argwhere(~_near(maps).all(axis=-1))[0]
-    return np.array([9, head, token, *maps[head, token]])
-
-
-def _jobs_told(yours, right):
-    fault, head, token, *weights = yours.tolist()
-    if fault < 9:
-        return "With that mended, both heads do their job."
-    wanted = _WANTED[int(head), int(token)]
-    yours, wanted = (" ".join(f"{w:.2f}" for w in row) for row in (weights, wanted))
-    return f"In head {head + 1:.0f} token {token:.0f} has the weights {yours} on tokens 0 to 3; wanted are {wanted}."
+    yours, wanted = (" ".join(f"{w:.2f}" for w in m[head, token]) for m in (maps, _WANTED))
+    return None, f"In head {head + 1} token {token} has the weights {yours} on tokens 0 to 3; wanted are {wanted}."
 
 
 OWN = (
@@ -162,6 +154,7 @@ OWN = (
         "the mask reaches the first head only",
         "One head behaves, the others see everything; averaged over heads it hardly shows.",
         "Print the masked scores of every head.",
+        "All should be blocked alike: an axis of size 1 in the place of the heads reaches every one of them.",
         allowed_by(_first_head_only),
     ),
     Mistake(
@@ -169,6 +162,7 @@ OWN = (
         "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
         "Axes are lined up from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
         "Which axis do the scores have between batch and queries?",
+        "That of the heads. Put one of size 1 there: attn_mask[:, None], if the mask has three axes.",
         allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),
     ),
     Mistake(
@@ -176,6 +170,7 @@ OWN = (
         "every mask had three axes",
         "A mask (n_q, n_k) goes in as it is; only (b, n_q, n_k) and (b, 1, n_k) get a head axis.",
         "Which axis does attn_mask[:, None] put into a mask of two axes, and where? attn_mask.ndim counts them.",
+        "A new one in the middle, where it means something else. Add it only if attn_mask.ndim is 3.",
         allowed_by(lambda mask, s: mask[:, None] if mask.ndim == 2 else mask),
         raises=True,
     ),
@@ -184,6 +179,7 @@ OWN = (
         "it reshapes the heads back without moving the head axis behind the tokens",
         "Right shape, but a row holds pieces of different tokens.",
         "Merging undoes splitting, step by step in reverse. What was the last step of splitting?",
+        "A swap of axes -2 and -3. So swap them back first, then join the last two.",
         {"merge": lambda s: _merge_straight},
         {"merge": lambda s: flatten_last},
     ),
@@ -192,6 +188,7 @@ OWN = (
         "it reshapes into heads without bringing the head axis to the front",
         "The shape may be right, but a head holds pieces of different tokens; or heads attend to heads.",
         "Number the entries 0, 1, 2, ... and print the first head.",
+        "It should hold the first d_k features of every token. Cut the last axis only, then swap axes -2 and -3.",
         {"split": _reshaped(straight=True)},
         {"split": _reshaped(straight=False)},
         {"split": _reshaped(straight=False), "merge": lambda s: flatten_last},
@@ -202,6 +199,7 @@ OWN = (
         "it deals the features out like cards: head i takes every h-th one",
         "Trains as well, but no weights of another library fit.",
         "Which features belong to the first head: the first d_k, or every h-th?",
+        "The first d_k: cut the features into h blocks, (h, d_k) and not (d_k, h).",
         {"split": _split_interleaved},
         {"merge": _merge_interleaved},
         {"split": _split_interleaved, "merge": _merge_interleaved},
@@ -211,6 +209,7 @@ OWN = (
         "it cuts the features into d_k heads of h numbers each",
         "h and d_k have changed places: the first axis of the result is as long as d_k.",
         "Print the shape of your result beside h and d_k. Which of them stands where?",
+        "The heads come first: cut the last axis into (h, d_k).",
         {"split": _split_exchanged},
     ),
     Mistake(
@@ -218,6 +217,7 @@ OWN = (
         "it averages (or adds) the heads, where they should stand side by side",
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
+        "The merged row has h times as many: put the heads side by side, then multiply by W_O.",
         {"output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
         {"output": lambda s: np.tile(s.context.sum(axis=-3), s.num_heads) @ s.W_O},
         {"output": _average},
@@ -228,6 +228,7 @@ OWN = (
         "the weights it returns are averaged over the heads",
         "(..., n_q, n_k), where each head has a map of its own. nn.MultiheadAttention averages them, too.",
         "How many maps of weights should come back from a layer with h heads?",
+        "h of them, (..., h, n_q, n_k): return the weights as they come out of the softmax.",
         {"shown": lambda s: s.weights if s.num_heads is None else s.weights.mean(axis=-3)},
     ),
     Mistake(
@@ -236,6 +237,7 @@ OWN = (
         "Right where all three are given, and where the query stands alone. Elsewhere a key and its value belong to "
         "two tokens.",
         "A key and its value belong to one token. Which of the two other inputs holds that token?",
+        "The key does: value = key, after the line in which the key gets its own default.",
         {"v": lambda s: s.split((s.query if s.arguments[2] is None else s.value) @ s.W_V)},
     ),
     Mistake(
@@ -243,6 +245,7 @@ OWN = (
         "the merged heads are returned without W_O",
         "The heads' features never mix.",
         "Which of the four matrices does your output not depend on?",
+        "Not on W_O: multiply the merged heads by it at the end.",
         {"output": lambda s: s.merge(s.context)},
     ),
     Mistake(
@@ -250,30 +253,35 @@ OWN = (
         "the scale is taken from the number of heads",
         "The scores of one head do not add up more terms when other heads stand beside it.",
         "How many numbers are added up in one dot product of one head?",
+        "As many as one head has features, d_model / h. Take the root of that.",
     ),
     Mistake(
         "factor_for_divisor",
         "it were the factor that scores are multiplied by: asked for is the divisor",
         "Divided by a number below 1, scores would grow.",
         "Multiplying by your number is the same as dividing by which one?",
+        "By 1 divided by your number.",
     ),
     Mistake(
         "heads_exchanged",
         "head 1 does the job of head 2, and head 2 that of head 1",
         "Both maps are right, each in the other's place.",
         "Which columns of W_Q belong to the first head?",
+        "The first four: exchange the two blocks of four columns.",
     ),
     Mistake(
         "scores_too_small",
         "the right keys have the largest scores and too little weight",
         "Softmax compares by differences, and each head divides its scores by the root of its d_k first.",
         "Which score, divided by 2, beats three zeros by far?",
+        "One of about 10 does. Multiply your matrix by one number.",
     ),
     Mistake(
         "scores_negated",
         "the wanted keys get the smallest scores",
         "Most weight goes where none was wanted.",
         "Change the sign of one score. What becomes of its weight?",
+        "It falls where it rose. Change the sign of the whole matrix.",
     ),
 )
 
@@ -366,7 +374,7 @@ EXERCISES = (
         reveal=locate.multi_head(),
         unpack=_unpack,
     ),
-    Number(
+    Design(
         "two_jobs",
         "W_Q (4, 8) of two heads, with x = I and W_K = [I I], (4, 8): in head 1 each of four tokens in a ring looks at "
         "the one opposite, in head 2 at its two neighbours alike; weights within 0.05. Many answers are right: what "
@@ -376,14 +384,8 @@ EXERCISES = (
             "A query asks for a place by a large number in the column of that place, as in section 1.",
             "10 * np.roll(np.eye(4), 2, axis=1) asks for the opposite place. Two equal numbers share a row.",
         ),
-        right=_JOBS,
-        slips={
-            "heads_exchanged": [_JOBS[:, [4, 5, 6, 7, 0, 1, 2, 3]]],
-            "heads_interleaved": [_JOBS[:, np.argsort(_DEALT)]],
-            "scores_too_small": [_JOBS / 10],
-            "scores_negated": [-_JOBS],
-        },
-        judged=Judged(_jobs, _jobs_told),
+        judge=_judge_jobs,
+        names=tuple(_REPAIRS),
     ),
 )
 

@@ -5,7 +5,8 @@ from functools import cached_property
 import numpy as np
 
 from ...core import softmax
-from ..engine.exercise import Function, Judged, Number
+from ..engine.compare import RIGHT
+from ..engine.exercise import Design, Function, Number
 from ..engine.probes import Draw, Probe
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -53,8 +54,8 @@ def _layers():
 WORDS, MATCH = 8, 10.0  # of the head that parks: words in its sentence, the score of one that matches
 
 
-def _parks(answer):
-    """Return what is wrong with a place to park, 0 for nothing: the score of [CLS] and the length of its value."""
+def _judge_parking(answer):
+    """Judge a place to park: the score of [CLS] and the length of its value."""
     answer = np.asarray(answer, dtype=float)
     if answer.shape != (2,) or not np.isfinite(answer).all() or answer[1] < 0:
         raise Unfit(
@@ -65,18 +66,16 @@ def _parks(answer):
     idle = softmax(np.array([score] + [0.0] * WORDS))  # nothing matches
     busy = softmax(np.array([score, MATCH] + [0.0] * (WORDS - 1)))
     if busy[1] < 0.9:
-        return 3
+        return "parking_drowns_the_match", "Of your head: with a match, less than 0.9 of the weight is on it."
     if idle[1:].sum() > 0.1:
-        return 1
-    return 0 if idle[1:].sum() + idle[0] * length <= 0.1 else 2
+        return "no_room_to_park", "Of your head: without a match, too much weight stays on the words."
+    if idle[1:].sum() + idle[0] * length > 0.1:
+        return (
+            "parked_on_a_long_value",
+            "Of your head: without a match, the value of [CLS] makes the output too long.",
+        )
+    return RIGHT, ""
 
-
-_NOT_PARKED = (
-    "both demands are met",
-    "without a match, too much weight stays on the words",
-    "without a match, the value of [CLS] makes the output too long",
-    "with a match, less than 0.9 of the weight is on it",
-)
 
 OWN = (
     Mistake(
@@ -84,24 +83,28 @@ OWN = (
         "the divisors were 384 and 32",
         "12 is 384/32. The class divides by the root of 384, the model wants the root of 32.",
         "Write down both divisors. What is their ratio?",
+        "Scores are divided by roots. So take the root of that ratio.",
     ),
     Mistake(
         "repair_inverted",
         "the scores were too large",
         "The root of 384 is the larger divisor: the scores come out too small, and W_Q has to make them larger.",
         "Are the scores too large or too small when they are divided by a larger number?",
+        "Too small. So the factor is larger than 1: turn your fraction over.",
     ),
     Mistake(
         "repair_shared_with_keys",
         "the factor were shared with W_K",
         "Only W_Q is multiplied here, so it takes the whole factor.",
         "What happens to q.k if q alone is multiplied by c?",
+        "It is multiplied by c. So c alone has to make up for the whole ratio.",
     ),
     Mistake(
         "scale_undone",
         "the scores had to be the raw ones, without any scale",
         "The model was trained with a scale: the right scores are q.k divided by the root of 32.",
         "Which divisor was the model trained with?",
+        "With the root of 32: multiply back by the class's divisor, and divide by this one.",
     ),
     Mistake(
         "rows_silenced",
@@ -109,6 +112,7 @@ OWN = (
         "A row of W_O makes one feature of the output, from all heads. nn.Linear stores (out, in), and what comes in "
         "from a head meets a block of columns.",
         "Which axis of W_O meets the heads, that of the inputs or that of the outputs?",
+        "That of the inputs, the columns of (out, in): write 0 into result[:, ...].",
         {"without": _rows},
     ),
     Mistake(
@@ -116,6 +120,7 @@ OWN = (
         "the heads were counted from 1",
         "Here head 0 is the first.",
         "Where do the features of head 0 begin?",
+        "At 0. Head h begins at h times d_k.",
         {"features": lambda s: slice((s.head - 1) * (d := len(s.W_O) // s.num_heads), s.head * d)},
     ),
     Mistake(
@@ -123,6 +128,7 @@ OWN = (
         "every h-th feature belonged to the head",
         "The heads stand side by side: first all features of head 0, then all of head 1.",
         "Look at merge_heads in notebook 06. Which features of the merged vector come from head 0?",
+        "The first d_k: one block of columns that lie side by side.",
         {"features": lambda s: slice(s.head, None, s.num_heads)},
     ),
     Mistake(
@@ -130,6 +136,7 @@ OWN = (
         "a head had as many features as there are heads",
         "A head has d_model / h features.",
         "12 features, 3 heads. How many features has one head?",
+        "12 / 3 = 4. In code it is len(W_O) // num_heads.",
         {"features": lambda s: slice(s.head * s.num_heads, (s.head + 1) * s.num_heads)},
     ),
     Mistake(
@@ -137,6 +144,7 @@ OWN = (
         "every head had 32 features, as in MiniLM",
         "Here a head has d_model / h features.",
         "Which number in your code would be another one in another model?",
+        "The 32. Work it out: len(W_O) // num_heads.",
         {"features": lambda s: slice(s.head * 32, (s.head + 1) * 32)},
     ),
     Mistake(
@@ -144,6 +152,7 @@ OWN = (
         "it takes all other heads away and keeps this one",
         "This head should add nothing, and the others what they added before.",
         "Which columns stay as they are?",
+        "All but those of this head: begin with a copy of W_O and write 0 into its block.",
         {"without": _keep_only},
     ),
     Mistake(
@@ -151,18 +160,21 @@ OWN = (
         "the score of [CLS] were too low to take the weight when nothing matches",
         "Weights sum to 1. What [CLS] does not take stays on the words, and their values are handed over.",
         "Without a match all eight words have score 0. Must the score of [CLS] be higher or lower?",
+        "Higher: exp(score) must be at least nine times the 8 that the words have together.",
     ),
     Mistake(
         "parked_on_a_long_value",
         "what is parked were not handed over",
         "The weight on [CLS] is large, so its value is handed over nearly whole.",
         "Nearly all weight is on [CLS] when nothing matches. How long may its value be?",
+        "Not longer than what the words have left of 0.1: 0 is always short enough.",
     ),
     Mistake(
         "parking_drowns_the_match",
         "the score of [CLS] were so high that a match does not win against it",
         "A match has score 10. It must keep 0.9 of the weight.",
         "With a match the two large terms are exp(10) and exp(score). What is their ratio to be?",
+        "9 to 1: the score has to lie 2.2 or a little more below 10.",
     ),
 )
 
@@ -198,7 +210,7 @@ EXERCISES = (
         result=lambda s: s.without,
         steps=_Steps,
     ),
-    Number(
+    Design(
         "parking_place",
         "[score of [CLS], length of its value], so that the head adds nothing unless a word matches",
         (
@@ -207,13 +219,8 @@ EXERCISES = (
             "exp(10) / (exp(10) + 7 + exp(score)).",
             "The score must lie between 4.3 and 7.7, and the value must be short: 0 is short enough for all of them.",
         ),
-        right=[6.0, 0.0],
-        slips={
-            "no_room_to_park": [[0.0, 0.0], [-5.0, 1.0]],
-            "parked_on_a_long_value": [[6.0, 1.0]],
-            "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0]],
-        },
-        judged=Judged(_parks, lambda yours, right: f"Of your head: {_NOT_PARKED[int(yours)]}."),
+        judge=_judge_parking,
+        names=("no_room_to_park", "parked_on_a_long_value", "parking_drowns_the_match"),
     ),
 )
 

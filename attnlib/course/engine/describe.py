@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .compare import close
+from .compare import RIGHT, close
 from .probes import DEAD
 from .run import read_from_notebook
 from .verdict import Verdict, matrix_around, number
@@ -62,6 +62,7 @@ def right(exercise, found, ours):
 def _remarks(exercise, found, ours):
     """Return remarks on a right answer."""
     lines = [f"Remark: {exercise.remark}"] if exercise.remark else []
+    lines += [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
     if ours:
         names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
         lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
@@ -92,8 +93,8 @@ def wrong(exercise, answer, difference, mistakes, located):
     elif probe.says and difference.part == 0:
         lines.append(probe.says(difference.yours, difference.expected))
         arrays = {"yours": difference.yours, "expected": difference.expected} if probe.drawn else {}
-    elif exercise.judged and difference.part == 0:
-        lines.append(outcome.words or exercise.judged.says(difference.yours, difference.expected))
+    elif outcome.told and outcome.told[0] != RIGHT:
+        lines.append(outcome.told[1])
     else:
         text, arrays = _difference(exercise, difference)
         if not exercise.answer_is_code and ", expected" in text and difference.yours.shape == difference.expected.shape:
@@ -109,7 +110,7 @@ def wrong(exercise, answer, difference, mistakes, located):
     if not mistakes and exercise.reveal:
         first = STAGE_HINTS.get(stage, ())
     hints = (*first, *exercise.hints)
-    text, id = "\n".join(lines), " + ".join(m.id for m in mistakes) or None
+    text, id = "\n".join(filter(None, lines)), " + ".join(m.id for m in mistakes) or None
     verdict = Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
     return _and_what_it_reads(verdict, answer)
 

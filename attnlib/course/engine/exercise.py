@@ -1,7 +1,7 @@
 """What an exercise is: a task, probes, the right answer, and every mistake that can be made in it.
 
-Here are three kinds: a `Number`, found without code, a `Function`, and a `Module`, which is a class of torch. A fourth,
-a head that is set by hand, is in chapters/n10/puzzle.py.
+Here are four kinds: a `Number`, found without code, a `Design`, of which many are right, a `Function`, and a `Module`,
+which is a class of torch. A fifth, a head that is set by hand, is in chapters/n10/puzzle.py.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from . import describe, modules, right_answers, run
-from .compare import all_same, first_difference, same
+from .compare import RIGHT, all_same, first_difference, same
 from .explain import Pairs, explain
 from .locate import Reference, Reveal, locate
 from .probes import Probe
@@ -61,7 +61,7 @@ class Exercise:
     returns_weights = False  # beside the output
     remark = ""  # what a right answer is told
     axes, our_functions = (), ()
-    stage, reveal, judged, kept = "", None, None, None
+    stage, reveal, judge, kept = "", None, None, None
     subject = "Your code behaves"  # ... as if
     untried = (
         "If you have written it already: is a `return` missing, or does a line `return ...` or "
@@ -93,8 +93,8 @@ class Exercise:
 
     def run(self, function, args, **options):
         """Return the Outcome of `function` on the arguments of a probe."""
-        judge, lists = self.judged and self.judged.by, not self.answer_is_code
-        return run.call(function, args, returns_weights=self.returns_weights, lists=lists, judge=judge, **options)
+        lists = not self.answer_is_code
+        return run.call(function, args, returns_weights=self.returns_weights, lists=lists, judge=self.judge, **options)
 
     def outcomes(self, function, **options):
         """Return the Outcome of a learner's function on every probe, up to the first that does not end."""
@@ -184,16 +184,6 @@ class Kept(NamedTuple):
     ours: str
 
 
-class Judged(NamedTuple):
-    """For exercises with many right answers: (result, *args) -> what is compared; (yours, right) -> a sentence.
-
-    If the sentence needs more than what is compared, `by` returns Told.
-    """
-
-    by: Callable
-    says: Callable
-
-
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Number(Exercise):
     """Numbers found by hand or by a formula, handed in as a number, a list or an array.
@@ -203,15 +193,12 @@ class Number(Exercise):
     right : float or ndarray
     slips : dict
         Wrong answers: the id of a mistake -> values.
-    judged : Judged or None
-        Of a design, where many answers are right: what of them is compared. None: the numbers themselves.
     remark : str
         What a right answer is told: that a mistake gives the same numbers.
     """
 
     right: Any
     slips: dict
-    judged: Judged | None = None
     remark: str = ""
 
     answer_is_code = False
@@ -227,6 +214,35 @@ class Number(Exercise):
 
     def _variants(self):
         return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Design(Exercise):
+    """An answer of which many are right: it is judged by what it does.
+
+    Attributes
+    ----------
+    judge : callable
+        Answer -> (id of the mistake, words), with RIGHT for the id of a right answer and None where a wrong one has no
+        name. It raises Unfit for what cannot be tried.
+    names : tuple of str
+        The ids of the mistakes that it finds.
+    """
+
+    judge: Callable
+    names: tuple = ()
+
+    answer_is_code = False
+    subject = "Your answer looks"
+    probes = (Probe("your answer", ()),)
+    expected = (run.Outcome(told=(RIGHT, "")),)
+
+    def adapt(self, answer):
+        return lambda: answer
+
+    def explain(self, function, found):
+        """Return the mistake that the judge has found."""
+        return tuple(m for outcome in found for m in self.mistakes if outcome.told and m.id == outcome.told[0])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -248,8 +264,9 @@ class Function(Exercise):
         The stage of an exercise about a single one.
     reveal : Reveal or None
         How to look inside for the first stage that differs.
-    judged : Judged or None
-        What of the result is compared; None: all of it.
+    judge : callable or None
+        Where many results are right: (result, *arguments of the probe) -> (RIGHT or None, words). A mistake is named
+        where the words are the same as for its steps on every probe. None: results are compared.
     our_functions : tuple of str
         attnlib's functions that are this exercise, besides the one of its name.
     kept : Kept or None
@@ -263,7 +280,7 @@ class Function(Exercise):
     axes: tuple = ()
     stage: str = ""
     reveal: Reveal | None = None
-    judged: Judged | None = None
+    judge: Callable | None = None
     our_functions: tuple = ()
     kept: Kept | None = None
 
@@ -295,7 +312,7 @@ class Function(Exercise):
         return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
 
     def locate(self, function, difference):
-        in_words = difference.part == 0 and (difference.probe.says or self.judged)
+        in_words = difference.part == 0 and difference.probe.says
         if in_words or difference.index is None or difference.yours.size == 1:
             return None
         right = Reference(self.reference, self.steps_on, self.returns_weights, self.stage, self.reveal)

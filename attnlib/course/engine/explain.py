@@ -62,6 +62,8 @@ class Pairs:
         mine, theirs = found[0], next(self._outcomes(overrides, known))
         if mine.kind or theirs.kind:
             return mine.kind == theirs.kind
+        if mine.told:
+            return mine.told == theirs.told
         (x, *_), (y, *_) = mine.values, theirs.values
         if x.shape != y.shape:
             return False

@@ -45,7 +45,8 @@ class Outcome(NamedTuple):
     """What came back from one call: arrays, or a problem in words.
 
     `kind` is "" where arrays came back, else "untried", "raised", "late" (out of time), "ended" (Python) or "type".
-    `words` is what a judge says besides; it is not compared.
+    `told` is what a judge says, where many answers are right: (RIGHT, the id of a mistake or None; words). `values` is
+    empty then.
     """
 
     values: tuple = ()
@@ -53,10 +54,10 @@ class Outcome(NamedTuple):
     problem: str = ""
     mutated: bool = False
     tensor: bool = False
-    words: str = ""
+    told: tuple = ()
 
 
-def _late(seconds):
+def late(seconds):
     """Return the Outcome of code that did not end."""
     return Outcome(
         kind="late",
@@ -74,13 +75,6 @@ def _ended(name):
     )
 
 
-class Told(NamedTuple):
-    """What a judge found in an answer, and a sentence about it. Only what was found is compared."""
-
-    found: object
-    words: str
-
-
 class Unfit(Exception):
     """The answer cannot be tried at all; the message says why and what to do."""
 
@@ -91,7 +85,7 @@ def outcomes(calls, *, copied):
     With `copied`, the calls run in a copy of the process first, if the platform allows one.
     """
     safe, stop = _rehearsed(calls) if copied else (len(calls), "")
-    broken = stop and (_late(TIME_LIMIT) if stop == "late" else _ended(stop))
+    broken = stop and (late(TIME_LIMIT) if stop == "late" else _ended(stop))
     found = []
     try:
         with time_limit(TIME_LIMIT):
@@ -100,7 +94,7 @@ def outcomes(calls, *, copied):
                 if found[0].kind == "untried":
                     return found
     except TimeUp:
-        broken = _late(TIME_LIMIT)
+        broken = late(TIME_LIMIT)
     return [*found, broken] if broken else found
 
 
@@ -131,7 +125,7 @@ def calls_into_attnlib(names):
 
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
-    """Call `function` on copies of `args` and return an Outcome, whatever happens; `judge` picks what is compared."""
+    """Call `function` on copies of `args` and return an Outcome, whatever happens; a `judge` says what it finds."""
     given = [_copy(a, tensors) for a in args]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -143,16 +137,13 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
     except Unfit:
         raise
     except (Exception, SystemExit) as error:
-        return Outcome(kind="raised", problem=_describe(error))
+        return Outcome(kind="raised", problem=described(error))
     mutated = any(
         isinstance(before, np.ndarray) and not _array_equal(before, np.asarray(after))
         for before, after in zip(args, given, strict=True)
     )
     if judge is not None and result is not None and result is not ...:
-        result, problem = _judged(judge, result, args, lists)
-        if problem:
-            return Outcome(kind="type", problem=problem)
-    result, words = result if isinstance(result, Told) else (result, "")
+        return _judged(judge, result, args, lists)._replace(mutated=mutated)
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -163,20 +154,32 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
         if problem:
             return Outcome(kind="type", problem=problem)
         values.append(array)
-    return Outcome(tuple(values), mutated=mutated, tensor=tensor, words=words)
+    return Outcome(tuple(values), mutated=mutated, tensor=tensor)
 
 
 def _judged(judge, result, args, lists):
-    """Return (what is compared, ""), or (None, problem) if the judge cannot read the result."""
+    """Return the Outcome in which the judge has spoken, or one that says why it cannot read the result."""
     try:
-        return judge(result.detach() if _is_tensor(result) else result, *args), ""
+        return Outcome(told=judge(result.detach() if _is_tensor(result) else result, *args))
     except Unfit:
         raise
     except Exception as error:
-        return None, (
+        problem = (
             f"You {'hand in' if lists else 'return'} {_kind(result)} that cannot be read as an answer "
             f"({type(error).__name__}: {words_of(error)}). Fix: compare its form with the task."
         )
+        return Outcome(kind="type", problem=problem)
+
+
+def numbers(result, *, lists=False):
+    """Return what a judge is given as an array of float64; raise Unfit where it does not hold numbers."""
+    try:
+        return np.asarray(result, dtype=np.float64)
+    except (TypeError, ValueError):
+        array, problem = _as_array(result, lists)
+    if problem:
+        raise Unfit(problem)
+    return array.astype(np.float64)
 
 
 def _copy(x, tensors):
@@ -245,7 +248,7 @@ def words_of(error):
         return ""
 
 
-def _describe(error):
+def described(error):
     """Say what was raised, and in which line of the learner's own code: the last one outside libraries."""
     told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, words_of(error))
     text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")

@@ -1,10 +1,8 @@
 """What a mistake is, and the ways of making one that are used all over the catalogue."""
 
-from .then import THEN
-
 
 class Mistake:
-    """A named mistake: what it does, what you would see, and a hint that does not give the answer away.
+    """A named mistake: what it does, what you would see, and two hints that do not give the answer away.
 
     Attributes
     ----------
@@ -13,25 +11,23 @@ class Mistake:
         behave alike, it names what they have in common, or both.
     symptom : str
         What you would see.
+    hints : tuple of str
+        A question, and what follows from its answer; the second holds in every exercise that names the mistake, and
+        stops before the solution.
     variants : tuple of dict
         The ways of making it, each a name of a step -> what stands in its place.
     raises : bool
         It shows in an error on some inputs, while all the others are right.
     """
 
-    def __init__(self, id, behaves_as_if, symptom, hint, *variants, raises=False):
-        self.id, self.behaves_as_if, self.symptom, self.hint = id, behaves_as_if, symptom, hint
+    def __init__(self, id, behaves_as_if, symptom, hint, then, *variants, raises=False):
+        self.id, self.behaves_as_if, self.symptom, self.hints = id, behaves_as_if, symptom, (hint, then)
         self.variants, self.raises = variants, raises
-
-    @property
-    def hints(self):
-        """The first, and the one in then.py that continues it."""
-        return self.hint, THEN[self.id]
 
     def located(self, place):
         """Return this mistake with the place where it was found: "in layer 2 queries and keys ..."."""
         behaves_as_if = f"{place} {self.behaves_as_if}"
-        return Mistake(self.id, behaves_as_if, self.symptom, self.hint, *self.variants, raises=self.raises)
+        return Mistake(self.id, behaves_as_if, self.symptom, *self.hints, *self.variants, raises=self.raises)
 
 
 def scaled_by(factor):

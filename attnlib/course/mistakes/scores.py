@@ -13,6 +13,7 @@ MISTAKES = (
         "queries and keys have changed places",
         "With n_q = n_k everything runs: row i holds what the others ask of token i, not what token i asks.",
         "Which of the two arrays gives the rows of the score matrix?",
+        "Row i of the scores belongs to query i: the queries stand on the left of the product, the keys on the right.",
         {"scores": lambda s: s.k @ swap(s.q)},
         {"q": lambda s: s.split(s.key @ s.W_Q), "k": lambda s: s.split(s.query @ s.W_K)},
         {"q": lambda s: s.split(s.query @ s.W_K), "k": lambda s: s.split(s.key @ s.W_Q)},
@@ -22,6 +23,7 @@ MISTAKES = (
         "keys and values have changed places",
         "Queries are compared with the content, and what comes back are labels.",
         "Which array is compared with the queries, and which one is averaged?",
+        "Queries meet the keys in the scores. The weights that come of it mix the values.",
         {"scores": lambda s: s.q @ swap(s.v), "context": lambda s: s.weights @ s.k},
         {"k": lambda s: s.split(s.key @ s.W_V), "v": lambda s: s.split(s.value @ s.W_K)},
         {"k": lambda s: s.split(s.value @ s.W_K), "v": lambda s: s.split(s.key @ s.W_V)},
@@ -31,6 +33,7 @@ MISTAKES = (
         "query and value have changed places, as in code that takes (values, keys, query)",
         "No error where the shapes agree; the output is that of another question.",
         "Compare the order of your arguments with the order in the exercise.",
+        "The first array asks, the second is compared with it, the third is mixed.",
         {"scores": lambda s: s.v @ swap(s.k), "context": lambda s: s.weights @ s.q},
         {"q": lambda s: s.split(s.value @ s.W_Q), "v": lambda s: s.split(s.query @ s.W_V)},
         # A class that takes (values, keys=None, query=None): without the third both come from the first.
@@ -44,6 +47,7 @@ MISTAKES = (
         "it multiplies by the keys without transposing them",
         "An error in most shapes; if n_k = d_k it runs, and mixes features with positions.",
         "A score is the dot product of two rows. What does @ combine?",
+        "@ combines rows on the left with columns on the right, so each key has to become a column.",
         {"scores": lambda s: s.q @ s.k},
     ),
     Mistake(
@@ -51,6 +55,7 @@ MISTAKES = (
         "it multiplies query and key feature by feature and never adds the products up",
         "One number per feature where one number per pair of tokens belongs.",
         "A dot product has two parts: multiply, then ...?",
+        "Add the products up over the features: the last axis disappears.",
         {"raw_scores": lambda s: s.q[..., :, None, :] * s.k[..., None, :, :]},
     ),
     Mistake(
@@ -58,6 +63,7 @@ MISTAKES = (
         "it scales the scores, where the raw ones are asked for",
         "Scaled scores are smaller by the factor sqrt(d_k), and their weights are flatter.",
         "Read the formula in the exercise again: which part of it comes in a later exercise?",
+        "Leave the division by sqrt(d_k) out for now.",
         {"raw_scores": lambda s: s.scaled},
     ),
     # --- scale
@@ -66,6 +72,7 @@ MISTAKES = (
         "the scores are never scaled",
         "The weights are too peaked, and the more so the larger d_k is.",
         "What does the formula divide the scores by?",
+        "Divide every score by the square root of d_k, the length of one query, before the softmax.",
         scaled_by(lambda s: 1),
     ),
     Mistake(
@@ -73,6 +80,7 @@ MISTAKES = (
         "the scores are divided by d_k itself",
         "The weights are too flat: large d_k turns attention into a plain average.",
         "What would you divide by if d_k were 100? What does the formula say?",
+        "Take the square root of d_k, the length of one query.",
         scaled_by(lambda s: 1 / s.q.shape[-1]),
     ),
     Mistake(
@@ -80,6 +88,7 @@ MISTAKES = (
         "the scale is taken from the width of the values",
         "Invisible where d_v = d_k, wrong everywhere else.",
         "Which two arrays enter the dot product? Only their width matters.",
+        "Queries and keys enter it, values do not: take the length of one query.",
         scaled_by(lambda s: s.v.shape[-1] ** -0.5),
         scaled_by(lambda s: 1 / s.v.shape[-1]),
     ),
@@ -88,6 +97,7 @@ MISTAKES = (
         "the scale is taken from the number of tokens",
         "The same two tokens score differently in a longer sequence.",
         "How many numbers are added up in one dot product?",
+        "As many as a query has features, however many tokens there are: take its last axis.",
         scaled_by(lambda s: s.k.shape[-2] ** -0.5),
         scaled_by(lambda s: 1 / s.k.shape[-2]),
         scaled_by(lambda s: s.q.shape[-2] ** -0.5),
@@ -98,6 +108,7 @@ MISTAKES = (
         "the scale is taken from the width of the tokens, not of the vectors that the dot product multiplies",
         "The weights are too flat where a head is narrower than the tokens; invisible where both are equally wide.",
         "The dot product is taken after projecting (and splitting into heads). How long are the vectors then?",
+        "Take the last axis of the query as it is when the dot product is computed.",
         scaled_by(lambda s: s.query.shape[-1] ** -0.5),
         scaled_by(lambda s: 1 / s.query.shape[-1]),
         scaled_by(lambda s: s.key.shape[-1] ** -0.5),
@@ -107,6 +118,7 @@ MISTAKES = (
         "the scale is taken from axis 1, counted from the front",
         "For (tokens, d_k) that is d_k; with a batch or with heads it is something else.",
         "Print query.shape and the number you divide by, once with a batch and once without.",
+        "The length of one query is always the last axis: shape[-1].",
         scaled_by(lambda s: s.q.shape[1] ** -0.5),
         scaled_by(lambda s: 1 / s.q.shape[1]),
     ),
@@ -115,6 +127,7 @@ MISTAKES = (
         "the scores are multiplied by sqrt(d_k)",
         "The weights are almost 0 or 1.",
         "Should scaling make the scores larger or smaller?",
+        "Smaller: divide by the root, where you multiply by it.",
         scaled_by(lambda s: s.q.shape[-1] ** 0.5),
     ),
     Mistake(
@@ -122,6 +135,7 @@ MISTAKES = (
         "it scales after the softmax",
         "The weights of a query no longer sum to 1, and they are as peaked as without any scale.",
         "Sum one row of your weights.",
+        "Divide the scores, and take the softmax of what comes out.",
         {"scaled": lambda s: s.scores, "weights": lambda s: softmax(s.masked) / np.sqrt(s.q.shape[-1])},
         {"scaled": lambda s: s.scores, "context": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
     ),
@@ -130,5 +144,6 @@ MISTAKES = (
         "the root was left out",
         "That gives a variance, where a standard deviation, or a divisor of scores, is asked for.",
         "Scores divided by c have a variance divided by c times c.",
+        "So divide by the root of the variance, which is the standard deviation.",
     ),
 )

@@ -85,6 +85,7 @@ MISTAKES = (
         "it normalises over the queries: columns sum to 1",
         "Every key hands out one unit of attention, where every query should.",
         "Whose weights have to sum to 1: those of one query, or those of one key?",
+        "Each row belongs to one query, so maximum and sum both run over the keys, the last axis.",
         {"axis": lambda s: -2},
         weights_by(lambda x, axis: softmax(x, -2)),
         weights_by(lambda x, axis: softmax(x, 0)),
@@ -94,6 +95,7 @@ MISTAKES = (
         "it normalises over the whole array at once",
         "All numbers together sum to 1; a single row sums to much less.",
         "Sum one row of your weights, then all of them.",
+        "Each query divides a 1 of its own: take the sum of its row alone.",
         weights_by(lambda x, axis: softmax(x.reshape(-1)).reshape(x.shape)),
         weights_by(lambda x, axis: softmax(x.reshape(*x.shape[:-2], -1)).reshape(x.shape)),
         weights_by(lambda x, axis: _exp_over_sum(x, None)),
@@ -105,6 +107,7 @@ MISTAKES = (
         "the scores are used as weights",
         "Negative weights, and rows that do not sum to 1.",
         "What must be true of numbers that are used as shares?",
+        "Positive, and with sum 1: take exp of every score and divide each row by its sum.",
         weights_by(lambda x, axis: x),
         weights_by(lambda x, axis: np.where(np.isneginf(x), 0, x)),
     ),
@@ -113,6 +116,7 @@ MISTAKES = (
         "it divides the scores by their sum, without exp",
         "Rows sum to 1, so positive scores hide it; a negative score gets a negative weight, a sum near 0 huge ones.",
         "What makes every number positive before it is divided by the sum?",
+        "exp does. Take it of every score first, then divide by the sum.",
         weights_by(lambda x, axis: x / x.sum(axis=axis, keepdims=True)),
         weights_by(lambda x, axis: _over_sum(np.where(np.isneginf(x), 0, x), guarded=True)),
     ),
@@ -121,6 +125,7 @@ MISTAKES = (
         "it takes exp of the scores and never divides by the sum",
         "All weights are positive, but a row of them sums to anything.",
         "What do the weights of one query have to sum to?",
+        "To 1: divide each number by the sum of its row.",
         weights_by(lambda x, axis: np.exp(x)),
         weights_by(lambda x, axis: np.exp(x - _row_maximum(x, axis))),
         weights_by(lambda x, axis: np.exp(x - x.max())),
@@ -130,6 +135,7 @@ MISTAKES = (
         "a sum or a maximum along the axis has lost that axis, so that row i meets the number of another row",
         "An error in most shapes; where the axes are equally long it runs, and rows do not sum to 1.",
         "Which shape has the sum over the keys, and which one do you need to divide row by row?",
+        "Keep the axis with size 1: keepdims=True, for the maximum and for the sum.",
         _without_keepdims(_row_maximum),
         _without_keepdims(_row_maximum, guarded=True),
         _without_keepdims(lambda x, axis: 0),
@@ -142,6 +148,7 @@ MISTAKES = (
         "the weights are rounded before they are used",
         "Small weights vanish, rows need no longer sum to 1, and the error goes on into every later step.",
         "Keep at least four digits until the end.",
+        "Round for showing only, and go on with the numbers as they were.",
         *(weights_by(lambda x, axis, n=n: softmax(x, axis).round(n)) for n in (1, 2, 3, 0)),
     ),
     Mistake(
@@ -149,6 +156,7 @@ MISTAKES = (
         "it takes the softmax twice",
         "Weights nearly equal: all between 1/n and e/n. Blocked keys get weight again.",
         "Print your weights. Are they flatter than the scores suggest?",
+        "Look for a second softmax: on weights, or around a function that has taken one already.",
         weights_by(lambda x, axis: softmax(softmax(x, axis), axis)),
     ),
     Mistake(
@@ -156,6 +164,7 @@ MISTAKES = (
         "all weight goes to the largest score",
         "Weights of exactly 0 and 1: nothing is mixed, and no gradient flows.",
         "What should happen to a score that is only a little smaller than the largest?",
+        "It should get a little less weight, not none: exp of each score, divided by their sum.",
         weights_by(_one_hot),
         weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x)),
     ),
@@ -164,6 +173,7 @@ MISTAKES = (
         "it takes exp of large scores without subtracting the maximum of each row",
         "Fine for small scores; NaN (or rows of 0) as soon as a score passes about 700 or all lie below -745.",
         "Which number can you subtract from a whole row without changing its softmax?",
+        "Its maximum: then the largest exponent is 0, and nothing overflows.",
         weights_by(lambda x, axis: _exp_over_sum(x, axis)),
         weights_by(lambda x, axis: _exp_over_sum(x, axis, guarded=True)),
         weights_by(lambda x, axis: np.nan_to_num(_exp_over_sum(x, axis))),
@@ -178,6 +188,7 @@ MISTAKES = (
         "no key is blocked: every query sees all of them",
         "Tokens see what they must not see.",
         "Name a key that some query must not see. Which line of yours keeps it out?",
+        "There the mask has to be False. Where it is False, the scaled score becomes -inf before the softmax.",
         masked_by(lambda s: s.scaled)
         | {
             "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
@@ -189,6 +200,7 @@ MISTAKES = (
         "True and False have changed roles: what may be seen is hidden, what is hidden is seen",
         "A padding mask then shows nothing but padding, a causal mask nothing but the future. The shapes look fine.",
         "In attnlib, does True mean 'may attend' or 'blocked'?",
+        "True means: may attend. It belongs where a query may look, and scores are blocked where the mask is False.",
         allowed_by(lambda mask, s: ~mask)
         | {
             "causal": lambda s: ~triangle(s),
@@ -201,6 +213,7 @@ MISTAKES = (
         "it sets weights to 0 after the softmax and leaves it at that",
         "The remaining weights sum to less than 1: the blocked keys took their share with them.",
         "Sum one row of the weights. Who got the rest?",
+        "The blocked keys did. Block them before: their scores become -inf, and the others share all of the 1.",
         _after_softmax(lambda w, mask: w * mask),
     ),
     Mistake(
@@ -209,6 +222,7 @@ MISTAKES = (
         "Right as long as the blocked keys leave some weight. Where their scores lie far above the others they take "
         "all of it, and the query gets 0, or 0 / 0.",
         "What does a blocked score have to be before the maximum is taken, and before exp?",
+        "-inf, at the very beginning. Then the maximum and the sum see allowed keys only.",
         _after_softmax(lambda w, mask: _over_sum(w * mask, guarded=True)),
         _after_softmax(lambda w, mask: w * mask / ((w * mask).sum(axis=-1, keepdims=True) + 1e-9)),
     ),
@@ -217,6 +231,7 @@ MISTAKES = (
         "blocked scores become 0: multiplied by the mask, or filled with a number next to 0, such as 1e-9",
         "A score of 0 still gets weight: exp(0) = 1. It even beats negative scores.",
         "Which score gets weight 0 after exp?",
+        "Only -inf does, since exp(-inf) = 0. Fill it in where the mask is False.",
         filled_with(0),
         filled_with(1),
     ),
@@ -225,6 +240,7 @@ MISTAKES = (
         "it multiplies the mask by infinity",
         "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row.",
         "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
+        "NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it belongs.",
         masked_by(lambda s: s.scaled + np.where(s.allowed, np.nan, -np.inf)),
     ),
     Mistake(
@@ -232,6 +248,7 @@ MISTAKES = (
         "a query that may attend to no key attends to all of them",
         "Blocked scores of -1e9, or any large finite number, do that; so does a NaN row that gets equal weights.",
         "What should the output of a query be that may look at nothing? What is it in your code?",
+        "It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
         *(way for value in (-1e9, -1e4, -1e20) for way in _fill(value)),
     ),
     Mistake(
@@ -240,6 +257,7 @@ MISTAKES = (
         "Where all allowed scores of a row are as low as that number, or lower, blocked keys take weight. Setting it "
         "to 0 afterwards does not give it back.",
         "Which number is lower than any score there can be?",
+        "-inf is. No row that has a key left is harmed by it.",
         *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value)),
         *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value, _some)),
     ),
@@ -248,6 +266,7 @@ MISTAKES = (
         "a query that may attend to no key gets NaN: its row is 0 / 0, or -inf minus -inf if a maximum is subtracted",
         "One NaN row spreads through every later layer.",
         "What are the maximum and the sum of a row in which everything is blocked? What should its output be?",
+        "The output should be 0: subtract 0 where the maximum is -inf, and divide by 1 where the sum is 0.",
         weights_by(lambda x, axis: _exp_over_sum(x, axis, largest=x.max(axis=axis, keepdims=True))),
         _after_softmax(lambda w, mask: _over_sum(w * mask)),
     ),
@@ -256,6 +275,7 @@ MISTAKES = (
         "the padding mask lies along the queries: rows are hidden where columns should be",
         "Real tokens still attend to padding; padded rows attend to nothing.",
         "Padding must not be *looked at*. Is that a row or a column of the score matrix?",
+        "A column. The axis of the keys is the last one; the one before it, that of the queries, has size 1.",
         allowed_by(lambda mask, s: swap(mask))
         | {"padding": lambda s: (np.arange(s.n_k) < np.asarray(s.lengths)[:, None])[:, :, None]},
     ),
@@ -267,6 +287,7 @@ FUTURE_ONLY = Mistake(
     "the triangle is the upper one: a token sees the future and not the past",
     "The last token sees nothing before it. A model trained with this mask would see the answers.",
     "Which rows should have the most True in them: the first or the last?",
+    "The last: key j is allowed if it stands at or before the place of the query.",
     {"causal": lambda s: ~triangle(s, -1)},
     {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     {"causal": lambda s: triangle(s).T},

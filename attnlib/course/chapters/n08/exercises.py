@@ -5,7 +5,8 @@ from functools import cached_property, partial
 import numpy as np
 
 from ....core import entropy
-from ...engine.exercise import Function, Judged, Number
+from ...engine.compare import RIGHT
+from ...engine.exercise import Function, Number
 from ...engine.probes import Probe
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -105,36 +106,42 @@ OWN = (
         "it is the accuracy of guessing without looking at the tokens",
         "The model sees which tokens there are, only not where.",
         "Which token would you guess if you knew that the other three are the same?",
+        "That one, and you would be right. Guess the more frequent of the other three, and work out how often it is.",
     ),
     Mistake(
         "order_assumed",
         "the model knew the order",
         "Without positions every place gets the same choice of keys.",
         "Can the model tell place 1 from place 4?",
+        "It cannot. So it names the best guess from the other tokens, and is sometimes wrong.",
     ),
     Mistake(
         "own_token_forgotten",
         "it is how often the most frequent of all four tokens is right",
         "Each place also knows which token is its own, and the answer stands in another place.",
         "Leave the own token out. Which of the other three would you name?",
+        "The more frequent one. Of three tokens of two kinds there always is one.",
     ),
     Mistake(
         "likeliest_bag_only",
         "only the most likely split of the other three tokens, 2 : 1, was counted",
         "In 2 of 8 cases the other three agree.",
         "How often do the other three tokens agree?",
+        "In 2 of 8 cases, and then the guess is always right. Weigh both kinds of case.",
     ),
     Mistake(
         "bags_weighted_alike",
         "all bags were equally likely",
         "Of the 16 sequences 1 has no token of the first kind, and 6 have two.",
         "How many sequences belong to each bag?",
+        "1, 4, 6, 4 and 1 of 16: weigh each bag by that, or count the other three tokens directly.",
     ),
     Mistake(
         "accuracy_in_per_cent",
         "the accuracy is right, in per cent",
         "An accuracy is a share: of 1, not of 100.",
         "What is 40 per cent as a share of 1?",
+        "Divide your number by 100.",
     ),
     Mistake(
         "previous_letter_measured",
@@ -142,6 +149,7 @@ OWN = (
         "That head prepares induction in layer 1; it does not do it. (A map of copies that is moved the wrong way "
         "asks for it, too.)",
         "Where does the present letter itself come into your measure?",
+        "It should choose the keys: first find the earlier places that hold the same letter.",
         _ranked_on(lambda tokens: behind(tokens, 1)),
     ),
     Mistake(
@@ -149,6 +157,7 @@ OWN = (
         "it looks for the head that looks at the earlier copy itself",
         "The copy says which letter it is, and that is known. The letter after it is the one to predict.",
         "Does the letter to predict stand one place before the earlier copy, or one place after it?",
+        "One place after it: move the map of the copies by one column to the right.",
         _ranked_on(lambda tokens: after_copy(tokens, 0)),
         _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
     ),
@@ -157,6 +166,7 @@ OWN = (
         "it looks for the head that looks at the letter before the earlier copy",
         "Moved one place in the wrong direction: the prediction stands after the copy.",
         "A key counts if the letter one place before it is that of the query.",
+        "So compare the letter of the query with that at j - 1, not with that at j + 1.",
         _ranked_on(lambda tokens: after_copy(tokens, -1)),
     ),
     Mistake(
@@ -164,6 +174,7 @@ OWN = (
         "it looks for the head that looks a fixed number of places back",
         "The distance to the earlier copy differs from sequence to sequence.",
         "Find the copy by its letter, not by its distance.",
+        "Compare letters, tokens[:, :, None] == tokens[:, None, :], and use no distance but the one step to the right.",
         # The furthest are left out: a measure of the weight on key 0 chooses them, too.
         *(_ranked_on(partial(behind, by=by)) for by in DISTANCES if by < 12),
     ),
@@ -172,6 +183,7 @@ OWN = (
         "it looks for the head that looks at the letter which then comes next",
         "No head can know that letter yet. Where letters come back at random, another one came after the copy.",
         "What can the query know? Its own letter, and what stands before it.",
+        "So look for its own letter in what stands before it, and for the place right behind.",
         _ranked_on(next_letter),
     ),
     Mistake(
@@ -179,6 +191,7 @@ OWN = (
         "it looks for the head with the sharpest weights",
         "A head can be sharp on the wrong key.",
         "Which key should the weight be on?",
+        "On the one right behind an earlier copy of the query's letter: add up the weight there.",
         _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
         _ranked_by(lambda s: -_entropy(s.weights)),
     ),
@@ -187,6 +200,7 @@ OWN = (
         "it looks for the head that spreads its weights evenly",
         "An induction head has most of its weight on a few keys. Is a sign wrong?",
         "Should a good head have a large measure or a small one?",
+        "A large one. Measure the weight on the right keys, not how even the weights are.",
         _ranked_by(lambda s: _entropy(s.weights)),
         _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1))),
     ),
@@ -195,6 +209,7 @@ OWN = (
         "it changes which letters there are, or how often",
         "One layer sees the letters, and so it can tell the two sequences apart.",
         "Only swap; put nothing in and take nothing out.",
+        "Exchange two entries of a copy: other[[i, j]] = tokens[[j, i]].",
         _fool_with(_new_letter),
     ),
     Mistake(
@@ -202,6 +217,7 @@ OWN = (
         "it changes the last letter",
         "The query of the last place comes from it, so one layer can tell the two sequences apart.",
         "The last letter asks the question. Leave it.",
+        "Exchange two of the others, and let index -1 be.",
         _fool_with(_reversed),
         _fool_with(_rolled),
         _fool_with(_new_last),
@@ -211,13 +227,14 @@ OWN = (
         "it leaves the letter that follows the earlier copy of the last letter",
         "The right answer is the same for both, so the layer may well be right on both.",
         "Which letter is the right answer? That one has to change.",
+        "It stands right behind the earlier copy of the last letter: exchange it with another letter before the end.",
         _fool_with(_nothing),
     ),
 )
 
 
-def _largest(scores, weights, tokens):
-    """Return the number of the head with the largest measure."""
+def _judge_measure(scores, weights, tokens):
+    """Judge a measure by the head for which it is largest."""
     scores, h = np.asarray(scores), weights.shape[1]
     if scores.shape != (h,):
         raise Unfit(
@@ -229,14 +246,12 @@ def _largest(scores, weights, tokens):
             "Your measure must be a number for every head; it is NaN for some. Fix: where a query has no earlier copy "
             "of its letter, count 0 or leave it out; do not divide by 0."
         )
-    return int(scores.argmax())
+    yours, right = int(scores.argmax()), int(mean_on(weights, after_copy(tokens)).argmax())
+    return (RIGHT, "") if yours == right else (None, f"Largest for head {yours}; the induction head is {right}.")
 
 
-_NOT_FOOLED = ("", "letters differ", "last letter differs", "right answer is the same")
-
-
-def _fools(other, tokens):
-    """Return what is wrong with a sequence that should fool one layer: 0 for nothing, else a place of _NOT_FOOLED."""
+def _judge_fooling(other, tokens):
+    """Judge a sequence that should fool one layer."""
     other = np.asarray(other)
     if other.shape != tokens.shape:
         raise Unfit(
@@ -244,10 +259,12 @@ def _fools(other, tokens):
             f"{other.shape}. Fix: work on tokens.copy(): the check tries other sequences than the one in the text, too."
         )
     if other[-1] != tokens[-1]:  # before the letters: a new last one changes them, too
-        return 2
+        return None, "Of both sequences: the last letter differs."
     if sorted(other.tolist()) != sorted(tokens.tolist()):
-        return 1
-    return 0 if other[copy_of_last(other) + 1] != tokens[copy_of_last(tokens) + 1] else 3
+        return None, "Of both sequences: the letters differ."
+    if other[copy_of_last(other) + 1] == tokens[copy_of_last(tokens) + 1]:
+        return None, "Of both sequences: the right answer is the same."
+    return RIGHT, ""
 
 
 EXERCISES = (
@@ -282,7 +299,7 @@ EXERCISES = (
         probes=heads_to_rank(),
         given=lambda weights, tokens: {"weights": weights, "tokens": tokens},
         result=lambda s: s.head_scores,
-        judged=Judged(_largest, lambda yours, right: f"Largest for head {yours}; the induction head is {right}."),
+        judge=_judge_measure,
         steps=_Steps,
     ),
     Function(
@@ -298,7 +315,7 @@ EXERCISES = (
         probes=sequences_to_fool(),
         given=lambda tokens: {"tokens": tokens},
         result=lambda s: s.fooling,
-        judged=Judged(_fools, lambda yours, right: f"Of both sequences: the {_NOT_FOOLED[int(yours)]}."),
+        judge=_judge_fooling,
         steps=_Steps,
     ),
 )

@@ -1,61 +1,28 @@
 """Notebook 10, program a head: what is judged as a whole, 10.14 and 10.15, and its mistakes in words."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 
 from .... import core
 from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag
-from ...engine.describe import in_words
-from ...engine.exercise import Exercise
-from ...engine.probes import Probe
-from ...engine.run import Unfit
-from ...engine.verdict import Verdict
+from ...engine.compare import RIGHT
+from ...engine.exercise import Design
+from ...engine.run import Unfit, described
 from ...mistakes.mistake import Mistake
 from .puzzle import Puzzle, is_stub
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Claim(Exercise):
-    """An answer that is judged as a whole.
+class Claim(Design):
+    """A design that a function may return."""
 
-    Attributes
-    ----------
-    judge : callable
-        Answer -> (id of the mistake, or "" where it is right; what to say).
-    names : tuple of str
-        The ids of the mistakes.
-    """
+    answer_is_code = True
+    untried = ""
 
-    judge: Callable
-    names: tuple = ()
+    def adapt(self, answer):
+        def result():
+            found = answer() if callable(answer) else answer
+            return None if is_stub(found) else found
 
-    subject = "Your answer looks"
-    probes = (Probe("your answer", ()),)
-
-    def __call__(self, answer):
-        told = []
-
-        def judged():
-            result = answer() if callable(answer) else answer
-            if not is_stub(result):
-                told[:] = self.judge(result)
-                return 0.0
-
-        try:
-            (outcome,) = self.outcomes(judged)
-        except Unfit as error:
-            return Verdict(self.name, "wrong", str(error), hints=self.hints)
-        if outcome.kind:
-            state = "not tried" if outcome.kind == "untried" else "wrong"
-            return Verdict(self.name, state, outcome.problem, hints=self.hints)
-        id, text = told
-        if not id:
-            return Verdict(self.name, "right", text)
-        (mistake,) = (mistake for mistake in self.mistakes if mistake.id == id)
-        message = f"{in_words((mistake,), self.subject)} {text}".rstrip()
-        return Verdict(self.name, "wrong", message, id, hints=(*mistake.hints, *self.hints))
+        return result
 
 
 # --- what no head can do
@@ -99,7 +66,7 @@ def _judge_pair(pair):
     most = told_apart(one, two)
     if most < 1e-9:
         counts = f"{one.count('A')} and {two.count('A')} A"
-        return "", f"With {counts}, none of 200 random heads moves the output by more than 1e-9."
+        return RIGHT, f"With {counts}, none of 200 random heads moves the output by more than 1e-9."
     return "shares_differ", f"One of 200 random heads moves the output by {most:.1f}."
 
 
@@ -122,7 +89,10 @@ def _judge_own(result):
     *matrices, rule = result
     answer, worst, says_something = _own_head.read(tuple(matrices)), (2.0, None, 0), False
     for c in _own_head.convoys:
-        cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
+        try:
+            cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
+        except Exception as error:
+            raise Unfit(described(error)) from None
         if cells.shape != (c.n, c.n):
             return "rule_shape", f"For {c.flags} it returns shape {cells.shape}, where ({c.n}, {c.n}) is expected."
         judged = cells.any(axis=-1)
@@ -134,7 +104,7 @@ def _judge_own(result):
     least, c, row = worst
     cargo = ", ".join(f"{tons:.0f}" for tons in c.cargo)
     told = f"The worst row is {row} of {c.flags} with {cargo} t: {least:.2f} of its weight is where the rule says."
-    return ("" if least > 0.9 else "head_disagrees"), f"{told}\n{_described(answer)}"
+    return (RIGHT if least > 0.9 else "head_disagrees"), f"{told}\n{_described(answer)}"
 
 
 def _described(answer):
@@ -183,36 +153,42 @@ MISTAKES = (
         "it is not two texts of the letters A to D, with at most 12 each",
         "The pilot is left out in this puzzle.",
         'Try two short ones: ("AB", "CB").',
+        "Then change their letters until nothing is left that a head could tell them apart by.",
     ),
     Mistake(
         "one_flag",
         "both texts have one flag alone",
         "Whatever is averaged there, all of it is alike.",
         "Which pair of texts with two flags or more keeps the secret?",
+        "Take one in which A and another flag both occur.",
     ),
     Mistake(
         "counts_equal",
         "both texts hold equally many A",
         "There is no number to tell.",
         "How many A has the first, and how many the second?",
+        "Make one of them longer, so that it has more A.",
     ),
     Mistake(
         "last_ship_differs",
         "the two texts end with different flags",
         "Then the last ships ask different questions, and a head can tell them apart by that.",
         "Which ship is it that asks?",
+        "The last one: let both texts end with the same letter.",
     ),
     Mistake(
         "shares_differ",
         "the flags have different shares in the two texts",
         "Then some head can tell them apart.",
         "Which share of the ships flies an A in the first text, and which in the second?",
+        "Make them equal for every flag, though one text is longer.",
     ),
     Mistake(
         "rule_shape",
         "the rule does not return one row per ship and one column per ship",
         "rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
         'What is the shape of rule("*AB", np.array([0, 4, 2]))? The pilot is a row, too.',
+        "It should be (3, 3): n is len(flags).",
     ),
     Mistake(
         "rule_says_nothing",
@@ -220,11 +196,13 @@ MISTAKES = (
         "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row without "
         "True is free.",
         "For which convoy does your rule say that a ship should not be looked at?",
+        "Let each row be True at the keys that the head looks at, and False at all others.",
     ),
     Mistake(
         "head_disagrees",
         "the head does something else than the rule",
         "On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
         "Draw the map of your head on the convoy that is named, and your rule beside it.",
+        "Where they differ, mend the one that does not say what you meant: the rule, or the head.",
     ),
 )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Function, Judged, Number
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Design, Function
 from ...engine.questions import Question
 from ...grammar import BEGINNING_SAYS, judge_beginning
 from ...mistakes.mistake import Mistake
@@ -14,6 +14,7 @@ OWN = (
         "the window is one key too wide: the token itself is not counted as one of its keys",
         "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
         "A window of 1: which keys does a token see? And a window of 2?",
+        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
         decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),
     ),
     Mistake(
@@ -21,6 +22,7 @@ OWN = (
         "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
         "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
         "A window of 1: which keys does a token see? And a window of 2?",
+        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
         decoding.window_by(lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))),
         decoding.window_by(lambda s: (s.back >= 0) & (s.back < s.window - 1)),
     ),
@@ -29,6 +31,7 @@ OWN = (
         "the first query stands at the first key (upper left), although the queries are the last tokens",
         "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
         "Give each query its place in the sequence: the last one is the last token.",
+        "The first query then stands at place n_k - n_q: count distances from there.",
         decoding.back_from(lambda s: 0),
     ),
     Mistake(
@@ -36,6 +39,7 @@ OWN = (
         "the window is open ahead: a token sees tokens that come later",
         "In training the next token is in plain sight.",
         "How far may a key lie behind its query at least?",
+        "0 places: a key with a negative distance stands ahead, and is forbidden.",
         decoding.window_by(lambda s: s.back < s.window),
         decoding.window_by(lambda s: np.abs(s.back) < s.window),
     ),
@@ -44,6 +48,7 @@ OWN = (
         "a token sees all tokens before it, however far back",
         "A causal mask and no window: nothing is saved.",
         "Which second condition does a key meet that lies 5 places back, in a window of 3?",
+        "It lies less than `window` places back. Demand that beside the causal condition.",
         decoding.window_by(lambda s: s.back >= 0),
     ),
     Mistake(
@@ -51,6 +56,7 @@ OWN = (
         "a token does not see itself",
         "The first token then sees nothing at all.",
         "How far does a token lie behind itself? Does your condition allow it?",
+        "0 places, and that is allowed: write 0 <= distance.",
         decoding.window_by(lambda s: (s.back > 0) & (s.back < s.window)),
         decoding.window_by(lambda s: (s.back > 0) & (s.back <= s.window)),
     ),
@@ -59,6 +65,7 @@ OWN = (
         "True means blocked",
         "A token sees exactly what it should not.",
         "In this series True = may attend. What should stand on the diagonal?",
+        "True: each token sees itself. Turn your mask over with ~.",
         decoding.window_by(lambda s: (s.back < 0) | (s.back >= s.window)),
     ),
     Mistake(
@@ -66,6 +73,7 @@ OWN = (
         "the heads of keys and values are dealt out in turn (tile), where each should serve neighbours",
         "Right shape, and as good as any if it is trained so; with weights that were trained the other way, nonsense.",
         "Four heads of queries, two of keys. Which head of keys serves the second head of queries?",
+        "The first, together with the first head of queries: repeat each head of keys before the next one comes.",
         {"serving": lambda s: np.arange(s.q.shape[-3]) % s.key.shape[-3]},
     ),
     Mistake(
@@ -73,6 +81,7 @@ OWN = (
         "head i, counted from 0, is served by head i // g, where a group has h // g heads",
         "Right for g = sqrt(h), such as 4 and 2; elsewhere wrong heads, or an index that does not exist.",
         "Six heads of queries, two of keys: how many heads of queries share one?",
+        "h // g of them. Head i of the queries belongs to group i // (h // g).",
         {"serving": lambda s: np.arange(s.q.shape[-3]) // s.key.shape[-3]},
     ),
     Mistake(
@@ -80,6 +89,7 @@ OWN = (
         "all heads of queries share the first head of keys and values",
         "The other heads of keys and values are computed, kept, and never looked at.",
         "Change the last head of the keys. Does your output move?",
+        "It should. Each head of keys serves h // g neighbours: np.repeat along the axis of heads.",
         {"serving": lambda s: np.zeros(s.q.shape[-3], dtype=int)},
     ),
     Mistake(
@@ -87,6 +97,7 @@ OWN = (
         "every chunk begins at place 0 again",
         "The first chunk is right; then the model believes that the sentence has just begun.",
         "How many tokens stand before the first new one? Which row of `places` is its own?",
+        "As many as the cache holds keys: begin there, and take as many rows as there are new tokens.",
         {"start": lambda s: 0},
     ),
     Mistake(
@@ -94,6 +105,7 @@ OWN = (
         "the places are not added to the tokens",
         "Right shape; a token is the same wherever it stands.",
         "What makes the token x at place 3 another one than the same x at place 5?",
+        "The row of `places` that is added to it: add it before the three projections.",
         {"placed": lambda s: s.x},
     ),
     Mistake(
@@ -101,6 +113,7 @@ OWN = (
         "the places are added for queries and keys, and not for values",
         "The weights are right; what they fetch is another thing than the model was trained with.",
         "The task adds the place to x itself. Which of the three projections read x?",
+        "All three: add the places once, to x, and project that.",
         {"new": lambda s: (s.placed @ s.W_K, s.x @ s.W_V)},
     ),
     Mistake(
@@ -108,6 +121,7 @@ OWN = (
         "the first new token stands at the first key (upper left): it sees the oldest token and nothing else",
         "All at once it is right. A new token does not even see itself.",
         "One query and 5 keys: which keys may it see?",
+        "All five. The mask lines up at the lower right: the last query sees every key.",
         {"chunk_mask": lambda s: np.tri(len(s.x), len(s.seen[0]), dtype=bool)},
     ),
     Mistake(
@@ -115,6 +129,7 @@ OWN = (
         "within a chunk a token sees the ones behind it",
         "One token at a time this is right, and so it hides from that test: only chunks show it.",
         "Which keys may the first token of a chunk of 4 not see?",
+        "The three behind it. The mask has a row for each new token and a column for each key, old ones too.",
         {"chunk_mask": lambda s: np.ones((len(s.x), len(s.seen[0])), dtype=bool)},
     ),
     Mistake(
@@ -122,6 +137,7 @@ OWN = (
         "the new keys and values take the place of the old ones",
         "It forgets all but the last chunk, and its places start anew.",
         "How many keys should your cache hold after 4 tokens?",
+        "Four: put the new rows below the old ones, np.vstack([old, new]).",
         {"seen": lambda s: s.new},
         {"cached": lambda s: s.new},
     ),
@@ -130,6 +146,7 @@ OWN = (
         "the past is kept and returned, and the queries meet the new keys and values only",
         "The first chunk is right; then every token forgets what stood before its own chunk.",
         "Which keys go into your attention: the new ones, or old and new together?",
+        "Old and new together: attend with what you return.",
         {"seen": lambda s: s.new, "cached": lambda s: decoding.joined(s.past, s.new)},
     ),
     Mistake(
@@ -137,6 +154,7 @@ OWN = (
         "the cache that comes back is the one that was handed in",
         "Every chunk meets an empty cache, as if it were the first.",
         "How many keys should your cache hold after 4 tokens?",
+        "Four: return the keys and values with the new rows below them.",
         {"cached": lambda s: s.past},
     ),
     Mistake(
@@ -144,6 +162,7 @@ OWN = (
         "keys are kept and the old values are not: zeros stand in their place",
         "The weights are right, and most of what they fetch is 0.",
         "Each key needs its own value. How many rows have your values after 4 tokens?",
+        "Four: np.vstack([past[1], new values]), as for the keys.",
         {"seen": decoding.values_forgotten},
     ),
     Mistake(
@@ -151,6 +170,7 @@ OWN = (
         "the new keys and values are put in front of the old ones",
         "One token at a time this is right: a sum over keys knows no order. In a chunk the mask hides the wrong ones.",
         "The mask counts keys from the oldest. Which end do the new ones belong to?",
+        "The end: the old rows come first in np.vstack, the new ones last.",
         {"seen": lambda s: decoding.joined(s.new, s.past)},
     ),
     Mistake(
@@ -158,6 +178,7 @@ OWN = (
         "the last token of the prompt is given to the model twice",
         "The cache then holds it twice, in two places; a text may go on for a while as if nothing were wrong.",
         "A call with the whole prompt gives logits, too. Of which token are they?",
+        "Of its last token. They choose the first new one already: call the model with that next.",
         decoding.written_by(decoding.last_token_twice),
     ),
     Mistake(
@@ -165,6 +186,7 @@ OWN = (
         "the first new token is chosen and not returned",
         "Each row begins with what should be its second token.",
         "Which token do the logits choose that come back with the prompt?",
+        "The first new one. Put it into the row before you call the model again.",
         decoding.written_by(decoding.from_the_second),
     ),
     Mistake(
@@ -172,6 +194,7 @@ OWN = (
         "a new token is never given back to the model",
         "The logits stay those of the prompt, and the same token comes again and again.",
         "What does the model have to read before it can choose the second new token?",
+        "The first new token: give it to the model, in a list of one, with the same cache.",
         decoding.written_by(decoding.the_first_again),
     ),
     Mistake(
@@ -179,6 +202,7 @@ OWN = (
         "a new prompt goes on in the cache of the one before",
         "The first text is right. The second answers both prompts at once.",
         "What should a cache hold before the first token of a prompt?",
+        "Nothing: make a new one for each prompt, inside the loop over prompts.",
         decoding.written_by(decoding.one_cache),
     ),
     Mistake(
@@ -186,6 +210,7 @@ OWN = (
         "all sequences share one cache, and put their tokens into it in turn",
         "Right shape and fluent text; each sequence reads the words of the others.",
         "How many caches do two prompts need?",
+        "Two, one for each: call new_cache() inside the loop over prompts.",
         decoding.written_by(decoding.in_turn),
     ),
     Mistake(
@@ -193,6 +218,7 @@ OWN = (
         "all tokens so far are given to the model at every step, though its cache holds them already",
         "The cache holds the prompt twice, three times, ...: slower than no cache, and wrong.",
         "Which tokens does the cache not hold yet?",
+        "The newest token alone. Give the model no more than that.",
         decoding.written_by(decoding.all_again),
     ),
     Mistake(
@@ -200,6 +226,7 @@ OWN = (
         "each step begins with an empty cache",
         "Every word is written as if only the one before it had been said.",
         "Where do you call new_cache(), and how often?",
+        "Once for each prompt, before its first token; not inside the loop over new tokens.",
         decoding.written_by(decoding.new_cache_each_step),
     ),
     Mistake(
@@ -207,6 +234,7 @@ OWN = (
         "only the last token of a prompt is given to the model",
         "Right shape. The text goes on from the last token of the prompt, as if the others had never been said.",
         "Which tokens have to be in the cache before the first new one is chosen?",
+        "All of the prompt's: call the model with the whole prompt first.",
         decoding.written_by(decoding.last_word_alone),
     ),
     Mistake(
@@ -214,6 +242,7 @@ OWN = (
         "each row begins with the prompt, where only the new tokens belong",
         "Whoever called it has the prompt already, and now reads it twice.",
         "How many columns should your result have, and which token stands in the first?",
+        "`count` columns, and the first new token comes first: collect the new ones in a list of their own.",
         decoding.written_by(decoding.behind_prompts),
         decoding.written_by(lambda s: [row[: s.count] for row in decoding.behind_prompts(s)]),
     ),
@@ -222,30 +251,35 @@ OWN = (
         "the main verb is not due after its last word",
         "Put a verb and a period after it: `grammatical` must accept one number and reject the other.",
         "Take a sentence that is right, and stop before its main verb.",
+        "Then the next word due is that verb, and its number is that of the subject.",
     ),
     Mistake(
         "no_sentence",
         "no sentence of this grammar begins like that",
         "`grammatical` rejects it with any verb and a period after it.",
         "Compare it with the four lines of rules in section 1, word by word.",
+        "Find the first word that no rule allows there, and change that one.",
     ),
     Mistake(
         "verb_after_that_unfit",
         "the verb after “that” does not fit",
         "`grammatical` rejects the sentence, whichever main verb you put after it.",
         "Who does it? Look at that noun, then at the lists of verbs in section 1.",
+        "One who does it takes a verb with s, several take one without. And it must be a verb with an object.",
     ),
     Mistake(
         "subject_in_reach",
         "the subject is within reach",
         "Each layer carries what it finds two places further, so two layers reach four places back.",
         "Count from your last word back to the subject. Which words can stand between?",
+        "Lengthen the part between: after “that” there is room for an article, an adjective, a noun and a verb.",
     ),
     Mistake(
         "told_by_another_verb",
         "another verb in reach tells the number",
         "In “the cats that see the old dog” the verb after “that” agrees with the subject, too.",
         "Who does something after “that”: the subject, or somebody else?",
+        "Let somebody else: then the verb after “that” agrees with that noun, and not with the subject.",
     ),
 )
 
@@ -317,7 +351,7 @@ EXERCISES = (
         result=lambda s: s.written,
         steps=decoding.Driving,
     ),
-    Number(
+    Design(
         "out_of_reach",
         "the beginning of a sentence, up to its main verb, in which two layers with a window of 3 tokens cannot know "
         "whether the verb is singular or plural. One string; words of the grammar.",
@@ -326,15 +360,8 @@ EXERCISES = (
             "The subject must stand at least five places back from the last word: four words or more between the two.",
             "In “the cats that see the old dog” the verb “see” gives it away. Let somebody else do the seeing.",
         ),
-        right="the cats that the old dog sees",
-        slips={
-            "verb_not_due": ["the cats that the old dog"],
-            "no_sentence": ["the cats that the small old dog sees"],
-            "verb_after_that_unfit": ["the cats that the old dog see"],
-            "subject_in_reach": ["the cats near the old dog"],
-            "told_by_another_verb": ["the cats that see the old dog"],
-        },
-        judged=Judged(judge_beginning, lambda yours, right: BEGINNING_SAYS[int(yours)]),
+        judge=judge_beginning,
+        names=tuple(BEGINNING_SAYS),
     ),
 )
 

@@ -5,7 +5,8 @@ from functools import cached_property
 import numpy as np
 
 from ....core import softmax
-from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Judged
+from ...engine.compare import RIGHT
+from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function
 from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -125,8 +126,8 @@ def _looking(d_k, backs, amplitude=8.0):
     return sum(rotate(key[None], -back)[0] for back in backs), key
 
 
-def _seen(result, d_k, near, far):
-    """Return how a designed head looks: an index into _SEEN."""
+def _judge_looking(result, d_k, near, far):
+    """Judge a designed head by where it looks."""
     try:
         query, key = (np.asarray(x, dtype=float) for x in result)
     except (TypeError, ValueError):
@@ -148,24 +149,18 @@ def _seen(result, d_k, near, far):
     least = [weights[i - far, i - back].min() for back in (near, far)]
     distance = i - weights.argmax(axis=-1)
     if min(least) >= 0.45:
-        return 0
+        return RIGHT, ""
     if np.ptp(weights[0, : far + 1]) < 1e-9:
-        return 5
-    if (distance == 0).all():
-        return 1
-    if not np.isin(distance, (near, far)).all():
-        return 2
-    return 3 if min(least) < 0.5 * max(least) else 4
-
-
-_SEEN = (
-    "",
-    "every token looks at itself",
-    "some tokens look elsewhere",
-    "one of the two places gets less than half of what the other gets",
-    "the two right places get less than 0.45 each",
-    "every token gives all that it sees the same weight",
-)
+        told = "every token gives all that it sees the same weight"
+    elif (distance == 0).all():
+        told = "every token looks at itself"
+    elif not np.isin(distance, (near, far)).all():
+        told = "some tokens look elsewhere"
+    elif min(least) < 0.5 * max(least):
+        told = "one of the two places gets less than half of what the other gets"
+    else:
+        told = "the two right places get less than 0.45 each"
+    return None, f"With {LOOKED_AT} tokens, {told}."
 
 
 def _queries(gain="q_gain", first=lambda s: s.first_place):
@@ -183,6 +178,7 @@ OWN = (
         "the running maximum starts at 0",
         "Right as long as some score is above -745. Where all are lower, every e^s is 0, and 0 / 0 is NaN.",
         "Which number is smaller than every score?",
+        "-np.inf: begin with that.",
         {"begin": lambda s: 0.0},
     ),
     Mistake(
@@ -190,6 +186,7 @@ OWN = (
         "queries get the gain of the keys, or keys that of the queries",
         "The norm is right, and the features are stretched by the wrong numbers.",
         "There are two gains. Which of them does each norm get?",
+        "q_gain belongs to the queries, k_gain to the keys.",
         {"q": _queries("k_gain"), "k": _keys("q_gain")},
         {"k": _keys("q_gain")},
         {"q": _queries("k_gain")},
@@ -199,6 +196,7 @@ OWN = (
         "the first query stands behind the last key",
         "The queries are the last of the n_k tokens. So every distance is too large by n_q.",
         "Of 6 tokens the last 2 ask. At which place does the first of the two stand?",
+        "At 4, which is n_k - n_q: the last query stands where the last key does.",
         {"q": _queries(first=lambda s: s.keys.shape[-2])},
     ),
     Mistake(
@@ -206,6 +204,7 @@ OWN = (
         "each token found itself: the query is not turned, or turned the other way",
         "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
         "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
+        "The key stands `near` (or `far`) places earlier: turn the query back by the angles of so many places.",
         {"looking": lambda s: _looking(s.d_k, (0,))},
         {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
     ),
@@ -214,6 +213,7 @@ OWN = (
         "the largest weight fell on a place that nobody asked for",
         "At some other distance the score of your query and your key is larger.",
         "For which distance i - j do your turned query and key point the same way?",
+        "It should be near and far: one query turned back by each of these, added up.",
         {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
         {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
     ),
@@ -222,6 +222,7 @@ OWN = (
         "one of the two places had most of the weight, and the other hardly any",
         "A head that finds one of two things found half of what it was asked for.",
         "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
+        "It is the sum of both scores. Give both queries the same length.",
         {"looking": lambda s: _looking(s.d_k, (s.near,))},
         {"looking": lambda s: _looking(s.d_k, (s.far,))},
     ),
@@ -230,6 +231,7 @@ OWN = (
         "the right places had the largest weights, though less than 0.45 each",
         "The head is right and undecided.",
         "What makes all scores larger by one factor?",
+        "Multiply the query by a number above 1.",
         {"looking": lambda s: _looking(s.d_k, (s.near, s.far), 1.0)},
     ),
 )
@@ -296,7 +298,7 @@ EXERCISES = (
         probes=look_back_probes(),
         given=lambda d_k, near, far: {"d_k": d_k, "near": near, "far": far},
         result=lambda s: s.looking,
-        judged=Judged(_seen, lambda yours, right: f"With {LOOKED_AT} tokens, {_SEEN[int(yours)]}."),
+        judge=_judge_looking,
         steps=_Steps,
     ),
 )

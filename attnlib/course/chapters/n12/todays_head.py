@@ -175,6 +175,7 @@ MISTAKES = (
         "nothing is rotated",
         "Wherever a token stands, its query and its key are the same.",
         "Where does the place of a token enter your code?",
+        "It sets the angle: place times frequency. Turn each pair by it.",
         {"turned": lambda s: s.x},
         {"turn_from": lambda s: lambda x, start: x},
     ),
@@ -183,6 +184,7 @@ MISTAKES = (
         "features are paired in another way than the task says, or in one way here and in another way there",
         "Each of the two ways works by itself; weights that were trained with one give nonsense with the other.",
         "Which two features turn together: neighbours, or one of each half? Where do both stand in the result?",
+        "Take the pairs as the task names them, and write each back to where it came from.",
         {"pairs": lambda s: halves},
         {"pairs": lambda s: _pairs_read_and_written(neighbours, halves)},
         {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
@@ -197,6 +199,7 @@ MISTAKES = (
         "the first query stood at the place of the first key",
         "Right for a whole sequence; a token that continues one is turned as if it were the first.",
         "At which places of the sequence do your first query and your first key stand?",
+        "The first key at 0, the first query at n_k - n_q: turn the queries from there on.",
         {"first_place": lambda s: 0},
         {"first_place": lambda s: 0, "mask": _upper_left},
     ),
@@ -205,6 +208,7 @@ MISTAKES = (
         "the tokens were counted through, whatever `places` holds",
         "Right without gaps; after one, every token is turned as if it stood elsewhere.",
         "Print your places for places = [3, 4, 9]. Is there a gap?",
+        "Use the numbers in `places` themselves, not np.arange of their count.",
         {"place": lambda s: np.arange(len(s.places))},
         {"place": lambda s: s.places[0] + np.arange(len(s.places))},
     ),
@@ -213,6 +217,7 @@ MISTAKES = (
         "the second of a pair was turned with the first as it stood after its own turn",
         "The name `a` held the new value already when `b` was computed.",
         "Which value of a does the line for b need, and which one does it get?",
+        "The a from before the turn: compute both new values first, then write them.",
         {"turned": _overwritten},
     ),
     Mistake(
@@ -220,6 +225,7 @@ MISTAKES = (
         "theta stands in the exponent, where it is the base",
         "The first pair turns, all others stand still: places far apart look alike.",
         "Print your frequencies. They should fall from 1 to nearly 1 / theta, each by the same factor.",
+        "theta is the base: theta ** (-2c / d_k).",
         _frequencies_by(lambda share, theta: np.exp(-theta * share)),
         _frequencies_by(lambda share, theta: share**theta),
         _frequencies_by(lambda share, theta: (1 - share) ** theta),
@@ -229,6 +235,7 @@ MISTAKES = (
         "the sign of the exponent is missing: the frequencies rise from pair to pair",
         "The last pairs turn thousands of radians a step, so that neighbours get unrelated angles.",
         "Which pair should turn slowest, the first or the last?",
+        "The last. So the exponent is negative: theta ** (-2c / d_k).",
         _frequencies_by(lambda share, theta: theta**share),
     ),
     Mistake(
@@ -236,6 +243,7 @@ MISTAKES = (
         "the exponent runs half as far, or twice as far, as it should",
         "The slowest pair turns too fast, or too slowly, for the weights of any model.",
         "There are d_k / 2 pairs. Which exponent belongs to the last one?",
+        "-(d_k - 2) / d_k: the pairs are counted 0, 1, 2, ..., and the exponent is -2c / d_k.",
         _frequencies_by(lambda share, theta: theta ** (-share / 2)),
         _frequencies_by(lambda share, theta: theta ** (-2 * share)),
     ),
@@ -245,6 +253,7 @@ MISTAKES = (
         "Scores of a query and a key that are both turned so are the same, but weights of a model that turns forwards "
         "do not fit any more.",
         "Turn (1, 0) by a small angle. Should its second entry grow or fall?",
+        "Grow: (a, b) becomes (a cos - b sin, a sin + b cos).",
         {"omega": lambda s: -frequencies(s.x.shape[-1], s.theta)},
     ),
     Mistake(
@@ -252,6 +261,7 @@ MISTAKES = (
         "the output so far is not rescaled when the maximum rises",
         "Earlier blocks count too much.",
         "With which maximum were the terms added up that stand in o already?",
+        "With the one before. Multiply o by exp(m - new) before you add.",
         {"keep_output": lambda s: _unchanged},
     ),
     Mistake(
@@ -259,6 +269,7 @@ MISTAKES = (
         "the sum so far is not rescaled when the maximum rises",
         "The sum is too large, and the output too small.",
         "With which maximum were the terms added up that stand in z already?",
+        "With the one before. Multiply z by exp(m - new) before you add.",
         {"keep_sum": lambda s: _unchanged},
     ),
     Mistake(
@@ -267,6 +278,7 @@ MISTAKES = (
         "Without rescaling a block of small scores counts as much as one of large scores; with it, all is right until "
         "exp(old - new) overflows.",
         "May the maximum ever fall?",
+        "No: the new one is the larger of m and the maximum of the block.",
         {"running": lambda s: lambda before, own: own},
         {
             "running": lambda s: lambda before, own: own,
@@ -279,6 +291,7 @@ MISTAKES = (
         "the maximum never rose after the first block",
         "Right until a later score is larger by some 700: exp overflows.",
         "What does exp(s - m) give where s is larger than m by 2000?",
+        "It overflows. Take the larger of m and the block's maximum with every block.",
         {"running": lambda s: _first_maximum},
     ),
     Mistake(
@@ -286,6 +299,7 @@ MISTAKES = (
         "no maximum is subtracted: exp overflows where scores are large",
         "Right as long as every score stays below some 709.",
         "What is exp(1000) in float64?",
+        "inf. Subtract the largest score so far before exp.",
         {"running": lambda s: lambda before, own: 0.0},
     ),
     Mistake(
@@ -293,6 +307,7 @@ MISTAKES = (
         "blocks are kept until all are there, although each is overwritten when the next one comes",
         "To keep them all takes the memory of the whole row, which is what this way of computing saves.",
         "Which three things must be carried from block to block, however long the row is?",
+        "The maximum m, the sum z and the output o: none of them grows with the row.",
         {"online": lambda s: _softmax_of(overwritten(s.blocks))},
     ),
     Mistake(
@@ -300,6 +315,7 @@ MISTAKES = (
         "every block had the same share: the softmax of each block, and the mean of the blocks' outputs",
         "A block that no score speaks for weighs as much as one with the largest.",
         "What says how much a block counts as a whole?",
+        "The sum of its exponentials, all measured against one maximum: add numerators and sums, and divide once.",
         {"online": _averaged},
     ),
     Mistake(
@@ -307,6 +323,7 @@ MISTAKES = (
         "the output is never divided by the sum",
         "Each output grows with the number of keys.",
         "What do the weights of one query have to sum to?",
+        "To 1: at the end return o / z.",
         {"divided": lambda s: lambda state: state[2]},
     ),
     Mistake(
@@ -314,6 +331,7 @@ MISTAKES = (
         "a block without any allowed key spoils all that follows: -inf minus -inf is NaN",
         "With a causal mask or a window whole blocks are blocked, and in the first ones there is no maximum yet.",
         "What is your maximum after a block of -inf, and what is exp(-inf - m) then?",
+        "-inf, and -inf minus -inf is NaN. Go on to the next block while the new maximum is -inf.",
         {"empty": lambda s: lambda state, scores, values: (state[0], np.nan, state[2])},
     ),
     Mistake(
@@ -321,6 +339,7 @@ MISTAKES = (
         "values are rotated, too",
         "What is handed over then depends on where it stands: every place + 100, and the output changes.",
         "A score compares a query with a key. What is compared with a value?",
+        "Nothing is. Leave the values as they are.",
         {"v": lambda s: rotate(s.values)},
     ),
     Mistake(
@@ -328,6 +347,7 @@ MISTAKES = (
         "only the queries are rotated, or only the keys",
         "The score depends on one absolute place, where it should depend on the distance.",
         "Which angle is left between a query at place i and a key at place j?",
+        "One that depends on i alone, or on j alone. Turn both, and i - j is left.",
         {"q": lambda s: s.norm(s.queries, s.q_gain)},
         {"k": lambda s: s.norm(s.keys, s.k_gain)},
     ),
@@ -336,6 +356,7 @@ MISTAKES = (
         "it normalises after the rotation, where the gain belongs before it",
         "Without a gain both orders are equal, since a rotation keeps the length. The gain differs within a pair.",
         "Which of the two comes first: the gain of a feature, or the turn of its pair?",
+        "The gain: norm and gain first, then the turn.",
         {
             "q": lambda s: s.norm(s.turn_from(s.queries, s.first_place), s.q_gain),
             "k": lambda s: s.norm(s.turn_from(s.keys, 0), s.k_gain),
@@ -346,6 +367,7 @@ MISTAKES = (
         "queries or keys keep their length: they are not normalised",
         "A key with a large norm wins, whatever the query asks.",
         "What is the mean square of a query after your norm, before the gain?",
+        "It should be 1, for queries and for keys: divide each by the root of its mean square.",
         {"norm": lambda s: lambda x, gain: x},
         {"q": lambda s: s.turn_from(s.queries, s.first_place)},
         {"k": lambda s: s.turn_from(s.keys, 0)},
@@ -355,6 +377,7 @@ MISTAKES = (
         "a gain were 1 for every feature",
         "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
         "Which of your arguments does the output not depend on?",
+        "It should depend on both gains: multiply each normed vector by its own, feature by feature.",
         {"norm": lambda s: lambda x, gain: rms_norm(x)},
         {"q": lambda s: s.turn_from(rms_norm(s.queries), s.first_place)},
         {"k": lambda s: s.turn_from(rms_norm(s.keys), 0)},
@@ -364,6 +387,7 @@ MISTAKES = (
         "queries and keys are neither normalised nor rotated",
         "This is the head of notebook 02 with a causal mask.",
         "What is new in the head of this notebook, before the scores?",
+        "The norm with its gain, then the turn, both for queries and keys.",
         {"q": lambda s: s.queries, "k": lambda s: s.keys},
     ),
     Mistake(
@@ -371,6 +395,7 @@ MISTAKES = (
         "the mask lines up at the upper left, although the queries are the last tokens",
         "One new token after four others sees the first of them only.",
         "How many keys may the last query see?",
+        "All of them: line the mask up at the lower right.",
         {"mask": _upper_left},
     ),
 )
