@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .calling import TIME_LIMIT, TimeUp, late, time_limit, words_of
 from .clinic import CASES, DECODERS, Attention, Decoder, fresh
+from .engine.run import TIME_LIMIT, late, words_of
+from .engine.sandbox import TimeUp, time_limit
 from .engine.verdict import Verdict
 
 

@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
     words: str = ""
 
 
-def _late(seconds):
+def late(seconds):
     """Return the Outcome of code that did not end."""
     return Outcome(
         kind="late",
@@ -91,7 +91,7 @@ def outcomes(calls, *, copied):
     With `copied`, the calls run in a copy of the process first, if the platform allows one.
     """
     safe, stop = _rehearsed(calls) if copied else (len(calls), "")
-    broken = stop and (_late(TIME_LIMIT) if stop == "late" else _ended(stop))
+    broken = stop and (late(TIME_LIMIT) if stop == "late" else _ended(stop))
     found = []
     try:
         with time_limit(TIME_LIMIT):
@@ -100,7 +100,7 @@ def outcomes(calls, *, copied):
                 if found[0].kind == "untried":
                     return found
     except TimeUp:
-        broken = _late(TIME_LIMIT)
+        broken = late(TIME_LIMIT)
     return [*found, broken] if broken else found
 
 
