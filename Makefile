@@ -37,7 +37,7 @@ check: setup-tests  ## The first half of make test, in a minute: lint, unit and 
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m tools.build_notebooks --check
-	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
@@ -50,7 +50,7 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) -m tools.setup_env notebook7
 	@$(PYTHON) -m tools.setup_env colab
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
-	$(RUN) -m pytest -n 2 --dist worksteal -m browser tests/browser
+	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py
