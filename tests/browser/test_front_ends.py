@@ -229,12 +229,13 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     page.evaluate("window.jupyterapp.commands.execute('filebrowser:activate')")
     front_end.run_all(page)
     page.wait_for_function("([selector, n]) => ask.boxes(selector).length === n", arg=[LIVE, len(cells) - 1])
-    page.evaluate("ask.settled()")
+    page.wait_for_timeout(1500)
     assert page.locator(".jp-FileBrowser").bounding_box()["width"] > 200
     boxes = [view.bounding_box() for view in page.locator(".attnlib-view").all()]
     assert max(box["height"] for box in boxes) <= 600, [box["height"] for box in boxes]
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
-    resized(page, 1024)
+    page.set_viewport_size({"width": 1024, "height": 768})
+    page.wait_for_timeout(1000)
     assert page.locator(".attnlib-view").first.bounding_box()["width"] < 600
     assert min(page.evaluate("ask.textSizes()")) >= 11.99
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
