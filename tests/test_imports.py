@@ -21,12 +21,6 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 HEAVY = ("torch", "matplotlib", "ipywidgets", "IPython", "tqdm", "PIL")
 
 
-def test_importing_attnlib_loads_numpy_and_nothing_heavier():
-    code = f"import sys, attnlib; print([name for name in {HEAVY} if name in sys.modules], 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
-    assert (done.stdout.strip(), done.stderr) == ("[] True", "")
-
-
 def test_the_house_stands():
     """The contracts are in pyproject.toml; a broken one is printed with the imports that break it."""
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
@@ -52,37 +46,32 @@ def test_no_function_is_above_40_lines(path):
             assert len(code & set(range(first, node.end_lineno + 1))) <= 40, node.name
 
 
-@pytest.mark.parametrize(
-    ("module", "without"),
-    [
-        ("colours", ("matplotlib", "ipywidgets", "IPython", "PIL")),
-        ("svg", ("matplotlib", "ipywidgets", "IPython")),
-        ("tables", ("matplotlib", "ipywidgets", "IPython")),
-        ("course.training", ("matplotlib", "ipywidgets", "IPython")),
-    ],
-)
-def test_pictures_and_training_load_no_more_than_they_need(module, without):
-    if module == "course.training":
-        pytest.importorskip("torch")
-    code = f"import sys, attnlib.{module}; print([name for name in {without} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
-
-
-def test_exercises_load_torch_only_where_modules_are_handed_in():
+def light():
+    """Return the modules of the course that need no torch: exercises load it where modules are handed in."""
     files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
     modules = {".".join(path.with_suffix("").parts) for path in files}
     heavy = ("clinic", "head_map", "patients", "previous_letter", "real_model", "training", "writer")
-    light = modules - {f"attnlib.course.{name}" for name in heavy}
-    code = f"import sys, {', '.join(light)}; print([name for name in {HEAVY} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=False)
-    assert (done.stdout.strip(), done.stderr) == ("[]", "")
+    return sorted(modules - {f"attnlib.course.{name}" for name in heavy})
 
 
-def test_a_masked_call_imports_no_other_library():
-    """torch.broadcast_shapes imports sympy when it is first called: a second, or on a busy machine five."""
+def test_no_module_loads_more_than_it_needs():
+    """One process imports them one after the other: each may load what stands in its row, and those before it less."""
+    front_end = ("matplotlib", "ipywidgets", "IPython")
+    rows = [
+        (["attnlib"], HEAVY),
+        (light(), HEAVY),
+        (["attnlib.colours"], (*front_end, "PIL")),
+        (["attnlib.svg", "attnlib.tables", "attnlib.course.training"], front_end),
+    ]
     code = (
-        "import sys, torch; from attnlib.torch_layers import SelfAttention; before = set(sys.modules)\n"
+        f"import importlib, sys\nfor modules, without in {rows}:\n"
+        "    for module in modules:\n"
+        "        importlib.import_module(module)\n"
+        "        loaded = [name for name in without if name in sys.modules]\n"
+        "        assert not loaded, (module, loaded)\n"
+        "    assert 'numpy' in sys.modules\n"
+        # torch.broadcast_shapes imports sympy when it is first called: a second, or on a busy machine five.
+        "import torch; from attnlib.torch_layers import SelfAttention; before = set(sys.modules)\n"
         "SelfAttention(6, 3)(torch.rand(4, 6), attn_mask=torch.ones(4, 4, dtype=torch.bool))\n"
         "print({name.partition('.')[0] for name in set(sys.modules) - before} - {'torch'})"
     )

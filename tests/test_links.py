@@ -1,5 +1,6 @@
 """Every link and anchor inside the project leads somewhere, and `make links` sets its public address. No network."""
 
+import functools
 import itertools
 import re
 import shutil
@@ -36,8 +37,12 @@ def documents(root):
 
 def markdown(path):
     """Return the Markdown tokens of a page or a notebook, those inside a line of text included."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".ipynb":
+    return parsed(path.read_text(encoding="utf-8"), path.suffix)
+
+
+@functools.cache  # REFERENCES.md is read for each link that leads there
+def parsed(text, suffix):
+    if suffix == ".ipynb":
         cells = nbformat.reads(text, as_version=4).cells
         text = "\n\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
     found = MARKDOWN.parse(text)

@@ -20,11 +20,16 @@ QUESTION_MINUTES = 2  # for a question with options: vote, run, answer
 
 
 class Task(NamedTuple):
-    """An exercise of a notebook; `wrong` are the names its check knows."""
+    """An exercise of a notebook."""
 
     title: str
     minutes: int
-    wrong: tuple
+    check: str = ""  # none: a patient is named
+
+    @property
+    def wrong(self):
+        """The names that its check knows. To make all these mistakes takes seconds: only the test that asks does."""
+        return EXERCISES[self.check].names if self.check else CASES
 
 
 class Contents:
@@ -41,10 +46,9 @@ class Contents:
                 if exercise := re.search(r"^### Exercise (\d+\.\d+) · (.+)$", cell.source, re.MULTILINE):
                     minutes = re.search(r"\*(\d+)\s+minutes,", cell.source)[1]
                     last, title = exercise[1], exercise[2]
-                    self.exercises[last] = Task(title, int(minutes), ())
+                    self.exercises[last] = Task(title, int(minutes))
             elif check := re.search(r"^verdict = (?:check\.(\w+)|patients\.\w+)\(", cell.source, re.MULTILINE):
-                wrong = EXERCISES[check[1]].names if check[1] else CASES
-                self.exercises[last] = self.exercises[last]._replace(wrong=tuple(wrong))
+                self.exercises[last] = self.exercises[last]._replace(check=check[1] or "")
             elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
                 self.questions[question[1]] = set(above.values())
 

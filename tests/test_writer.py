@@ -1,5 +1,6 @@
 """The language of notebook 11 is judged exactly, its decoder learns, and the stored results are those of the code."""
 
+import functools
 import itertools
 import math
 import random
@@ -25,9 +26,18 @@ def one_thread():
     torch.set_num_threads(threads)
 
 
-def drawn(size):
+MOST = 100_000
+
+
+@functools.cache
+def all_drawn():
     rng = random.Random(7)
-    return [grammar.sentence(rng) for _ in range(size)]
+    return [grammar.sentence(rng) for _ in range(MOST)]
+
+
+def drawn(size):
+    """Return the first of the sentences that all tests share: to draw them takes seconds."""
+    return all_drawn()[:size]
 
 
 def other_number(word):
@@ -66,7 +76,7 @@ def test_a_word_of_another_language_is_named():
 
 def test_surprise_is_minus_the_logarithm_of_how_often_a_sentence_comes():
     """Counted among many draws, for the most frequent sentences; and shorter ones are less surprising."""
-    sentences = drawn(200_000)
+    sentences = drawn(MOST)
     told = {" ".join(words): surprise for words, surprise in sentences}
     counts = {}
     for words, _ in sentences:
@@ -213,9 +223,14 @@ def test_the_first_token_helps_wherever_a_window_loses_something():
         assert found["window 6 and the first"]["grammatical"] > found["window 8"]["grammatical"]
 
 
-def test_the_stored_results_are_those_of_the_code():
+@pytest.fixture(scope="module")
+def corpus():
+    return writer.Corpus(20_000, seed=0)
+
+
+def test_the_stored_results_are_those_of_the_code(corpus):
     """One seed, the quickest of its variants: trained anew it gives what is stored."""
-    cheat = writer.trained(writer.Corpus(20_000, seed=0), 0, steps=210, is_causal=False)
+    cheat = writer.trained(corpus, 0, steps=210, is_causal=False)
     fresh, stored = writer.measured(cheat), RECORDED[0]["no mask"]
     assert abs(fresh["loss"] - stored["loss"]) < 0.005 and fresh["grammatical"] == pytest.approx(0, abs=0.01)
 
@@ -229,8 +244,8 @@ def test_with_seed_3_a_plural_subject_is_found_by_way_of_that():
 
 
 @pytest.fixture(scope="module")
-def trained():
-    return writer.trained(writer.Corpus(20_000, seed=0), 0)
+def trained(corpus):
+    return writer.trained(corpus, 0)
 
 
 @torch.no_grad()

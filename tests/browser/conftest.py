@@ -5,7 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from front_end import CHROMIUM, FLAGS, PUBLIC, ROOT, FrontEnd
+from front_end import CHROMIUM, FLAGS, PUBLIC, ROOT, FrontEnd, offline
 
 from tools import links
 from tools.series import SERIES
@@ -20,6 +20,9 @@ def pytest_collection_modifyitems(items):
         item.add_marker("browser")
         if reason := missing(item.path.name):
             item.add_marker(pytest.mark.skip(reason=reason))
+        if "front_ends" in getattr(item, "fixturenames", ()):  # else each process would start a server of each kind
+            kind = item.callspec.params.get("ran", ("lab",))[0] if hasattr(item, "callspec") else "lab"
+            item.add_marker(pytest.mark.xdist_group("lab" if kind == "lab" else "others"))
 
 
 def missing(file):
@@ -75,12 +78,27 @@ def new_page(chromium):
     contexts = []
 
     def open_page(width=1024, height=768):
-        context = chromium.new_context(viewport={"width": width, "height": height})
-        contexts.append(context)
-        local = ("http://127.0.0.1", "data:", "blob:", "file:")
-        context.route("**/*", lambda r: r.continue_() if r.request.url.startswith(local) else r.abort())
-        return context.new_page()
+        contexts.append(offline(chromium, width, height))
+        return contexts[-1].new_page()
 
     yield open_page
     for context in contexts:
         context.close()
+
+
+@pytest.fixture(scope="session")
+def ran(request, chromium, front_ends):
+    """Return (front end, page) of a notebook that has run from top to bottom, and whose sliders may have been moved.
+
+    Opening and running it takes most of a test. So pytest puts all tests of one notebook in one front end one after
+    the other, in the order of the file, and they share the page.
+    """
+    kind, name = request.param
+    context = offline(chromium)
+    front_end, page = front_ends(kind), context.new_page()
+    front_end.open(page, f"{name}.ipynb")
+    front_end.run_all(page)
+    page.wait_for_selector(".attnlib-live")
+    page.evaluate("ask.settled()")
+    yield front_end, page
+    context.close()

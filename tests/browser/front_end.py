@@ -31,6 +31,14 @@ FLAGS = [
 BIN = "Scripts" if os.name == "nt" else "bin"
 
 
+def offline(chromium, width=1024, height=768):
+    """Return a context of Chromium whose pages reach nothing but this machine."""
+    context = chromium.new_context(viewport={"width": width, "height": height})
+    local = ("http://127.0.0.1", "data:", "blob:", "file:")
+    context.route("**/*", lambda r: r.continue_() if r.request.url.startswith(local) else r.abort())
+    return context
+
+
 def prepared(page):
     """Let a page answer what page.js asks, and return it."""
     page.add_init_script(path=Path(__file__).with_name("page.js"))

@@ -24,6 +24,16 @@ window.ask = {
     return !notebook.kernel_busy && (document.querySelector(".output_error") || notebook.get_cells().every(ran));
   },
 
+  // Returns once all live views have kept their place and size for a while.
+  settled: async () => {
+    const look = () => JSON.stringify(window.ask.boxes(".attnlib-live"));
+    for (let before = null, calm = 0; calm < 6; ) {
+      await new Promise((later) => setTimeout(later, 50));
+      const now = look();
+      calm = now === before ? calm + 1 : 0;
+      before = now;
+    }
+  },
   changed: ([selector, before]) => document.querySelector(selector).innerHTML !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run

@@ -8,7 +8,7 @@ import subprocess
 
 import nbformat
 import pytest
-from front_end import BIN, ROOT, prepared
+from front_end import BIN, ROOT, offline, prepared
 from views import stops
 
 import attnlib
@@ -26,24 +26,38 @@ def picture(page):
     return page.locator(LIVE).first.inner_html()
 
 
+def resized(page, width):
+    page.set_viewport_size({"width": width, "height": 768})
+    page.evaluate("ask.settled()")
+
+
 def wait_for_change(page, before, timeout=10_000):
     page.wait_for_function("ask.changed", arg=[LIVE, before], timeout=timeout)
 
 
-@pytest.mark.parametrize(("kind", "name"), CASES)
-def test_runs_and_its_slider_moves_the_picture(front_ends, new_page, kind, name):
+def on_page_of(*cases):
+    """Run a test on the page of each (kind, notebook) after Run All, see `ran`."""
+    return pytest.mark.parametrize("ran", cases, indirect=True, ids="-".join)
+
+
+def in_all(name):
+    return on_page_of(*((kind, name) for kind in ("lab", "notebook7", "classic")))
+
+
+@on_page_of(*CASES)
+def test_runs_and_its_slider_moves_the_picture(ran):
     from playwright.sync_api import TimeoutError as TimedOut
 
-    front_end, page = front_ends(kind), new_page()
-    front_end.open(page, f"{name}.ipynb")
-    front_end.run_all(page)
-    page.wait_for_selector(LIVE)
+    front_end, page = ran
+    kind = front_end.kind
     assert front_end.errors(page) == []
     handle, before = front_end.handles(page).first, picture(page)
     handle.scroll_into_view_if_needed()
     handle.focus()
     on, back = ("PageUp", "PageDown") if kind == "notebook7" else ("ArrowRight", "ArrowLeft")  # 7 takes the arrows
-    for key in (on, on, back):  # a slider may open at its last value; there and back would change nothing
+    now, last = (handle.get_attribute(f"aria-value{which}") for which in ("now", "max"))  # not in the classic notebook
+    at_the_end = now == last if now else "left: 100%" in handle.get_attribute("style")
+    for key in (back,) if at_the_end else (on, on, back):  # there and back would change nothing
         page.keyboard.press(key)
         with contextlib.suppress(TimedOut):
             wait_for_change(page, before, timeout=5000)
@@ -55,13 +69,10 @@ def test_runs_and_its_slider_moves_the_picture(front_ends, new_page, kind, name)
         assert page.locator(before).count() >= 1 and not page.locator(before).first.is_visible()
 
 
-@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
-def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kind):
-    front_end, page = front_ends(kind), new_page(1366, 768)
-    front_end.open(page, "03_scaling.ipynb")
-    front_end.run_all(page)
-    page.wait_for_selector(LIVE)
-    page.wait_for_timeout(1000)
+@in_all("03_scaling")
+def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
+    _, page = ran
+    resized(page, 1366)
     view = page.locator(".attnlib-view").first  # histograms, and below them the maps
     says = "([view, words]) => view.innerText.includes(words)"
     for k in (1, 18, 36, 63):
@@ -75,13 +86,10 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(front_ends, new_page, kin
         assert f"query {k // 8}, key {k % 8}" in view.inner_text()
 
 
-@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
-def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page, kind):
-    front_end, page = front_ends(kind), new_page(1366, 768)
-    front_end.open(page, "02_vectorized.ipynb")
-    front_end.run_all(page)
-    page.wait_for_selector(LIVE)
-    page.wait_for_timeout(1000)
+@in_all("02_vectorized")
+def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
+    _, page = ran
+    resized(page, 1366)
     says = "([selector, words]) => ask.says(`${selector} desc`).startsWith(words)"
     for title, words in (
         ("query 1, key 2: 12.0000", "Query 1, key 2"),
@@ -94,12 +102,10 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(front_ends, new_page,
     assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
-@pytest.mark.parametrize("kind", ["lab", "notebook7", "classic"])
-def test_arrow_keys_choose_a_cell_without_a_mouse(front_ends, new_page, kind):
-    front_end, page = front_ends(kind), new_page(1366, 768)
-    front_end.open(page, "05_masks.ipynb")
-    front_end.run_all(page)
-    page.wait_for_selector(LIVE)
+@in_all("05_masks")
+def test_arrow_keys_choose_a_cell_without_a_mouse(ran):
+    front_end, page = ran
+    resized(page, 1366)
     view = page.locator(".attnlib-view").first  # nothing is chosen in it
     stop = view.get_by_role("application", name="arrow keys")
     stop.wait_for(state="attached")
@@ -125,11 +131,29 @@ def test_arrow_keys_choose_a_cell_without_a_mouse(front_ends, new_page, kind):
     assert frames.count() == 2  # the row of the query, the column of the key
 
 
-def test_after_a_restart_of_the_kernel_the_static_picture_is_back(front_ends, new_page):
-    front_end, page = front_ends("lab"), new_page(1366, 768)
-    front_end.open(page, "03_scaling.ipynb")
-    front_end.run_all(page)
-    page.wait_for_selector(LIVE)
+@on_page_of(("lab", "03_scaling"))
+def test_keys_move_a_slider_up_and_home_brings_it_back(ran):
+    front_end, page = ran
+    handle = front_end.handles(page).first
+    handle.focus()
+
+    def value_after(key):
+        before = picture(page)
+        page.keyboard.press(key)
+        wait_for_change(page, before)
+        return float(handle.get_attribute("aria-valuenow"))
+
+    start = value_after("Home")
+    for key in ("ArrowRight", "End", "PageUp"):
+        assert value_after(key) > start, key
+        assert value_after("Home") == start, key
+
+
+@on_page_of(("lab", "03_scaling"))
+def test_after_a_restart_of_the_kernel_the_static_picture_is_back(ran):
+    """The last test on this page: its views are gone."""
+    _, page = ran
+    resized(page, 1366)
     page.evaluate("ask.restart()")
     page.wait_for_function("selector => !ask.boxes(selector).some((box) => box.height)", arg=LIVE)
     note = page.locator(".attnlib-note").first
@@ -217,35 +241,13 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
 
 
-def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(front_ends, new_page):
-    front_end, page = front_ends("classic"), new_page()
-    front_end.open(page, "00_start_here.ipynb")
-    front_end.run_all(page)
+@on_page_of(("classic", "00_start_here"))
+def test_the_first_cell_brought_attnlib_and_nothing_else_to_colab(ran):
+    front_end, _ = ran
     (site,) = (front_end.home / "venv").rglob("site-packages")
     emulation = {"colab.pth", "google"}
     installed = {path.name for path in site.iterdir()} - emulation
     assert installed == {"attnlib", f"attnlib-{attnlib.__version__}.dist-info"}, "is it in .venv-colab? make clean"
-
-
-@pytest.mark.parametrize("key", ["ArrowRight", "End", "PageUp"])
-def test_keys_move_a_slider_up_and_home_brings_it_back(front_ends, new_page, key):
-    front_end, page = front_ends("lab"), new_page()
-    front_end.open(page, "03_scaling.ipynb")
-    front_end.run_all(page)
-    page.wait_for_selector(LIVE)
-    handle = front_end.handles(page).first
-    handle.focus()
-    before = picture(page)
-    page.keyboard.press("Home")
-    wait_for_change(page, before)
-    start, before = float(handle.get_attribute("aria-valuenow")), picture(page)
-    page.keyboard.press(key)
-    wait_for_change(page, before)
-    assert float(handle.get_attribute("aria-valuenow")) > start
-    moved = picture(page)
-    page.keyboard.press("Home")
-    wait_for_change(page, moved)
-    assert float(handle.get_attribute("aria-valuenow")) == start
 
 
 def test_the_first_page_of_make_lab(front_ends, new_page):
@@ -296,8 +298,7 @@ def test_a_readers_saved_notebook_opened_again(front_ends, new_page):
     front_end.open(page, copy.name)
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
-    page.evaluate("window.jupyterapp.commands.execute('docmanager:save')")
-    page.wait_for_timeout(1500)
+    page.evaluate("ask.save()")
     assert "vnd.jupyter.widget-view" in copy.read_text("utf-8")
     page.evaluate("window.jupyterapp.commands.execute('kernelmenu:shutdown')")
     page.wait_for_timeout(1000)
@@ -325,9 +326,10 @@ def test_as_a_web_page(new_page, tmp_path, sanitize):
     assert all(page.locator("img").nth(i).is_visible() for i in range(3))
 
 
-@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"], ids=["light", "dark"])
-def themed(request, front_ends, new_page):
-    front_end, page = front_ends("lab"), new_page(1024, 768)
+@pytest.fixture(params=["JupyterLab Light", "JupyterLab Dark"], ids=["light", "dark"], scope="module")
+def themed(request, front_ends, chromium):
+    context = offline(chromium)
+    front_end, page = front_ends("lab"), context.new_page()
     cell = nbformat.v4.new_code_cell("from attnlib import live\nlive.scaling(n=8)")
     nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=METADATA), front_end.folder / "maps.ipynb")
     front_end.open(page, "maps.ipynb")
@@ -335,7 +337,8 @@ def themed(request, front_ends, new_page):
     page.wait_for_timeout(800)
     front_end.run_all(page)
     page.wait_for_selector(LIVE)
-    return page
+    yield page
+    context.close()
 
 
 def test_accessibility_inside_our_outputs(themed):
