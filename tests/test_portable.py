@@ -32,7 +32,6 @@ POSIX_NAMES = {
 # Asks whether the platform has them first: tests/test_checks_engine.py runs it without.
 _TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
 ASKS_FIRST = {
-    "attnlib/course/engine/run.py": _TIMER,
     "attnlib/course/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "os.fork", "resource"},
 }
 

@@ -275,6 +275,8 @@ for column, name in enumerate(("larger", "smaller")):
         adam.step()
     found = (layer(shares).argmax(-1) == letter)[different].float().mean()
     print(f"the {name} share of two different letters: found in {found:.2f}")
+
+# %%
 unequal = shares @ torch.diag(10.0 ** torch.arange(N_LETTERS))  # 1, 10, 100, ...
 found = (unequal.argmax(-1) == pairs[:, 1])[different].float().mean()
 print(f"by hand, with unequal weights: the smaller share found in {found:.2f}")

@@ -854,17 +854,26 @@ for seed in SEEDS:
 # deviation of 1. Make it 0.2, so that all scores start 25 times as small:
 
 
-# %% tags=["nbval-ignore-output"]
+# %%
 KINDS = {"scaled": (True, 1), "not scaled": (False, 1)}
 KINDS["not scaled, divided at the start"] = (False, 128**-0.5)
+
+
+def starts_small(scaled, factor):
+    """Return a fresh model with embeddings of std 0.2, and W_Q times `factor`."""
+    model = Recall(64, 128, scaled)
+    with torch.no_grad():
+        for part, by in ((model.key, 0.2), (model.value, 0.2), (model.W_Q, factor)):
+            part.weight *= by
+    return model
+
+
+# %% tags=["nbval-ignore-output"]
 for kind, (scaled, factor) in KINDS.items():
     found = []
     for seed in SEEDS:
         _ = torch.manual_seed(seed)
-        model = Recall(64, 128, scaled)
-        with torch.no_grad():
-            for part, by in ((model.key, 0.2), (model.value, 0.2), (model.W_Q, factor)):
-                part.weight *= by
+        model = starts_small(scaled, factor)
         options = dict(steps=100, lr=0.003, seed=seed, description=f"std 0.2, {kind}")
         train(model, draw_pairs, recall_loss, **options)
         found.append(f"{recall_accuracy(model):.2f}")
