@@ -150,7 +150,7 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
                 "weights": [row[: i + 1].tolist() for i, row in enumerate(weights)],
                 "next": other.next_words(prompt),
                 "watched": [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched],
-                "text": writes(other, prompt, 24),
+                "text": writes(other, prompt, 24 if d_k > 1 else 16),  # without division rounding soon tells
             }
         )
     words = speaker.tokenizer.words(speaker.tokens(prompt))
