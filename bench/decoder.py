@@ -20,7 +20,9 @@ from attnlib.course import smollm
 from .timing import verdict
 
 ROUNDS, WRITTEN = 7, 64
-PROMPT = smollm.chat("What is attention in a transformer? Please explain it in a few short words to me now.")
+PROMPT = (
+    "Once upon a time, a small robot lived in a house by the sea with an old man. Every day the two of them walked to"
+)
 IN_TRANSFORMERS = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",

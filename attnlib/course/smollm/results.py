@@ -17,7 +17,7 @@ from .speaker import chat
 D_K = 64
 STOPS = (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096)
 NAME_HEAD = (25, 5)  # where the last word of the blank finds the name
-MARGIN = 0.1  # in logits: stored texts end before two that lie closer
+MARGIN = 0.005  # in logits: stored texts end before two that lie closer
 AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
 MEASURES = {}
 

@@ -281,7 +281,7 @@ def probabilities(logits, temperature=1.0):
 
 
 def chat(question):
-    """Return a prompt in the form in which the model was taught to answer.
+    r"""Return a prompt in the form in which the model was taught to answer.
 
     Examples
     --------
