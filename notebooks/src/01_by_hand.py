@@ -495,7 +495,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## See it · From two features to 32
 #
-# Three features are few. Here are real ones: the head of notebook 00 in which "bank" takes most from "river", layer 1, head 5 of
+# Three features are few. Here are real ones, of a head in which "bank" takes most from "river", layer 1, head 5 of
 # MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
 # are the row of "bank".
 #

@@ -426,9 +426,9 @@ print(
 #
 # ## See it · What changes its size with $d_k$
 #
-# The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. (Of the values
+# The head of MiniLM once more from notebook 01, with four tokens of its sentence, so that each number has room. (Of the values
 # only the first six of 32 features are shown. And the same scores are divided among four keys in place of eleven, so each gets
-# more: "bank" takes 0.98 from "river" here, 0.71 in notebooks 00 and 01.) The slider keeps the first $d_k$ features of each
+# more: "bank" takes 0.98 from "river" here, 0.71 in notebook 01.) The slider keeps the first $d_k$ features of each
 # query and key.
 #
 # **Predict.** Six matrices stand in the picture besides the output: $Q$, $K^T$, scores, scaled scores, weights, $V$. Which of

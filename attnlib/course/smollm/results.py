@@ -18,7 +18,7 @@ from .speaker import chat
 D_K = 64
 STOPS = (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096)
 NAME_HEAD = (24, 1)  # where the last word of the blank finds the name, and takes it
-AGAINST = (25, 5)  # looks at the name, too, and what it adds points away from it
+AGAINST = (25, 5)  # looks at the name, too, and without it the name is likelier
 MARGIN = 0.005  # in logits: stored texts end before two that lie closer
 AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
 MEASURES = {}
