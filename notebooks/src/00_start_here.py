@@ -120,24 +120,18 @@ whole_call
 # What a head takes is added to the vector of *to*. The same two directions show where that leads.
 
 # %% jupyter={"source_hidden": true}
+def arrow(ax, start, end, color):
+    style = {"arrowstyle": "-|>", "color": color, "lw": 2.5, "shrinkA": 0, "shrinkB": 0}
+    ax.annotate("", end, start, arrowprops=style)
+
+
 _, ax = plot.subplots(figsize=(6.4, 3.6))
-for name, told in (("blank", "John gave"), ("blank exchanged", "Mary gave")):
-    before, heads = np.array(found[name]["before"]), np.array(found[name]["heads"])
-    at = [before, before + heads[0], before + heads.sum(axis=0)]  # (2,) each
-    for start, end, colour in zip(at, at[1:], (VALUE, "gray")):
-        arrow = {
-            "arrowstyle": "-|>",
-            "color": colour,
-            "lw": 2.5,
-            "shrinkA": 0,
-            "shrinkB": 0,
-        }
-        _ = ax.annotate("", end, start, arrowprops=arrow)
-    _ = ax.annotate(
-        f"… {told} a drink to", at[-1], (0, 6), textcoords="offset points", ha="center"
-    )
-_ = ax.set(xlim=(0, 70), ylim=(0, 36), xlabel="towards Mary", ylabel="towards John")
-_ = ax.set_title("the vector of “to” in layer 24: head 1 (green), all nine (gray)")
+for name, told in (("blank", "John gave a drink to"), ("blank exchanged", "Mary gave a drink to")):
+    before, heads = (np.array(found[name][part]) for part in ("before", "heads"))
+    arrow(ax, before, before + heads.sum(axis=0), "gray")  # all nine heads
+    arrow(ax, before, before + heads[0], VALUE)
+    _ = ax.text(*(before + heads.sum(axis=0) + 1), told, ha="center")
+_ = ax.set(xlim=(0, 70), ylim=(0, 36), xlabel="towards Mary", ylabel="towards John", title="“to” in layer 24: head 1 (green), all nine (gray)")
 
 # %%
 for name in found:
