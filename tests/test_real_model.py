@@ -286,7 +286,7 @@ def test_fresh_results_equal_the_stored_ones(notebook):
 
 
 def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
-    """What notebook 00 opens with; the test above recomputes it where the model is."""
+    """What notebook 09 prints; the test above recomputes it where the model is."""
     banks = RESULTS["six banks"]
     before, after = np.array(banks["before"]), np.array(banks["after"])
     assert before.min() > 0.95
@@ -301,7 +301,7 @@ def test_the_six_banks_are_alike_going_in_and_told_apart_coming_out():
 
 @pytest.mark.parametrize(("word", "found"), [("the", 5), (".", 3)])
 def test_a_word_without_two_senses_is_the_control_of_the_six_banks(word, found):
-    """What notebooks 00 and 09 print; "the" is told apart nearly as well as "bank"."""
+    """What notebook 09 prints; "the" is told apart nearly as well as "bank"."""
     cosines = np.array(RESULTS[f"coming out: {word}"])
     nearest = (cosines - 2 * np.eye(6)).argmax(axis=1)
     assert ((nearest < 3) == [True, True, True, False, False, False]).sum() == found

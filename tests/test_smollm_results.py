@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import attnlib as al
 from attnlib.course import smollm
 from attnlib.course.model_files import DATA, stored
 from attnlib.course.smollm import circuits, results
@@ -149,6 +150,27 @@ def test_a_stop_comes_out_again(speaker, d_k):
     assert same(rounded(smollm.sharpness(speaker, d_ks=(d_k,))), smollm.sharpness()[at : at + 1])
 
 
+def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
+    found, heads = smollm.name_arrives(), smollm.name_heads()
+    assert found["blank"]["without"] == {"24.1": pytest.approx(0.87, abs=0.005), "25.5": pytest.approx(0.98, abs=0.005)}
+    assert heads["heads"][0] == [24, 1] and heads["all heads"]["right"] * 80 == 78
+    assert heads["without one"][0]["right"] * 80 == 77
+    blank = found["blank"]
+    trace = al.attention_trace(*(np.array(blank[name]) for name in ("query", "key", "value")))
+    (stop,) = (stop for stop in smollm.stops("blank")["stops"] if stop["d_k"] == 64)
+    assert np.abs(trace.weights[0] - stop["weights"][-1]).max() < 1e-3  # the picture is that of the map
+    assert np.abs(trace.output[0] - blank["heads"][0]).max() < 1e-2
+
+
+@needs_model
+def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
+    assert same(rounded(smollm.name_arrives(speaker)), smollm.name_arrives())
+    text = "When Mary and John went to the store, Mary gave a drink to"
+    assert speaker.maps(text, [results.NAME_HEAD])[results.NAME_HEAD][-1, 3] == pytest.approx(0.66, abs=0.005)
+    layer = speaker.maps(smollm.BLANK, [results.AGAINST])[results.AGAINST]
+    assert layer[-1, 1] == pytest.approx(0.81, abs=0.005)
+
+
 @needs_model
 def test_other_measures_come_out_again(speaker):
     assert same(rounded(smollm.sinks(speaker)), smollm.sinks())
@@ -163,6 +185,7 @@ def test_other_measures_come_out_again(speaker):
 GAPS = r"""
 import json, sys
 import numpy as np
+import attnlib as al
 from attnlib.course import smollm
 from attnlib.course.smollm import results
 speaker, said = smollm.load(bar=iter), json.load(sys.stdin)

@@ -33,14 +33,14 @@ from attnlib.examples import BY_HAND
 # - **b** each row
 # - **c** rows and columns
 #
-# **2.** *(notebook 00)* You want to know how much "bank" takes from "river". Where do you look?
+# **2.** *(notebook 00)* You want to know how much *to* takes from *Mary*. Where do you look?
 #
-# - **a** in the row of "bank", at the column of "river"
-# - **b** in the row of "river", at the column of "bank"
+# - **a** in the row of *to*, at the column of *Mary*
+# - **b** in the row of *Mary*, at the column of *to*
 # - **c** in either, they are equal
 #
-# **3.** *(notebook 00)* Six banks went into the model as nearly the same vector, and came out different. Where does a model
-# let a token take something from other tokens?
+# **3.** *(notebook 00)* The vector of *to* starts alike in two sentences, and comes out pointing to another name. Where does a
+# model let a token take something from other tokens?
 #
 # - **a** where words become vectors
 # - **b** in every step of a layer
@@ -56,8 +56,8 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # money is all money, and "bank" by itself could be either.
 #
 # How much should "bank" take from a neighbour? The simplest idea: as much as they are alike. The **dot product** measures
-# that. Multiply feature by feature and add up. Such a number is called a **score**. (Notebook 00 measured likeness by the
-# cosine. Here length counts, too: the dot product is the cosine times both lengths.)
+# that. Multiply feature by feature and add up. Such a number is called a **score**. Length counts, too: the dot
+# product is the cosine times both lengths.
 
 # %%
 river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
@@ -495,7 +495,7 @@ verdict
 # %% [markdown] tags=["predict"]
 # ## See it · From two features to 32
 #
-# Three features are few. Here are real ones: the head of notebook 00 in which "bank" takes most from "river", layer 1, head 5 of
+# Three features are few. Here are real ones, of a head in which "bank" takes most from "river", layer 1, head 5 of
 # MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
 # are the row of "bank".
 #

@@ -35,11 +35,11 @@ np.set_printoptions(precision=4, suppress=True)
 # - **b** what a token looks for is not how it is found
 # - **c** so that no score becomes negative
 #
-# **2.** *(notebook 00)* The column of "cat" in a map of weights sums to 1.4. What does that say?
+# **2.** *(notebook 00)* The column of *When* in a map of weights sums to 9.7. What does that say?
 #
-# - **a** "cat" is asked for more than its share
+# - **a** *When* is looked at by many queries
 # - **b** somebody made a mistake, it must be 1
-# - **c** "cat" shares out more than the others
+# - **c** *When* divides more than the others
 #
 # **3.** *(notebook 00)* What does $d_k$ count?
 #
@@ -426,9 +426,9 @@ print(
 #
 # ## See it · What changes its size with $d_k$
 #
-# The head of notebook 00 once more, with four of the tokens of its first sentence, so that each number has room. (Of the values
+# The head of MiniLM once more from notebook 01, with four tokens of its sentence, so that each number has room. (Of the values
 # only the first six of 32 features are shown. And the same scores are divided among four keys in place of eleven, so each gets
-# more: "bank" takes 0.98 from "river" here, 0.71 in notebooks 00 and 01.) The slider keeps the first $d_k$ features of each
+# more: "bank" takes 0.98 from "river" here, 0.71 in notebook 01.) The slider keeps the first $d_k$ features of each
 # query and key.
 #
 # **Predict.** Six matrices stand in the picture besides the output: $Q$, $K^T$, scores, scaled scores, weights, $V$. Which of

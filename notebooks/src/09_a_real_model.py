@@ -292,10 +292,10 @@ if folder is not None:
     display(widgets.Label(speed()))
 
 # %% [markdown]
-# ### The six banks again
+# ### Six banks
 #
-# Notebook 00 opened with six sentences that hold the word "bank": three of rivers, three of money. Here the
-# module computes them again (yours, if you have pasted it). Compare the vectors of that one word in the six sentences: those that go into the first layer, and those
+# Here are six sentences that hold the word "bank": three of rivers, three of money. The
+# module computes them (yours, if you have pasted it). Compare the vectors of that one word in the six sentences: those that go into the first layer, and those
 # that come out of the last.
 
 # %%
@@ -361,7 +361,7 @@ for word in ("the", "."):
 # "The" comes out told apart nearly as well as "bank", the full stop hardly better than by guessing, which finds 2.4 of 6. Whether
 # a vector has found a sense, or only its sentence, such a count does not tell.
 #
-# Notebooks 00, 01 and 02 take the queries, keys and values of one head, L1H5, in the first of these sentences: 32 features each.
+# Notebooks 01 and 02 take the queries, keys and values of one head, L1H5, in the first of these sentences: 32 features each.
 # They come from this cell.
 
 

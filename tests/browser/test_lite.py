@@ -268,7 +268,7 @@ def test_pyodide_can_come_from_another_address(new_page, tmp_path):
             requests = watched(page)
             open_live(page, url, "00_start_here")
             assert problems(run_all(page)) == []
-            assert page.locator(LIVE).count() == 2  # a whole call, and a slider
+            assert page.locator(LIVE).count() == 2  # the ribbons, and a whole call
             assert f"{cdn}/pyodide.mjs" in requests
             assert elsewhere(requests, url, cdn) == []
 

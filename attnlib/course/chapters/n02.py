@@ -331,8 +331,8 @@ RECALL = (
         "a_popular_key",
         right="a",
         tempting="b",
-        a="A column adds up what all queries take from one key. In notebook 00 the rows of three tokens sum to 1, "
-        "their columns to 1.1, 1.4 and 0.5.",
+        a="A column adds up what all queries take from one key. In notebook 00 every row sums to 1, "
+        "and the column of When to 9.69.",
         b="Rows must sum to 1. Columns need not.",
         c="What a token divides stands in its row, and that is always 1.",
     ),

@@ -8,7 +8,19 @@ from .circuits import banks, copying, sinks, windows, without_heads
 from .faults import MISTAKES
 from .functions import Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
-from .results import MEASURES, all_stops, at_d_k, blanks, mistakes, name_heads, sayings, sharpness, stops, stops_of
+from .results import (
+    MEASURES,
+    all_stops,
+    at_d_k,
+    blanks,
+    mistakes,
+    name_arrives,
+    name_heads,
+    sayings,
+    sharpness,
+    stops,
+    stops_of,
+)
 from .speaker import Speaker, chat, load
 from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS
 from .tokenizer import BytePairs
@@ -37,6 +49,7 @@ __all__ = [
     "load",
     "missing",
     "mistakes",
+    "name_arrives",
     "name_heads",
     "read",
     "sayings",

@@ -4,6 +4,7 @@
 and heads count from 1.
 """
 
+import copy
 from functools import wraps
 
 import numpy as np
@@ -16,7 +17,8 @@ from .speaker import chat
 
 D_K = 64
 STOPS = (1, 4, 16, 32, 48, 64, 80, 128, 256, 1024, 4096)
-NAME_HEAD = (25, 5)  # where the last word of the blank finds the name
+NAME_HEAD = (24, 1)  # where the last word of the blank finds the name, and takes it
+AGAINST = (25, 5)  # looks at the name, too, and without it the name is likelier
 MARGIN = 0.005  # in logits: stored texts end before two that lie closer
 AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
 MEASURES = {}
@@ -240,3 +242,51 @@ def ranked(measure):
     """Return (layer, head), counted from 1, the largest measure first."""
     order = np.argsort(-np.asarray(measure), axis=None, kind="stable")
     return [(int(i) + 1, int(j) + 1) for i, j in zip(*np.unravel_index(order, np.shape(measure)), strict=True)]
+
+
+# The name, on its way into the vector of the last word
+
+
+@replayed
+def name_arrives(speaker):
+    """Return what the layer of NAME_HEAD adds to the vector of the last word, along the directions of the two names.
+
+    The direction of a name is its row of the table of tokens less the mean row, of length 1. For "blank" and "blank
+    exchanged": the vector's coordinates before the layer's attention, what each head adds to them, and the
+    probability of the right name without single heads. For "blank" also the head's own query of the last word, its keys
+    (both turned by their positions), and of each value what its W_O makes of it along the two directions.
+    """
+    layer, head = NAME_HEAD
+    table = speaker.embedding - speaker.embedding.mean(axis=0)
+    names = table[[_number(speaker, name) for name in ("Mary", "John")]]
+    directions = (names / np.linalg.norm(names, axis=1, keepdims=True)).T  # (d_model, 2)
+    found = {}
+    for name, right in (("blank", "Mary"), ("blank exchanged", "John")):
+        q, k, v = _heads_of(speaker, PROMPTS[name], layer)  # (h, n, d_k) each
+        out = speaker.layers[layer - 1].attn_output.reshape(len(q), -1, len(table[0])) @ directions  # (h, d_k, 2)
+        found[name] = {
+            "before": speaker.vectors(PROMPTS[name])[layer - 2, -1] @ directions,
+            "heads": core.scaled_dot_product_attention(q[:, -1:], k, v @ out)[:, 0],
+            "without": {
+                f"{i}.{j}": float(speaker.using(without=[(i, j)]).probabilities(PROMPTS[name])[_number(speaker, right)])
+                for i, j in (NAME_HEAD, AGAINST)
+            },
+        }
+        if name == "blank":
+            h = head - 1
+            found[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ out[h]}
+    return found
+
+
+def _heads_of(speaker, text, layer):
+    """Return the queries, keys and values of all heads of a layer, as its attention gets them."""
+    seen, other = {}, copy.copy(speaker)
+
+    def watch(i, query, key, value, attn_mask):
+        if i == layer - 1:
+            repeats = len(query) // len(key)
+            seen["heads"] = query, key.repeat(repeats, axis=0), value.repeat(repeats, axis=0)
+
+    other.watch = watch
+    other(other.tokens(text))
+    return seen["heads"]
