@@ -56,7 +56,11 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py
 
-NUMPY_MODULES := $(foreach m,validation masks core rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
+test-graders: setup-tests  ## nbgrader and otter on notebook 02, as docs/grading.md says: who gets which points
+	@$(PYTHON) -m tools.setup_env graders
+	$(RUN) -m pytest -m graders tests/test_grading.py
+
+NUMPY_MODULES := $(foreach m,validation masks core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py tests/test_views.py tests/test_stills.py tests/test_flow.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
