@@ -18,7 +18,7 @@ RUN := $(BIN)/python
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests
 
 help:  ## Show this list
-	@$(PYTHON) -c "import re; [print(f'  make {t:<14}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
+	@$(PYTHON) -c "import re; [print(f'  make {t:<18}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
 
 setup:
 	@$(PYTHON) -m tools.setup_env run
