@@ -13,7 +13,7 @@ from .controls import choice
 from .stops import read
 from .view import LiveView
 
-WIDE, MARGIN, SIZE, ROW = 592, 8, 17, 24  # pixels: the picture, beside it, a letter, a line of text
+WIDE, MARGIN, SIZE, ROW = 588, 8, 17, 24  # pixels: the picture, beside it, a letter, a line of text
 PROMPT, WRITTEN = 2, 4  # lines at most
 LEFT, HIGH, FIELD = 44, 112, 440  # of the curve: where it begins, how high and how wide it is
 DASHES = ("none", "7 4", "2 4")

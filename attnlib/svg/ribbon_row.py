@@ -15,7 +15,7 @@ from . import parts
 from .parts import escape, exact, tag, target, text
 from .tokens import length, starts_word, visible
 
-WIDE, HIGH, FOOT = 592, 282, 140  # pixels of the picture; FOOT is where the ribbons stand on the words
+WIDE, HIGH, FOOT = 588, 282, 140  # pixels of the picture; FOOT is where the ribbons stand on the words
 BAND = 44  # width of all ribbons together
 LARGEST, SMALLEST = 22, 13  # size of the words
 PITCH = 31  # pixels from word to word at least: the room of a number

@@ -3,7 +3,8 @@
 #
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
-# **Who gets the drink?** A real language model fills the blank. Move the slider $d_k$ to both ends.
+# **Who gets the drink?** A real language model fills the blank. Press Shift + Enter until a slider appears, and move it to
+# both ends. What $d_k$ means comes below.
 
 # %% jupyter={"source_hidden": true}
 import numpy as np
@@ -19,8 +20,8 @@ who
 
 # %% [markdown]
 # You said *Mary*, and so does the model, with a probability of 0.92. It is SmolLM2 ([source](../REFERENCES.md#smollm2)), a
-# small model that was trained to guess the next word of a text. The guess is made behind the last word, *to*. How does *to*
-# know about Mary?
+# small model that was trained to guess the next word of a text. The guess is made from the vector of the last word,
+# *to*. How does *to* know about Mary?
 #
 # ## What you saw
 #
@@ -49,9 +50,10 @@ for stops in (blank, exchanged):
 # %% [markdown]
 # ## Too sharp, right, too pale
 #
-# How does a head divide its attention? It compares *to* with every word, and each comparison gives a number, a **score**. A
-# comparison uses $d_k$ numbers of each word, which is 64 in this model. The scores are divided by $\sqrt{d_k}$, and then they
-# become the shares that you saw. The slider makes all 270 heads divide as if $d_k$ were another number.
+# How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
+# is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
+# divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor, and nothing else, in all 270
+# heads. A small divisor leaves the scores far apart, and one word gets nearly everything. A large one makes them nearly equal.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -62,8 +64,9 @@ for stop in blank["stops"]:
         print(f"{stop['d_k']:4}   {looks:<20}  {word!r} {p:.2f}")
 
 # %% [markdown]
-# At 4, *to* takes nearly everything from one word, and it is the wrong word. At 4096 all words get nearly the same share, and
-# the model says a dash. The model speaks near the $d_k$ with which it was trained. Notebook 03 explains why.
+# At 4, *to* takes nearly everything from *When*, and the model says *the*. At 4096 all words get nearly the same share, and the
+# model says a dash. In between it names Mary. The other 269 heads change with the slider, too, so the answer does not follow
+# this one row alone. Notebook 03 explains why we divide.
 #
 # ## How to read a heatmap
 #
@@ -81,8 +84,8 @@ ax = plot.attention_heatmap(
 )
 
 # %% [markdown] tags=["predict"]
-# The shares are called **weights**. The word that takes stands at the row: rows are called **queries**. The word from which
-# it takes stands at the column: columns are called **keys**. Read a row as a whole, because it says how one word divides one
+# The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to
+# a word from which it takes: columns are called **keys**. Read a row as a whole, because it says how one word divides one
 # unit of attention. Hatched cells are forbidden: no word may look at a later one.
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
@@ -95,13 +98,14 @@ for word, total in list(zip(words, columns))[:4]:
 
 # %% [markdown]
 # Each row sums to 1, because each query divides one unit. A column has no such limit: many queries may take from one key. Here
-# most rows take most from *When*. Notebook 09 shows heads of another model that park their unit on one token, too.
+# most rows take most from *When*.
 #
 # ## The whole call
 #
-# Where do the weights come from? The model makes three vectors of each word. The **query** says what a word looks for. The
-# **key** says how it can be found. The **value** is what others take from it. Here is the head once more, for the query of
-# *to* alone.
+# Where do the weights come from? Each head multiplies the vector of a word by three learned matrices. That gives three shorter
+# vectors, of 64 numbers each. The **query** says what a word looks for. The **key** says how it can be found. The **value** is
+# what others take from it. Here is the head once more, for the query of *to* alone. Values are too long to draw, so the picture
+# keeps two numbers of each: how far it points towards the word *Mary*, and how far towards *John*.
 
 # %% jupyter={"source_hidden": true}
 found = smollm.name_arrives()
@@ -110,14 +114,14 @@ whole_call = live.flow(al.attention_trace(**head), queries=["to"], keys=words, k
 whole_call
 
 # %% [markdown]
-# The query meets each key: multiply number by number, add up, and that is a score. The scores are divided by $\sqrt{64}$,
-# softmax turns them into weights, and the weights mix the values. Click a cell to see its numbers. Of each value, the picture
-# keeps two numbers: how far it points in the direction of the word *Mary*, and how far in that of *John*. Notebook 01 makes
-# every step by hand.
+# The query meets each key: multiply number by number, add up, and that is a score. The scores are divided by $\sqrt{64}$.
+# Softmax turns them into weights: take exp of each, and divide by the sum. The weights mix the values. Click a cell to see its
+# numbers.
 #
 # ## The vector plus what it takes
 #
-# What a head takes is added to the vector of *to*. The same two directions show where that leads.
+# One more learned matrix turns what a head takes into 576 numbers, and these are added to the vector of *to*. The same two
+# directions show where that leads.
 
 
 # %% jupyter={"source_hidden": true}
@@ -146,17 +150,18 @@ for name in found:
         print(f"  {told} {at[0]:5.1f} {at[1]:5.1f}")
 
 # %% [markdown]
-# Along these two directions, both vectors of *to* start from nearly the same point. Attention adds what *to* takes, and they part: one points to Mary,
-# the other to John. Head 1 brings a part of it, the other eight heads the rest.
+# Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds what it
+# takes, and the two part: one points to Mary, the other to John. On the way to the right name head 1 brings about a quarter in
+# the first sentence, and half in the second. The other eight heads bring the rest.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Of 80 sentences of this kind, the model ranks the right name above the other in 78. Over all of them, head 1 of layer 24
-# looks at the right name more than any other head. In all 80 the right name is the second word. Where it is the fourth,
+# Of 80 sentences of this kind, the model ranks the right name above the other in 78. On average over them, head 1 of layer 24
+# looks at the right name more than any other head does. In all 80 the right name is the second word. Where it is the fourth,
 # as in *When Mary and John went to the store, Mary gave a drink to*, the head finds it there: it takes 0.66 from *John*.
 #
 # Looking is not yet causing. Without this head the model still says *Mary*, with 0.87, and the right name still wins in 77 of
-# the 80. Head 5 of layer 25 looks at *Mary*, too, with 0.81. Yet it works against her: without it the model says *Mary*
+# the 80. Head 5 of layer 25 looks at *Mary*, too, here with 0.81. Yet it works against her: without it the model says *Mary*
 # with 0.98. Notebook 09 takes heads away one by one.
 #
 # The direction of a word is its vector in the table less the mean of the table, of length 1. The weights of the model are
@@ -168,9 +173,8 @@ for name in found:
 # ## How to work
 #
 # Run a cell with Shift + Enter; an error names what is missing and how to get it. Where the text says *Predict*, write your
-# answer down before you run the next cell. Its output is hidden until then. Move every slider to both ends. Change numbers:
-# nothing can break that *Restart Kernel* does not mend. A click on the three dots shows code that is folded. You need not read
-# the code on this page; 01 begins with plain Python.
+# answer down before you run the next cell. Its output is hidden until then. Change numbers: nothing can break that *Restart
+# Kernel* does not mend. Folded code need not be read; a click on the three dots shows it.
 #
 # ## The notebooks
 #
