@@ -107,8 +107,8 @@ class LiveView(widgets.VBox):
             part.add_class(f"attnlib-{name}")
         self._render, self._still, self._moving = render, still, moving
         self._size = arguments.number(size, "size", above=0)
-        ranges = (name for name, slider in sliders.items() if isinstance(slider, STOPS))
-        self.main = next(ranges, None) if main is None else main
+        moves = (name for name, slider in sliders.items() if isinstance(slider, STOPS) and len(stops_of(slider)) > 1)
+        self.main = next(moves, None) if main is None else main
         self.walk = list(walk)
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():

@@ -153,7 +153,8 @@ for name in found:
 # Along these two directions, the last *to* enters layer 24 at nearly the same point in both sentences. Attention adds what it
 # takes, and the two part: one points to Mary, the other to John. On the way to the right name head 1 brings about a quarter in
 # the first sentence, and half in the second. The other eight heads bring the rest.
-#
+
+# %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Of 80 sentences of this kind, the model ranks the right name above the other in 78. On average over them, head 1 of layer 24
@@ -169,7 +170,8 @@ for name in found:
 # the model.
 #
 # </details>
-#
+
+# %% [markdown]
 # ## How to work
 #
 # Run a cell with Shift + Enter; an error names what is missing and how to get it. Where the text says *Predict*, write your
