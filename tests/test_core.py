@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
+from attnlib.examples import ASYMMETRIC, BY_HAND, FEATURES, IDENTITY, SENTENCE, WORDS
 
 INF = np.inf
 
@@ -286,6 +286,33 @@ def test_the_example_done_by_hand_with_scaling(twin):
     np.testing.assert_allclose(twin.attend(*BY_HAND.project()), trace.output, atol=1e-12, rtol=0)
 
 
+def test_the_sentence(twin):
+    trace = twin.trace(*SENTENCE.project())
+    scores = [[2, 3, 0, 2], [1, 0, 1, 0], [0, 3, 0, 0], [5, 0, 3, 2]]
+    e = [[math.exp(s / math.sqrt(3)) for s in row] for row in scores]
+    weights = [[value / sum(row) for value in row] for row in e]
+    who_and_verb = [(2 * anna - 2 * ben, saw) for anna, saw, ben, _ in weights]
+    assert trace.scores.tolist() == scores
+    np.testing.assert_allclose(trace.weights, weights, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(trace.output, who_and_verb, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(trace.weights[3], [0.6461, 0.0360, 0.2036, 0.1143], atol=5e-5, rtol=0)
+    np.testing.assert_allclose(trace.output[:, 0], [0.3344, 0, 0, 0.8849], atol=5e-5, rtol=0)
+
+
+def test_the_sentence_hides_no_mistake(twin):
+    x, w_q, w_k, w_v = SENTENCE
+    assert x.shape == (len(WORDS), len(FEATURES)) and w_q.shape == w_k.shape == (6, 3) and w_v.shape == (6, 2)
+    query, key, value = SENTENCE.project()
+    scores, right = query @ key.T, twin.attend(query, key, value)
+    assert all((scores[i] != scores[:, i]).any() for i in range(4))
+    mistakes = {"sqrt(d_in)": math.sqrt(6), "sqrt(d_v)": math.sqrt(2), "sqrt(n)": 2, "d_k": 3, "nothing": 1}
+    wrong = {name: al.scaled_dot_product_attention(query, key, value, scale=1 / by) for name, by in mistakes.items()}
+    wrong["softmax over the queries"] = al.softmax(scores / math.sqrt(3), axis=0) @ value
+    wrong["Q and K swapped"] = al.scaled_dot_product_attention(key, query, value)
+    moved = {name: float(np.abs(output - right)[3].max()) for name, output in wrong.items()}
+    assert min(moved.values()) > 0.12, moved
+
+
 def test_the_asymmetric_example_has_no_symmetry():
     x, w_q, w_k, w_v = ASYMMETRIC
     (n, d_in), d_k, d_v = x.shape, w_q.shape[1], w_v.shape[1]
@@ -314,7 +341,7 @@ def test_the_asymmetric_example_shows_every_mistake(twin, mistake):
 
 
 def test_the_examples_are_read_only():
-    for example in (BY_HAND, IDENTITY, ASYMMETRIC):
+    for example in (SENTENCE, BY_HAND, IDENTITY, ASYMMETRIC):
         for array in example:
             with pytest.raises(ValueError, match="read-only"):
                 array[0, 0] = 7
