@@ -36,8 +36,8 @@ def _example(*matrices):
 
 
 # *Anna saw Ben; she ...*: four words and what is known of each. "who" is 2 for Anna and -2 for Ben, and the other words
-# have yet to find it. Every row of the scores differs from its column, and each common mistake moves the output of "she"
-# by 0.12 or more (tests/test_core.py).
+# have yet to find it. Every row of the scores differs from its column, and each common mistake moves the output of
+# "she" by 0.12 or more (tests/test_core.py).
 WORDS = ("Anna", "saw", "Ben", "she")
 FEATURES = ("name", "female", "male", "verb", "pronoun", "who")
 SENTENCE = _example(
