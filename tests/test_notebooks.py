@@ -16,7 +16,7 @@ from PIL import Image
 
 from attnlib import plot
 from tools import build_notebooks as build
-from tools.series import SERIES
+from tools.series import SERIES, main_path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -182,7 +182,26 @@ def test_notebooks_without_torch_run_without_torch(tmp_path):
 def test_the_first_notebook_lists_the_series_as_it_is():
     told = nbformat.read(SERIES[0].built, as_version=4)
     table = "\n".join(cell.source for cell in told.cells if cell.cell_type == "markdown")
-    rows = [line for line in table.splitlines() if re.match(r"\| \d\d \|", line)]
-    assert rows == [
-        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.torch} |" for n in SERIES[1:]
+    rows = [line.split(" | ") for line in table.splitlines() if re.match(r"\| \d\d \|", line)]
+    assert [row[0] + row[1] for row in rows] == [f"| {n.number}[{n.title}]({n.name}.ipynb)" for n in SERIES[1:]]
+    assert [row[3:5] for row in rows] == [[str(n.minutes), str(n.exercise_minutes)] for n in SERIES[1:]]
+
+
+@pytest.mark.parametrize("entry", SERIES[1:], ids=lambda entry: entry.number)
+def test_a_notebook_says_the_minutes_that_it_takes(entry):
+    start = re.sub(r"^# ?", "", entry.source.read_text("utf-8").split("# %%")[1], flags=re.MULTILINE)
+    assert int(re.search(r"\*(\d+)\s+minutes", start)[1]) == entry.minutes
+
+
+def test_only_the_main_path_takes_minutes():
+    cell = "# %% [markdown]\n# "
+    counted = [
+        cell + "## One\n#\n# Two words, $x = 1$ and `code`.\n#\n# | a | b |\n",
+        "# %%\nx = 1\n# why\n\ny = 2\n",
+        cell + "**Predict.** What?\n",
     ]
+    folded = cell + "<details><summary>How sure is this?</summary>\n#\n# Very.\n#\n# </details>\n"
+    hidden = '# %% jupyter={"source_hidden": true}\nz = 3\n'
+    exercise = cell + "### Exercise 1.1 · Do it\n#\n# Now.\n" + "# %%\nanswer = None\n"
+    rest = [cell + "## Two\n#\n# Word.\n#\n# **Remember.** All of this.\n", cell + "No more.\n", "# %%\nx = 2\n"]
+    assert main_path("".join([*counted, folded, hidden, exercise, *rest])) == (5 + 2 + 1, 2, 1)

@@ -45,7 +45,8 @@ def read_source(path):
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen = {}
     rows = "\n".join(
-        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.torch} |" for n in SERIES[1:]
+        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
+        for n in SERIES[1:]
     )
     for cell in notebook.cells:
         cell.source = cell.source.replace("<!-- series -->", rows)  # notebook 00 lists all others

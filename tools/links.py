@@ -91,11 +91,13 @@ def marked(text, name, content):
 
 def table(where):
     """Return the table of the notebooks."""
-    heads = ["", "notebook", "the question it answers", "minutes", "runs without torch?", *(["open"] if where else [])]
+    heads = ["", "notebook", "the question it answers", "minutes", "and exercises", "runs without torch?"]
+    heads += ["open"] if where else []
     lines = ["|".join(["", *(f" {head} " if head else " " for head in heads), ""]), "|---" * len(heads) + "|"]
     for notebook in SERIES:
         link = f"[{notebook.title}](notebooks/{notebook.name}.ipynb)"
-        cells = [notebook.number, link, notebook.question, str(notebook.minutes), WITHOUT_TORCH[notebook.torch]]
+        cells = [notebook.number, link, notebook.question, str(notebook.minutes), str(notebook.exercise_minutes)]
+        cells += [WITHOUT_TORCH[notebook.torch]]
         cells += [f"[Colab]({where.words(notebook.name)['colab']})"] if where else []
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"

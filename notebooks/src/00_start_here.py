@@ -180,11 +180,11 @@ for name in found:
 #
 # ## The notebooks
 #
-# | | notebook | the question it answers | minutes | needs torch? |
-# |---|---|---|---|---|
+# | | notebook | the question it answers | minutes | and exercises | needs torch? |
+# |---|---|---|---|---|---|
 # <!-- series -->
 #
-# The minutes are for reading and running, 15 for this one; each exercise says how long it takes. Part A of notebook 10 can be
+# The minutes are for reading and running, 15 for this one; those of the exercises come on top. Part A of notebook 10 can be
 # read after 03, part B after 05, part C after 06.
 #
 # Three ways through:

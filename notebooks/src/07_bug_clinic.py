@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 07 · The bug clinic
 #
-# **Question.** It runs and has the right shape. Is it right? *60 minutes without the appendix. This notebook needs torch.*
+# **Question.** It runs and has the right shape. Is it right? *65 minutes without the appendix. This notebook needs torch.*
 #
 # Attention is easy to get wrong. A matrix that is turned the wrong way round, a mask that means its opposite, a divisor
 # that is too large: nothing raises an error, and every shape is right. So nobody sees from its shapes that a module is

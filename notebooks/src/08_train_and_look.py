@@ -2,7 +2,7 @@
 # # 08 · Train it and look inside
 #
 # **Question.** What do heads learn when a task leaves them free to choose, and how do you find out without picking the
-# pretty picture? *45 minutes. This notebook needs torch.*
+# pretty picture? *85 minutes. This notebook needs torch.*
 #
 # In the notebooks before, you built attention, broke it and mended it. Now you train it and ask what it has learned. Four
 # small models do the work: one reverses a sequence, one names both neighbours, one continues a pattern, one looks up a pair.

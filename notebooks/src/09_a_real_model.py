@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 09 · A real model in your own module
 #
-# **Question.** Does a trained language model run through your own module, and what are its heads good for? *45 minutes. This
+# **Question.** Does a trained language model run through your own module, and what are its heads good for? *85 minutes. This
 # notebook needs torch.*
 
 # %%

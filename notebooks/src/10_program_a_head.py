@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 10 · Program a head
 #
-# **Question.** Can you set $W_Q$, $W_K$ and $W_V$ by hand so that a head looks where you want? *20 minutes
+# **Question.** Can you set $W_Q$, $W_K$ and $W_V$ by hand so that a head looks where you want? *25 minutes
 # to read; part A 43 minutes of puzzles, B 17, C 34.*
 #
 # Usually training finds these numbers, and nobody sets them. But whoever can set them has understood what the three are

@@ -2,7 +2,7 @@
 # # 11 · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *45 minutes. This notebook needs torch.*
+# *70 minutes. This notebook needs torch.*
 #
 # A small model learns to predict the next word (such a model is called a *decoder*), in a language in which every sentence can
 # be judged. It writes. You find the head that looks back, and then you write as real models do: one token at a time, with a

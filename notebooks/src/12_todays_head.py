@@ -2,7 +2,7 @@
 # # 12 · Today's head
 #
 # **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
-# the attention modules in the `transformers` library? *45 minutes. One section uses torch, if it is there.*
+# the attention modules in the `transformers` library? *80 minutes. One section uses torch, if it is there.*
 #
 # Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it: three projections, heads, scores,
 # softmax, a sum of values, $W_O$; and from notebook 11 the cache, grouped heads and the window. Between them stand lines that
