@@ -1,6 +1,6 @@
 """The series, as notebooks/series.toml has it, and how long each notebook takes.
 
-    python -m tools.series      a table: words, lines of code and questions of each main path, and the minutes they make
+python -m tools.series      a table: words, lines of code and questions of each main path, and the minutes they make
 """
 
 import re
