@@ -1,4 +1,4 @@
-"""Write the tables of TEACHING.md: what to ask, and what to reply to which mistake.
+"""Write the tables of TEACHING.md: what to ask, what to reply to which mistake, how long a session takes.
 
 python -m tools.teaching
 
@@ -66,7 +66,15 @@ def written(text):
         questions, exercises = contents(notebook)
         text = marked(text, f"asked {notebook.number}", asked(questions))
         text = marked(text, f"replies {notebook.number}", replies(exercises))
+        text = with_minutes(text, notebook)
     return text
+
+
+def with_minutes(text, notebook):
+    """Return the text with the minutes of a notebook's session; what to take home is written by hand."""
+    reading, exercises = notebook.minutes, notebook.exercise_minutes
+    told = f"| {notebook.number} | {reading} | {exercises} | {reading + exercises} |"
+    return re.sub(rf"^\| {notebook.number} \| \d+ \| \d+ \| \d+ \|", told, text, flags=re.MULTILINE)
 
 
 def write():
