@@ -52,9 +52,16 @@ def test_adam_moves_a_number_whose_gradient_has_become_0():
 
 def test_a_scaled_query_may_be_stuck_at_another_d_k():
     """Notebook 03 says it of the sizes of its table alone: 2 of 40,000 queries at d_k = 2."""
-    names = defined("03", "# 03 ·", "## Break it", "^x")
+    names = defined("03", "# 03 ·", "**Gradients on the queries.**", "^import")
     stuck = sum(names["stuck"](names["score_gradients"](2, 2**-0.5, seed)) * 2000 for seed in range(20))
     assert 0 < stuck < 10
+
+
+def test_among_a_thousand_keys_the_slope_is_halved_from_64_on():
+    """Notebook 03, what to try."""
+    slope = defined("03", "# 03 ·", "## Exercises", "^import")["typical_slope"]
+    shares = [slope(d_k, 1, 1000) / slope(d_k, d_k**-0.5, 1000) for d_k in (32, 64)]
+    assert shares[0] > 0.5 > shares[1]
 
 
 def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_layer():
