@@ -431,7 +431,12 @@ ROWS = {
         ),
     ),
     "3.1 squares": ("variance_of_scores", "mean_of_squares", lambda q, k: ((q @ k.T) ** 2).mean(), "about the mean"),
-    "3.1 rows first": ("variance_of_scores", "mean_of_row_variances", lambda q, k: (q @ k.T).var(axis=1).mean(), "lost"),
+    "3.1 rows first": (
+        "variance_of_scores",
+        "mean_of_row_variances",
+        lambda q, k: (q @ k.T).var(axis=1).mean(),
+        "lost",
+    ),
     "3.1 rows first, one by one": (
         "variance_of_scores",
         "mean_of_row_variances",

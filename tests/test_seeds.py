@@ -113,7 +113,10 @@ def printed(number):
         ("04", "Xavier variance of q.k / sqrt(d_k) = 0.97"),
         ("03", "not scaled weights of she [0.84 0.01 0.11 0.04] who 1.451"),
         ("03", "divided by sqrt(3) weights of she [0.65 0.04 0.2 0.11] who 0.885"),
-        ("03", "divided by 1 1.49 keys in play divided by sqrt(d_k) 6.94 keys in play divided by d_k 9.93 keys in play"),
+        (
+            "03",
+            "divided by 1 1.51 keys in play divided by sqrt(d_k) 6.96 keys in play divided by d_k 9.93 keys in play",
+        ),
         ("03", "the query divided: the same scores? True both, by the root of the root: the same scores? True"),
         ("03", "mean |dL/dq| at d_k = 1024: not scaled 4.8 scaled 1.3"),
         # the crossing moves with the number of keys
@@ -586,7 +589,7 @@ def test_stuck_queries(d_k, low, high, stuck, near):
 
 def test_from_which_d_k_the_division_matters():
     """The answer of notebook 03: the typical slope without it is half at the one d_k and a tenth at the other."""
-    table = re.search(r"keys d_k = 3 d_k = 8 d_k = 16 d_k = 32 d_k = 64 d_k = 128 ((?:[\d.]+ ){20}[\d.]+)", printed("03"))[1]
+    table = re.search(r"d_k = 3 d_k = 8 d_k = 16 d_k = 32 d_k = 64 d_k = 128 ((?:[\d.]+ ){20}[\d.]+)", printed("03"))[1]
     rows = np.array(table.split(), dtype=float).reshape(3, 7)
     for (n, *shares), half, tenth in zip(rows, (8, 16, 32), (32, 64, 128), strict=True):
         share = dict(zip((3, 8, 16, 32, 64, 128), shares, strict=True))

@@ -28,8 +28,8 @@ def saturation(
     weight = 1 / (1 + exp(-lead)), slope = dweight / dlead = weight (1 - weight)
 
     The lead is q.k_0 - q.k_1 at the left, and that divided by sqrt(d_k) at the right. Both panels have it in units of
-    the standard deviation of q.k_0 - q.k_1, which is sqrt(2 d_k) for unit-normal queries and keys: so the points, random
-    queries, keep their place across, and the curve of the left panel grows into a step as d_k grows.
+    the standard deviation of q.k_0 - q.k_1, which is sqrt(2 d_k) for unit-normal queries and keys. So the dots, random
+    queries, hardly move across, and the curve of the left panel grows into a step as d_k grows.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def saturation(
             f'<g transform="translate({LEFT + i * (PANEL + APART)} 0)">{_drawn(title, panel)}</g>'
             for i, (title, panel) in enumerate(both.items())
         ]
-        wide, tall = LEFT + 2 * PANEL + APART, TOP + HIGH + 44
+        wide, tall = LEFT + 2 * PANEL + APART, TOP + HIGH + 26
         picture = svg.picture(wide, tall, "softmax going flat", _words(d_k, both), drawn)
         return picture, {title: panel.weights for title, panel in both.items()}
 
@@ -88,7 +88,7 @@ def saturation(
 
 
 class _Saturation(LiveView):
-    hint = "Each dot is a random query."
+    hint = f"The median is that of {QUERIES} random queries; {DOTS} of them are drawn as dots."
 
 
 class _Panel(NamedTuple):
@@ -146,12 +146,11 @@ def _drawn(title, panel):
 
 @lru_cache(maxsize=1)
 def _axes():
-    """Return the lines of both axes with their numbers and the name of the lower one."""
+    """Return the horizontal lines with their weights, and what both ends of the lower axis mean."""
     drawn = []
     for weight in (0, 0.5, 1):
         drawn.append(f'<path d="M0 {_y(weight):g}h{PANEL}" stroke="{LINE}" opacity="0.5"/>')
         drawn.append(svg.text(-6, _y(weight) + 4, f"{weight:g}", anchor="end"))
-    for lead in range(-REACH + 1, REACH):
-        drawn.append(svg.text(float(_x(lead)), TOP + HIGH + 17, str(lead), anchor="middle"))
-    drawn.append(svg.text(PANEL / 2, TOP + HIGH + 36, "how much better key 0 fits than key 1", anchor="middle"))
+    drawn.append(svg.text(0, TOP + HIGH + 18, "key 1 fits better"))
+    drawn.append(svg.text(PANEL, TOP + HIGH + 18, "key 0 fits better", anchor="end"))
     return "".join(drawn)

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 03 · Why divide by the square root of $d_k$?
 #
-# **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and from which $d_k$ on does it matter?
-# *20 minutes.*
+# **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and from which $d_k$ on does it
+# matter? *25 minutes.*
 #
 # Two keys compete for a query. Across you see how much better key 0 fits, upwards the weight that it gets. Each dot is a
 # random query. **Move $d_k$ to both ends.** Where the curve is flat, a head learns next to nothing.
@@ -58,16 +58,17 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown]
-# She finds Anna both times. So three features are too few to show what the division is for, and we cannot give the sentence
-# more, because each feature has a meaning. From here on, queries and keys are random vectors of any length. A head starts
-# like that, too: before it has learned anything, it compares at random.
+# She finds Anna both times, a little more firmly without the division. So three features are too few to show what the
+# division is for, and the sentence has no more to give, because each feature has a meaning. From here on, queries and keys
+# are random, with as many features as we like. A head starts like that, too: before it has learned anything, it compares at
+# random.
 
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
 #
-# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let all entries of the vectors be independent, with
-# mean 0 and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does the score end? The
-# standard deviation measures that.
+# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let the entries of both vectors be independent
+# random numbers with mean 0 and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does
+# the score end? The standard deviation measures that.
 #
 # **Predict.** What is the standard deviation of the scores at $d_k = 64$?
 #
@@ -93,7 +94,8 @@ predict.score_std(guess_std)
 # %% [markdown]
 # Up to chance, the variance is $d_k$. Three lines say why:
 #
-# 1. One product has mean 0, because query and key are independent, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
+# 1. The factors of a product are independent and have mean 0. So the product has mean 0, and variance
+#    $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. The standard deviation is the root of that. Dividing by $\sqrt{d_k}$ brings it back to 1.
 #
@@ -162,7 +164,7 @@ in_the_plane = live.plane()
 in_the_plane
 
 # %% [markdown]
-# Longer keys do not add to that. A score counts only how far a key reaches along the query's direction, and along any one
+# Keys get longer, too. But a score counts only how far a key reaches along the query's direction, and along any one
 # direction random keys spread by 1. So the scores spread by the length of the query, and the division takes that length away.
 #
 # You may divide the query instead of the scores. Some programs divide both query and key, by the root of the root. The scores
@@ -200,10 +202,12 @@ for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
 predict.divided_by_d_k(guess_in_play)
 
 # %% [markdown]
+# Too sharp, right, too pale: these are the three parts of the slider in notebook 00.
+#
 # ## 4 · From which $d_k$ on?
 #
-# We measure the typical slope: the mean over the keys of a query, then the median over 2000 queries. The table gives the slope
-# without the division as a share of the slope with it.
+# We measure the typical slope: the mean over the keys of a query, then the median over 2000 queries. The table gives the
+# slope without the division as a share of the slope with it.
 
 
 # %%
@@ -222,28 +226,28 @@ for n in (3, 10, 100):
 plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
-# **The answer.** The division keeps softmax off its flat ends, whatever $d_k$ is, so that a fresh head can learn. At
-# $d_k = 3$ it hardly matters. For random queries with ten keys, the typical slope without it is down to half at $d_k = 16$, and to a
-# tenth at 64. With three keys that comes earlier, at 8 and 32; with a hundred later, at 32 and 128. The heads of real models have
-# 32, 64 or 128 features.
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
+# head. At $d_k = 3$ it hardly matters. For random queries with ten keys, the typical slope without it is down to half at $d_k
+# = 16$, and to a tenth at 64. With three keys that comes earlier, at 8 and 32; with a hundred later, at 32 and 128. The heads
+# of real models have 32, 64 or 128 features.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax, with ten keys. On a score
-# the typical gradient, too, is ten times smaller at $d_k = 64$, and one query in five gets none of 0.001 or more. At
-# 1024 it is seven in ten. With the division there is no such query at the $d_k$ of that table.
+# **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax, with ten
+# keys. On a score the typical gradient, too, is ten times smaller at $d_k = 64$, and one query in five gets none of 0.001 or
+# more. At 1024 it is seven in ten. With the division there is no such query at the $d_k$ of that table.
 #
 # **The mean misleads.** One step further back, on the query, the *mean* gradient at $d_k = 1024$ is larger without the
 # division, 4.8 against 1.3. A few undecided queries carry that mean, because nothing multiplies their gradients by
-# $1/\sqrt{d_k}$. The median is 0.0002 against 1.19. With ten keys the two medians are equal near 64; with three keys that comes
-# earlier, with a hundred later. If you plot gradients, say which ones, and with how many keys.
+# $1/\sqrt{d_k}$. The median is 0.0002 against 1.19. With ten keys the two medians are equal near 64; with three keys that
+# comes earlier, with a hundred later. If you plot gradients, say which ones, and with how many keys.
 #
-# **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and could
-# learn the divisor. So the division says where a head starts, not what it can become. Nor is it a law: Gemma 4 brings
+# **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
+# could learn the divisor. So the division says where a head starts, not what it can become. Nor is it a law: Gemma 4 brings
 # queries and keys to one size by a norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)). And nothing here shows
-# that a head without the division cannot learn. Adam, the method of notebook 04, divides the usual size of a gradient away. Notebook
-# 08 trains both ways.
+# that a head without the division cannot learn. Adam, the method of notebook 04, divides the usual size of a gradient away.
+# Notebook 08 trains both ways.
 #
 # </details>
 
@@ -420,9 +424,8 @@ columns = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, 
 plot.table(["d_k", *columns], rows)
 
 # %% [markdown]
-# **Gradients on the queries.** Here the random gradient arrives at the output, and
-# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. First the mean of its length, then the
-# median.
+# **Gradients on the queries.** Here the random gradient arrives at the output, and $\partial L / \partial q = \text{scale}
+# \cdot \sum_j \partial L / \partial s_j \; k_j$. First the mean of its length, then the median.
 
 
 # %%

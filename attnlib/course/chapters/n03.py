@@ -153,7 +153,11 @@ OWN = (
         "Each row is then measured about its own mean. What sets the rows apart is lost, so the number is too small.",
         "The rows are [1, 1] and [5, 5]. What is the variance of these four numbers, and what does your code give?",
         "It is 4, and each row alone has 0. Take one variance of all scores about their one mean.",
-        *({"variance": lambda s, a=a, n=n: np.var(s.raw_scores, axis=a, ddof=n).mean()} for a in (-1, 0) for n in (0, 1)),
+        *(
+            {"variance": lambda s, a=a, n=n: np.var(s.raw_scores, axis=a, ddof=n).mean()}
+            for a in (-1, 0)
+            for n in (0, 1)
+        ),
     ),
     Mistake(
         "mean_of_squares",
