@@ -15,7 +15,7 @@ from attnlib import live, plot
 from attnlib.course import check, predict
 from attnlib.examples import SENTENCE
 
-flat = live.saturation()
+flat = live.saturation(d_k=(3, 1024))
 flat
 
 # %% [markdown]
