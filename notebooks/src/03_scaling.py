@@ -234,14 +234,13 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax, with ten
-# keys. On a score the typical gradient, too, is ten times smaller at $d_k = 64$, and one query in five gets none of 0.001 or
-# more. At 1024 it is seven in ten. With the division there is no such query at the $d_k$ of that table.
+# **Slope and gradient.** A slope is not yet a gradient. Notebook 04 sends random gradients back through softmax. With ten
+# keys the typical gradient on a score, too, is ten times smaller at $d_k = 64$ without the division.
 #
-# **The mean misleads.** One step further back, on the query, the *mean* gradient at $d_k = 1024$ is larger without the
-# division, 4.8 against 1.3. A few undecided queries carry that mean, because nothing multiplies their gradients by
-# $1/\sqrt{d_k}$. The median is 0.0002 against 1.19. With ten keys the two medians are equal near 64; with three keys that
-# comes earlier, with a hundred later. If you plot gradients, say which ones, and with how many keys.
+# **The mean misleads.** *Controls* goes one step further back, to the query. There the *mean* gradient at $d_k = 1024$ is
+# larger without the division, 4.8 against 1.3. A few undecided queries carry that mean, because nothing multiplies their
+# gradients by $1/\sqrt{d_k}$. The median is 0.0002 against 1.19. With ten keys the two medians are equal near 64; with three
+# keys that comes earlier, with a hundred later. If you plot gradients, say which ones, and with how many keys.
 #
 # **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
 # could learn the divisor. So the division says where a head starts, not what it can become. Nor is it a law: Gemma 4 brings
@@ -396,36 +395,9 @@ verdict
 # %% [markdown]
 # ## Controls
 #
-# **Gradients on the scores.** Let $g_m$ be a random gradient that arrives at weight $m$ of a query. Softmax passes
-# $w_j (g_j - \sum_m w_m g_m)$ to score $j$ (notebook 04). The median is over 2000 queries, of the mean size over ten keys.
-# *Stuck* queries have no gradient of 0.001 or more; another threshold would give other shares.
-
-
-# %%
-def score_gradients(d_k, scale, seed=0):
-    r = np.random.default_rng(seed)
-    q, k = r.normal(size=(200, 10, d_k)), r.normal(size=(200, 10, d_k))
-    g = r.normal(size=(200, 10, 10))  # dL/dweights
-    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (200, n_q, n_k)
-    return np.abs(w * (g - (w * g).sum(axis=-1, keepdims=True)))
-
-
-def stuck(sizes):
-    return (sizes < 0.001).all(axis=-1).mean()
-
-
-# %%
-rows = []
-for d_k in (1, 16, 64, 256, 1024):
-    plain, scaled = score_gradients(d_k, 1), score_gradients(d_k, d_k**-0.5)
-    typical = [f"{np.median(x.mean(axis=-1)):.1e}" for x in (plain, scaled)]
-    rows.append((d_k, *typical, f"{stuck(plain):.0%}", f"{stuck(scaled):.0%}"))
-columns = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, scaled"]
-plot.table(["d_k", *columns], rows)
-
-# %% [markdown]
-# **Gradients on the queries.** Here the random gradient arrives at the output, and $\partial L / \partial q = \text{scale}
-# \cdot \sum_j \partial L / \partial s_j \; k_j$. First the mean of its length, then the median.
+# A random gradient arrives at the output of each query. Softmax passes it on to the scores (notebook 04 has the formula), and
+# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. First the mean of its length, then
+# the median.
 
 
 # %%
