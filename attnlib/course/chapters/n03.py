@@ -150,7 +150,7 @@ OWN = (
     Mistake(
         "mean_of_row_variances",
         "it takes the variance of each row, or column, and averages those",
-        "Each row is then measured about its own mean. What sets the rows apart is lost, so the number is too small.",
+        "Each row is then measured about its own mean, and what sets the rows apart is lost.",
         "The rows are [1, 1] and [5, 5]. What is the variance of these four numbers, and what does your code give?",
         "It is 4, and each row alone has 0. Take one variance of all scores about their one mean.",
         *(
