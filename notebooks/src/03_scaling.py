@@ -150,9 +150,9 @@ for lead in (0, 1, 2, 4, 8, 16):
     print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
 
 # %% [markdown]
-# All that $W_Q$ and $W_K$ learn comes back through the scores. So where every slope is near 0, they learn next to nothing,
-# even if the key that was picked is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and
-# therefore divide.
+# All that $W_Q$ and $W_K$ learn comes back through the scores. Where every slope is near 0, hardly anything comes back, even if
+# the key that was picked is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore
+# divide.
 #
 # ## 3 · What the division takes away
 #
