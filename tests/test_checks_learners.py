@@ -1,5 +1,7 @@
 """Mistakes as learners write them, not as the catalogue does: named, or not named, and told truly."""
 
+import statistics
+
 import numpy as np
 import pytest
 from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, projected, right, single, student
@@ -429,6 +431,18 @@ ROWS = {
         ),
     ),
     "3.1 squares": ("variance_of_scores", "mean_of_squares", lambda q, k: ((q @ k.T) ** 2).mean(), "about the mean"),
+    "3.1 rows first": (
+        "variance_of_scores",
+        "mean_of_row_variances",
+        lambda q, k: (q @ k.T).var(axis=1).mean(),
+        "lost",
+    ),
+    "3.1 rows first, one by one": (
+        "variance_of_scores",
+        "mean_of_row_variances",
+        lambda q, k: statistics.mean(statistics.variance(map(float, row)) for row in q @ k.T),
+        "about its own mean",
+    ),
     "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "no root"),
     "3.3 a list": ("uniform_divisor", None, [2.0], "without brackets", "shape"),
     "5.3 no maximum, NaN to 0": (

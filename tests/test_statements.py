@@ -57,6 +57,13 @@ def test_a_scaled_query_may_be_stuck_at_another_d_k():
     assert 0 < stuck < 10
 
 
+def test_among_a_thousand_keys_the_slope_is_halved_from_64_on():
+    """Notebook 03, what to try."""
+    slope = defined("03", "# 03 ·", "## Exercises", "^import")["typical_slope"]
+    shares = [slope(d_k, 1, 1000) / slope(d_k, d_k**-0.5, 1000) for d_k in (32, 64)]
+    assert shares[0] > 0.5 > shares[1]
+
+
 def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_layer():
     x = torch.randn(1, 5, 4, generator=torch.Generator().manual_seed(0))
     last = F.scaled_dot_product_attention(x[:, 3:], x, x, is_causal=True)

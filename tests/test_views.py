@@ -38,6 +38,22 @@ def test_scaling_computes_its_curve_only_when_it_changes(monkeypatch):
     assert len(calls) == 2  # two maps, and not once per point of the curve
 
 
+def test_saturation_tells_the_slope_of_softmax_and_its_dots_lie_on_the_curve():
+    view, leads = live.saturation(), {}
+    view.sliders["d_k"].value = 4
+    (root,) = parsed(view.picture.value)
+    panels = [part for part in root.iter("g") if part.get("transform")]
+    for panel, (title, weights) in zip(panels, view.shown.items(), strict=True):
+        leads[title] = np.log(weights[:, 0] / weights[:, 1])
+        up, down = (1 / (1 + np.exp(-leads[title] + h)) for h in (-1e-5, 1e-5))
+        assert f"median slope {svg.exact(np.median(up - down) / 2e-5)}" in read(view)
+        (line,) = (part.get("points") for part in panel.iter("polyline"))
+        across, height = np.array([point.split(",") for point in line.split()], dtype=float).T
+        dots = np.array([[dot.get("cx"), dot.get("cy")] for dot in panel.iter("circle")], dtype=float)
+        assert len(dots) == 40 and np.abs(np.interp(dots[:, 0], across, height) - dots[:, 1]).max() < 3
+    assert np.allclose(leads["not scaled"], 2 * leads["divided by sqrt(d_k)"])
+
+
 def test_masks_mark_rows_without_a_key():
     view = live.masks(n=5)
     view.sliders["mask"].value, view.sliders["length"].value = "both", 2

@@ -37,6 +37,7 @@ VIEWS = {
     "scaling": live.scaling,
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
     "plane": live.plane,
+    "saturation": live.saturation,
     "scores": live.scores,
     "masks": live.masks,
     "heads": live.heads,

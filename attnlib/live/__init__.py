@@ -11,6 +11,7 @@ from .heads_view import heads
 from .masks_view import masks
 from .plane_view import plane
 from .ribbons_view import ribbons
+from .saturation_view import saturation
 from .scaling_view import scaling
 from .scores_view import scores
 from .sentence_view import sentence
@@ -30,6 +31,7 @@ __all__ = [
     "progress",
     "readings",
     "ribbons",
+    "saturation",
     "scaling",
     "scores",
     "sentence",

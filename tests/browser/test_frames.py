@@ -17,6 +17,7 @@ VIEWS = {
     "scaling": lambda: live.scaling(n=8, row=4),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project())),
     "plane": live.plane,
+    "saturation": live.saturation,
     "scores": live.scores,
     "masks": live.masks,
     "heads": live.heads,

@@ -73,7 +73,7 @@ def test_runs_and_its_slider_moves_the_picture(ran):
 def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
     _, page = ran
     resized(page, 1366)
-    view = page.locator(".attnlib-view").first  # histograms, and below them the maps
+    view = page.locator(".attnlib-view").nth(1)  # histograms, and below them the maps
     says = "([view, words]) => view.innerText.includes(words)"
     for k in (1, 18, 36, 63):
         cell = view.locator("svg rect:has(title)").nth(k)
@@ -189,6 +189,8 @@ live.plane()
 ---
 from attnlib.course import check
 live.compare(lambda *a: check.what_came_next.show(check.what_came_next.example, *a), convoy="*ABCABAC")
+---
+live.saturation()
 ---
 live.scores()
 ---
