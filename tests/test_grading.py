@@ -12,6 +12,7 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import tomllib
 
 import attnlib as al
 from attnlib.course import Verdict
@@ -169,6 +170,12 @@ HANDED_IN = {
     "a stub with `import os; os._exit(0)`": first_line("import os; os._exit(0)"),
     "a stub with `Verdict.passed = property(lambda verdict: True)`": first_line(PASSES_ALL),
 }
+
+
+def test_the_page_names_the_versions_that_the_tests_run():
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    pins = [words for pin in groups["graders"] for words in (pin, pin.replace("==", " "))]
+    assert [pin for pin in pins if pin not in PAGE] == []
 
 
 @pytest.mark.graders
