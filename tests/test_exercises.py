@@ -180,6 +180,13 @@ def test_outputs_that_answer_a_prediction_or_an_exercise_are_saved_hidden(notebo
     assert hidden
 
 
+def test_folded_code_below_a_question_stays_folded():
+    question = nbformat.v4.new_markdown_cell("**Predict.** What comes?", metadata={"tags": ["predict"]})
+    answer = nbformat.v4.new_code_cell("draw()", metadata={"jupyter": {"source_hidden": True}})
+    build.hide_answers(nbformat.v4.new_notebook(cells=[question, answer]))
+    assert answer.metadata.jupyter == {"source_hidden": True, "outputs_hidden": True}
+
+
 # --- before you start: three questions about earlier notebooks, from memory
 
 

@@ -115,10 +115,10 @@ print(f"largest difference to the loops: {largest:.12f}")
 
 # %%
 for d_k in (3, 2, 1):
-    small = call_at(d_k)
-    print(f"d_k = {d_k}: Q {small.query.shape}, K^T {small.key.T.shape},", end=" ")
-    print(f"scores {small.scores.shape}, output {small.output.shape}")
-    print("         she takes", dict(zip(WORDS, small.weights[3].round(3).tolist())))
+    call = call_at(d_k)
+    print(f"d_k = {d_k}: Q {call.query.shape}, K^T {call.key.T.shape},", end=" ")
+    print(f"scores {call.scores.shape}, output {call.output.shape},", end=" ")
+    print("she takes Anna {:.3f}, Ben {:.3f}".format(*call.weights[3, [0, 2]]))
 
 # %% [markdown]
 # Only $Q$ and $K^T$ change. The product sums $d_k$ away, so the shape of a map does not tell how large $d_k$ was. With *name*
@@ -126,20 +126,9 @@ for d_k in (3, 2, 1):
 #
 # ## Would these examples notice?
 #
-# Suppose you had tested the three lines on other numbers. Two examples are popular because they are easy to compute.
-# `BY_HAND` has the three tokens of the well-known text in notebook 01 ([S3](../REFERENCES.md#s3)). `IDENTITY` has two tokens,
-# and its $X$, $W_Q$ and $W_K$ are the identity ([S1](../REFERENCES.md#s1)). Here are the weights and outputs of `BY_HAND`,
-# first without the division, and the output of `IDENTITY`.
-
-# %% jupyter={"source_hidden": true}
-plain = al.attention_trace(*BY_HAND.project(), scale=1)
-with np.printoptions(suppress=False):  # e-06 stands for 10^-6
-    print("BY_HAND, not divided", plain.weights, sep="\n")
-with np.printoptions(precision=6):
-    print(plain.output)
-    print("divided", al.scaled_dot_product_attention(*BY_HAND.project()), sep="\n")
-with np.printoptions(precision=7):
-    print("IDENTITY", al.scaled_dot_product_attention(*IDENTITY.project()), sep="\n")
+# Suppose you had tested the three lines on other numbers. `BY_HAND` is the example of the well-known text in notebook 01, with
+# three tokens ([S3](../REFERENCES.md#s3)). `IDENTITY` is easier still ([S1](../REFERENCES.md#s1)): two tokens, and $X$, $W_Q$
+# and $W_K$ are the identity. The three lines give the numbers of both texts.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** You swap $Q$ and $K$ by mistake, and compare your output with the right one. In which examples does it differ?
@@ -154,29 +143,30 @@ guess_symmetric = None  # "a", "b", "c" or "d"
 
 
 # %%
-def attention(Q, K, V, axis=1, d=None):
+def attention(Q, K, V, axis=1, d=None):  # the three lines, and room for mistakes
     scores = Q @ K.T / np.sqrt(d or K.shape[1])  # (n_q, n_k)
     weights = np.exp(scores) / np.exp(scores).sum(axis=axis, keepdims=True)
-    return weights @ V
+    return weights @ V  # (n_q, d_v)
 
 
+# %% jupyter={"source_hidden": true}
 def off(Q, K, V):  # how far four mistakes move the output
     wrong = [attention(K, Q, V), attention(Q, K, V, axis=0)]
     wrong += [attention(Q, K, V, d=1), attention(Q, K, V, d=V.shape[1])]
     return [np.abs(w - attention(Q, K, V)).max() for w in wrong]
 
 
-# %%
 names = ["example", "Q, K swapped", "softmax over queries", "no scale", "root of d_v"]
 examples = {"sentence": SENTENCE, "BY_HAND": BY_HAND, "IDENTITY": IDENTITY}
-examples["ASYMMETRIC"] = ASYMMETRIC  # four tokens without a pattern
+examples["ASYMMETRIC"] = ASYMMETRIC
 plot.table(names, [[n, *off(*e.project())] for n, e in examples.items()], places=4)
 
 # %%
 predict.symmetric(guess_symmetric)
 
 # %% [markdown]
-# Each 0.0000 is a mistake that nobody would notice. Look at the scores of `BY_HAND`:
+# The table says how far each of four mistakes moves the output. Each 0.0000 is a mistake that nobody would notice. Look at the
+# scores of `BY_HAND`:
 
 # %%
 by_hand_Q, by_hand_K, _ = BY_HAND.project()
@@ -187,8 +177,8 @@ print(by_hand_Q @ by_hand_K.T)
 # root of $d_v$ is the right root. In `IDENTITY`, all rows and all columns of exponentials have the same sum, so even a softmax
 # over the wrong axis leaves no trace.
 #
-# The sentence catches all four, and that is nothing special: almost any random example of its size does. So ask of every test
-# which mistake it would catch.
+# The sentence catches all four. So does `ASYMMETRIC`, four tokens without a pattern, and so does almost any random example of
+# that size. The neat examples are the ones that hide mistakes. So ask of every test which mistake it would catch.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -280,7 +270,8 @@ def blocks(ax, x, title):  # the last two axes are matrices, side by side
 
 # %% jupyter={"source_hidden": true}
 numbered = np.arange(24).reshape(2, 3, 4)  # (b, n_k, d_k)
-_, axes = plot.subplots(1, 3, figsize=(6.4, 1.7), width_ratios=[9, 7, 11])
+options = {"width_ratios": [9, 7, 11], "gridspec_kw": {"wspace": 0.12}}
+_, axes = plot.subplots(1, 3, figsize=(6.4, 1.7), **options)
 blocks(axes[0], numbered, "K")
 blocks(axes[1], np.swapaxes(numbered, -1, -2), "swapaxes")
 blocks(axes[2], numbered.T, "K.T")
@@ -359,8 +350,8 @@ predict.cube(guess_cube)
 #
 # **Goal.** The whole formula, from a blank function. *11 minutes, hard.*
 #
-# `my_attention(query, key, value)` returns $(..., n_q, d_v)$, for one sequence and for batches. You may use `al.softmax`. Use NumPy
-# only.
+# `my_attention(query, key, value)` returns $(..., n_q, d_v)$, for one sequence and for batches. Use NumPy only. You may use
+# `al.softmax`.
 
 
 # %%
@@ -386,7 +377,8 @@ verdict
 # %% [markdown]
 # ## Keep it
 #
-# This function is yours, and notebook 05 goes on from it. The next cell writes it to the folder `mine`, beside the notebooks.
+# Notebook 05 goes on from this function. When its check says ✓, the next cell writes it to the folder `mine` beside the
+# notebooks.
 
 # %%
 mine.keep(my_attention)
@@ -404,9 +396,9 @@ mine.keep(my_attention)
 # %% [markdown] tags=["exercise"]
 # ### Exercise 2.4 · A test with one hole
 #
-# **Goal.** Design an example that catches three mistakes and lets the fourth through. Optional. *10 minutes, hard.*
+# **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
 #
-# Almost any random example catches all four mistakes above. To leave a hole for exactly one, you must know what makes it show. Choose
+# This exercise is optional. Almost any random example catches all four mistakes above. To leave a hole for exactly one, you must know what makes it show. Choose
 # $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$ with small numbers and as many queries as keys. Three are enough. Hand in a
 # list of the three. Each of these mistakes must move some number of the output by 0.01 or more:
 #
@@ -448,8 +440,18 @@ verdict
 # %% [markdown]
 # ## Controls
 #
-# The numbers of the folds: is the symmetry of `BY_HAND` forced, do random examples catch all four, and what does a longer
-# text cost?
+# The numbers of the two texts, and those of the folds: is the symmetry of `BY_HAND` forced, do random examples catch all four
+# mistakes, and what does a longer text cost?
+
+# %%
+plain = al.attention_trace(*BY_HAND.project(), scale=1)
+with np.printoptions(suppress=False):  # e-06 stands for 10^-6
+    print("BY_HAND, not divided", plain.weights, sep="\n")
+with np.printoptions(precision=6):
+    print(plain.output)
+    print("divided", attention(*BY_HAND.project()), sep="\n")
+with np.printoptions(precision=7):
+    print("IDENTITY", attention(*IDENTITY.project()), sep="\n")
 
 # %%
 M = BY_HAND.W_Q @ BY_HAND.W_K.T  # (d_in, d_in), scores = X M X^T
