@@ -98,7 +98,7 @@ def printed(number):
         ("02", "IDENTITY 0.0000 0.0000 0.1226 0.0000 ASYMMETRIC 4.6302 2.0021 0.6471 0.8443"),
         ("02", "[0.6461 0.036 0.2036 0.1143]]"),
         ("02", "largest difference to the loops: 0.000000000000"),
-        ("02", "d_k = 1: Q (4, 1), K^T (1, 4), scores (4, 4), output (4, 2), she takes Anna 0.476, Ben 0.476"),
+        ("02", "d_k = 1: Q (4, 1), K^T (1, 4), scores (4, 4), output (4, 2); she: Anna 0.476, Ben 0.476"),
         ("02", "as it is: scores differ from their transpose by 0"),
         ("02", "one number changed: scores differ from their transpose by 1"),
         ("02", "W_Q W_K^T differs from its transpose by 1"),

@@ -117,8 +117,8 @@ print(f"largest difference to the loops: {largest:.12f}")
 for d_k in (3, 2, 1):
     call = call_at(d_k)
     print(f"d_k = {d_k}: Q {call.query.shape}, K^T {call.key.T.shape},", end=" ")
-    print(f"scores {call.scores.shape}, output {call.output.shape},", end=" ")
-    print("she takes Anna {:.3f}, Ben {:.3f}".format(*call.weights[3, [0, 2]]))
+    print(f"scores {call.scores.shape}, output {call.output.shape};", end=" ")
+    print("she: Anna {:.3f}, Ben {:.3f}".format(*call.weights[3, [0, 2]]))
 
 # %% [markdown]
 # Only $Q$ and $K^T$ change. The product sums $d_k$ away, so the shape of a map does not tell how large $d_k$ was. With *name*
@@ -128,7 +128,7 @@ for d_k in (3, 2, 1):
 #
 # Suppose you had tested the three lines on other numbers. `BY_HAND` is the example of the well-known text in notebook 01, with
 # three tokens ([S3](../REFERENCES.md#s3)). `IDENTITY` is easier still ([S1](../REFERENCES.md#s1)): two tokens, and $X$, $W_Q$
-# and $W_K$ are the identity. The three lines give the numbers of both texts.
+# and $W_K$ are the identity. The three lines give the numbers of both texts, as *Controls* shows.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** You swap $Q$ and $K$ by mistake, and compare your output with the right one. In which examples does it differ?
@@ -271,7 +271,7 @@ def blocks(ax, x, title):  # the last two axes are matrices, side by side
 # %% jupyter={"source_hidden": true}
 numbered = np.arange(24).reshape(2, 3, 4)  # (b, n_k, d_k)
 options = {"width_ratios": [9, 7, 11], "gridspec_kw": {"wspace": 0.12}}
-_, axes = plot.subplots(1, 3, figsize=(6.4, 1.7), **options)
+_, axes = plot.subplots(1, 3, figsize=(5.8, 1.6), **options)
 blocks(axes[0], numbered, "K")
 blocks(axes[1], np.swapaxes(numbered, -1, -2), "swapaxes")
 blocks(axes[2], numbered.T, "K.T")
