@@ -263,7 +263,9 @@ def blocks(ax, x, title):  # the last two axes are matrices, side by side
     fill = colour_table(KEY)[np.where(row < x.size / 2, 255, 60)]
     _ = ax.imshow(np.dstack([fill, 255 * (row >= 0)]).astype(np.uint8))
     for i, j in np.argwhere(row >= 0):
-        _ = ax.text(j, i, f"{row[i, j]:.0f}", ha="center", va="center", gid="value")
+        _ = ax.text(
+            j, i, f"{row[i, j]:.0f}", ha="center", va="center", size=8.5, gid="value"
+        )
     _ = ax.set(xticks=[], yticks=[], frame_on=False)
     _ = ax.set_title(f"{title} {x.shape}", fontsize=10)
 
