@@ -28,9 +28,9 @@ whole_call = live.flow(call_at, x=SENTENCE.x, queries=WORDS, query=3, d_k=[1, 2,
 whole_call
 
 # %% [markdown]
-# Everything you computed by hand is in this picture. $W_Q$, $W_K$ and $W_V$ make $Q$, $K$ and $V$ of the tokens at the left. Each
-# score and each number of the output is made by the row to its left and the column above it. Click one, and the table shows
-# how.
+# Everything you computed by hand is in this picture. $W_Q$, $W_K$ and $W_V$ make $Q$, $K$ and $V$ from the tokens at the left.
+# The row to the left of a score and the column above it make the score, and the output is made in the same way. Click a cell,
+# and the table shows how.
 
 # %% [markdown]
 # ## Before you start
@@ -109,7 +109,7 @@ print(f"largest difference to the loops: {largest:.12f}")
 # %% [markdown] tags=["predict"]
 # ## See it · What changes its size with $d_k$
 #
-# In the picture above, the slider *d_k* keeps the first features of each query and key: *name*, then *female*, then *verb*.
+# In the picture above, the slider keeps the first $d_k$ features of each query and key: *name*, then *female*, then *verb*.
 #
 # **Predict.** Move it to 1. Which matrices change their size? And whom does *she* find then?
 
@@ -178,7 +178,7 @@ print(by_hand_Q @ by_hand_K.T)
 # over the wrong axis leaves no trace.
 #
 # The sentence catches all four. So does `ASYMMETRIC`, four tokens without a pattern, and so does almost any random example of
-# that size. The neat examples are the ones that hide mistakes. So ask of every test which mistake it would catch.
+# the sentence's size. Neat examples hide mistakes. So ask of every test which mistake it would catch.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -400,9 +400,9 @@ mine.keep(my_attention)
 #
 # **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
 #
-# This exercise is optional. Almost any random example catches all four mistakes above. To leave a hole for exactly one, you must know what makes it show. Choose
-# $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$ with small numbers and as many queries as keys. Three are enough. Hand in a
-# list of the three. Each of these mistakes must move some number of the output by 0.01 or more:
+# This exercise is optional. Almost any random example catches all four mistakes above. To leave a hole for exactly one, you
+# must know what makes it show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$ with small numbers. Three tokens are
+# enough. Hand in the list [$Q$, $K$, $V$]. Each of these mistakes must move some number of the output by 0.01 or more:
 #
 # - $Q$ and $K$ swapped,
 # - no scale,
