@@ -83,7 +83,7 @@ class DescribedFigure(Figure):
         text = f"{kind}{'s' if len(drawn) > 1 else ''}"
         if titles:
             text += f": {'; '.join(titles)}"
-        if drawn and drawn[0].images:
+        if drawn and drawn[0].images and drawn[0].get_ylabel():
             n_q, n_k = drawn[0].images[0].get_array().shape
             text += f". {n_q} {drawn[0].get_ylabel()} by {n_k} keys (columns)"
         elif kind == "Line chart" and drawn:

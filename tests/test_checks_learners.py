@@ -514,7 +514,7 @@ ROWS = {
         "softmax",
         "maximum_missed",
         lambda x, axis=-1: sm(x - x.min(axis, keepdims=True), axis),
-        "another number",
+        "other than the maximum",
     ),
     "2.1 no axis": ("softmax", "axis_and_overflow", lambda x, axis=-1: sm(x), "still give NaN"),
     "2.1 no axis, maximum of all": ("softmax", "axis_and_overflow", lambda x, axis=-1: sm(x - x.max())),

@@ -81,7 +81,7 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
     assert "cp notebooks" not in page
     subprocess.run([sys.executable, *line.split(), tmp_path / "skel"], cwd=tmp_path / "_student", check=True)
     (copy,) = (tmp_path / "skel").rglob("*.ipynb")
-    assert copy.parent == tmp_path / "skel" and "<details>" not in copy.read_text("utf-8")
+    assert copy.parent == tmp_path / "skel" and "<summary>Solution" not in copy.read_text("utf-8")
 
 
 def test_every_stub_is_not_tried(path):
@@ -178,6 +178,13 @@ def test_outputs_that_answer_a_prediction_or_an_exercise_are_saved_hidden(notebo
             assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == answers, cell.source
             hidden += answers
     assert hidden
+
+
+def test_folded_code_below_a_question_stays_folded():
+    question = nbformat.v4.new_markdown_cell("**Predict.** What comes?", metadata={"tags": ["predict"]})
+    answer = nbformat.v4.new_code_cell("draw()", metadata={"jupyter": {"source_hidden": True}})
+    build.hide_answers(nbformat.v4.new_notebook(cells=[question, answer]))
+    assert answer.metadata.jupyter == {"source_hidden": True, "outputs_hidden": True}
 
 
 # --- before you start: three questions about earlier notebooks, from memory

@@ -92,14 +92,14 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
     resized(page, 1366)
     says = "([selector, words]) => ask.says(`${selector} desc`).startsWith(words)"
     for title, words in (
-        ("query 1, key 2: 12.0000", "Query 1, key 2"),
-        ("value 0, feature 2: 3.0000", "Query 1, key 0"),
+        ("query Ben, key saw: 3.0000", "Query Ben, key saw"),
+        ("value saw, feature 1: 1.0000", "Query Ben, key saw"),
     ):
         cell = page.locator(LIVE).first.locator("rect", has=page.locator(f"title:text-is('{title}')")).first
         cell.scroll_into_view_if_needed()
         cell.click()
         page.wait_for_function(says, arg=[LIVE, words], timeout=5000)
-    assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
+    assert "feature 1 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
 @in_all("05_masks")
