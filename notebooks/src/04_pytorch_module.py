@@ -223,7 +223,8 @@ def stuck(sizes):
 # %% jupyter={"source_hidden": true}
 d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
 _, ax = plot.subplots(figsize=(5.6, 2.8))
-for name, power, marker in (("not scaled", 0, "o"), (r"divided by $\sqrt{d_k}$", -0.5, "s")):
+lines = {"not scaled": (0, "o"), r"divided by $\sqrt{d_k}$": (-0.5, "s")}
+for name, (power, marker) in lines.items():
     shares = [stuck(score_gradients(d, d**power)) for d in d_ks]
     _ = ax.semilogx(d_ks, shares, marker=marker, label=name)
 _ = ax.set(xlabel="$d_k$", ylabel="share of stuck queries", xticks=d_ks[::2])
@@ -232,8 +233,8 @@ ax.minorticks_off()
 _ = ax.legend()
 
 # %% [markdown]
-# These are random queries with ten keys each, as in notebook 03. Without the division a fifth of them is stuck at $d_k = 64$.
-# With it, all of them can learn.
+# These are random queries with ten keys each. Without the division a fifth of them is stuck at $d_k = 64$. With it, none is
+# stuck at any $d_k$ of the picture.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -287,9 +288,9 @@ class Recall(nn.Module):
         self.letter, self.number = nn.Embedding(16, d), nn.Embedding(16, d)
         self.attention, self.read = SelfAttention(d, d), nn.Linear(d, 16)
 
-    def forward(self, memories):
-        slots = self.letter(memories.letters) + self.number(memories.numbers)  # (b, 8, d)
-        tokens = torch.cat([slots, self.letter(memories.asked)[:, None]], dim=1)  # (b, 9, d)
+    def forward(self, given):
+        slots = self.letter(given.letters) + self.number(given.numbers)  # (b, 8, d)
+        tokens = torch.cat([slots, self.letter(given.asked)[:, None]], 1)  # (b, 9, d)
         output, weights = self.attention(tokens)
         return self.read(output[:, -1]), weights[:, -1]  # of the ninth token
 
@@ -323,12 +324,18 @@ def look(model, rule=None):
     return right, on_slot, weights
 
 
+def told(right, on_slot, weights):
+    itself = weights[:, -1].mean().item()
+    return f"right {right:.2f}, on the right slot {on_slot:.2f}, on itself {itself:.2f}"
+
+
 # %%
 STEPS = [*range(0, 101, 5), 150, 200, 300, 400]
 
 
 def train(model, what, rule=None):
-    generator, losses, seen = torch.Generator().manual_seed(0), [], {0: look(model, rule)}
+    generator = torch.Generator().manual_seed(0)
+    losses, seen = [], {0: look(model, rule)}
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for step in live.progress(range(1, 401), what):
         losses.append(one_step(model, optimizer, lookup.draw(128, generator, rule)))
@@ -362,20 +369,18 @@ chosen_rows = [slot.tolist().index(s) for s in range(8)]
 
 
 def map_at(step):
-    return {"weights of the ninth token": seen[step][2][chosen_rows].numpy()}  # (8, 9)
+    return {"where the ninth token looks": seen[step][2][chosen_rows].numpy()}  # (8, 9)
 
 
 rows = [f"asks for slot {s}" for s in range(8)]
 columns = [f"slot {s}" for s in range(8)] + ["itself"]
-named = {"queries": rows, "keys": columns, "row_name": "memory"}
-learning = live.weights_view(map_at, step=STEPS, still=(0, 30, 400), trained=True, **named)
+shown = {"still": (0, 30, 400), "start": 0, "trained": True}
+learning = live.weights_view(map_at, step=STEPS, queries=rows, keys=columns, **shown)
 learning
 
 # %% tags=["nbval-ignore-output"]
 for step in (0, 10, 20, 30, 40, 60, 100, 400):
-    right, on_slot, weights = seen[step]
-    print(f"step {step:3}: right {right:.2f}, weight on the right slot {on_slot:.2f},", end=" ")
-    print(f"on itself {weights[:, -1].mean().item():.2f}")
+    print(f"step {step:3}:", told(*seen[step]))
 
 # %% [markdown] tags=["predict"]
 # Nobody told the layer which slot to look at. The loss on the answer was enough to shape $W_Q$ and $W_K$.
@@ -509,9 +514,7 @@ rule = torch.randperm(16, generator=torch.Generator().manual_seed(1595))
 _ = torch.manual_seed(0)
 second = Recall()
 _, seen_second = train(second, "training on another rule", rule)
-right, on_slot, weights = seen_second[400]
-print(f"another rule: right {right:.2f}, weight on the right slot {on_slot:.2f},", end=" ")
-print(f"on itself {weights[:, -1].mean().item():.2f}")
+print("another rule:", told(*seen_second[400]))
 title = "scaled scores, another rule"
 ax = plot.attention_heatmap(alphabet_map(second), title=title, **shown)
 
@@ -690,9 +693,7 @@ for seed in (1, 2):
     _ = torch.manual_seed(seed)
     _, seen_seed = train(Recall(), f"seed {seed}")
     for step in (20, 400):
-        right, on_slot, weights = seen_seed[step]
-        told = f"seed {seed}, step {step}: right {right:.2f}, on the right slot {on_slot:.2f},"
-        print(told, f"on itself {weights[:, -1].mean().item():.2f}")
+        print(f"seed {seed}, step {step}:", told(*seen_seed[step]))
 
 # %% tags=["nbval-ignore-output"]
 fresh = lookup.draw(1000, torch.Generator().manual_seed(1))
@@ -739,9 +740,9 @@ for name in ("torch.rand", "Xavier"):
     q = r.normal(size=(1000, 64)) @ r.uniform(*ranges[name], size=(64, 64))  # (n, d_k)
     unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
     cosines = (unit @ unit.T)[np.triu_indices(1000, k=1)]  # of all pairs
-    apart = [(cosines > 0.7).mean(), (cosines < -0.7).mean()]
     on_line = (q.sum(axis=-1) ** 2 / 64).sum() / (q**2).sum()
-    print(f"{name:<10} cosine > 0.7: {apart[0]:3.0%}   < -0.7: {apart[1]:3.0%}", end=" ")
+    alike, opposite = (cosines > 0.7).mean(), (cosines < -0.7).mean()
+    print(f"{name:<10} cosine > 0.7: {alike:3.0%}   < -0.7: {opposite:3.0%}", end=" ")
     print(f"of |q|^2 along (1, ..., 1): {on_line:.0%}")
 
 # %% [markdown]
