@@ -88,6 +88,8 @@ def printed(number):
         ("04", "[[1.863874 6.319371 1.704189]"),
         ("04", "weights of she: [0.6461 0.036 0.2036 0.1143] output of she: [0.885 0.036]"),
         ("04", "largest difference to NumPy: 0.000000000000"),
+        ("04", "times 1: weight on Anna 0.6461 loss 8.32 largest gradient on a score 4.1567"),
+        ("04", "times 10: weight on Anna 1.0000 loss 16.00 largest gradient on a score 0.0003"),
         ("04", "w = 1.0 loss 9.00 gradient -18 w = 1.9 loss 0.09"),
         ("06", "[[1.863874 6.319371 1.704189]"),
         # S1: NumPy
@@ -584,7 +586,7 @@ def test_every_chunking_is_equal_in_double_precision():
 )
 def test_stuck_queries(d_k, low, high, stuck, near):
     """All depend on the draw (elsewhere 69 % and 6.5e-7 were measured), so they are held near and not equal."""
-    row = re.search(rf"\b{d_k} (\S+e-\d+) (\S+e-\d+) (\d+)% (\d+)%", printed("04"))
+    row = re.search(rf"\b{d_k} (\S+e-\d+) (\S+e-\d+) (\d+)% (\d+)%", printed("03"))
     plain, scaled, stuck_plain, stuck_scaled = (float(x) for x in row.groups())
     assert low < plain / scaled < high
     assert scaled == pytest.approx(6.8e-2, abs=2e-3)

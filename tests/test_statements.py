@@ -51,9 +51,8 @@ def test_adam_moves_a_number_whose_gradient_has_become_0():
 
 
 def test_a_scaled_query_may_be_stuck_at_another_d_k():
-    """Notebook 04 says it of the sizes of its picture alone: 2 of 40,000 queries at d_k = 2."""
-    names = defined("04", "## 4 · Which", "## 5 ·", "^x")
-    names |= {"np": np, "al": al}
+    """Notebook 03 says it of the sizes of its table alone: 2 of 40,000 queries at d_k = 2."""
+    names = defined("03", "# 03 ·", "## Break it", "^x")
     stuck = sum(names["stuck"](names["score_gradients"](2, 2**-0.5, seed)) * 2000 for seed in range(20))
     assert 0 < stuck < 10
 

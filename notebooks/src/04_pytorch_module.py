@@ -31,7 +31,8 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 # %% [markdown]
 # A new layer starts like the map at the right: its matrices are random, and each word takes a bit of everything. **Training**
 # leads from such a map to one that chooses. You will watch a head on that way, and then read what it has learned.
-#
+
+# %% [markdown]
 # ## Before you start
 #
 # Three questions from memory. Write a letter in place of each `None`.
@@ -43,8 +44,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 # - **b** it doubles
 # - **c** it becomes four times as large
 #
-# **2.** *(notebook 02)* Somebody swaps $Q$ and $K$, and the example of the well-known text still gives the right output.
-# Why?
+# **2.** *(notebook 02)* Somebody swaps $Q$ and $K$, and the example `BY_HAND` still gives the right output. Why?
 #
 # - **a** its numbers are too small for the difference to show
 # - **b** its matrix of scores is symmetric
@@ -197,51 +197,37 @@ predict.sum_of_weights(guess_gradients)
 # The rows of a map always sum to 1, so the second loss cannot change, and nothing can be learned from it. The first loss
 # reaches $W_V$ through the values, and $W_Q$ and $W_K$ through the scores.
 #
-# What comes back through the scores? Let $g_j$ be the gradient that arrives at weight $w_j$. Softmax passes on to score
-# $s_j$
+# ### What comes back through the scores
+#
+# Let $g_j$ be the gradient that arrives at weight $w_j$. Softmax passes on to score $s_j$
 #
 # $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
 #
 # Now let one weight be near 1 and the others near 0. Where $w_j \approx 0$, the first factor vanishes. Where
 # $w_j \approx 1$, the sum is nearly $g_j$, and the bracket vanishes. So a query that is certain learns almost nothing, even if
-# it is certain of the wrong key. We call a query **stuck** if none of its scores gets a gradient of 0.001 or more.
+# it is wrong. Suppose that *she* were Ben, so that *who* should be -2. We multiply her scores, to make her more certain of Anna.
 
-
-# %% jupyter={"source_hidden": true}
-def score_gradients(d_k, scale, seed=0):
-    r = np.random.default_rng(seed)
-    q, k = r.normal(size=(200, 10, d_k)), r.normal(size=(200, 10, d_k))
-    g = r.normal(size=(200, 10, 10))  # dL/dweights
-    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (200, n_q, n_k)
-    return np.abs(w * (g - (w * g).sum(axis=-1, keepdims=True)))
-
-
-def stuck(sizes):
-    return (sizes < 0.001).all(axis=-1).mean()
-
-
-# %% jupyter={"source_hidden": true}
-d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
-_, ax = plot.subplots(figsize=(5.6, 2.8))
-lines = {"not scaled": (0, "o"), r"divided by $\sqrt{d_k}$": (-0.5, "s")}
-for name, (power, marker) in lines.items():
-    shares = [stuck(score_gradients(d, d**power)) for d in d_ks]
-    _ = ax.semilogx(d_ks, shares, marker=marker, label=name)
-_ = ax.set(xlabel="$d_k$", ylabel="share of stuck queries", xticks=d_ks[::2])
-_ = ax.set_xticklabels(d_ks[::2])
-ax.minorticks_off()
-_ = ax.legend()
+# %%
+for times in (1, 3, 10):
+    scores = times * torch.tensor([5.0, 0.0, 3.0, 2.0]) / 3**0.5
+    weights = scores.requires_grad_().softmax(dim=-1)
+    who = weights @ torch.tensor([2.0, 0.0, -2.0, 0.0])  # the values of Anna ... she
+    loss = (who + 2) ** 2
+    loss.backward()
+    steepest = scores.grad.abs().max().item()
+    print(f"times {times:2}: weight on Anna {weights[0].item():.4f}", end="   ")
+    print(f"loss {loss.item():5.2f}   largest gradient on a score {steepest:.4f}")
 
 # %% [markdown]
-# These are random queries with ten keys each. Without the division a fifth of them is stuck at $d_k = 64$. With it, none is
-# stuck at any $d_k$ of the picture.
+# The loss grows, and the gradient that could correct her vanishes. A fresh head should not be certain of anything yet, and
+# the division by $\sqrt{d_k}$ sees to that.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# The threshold 0.001 is ours, and another one would move the shares. The first table of *Controls* also has the typical size of
-# the gradients. There, too, scores are moved by hand, to test the formula. A gradient is one step of training, and training
-# takes hundreds. Notebook 08 trains with the division and without it.
+# *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the typical gradient
+# on a score is ten times smaller at $d_k = 64$. The first cells of *Controls* below compare the formula with torch. A gradient
+# is one step of training, and training takes hundreds. Notebook 08 trains with the division and without it.
 #
 # </details>
 
@@ -652,38 +638,19 @@ head = SelfAttention(d_in=512, d_k=64)
 print("parameters of one head:", sum(p.numel() for p in head.parameters()))
 
 # %% [markdown]
-# ### What reaches the scores, in numbers
+# ### The formula of section 4
 #
-# First the formula of section 4. With the loss $\sum_m w_m\, g_m$, the gradient on $w_m$ is $g_m$, and each score can be moved
-# by a millionth up and down.
+# Torch keeps the gradient on the weights, too, if you ask for it. Here are the scores of *she* once more.
 
 # %%
-rng = np.random.default_rng(1)
-scores, g = rng.normal(size=(2, 5))
-
-
-def loss_of(s):
-    return (al.softmax(s) * g).sum()
-
-
-w = al.softmax(scores)
-steps = 1e-6 * np.eye(5)
-by_moving = [(loss_of(scores + h) - loss_of(scores - h)) / 2e-6 for h in steps]
-print("by the formula:", *(f"{x:9.6f}" for x in w * (g - (w * g).sum())))
-print("by moving s_j: ", *(f"{x:9.6f}" for x in by_moving))
-
-# %% [markdown]
-# Then 2000 queries with ten keys each. Of a query, take the mean size of its ten gradients; the table has the **median** of
-# these.
-
-# %%
-rows = []
-for d_k in (1, 16, 64, 256, 1024):
-    plain, scaled = score_gradients(d_k, 1), score_gradients(d_k, d_k**-0.5)
-    typical = [f"{np.median(a.mean(axis=-1)):.1e}" for a in (plain, scaled)]
-    rows.append((d_k, *typical, f"{stuck(plain):.0%}", f"{stuck(scaled):.0%}"))
-names = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, scaled"]
-plot.table(["d_k", *names], rows)
+scores = (torch.tensor([5.0, 0.0, 3.0, 2.0]) / 3**0.5).requires_grad_()
+weights = scores.softmax(dim=-1)
+weights.retain_grad()
+loss = (weights @ torch.tensor([2.0, 0.0, -2.0, 0.0]) + 2) ** 2
+loss.backward()
+w, g = weights.detach(), weights.grad
+print("by the formula:", (w * (g - w @ g)).numpy().round(4))
+print("by torch:      ", scores.grad.numpy().round(4))
 
 # %% [markdown]
 # ### Other seeds, and keys without numbers
