@@ -238,7 +238,7 @@ for times in (1, 3, 10):
 # outputs came out right, and in four of the five *she* did not look at Anna. Looking pays only where each text is new.
 #
 # So here is another task ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Somebody tells you eight pairs of a letter and a
-# number, and then asks for one of the letters. Such a *memory* never comes twice, and `lookup.draw` makes as many as we like.
+# number, and then asks for one of the letters. Such a *memory* is drawn anew each time; `lookup.draw` makes as many as we like.
 
 # %%
 print(lookup.draw(3, torch.Generator().manual_seed(5)))
@@ -249,7 +249,7 @@ print(lookup.draw(3, torch.Generator().manual_seed(5)))
 # it is also a key, so it may look at itself.
 #
 # What would attention have to do? The query of the ninth token must fit the key of the slot with the same letter, and the value
-# of that slot must carry its number. Nobody tells the layer either.
+# of that slot must carry its number. Nobody tells the layer any of this.
 
 # %% [markdown]
 # <details><summary><b>Why do some models multiply embeddings by the root of d_model?</b></summary>
@@ -288,7 +288,8 @@ class Recall(nn.Module):
 #
 # One step of training computes the loss on a batch of 128 memories, and then all gradients. The **optimiser** makes the step.
 # Ours is Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that
-# parameters with small gradients move as well.
+# parameters with small gradients move as well. The folded function `look` measures the model on 1000 memories that it was
+# not trained on.
 
 
 # %%
@@ -301,7 +302,7 @@ def one_step(model, optimizer, memories):
     return loss.item()
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 @torch.no_grad()
 def look(model, rule=None):
     fresh = lookup.draw(1000, torch.Generator().manual_seed(1), rule)  # not trained on
@@ -320,7 +321,7 @@ def told(right, on_slot, weights):
 STEPS = [*range(0, 101, 5), 150, 200, 300, 400]
 
 
-def train(model, what, rule=None):
+def train(model, what, rule=None):  # section 7 has another rule
     generator = torch.Generator().manual_seed(0)
     losses, seen = [], {0: look(model, rule)}
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
@@ -346,9 +347,8 @@ _ = ax.legend()
 # %% [markdown]
 # ## See it · The map while it learns
 #
-# Where did the ninth token look after each step? Here are eight memories that were not trained on, each with its row.
-# **Try.** Move the slider from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with it, and fades
-# again?
+# Where did the ninth token look on the way? Here are eight of the 1000 memories, one in each row. **Try.** Move the slider
+# from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with it, and fades again?
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 slot = lookup.draw(1000, torch.Generator().manual_seed(1)).slot
