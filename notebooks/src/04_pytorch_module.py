@@ -347,8 +347,9 @@ _ = ax.legend()
 # %% [markdown]
 # ## See it · The map while it learns
 #
-# Where did the ninth token look on the way? Here are eight of the 1000 memories, one in each row. **Try.** Move the slider
-# from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with it, and fades again?
+# Where did the ninth token look on the way? Here are eight of the 1000 memories, one in each row; in row "asks 3" it has the
+# letter of slot 3. **Try.** Move the slider from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with
+# it, and fades again?
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 slot = lookup.draw(1000, torch.Generator().manual_seed(1)).slot
@@ -359,7 +360,7 @@ def map_at(step):
     return {"where the ninth token looks": seen[step][2][chosen_rows].numpy()}  # (8, 9)
 
 
-rows = [f"asks for slot {s}" for s in range(8)]
+rows = [f"asks {s}" for s in range(8)]
 columns = [f"slot {s}" for s in range(8)] + ["itself"]
 shown = {"still": (0, 30, 400), "start": 0, "trained": True}
 learning = live.weights_view(map_at, step=STEPS, queries=rows, keys=columns, **shown)
@@ -420,9 +421,15 @@ def alphabet_map(model):
     return query @ key.T / query.shape[-1] ** 0.5  # (16, 16) scaled scores
 
 
-shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": 0}
-shown |= {"vmin": None, "vmax": None}
-ax = plot.attention_heatmap(alphabet_map(model), title="scaled scores", **shown)
+# %% jupyter={"source_hidden": true}
+def draw_alphabet(model, title):
+    _, ax = plot.subplots(figsize=(6, 5.2))
+    shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": 0}
+    shown |= {"vmin": None, "vmax": None}  # scores, not weights: any numbers
+    return plot.attention_heatmap(alphabet_map(model), title=title, ax=ax, **shown)
+
+
+ax = draw_alphabet(model, "scaled scores")
 
 # %% [markdown]
 # From here on exercises stand between the text. Write your answer in the first cell, then run it and the cell below it. The
@@ -502,8 +509,7 @@ _ = torch.manual_seed(0)
 second = Recall()
 _, seen_second = train(second, "training on another rule", rule)
 print("another rule:", told(*seen_second[400]))
-title = "scaled scores, another rule"
-ax = plot.attention_heatmap(alphabet_map(second), title=title, **shown)
+ax = draw_alphabet(second, "scaled scores, another rule")
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 4.2 · Another head
@@ -641,7 +647,9 @@ print("parameters of one head:", sum(p.numel() for p in head.parameters()))
 # %% [markdown]
 # ### The formula of section 4
 #
-# Torch keeps the gradient on the weights, too, if you ask for it. Here are the scores of *she* once more.
+# A higher score raises its own weight and lowers the others. By the quotient rule, the derivative of $w_m$ by $s_j$ is
+# $w_j (1 - w_j)$ if $m = j$, and $-w_m w_j$ if not. Multiply each by $g_m$, add up over $m$, and take $w_j$ out. Torch agrees on
+# the scores of *she*:
 
 # %%
 scores = (torch.tensor([5.0, 0.0, 3.0, 2.0]) / 3**0.5).requires_grad_()
