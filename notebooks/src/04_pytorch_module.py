@@ -226,8 +226,8 @@ for times in (1, 3, 10):
 # <details><summary><b>How sure is this?</b></summary>
 #
 # *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the typical gradient
-# on a score is ten times smaller at $d_k = 64$. The first cells of *Controls* below compare the formula with torch. A gradient
-# is one step of training, and training takes hundreds. Notebook 08 trains with the division and without it.
+# on a score is ten times smaller at $d_k = 64$. *Controls* below derives the formula and compares it with torch. A gradient is
+# one step of training, and training takes hundreds. Notebook 08 trains with the division and without it.
 #
 # </details>
 
@@ -487,8 +487,8 @@ print(f"answers move by {moved[0]:.1f} with the number, {moved[1]:.1f} with the 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# In all three seeds that *Controls* trains, the model answers right, and the map goes the same way: first the slot and itself,
-# then the slot. How much is left on itself differs from seed to seed.
+# In all three seeds, this one and two in *Controls*, the model answers right, and the map goes the same way: first the slot
+# and itself, then the slot. How much is left on itself differs from seed to seed.
 #
 # What lets the slot win over the asking token, which has the same letter? Its number. *Controls* leaves the numbers out of the
 # keys, and only there: then both get one half. So a query has also learned to prefer keys that hold a number.
