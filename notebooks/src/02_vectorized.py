@@ -2,7 +2,7 @@
 # # 02 · The same numbers as matrix products
 #
 # **Question.** Notebook 01 went through *Anna saw Ben; she* in loops. Which matrix products do all of it at once, and what
-# breaks if you pick the wrong axis? *25 minutes.*
+# breaks if you pick the wrong axis? *20 minutes.*
 
 # %% jupyter={"source_hidden": true}
 import math

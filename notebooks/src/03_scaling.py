@@ -2,7 +2,7 @@
 # # 03 · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and from which $d_k$ on does it
-# matter? *25 minutes.*
+# matter? *20 minutes.*
 #
 # Two keys compete for a query. Across you see how much better key 0 fits, upwards the weight that it gets. Each dot is a
 # random query. **Move $d_k$ to both ends.** Where the curve is flat, a head learns next to nothing.
