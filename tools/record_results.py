@@ -8,7 +8,7 @@ writer_results.json (11), and smollm_results.json and smollm_stops.json, of the 
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
 every model of `attnlib.course.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and its
-variants, in about five minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in about ten minutes,
+variants, in five minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
 test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """

@@ -452,6 +452,15 @@ RECALL = (
 
 QUESTIONS = (
     Question(
+        "reshape",
+        right="b",
+        tempting="a",
+        a="That is what split_heads gives. It takes a reshape to (n, h, d_k), and then a swap.",
+        b="reshape keeps the order of the numbers in memory, where the features of a word stand together. So the first "
+        "half of the numbers is the first half of the words.",
+        c="reshape never fails if the number of entries is right, and 24 = 2 * 4 * 3.",
+    ),
+    Question(
         "two_heads",
         right="b",
         tempting="a",
@@ -461,11 +470,11 @@ QUESTIONS = (
         c="The one large head fails: both neighbours end up in one sum. Two heads do not.",
     ),
     Question(
-        "reshape",
-        right="b",
+        "head_divisor",
+        right="c",
         tempting="a",
-        a="That is what split_heads gives. It takes a reshape to (n, h, d_k) and then a swap.",
-        b="reshape keeps the order of the numbers in memory, and there a token's features stand together.",
-        c="reshape never fails if the number of entries is right, and 12 = 2 * 3 * 2.",
+        a="That is the root of 768, the width of the layer. But a score adds up the products of one head.",
+        b="64 is the d_k of one head, 768 / 12. The divisor is its root.",
+        c="One head has 768 / 12 = 64 features, so a score adds up 64 products, and the root of 64 is 8.",
     ),
 )
