@@ -8,6 +8,7 @@
 # Here *saw* asks twice. Run the cell and move *head*.
 
 # %% jupyter={"source_hidden": true}
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -61,8 +62,9 @@ one_head = attention(*SENTENCE.project())  # (n, d_v): who, verb
 print("saw:", one_head[1], "  she:", one_head[3])
 
 # %% [markdown]
-# *saw* looks for a name and finds two. Anna's *who* is +2 and Ben's is -2, so equal weights add up to 0. Longer values would
-# hold both names. But one row of weights makes one mixture, and with equal weights the mixture of *Ben saw Anna* is the same.
+# *saw* looks for a name and finds two. Anna's *who* is +2 and Ben's is -2, so equal weights add up to 0. Two
+# numbers, one for each name, would hold both. But then both names arrive in one mixture, half and half, and nothing says which
+# name answers which question.
 #
 # So we give *saw* a second row of weights. A **head** has its own queries, keys and values, and computes the formula that you
 # know. With $h$ heads each of them gets $d_k = d_{model} / h$ features. Our words have $d_{model} = 6$ features, so two heads
@@ -155,9 +157,8 @@ tell(output, "she")
 # $$\text{output} = \sum_i A_i \, x \, W_V^{(i)} \, W_O^{(i)}$$
 
 # %%
-weights = al.attention_trace(
-    *(al.split_heads(x @ W, 2) for W in (W_Q, W_K, W_V))
-).weights
+q, k, v = (al.split_heads(x @ W, 2) for W in (W_Q, W_K, W_V))
+weights = al.attention_trace(q, k, v).weights  # (h, n, n)
 parts = (slice(0, 3), slice(3, 6))  # the features of each head
 added = sum(A @ x @ W_V[:, p] @ W_O[p] for A, p in zip(weights, parts))
 print(f"added up head by head, it differs by {np.abs(added - output).max():.12f}")
@@ -180,15 +181,11 @@ with np.printoptions(precision=6):
 # %%
 splits = {"right": al.split_heads, "reshape": lambda x, h: x.reshape(h, len(x), -1)}
 merges = {"right": al.merge_heads, "reshape": lambda y: y.reshape(y.shape[-2], -1)}
-for split in splits:
-    for merge in merges:
-        back = merges[merge](splits[split](x, 2))
-        q, k, v = (splits[split](x @ W, 2) for W in (W_Q, W_K, W_V))
-        print(
-            f"split {split:7} merge {merge:7} x back: {np.array_equal(back, x)}",
-            end="  ",
-        )
-        tell(merges[merge](attention(q, k, v)) @ W_O, "saw")
+for (s, split), (m, merge) in product(splits.items(), merges.items()):
+    q, k, v = (split(x @ W, 2) for W in (W_Q, W_K, W_V))
+    back = np.array_equal(merge(split(x, 2)), x)
+    print(f"split {s:7} merge {m:7} x back: {back!s:5}", end="  ")
+    tell(merge(attention(q, k, v)) @ W_O, "saw")
 
 # %% [markdown]
 # The shapes are right and nothing fails, but *saw* learns something else in each of the three wrong layers. A round trip does
@@ -207,9 +204,9 @@ for split in splits:
 # %% [markdown]
 # ## 4 · Two heads that learn
 #
-# The two heads above were set by hand. Do heads share out two questions by themselves? A sentence of four words is too small to
-# train on, so here is a task of the same kind. Twelve letters stand in a ring. For each of them a model names two letters: the one
-# before it, and the one after it.
+# Two heads were set by hand above. Do heads that learn share out two questions, too? Four words are too few to train on, so
+# here is another task. Twelve letters stand in a ring. For each of them a model names two letters, the one before it and
+# the one after it.
 #
 # The model is one attention layer. Each place adds a learned vector of its own, a **position embedding**, because attention does
 # not know where a token stands. Behind the layer one linear layer, the **read-out**, gives each letter a score. There are 32
@@ -260,10 +257,10 @@ titles = ["the one head", "head 1 of 2", "head 2 of 2"]
 figure = plot.head_grid(maps, titles=titles)
 
 # %% [markdown]
-# The one head looks at both neighbours, and the read-out names one of the two letters nearly always, the other seldom. Two
-# heads take one neighbour each and write their answers to different features, where a linear layer can read both.
-#
-# So in this task several heads are not about what is possible, but about what can be read out cheaply.
+# *each* says how often the letter before is right, and how often the letter after. The one head looks at both neighbours, and
+# the read-out names one of the two letters nearly always, the other seldom. Two heads take one neighbour each and write their
+# answers to different features, where a linear layer can read both. So in this task several heads are not about what is
+# possible, but about what can be read out cheaply.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -320,7 +317,8 @@ predict.head_divisor(guess_divisor)
 # %% [markdown]
 # These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)). In the next picture $d_{model} = 64$
 # stays fixed, and more heads mean shorter vectors. The words are random, and the maps are those of the first head. Move
-# *num_heads* to both ends.
+# *num_heads* to both ends. Bright cells mean nothing here, and even a trained map is not yet an explanation ([Jain and
+# Wallace 2019](../REFERENCES.md#jain-2019)).
 
 # %% jupyter={"source_hidden": true}
 rng = np.random.default_rng(2)
@@ -368,8 +366,8 @@ for h in (1, 8, 64):
 #
 # ## 7 · The same in torch
 #
-# `nn.MultiheadAttention` is the layer that everybody uses. It keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a
-# mask in which True is blocked. With the weights of our two heads, does it give the same numbers?
+# `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in which True is blocked. Does it
+# give the same numbers with the weights of our two heads?
 
 # %%
 if torch is not None:
@@ -381,16 +379,14 @@ if torch is not None:
         for mask, blocked in ((None, None), (al.causal_mask(4), future)):
             result, _ = theirs(sequence, sequence, sequence, attn_mask=blocked)
             off = np.abs(result[0].numpy() - multi_head(*TWO_HEADS, 2, mask)).max()
-            print(
-                f"mask: {mask is not None!s:6} largest difference {off:.12f}", end="   "
-            )
+            print(f"mask: {mask is not None!s:6} largest difference {off:.12f}")
             tell(result[0].numpy(), "saw")
 
 # %% [markdown]
 # With and without a causal mask the numbers agree. Behind the mask *saw* cannot see Ben yet, so head 2 takes Anna as well.
 #
-# One warning. `nn.MultiheadAttention` returns the **average** of all maps, unless you say `average_attn_weights=False`. The
-# average is no head's map: averaged with a head that looks everywhere alike, a sharp head looks blurred.
+# One warning: `nn.MultiheadAttention` returns the **average** of all maps, unless you say `average_attn_weights=False`. The
+# average is no head's map. A sharp head looks blurred in it.
 
 # %% [markdown]
 # ## Exercises
@@ -609,9 +605,8 @@ if torch is not None:
     found |= neighbours.six_letters()
 for name in ("the larger share", "the smaller share"):
     print(f"{name} of two different letters: found in {found[name]:.2f}")
-print(
-    f"linear read-out: shares {' and '.join(f'{s:.2f}' for s in found['1 head(s)']['shares'])}"
-)
+more, less = found["1 head(s)"]["shares"]
+print(f"linear read-out: shares {more:.2f} and {less:.2f}")
 
 # %% tags=["nbval-ignore-output"]
 for name, got in list(found.items())[2:]:
