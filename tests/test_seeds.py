@@ -515,6 +515,27 @@ def two_heads():
     return names, parts[2]
 
 
+def test_the_layer_of_notebook_06_runs_through_the_readers_own_attention(two_heads):
+    names, (layer, *_) = two_heads
+    asked = []
+
+    def attention(query, key, value, attn_mask=None):  # as the exercise of notebook 05 asks for it
+        asked.append(query.shape)
+        scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+        e = np.exp(scaled if attn_mask is None else np.where(attn_mask, scaled, -np.inf))
+        return e / e.sum(axis=-1, keepdims=True) @ value
+
+    own = {**names, "attention": attention}
+    exec(layer, own)
+    x, *matrices = names["TWO_HEADS"]
+    right = al.MultiHeadAttention(6, 2, bias=False)
+    right.W_Q, right.W_K, right.W_V, right.W_O = matrices
+    for mask in (None, al.causal_mask(4)):
+        output = own["multi_head"](x, *matrices, 2, mask)
+        np.testing.assert_allclose(output, right(x, attn_mask=mask)[0], atol=1e-12)
+    assert asked == [(2, 4, 3)] * 2
+
+
 def test_what_the_first_answers_of_try_it_in_notebook_06_say(two_heads):
     names, (layer, *_) = two_heads
     saw, she, (female, male, who) = 1, 3, (1, 2, 5)

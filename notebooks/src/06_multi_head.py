@@ -149,7 +149,8 @@ tell(output, "she")
 
 # %% [markdown]
 # *saw* now has both names, apart: Anna in *female*, Ben in *male*. In *who*, where $W_O$ adds them, the two nearly cancel once
-# more. *she* still learns Anna: her *who* is 0.885, because head 2 brings her a verb and no name.
+# more. *she* still learns Anna: her *who* is 0.885, because in head 2 she looks for the verb, and the
+# names cancel.
 #
 # A product with a matrix is a sum. So each head $i$ adds its own part to the output, its weights $A_i$ times its values,
 # through its own columns of $W_V$ and its own rows of $W_O$:
@@ -352,10 +353,8 @@ for h in (1, 8, 64):
     layer = al.MultiHeadAttention(d_model, h, bias=False)
     parameters = sum(W.size for W in (layer.W_Q, layer.W_K, layer.W_V, layer.W_O))
     products = 2 * h * n * n * layer.d_k  # scores, and weights times values
-    print(
-        f"h = {h:2d}: {products:,} products   {h * n * n:,} weights to store", end="   "
-    )
-    print(f"{parameters:,} parameters")
+    told = f"h = {h:2d}: {products:,} products   {h * n * n:,} weights to store"
+    print(f"{told}   {parameters:,} parameters")
 
 # %% [markdown]
 # Often nobody needs the maps. A **fused kernel** does scores, softmax and weighted sum block by block and stores no map ([Dao et
