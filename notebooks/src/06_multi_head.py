@@ -195,10 +195,10 @@ for (s, split), (m, merge) in product(splits.items(), merges.items()):
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Does a bare reshape also leak the future? Under a causal mask, six words and two heads: with the right merge behind it, all
-# outputs move when word 3 changes, so the future leaks. With a merge that is as wrong as the split, nothing leaks: head 1 holds
-# the pieces of the first three words in their order, so the mask still blocks what comes later. That layer is wrong all the
-# same, because each head sees only three of the six words. *Controls* has the numbers.
+# Does a bare reshape also leak the future? We took six words and two heads, put them under a causal mask and changed word 3.
+# With the right merge behind the wrong split all outputs move, so the future leaks. With a merge that is as wrong as the split
+# nothing leaks, because head 1 holds the pieces of the first three words in their order. That layer is still wrong: each of its
+# heads sees only three of the six words. *Controls* has the numbers.
 #
 # </details>
 
@@ -318,8 +318,8 @@ predict.head_divisor(guess_divisor)
 # %% [markdown]
 # These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)). In the next picture $d_{model} = 64$
 # stays fixed, and more heads mean shorter vectors. The words are random, and the maps are those of the first head. Move
-# *num_heads* to both ends. Bright cells mean nothing here, and even a trained map is not yet an explanation ([Jain and
-# Wallace 2019](../REFERENCES.md#jain-2019)).
+# *num_heads* to both ends. Bright cells mean nothing here, and even a trained map is not yet an explanation
+# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
 
 # %% jupyter={"source_hidden": true}
 rng = np.random.default_rng(2)
@@ -337,6 +337,7 @@ def first_head(num_heads):
     }
 
 
+# %% jupyter={"source_hidden": true}
 choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
 view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32), start=1)
 view
