@@ -168,6 +168,23 @@ def with_mask(line):
     return attention
 
 
+def refused(line):
+    """Return the same by attnlib's own attention, which refuses a mask that does not fit the scores."""
+
+    def attention(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
+        q, k, v = (al.split_heads(x, h) for x in (query @ W_Q, key @ W_K, value @ W_V))
+        mask = m if m is None else eval(line, {"m": m})
+        return al.merge_heads(al.scaled_dot_product_attention(q, k, v, mask)) @ W_O
+
+    return attention
+
+
+def one_head(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
+    """Attend once over the whole width, divided by the root of what the width of a head would be."""
+    scores = (query @ W_Q) @ np.swapaxes(key @ W_K, -1, -2) / (W_Q.shape[-1] / h) ** 0.5
+    return al.softmax(scores if m is None else np.where(m, scores, -np.inf)) @ (value @ W_V) @ W_O
+
+
 def only_batches(self, query, key=None, value=None, *, attn_mask=None):
     _b, _n, _d = query.shape
     return Layer.forward(self, query, key, value, attn_mask=attn_mask)
@@ -398,7 +415,7 @@ ROWS = {
     ),
     "6.4 fill -1e4": (MODULE, "fill_not_low_enough", filled_layer(-1e4)),
     "6.4 as in tutorials": (MODULE, "fixed_number_of_axes", layer(forward=as_in_tutorials), "must match the size"),
-    "6.2 as in tutorials": (
+    "6.1 as in tutorials": (
         "split_heads",
         "fixed_number_of_axes",
         lambda x, h: x.reshape(len(x), -1, h, x.shape[-1] // h).swapaxes(1, 2),
@@ -640,20 +657,40 @@ ROWS = {
         lambda q, k, v, m=None: right(q, np.zeros(()) + k.transpose(0, 2, 1).transpose(0, 2, 1), v, m),
     ),
     "2.2 einsum without batch": ("attention_scores", "fixed_number_of_axes", lambda q, k: np.einsum("qd,kd->qk", q, k)),
-    "6.2 only batches": (
+    "6.1 only batches": (
         "split_heads",
         "fixed_number_of_axes",
         lambda x, h: x.reshape(len(x), x.shape[1], h, x.shape[2] // h).transpose(0, 2, 1, 3),
     ),
-    "6.2 d_k heads": (
+    "6.1 d_k heads": (
         "split_heads",
         "sizes_of_heads_exchanged",
         lambda x, h: np.swapaxes(x.reshape(*x.shape[:-1], -1, h), -2, -3),
         "d_k heads of h numbers",
         "like cards",
     ),
-    "6.1 number of heads": ("head_divisor", "scale_by_num_heads", 12),
-    "6.1 width": ("head_divisor", "scale_by_embed_dim", 768),
+    "6.2 only batches": (
+        "merge_heads",
+        "fixed_number_of_axes",
+        lambda x: x.transpose(0, 2, 1, 3).reshape(len(x), x.shape[2], -1),
+    ),
+    "6.2 a bare reshape": (
+        "merge_heads",
+        "merge_without_transpose",
+        lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1),
+        "pieces of different tokens",
+    ),
+    "6.2 the mean of the heads": ("merge_heads", "heads_averaged", lambda x: x.mean(-3), "side by side"),
+    "6.3 no head axis, refused": (M, "mask_without_head_axis", refused("m"), "head axis", "goes in as it is"),
+    "6.3 a misspelt mask, the other": (M, None, refused("m if m.ndim == 2 else maks"), "NameError", "head axis"),
+    "6.3 one head": (
+        M,
+        "features_never_split",
+        multi_head(split="x", merge="x", mask="m", scale="W_Q.shape[-1] ** 0.5"),
+        "never cut",
+    ),
+    "6.3 one head, the scale of several": (M, "features_never_split", one_head, "never cut"),
+    "6.3 sqrt(h)": (M, "scale_by_num_heads", multi_head(scale="h ** 0.5"), "number of heads"),
     "6.3 every mask [:, None]": (
         M,
         "mask_always_three_axes",

@@ -332,6 +332,12 @@ RIGHT = {
         lambda x, h: np.moveaxis(x.reshape(*x.shape[:-1], h, -1), -2, -3),
         lambda x, h: torch.tensor(x).unflatten(-1, (h, -1)).transpose(-2, -3),
     ],
+    "merge_heads": [
+        al.merge_heads,
+        lambda x: np.concatenate(list(np.moveaxis(x, -3, 0)), axis=-1),
+        lambda x: np.moveaxis(x, -3, -2).reshape(*x.shape[:-3], x.shape[-2], -1),
+        lambda x: torch.tensor(x).transpose(-2, -3).flatten(-2),
+    ],
     "two_jobs": [jobs(10, 10), jobs(20, 9, -3).tolist(), torch.tensor(jobs(-30, -30, opposite=1 - OPPOSITE))],
     "multi_head_attention": [heads_by_loop(attention) for attention in ATTENTIONS],
     "SelfAttention": [
@@ -363,7 +369,6 @@ RIGHT = {
         lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1),
         lambda w: torch.special.entr(torch.tensor(w)).sum(-1).numpy(),
     ],
-    "head_divisor": [8, 8.0, torch.tensor(64).sqrt()],
     "scores_in_range": [
         lambda q, k: np.sqrt(q.shape[-1]) * unit(q) @ unit(k).T,
         lambda q, k: (q / q.std(-1, keepdims=True)) @ (k / k.std(-1, keepdims=True)).T / np.sqrt(q.shape[-1]),

@@ -281,6 +281,7 @@ def test_every_map_has_targets_for_the_mouse():
                 "largest weight",
                 "softmax going flat",
                 "its arithmetic",
+                "heads split and merged",
                 "the next word",
                 "what the model writes, and its loss",
             )

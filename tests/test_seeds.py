@@ -217,16 +217,23 @@ def printed(number):
         ("07", "the same function: (3, 8) (3, 8) outputs differ by 2.07"),
         ("07", "broken, W : linear(x) = [1.0, 3.0] x W = [1.0, 2.0]"),
         # heads
-        ("06", "Anna sees Ben [0.5 0.5 0. ] Ben sees Anna [0.5 0.5 0. ]"),
-        ("06", "Anna sees Ben who: [0.99 0. 0. ] whom: [0. 0.99 0. ]"),
-        ("06", "Ben sees Anna who: [0. 0.99 0. ] whom: [0.99 0. 0. ]"),
-        ("06", "Anna sees Ben [0.64 0.36 0. ] Ben sees Anna [0.36 0.64 0. ]"),
+        ("06", "saw: [0. 0.18] she: [0.885 0.036]"),
+        ("06", "head 1 saw: [1.064 0.036 0. ] she: [0.885 0.036 0. ] head 2 saw: [-1.278 0.043 0. ]"),
+        ("06", "saw female 1.064 male -1.278 who -0.214 she female 0.885 male 0.000 who 0.885"),
+        ("06", "added up head by head, it differs by 0.000000000000"),
+        ("06", "split right merge reshape x back: False saw female 0.000 male 0.885 who 0.885"),
+        ("06", "split reshape merge right x back: False saw female 1.000 male -1.000 who 0.000"),
+        ("06", "split reshape merge reshape x back: True saw female 1.827 male 1.827 who 3.654"),
+        ("06", "mask: False largest difference 0.000000000000 saw female 1.064 male -1.278"),
+        ("06", "mask: True largest difference 0.000000000000 saw female 1.894 male 1.521"),
+        ("06", "asked with 1 and 0.9: [0.64 0.36]"),
         ("06", "1 head(s), 5460 parameters: all right"),
         ("06", "2 head(s), 5460 parameters: all right"),
         (
             "06",
             "right merge outputs that move: [0 1 2 3 4 5] straight split, straight merge outputs that move: [3 4 5]",
         ),
+        ("06", "256,000,000 products 16,000,000 weights to store 1,048,576 parameters"),
         ("06", "a uniform map: 1.79 averaged with the identity: 1.35"),
         ("06", "h = 1: 256,000,000 products 250,000 weights to store"),
         ("06", "h = 64: 256,000,000 products 16,000,000 weights to store"),
@@ -346,6 +353,7 @@ def test_printed(number, text):
             "the same head, linear read-out: all right #, each # #; letters differ: #",
             [(0, 0.2), (0, 1), (0, 1), (0, 0.02)],
         ),
+        ("06", "linear read-out: shares # and #", [(0.4, 0.6), (0.35, 0.55)]),
         ("06", "the larger share of two different letters: found in #", [(0.99, 1)]),
         ("06", "the smaller share of two different letters: found in #", [(0, 0)]),
         ("06", "by hand, with unequal weights: the smaller share found in #", [(0.5, 0.5)]),
@@ -538,47 +546,50 @@ def test_after_a_letter_that_stands_twice_the_induction_head_names_both_follower
 
 
 @pytest.fixture(scope="module")
-def neighbours():
-    """What the first two sections of notebook 06 define, without its trainings."""
-    names = {}
-    for cell in code_between("06", "# 06 ·", "## 3 ·"):
-        if "def " in cell or "import " in cell:
-            exec(cell, names)
-    return names
-
-
-@pytest.mark.parametrize(("read", "seed", "low", "high"), [("linear", 1, 0, 0.3), ("linear", 3, 0, 0.3)])
-def test_what_one_head_learns_with_other_seeds(neighbours, read, seed, low, high):
-    """All five seeds: `python -m bench training`."""
-    told, _ = neighbours["look"](neighbours["train"](1, neighbours[read], seed))
-    assert low <= float(re.search(r"all right (\d\.\d+)", told)[1]) <= high
-
-
-def test_with_four_heads_each_looks_at_one_neighbour_or_at_both(neighbours):
-    """The answer to the first "Try it" of notebook 06."""
-    _, w = neighbours["look"](neighbours["train"](4))
-    maps, i = w.mean(0), range(12)  # (h, 12, 12)
-    near = maps[:, i, [(j - 1) % 12 for j in i]] + maps[:, i, [(j + 1) % 12 for j in i]]  # (h, 12)
-    assert (near.mean(-1) > 0.6).all(), near.mean(-1)
-
-
-def test_what_the_other_answers_of_try_it_in_notebook_06_say():
-    names = {}
-    for cell in code_between("06", "# 06 ·", "## 2 ·") + code_between("06", "## 4 ·", "## 5 ·"):
+def two_heads():
+    """What the cells of sections 1 to 3 of notebook 06 define, and the sources of the last."""
+    names, parts = {}, [code_between("06", f"## {k} ·", f"## {k + 1} ·") for k in (1, 2, 3)]
+    for cell in [*code_between("06", "# 06 ·", "## 1 ·"), *parts[0], *parts[2]]:
         if "predict." not in cell:
             exec(cell, names)
-    np, al = names["np"], names["al"]
-    source = code_between("06", "## 4 ·", "## 5 ·")[0]
-    merged, averaged = "al.merge_heads(trace.output)", "np.tile(trace.output.mean(-3), num_heads)"
-    right, one = names["output"], names["one"]
-    for cell in (source.replace(merged, averaged), *code_between("06", "## 4 ·", "## 5 ·")[1:]):
-        exec(cell, names)
-    assert merged in source and np.abs(names["output"] - right).max() > 0.1
-    np.testing.assert_allclose(names["one"], one)
-    W_O = np.vstack([np.eye(3), -np.eye(3)])
-    for story, wanted in (("Anna sees Ben", [1, -1, 0]), ("Ben sees Anna", [-1, 1, 0])):
-        heads = np.stack([names["attend"](story, names[asked]).output for asked in ("before", "after")])
-        np.testing.assert_allclose((al.merge_heads(heads) @ W_O)[1], wanted, atol=0.02)
+    return names, parts[2]
+
+
+def test_the_layer_of_notebook_06_runs_through_the_readers_own_attention(two_heads):
+    names, (layer, *_) = two_heads
+    asked = []
+
+    def attention(query, key, value, attn_mask=None):  # as the exercise of notebook 05 asks for it
+        asked.append(query.shape)
+        scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+        e = np.exp(scaled if attn_mask is None else np.where(attn_mask, scaled, -np.inf))
+        return e / e.sum(axis=-1, keepdims=True) @ value
+
+    own = {**names, "attention": attention}
+    exec(layer, own)
+    x, *matrices = names["TWO_HEADS"]
+    right = al.MultiHeadAttention(6, 2, bias=False)
+    right.W_Q, right.W_K, right.W_V, right.W_O = matrices
+    for mask in (None, al.causal_mask(4)):
+        output = own["multi_head"](x, *matrices, 2, mask)
+        np.testing.assert_allclose(output, right(x, attn_mask=mask)[0], atol=1e-12)
+    assert asked == [(2, 4, 3)] * 2
+
+
+def test_what_the_first_answers_of_try_it_in_notebook_06_say(two_heads):
+    names, (layer, *_) = two_heads
+    saw, she, (female, male, who) = 1, 3, (1, 2, 5)
+    merged, averaged = "al.merge_heads(heads)", "np.tile(heads.mean(-3), num_heads)"
+    assert merged in layer
+    others = dict(names)
+    exec(layer.replace(merged, averaged), others)
+    averages = others["multi_head"](*names["TWO_HEADS"], num_heads=2)
+    np.testing.assert_allclose(averages[saw, [female, male]], -0.107, atol=5e-4)
+    *matrices, W_O = names["TWO_HEADS"]
+    W_O = W_O.copy()
+    W_O[3, 5] = -1
+    apart = names["multi_head"](*matrices, W_O, num_heads=2)
+    np.testing.assert_allclose(apart[[saw, she], who], [2.341, 0.885], atol=5e-4)
 
 
 @pytest.mark.parametrize(

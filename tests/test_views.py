@@ -88,6 +88,37 @@ def test_heads_of_given_weights():
     assert list(live.heads(np.full((2, 3, 3), 1 / 3)).sliders) == ["head"]
 
 
+def test_a_bare_reshape_mixes_tokens_where_the_swap_keeps_them_apart():
+    """What the view shows is what NumPy does, at every step; each number stands once on either side."""
+    words, n, h, d_k = ["Anna", "saw", "Ben", "she"], 4, 2, 3
+    view = live.split_heads(words)
+    right, wrong = "one axis at a time", "a bare reshape"
+    x = np.repeat(np.arange(n), h * d_k).reshape(n, h * d_k)  # the token of each feature
+    heads = al.split_heads(x, h)
+    wanted = [
+        (x, x),
+        (x.reshape(n, h, d_k), x.reshape(h, n, d_k)),
+        (heads, x.reshape(h, n, d_k)),
+        (heads.swapaxes(0, 1), heads),
+        (al.merge_heads(heads), heads.reshape(n, h * d_k)),
+    ]
+    for step, both in enumerate(wanted):
+        view.sliders["step"].value = step
+        for way, tokens in zip((right, wrong), both, strict=True):
+            assert (view.shown[way] == tokens).all() and str(tokens.shape) in read(view)
+        (root,) = parsed(view.picture.value)
+        for side in root.findall("g"):
+            numbers = [text.text for text in side.findall("text")[2:]]
+            assert numbers == [f"{token}{feature}" for token in range(n) for feature in range(h * d_k)]
+            places = {(rect.get("x"), rect.get("y")) for rect in side.findall("rect")}
+            assert len(places) == len(numbers)
+    view.sliders["step"].value = 2
+    assert "rows of head 1: Anna, saw, Ben, she" in read(view)
+    assert "rows of head 1: Anna, Anna, saw, saw" in read(view)
+    view.sliders["step"].value = 4
+    assert "first row: Anna; a bare reshape: heads.reshape(n, d_model), first row: Anna+saw" in read(view)
+
+
 SENTENCES = [
     "<script>alert(1)</script>",
     "a & b < c > d \" ' $x$ `y`",

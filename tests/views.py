@@ -40,6 +40,7 @@ VIEWS = {
     "saturation": live.saturation,
     "scores": live.scores,
     "masks": live.masks,
+    "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
     "heads": live.heads,
     "sentence": live.sentence,
     "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),

@@ -16,6 +16,7 @@ from .scaling_view import scaling
 from .scores_view import scores
 from .sentence_view import sentence
 from .speaking_view import speaking
+from .split_view import split_heads
 from .view import LiveView
 from .weights import dead_share, readings, weights_view
 from .writing_view import writing
@@ -36,6 +37,7 @@ __all__ = [
     "scores",
     "sentence",
     "speaking",
+    "split_heads",
     "weights_view",
     "writing",
 ]

@@ -20,6 +20,7 @@ VIEWS = {
     "saturation": live.saturation,
     "scores": live.scores,
     "masks": live.masks,
+    "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
     "heads": live.heads,
     "head": lambda: live.heads(np.random.default_rng(0).dirichlet(np.ones(9), size=(4, 9))),
     "sentence": lambda: live.sentence('a <b> & "c" d\'s'),

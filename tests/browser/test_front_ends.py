@@ -17,7 +17,7 @@ from tools.series import SERIES
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
 
 NUMPY = [notebook.name for notebook in SERIES if notebook.torch != "yes"]
-TORCH = ["04_pytorch_module", "06_multi_head"]
+TORCH = ["04_pytorch_module"]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
 LIVE = ".attnlib-live"
 

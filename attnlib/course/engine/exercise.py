@@ -339,6 +339,9 @@ class Module(Function):
 
     returns_weights = True
 
+    def __call__(self, answer):
+        return super().__call__(answer) if modules.has_torch() else describe.without_torch(self)
+
     def adapt(self, answer):
         modules.check_class(answer, self.name)
         return lambda *args: modules.run(answer, *self.unpack(*args), self.biases)
