@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
+from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY, SENTENCE
 
-# 1.5: the rows of W_Q belong to a name, a verb, a pronoun, and who is asked.
-FOUND_AS = np.eye(4, 3)
-WISHES = np.array([[0.0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]])
+# 1.5: rows 0, 3 and 4 of W_Q say what a name, a verb and a pronoun look for.
+WISHES = np.array([[0.0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]])
 
 # 2.4: three tokens, each of which prefers the next.
 CIRCLE = (2 * np.eye(3), np.roll(np.eye(3), -1, axis=0), np.array([[1.0], [0], [3]]))
@@ -36,13 +35,17 @@ def with_row(layer, query, keys):
 # Exercise -> id of a mistake -> answers.
 DESIGNS = {
     "what_words_look_for": {
-        "looks_for_itself": [5 * FOUND_AS, FOUND_AS],
-        "wish_too_faint": [WISHES / 5],
-        "wish_and_feature_exchanged": [np.vstack([WISHES[:3].T, np.zeros(3)])],
-        "one_wish_for_all": [np.outer([f, f, f, 0], [1.0, 0, 0]) for f in (5, 1)],
-        "only_pronouns_look": [np.outer([0.0, 0, f, 0], [1, 0, 0]) for f in (5, 1)],
-        "name_looks_for_nothing": [np.outer([0.0, f, f, 0], [1, 0, 0]) for f in (5, 1)],
-        "wish_turned_round": [-WISHES],
+        "looks_for_itself": [5 * SENTENCE.W_K, SENTENCE.W_K],
+        "wish_too_faint": [WISHES / 6, WISHES * [1, 1, 0.5], WISHES * 5 / 6],
+        "any_name": [SENTENCE.W_Q, 6 * SENTENCE.W_Q, WISHES * [1, 0, 1]],  # of the last, she finds both, too
+        "subject_for_object": [abs(WISHES), abs(WISHES) / 6],
+        "one_wish_for_all": [np.outer([f, 0, 0, f, f, 0], wish) for f in (6, 1) for wish in ([1, 0, 0], [1, 1, 0])],
+        "looks_for_nothing": [
+            np.zeros((6, 3)),
+            WISHES * [[0], [1], [1], [1], [1], [1]],
+            WISHES / 6 * np.eye(6)[4][:, None],
+        ],
+        "wish_turned_round": [-WISHES, -WISHES / 6],
     },
     "example_that_tells": {
         "nothing_let_through": [(Q, K, V)],

@@ -105,7 +105,7 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "mask_after_softmax mask_multiplies_scores finite_fill nan_on_fully_masked padding_masks_queries "
         "mask_renormalised zero_times_infinity fill_not_low_enough no_mask_blocks_all",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
-        "scaled_output_1": "rounded_weights weights_returned",
+        "output_of_she": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
         "one_factor_counted scores_of_the_crowd",
         "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",
@@ -212,7 +212,7 @@ def test_values_in_another_order_are_not_called_scores():
 
 def test_a_hint_does_not_send_to_the_next_exercise():
     """The scale comes right after the scores in 2.2, and two exercises later in 1.2."""
-    assert "a later exercise" in check.scores_2([4 / 3**0.5, 16 / 3**0.5, 12 / 3**0.5]).hint()
+    assert "a later exercise" in check.scores_of_she([5 / 3**0.5, 0, 3**0.5, 2 / 3**0.5]).hint()
 
 
 def test_several_explanations_are_none():

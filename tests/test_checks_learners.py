@@ -9,6 +9,7 @@ from answers_12 import head
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.examples import SENTENCE
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_a_students_own_code_is_named_too(id, lines):
         ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
         ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
-        ("scaled_output_1", "rounded_weights", lambda: [1.86, 6.3, 1.71]),
+        ("output_of_she", "rounded_weights", lambda: [0.9, 0.04]),
         ("entropy", "zero_times_log_zero", lambda w: -np.sum(w * np.log(w), axis=-1)),
         ("entropy", "log2_instead_of_ln", lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)),
     ],
@@ -301,6 +302,9 @@ def silenced(where, keep=False):
 
 # exercise, what is named (None: nothing), the answer, and perhaps what the verdict says, and what it does not say
 CROSS, CROWD, OTHER_AXES = "cross_attention", "scores_of_the_crowd", "padding_on_other_axes"
+WEIGHTS, WISHES = "weights_of_she", "what_words_look_for"
+SCORES = np.array([[2.0, 3, 0, 2], [1, 0, 1, 0], [0, 3, 0, 0], [5, 0, 3, 2]])  # of the sentence
+POWERS_OF_2 = 2 ** (SCORES[3] / 3**0.5) / (2 ** (SCORES[3] / 3**0.5)).sum()
 
 
 def cosine(q, k):
@@ -491,9 +495,9 @@ ROWS = {
         "labels",
     ),
     # --- told wrongly
-    "1.3 scaled": ("weights_1", "scaled_already", al.softmax(np.array([2, 4, 4]) / 3**0.5), "flatter", "every number"),
-    "1.4 not scaled": ("scaled_output_1", "no_scale", [1.9366, 6.6831, 1.5951], "too peaked"),
-    "1.3 shares": ("weights_1", "no_exponential", [0.2, 0.4, 0.4], "positive scores hide it", "there are negative"),
+    "1.3 scaled": (WEIGHTS, "scaled_already", al.softmax(np.array([5, 0, 3, 2]) / 3**0.5), "flatter", "every number"),
+    "1.4 not scaled": ("output_of_she", "no_scale", [1.451, 0.0057], "too peaked"),
+    "1.3 shares": (WEIGHTS, "no_exponential", [0.5, 0, 0.3, 0.2], "positive scores hide it", "there are negative"),
     "5.1 inverted": (
         "padding_mask",
         "mask_inverted",
@@ -566,32 +570,51 @@ ROWS = {
         lambda x, axis=-1: (e := np.exp(x - x.max(axis=axis))) / e.sum(axis=axis),
     ),
     "2.3 keepdims": (A, "keepdims_forgotten", student(softmax="(e := np.exp(s - s.max())) / e.sum(axis=-1)")),
-    "1.1 k1": ("k2", "wrong_token", [0, 1, 1], "another token"),
-    "1.1 k3": ("k2", "counted_from_zero", [2, 3, 1], "the next token"),
-    "1.3 row 2": ("weights_1", "counted_from_zero", [6e-6, 0.98201, 0.01799], "Token 1 of the text has index 0"),
-    "1.2 row 1": ("scores_2", "wrong_token", [2, 4, 4]),
-    "1.2 queries": ("scores_2", "query_met_others", [6, 12, 12], "of Q with a row of K", "another W"),
-    "1.5 W_K": ("what_words_look_for", "looks_for_itself", np.eye(4, 3), "wanted: sleeps", "less than"),
+    "1.1 saw": ("key_of_anna", "wrong_token", [0, 0, 1], "another token"),
+    "1.1 query": ("key_of_anna", "wrong_projection", [0, 2, 3], "another matrix"),
+    "1.1 a name alone": ("key_of_anna", "feature_left_out", [1, 0, 0], "One feature alone", "another token"),
+    "1.1 column": ("key_of_anna", "column_instead_of_row", [1, 0, 1, 0], "All features of one token are a row"),
+    "1.2 row 2": ("scores_of_she", "counted_from_one", [0, 3, 0, 0], "counted from 0"),
+    "1.2 row 0": ("scores_of_she", "wrong_token", [2, 3, 0, 2]),
+    "1.2 column": ("scores_of_she", "swapped_query_key", [2, 0, 0, 2], "changed places"),
+    "1.2 queries": ("scores_of_she", "query_met_others", [4, 3, 0, 13], "a row of Q with a row of K", "another W"),
+    "1.2 likeness": ("scores_of_she", "query_met_others", [1, 0, 0, 2]),
+    "1.2 names alone": ("scores_of_she", "feature_left_out", [3, 0, 3, 0]),
+    "1.3 row 2": (WEIGHTS, "counted_from_one", [0.0433, 0.8701, 0.0433, 0.0433], "she is token 3"),
+    "1.3 columns": (WEIGHTS, "softmax_over_queries", al.softmax(SCORES, axis=0)[3], "columns sum to 1"),
+    "1.3 powers of 2": (
+        WEIGHTS,
+        "powers_of_two",
+        [32 / 45, 1 / 45, 8 / 45, 4 / 45],
+        "e = 2.72 times",
+        "no exponential",
+    ),
+    "1.4 powers of 2": ("output_of_she", "powers_of_two", POWERS_OF_2 @ [[2, 0], [0, 1], [-2, 0], [0, 0]], "flat"),
+    "1.4 d_in": ("output_of_she", "scale_by_embed_dim", [0.5975, 0.0698], "width of the tokens"),
+    "1.4 exchanged": ("output_of_she", "swapped_query_key", [0.5208, 0.1198], "changed places"),
+    "1.5 W_K": (WISHES, "looks_for_itself", SENTENCE.W_K, "wanted: saw", "less than"),
+    "1.5 as in the text": (WISHES, "any_name", SENTENCE.W_Q, "saw cannot decide between Anna and Ben (wanted: Ben)."),
     "1.5 no name": (
-        "what_words_look_for",
-        "name_looks_for_nothing",
-        [[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]],
+        WISHES,
+        "looks_for_nothing",
+        [[0] * 3, [0] * 3, [0] * 3, [6, -6, 0], [6, 6, 0], [0] * 3],
         "Anna takes from all words alike",
         "gives",
     ),
-    "1.5 the fourth row": (
-        "what_words_look_for",
+    "1.5 who saw": (WISHES, "subject_for_object", [[0, 0, 6], [0] * 3, [0] * 3, [6, 6, 0], [6, 6, 0], [0] * 3]),
+    "1.5 the last row": (
+        WISHES,
         None,
-        [[0, 5, 0], [5, 0, 0], [5, 0, 0], [5, 0, 0]],
-        "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query",
+        [[0, 0, 6], [0] * 3, [0] * 3, [6, -6, 0], [6, 6, 0], [6, 0, 0]],
+        "Rows 0 to 4 alone would be right. Row 5 goes into the queries of Anna and Ben",
         "as if",
     ),
-    "1.5 a fourth row that does not matter": (
-        "what_words_look_for",
+    "1.5 a last row that does not matter": (
+        WISHES,
         None,
-        [[0, 5, 0], [0, 0, 5], [5, 0, 0], [5, 0, 0]],
-        "sleeps finds she",
-        "Row 4",
+        [[0, 0, 6], [0] * 3, [0] * 3, [0, 0, 6], [6, 6, 0], [6, 0, 0]],
+        "saw finds saw (wanted: Ben).",
+        "Row 5",
     ),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
     "3.4 divided by the spread": ("scores_in_range", CROWD, lambda q, k: (r := cosine(q, k)) / r.std(), "the sixth"),
@@ -618,12 +641,12 @@ ROWS = {
     ),
     "4.2 a letter": ("other_head", None, "h", "the number that belongs to this letter", "without quotes"),
     "1.5 the verb's row": (
-        "what_words_look_for",
+        WISHES,
         None,
-        [[0, 5, 0], [0, 5, 0], [5, 0, 0], [0, 0, 0]],
-        "sleeps finds sleeps (wanted: Anna). she finds Anna.",
+        [[0, 0, 6], [0] * 3, [0] * 3, [0, 0, 6], [6, 6, 0], [0] * 3],
+        "saw finds saw (wanted: Ben). Ben finds saw. she finds Anna.",
     ),
-    "1.5 a name for all": ("what_words_look_for", "one_wish_for_all", [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]]),
+    "1.5 a name for all": (WISHES, "one_wish_for_all", [[1, 0, 0], [0] * 3, [0] * 3, [1, 0, 0], [1, 0, 0], [0] * 3]),
     "4.3 d_in": (
         "SelfAttention",
         "scale_by_embed_dim",
@@ -774,9 +797,9 @@ ROWS = {
     "6.3 value = key": (M, "keys_for_values", multi_head(v="split(key @ W_V)"), "", "softmax"),
     "2.3 value = key": (A, "keys_for_values", student(rest="w @ k")),
     "1.4 value = key": (
-        "scaled_output_1",
+        "output_of_she",
         "keys_for_values",
-        al.softmax(np.array([2.0, 4, 4]) / 3**0.5) @ [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
+        al.softmax(np.array([5.0, 0, 3, 2]) / 3**0.5) @ [[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]],
     ),
     "6.3 heads averaged": (M, "heads_averaged", multi_head(out="np.tile((w @ v).mean(-3), h) @ W_O")),
     "6.3 heads added": (M, "heads_averaged", multi_head(out="np.tile((w @ v).sum(-3), h) @ W_O"), "(or adds)"),
@@ -828,8 +851,8 @@ ROWS = {
         "rounded_weights + gradient_cut",
         layer(softmax=lambda self, s: s.softmax(-1).nan_to_num().round(decimals=1)),
     ),
-    "1.3 two digits": ("weights_1", "too_few_digits", [0.06, 0.47, 0.47]),
-    "1.3 exp": ("weights_1", "exp_not_divided", [7.389, 54.598, 54.598]),
+    "1.3 two digits": (WEIGHTS, "too_few_digits", [0.84, 0.01, 0.11, 0.04]),
+    "1.3 exp": (WEIGHTS, "exp_not_divided", [148.413, 1, 20.086, 7.389]),
     "2.1 exp": ("softmax", "exp_not_divided", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     "2.3 exp": (A, "exp_not_divided", student(softmax="np.exp(s)")),
     # --- decoding: each writes something of the right shape

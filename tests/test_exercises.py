@@ -159,12 +159,12 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
 
 
 def test_a_guess_is_escaped():
-    assert "<b>" not in predict.rounding("<b>")._repr_html_()
+    assert "<b>" not in predict.two_names("<b>")._repr_html_()
 
 
 def test_an_unknown_question_says_which_was_meant():
     with pytest.raises(AttributeError, match="did you mean predict"):
-        _ = predict.roundin
+        _ = predict.two_name
     assert set(dir(predict)) == {*PREDICTIONS, *RECALLS}
 
 
@@ -210,7 +210,7 @@ def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
 
 
 def test_answers_from_memory_are_judged_together():
-    questions = tuple(PREDICTIONS[name] for name in ("rounding", "score_std", "cube"))
+    questions = tuple(PREDICTIONS[name] for name in ("softmax_by_hand", "score_std", "cube"))
     recall = Recall("before_00", questions)
     assert repr(recall(None, None, None)).count("No choice made yet") == 1
     text = repr(recall(questions[0].right, None, "z"))

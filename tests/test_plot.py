@@ -297,6 +297,10 @@ def test_figures_say_in_words_what_they_show():
     ax.imshow(np.eye(2))
     ax.set_title("blocks")  # its axes are neither queries nor keys
     assert repr(figure) == "Heatmap: blocks."
+    figure, ax = plot.subplots()
+    ax.set_title("a picture without axes")
+    ax.axis("off")
+    assert repr(figure) == "Drawing: a picture without axes."
 
 
 def test_tables_tell_the_same_as_html_and_as_text():

@@ -70,8 +70,7 @@ def right(exercise, found, ours):
 
 def _remarks(exercise, found, ours):
     """Return remarks on a right answer."""
-    lines = [f"Remark: {exercise.remark}"] if exercise.remark else []
-    lines += [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
+    lines = [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
     if ours:
         names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
         lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
