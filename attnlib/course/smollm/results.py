@@ -10,6 +10,7 @@ from functools import wraps
 import numpy as np
 
 from ... import core
+from ..chapters.n13 import PATIENTS
 from ..model_files import stored
 from . import texts
 from .faults import MISTAKES, WITH_THE_CACHE
@@ -84,6 +85,11 @@ def mistakes(speaker, names=("none", *MISTAKES)):
     return found
 
 
+def patients():
+    """Return what the three patients of exercise 13.2 write, their losses, and how they fill the blank."""
+    return {name: mistakes()[mistake] for name, mistake in PATIENTS.items()}
+
+
 @replayed
 def sayings(speaker):
     """Return what it says to a question, and the next word of some beginnings: fluent is not right."""
@@ -94,6 +100,21 @@ def sayings(speaker):
         "answer": writes(speaker, chat(question), 64),
         "next": {text: speaker.next_words(text, 3) for text in beginnings},
     }
+
+
+@replayed
+def chunks(speaker, sizes=(1, 7, 50)):
+    """Return by how much logits differ if Alice is read in chunks with the cache, and not at once; and their spread."""
+    numbers = speaker.tokens(texts.ALICE)
+    whole = speaker.logits(texts.ALICE)
+    found = {"tokens": len(numbers), "spread": float(whole.std())}
+    for size in sizes:
+        rows, past = [], None
+        for start in range(0, len(numbers), size):
+            x, past = speaker(numbers[start : start + size], past)
+            rows.append(x @ speaker.unembedding.T)
+        found[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
+    return found
 
 
 # The d_k slider
