@@ -5,11 +5,15 @@
 # wrong? *25 minutes. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
+from textwrap import fill
+
 import numpy as np
 
+import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import LINE, QUERY, VALUE
 from attnlib.course import check, head_map, mine, predict, smollm
+from attnlib.course.chapters.n13 import PATIENTS
 
 # %% [markdown]
 # The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, the function of the series stands in. Then
@@ -24,7 +28,7 @@ print(smollm.missing() or "The model is here. It speaks through the functions ab
 # %%
 healthy = smollm.mistakes()["none"]  # stored results, for readers without the model
 text = speaker.write(smollm.STORY, 32) if speaker else healthy["writes"]
-print(smollm.STORY + text)
+print(fill(smollm.STORY + text, 80))
 
 # %% [markdown]
 # Each word has gone through 270 heads. Every query, mask, softmax and weighted sum on the way was computed by the functions
@@ -35,12 +39,13 @@ said = smollm.sayings()
 question = smollm.chat(said["question"])
 answer = speaker.write(question, 64) if speaker else said["answer"]
 print(said["question"], "\n")
-print(answer)
+print("\n".join(fill(line, 80) for line in answer.splitlines()))
 
 # %% [markdown]
 # Every sentence is fluent, and the first one is false. The model was trained to guess the next word, and nobody checked what
-# the words say. With 135 million numbers it is a small model, too.
-#
+# the words say. With 135 million numbers it is also a small model.
+
+# %% [markdown]
 # ## Before you start
 #
 # Three questions from memory.
@@ -216,6 +221,24 @@ for size in ("1", "7", "50"):
 # %%
 guess_in_sight = None  # "a", "b" or "c"
 
+
+# %%
+def no_mask(query, key, value, attn_mask=None):
+    return al.scaled_dot_product_attention(query, key, value)
+
+
+told = smollm.mistakes()
+before, after = (told[name]["loss"]["alice"] for name in ("none", "no causal mask"))
+if speaker:
+    after = speaker.using(attention=no_mask).loss(smollm.TEXTS["alice"])
+print(f"loss on Alice: {before:.2f}, without the mask {after:.2f}")
+
+# %%
+predict.next_word_in_sight(guess_in_sight)
+
+# %% [markdown]
+# Here are more mistakes, with what each writes after *Once upon a time, a small robot*.
+
 # %% jupyter={"source_hidden": true}
 SHOWN = ["none", "no causal mask", "no scale", "1/sqrt(576), the whole width"]
 SHOWN += [
@@ -224,15 +247,11 @@ SHOWN += [
     "only the queries rotated",
 ]
 SHOWN += ["neighbours paired", "the past is not looked at", "base 10,000"]
-told = smollm.mistakes()
 rows = []
 for name in SHOWN:
     loss, text = told[name]["loss"], " ".join(told[name]["writes"].split())
     rows.append((name, loss["alice"], loss["code"], text[:38] + "…"))
 plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"])
-
-# %%
-predict.next_word_in_sight(guess_in_sight)
 
 # %% [markdown]
 # Without the mask the model reads the answer where it should guess it. When it writes, there is no answer to read, and the
@@ -254,32 +273,35 @@ guess_unseen = None  # "a", "b" or "c"
 # %%
 for name in ("no rotary positions", "positions restart with the cache", "base 10,000"):
     print(f"{name}, loss {told[name]['loss']['alice']:.2f}:")
-    print("  ..." + " ".join(told[name]["writes"].split())[:100])
+    print("   " + " ".join(told[name]["writes"].split())[:80])
 
 # %%
 predict.unseen_mistake(guess_unseen)
 
+# %% [markdown]
+# ## Three patients
+#
+# Here are three sick models, without their names. The blank is that of notebook 00, where a healthy model says Mary, 0.92.
+
+# %%
+for name, secret in PATIENTS.items():
+    patient = smollm.mistakes()[secret]
+    blank, p = patient["next"]
+    print(f"{name}: loss on Alice {patient['loss']['alice']:.1f}")
+    print(f"   the blank: {blank!r} {p:.2f}")
+    print("   it writes:", " ".join(patient["writes"].split())[:64])
+
 # %% [markdown] tags=["exercise"]
 # ### Exercise 13.2 · Three patients
 #
-# **Goal.** Find out what three sick models have, from what they write. *8 minutes, hard.*
+# **Goal.** Find out what each of them has. *8 minutes, hard.*
 #
-# Each has one of these five mistakes: `grouped heads tiled`, `no scale`, `positions restart with the cache`,
-# `upper-left mask with the cache`, `window of 8`. The cell shows what each writes after *Once upon a time, a small robot*, its loss
-# on *Alice*, and the most likely word in the blank of notebook 00, where a healthy model says Mary, 0.92. The blank is read at once;
-# the writing goes token by token.
+# Each has one of five mistakes: `grouped heads tiled`, `no scale`, `positions restart with the cache`,
+# `upper-left mask with the cache`, `window of 8`. The blank is read at once; the writing goes token by token. Hand in a dictionary
+# such as `{"A": "no scale", "B": "no scale", "C": "no scale"}`.
 
 # %%
-for name, patient in smollm.patients().items():
-    print(
-        f"{name}: loss {patient['loss']['alice']:.1f}, the blank: {patient['next'][0]!r}",
-        end=" ",
-    )
-    print(f"{patient['next'][1]:.2f}, it writes:")
-    print("   ", " ".join(patient["writes"].split())[:70])
-
-# %%
-my_diagnoses = None  # {"A": "window of 8", ...}
+my_diagnoses = None  # a dictionary
 
 # %%
 verdict = check.three_patients(my_diagnoses)
@@ -339,7 +361,7 @@ plot.table(names, [(width, *losses) for width, losses in rows.items()])
 
 # %% [markdown]
 # One more key brings the loss from 6.90 to 4.22. It carries hardly any news, but without it every head must spend its weight
-# on the eight words that are left ([Xiao et al. 2024](../REFERENCES.md#xiao-2024)).
+# on the eight words that are left ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)).
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 13.3 · Keep the first

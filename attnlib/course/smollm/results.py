@@ -10,7 +10,6 @@ from functools import wraps
 import numpy as np
 
 from ... import core
-from ..chapters.n13 import PATIENTS
 from ..model_files import stored
 from . import texts
 from .faults import MISTAKES, WITH_THE_CACHE
@@ -83,11 +82,6 @@ def mistakes(speaker, names=("none", *MISTAKES)):
             "next": wrong.next_words(texts.BLANK, 1)[0],
         }
     return found
-
-
-def patients():
-    """Return what the three patients of exercise 13.2 write, their losses, and how they fill the blank."""
-    return {name: mistakes()[mistake] for name, mistake in PATIENTS.items()}
 
 
 @replayed
