@@ -2,7 +2,7 @@
 # # 13 · It speaks
 #
 # **Question.** Does a real language model speak through the functions that you wrote, and what happens if one of them is
-# wrong? *25 minutes. It needs no torch.*
+# wrong? *30 minutes. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill
@@ -78,47 +78,29 @@ predict.before_13(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # The file holds 272 arrays: a table with one vector for each token, and 30 times the same **block**.
 
+
 # %% jupyter={"source_hidden": true}
-figure, ax = plot.subplots(figsize=(6.4, 2.6))
-_ = ax.annotate(
-    "", (10.2, 1), (-0.2, 1), arrowprops={"arrowstyle": "-|>", "lw": 3, "color": "gray"}
-)
-boxes = (
-    ("norm", 1.1, LINE),
-    ("attention\n9 heads", 2.9, QUERY),
-    ("norm", 6.1, LINE),
-    ("feed-\nforward", 7.9, VALUE),
-)
-for name, x, color in boxes:
-    _ = ax.text(
-        x,
-        2.4,
-        name,
-        ha="center",
-        va="center",
-        bbox={"fc": "none", "ec": color, "lw": 2},
-    )
-for start in (
-    0.2,
-    5.2,
-):  # a copy leaves the stream, goes through two boxes, and is added
-    path = ([start, start, start + 3.9, start + 3.9], [1, 2.4, 2.4, 1.15])
-    _ = ax.plot(*path, color="gray", lw=1.2, zorder=0)
-    _ = ax.text(
-        start + 3.9,
-        0.98,
-        "+",
-        ha="center",
-        va="center",
-        bbox={"fc": "white", "ec": "gray"},
-        color="black",
-    )
-_ = ax.text(-0.2, 0.45, "vectors of all tokens, (n, 576)")
-_ = ax.set(
-    xlim=(-0.4, 10.4),
-    ylim=(0.2, 3.1),
-    title="One block: the stream goes on, two results are added",
-)
+def branch(ax, start, name, color):
+    """Draw a copy that leaves the stream, goes through two boxes, and is added."""
+    end, middle = start + 4, 2.4
+    style = {"color": "gray", "lw": 1.2, "zorder": 0}
+    _ = ax.plot([start, start, end, end], [1, middle, middle, 1.15], **style)
+    centre = {"ha": "center", "va": "center"}
+    for x, text, edge in ((start + 0.9, "norm", LINE), (start + 2.7, name, color)):
+        box = {"fc": "white", "ec": edge, "lw": 2}
+        _ = ax.text(x, middle, text, color="black", bbox=box, **centre)
+    plus = {"fc": "white", "ec": "gray"}
+    _ = ax.text(end, 1, "+", color="black", bbox=plus, **centre)
+
+
+# %% jupyter={"source_hidden": true}
+_, ax = plot.subplots(figsize=(6.2, 2.5))
+_ = ax.annotate("", (10.4, 1), (0, 1), arrowprops={"arrowstyle": "-|>", "lw": 3})
+branch(ax, 0.4, "attention", QUERY)
+branch(ax, 5.4, "feed-forward", VALUE)
+_ = ax.text(0, 0.4, "vectors of all tokens, (n, 576)")
+title = "One block: the stream goes on, two results are added"
+_ = ax.set(xlim=(-0.2, 10.5), ylim=(0.2, 3), title=title)
 _ = ax.axis("off")
 
 # %% [markdown]
@@ -414,47 +396,31 @@ print(f"loss on the first copy {first:.1f}, on the second {second:.1f}")
 # %% [markdown]
 # They are there. Looking is not yet causing, so take the heads away: what they add is set to 0.
 
+
 # %% jupyter={"source_hidden": true}
-runs, rows = smollm.without_heads(), []
-names = {
-    "none": "no head",
-    "copy": "copying heads",
-    "previous": "a head that looks back",
-    "drawn": "drawn at random",
+def row_of(name, runs):
+    """Return a row: over the draws of tokens of one run, or over the means of several."""
+    losses = [np.mean(run["second copy"]) for run in runs]
+    spread = runs[0]["second copy"] if len(runs) == 1 else losses
+    alice = np.mean([run["alice"] for run in runs])
+    taken = len(runs[0]["heads"])
+    return name, taken, np.mean(losses), min(spread), max(spread), alice
+
+
+runs = smollm.without_heads()
+of_kind = {
+    kind: [run for run in runs if run["kind"] == kind] for kind in ("copy", "drawn")
 }
-for run in runs:
-    losses, heads = run["second copy"], run["heads"]
-    if run["kind"] != "drawn" and (
-        run["kind"] != "previous" or heads == [list(before)]
-    ):
-        rows.append(
-            (
-                names[run["kind"]],
-                len(heads),
-                np.mean(losses),
-                min(losses),
-                max(losses),
-                run["alice"],
-            )
-        )
+
+# %% jupyter={"source_hidden": true}
+rows = [row_of("none", runs[:1])]
+rows += [row_of("copying", [run]) for run in of_kind["copy"]]
+rows += [row_of("L17H1", [run for run in runs if run["heads"] == [[17, 1]]])]
 for k in (1, 2, 4, 8):
-    drawn = [run for run in runs if run["kind"] == "drawn" and len(run["heads"]) == k]
-    losses = [np.mean(run["second copy"]) for run in drawn]
-    rows.append(
-        (
-            "five draws",
-            k,
-            np.mean(losses),
-            min(losses),
-            max(losses),
-            np.mean([r["alice"] for r in drawn]),
-        )
-    )
-plot.table(
-    ["taken away", "heads", "second copy", "least", "most", "Alice"],
-    rows,
-    tint=["second copy"],
-)
+    drawn = [run for run in of_kind["drawn"] if len(run["heads"]) == k]
+    rows.append(row_of("five draws of others", drawn))
+names = ["taken away", "heads", "second copy", "least", "most", "Alice"]
+plot.table(names, rows, tint=["second copy"])
 
 # %% [markdown]
 # Without eight of 270 heads the model copies no better than at first sight, and it reads *Alice* as well as before. Without the
