@@ -109,16 +109,10 @@ _ = ax.axis("off")
 
 # %%
 d_model, d_k, heads, kv_heads, layers = 576, 64, 9, 3, 30
-parts = {
-    "attention": layers
-    * 2
-    * d_model
-    * (heads + kv_heads)
-    * d_k,  # W_Q and W_O, W_K and W_V
-    "feed-forward": layers * 3 * d_model * 1536,
-    "table of tokens": 49152 * d_model,
-    "norms": (2 * layers + 1) * d_model,
-}
+one_layer = 2 * d_model * heads * d_k + 2 * d_model * kv_heads * d_k  # Q, O; K, V
+parts = {"attention": layers * one_layer, "feed-forward": layers * 3 * d_model * 1536}
+parts["table of tokens"] = 49152 * d_model
+parts["norms"] = (2 * layers + 1) * d_model
 for name, numbers in parts.items():
     print(f"{name:16}{numbers:12,}  {numbers / sum(parts.values()):4.0%}")
 print(f"{'all':16}{sum(parts.values()):12,}")
@@ -399,7 +393,7 @@ print(f"loss on the first copy {first:.1f}, on the second {second:.1f}")
 
 # %% jupyter={"source_hidden": true}
 def row_of(name, runs):
-    """Return a row: over the draws of tokens of one run, or over the means of several."""
+    """Return a row: over the draws of one run, or over the means of several."""
     losses = [np.mean(run["second copy"]) for run in runs]
     spread = runs[0]["second copy"] if len(runs) == 1 else losses
     alice = np.mean([run["alice"] for run in runs])
@@ -423,7 +417,7 @@ names = ["taken away", "heads", "second copy", "least", "most", "Alice"]
 plot.table(names, rows, tint=["second copy"])
 
 # %% [markdown]
-# Without eight of 270 heads the model copies no better than at first sight, and it reads *Alice* as well as before. Without the
+# Without eight of 270 heads the model hardly copies any more, and it reads *Alice* as well as before. Without the
 # one head L17H1 copying is nearly lost, too, so the two kinds of heads work together as in 08. On *Alice* the copying heads have
 # nothing to copy, and there they park: all eight put 0.79 or more on the first token.
 
