@@ -81,10 +81,11 @@ def draw(title, table, layer, head):
     """Return the map of all heads as an <svg> element, one of them framed."""
     layers, heads = table.shape
     cell = min(CELL, HIGH // layers)
+    head_name = "H" if cell >= 24 else ""  # narrower columns have room for the number alone
     wide, high = heads * cell, layers * cell
     drawn = [
         svg.text(LEFT, 17, title, size=parts.LARGE, bold=True),
-        *(svg.text(LEFT + cell * j + cell // 2, TOP - 5, f"H{j + 1}", anchor="middle") for j in range(heads)),
+        *(svg.text(LEFT + cell * j + cell // 2, TOP - 5, f"{head_name}{j + 1}", anchor="middle") for j in range(heads)),
         *(svg.text(LEFT - 6, TOP + cell * i + cell // 2 + 5, f"L{i + 1}", anchor="end") for i in range(layers)),
         f'<g transform="translate({LEFT} {TOP})">',
         svg.matrix(table, cell, vmax=float(table.max()) or 1.0, names=("layer", "head")),
