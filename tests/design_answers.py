@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnlib.course.chapters.n13 import PATIENTS
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY, SENTENCE
 
 # 1.5: rows 0, 3 and 4 of W_Q say what a name, a verb and a pronoun look for.
@@ -90,6 +91,13 @@ DESIGNS = {
         "no_room_to_park": [[0.0, 0.0], [-5.0, 1.0]],
         "parked_on_a_long_value": [[6.0, 1.0]],
         "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0]],
+    },
+    "three_patients": {
+        "prompt_was_read_right": [{**PATIENTS, "A": "no scale"}, {**PATIENTS, "A": "window of 8"}],
+        "it_still_sees_words": [{**PATIENTS, "A": "positions restart with the cache"}],
+        "worse_than_a_guess": [{**PATIENTS, "C": "window of 8"}, {**PATIENTS, "B": "no scale", "C": "no scale"}],
+        "blank_is_wrong_already": [{**PATIENTS, "B": "positions restart with the cache"}],
+        "near_words_still_fit": [{**PATIENTS, "B": "no scale"}, {**PATIENTS, "B": "grouped heads tiled"}],
     },
     "out_of_reach": {
         "verb_not_due": ["the cats that the old dog"],

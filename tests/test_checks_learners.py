@@ -311,6 +311,11 @@ def cosine(q, k):
     return (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
 
 
+def kept(rule):
+    """Return kept_keys by a rule of how far back a key lies, its number, the window and the sink."""
+    return lambda n_q, n_k, w, s: rule(np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k), np.arange(n_k), w, s)
+
+
 ROWS = {
     # --- 09: a head taken away, a scale mended, a place to park
     "rows": ("without_head", "rows_silenced", silenced(lambda h, d, n: np.s_[h * d : h * d + d]), "block of columns"),
@@ -937,6 +942,59 @@ ROWS = {
     "11.5 two": ("out_of_reach", "no_sentence", "the cats that the small old dog sees", "one adjective", "not yet"),
     "11.5 sleeps": ("out_of_reach", "verb_after_that_unfit", "the cats that the old dog sleeps", "agrees", "adjective"),
     "11.5 main verb": ("out_of_reach", "no_sentence", "the cats that the dog sees sleeps", "a verb agrees"),
+    "13.1 as it is": ("to_halves", "pairs_left_alone", lambda w, h: w),
+    "13.1 strides over all heads": ("to_halves", "heads_run_together", lambda w, h: np.hstack([w[:, ::2], w[:, 1::2]])),
+    "13.1 cut into halves": (
+        "to_halves",
+        "back_to_pairs",
+        lambda w, h: w.reshape(len(w), h, 2, -1).swapaxes(-1, -2).reshape(w.shape),
+    ),
+    "13.1 as torch stores it": (
+        "to_halves",
+        "rows_reordered",
+        lambda w, h: w.reshape(h, -1, 2, w.shape[1]).swapaxes(1, 2).reshape(w.shape),
+    ),
+    "13.1 b before a": (
+        "to_halves",
+        "second_before_first",
+        lambda w, h: w.reshape(len(w), h, -1, 2)[..., ::-1].swapaxes(-1, -2).reshape(w.shape),
+    ),
+    "13.3 and for or": ("kept_keys", "window_not_kept", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
+    "13.3 no first keys": ("kept_keys", "first_keys_not_kept", kept(lambda b, k, w, s: (b >= 0) & (b < w))),
+    "13.3 brackets": ("kept_keys", "first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),
+    "13.3 rest of the window": (
+        "kept_keys",
+        "sink_taken_from_window",
+        kept(lambda b, k, w, s: (b >= 0) & ((b < w - s) | (k < s))),
+    ),
+    "13.3 one too many": (
+        "kept_keys",
+        "near_keys_one_too_many",
+        kept(lambda b, k, w, s: (b >= 0) & ((b <= w) | (k < s))),
+    ),
+    "13.3 one too few": (
+        "kept_keys",
+        "near_keys_one_too_few",
+        kept(lambda b, k, w, s: (b >= 0) & ((b < w - 1) | (k < s))),
+    ),
+    "13.3 from key 0": (
+        "kept_keys",
+        "queries_counted_from_the_start",
+        lambda n_q, n_k, w, s: (
+            ((b := np.arange(n_q)[:, None] - np.arange(n_k)) >= 0) & ((b < w) | (np.arange(n_k) < s))
+        ),
+    ),
+    "13.3 True is blocked": (
+        "kept_keys",
+        "kept_means_blocked",
+        kept(lambda b, k, w, s: (b < 0) | ((b >= w) & (k >= s))),
+    ),
+    "13.4 main diagonal": ("looks_back", "itself_measured", lambda w: np.diag(w).mean()),
+    "13.4 above": ("looks_back", "token_behind_measured", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
+    "13.4 query 1, too": ("looks_back", "second_token_counted", lambda w: np.diag(w[1:]).mean()),
+    "13.4 sum": ("looks_back", "added_not_averaged", lambda w: np.diag(w[2:, 1:]).sum()),
+    "13.4 by n": ("looks_back", "divided_by_all_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
+    "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),
     "12.4 zeros": (
         "look_back",
         None,

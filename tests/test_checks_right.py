@@ -26,9 +26,10 @@ from torch import nn
 import attnlib as al
 import attnlib.examples
 from attnlib import torch_layers
-from attnlib.course import EXERCISES
+from attnlib.course import EXERCISES, smollm
 from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Puzzle  # theirs: test_puzzles.py
+from attnlib.course.chapters.n13 import PATIENTS
 
 
 def loops(query, key, value, attn_mask=None):
@@ -441,6 +442,31 @@ RIGHT = {
     ],
     "output_of_she": [[0.885, 0.036], (0.884937, 0.036013), torch.tensor([0.8849, 0.036])],
     **answers_12.RIGHT,
+    "to_halves": [
+        lambda w, h: np.swapaxes(w.reshape(len(w), h, -1, 2), 2, 3).reshape(w.shape),
+        lambda w, h: np.concatenate([np.hstack([x[:, ::2], x[:, 1::2]]) for x in np.split(w, h, axis=1)], axis=1),
+        lambda w, h: w[:, np.arange(w.shape[1]).reshape(h, -1, 2).transpose(0, 2, 1).ravel()],
+        smollm.to_halves,
+    ],
+    "three_patients": [dict(PATIENTS), dict(reversed(PATIENTS.items())), {**PATIENTS}],
+    "kept_keys": [
+        lambda n_q, n_k, w, s: np.array(
+            [[j <= i and (i - j < w or j < s) for j in range(n_k)] for i in range(n_k - n_q, n_k)]
+        ),
+        lambda n_q, n_k, w, s: (
+            al.causal_mask(n_q, n_k, align="lower_right")
+            & ((back(n_q, n_k) - w < np.arange(n_k)) | (np.arange(n_k) < s))
+        ),
+        lambda n_q, n_k, w, s: (
+            np.tri(n_q, n_k, n_k - n_q, dtype=bool)
+            & (~np.tri(n_q, n_k, n_k - n_q - w, dtype=bool) | (np.arange(n_k) < s))
+        ),
+    ],
+    "looks_back": [
+        lambda w: np.diagonal(w, -1)[1:].mean(),
+        lambda w: float(np.mean([w[i, i - 1] for i in range(2, len(w))])),
+        lambda w: np.trace(w[2:, 1:]) / (len(w) - 2),
+    ],
 }
 
 
