@@ -423,7 +423,7 @@ def alphabet_map(model):
 
 # %% jupyter={"source_hidden": true}
 def draw_alphabet(model, title):
-    _, ax = plot.subplots(figsize=(6, 5.2))
+    _, ax = plot.subplots(figsize=(5.9, 5.1))
     shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": 0}
     shown |= {"vmin": None, "vmax": None}  # scores, not weights: any numbers
     return plot.attention_heatmap(alphabet_map(model), title=title, ax=ax, **shown)
@@ -688,11 +688,10 @@ for seed in range(5):
     _ = torch.manual_seed(seed)
     by_heart = fitted(SelfAttention(6, 3, 2), alone, wanted)
     output, weights = by_heart(alone)
-    print(f"seed {seed}: off by {(output - wanted).abs().max().item():.3f}", end="   ")
-    print(
-        "she takes", *(f"{name} {w:.2f}" for name, w in zip(WORDS, weights[3])), end=""
-    )
-    print(f"   exchanged, who {by_heart(exchanged)[0][3, 0].item():.2f}")
+    off, anna = (output - wanted).abs().max().item(), weights[3, 0].item()
+    who = by_heart(exchanged)[0][3, 0].item()
+    print(f"seed {seed}: off by {off:.3f}   she takes {anna:.2f} from Anna", end="   ")
+    print(f"exchanged, who {who:.2f}")
 
 # %% [markdown]
 # ### Other seeds, and keys without numbers
