@@ -60,7 +60,9 @@ def test_the_solved_handout_is_executed_and_every_check_is_green():
 
 def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
     handout, built = student(path), nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4)
-    assert not any(word in cell.source for cell in handout.cells for word in ("<details>", "solution is folded"))
+    assert not any(
+        word in cell.source for cell in handout.cells for word in ("<summary>Solution", "solution is folded")
+    )
     code = [cell for cell in handout.cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code)
     # nbval runs the built notebook top to bottom, so what has the same code cells runs, too.
@@ -79,7 +81,7 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
     assert "cp notebooks" not in page
     subprocess.run([sys.executable, *line.split(), tmp_path / "skel"], cwd=tmp_path / "_student", check=True)
     (copy,) = (tmp_path / "skel").rglob("*.ipynb")
-    assert copy.parent == tmp_path / "skel" and "<details>" not in copy.read_text("utf-8")
+    assert copy.parent == tmp_path / "skel" and "<summary>Solution" not in copy.read_text("utf-8")
 
 
 def test_every_stub_is_not_tried(path):

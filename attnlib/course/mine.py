@@ -58,9 +58,7 @@ def keep(answer):
     """
     name = next((name for name, right in right_answers.ANSWERS.items() if right is answer), None)
     if name is None:
-        return Note(
-            "Nothing is kept: no check has found this right since the kernel started. Fix: run its check first."
-        )
+        return Note("Nothing is kept yet: no check has found this right. When its check says ✓, run this cell again.")
     exercise = EXERCISES[name]
     if not exercise.kept:
         return Note(f"Nothing is kept: no later notebook uses {name}. Those that are used again: {', '.join(KEPT)}.")
@@ -87,7 +85,7 @@ def keep(answer):
 
 
 def load(name):
-    """Return what the reader kept under a name, or the series' own, and print in one line which of them it is.
+    """Return what the reader kept under a name, or the series' own, and print which of them it is.
 
     Parameters
     ----------
@@ -106,7 +104,7 @@ def load(name):
         except Exception as error:
             print(f"{name}: ours ({exercise.kept.ours}). {_shown(path)} cannot be loaded: {_told(error)}")
     else:
-        print(f"{name}: ours ({exercise.kept.ours}). Yours comes with check.{exercise.name} and mine.keep")
+        print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with check.{exercise.name} and mine.keep.")
     module, _, attribute = exercise.kept.ours.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

@@ -295,7 +295,7 @@ EXERCISES = (
         "scaled_dot_product_attention(query, key, value) -> (..., n_q, d_v). Masks come in notebook 05: a function "
         "that takes one as well is as good.",
         ATTENTION_HINTS,
-        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),
+        kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
         given=lambda q, k, v: {"q": q, "k": k, "v": v},
         result=lambda s: s.context,
