@@ -58,7 +58,7 @@ def keep(answer):
     """
     name = next((name for name, right in right_answers.ANSWERS.items() if right is answer), None)
     if name is None:
-        return Note("Nothing is kept yet: no check has found this right. When its check says ✓, run this cell again.")
+        return Note("Nothing is kept yet: no check has found this right.\nWhen its check says ✓, run this cell again.")
     exercise = EXERCISES[name]
     if not exercise.kept:
         return Note(f"Nothing is kept: no later notebook uses {name}. Those that are used again: {', '.join(KEPT)}.")
