@@ -102,16 +102,6 @@ def student(scale="np.sqrt(q.shape[-1])", softmax="al.softmax(s)", mask="np.wher
     return attention
 
 
-def projected(attention):
-    """Return cross-attention by a function of queries, keys, values and perhaps a mask."""
-
-    def cross(x, context, W_Q, W_K, W_V, attn_mask=None):
-        mask = () if attn_mask is None else (attn_mask,)
-        return attention(x @ W_Q, context @ W_K, context @ W_V, *mask)
-
-    return cross
-
-
 def masked_softmax(fill=-np.inf, softmax=al.softmax, mask=lambda m: m):
     return lambda s, m=None: softmax(s if m is None else np.where(mask(m), s, fill))
 
@@ -140,19 +130,6 @@ def multi_head(
             names["m"] = m
             names["s"] = np.where(m if m.ndim == 2 else eval(mask, names), names["s"], -np.inf)
         names["w"] = eval(softmax, names)
-        return eval(out, names)
-
-    return attention
-
-
-def single(q="x @ W_Q", k="c @ W_K", v="c @ W_V", scale="q.shape[-1] ** 0.5", out="w @ v"):
-    """Return cross-attention from the lines a student would write."""
-
-    def attention(x, c, W_Q, W_K, W_V, m=None):
-        names = dict(np=np, x=x, c=c, W_Q=W_Q, W_K=W_K, W_V=W_V)
-        names |= {name: eval(line, names) for name, line in (("q", q), ("k", k), ("v", v))}
-        s = names["q"] @ np.swapaxes(names["k"], -1, -2) / eval(scale, names)
-        names["w"] = al.softmax(s if m is None else np.where(m, s, -np.inf))
         return eval(out, names)
 
     return attention

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from answers import A, named, submit
+from answers import named, submit
 from design_answers import DESIGNS
 
 import attnlib as al
@@ -63,7 +63,7 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
 
 def test_masks_are_asked_for_where_they_have_been_taught():
     """2.3 and 4.4 try none; what is wrong with a mask has a name in 05, 06 and 12."""
-    taught = {id for id in EXERCISES["cross_attention"].wrong if "mask" in id} | {"finite_fill", "fill_not_low_enough"}
+    taught = {id for id in EXERCISES["masked_attention"].wrong if "mask" in id} | {"finite_fill", "fill_not_low_enough"}
     assert len(taught) > 8
     for name in ("scaled_dot_product_attention", "SelfAttention"):
         exercise = EXERCISES[name]
@@ -86,7 +86,8 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "scale_after_softmax softmax_over_queries softmax_over_everything no_softmax double_softmax "
         "argmax_instead_of_softmax unstable_softmax swapped_query_key swapped_key_value untransposed_key "
         "weights_returned weights_transposed wrong_batch_axis mutates_input returns_float16",
-        "causal_mask": "mask_inverted mask_future_only mask_blocks_diagonal causal_upper_left mask_as_numbers",
+        "causal_mask": "mask_inverted mask_future_only mask_blocks_diagonal causal_upper_left causal_square "
+        "causal_offset_reversed mask_as_numbers",
         "padding_mask": "mask_inverted padding_masks_queries padding_without_query_axis padding_off_by_one",
         "sparse_masks": "key_ahead too_many_keys reach_too_short mask_inverted",
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
@@ -101,7 +102,7 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "SelfAttention": "no_scale scale_by_embed_dim projections_unused projections_shared",
         "MultiHeadAttention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_averaged no_output_projection projections_unused projections_shared",
-        "cross_attention": "context_ignored swapped_key_value projections_unused no_scale mask_ignored mask_inverted "
+        "masked_attention": "swapped_key_value no_scale mask_ignored mask_inverted "
         "mask_after_softmax mask_multiplies_scores finite_fill nan_on_fully_masked padding_masks_queries "
         "mask_renormalised zero_times_infinity fill_not_low_enough no_mask_blocks_all",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
@@ -160,12 +161,10 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
 
 
 # Not in 2.3: without a mask two mistakes can do what one does, transposed scores and axis as transposed weights.
-@pytest.mark.parametrize("name", ["cross_attention", "multi_head_attention", "masked_softmax"])
+@pytest.mark.parametrize("name", ["masked_attention", "multi_head_attention", "masked_softmax"])
 def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
     exercise = EXERCISES[name]
     mistakes = [m for m in MISTAKES.values() if m.id in exercise.wrong and m.variants]
-    if name == "cross_attention":  # what is wrong with projections is tried in 6.3
-        mistakes = [m for m in mistakes if any(m.id in EXERCISES[other].wrong for other in (A, "masked_softmax"))]
     tried = both = 0
     every = 5 if name == "multi_head_attention" else 1  # more than a thousand pairs: some of them will do
     for a, b in itertools.islice(itertools.combinations(mistakes, 2), 0, None, every):
@@ -223,7 +222,7 @@ def test_several_explanations_are_none():
     assert explain(found, exercise.probes, exercise.mistakes, twice, exercise.pairs) == ()
 
 
-@pytest.mark.parametrize("name", ["cross_attention", "masked_softmax"])
+@pytest.mark.parametrize("name", ["masked_attention", "masked_softmax"])
 def test_a_mistake_unknown_to_the_catalogue_is_not_called_two_others(name):
     exercise = EXERCISES[name]
     for id, ways in exercise.wrong_outcomes.items():

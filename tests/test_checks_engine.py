@@ -55,7 +55,7 @@ def test_a_patched_numpy_changes_nothing(monkeypatch, name):
     monkeypatch.setattr(np, name, lambda a, b, **options: np.ones(np.shape(a), bool) if name == "isclose" else True)
     assert not check.softmax(lambda x, axis=-1: 0 * x).passed
     assert not check.key_of_anna([0, 0, 0]).passed
-    told = check.cross_attention(lambda x, context, Q, K, V, mask=None: np.zeros((*x.shape[:-1], V.shape[-1])))
+    told = check.masked_attention(lambda q, k, v, mask=None: np.zeros((*q.shape[:-1], v.shape[-1])))
     assert told.stage is None  # the output is 0 whatever the values are, so nothing is known of the weights
 
     def writes(query, key):
@@ -102,7 +102,7 @@ def test_probes_do_not_depend_on_other_exercises(make):
     def flat(args):
         return [np.asarray(x) for x in args if isinstance(x, np.ndarray)]
 
-    first, _, second = make(), n05.cross_probes(), make()
+    first, _, second = make(), n05.attention_probes(), make()
     for a, b in zip(first, second, strict=True):
         assert all(np.array_equal(x, y) for x, y in zip(flat(a.args), flat(b.args), strict=True))
     assert not np.array_equal(n02.attention_probes()[0].args[0][:, :3], n02.scores_probes()[0].args[0])
@@ -110,7 +110,7 @@ def test_probes_do_not_depend_on_other_exercises(make):
 
 @pytest.mark.parametrize(
     "name",
-    ["masked_softmax", "cross_attention", M, MODULE],
+    ["masked_softmax", "masked_attention", M, MODULE],
 )
 def test_in_some_row_all_allowed_scores_are_lower_than_a_common_fill(name):
     """Otherwise a fill of -1e4, whose weights are set to 0 afterwards, would do."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from answers import projected, student
+from answers import student
 from puzzle_answers import RIGHT, TABLE, flags
 
 import attnlib as al
@@ -38,7 +38,7 @@ def test_the_second_hint_continues_the_first():
         verdict = EXERCISES[name](answer)
         told = MISTAKES[verdict.mistake].hints if verdict.mistake else ()
         assert verdict.hints == (*told, *EXERCISES[name].hints)
-    both = check.cross_attention(projected(student(scale="1", mask="np.where(m, s, -1e9)")))
+    both = check.masked_attention(student(scale="1", mask="np.where(m, s, -1e9)"))
     one, other = (MISTAKES[id] for id in both.mistake.split(" + "))
     assert both.hints[:4] == (*one.hints, *other.hints)
     assert all(first != then for first, then in (mistake.hints for mistake in MISTAKES.values()))

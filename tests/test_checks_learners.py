@@ -4,7 +4,7 @@ import statistics
 
 import numpy as np
 import pytest
-from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, projected, right, single, student
+from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, right, student
 from answers_12 import head
 
 import attnlib as al
@@ -48,9 +48,7 @@ def test_a_students_own_code_is_named_too(id, lines):
     """In 2.3; what concerns masks in 5.4."""
     of_masks = "mask" in lines or id == "nan_on_fully_masked"
     verdict = (
-        check.cross_attention(projected(student(**lines)))
-        if of_masks
-        else check.scaled_dot_product_attention(student(**lines))
+        check.masked_attention(student(**lines)) if of_masks else check.scaled_dot_product_attention(student(**lines))
     )
     assert verdict.mistake == id and verdict.passed == (id is None), verdict
 
@@ -77,7 +75,7 @@ def test_a_students_own_code_is_named_too(id, lines):
         ("split_heads", "split_without_transpose", lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)),
         ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
-        ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
+        ("masked_attention", "swapped_query_key", lambda q, k, v, m=None: right(k, q, v, m)),
         ("output_of_she", "rounded_weights", lambda: [0.9, 0.04]),
         ("entropy", "zero_times_log_zero", lambda w: -np.sum(w * np.log(w), axis=-1)),
         ("entropy", "log2_instead_of_ln", lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)),
@@ -100,9 +98,17 @@ def mean(x, axis):
     return x.mean(axis=axis, keepdims=True)
 
 
-def unasked_mask(x, c, Q, K, V, m=None):
-    s = x @ Q @ np.swapaxes(c @ K, -1, -2) / Q.shape[1] ** 0.5
-    return al.softmax(np.where(m, s, -np.inf)) @ c @ V
+def unasked_mask(q, k, v, m=None):
+    return al.softmax(np.where(m, q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5, -np.inf)) @ v
+
+
+def a_mask_for_each(q, k, v, m=None):
+    """Right where a mask has as many axes as the queries."""
+    if m is None or q.ndim == 2:
+        return right(q, k, v, m)
+    return np.stack(
+        [a_mask_for_each(*x) for x in zip(q, k, v, np.broadcast_to(m, (len(q), *m.shape[1:])), strict=True)]
+    )
 
 
 def nan_rows(becomes):
@@ -301,7 +307,7 @@ def silenced(where, keep=False):
 
 
 # exercise, what is named (None: nothing), the answer, and perhaps what the verdict says, and what it does not say
-CROSS, CROWD, OTHER_AXES = "cross_attention", "scores_of_the_crowd", "padding_on_other_axes"
+MASKED, CROWD, OTHER_AXES = "masked_attention", "scores_of_the_crowd", "padding_on_other_axes"
 WEIGHTS, WISHES = "weights_of_she", "what_words_look_for"
 SCORES = np.array([[2.0, 3, 0, 2], [1, 0, 1, 0], [0, 3, 0, 0], [5, 0, 3, 2]])  # of the sentence
 POWERS_OF_2 = 2 ** (SCORES[3] / 3**0.5) / (2 ** (SCORES[3] / 3**0.5)).sum()
@@ -386,16 +392,16 @@ ROWS = {
     "as high as a match": ("parking_place", "parking_drowns_the_match", [10, 0.01], "less than 0.9"),
     # --- named wrongly
     "NaN -> uniform": (
-        CROSS,
+        MASKED,
         "finite_fill",
-        projected(nan_rows(uniform)),
+        nan_rows(uniform),
         "so does a NaN row",
         "behaves as if blocked",
     ),
-    "NaN -> mean of values": (CROSS, "finite_fill", projected(nan_rows(mean_of_values)), "behaves as if a query"),
-    "fill 1e-9": (CROSS, "mask_multiplies_scores", projected(student(mask="np.where(m, s, 1e-9)")), "1e-9"),
+    "NaN -> mean of values": (MASKED, "finite_fill", nan_rows(mean_of_values), "behaves as if a query"),
+    "fill 1e-9": (MASKED, "mask_multiplies_scores", student(mask="np.where(m, s, 1e-9)"), "1e-9"),
     "fill 1e-9, 5.3": ("masked_softmax", "mask_multiplies_scores", masked_softmax(1e-9), "behaves as if"),
-    "0 times inf": (CROSS, "zero_times_infinity", projected(student(mask="s * m + (1 - m) * -np.inf")), "NaN"),
+    "0 times inf": (MASKED, "zero_times_infinity", student(mask="s * m + (1 - m) * -np.inf"), "NaN"),
     "masked after exp": (
         "masked_softmax",
         "unstable_softmax",
@@ -418,9 +424,9 @@ ROWS = {
     ),
     "5.3 fill -10": ("masked_softmax", "fill_not_low_enough", lambda s, m=None: filled(-10, s, m)),
     "5.4 fill -1e4": (
-        "cross_attention",
+        "masked_attention",
         "fill_not_low_enough",
-        lambda x, c, Q, K, V, m=None: filled(-1e4, x @ Q @ np.swapaxes(c @ K, -1, -2) / Q.shape[1] ** 0.5, m) @ c @ V,
+        lambda q, k, v, m=None: filled(-1e4, q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5, m) @ v,
     ),
     "6.4 fill -1e4": (MODULE, "fill_not_low_enough", filled_layer(-1e4)),
     "6.4 as in tutorials": (MODULE, "fixed_number_of_axes", layer(forward=as_in_tutorials), "must match the size"),
@@ -450,11 +456,9 @@ ROWS = {
         "blocked keys with scores near 1e4",
     ),
     "5.4 masked, divided": (
-        CROSS,
+        MASKED,
         "mask_renormalised",
-        projected(
-            student(mask="s", softmax="(e := al.softmax(s) * (1 if m is None else m)) / (e.sum(-1)[..., None] + 1e-9)")
-        ),
+        student(mask="s", softmax="(e := al.softmax(s) * (1 if m is None else m)) / (e.sum(-1)[..., None] + 1e-9)"),
     ),
     "3.1 squares": ("variance_of_scores", "mean_of_squares", lambda q, k: ((q @ k.T) ** 2).mean(), "about the mean"),
     "3.1 rows first": (
@@ -492,13 +496,6 @@ ROWS = {
         "row_for_a_column",
         lambda n_q, n_k=None: np.arange(n_k or n_q) <= np.arange(n_q),
     ),
-    "5.4 all swapped": (
-        "cross_attention",
-        "context_swapped",
-        single("c @ W_Q", "x @ W_K", "x @ W_V"),
-        "the context asks",
-        "labels",
-    ),
     # --- told wrongly
     "1.3 scaled": (WEIGHTS, "scaled_already", al.softmax(np.array([5, 0, 3, 2]) / 3**0.5), "flatter", "every number"),
     "1.4 not scaled": ("output_of_she", "no_scale", [1.451, 0.0057], "too peaked"),
@@ -509,20 +506,6 @@ ROWS = {
         lambda n, n_k: ~al.padding_mask(n, n_k),
         "A padding mask then shows nothing but padding",
         "every token looks",
-    ),
-    "5.4 keys of x": (
-        "cross_attention",
-        "context_half_ignored",
-        single(k="x @ W_K"),
-        "but not both",
-        "does not change",
-    ),
-    "5.4 both of x": (
-        "cross_attention",
-        "context_ignored",
-        single(k="x @ W_K", v="x @ W_V"),
-        "inner sizes differ",
-        "gufunc",
     ),
     "negative weights": (A, None, student(softmax="2 * al.softmax(s) - 0.2"), "should be positive", "yours sum to 1"),
     "6.3 no head axis": (M, "mask_without_head_axis", multi_head(mask="m"), "head axis", "counts axes"),
@@ -552,11 +535,11 @@ ROWS = {
         "is divided by",
     ),
     "2.2 swapaxes(0, 1)": ("attention_scores", "wrong_batch_axis", lambda q, k: q @ np.swapaxes(k, 0, 1)),
-    "5.4 np.where of None": (CROSS, "no_mask_blocks_all", unasked_mask, "None counts as False"),
+    "5.4 np.where of None": (MASKED, "no_mask_blocks_all", unasked_mask, "None counts as False"),
     "5.4 if attn_mask": (
-        CROSS,
+        MASKED,
         None,
-        lambda x, c, Q, K, V, m=None: right(x @ Q, c @ K, c @ V, m if m else None),
+        lambda q, k, v, m=None: right(q, k, v, m if m else None),
         "`if x is not None`",
         "as if",
     ),
@@ -657,15 +640,14 @@ ROWS = {
         "scale_by_embed_dim",
         as_module(
             lambda x, W_Q, W_K, W_V, m=None: (
-                single(scale="x.shape[-1] ** 0.5")(x, x, W_Q, W_K, W_V, m),
-                single(scale="x.shape[-1] ** 0.5", out="w")(x, x, W_Q, W_K, W_V, m),
+                student(scale=str(x.shape[-1] ** 0.5))(x @ W_Q, x @ W_K, x @ W_V, m),
+                student(scale=str(x.shape[-1] ** 0.5), rest="w")(x @ W_Q, x @ W_K, x @ W_V, m),
             ),
             "SelfAttention",
         ),
         "not of the vectors that the dot product multiplies",
         "every head you add",
     ),
-    "5.4 d_in of the context": ("cross_attention", "scale_by_embed_dim", single(scale="c.shape[-1] ** 0.5")),
     "2.2 np.dot, T": ("attention_scores", "dot_instead_of_matmul", lambda q, k: np.dot(q, k.T), "np.dot"),
     "2.2 np.dot": (
         "attention_scores",
@@ -729,9 +711,9 @@ ROWS = {
     "6.3 a misspelt mask": (M, None, with_mask("m[:, None] if m.ndim == 3 else maks"), "NameError", "three axes"),
     "6.4 only batches": (MODULE, "fixed_number_of_axes", layer(forward=only_batches)),
     "no scale, -1e9": (
-        CROSS,
+        MASKED,
         "no_scale + finite_fill",
-        projected(student(scale="1", mask="np.where(m, s, -1e9)")),
+        student(scale="1", mask="np.where(m, s, -1e9)"),
         "Two mistakes",
     ),
     "6.4 no scale, -1e9": (
@@ -743,13 +725,32 @@ ROWS = {
             softmax=lambda self, s: s.softmax(-1),
         ),
     ),
-    "~mask, -1e9": (CROSS, "mask_inverted + finite_fill", projected(student(mask="np.where(~m, s, -1e9)"))),
-    "~mask, -1e9 added": (CROSS, "mask_inverted + finite_fill", projected(student(mask="s + m * -1e9"))),
+    "~mask, -1e9": (MASKED, "mask_inverted + finite_fill", student(mask="np.where(~m, s, -1e9)")),
+    "~mask, -1e9 added": (MASKED, "mask_inverted + finite_fill", student(mask="s + m * -1e9")),
     "5.3 ~mask, -1e9": ("masked_softmax", "mask_inverted + finite_fill", masked_softmax(-1e9, mask=np.invert)),
     "over queries, -1e9": (
-        CROSS,
+        MASKED,
         "softmax_over_queries + finite_fill",
-        projected(student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)")),
+        student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
+    ),
+    "5.4 a mask for each text": (MASKED, None, a_mask_for_each, "one mask (n_q, n_k) for (b, h, n_q, d_k)"),
+    "5.2 square": ("causal_mask", "causal_square", lambda n_q, n_k=None: np.tri(n_q, dtype=bool), "more keys"),
+    "5.2 square, all rows": (
+        "causal_mask",
+        "causal_square",
+        lambda n_q, n_k=None: np.tril(np.ones((n_k or n_q,) * 2, bool)),
+        "fits only in training",
+    ),
+    "5.2 offset on the keys": (
+        "causal_mask",
+        "causal_offset_reversed",
+        lambda n_q, n_k=None: np.arange(n_k or n_q) + ((n_k or n_q) - n_q) <= np.arange(n_q)[:, None],
+        "towards the beginning",
+    ),
+    "5.2 k of the other sign": (
+        "causal_mask",
+        "causal_offset_reversed",
+        lambda n_q, n_k=None: np.tri(n_q, n_k or n_q, n_q - (n_k or n_q), dtype=bool),
     ),
     "5.2 k = 1": ("causal_mask", "mask_shows_the_next", lambda q, k=None: np.tri(q, k or q, 1, dtype=bool)),
     "5.1 a row for each query": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).repeat(k, axis=1)),
@@ -769,13 +770,13 @@ ROWS = {
         "sparse_masks",
         "reach_too_short",
         np.stack([NEAR] * 2),
-        "5 of the 8 tokens reach the last place; 0, 1 and 2 do not.",
+        "5 of the 8 tokens reach the last position; 0, 1 and 2 do not.",
     ),
     "5.5 all but one": (
         "sparse_masks",
         "reach_too_short",
         np.stack([np.eye(8, dtype=bool) | NEAR & (np.arange(8) > 0), FAR]),
-        "7 of the 8 tokens reach the last place; 0 does not.",
+        "7 of the 8 tokens reach the last position; 0 does not.",
     ),
     "5.5 causal": ("sparse_masks", "too_many_keys", [np.tri(8, dtype=bool)] * 2, "more than 3 keys", "reach the last"),
     "5.5 ahead": ("sparse_masks", "key_ahead", np.roll([np.eye(8, dtype=bool)] * 2, 1, -1), "comes after it"),

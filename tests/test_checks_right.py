@@ -16,8 +16,6 @@ from answers import (
     layer,
     masked_softmax,
     multi_head,
-    projected,
-    single,
     student,
     swap_with_first_or_next,
 )
@@ -359,7 +357,7 @@ RIGHT = {
         functools.partial(torch_layers.MultiHeadAttention, bias=False).func,
         as_module(lambda *a: (heads_by_loop(loops)(*a), weights_by_loop(*a)), "MultiHeadAttention"),
     ],
-    "cross_attention": [projected(attention) for attention in ATTENTIONS],
+    "masked_attention": ATTENTIONS,
     "variance_of_scores": [
         lambda q, k: np.var(q @ k.T),
         lambda q, k: (q @ k.T).var(ddof=1),
@@ -505,23 +503,21 @@ NEAR = [
     (A, by_where),
     (A, added),
     (A, lambda q, k, v: al.softmax(q @ np.swapaxes(k, -1, -2) / k.shape[-1] ** 0.5) @ v),
-    ("cross_attention", projected(by_where)),
-    ("cross_attention", projected(added)),
+    ("masked_attention", by_where),
+    ("masked_attention", added),
     (
-        "cross_attention",
-        projected(
-            student(
-                mask="np.where(m, s, np.finfo(s.dtype).min) + 0 * s",
-                softmax="al.softmax(s)",
-                rest="(w * m if m is not None else w) @ v",
-            )
+        "masked_attention",
+        student(
+            mask="np.where(m, s, np.finfo(s.dtype).min) + 0 * s",
+            softmax="al.softmax(s)",
+            rest="(w * m if m is not None else w) @ v",
         ),
     ),
     (
-        "cross_attention",
-        projected(student(mask="np.where(m, s, -1e9)", rest="(w if m is None else w * m.any(-1, keepdims=True)) @ v")),
+        "masked_attention",
+        student(mask="np.where(m, s, -1e9)", rest="(w if m is None else w * m.any(-1, keepdims=True)) @ v"),
     ),
-    ("cross_attention", projected(student(mask="s + np.where(m, 0, -np.inf)"))),
+    ("masked_attention", student(mask="s + np.where(m, 0, -np.inf)")),
     ("masked_softmax", masked_softmax(-np.inf)),
     ("causal_mask", lambda n_q, n_k=None: ~np.triu(np.ones((n_q, n_k or n_q), bool), k=1 + (n_k or n_q) - n_q)),
     ("causal_mask", lambda n_q, n_k=None: np.tri(n_k or n_q, dtype=bool)[-n_q:]),
@@ -530,8 +526,6 @@ NEAR = [
     ("split_heads", lambda x, h: np.moveaxis(np.array(np.array_split(x, h, axis=-1)), 0, -3)),
     (M, multi_head()),
     (M, multi_head(scale="(W_Q.shape[0] / h) ** 0.5", mask="m[:, None, :, :]")),
-    ("cross_attention", single()),
-    ("cross_attention", single(v="(c @ W_V.T.T)", out="(w @ c) @ W_V")),
     (MODULE, Layer),
     (MODULE, layer(fill=lambda self, s, m: torch.where(m, s, -torch.inf))),
     ("window_mask", lambda n_q, n_k, w: (back(n_q, n_k) >= np.arange(n_k)) & (back(n_q, n_k) - w < np.arange(n_k))),

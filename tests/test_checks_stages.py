@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
-from answers import MODULE, A, M, projected, right, submit
+from answers import MODULE, A, M, right, submit
 
 import attnlib as al
 from attnlib.course import EXERCISES, check
@@ -29,7 +29,7 @@ def test_the_stage_is_measured():
     for change, stage, detail in cases:
         verdict = check.scaled_dot_product_attention(functools.partial(attention, **change))
         assert verdict.stage == stage and detail in verdict.message
-    assert check.cross_attention(projected(functools.partial(attention, roll=1))).stage == "mask"
+    assert check.masked_attention(functools.partial(attention, roll=1)).stage == "mask"
     assert check.scaled_dot_product_attention(lambda *a: right(*a) / 2).stage == "softmax or output"
 
 
@@ -52,7 +52,7 @@ def test_no_fixed_number_passes_for_the_scale(name, monkeypatch):
 
 def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
     """Beside the test above, which is silent where nothing is scaled."""
-    fixed = {A: (3, 5), "cross_attention": (3, 5), "SelfAttention": (4, 3)}
+    fixed = {A: (3, 5), "masked_attention": (3, 5), "SelfAttention": (4, 3)}
     for name, (right_for, tried) in fixed.items():
         exercise = EXERCISES[name]
         verdict = submit(exercise, exercise.with_steps({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
@@ -60,7 +60,7 @@ def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
         assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, "scale") and told in verdict.message
 
 
-@pytest.mark.parametrize("name", ["multi_head_attention", "cross_attention", "SelfAttention", "MultiHeadAttention"])
+@pytest.mark.parametrize("name", ["multi_head_attention", "masked_attention", "SelfAttention", "MultiHeadAttention"])
 @pytest.mark.parametrize(
     "stage, steps",
     [
@@ -90,13 +90,11 @@ def test_the_stage_is_found_in_every_attention_exercise(name, stage, steps):
     ],
 )
 def test_hints_follow_the_stage_that_is_wrong(change, stage):
-    verdict = check.cross_attention(
-        projected(lambda q, k, v, m=None: al.scaled_dot_product_attention(*change(q, k, v, m)))
-    )
+    verdict = check.masked_attention(lambda q, k, v, m=None: al.scaled_dot_product_attention(*change(q, k, v, m)))
     assert verdict.stage == stage
     first, second, third = (verdict.hint() for _ in range(3))
     assert (first.split(": ", 1)[1], second.split(": ", 1)[1]) == STAGE_HINTS[stage]
-    assert check.cross_attention.hints[0] in third
+    assert check.masked_attention.hints[0] in third
 
 
 def swapped(x):
@@ -212,8 +210,10 @@ HEADS = {
 
 UNNAMED = [
     (name, change)
-    for name in (A, "cross_attention", "SelfAttention", M, MODULE)
-    for change in STAGES | (PROJECTED if name != A else {}) | (HEADS if name in (M, MODULE) else {})
+    for name in (A, "masked_attention", "SelfAttention", M, MODULE)
+    for change in STAGES
+    | (PROJECTED if name not in (A, "masked_attention") else {})
+    | (HEADS if name in (M, MODULE) else {})
     if not (name in UNMASKED and change.startswith("mask "))
 ]
 

@@ -1,5 +1,7 @@
 """Masks: True = may attend, and what each function does to them."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch.nn.functional as F
 from torch.nn.attention.bias import causal_lower_right, causal_upper_left
 
 import attnlib as al
+from attnlib.examples import SENTENCE
 
 INF = np.inf
 
@@ -62,6 +65,16 @@ def test_is_causal_is_the_causal_mask(twin, rng):
     by_flag, by_mask = twin.trace(x, x, x, is_causal=True), twin.trace(x, x, x, attn_mask=al.causal_mask(4))
     assert (by_flag.weights == by_mask.weights).all()
     assert (by_flag.attn_mask == al.causal_mask(4)).all()
+
+
+def test_the_sentence_behind_a_causal_mask(twin):
+    trace = twin.trace(*SENTENCE.project(), is_causal=True)
+    scores = [[2], [1, 0], [0, 3, 0], [5, 0, 3, 2]]  # of the keys that each word may see
+    e = [[math.exp(s / math.sqrt(3)) for s in row] for row in scores]
+    weights = [[value / sum(row) for value in row] + [0] * (4 - len(row)) for row in e]
+    who_and_verb = [(2 * anna - 2 * ben, saw) for anna, saw, ben, _ in weights]
+    np.testing.assert_allclose(trace.weights, weights, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(trace.output, who_and_verb, atol=1e-12, rtol=0)
 
 
 @pytest.mark.parametrize("lengths", [[3, 0, 4], (3, 0, 4), np.array([3, 0, 4], np.uint8)])

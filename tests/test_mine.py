@@ -81,6 +81,30 @@ def test_what_was_loaded_can_be_used_in_what_is_kept_next(cells, folder):
     )
 
 
+def test_the_attention_of_notebook_02_is_kept_within_that_of_05(cells, folder, capsys):
+    cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
+    said = cells(
+        "plain = mine.load('plain_attention')",
+        "def my_masked_attention(query, key, value, attn_mask=None):\n"
+        "    if attn_mask is None:\n"
+        "        return plain(query, key, value)\n"
+        "    scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])\n"
+        "    return soft(np.where(attn_mask, scaled, -1e300)) * attn_mask.any(-1, keepdims=True) @ value",
+        "verdict = check.masked_attention(my_masked_attention)",
+        "mine.keep(my_masked_attention)",
+    )
+    assert said.startswith("✓ kept as mine/attention.py"), said
+    text = (folder / "mine" / "attention.py").read_text("utf-8")
+    assert "plain = my_attention" in text and "def soft" in text
+    x = np.random.default_rng(0).normal(size=(3, 2, 5, 4))  # query, key, value of two heads
+    mask = al.causal_mask(5)
+    mask[2] = False
+    for given in ((), (mask,)):
+        found = mine.load("attention")(*x, *given)
+        np.testing.assert_allclose(found, al.scaled_dot_product_attention(*x, *given), atol=1e-12)
+    assert not found[:, 2].any()
+
+
 def test_an_older_file_stays(cells, folder):
     cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
     first = (folder / "mine" / "plain_attention.py").read_text("utf-8")

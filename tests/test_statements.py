@@ -11,6 +11,7 @@ import attnlib as al
 from attnlib.course.clinic import CASES
 from attnlib.course.real_model import stored
 from attnlib.course.training import train
+from attnlib.examples import SENTENCE
 from tools.build_notebooks import code_between
 
 REASON = "transformers is not installed: make setup-tests"
@@ -76,6 +77,24 @@ def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_laye
     assert torch.allclose(last, F.scaled_dot_product_attention(x[:, 3:], x, x, upper_left))
     with pytest.raises(RuntimeError, match="Need attn_mask"):
         torch.nn.MultiheadAttention(4, 1, batch_first=True)(x, x, x, is_causal=True)
+
+
+def test_true_for_blocked_is_the_upper_triangle_without_the_diagonal():
+    """Notebook 05: `tril` or `triu`."""
+    ones = np.ones((4, 4), dtype=bool)
+    assert (np.tril(ones) == al.causal_mask(4)).all() and (np.triu(ones, k=1) == ~al.causal_mask(4)).all()
+
+
+def test_the_poke_of_ben_misses_a_leak_into_saw():
+    """Notebook 05: saw gives Ben and a second Anna the same score. And the window of its Try it moves 1 and 2."""
+    names = defined("05", "## 3 ·", "## 4 ·", "^import")
+    names |= {"al": al, "np": np, "SENTENCE": SENTENCE}
+    query, key, _ = SENTENCE.project()
+    assert (query @ key.T)[1, 2] == (query @ key[[0, 1, 0, 3]].T)[1, 2]
+    assert names["poke"](names["zero_after"], 2)[1] == 0 < names["poke"](names["zero_after"], 3)[1]
+    window = al.causal_mask(4) & ~np.tri(4, k=-2, dtype=bool)
+    moved = names["poke"](lambda q, k, v: al.scaled_dot_product_attention(q, k, v, window), 1)
+    assert (moved > 0).tolist() == [False, True, True, False]
 
 
 def test_dropout_tells_copied_heads_apart_and_no_gradient_does():

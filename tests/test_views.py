@@ -64,6 +64,17 @@ def test_masks_mark_rows_without_a_key():
     assert not np.any(view.shown["not scaled"])
 
 
+def test_masks_of_given_vectors():
+    query, key, _ = al.examples.SENTENCE.project()
+    view = live.masks(query=query, key=key, tokens=al.examples.WORDS, kinds=["none", "causal"])
+    assert list(view.sliders) == ["mask", "d_k"] and view.sliders["mask"].value == "causal"
+    assert "10 of 16 pairs may attend" in read(view)
+    np.testing.assert_allclose(view.shown["weights"], al.attention_trace(query, key, key, is_causal=True).weights)
+    view.sliders["mask"].value, view.sliders["d_k"].value = "none", 1
+    np.testing.assert_allclose(view.shown["weights"], al.softmax(query[:, :1] @ key[:, :1].T))
+    assert "Anna" in view.picture.value
+
+
 def test_heads_at_fixed_width():
     view = live.heads(n=5, d_model=16)
     view.sliders["num_heads"].value = 4

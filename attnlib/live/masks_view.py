@@ -3,26 +3,51 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import arguments, core, plot
 from .. import masks as masks_
+from ..validation import ShapeError
 from .controls import buttons, choice, integers, stops
 from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 from .weights import draw_maps
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike
+
 KINDS = ["none", "causal", "padding", "both"]
+OWN = "weights"  # title of the map of given vectors
 
 
-def masks(n: int = 6, *, d_k: tuple[int, int] = (1, 128), seed: int = 0, size: float = 1.0) -> LiveView:
+def masks(
+    n: int = 6,
+    *,
+    query: ArrayLike | None = None,
+    key: ArrayLike | None = None,
+    tokens: Sequence[str] | None = None,
+    kinds: Sequence[str] = KINDS,
+    d_k: tuple[int, int] = (1, 128),
+    seed: int = 0,
+    size: float = 1.0,
+) -> LiveView:
     """Show who may look where, under no mask, a causal one, a padding one, or both, and the weights that result.
 
     Parameters
     ----------
     n : int
         Number of tokens, 2 to 64.
+    query, key : array_like, (n, d_k), optional
+        Vectors of your own: the view shows one map, of scores divided by sqrt(d_k). They replace `n`, `d_k` and `seed`.
+        Without them unit-normal ones are drawn, and the map without the division stands beside.
+    tokens : sequence of str, optional
+        Labels of the rows and columns.
+    kinds : sequence of str
+        Which of "none", "causal", "padding" and "both" can be chosen; the view starts with the last.
     d_k : (int, int)
         Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
     seed : int
@@ -32,7 +57,12 @@ def masks(n: int = 6, *, d_k: tuple[int, int] = (1, 128), seed: int = 0, size: f
     Returns
     -------
     LiveView
-        Controls: mask, length (real tokens; 0 leaves every query without a key), d_k.
+        Controls: mask, length (real tokens, 0 leaves every query without a key; only where a kind has padding), d_k.
+
+    Raises
+    ------
+    ShapeError, TypeError, ValueError
+        If query and key are not two arrays of one shape, or a kind is another word.
 
     Examples
     --------
@@ -40,47 +70,83 @@ def masks(n: int = 6, *, d_k: tuple[int, int] = (1, 128), seed: int = 0, size: f
     >>> view.sliders["mask"].value, view.sliders["length"].value = "padding", 2
     >>> float(view.shown["divided by sqrt(d_k)"][:, 2:].max())
     0.0
+    >>> own = masks(query=np.eye(3), key=np.eye(3), kinds=["none", "causal"])
+    >>> own.shown["weights"][0]
+    array([1., 0., 0.])
     """
-    n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
-    rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
-    query, key = rng.normal(size=(2, n, d_k[1]))
-    now = {"mask": None}  # of the picture that is shown
+    kinds = [arguments.one_of(kind, "each of kinds", KINDS) for kind in arguments.several(kinds, "kinds")]
+    if query is None and key is None:
+        n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
+        rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
+        scene = _Scene(*rng.normal(size=(2, n, d_k[1])), drawn=True)
+    else:
+        scene = _Scene(*_pair(query, key), drawn=False)
+        n, d_k = arguments.whole(len(scene.query), "the number of tokens", 2, 64), (1, scene.query.shape[1])
+    tokens, now = arguments.labels(tokens, "tokens", n), {"mask": None}  # of the picture that is shown
 
-    def at(kind, length, d_k):
+    def render(kind, *rest):
+        *length, width, row, column = rest
+        now["mask"], shown = scene.at(kind, *(length or [n]), width)
+        dead = int((~now["mask"].any(-1)).sum())
+        panels = draw_maps(shown, queries=tokens, keys=tokens, attn_mask=now["mask"], row=row, column=column)
+        allowed = f"{int(now['mask'].sum())} of {n * n} pairs may attend"
+        return f'{panels}<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
+
+    padded = {"length": integers("length", 0, n, max(n - 2, 1))} if {"padding", "both"} & set(kinds) else {}
+    controls = {
+        "mask": buttons("mask", kinds, kinds[-1]),
+        **padded,
+        "d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1])),
+    }
+    options = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
+    return LiveView(controls, render, lambda: _static(scene, kinds, tokens), size=size, main="mask", **options)
+
+
+class _Scene:
+    """Queries and keys, of which every d_k takes the first entries; `drawn` says that nobody chose them."""
+
+    def __init__(self, query, key, drawn):
+        self.query, self.key, self.drawn = query, key, drawn
+
+    def at(self, kind, length, d_k):
+        """Return the mask, (n, n), and the weights behind it by title."""
+        n = len(self.query)
         mask = np.ones((n, n), dtype=bool)
         if kind in ("causal", "both"):
             mask = mask & masks_.causal_mask(n)
         if kind in ("padding", "both"):
             mask = mask & masks_.padding_mask([length], n)[0]
-        scores = query[:, :d_k] @ key[:, :d_k].T  # (n, n)
-        return mask, {
-            PLAIN: core.softmax(masks_.apply_mask(scores, mask)),
-            SCALED: core.softmax(masks_.apply_mask(scores / math.sqrt(d_k), mask)),
-        }
+        scores = self.query[:, :d_k] @ self.key[:, :d_k].T  # (n, n)
+        scaled = core.softmax(masks_.apply_mask(scores / math.sqrt(d_k), mask))
+        if self.drawn:
+            return mask, {PLAIN: core.softmax(masks_.apply_mask(scores, mask)), SCALED: scaled}
+        return mask, {OWN: scaled}
 
-    def render(kind, length, d_k, query, key):
-        mask, shown = at(kind, length, d_k)
-        now["mask"] = mask
-        dead = int((~mask.any(-1)).sum())
-        panels = draw_maps(shown, attn_mask=mask, row=query, column=key)
-        allowed = f"{int(mask.sum())} of {n * n} pairs may attend"
-        return f'{panels}<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
 
-    def static():
-        drawn = {kind: at(kind, n - 2, d_k[1]) for kind in KINDS}
-        figure = plot.head_grid(
-            np.stack([shown[SCALED] for _, shown in drawn.values()]),
-            titles=[f"mask: {kind}" for kind in KINDS],
-            attn_mask=np.stack([mask for mask, _ in drawn.values()]),
+def _pair(query, key):
+    """Return query and key as arrays of one shape, (n, d_k)."""
+    fix = "both vectors of the same tokens, one row each"
+    if query is None or key is None:
+        raise TypeError(
+            f"masks takes query and key together, got only {'key' if query is None else 'query'}. Fix: {fix}."
         )
-        told = [f"mask {kind}: {int(mask.sum())} of {n * n} pairs may attend" for kind, (mask, _) in drawn.items()]
-        return figure, "\n".join([f"The masks with {n - 2} of {n} tokens real; run the cell for controls.", *told])
+    query, key = (arguments.shaped(x, name, "(n, d_k)", fix) for x, name in ((query, "query"), (key, "key")))
+    if query.shape != key.shape:
+        raise ShapeError(f"query and key must have one shape, (n, d_k), got {query.shape} and {key.shape}. Fix: {fix}.")
+    return query, key
 
-    controls = {
-        "mask": buttons("mask", KINDS, "both"),
-        "length": integers("length", 0, n, max(n - 2, 1)),
-        "d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1])),
-    }
-    picked = {"query": None, "key": None}
-    labels = {"labels": lambda: (None, None, now["mask"])}
-    return LiveView(controls, render, static, size=size, picked=picked, main="mask", **labels)
+
+def _static(scene, kinds, tokens):
+    """Return (Figure, text): a map for each kind."""
+    n, d_k = scene.query.shape
+    drawn = {kind: scene.at(kind, n - 2, d_k) for kind in kinds}
+    figure = plot.head_grid(
+        np.stack([shown[SCALED if scene.drawn else OWN] for _, shown in drawn.values()]),
+        titles=[f"mask: {kind}" for kind in kinds],
+        attn_mask=np.stack([mask for mask, _ in drawn.values()]),
+        queries=tokens,
+        keys=tokens,
+    )
+    padded = f" with {n - 2} of {n} tokens real" if {"padding", "both"} & set(kinds) else ""
+    told = [f"mask {kind}: {int(mask.sum())} of {n * n} pairs may attend" for kind, (mask, _) in drawn.items()]
+    return figure, "\n".join([f"The masks{padded}; run the cell for controls.", *told])

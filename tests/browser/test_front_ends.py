@@ -106,7 +106,7 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
 def test_arrow_keys_choose_a_cell_without_a_mouse(ran):
     front_end, page = ran
     resized(page, 1366)
-    view = page.locator(".attnlib-view").first  # nothing is chosen in it
+    view = page.locator(".attnlib-view").last  # nothing is chosen in it
     stop = view.get_by_role("application", name="arrow keys")
     stop.wait_for(state="attached")
     front_end.handles(page).last.focus()

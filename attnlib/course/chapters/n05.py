@@ -7,7 +7,7 @@ import numpy as np
 from ... import masks
 from ..engine import locate
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
 from ..engine.probes import (
     CUBE_MASKED,
     DEAD,
@@ -79,30 +79,31 @@ def masked_probes():
     )
 
 
-def cross_probes():
-    draw = Draw("cross_attention")
-
-    def arrays(*b):
-        return draw(*b, 4, 6), draw(*b, 5, 7), *w
-
-    w = draw.matrix(6, 3), draw.matrix(7, 3), draw.matrix(7, 2)
-    common = edges(
-        arrays,
-        lambda: (draw(3, 3, 3), draw(3, 3, 3), draw.matrix(3, 3), draw.matrix(3, 3), draw.matrix(3, 3)),
-        lambda a: (5e3 * a[0], *a[1:]),
+def attention_probes():
+    draw = Draw("masked_attention")
+    without, with_mask, *others = edges(
+        lambda *b: (draw(*b, 4, 3), draw(*b, 5, 3), draw(*b, 5, 2)),
+        lambda: (draw(3, 3, 3), draw(3, 3, 3), draw(3, 3, 3)),
+        lambda arrays: (5e3 * arrays[0], *arrays[1:]),
     )
-    wider = draw(4, 6), draw(5, 7), draw.matrix(6, 5), draw.matrix(7, 5), draw.matrix(7, 2)
-    return (*common, Probe("d_k = 5, where it was 3 before", wider))
+    heads = draw(3, 2, 4, 3), draw(3, 2, 5, 3), draw(3, 2, 5, 2)
+    return (
+        with_mask,  # comes first: where only the branch without a mask is written, the exercise has not been tried
+        without,
+        *others,
+        Probe("one mask (n_q, n_k) for (b, h, n_q, d_k)", (*heads, MASK)),
+        Probe("d_k = 5, where it was 3 before", (draw(4, 5), draw(6, 5), draw(6, 2))),
+    )
 
 
-# The design: which tokens reach the last place through two layers in which a query may look at few keys.
+# The design: which tokens reach the last position through two layers in which a query may look at few keys.
 TOKENS, FEW = 8, 3
 _place = np.arange(TOKENS)
 _back = _place[:, None] - _place  # how far each key lies behind each query
 
 
 def _arriving(masks):
-    """Return which tokens reach the last place, (TOKENS,) of bool."""
+    """Return which tokens reach the last position, (TOKENS,) of bool."""
     return (masks[1, -1, :, None] & masks[0]).any(axis=0)
 
 
@@ -128,21 +129,22 @@ def _judge_masks(result):
             else "np.stack([first, second]), each of them True where a query may look."
         )
         raise Unfit(
-            f"Two masks are asked for, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool; you hand in shape "
+            f"This exercise asks for two masks, layer 1 and layer 2: shape (2, {TOKENS}, {TOKENS}) of bool. You hand "
+            "in shape "
             f"{masks.shape} of {masks.dtype}. Fix: {fix}"
         )
     if not _fault(~masks) and _arriving(~masks).all():
-        return "mask_inverted", "Turned round it is right."
+        return "mask_inverted", "Inverted it is right."
     if fault := _fault(masks):
         id, layer, query, told = fault
-        return id, f"In layer {layer + 1} query {query} {told}. Mend that first; then it is counted who reaches whom."
+        return id, f"In layer {layer + 1} query {query} {told}. Fix that first; then the check counts who reaches whom."
     if _arriving(masks).all():
         return RIGHT, ""
     *others, last = map(str, np.flatnonzero(~_arriving(masks)))
     missing = f"{', '.join(others)} and {last} do" if others else f"{last} does"
     count = int(_arriving(masks).sum())
     reach = "reaches" if count == 1 else "reach"
-    return "reach_too_short", f"{count} of the {TOKENS} tokens {reach} the last place; {missing} not."
+    return "reach_too_short", f"{count} of the {TOKENS} tokens {reach} the last position; {missing} not."
 
 
 def _numbers(convert):
@@ -153,17 +155,18 @@ OWN = (
     Mistake(
         "padding_without_query_axis",
         "the padding mask is (b, n_k): the axis for the queries is missing",
-        "An error later on, or, if b = n_q, a mask that is read as (n_q, n_k) without a word.",
-        "Scores are (b, n_q, n_k). Which axis of yours has to stretch?",
-        "Put an axis of size 1 between the two: it stands for all queries.",
+        "This raises later on. If b = n_q, it is read as (n_q, n_k), and nothing raises.",
+        "Scores are (b, n_q, n_k). Which of these three axes does your mask not have?",
+        "The queries. Put an axis of size 1 between the two: it stands for all queries.",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None]},
     ),
     Mistake(
         "padding_on_other_axes",
         "the padding mask is right, but its axes are not (b, 1, n_k)",
-        "One axis too many, two that have changed places, or a row for each query where one stands for all.",
-        "Scores are (b, n_q, n_k). Which axis of yours is which of these three?",
-        "The first is b, the last is n_k, and between them stands a single axis of size 1.",
+        "It has one axis too many, or two axes have changed places, or it has a row for each query instead of one for "
+        "all.",
+        "Scores are (b, n_q, n_k). Which axis of your mask is which of these three?",
+        "The first is b, the last is n_k, and between them stands one axis of size 1.",
         *(
             {"padding": lambda s, form=form: form(masks.padding_mask(s.lengths, s.n_k))}
             for form in (
@@ -175,11 +178,12 @@ OWN = (
     ),
     Mistake(
         "row_for_a_column",
-        "the lengths (or the places of the queries) lay along the keys: number j meets key j alone",
-        "NumPy lines axes up from the end: mostly an error, and where the sizes agree one row in place of a map. "
+        "the lengths (or the positions of the queries) are compared with the keys element by element",
+        "NumPy lines up axes from the end. Mostly that raises; where the sizes agree, you get one row instead of a "
+        "map. "
         "A column has an axis of size 1 behind it.",
-        "Which shape makes one number for each row meet every key?",
-        "A column, (n, 1), does: put an axis of size 1 behind the numbers.",
+        "Which shape lets each of these numbers meet every key?",
+        "A column, (n, 1): put an axis of size 1 behind the numbers.",
         {
             "padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths),
             "causal": lambda s: np.arange(s.n_k) <= np.arange(s.n_k - s.n_q, s.n_k),
@@ -200,15 +204,15 @@ OWN = (
     Mistake(
         "last_token_hidden",
         "it hides the last token of each sequence",
-        "A sequence of length 1 may be looked at nowhere.",
+        "In a sequence of length 1 nothing is left to look at.",
         "A sequence of length 2: at which positions are its tokens, counted from 0?",
-        "At 0 and 1: position j is a token if j is less than the length, and nothing is taken off it.",
+        "At 0 and 1: position j is a token if j is less than the length. Subtract nothing from the length.",
         {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},
     ),
     Mistake(
         "padding_on_the_left",
         "the padding stands in front of the tokens",
-        "Real tokens at the beginning are hidden, padding at the end is seen.",
+        "Real tokens at the beginning are hidden, and padding at the end is seen.",
         "Which positions hold the tokens of a sequence of length 2: the first two or the last two?",
         "The first two: position j is a token if j is less than the length.",
         {"padding": lambda s: np.arange(s.n_k) >= s.n_k - np.asarray(s.lengths)[:, None, None]},
@@ -218,7 +222,7 @@ OWN = (
         "a token may not attend to itself",
         "The first token may attend to nothing at all.",
         "What may the very first token look at?",
-        "At itself: key j is allowed up to and including the place of the query.",
+        "At itself: key j is allowed up to and including the position of the query.",
         {"causal": lambda s: triangle(s, -1)},
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     ),
@@ -227,7 +231,7 @@ OWN = (
         "a token may also attend to the one that follows it",
         "In training the token to be predicted is in plain sight.",
         "What may the very first token look at?",
-        "At itself alone: key j is allowed if it does not stand behind the query.",
+        "At itself alone: key j is allowed if it does not come after the query.",
         {"causal": lambda s: triangle(s, 1)},
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=1, dtype=bool)},
     ),
@@ -235,15 +239,33 @@ OWN = (
     Mistake(
         "causal_upper_left",
         "the first query stands at the first key (upper left), although the queries are the last tokens",
-        "The same for n_q = n_k. One new token after four others sees the first of them only, not even itself.",
-        "Give each token its place in the sequence. At which place does the first query stand?",
-        "At n_k - n_q, since the last query is the last token. Compare the keys with these places.",
+        "This is right for n_q = n_k. But one new token after four others sees only the first of them, not even "
+        "itself.",
+        "Give each token its position in the sequence. At which position does the first query stand?",
+        "At n_k - n_q, because the last query is the last token. Compare the keys with these positions.",
         {"causal": lambda s: np.tri(s.n_q, s.n_k, dtype=bool)},
     ),
     Mistake(
+        "causal_square",
+        "the mask has as many rows as columns, although there are more keys than queries",
+        "Scores are (n_q, n_k), so a square mask fits only in training, where n_q = n_k.",
+        "One query asks five keys. How many rows and how many columns has its mask?",
+        "One row and five columns: np.tri(n_q, n_k, ...), or the last n_q rows of the square (n_k, n_k).",
+        {"causal": lambda s: np.tri(s.n_q, dtype=bool)},
+        {"causal": lambda s: np.tri(s.n_k, dtype=bool)},
+    ),
+    Mistake(
+        "causal_offset_reversed",
+        "the queries are moved n_k - n_q positions towards the beginning, not towards the end",
+        "This is right for n_q = n_k. But one new token after four others has no key left.",
+        "At which position does the last query stand? And at which position does your code put it?",
+        "At n_k - 1, because the last query is the last token: query q stands at n_k - n_q + q.",
+        {"causal": lambda s: np.tri(s.n_q, s.n_k, k=s.n_q - s.n_k, dtype=bool)},
+    ),
+    Mistake(
         "mask_as_numbers",
-        "the mask is made of numbers, not of True and False",
-        "The next reader cannot know what 0 means; `~mask` gives -1 and -2.",
+        "the mask holds numbers, not True and False",
+        "The next reader cannot know what 0 means, and `~mask` gives -1 and -2.",
         "Print the dtype of your mask.",
         "It has to be bool: compare with <= or <, or add .astype(bool).",
         _numbers(lambda y: y.astype(int)),
@@ -253,47 +275,39 @@ OWN = (
     Mistake(
         "no_mask_blocks_all",
         "without a mask every key is blocked",
-        "np.where(None, scaled, -np.inf) takes -inf everywhere, for None counts as False.",
+        "np.where(None, scaled, -np.inf) takes -inf everywhere, because None counts as False.",
         "What does your code do where attn_mask is None?",
-        "Ask first: if attn_mask is not None. Without a mask the scores stay as they are.",
+        "Ask first whether attn_mask is None. Without a mask the scores stay as they are.",
         {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
-    ),
-    Mistake(
-        "context_swapped",
-        "x and context had changed roles: the context asks, and x is found",
-        "A row of output for each token of the context, where each token of x should get one.",
-        "Which of the two sequences asks, and which is looked at?",
-        "x asks, so the queries are made of x; context is looked at, so keys and values are made of it.",
-        {"q": lambda s: s.key @ s.W_Q, "k": lambda s: s.query @ s.W_K, "v": lambda s: s.query @ s.W_V},
     ),
     Mistake(
         "key_ahead",
         "a query may look at a token that comes after it",
         "A model with such a mask can copy its answers, as in section 1.",
-        "In which rows is a True to the right of the diagonal?",
+        "Which rows have a True to the right of the diagonal?",
         "Make them False: query i may look at keys 0 to i.",
     ),
     Mistake(
         "no_key_left",
         "a query may look at nothing",
-        "It would pass nothing on, and in other libraries NaN. Each query needs one key at least.",
+        "It returns nothing, and in other libraries NaN. Each query needs at least one key.",
         "Which of your rows has no True?",
-        "Let that query look at itself, at least.",
+        "Let that query look at least at itself.",
     ),
     Mistake(
         "too_many_keys",
         f"a query may look at more than {FEW} keys",
-        f"With all keys one layer would do. The task is to get by with {FEW} for each query.",
+        f"With all keys one layer would be enough. Here each query gets {FEW}.",
         "Sum your masks over the last axis.",
-        "No sum may be above 3: choose in each longer row which three keys stay.",
+        "No sum may be above 3: in each longer row, choose which three keys stay.",
     ),
     Mistake(
         "reach_too_short",
-        "some tokens never reach the last place",
-        "What a token hands over in layer 1 has to arrive at a place that the last query looks at in layer 2.",
-        f"The last query looks at {FEW} places in layer 2. What had each of them seen in layer 1, and what "
-        "had two of them both seen?",
-        "Choose three places of which no two have seen the same token.",
+        "some tokens never reach the last position",
+        "What a token gives in layer 1 must arrive at a position that the last query looks at in layer 2.",
+        f"The last query looks at {FEW} positions in layer 2. What did each of them see in layer 1, and what did "
+        "two of them both see?",
+        "Choose three positions of which no two have seen the same token.",
     ),
 )
 
@@ -318,8 +332,8 @@ EXERCISES = (
         "causal_mask(n_q, n_k=None) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of n_k "
         "tokens, and each sees itself and all before it.",
         (
-            "Tokens stand at places 0 .. n_k - 1, and the last query is the last token. Where is the first one?",
-            "Compare the places of the queries, as a column, with those of the keys, as a row.",
+            "Tokens stand at positions 0 .. n_k - 1, and the last query is the last token. Where is the first query?",
+            "Compare the positions of the queries, as a column, with those of the keys, as a row.",
             "np.arange(n_k - n_q, n_k)[:, None] is the column. The dtype has to be bool.",
         ),
         probes=causal_probes(),
@@ -346,32 +360,36 @@ EXERCISES = (
         stage="softmax",
     ),
     Function(
-        "cross_attention",
-        "cross_attention(x, context, W_Q, W_K, W_V, attn_mask=None) -> (..., n_q, d_v): queries from x, keys and "
-        "values from context. attn_mask: True = may attend; a query that may attend to nothing gets 0.",
+        "masked_attention",
+        "masked_attention(query, key, value, attn_mask=None) -> (..., n_q, d_v). attn_mask: True = may attend, (n_q, "
+        "n_k) "
+        "or with axes in front of it; a query that may attend to nothing gets 0.",
         (
-            "Three projections, of two different sequences. Then scores, scale, mask, softmax, weighted sum.",
-            "Scores are (..., n_q, n_k): Q times K with its last two axes swapped. Blocked scores become -inf.",
-            "After the softmax over the keys, multiply by V. A query that may attend to nothing gets 0, not NaN.",
+            "Four steps: scores, scale, softmax, weighted sum. Between which two of them does the mask belong?",
+            "Between scale and softmax: where attn_mask is False, the scaled score becomes -inf.",
+            "np.where(attn_mask, scaled, -np.inf), then al.softmax, which gives zeros for a row of -inf, then times "
+            "value.",
         ),
-        probes=cross_probes(),
-        given=lambda x, context, W_Q, W_K, W_V, mask=None: dict(
-            query=x, key=context, value=context, W_Q=W_Q, W_K=W_K, W_V=W_V, mask=mask
-        ),
+        # 2.3's function may stand in it, and attnlib's may stand in for that one: it gets no remark.
+        our_functions=("attention_trace",),
+        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),
+        probes=attention_probes(),
+        given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
         result=lambda s: s.context,
-        our_functions=("scaled_dot_product_attention", "attention_trace"),
         axes=OUTPUT_AXES,
-        reveal=locate.cross_attention(),
+        reveal=locate.attention(),
     ),
     Design(
         "sparse_masks",
         f"masks of two layers, (2, {TOKENS}, {TOKENS}) of bool: no query looks ahead, at none or at more than {FEW} "
-        "keys, and through both layers all tokens reach the last place. Many answers are right: what they do counts.",
+        "keys, and through both layers all tokens reach the last position. Many answers are right: what they do "
+        "counts.",
         (
-            f"In layer 2 the last query looks at {FEW} places, and each of them has seen {FEW} in layer 1: {FEW * FEW} "
-            "at most. So no two of them should have seen the same.",
-            "Layer 1: each token looks at itself and the two before it. Which three places have then seen all eight?",
-            "Places 7, 4 and 1. So in layer 2 a query looks at itself, three places back and six places back.",
+            f"In layer 2 the last query looks at {FEW} positions, and each of them has seen {FEW} in layer 1: at most "
+            f"{FEW * FEW}. So no two of them should have seen the same token.",
+            "Layer 1: each token looks at itself and the two before it. Which three positions have then seen all "
+            "eight?",
+            "Positions 7, 4 and 1. So in layer 2 a query looks at itself, three back and six back.",
         ),
         judge=_judge_masks,
         names=("key_ahead", "too_many_keys", "no_key_left", "reach_too_short", "mask_inverted"),
@@ -383,17 +401,18 @@ RECALL = (
         "recall_key",
         right="b",
         tempting="c",
-        a="The right slot was drawn anew for every sequence, so no fixed place would do.",
-        b="The asked letter's query and the same letter's key meet in a large score, wherever the pair stands.",
-        c="W_V only says what is handed over. Which slot hands it over is a matter of queries and keys.",
+        a="The right slot was drawn anew for every sequence, so no fixed position would do.",
+        b="The query of the asked letter and the key of the same letter get a large score, in whatever slot the pair "
+        "is.",
+        c="W_V only says what a slot returns. Queries and keys decide which slot returns it.",
     ),
     Question(
-        "one_hot_row",
-        right="a",
-        tempting="b",
-        a="Each gradient on a score holds the factor w (g - sum of w g): 0 where w is 0, and 0 where w is 1.",
-        b="The row is certain, and so it cannot be corrected: no score moves it.",
-        c="The factor 1 / sqrt(d_k) is one number. What vanishes is the slope of the softmax.",
+        "d_k_doubled",
+        right="b",
+        tempting="a",
+        a="A score is a sum of d_k products. Twice as many independent products have twice the variance.",
+        b="Each product has variance 1, and the variances of independent products add up. So we divide by sqrt(d_k).",
+        c="That would be the square of the sum of equal numbers. Independent products cancel in part.",
     ),
     Question(
         "added_to_all",
@@ -401,7 +420,7 @@ RECALL = (
         tempting="b",
         a="All weights would have to grow, and they sum to 1.",
         b="Every exp grows by the same factor, and so does their sum.",
-        c="Softmax compares by differences. That is why the largest score of a row may be subtracted.",
+        c="Softmax compares by differences. That is why you may subtract the largest score of a row.",
     ),
 )
 
@@ -410,15 +429,15 @@ QUESTIONS = (
         "writes_on",
         right="b",
         tempting="a",
-        a="It was right because the next word stood in the text. When it writes, the next word stands nowhere.",
-        b="The newest token asks for a place that no key has. All scores are 0, so it gets a mean of the words so far.",
-        c="A query that matches no key is no error: its scores are equal, and the softmax shares equally.",
+        a="In the exam the next word stood in the text. When the head writes, the next word stands nowhere.",
+        b="The newest token asks for a position that no key has. All its scores are 0, so it mixes the words so far.",
+        c="A query that matches no key is no error: its scores are equal, and so are its weights.",
     ),
     Question(
         "zero_after",
         right="b",
         tempting="a",
-        a="The softmax made the row sum to 1 with all keys in it. Taking some away leaves less than 1.",
+        a="The softmax made the row sum to 1 with all keys in it. Without some of them the sum is less than 1.",
         b="The blocked keys took their share in the softmax, and nobody gives it back.",
         c="The last row may look at everything and keeps its 1. Only a row without any key sums to 0.",
     ),
@@ -426,25 +445,16 @@ QUESTIONS = (
         "equal_sizes",
         right="c",
         tempting="a",
-        a="An error needs sizes that disagree. Here 10 = 10.",
-        b="NumPy and torch line up the last axes: (b, n_k) lands on (n_q, n_k), the same for every sequence.",
+        a="An error needs sizes that disagree. Here 4 = 4.",
+        b="NumPy and torch line up the last axes: (b, n_k) is read as (n_q, n_k), and is the same for every text.",
         c="Two axes that fit are read as (n_q, n_k). A mask cannot tell that you meant (b, n_k).",
-    ),
-    Question(
-        "one_dead_row",
-        right="c",
-        tempting="a",
-        a="The loss does not hold the row. The way back to the matrices leads through it all the same.",
-        b="Query 1 has no numbers of its own: all queries share each matrix.",
-        c="The loss sends 0 back to the dead row, but its weights are NaN, and 0 times NaN is NaN, in values as in "
-        "scores. The gradient of a matrix is a sum over all queries, so one NaN makes all of it NaN.",
     ),
     Question(
         "dropout_rows",
         right="c",
         tempting="b",
         a="Weights are dropped after the softmax, and nobody divides by the new sum.",
-        b="They would, but for the division by 0.8, which is there so that the mean stays 1.",
-        c="What survives is divided by 0.8. So a row gains where little was dropped and loses where much was.",
+        b="Only without the division by 0.8, which keeps the mean at 1.",
+        c="What survives is divided by 0.8. A row gains where little was dropped, and loses where much was.",
     ),
 )

@@ -110,20 +110,6 @@ def self_attention():
     return Reveal(valued, lambda args: _apart(args[0]), lambda args: args[0].shape[-1], plain, 4, 1)
 
 
-def cross_attention():
-    def valued(args, matrix):
-        x, context, W_Q, W_K, _, *mask = args
-        return (x, context, W_Q, W_K, matrix.astype(x.dtype), *mask), context @ matrix, _itself
-
-    def plain(args, q, k):
-        n, d_k = k.shape[-2:]
-        context = np.concatenate([k, np.broadcast_to(np.eye(n), (*k.shape[:-1], n))], axis=-1)
-        pick = np.eye(context.shape[-1])
-        return (q, context, np.eye(d_k), pick[:, :d_k], pick)
-
-    return Reveal(valued, lambda args: _apart(args[1]), lambda args: args[1].shape[-1], plain, 5, 2)
-
-
 def multi_head():
     def valued(args, matrix):
         query, key, _, W_Q, W_K, _, _, h, *mask = args
