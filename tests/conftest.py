@@ -19,6 +19,13 @@ hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None,
 hypothesis.settings.load_profile("attnlib")
 
 
+@pytest.fixture(autouse=True)
+def print_options():
+    """A test that runs cells of a notebook leaves NumPy printing as it found it."""
+    with np.printoptions():
+        yield
+
+
 class Twin:
     """The NumPy functions or the torch ones: arrays go in as NumPy and come out as NumPy, whichever they are."""
 

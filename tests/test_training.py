@@ -126,7 +126,7 @@ def test_examples_run():
 
 def test_the_bench_finds_the_trainings_of_notebook_08():
     cells = "\n".join(itertools.chain(*sections()))
-    assert "def with_hidden_layer" in cells and cells.count("range(0, 5)") == 2
+    assert cells.count("range(0, 5)") == 2
     for name in ("reversers", "inductors", "runs"):
         assert f"{name}[" in cells or f"{name} =" in cells
     assert cells.count("torch.manual_seed(0)") == 4  # what another seed takes the place of
