@@ -78,6 +78,8 @@ class DescribedFigure(Figure):
 
     def __repr__(self):
         drawn = [ax for ax in self.axes if ax.get_label() != "<colorbar>" and ax.axison]
+        if not drawn:
+            return f"Diagram: {'; '.join(ax.get_title() for ax in self.axes if ax.get_title())}."
         titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in drawn if ax.get_title()]
         kind = "Heatmap" if drawn and drawn[0].images else "Bar chart" if drawn and drawn[0].patches else "Line chart"
         text = f"{kind}{'s' if len(drawn) > 1 else ''}"

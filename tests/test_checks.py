@@ -237,7 +237,9 @@ def test_a_mistake_unknown_to_the_catalogue_is_not_called_two_others(name):
 @pytest.mark.parametrize("id", CASES)
 def test_a_patient_of_the_clinic_has_the_name_that_the_check_gives_it(id):
     verdict = check.MultiHeadAttention(CASES[id].module)
-    assert CASES[id].bug in named(verdict) or not named(verdict), verdict  # some work for batches only, which is a second mistake
+    assert CASES[id].bug in named(verdict) or not named(verdict), (
+        verdict
+    )  # some work for batches only, which is a second mistake
 
 
 def test_most_patients_are_known_to_the_check():

@@ -293,6 +293,9 @@ def test_figures_say_in_words_what_they_show():
     figure = plot.head_grid(np.ones((3, 4, 5)) / 5, columns=2)
     assert repr(figure) == "Heatmaps: head 1; head 2; head 3. 4 queries (rows) by 5 keys (columns)."
     assert repr(plot.bar_grid([[0.5, 0.5]], titles=["one"])) == "Bar chart: one."
+    figure, ax = plot.subplots()
+    ax.set_title("boxes"), ax.axis("off")
+    assert repr(figure) == "Diagram: boxes."
 
 
 def test_tables_tell_the_same_as_html_and_as_text():

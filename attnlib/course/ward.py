@@ -1,4 +1,4 @@
-"""What notebooks 07 and 15 examine besides the cases: a class of a tutorial, a model of random digits; and `sick_lines`."""
+"""What notebooks 07 and 15 need besides the cases: a class of a tutorial, a model of random digits, `sick_lines`."""
 
 import difflib
 import inspect
@@ -77,7 +77,7 @@ def accuracy(model):
 
 
 def sick_lines(name):
-    r"""Return the methods that a case replaces, as text: lines with "-" are the healthy module's, with "+" the case's own.
+    r"""Return the methods that a case replaces, as text: "-" marks the healthy module's lines, "+" the case's own.
 
     Examples
     --------

@@ -21,8 +21,7 @@ _ = torch.set_grad_enabled(False)
 # %% jupyter={"source_hidden": true}
 from attnlib.course import mine, patients, predict
 from attnlib.course.clinic import CASES, Attention, cured, healthy, twins
-from attnlib.course.ward import TutorialAttention, sick_lines
-from attnlib.course.ward import accuracy, train_on_digits
+from attnlib.course.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28", "split": "19"}
@@ -33,13 +32,14 @@ STEPS |= {"merge": "5 20", "W_O": ""}
 # %% jupyter={"source_hidden": true}
 figure, ax = plot.subplots(figsize=(6.4, 2.9))
 _ = ax.set(xlim=(-0.5, 5.5), ylim=(-0.7, 1.4)), ax.axis("off")
+_ = ax.set_title("One layer of attention, and where the cases sit")
 box = {"boxstyle": "round,pad=0.4", "facecolor": "none", "edgecolor": "gray"}
 for i, (step, pinned) in enumerate(STEPS.items()):
     column, row = i % 6, 1 - i // 6
     told = step.replace("W_K ", "W_K\n").replace("d s", "d\ns")
     _ = ax.text(column, row, told, ha="center", va="center", bbox=box)
     _ = ax.text(column, row - 0.3, pinned, ha="center", va="top", color="#D55E00")
-    if column < 5 and step != "W_O":
+    if column < 5:
         _ = ax.annotate("→", (column + 0.5, row), ha="center", va="center")
 _ = ax.text(5, 0, "output", ha="center", va="center")
 
@@ -159,7 +159,9 @@ for name in ("case_02", "case_03"):
 NAMES = ("case_01", "case_02", "case_03")
 for name in NAMES:
     sick, fixed = twins(name)
-    print(f"{name}  poke: broken {future(sick):.2f}, fixed {future(fixed):.2f}", end="   ")
+    print(
+        f"{name}  poke: broken {future(sick):.2f}, fixed {future(fixed):.2f}", end="   "
+    )
     model, loss = train_on_digits(sick)
     print(f"trained: loss {loss:.2f}, accuracy {accuracy(model):.2f}")
 
@@ -240,7 +242,9 @@ def steps(module, mask=None):
 
 def compare(sick, mask=None):
     well = steps(cured(sick), mask)
-    off = {name: (ill - well[name]).abs().max() for name, ill in steps(sick, mask).items()}
+    off = {
+        name: (ill - well[name]).abs().max() for name, ill in steps(sick, mask).items()
+    }
     print(*(f"{name} {value:.2f}" for name, value in off.items()), sep="   ")
 
 
@@ -461,7 +465,9 @@ examples = {"identity": IDENTITY, "by hand": BY_HAND, "asymmetric": ASYMMETRIC}
 for name, case in examples.items():
     q, k, v = case.project()
     right = al.scaled_dot_product_attention(q, k, v)
-    print(f"{name:<11} over queries: off by {off_by(right, q, k, v, axis=0):.4f}", end="")
+    print(
+        f"{name:<11} over queries: off by {off_by(right, q, k, v, axis=0):.4f}", end=""
+    )
     print(f"   Q and K swapped: {off_by(right, k, q, v):.4f}")
 
 # %% [markdown]
@@ -513,7 +519,10 @@ predict.demonstration(guess_demonstration)
 
 # %%
 fixed = healthy(256, 8)
-projections = (tutorial.to_q, tutorial.to_k, tutorial.to_v), (fixed.W_Q, fixed.W_K, fixed.W_V)
+projections = (
+    (tutorial.to_q, tutorial.to_k, tutorial.to_v),
+    (fixed.W_Q, fixed.W_K, fixed.W_V),
+)
 few, many = (sum(linear.weight.numel() for linear in three) for three in projections)
 print(f"projection parameters: {few} instead of {many}")
 slices = torch.randn(1, 10, 32, generator=torch.Generator().manual_seed(0))
@@ -606,7 +615,9 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 MyMultiHead = mine.load("MultiHeadAttention")
 torch.manual_seed(0)
 report = diagnose(MyMultiHead(24, 4), embed_dim=24, num_heads=4)
-print(*(f"{f.probe}: {f.verdict}, {f.measured}" for f in report if f.look_at), sep="\n")
+for found in report:
+    if found.look_at:
+        print(f"{found.probe}: {found.verdict}, {found.measured}")
 print(len(report), "probes, of them wrong:", report.wrong)
 
 # %% [markdown]
@@ -619,11 +630,11 @@ print(len(report), "probes, of them wrong:", report.wrong)
 # Patients 1 to 3, `patients.patient(1)` and so on, have the weights of `healthy()`. `sorted(CASES)` lists the cases of
 # the clinic; each patient has the bug of one of them. Find out which, and prove it by a probe: a function of a module that
 # returns 0 for `healthy()` and for all other cases, and not 0 for the patient. A probe may say `if`, and may return 1.0 or 0.0.
-# `patients.struck` tells for which cases a probe strikes. `future` strikes for five, so it shows that something is wrong, and
+# `patients.struck` tells for which cases a probe strikes. `future` strikes for eight, so it shows that something is wrong, and
 # not what:
 
 # %%
-patients.struck(future)
+print(*patients.struck(future))
 
 # %% [markdown]
 # `diagnose` is allowed, and finds where a bug shows: patients 2 and 3 get the same report. `verdict.hint()` gives hints,
@@ -787,9 +798,11 @@ class TextToClips(torch.nn.Module):
         return mask.repeat(self.heads, 1, 1)
 
     def forward(self, text, clips, mask):
-        q, k, v = (self.fold(x) for x in (self.to_q(text), self.to_k(clips), self.to_v(clips)))
+        q, k, v = (
+            self.fold(x) for x in (self.to_q(text), self.to_k(clips), self.to_v(clips))
+        )
         scores = q @ k.transpose(1, 2) / q.shape[-1] ** 0.5
-        weights = scores.masked_fill(~self.for_all_heads(mask), -1e9).softmax(-1)
+        weights = scores.masked_fill(~self.for_all_heads(mask), -1e4).softmax(-1)
         mixed = (weights @ v).unflatten(0, (-1, self.heads))  # (b, h, n_q, d / h)
         return self.out(mixed.transpose(1, 2).flatten(2))
 

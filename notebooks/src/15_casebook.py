@@ -20,9 +20,8 @@ _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
 from attnlib.course import patients
-from attnlib.course.clinic import CASES, Attention, cured, healthy, twins
-from attnlib.course.ward import TutorialAttention, sick_lines
-from attnlib.course.ward import accuracy, train_on_digits
+from attnlib.course.clinic import CASES, Attention, healthy, twins
+from attnlib.course.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
@@ -469,8 +468,8 @@ print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
 # %%
 for name in ("case_19", "case_20"):
     print(sick_lines(name))
-    module = twins(name)[0]
-    print(diagnose(module, embed_dim=24, num_heads=4)["permutation"].measured)
+    report = diagnose(twins(name)[0], embed_dim=24, num_heads=4)
+    print(report["permutation"].measured.split(";")[0])
 
 # %%
 token = torch.arange(6)[:, None].expand(6, 4)  # (n, d): to which token a number belongs
@@ -505,7 +504,12 @@ print(sick_lines("case_21"))
 sick, fixed = twins("case_21")
 q, _, _ = sick.project(x, x, x)  # (b, h, n, d_k) = (2, 4, 5, 6)
 print("under the root, with 4 heads of d_k = 6:", end=" ")
-print(*(f"{name} {module.divisor(q) ** 2:.0f}" for name, module in (("broken", sick), ("fixed", fixed))))
+print(
+    *(
+        f"{name} {module.divisor(q) ** 2:.0f}"
+        for name, module in (("broken", sick), ("fixed", fixed))
+    )
+)
 
 # %% [markdown]
 # **Cause.** `shape[1]` is $d_k$ in two dimensions, the tokens in three, the heads in four. `.T` reverses all axes at
