@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib.course import patients
+from attnlib.course import clinic, patients
 from attnlib.course.clinic import (
     CASES,
     DECODERS,
     Attention,
+    Decoder,
     ProjectionsUnused,
     SharedSmallProjection,
     cured,
@@ -252,6 +253,9 @@ def test_the_exercises_ask_for_bugs_that_the_notebooks_do_not_tell():
 def test_a_name_says_nothing_of_its_bug():
     assert all(re.fullmatch(r"case_\d\d", name) for name in CASES) and list(CASES) == sorted(CASES)
     assert len({case.bug for case in CASES.values()}) == len(CASES)
+    kinds = [kind for kind in vars(clinic).values() if isinstance(kind, type) and issubclass(kind, Attention)]
+    sick = [kind for kind in kinds if kind is not Attention and not issubclass(kind, Decoder)]
+    assert {case.module for case in CASES.values()} == set(sick)  # none is lost by a number given twice
 
 
 def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_step_it_replaces():

@@ -44,7 +44,7 @@ for i, (step, pinned) in enumerate(STEPS.items()):
 _ = ax.text(5, 0, "output", ha="center", va="center")
 
 # %% [markdown]
-# These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. Not one of them
+# These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
 # changes the shape of the output, so the shape tells you nothing. You have to examine the module. Cases 1 to 10 are told here,
 # the others in the [casebook](15_casebook.ipynb).
 #
@@ -76,12 +76,12 @@ predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A · Too good to be true
 #
-# Patient A is an attention layer inside a very small language model. The model reads six digits and guesses at each place
-# which digit comes next. Its mask is causal, so a guess may use the digits up to that place and no later ones. All digits are
+# Patient A is an attention layer inside a very small language model. The model reads six digits and guesses at each position
+# which digit comes next. Its mask is causal, so a guess may use the digits up to its own position and no later ones. All digits are
 # drawn at random; a sentence would not do here, because a model can learn a sentence by heart. An honest model can only
 # guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$.
 #
-# A healthy layer and patient A are trained for 150 steps each, which takes about three seconds.
+# A healthy layer and patient A are trained for 150 steps each, which takes a few seconds.
 
 # %% tags=["nbval-ignore-output"]
 patient_A = patients.patient("A")
@@ -221,8 +221,8 @@ def examine(**modules):
 examine(healthy=healthy(), patient_A=patient_A)
 
 # %% [markdown]
-# `1e-07` is rounding; below $10^{-5}$ counts as 0. `row_sums` strikes for patient A, too: its last query may look nowhere,
-# and its weights are all 0. With a tolerance, a probe is a test for your own project: `assert future(module.eval()) < 1e-5`.
+# `1e-07` is rounding; below $10^{-5}$ counts as 0. `row_sums` strikes for patient A because its last query may look
+# nowhere, so its weights are all 0. With a tolerance, a probe is a test for your own project: `assert future(module.eval()) < 1e-5`.
 #
 # Five zeros do not prove health; you will meet patients that pass. And a probe can strike where all is well: a module with
 # positions inside moves under `order`, and should.
@@ -266,7 +266,7 @@ for name, module in {"healthy": healthy(), "patient B": patient_B}.items():
 examine(patient_B=patient_B)
 
 # %% [markdown] tags=["predict"]
-# Three matrices stand where they stood, and the kit finds nothing. The matrices may be frozen: used, but not trained. Or they
+# Three matrices have not moved, and the kit finds nothing. The matrices may be frozen: used, but not trained. Or they
 # may not be used at all. Another probe tells the two apart: poison what you suspect, and see what dies.
 #
 # **Predict.** You set $W_Q$, $W_K$ and $W_V$ to NaN. What is the output?
@@ -419,7 +419,7 @@ view
 # [reported and mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023. Three years later a reader
 # [found it again](https://github.com/karpathy/ng-video-lecture/issues/55), in the notebook that goes with the video. For the
 # class of part F the repair was
-# [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159), too.
+# [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) as well.
 #
 # ## E · A green test
 #
@@ -483,7 +483,7 @@ for name, case in examples.items():
 print(getsource(TutorialAttention))
 
 # %% [markdown] tags=["predict"]
-# Its usual demonstration hands in three unrelated tensors of numbers between 0 and 1, of shape (32, 10, 256). It prints the
+# Its usual demonstration passes three unrelated tensors of numbers between 0 and 1, of shape (32, 10, 256). It prints the
 # shape of the output, which is right.
 #
 # **Predict.** What do the weights look like?
@@ -510,7 +510,7 @@ predict.demonstration(guess_demonstration)
 # ### Case 8 · A demonstration that demonstrates nothing
 #
 # Ten equal weights would be 0.1 each. The numbers between 0 and 1 are too small, and the divisor is too large; the casebook
-# takes the two apart. **Fix.** Show one sequence in all three places, of variance 1, and look at the weights.
+# takes the two apart. **Fix.** Pass one sequence three times, with variance 1, and look at the weights.
 #
 # ### Case 9 · Three small matrices
 #
@@ -706,7 +706,7 @@ verdict
 #
 # **Goal.** Find the case of patient 3, and prove it. *12 minutes, medium.*
 #
-# Its maps are pale, like those of patient D, but `compare` finds its scores right. Use the causal mask, too.
+# Its maps are pale, like those of patient D, but `compare` finds its scores right. Try it with the causal mask.
 
 # %%
 my_patient_3 = None  # a name from sorted(CASES)

@@ -149,7 +149,7 @@ for told, kind in changes.items():
 # ### Case 4 · Scores that are the same both ways, and matrices that would not fit
 #
 # Without projections the score of $i$ asking $j$ is a product of slices of $x_i$ and $x_j$, and that is the same both ways.
-# Nobody saw either that the unused `Linear(32, 256)` would not fit:
+# And nobody saw that the unused `Linear(32, 256)` would not fit:
 
 # %%
 torch.manual_seed(0)
@@ -220,7 +220,7 @@ for name, module in (("broken", tutorial), ("fixed ", fixed)):
 #
 # ### Case 11 · The mask from the tokenizer
 #
-# **You see** a padding mask of shape $(b, n)$, as a tokenizer gives it, handed in as it is: ten sequences of ten tokens, and no
+# **You see** a padding mask of shape $(b, n)$, as a tokenizer gives it, passed on as it is: ten sequences of ten tokens, and no
 # error. What are its rows and columns taken for?
 
 # %%
@@ -241,7 +241,7 @@ figure = beside(*maps)
 # queries. The picture shows sequence 2, which has three tokens: the broken map is causal, the fixed one hides columns. **Fix.**
 # `padding[:, None, None, :]`: say which axes are missing.
 #
-# The line with `-1e20` is ill, too. It shows where a mask forbids everything, and in half precision:
+# The line with `-1e20` is also ill. It shows where a mask forbids everything, and in half precision:
 
 # %%
 tutorial(batch, batch, batch, torch.zeros(10, 10))
@@ -415,7 +415,7 @@ print(sick_lines("case_16"))
 # **Cause.** `nn.functional.dropout(w, 0.1)` drops in eval mode, too; in case 17 `query /= ...` writes into the caller's tensor.
 # **Fix.** `training=self.training`; `query = query / ...`. The row sums answer what a reader of a video lecture
 # [asked in public](https://github.com/karpathy/ng-video-lecture/issues/30): after dropout a row may sum to more than 1. What is
-# not dropped is divided by 0.9, so that a row sums to 1 on average over many draws. In training that is meant so; in eval
+# not dropped is divided by 0.9, so that a row sums to 1 on average over many draws. In training that is intended; in eval
 # mode it is the bug.
 #
 # ### Case 18 · Four heads, one map
@@ -459,7 +459,7 @@ print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
 # ### Cases 19, 20 · Why not simply reshape?
 #
 # **You see** two modules whose shapes are right, and whose code is shorter by one `transpose`. The question why it is needed
-# is [asked in public](https://github.com/harvardnlp/annotated-transformer/issues/118), too. One forgets it as it splits, one as
+# is [asked in public](https://github.com/harvardnlp/annotated-transformer/issues/118). One forgets it as it splits, one as
 # it merges.
 #
 # **Predict.** In which does a head see all features, but only of some tokens? In which is the output of one
@@ -513,7 +513,7 @@ print(
 
 # %% [markdown]
 # **Cause.** `shape[1]` is $d_k$ in two dimensions, the tokens in three, the heads in four. `.T` reverses all axes at
-# once, the batch too, and `axis=1` becomes the queries. **Fix.** Count from the end:
+# once, also the batch, and `axis=1` becomes the queries. **Fix.** Count from the end:
 # `shape[-1]`, `swapaxes(-1, -2)`, `axis=-1`. And test with sizes that all differ: a cube hides everything.
 #
 # ### Case 22 · After an hour of training
