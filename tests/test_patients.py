@@ -311,7 +311,9 @@ def test_the_names_for_which_a_probe_strikes():
 def stranger():
     """The class of exercise 7.5."""
     names = {"torch": torch}
-    (cell,) = (cell for cell in code_between("07", "### Exercise 7.5", "## Try it") if "class TextToClips" in cell)
+    (cell,) = (
+        cell for cell in code_between("07", "### A module from", "### Exercise 7.5") if "class TextToClips" in cell
+    )
     exec(cell, names)
     return names["TextToClips"]
 

@@ -106,7 +106,7 @@ def load(name):
         except Exception as error:
             print(f"{name}: ours ({exercise.kept.ours}). {_shown(path)} cannot be loaded: {_told(error)}")
     else:
-        print(f"{name}: ours ({exercise.kept.ours}). Yours comes with check.{exercise.name} and mine.keep")
+        print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with check.{exercise.name} and mine.keep.")
     module, _, attribute = exercise.kept.ours.rpartition(".")
     return getattr(importlib.import_module(module), attribute)
 

@@ -161,8 +161,8 @@ for name, module in (("broken", sick), ("fixed ", healthy(256, 8))):
     q, k, _ = module.project(batch, batch, batch)
     scores = module.scores(q, k)
     off = (scores - scores.transpose(-1, -2)).abs().max()
-    print(f"{name}: parameters without a gradient: {dead}", end="   ")
-    print(f"score (i, j) and score (j, i) differ by up to {off:.4f}")
+    print(f"{name}: parameters without a gradient: {dead}")
+    print(f"        score (i, j) and score (j, i) differ by up to {off:.4f}")
 
 # %%
 try:
@@ -500,16 +500,13 @@ broken = (e / e.sum(axis=1, keepdims=True)) @ cube
 fixed = al.scaled_dot_product_attention(cube, cube, cube)
 off = np.abs(broken - fixed).max().round(2)
 print("no error, shapes", broken.shape, fixed.shape, " largest difference:", off)
+
+# %%
 print(sick_lines("case_21"))
 sick, fixed = twins("case_21")
 q, _, _ = sick.project(x, x, x)  # (b, h, n, d_k) = (2, 4, 5, 6)
-print("under the root, with 4 heads of d_k = 6:", end=" ")
-print(
-    *(
-        f"{name} {module.divisor(q) ** 2:.0f}"
-        for name, module in (("broken", sick), ("fixed", fixed))
-    )
-)
+under = [round(module.divisor(q) ** 2) for module in (sick, fixed)]
+print("under the root, with 4 heads of d_k = 6: broken {}  fixed {}".format(*under))
 
 # %% [markdown]
 # **Cause.** `shape[1]` is $d_k$ in two dimensions, the tokens in three, the heads in four. `.T` reverses all axes at
