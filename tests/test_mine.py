@@ -153,8 +153,8 @@ def test_a_class_of_torch_is_kept(cells, folder):
 def test_without_a_file_the_series_own_stands_in(folder, capsys):
     assert mine.load("attention") is al.scaled_dot_product_attention
     assert capsys.readouterr().out == (
-        "attention: ours (attnlib.scaled_dot_product_attention). "
-        "Yours comes with check.scaled_dot_product_attention and mine.keep\n"
+        "attention: ours (attnlib.scaled_dot_product_attention).\n"
+        "Yours comes with check.scaled_dot_product_attention and mine.keep.\n"
     )
     with pytest.raises(ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of 'attention', "):
         mine.load("attentoin")
