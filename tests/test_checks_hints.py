@@ -20,7 +20,9 @@ def test_hints_go_one_step_further_and_stop():
 
 def test_a_hint_is_given_once():
     """Where the exercise has the hint of the mistake, too, or where the mistake's own holds all of it."""
-    verdict = Verdict("k2", "wrong", "", hints=("Look back. Where is it?", "Where is it?", "In row 3?", "Look back."))
+    verdict = Verdict(
+        "key_of_anna", "wrong", "", hints=("Look back. Where is it?", "Where is it?", "In row 3?", "Look back.")
+    )
     assert verdict.hints == ("Look back. Where is it?", "In row 3?")
     told = check.uniform_divisor(6.0)
     assert told.hint() == f"Hint 1 of 4: {MISTAKES['unit_variance_assumed'].hints[0]}" and len(set(told.hints)) == 4
@@ -28,7 +30,11 @@ def test_a_hint_is_given_once():
 
 def test_the_second_hint_continues_the_first():
     """It follows from the mistake, whichever that was; of two mistakes each has both of its hints."""
-    for name, answer in (("weights_1", [6.3, 46.8, 46.8]), ("weights_1", [0.05, 0.6, 0.35]), ("bag_accuracy", 75)):
+    for name, answer in (
+        ("weights_of_she", [84, 1, 11, 4]),
+        ("weights_of_she", [0.5, 0.2, 0.2, 0.1]),
+        ("bag_accuracy", 75),
+    ):
         verdict = EXERCISES[name](answer)
         told = MISTAKES[verdict.mistake].hints if verdict.mistake else ()
         assert verdict.hints == (*told, *EXERCISES[name].hints)
@@ -39,19 +45,20 @@ def test_the_second_hint_continues_the_first():
 
 
 def test_the_hint_does_not_ask_for_the_row_of_a_word_that_is_right():
-    verdict = check.what_words_look_for([[0, 5, 0], [0, 5, 0], [5, 0, 0], [0, 0, 0]])  # the verb's alone is wrong
+    verdict = check.what_words_look_for([[0, 0, 6]] * 4 + [[6, 6, 0], [0, 0, 0]])  # the verb's alone is wrong
     assert "of a name, a verb and a pronoun" in verdict.hint() and "Row 3" not in verdict.hints[0]
 
 
-def test_a_tick_tells_of_the_mistake_that_gives_the_same_numbers():
-    q, k, v = al.examples.BY_HAND.project()
-    for answer in (q[1] @ k.T, k[1] @ q.T):
-        verdict = check.scores_2(answer)
-        assert verdict.passed and "key 2 against all 3 queries gives the same numbers here" in verdict.message
-    for one, other in ((q, k), (k, q)):
-        verdict = check.scaled_output_1(al.softmax(one[0] @ other.T / 3**0.5) @ v)
-        assert verdict.passed and "with Q and K exchanged these numbers are the same" in verdict.message
-    assert not check.k2(k[1]).message
+@pytest.mark.parametrize("name", ["scores_of_she", "weights_of_she", "output_of_she"])
+def test_queries_and_keys_exchanged_are_rejected_and_named_by_hand(name):
+    """In the numbers of S3 the row of a query is the column of its key, so this passed."""
+    query, key, value = al.examples.SENTENCE.project()
+    for one, other, mistake in ((query, key, None), (key, query, "swapped_query_key")):
+        row = one[3] @ other.T
+        weights, output = al.softmax(row), al.softmax(row / 3**0.5) @ value
+        answers = {"scores_of_she": row, "weights_of_she": weights, "output_of_she": output}
+        verdict = EXERCISES[name](answers[name])
+        assert (verdict.passed, verdict.mistake) == (mistake is None, mistake)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Mistakes as learners write them, not as the catalogue does: named, or not named, and told truly."""
 
+import statistics
+
 import numpy as np
 import pytest
 from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, projected, right, single, student
@@ -7,6 +9,7 @@ from answers_12 import head
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.examples import SENTENCE
 
 
 @pytest.mark.parametrize(
@@ -75,7 +78,7 @@ def test_a_students_own_code_is_named_too(id, lines):
         ("attention_scores", "wrong_batch_axis", lambda q, k: q @ k.T),
         ("variance_of_scores", "std_instead_of_variance", lambda q, k: (q @ k.T).std(ddof=1)),
         ("cross_attention", "swapped_query_key", lambda x, c, Q, K, V, m=None: right(c @ K, x @ Q, c @ V, m)),
-        ("scaled_output_1", "rounded_weights", lambda: [1.86, 6.3, 1.71]),
+        ("output_of_she", "rounded_weights", lambda: [0.9, 0.04]),
         ("entropy", "zero_times_log_zero", lambda w: -np.sum(w * np.log(w), axis=-1)),
         ("entropy", "log2_instead_of_ln", lambda w: np.sum(w * np.log2(1 / np.maximum(w, 1e-300)), axis=-1)),
     ],
@@ -164,6 +167,23 @@ def with_mask(line):
         return al.merge_heads(right(q, k, v, m if m is None else eval(line, {"m": m}))) @ W_O
 
     return attention
+
+
+def refused(line):
+    """Return the same by attnlib's own attention, which refuses a mask that does not fit the scores."""
+
+    def attention(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
+        q, k, v = (al.split_heads(x, h) for x in (query @ W_Q, key @ W_K, value @ W_V))
+        mask = m if m is None else eval(line, {"m": m})
+        return al.merge_heads(al.scaled_dot_product_attention(q, k, v, mask)) @ W_O
+
+    return attention
+
+
+def one_head(query, key, value, W_Q, W_K, W_V, W_O, h, m=None):
+    """Attend once over the whole width, divided by the root of what the width of a head would be."""
+    scores = (query @ W_Q) @ np.swapaxes(key @ W_K, -1, -2) / (W_Q.shape[-1] / h) ** 0.5
+    return al.softmax(scores if m is None else np.where(m, scores, -np.inf)) @ (value @ W_V) @ W_O
 
 
 def only_batches(self, query, key=None, value=None, *, attn_mask=None):
@@ -282,10 +302,18 @@ def silenced(where, keep=False):
 
 # exercise, what is named (None: nothing), the answer, and perhaps what the verdict says, and what it does not say
 CROSS, CROWD, OTHER_AXES = "cross_attention", "scores_of_the_crowd", "padding_on_other_axes"
+WEIGHTS, WISHES = "weights_of_she", "what_words_look_for"
+SCORES = np.array([[2.0, 3, 0, 2], [1, 0, 1, 0], [0, 3, 0, 0], [5, 0, 3, 2]])  # of the sentence
+POWERS_OF_2 = 2 ** (SCORES[3] / 3**0.5) / (2 ** (SCORES[3] / 3**0.5)).sum()
 
 
 def cosine(q, k):
     return (q / np.linalg.norm(q, axis=-1, keepdims=True)) @ (k / np.linalg.norm(k, axis=-1, keepdims=True)).T
+
+
+def kept(rule):
+    """Return kept_keys by a rule of how far back a key lies, its number, the window and the sink."""
+    return lambda n_q, n_k, w, s: rule(np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k), np.arange(n_k), w, s)
 
 
 ROWS = {
@@ -396,7 +424,7 @@ ROWS = {
     ),
     "6.4 fill -1e4": (MODULE, "fill_not_low_enough", filled_layer(-1e4)),
     "6.4 as in tutorials": (MODULE, "fixed_number_of_axes", layer(forward=as_in_tutorials), "must match the size"),
-    "6.2 as in tutorials": (
+    "6.1 as in tutorials": (
         "split_heads",
         "fixed_number_of_axes",
         lambda x, h: x.reshape(len(x), -1, h, x.shape[-1] // h).swapaxes(1, 2),
@@ -429,6 +457,18 @@ ROWS = {
         ),
     ),
     "3.1 squares": ("variance_of_scores", "mean_of_squares", lambda q, k: ((q @ k.T) ** 2).mean(), "about the mean"),
+    "3.1 rows first": (
+        "variance_of_scores",
+        "mean_of_row_variances",
+        lambda q, k: (q @ k.T).var(axis=1).mean(),
+        "lost",
+    ),
+    "3.1 rows first, one by one": (
+        "variance_of_scores",
+        "mean_of_row_variances",
+        lambda q, k: statistics.mean(statistics.variance(map(float, row)) for row in q @ k.T),
+        "about its own mean",
+    ),
     "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "no root"),
     "3.3 a list": ("uniform_divisor", None, [2.0], "without brackets", "shape"),
     "5.3 no maximum, NaN to 0": (
@@ -460,9 +500,9 @@ ROWS = {
         "labels",
     ),
     # --- told wrongly
-    "1.3 scaled": ("weights_1", "scaled_already", al.softmax(np.array([2, 4, 4]) / 3**0.5), "flatter", "every number"),
-    "1.4 not scaled": ("scaled_output_1", "no_scale", [1.9366, 6.6831, 1.5951], "too peaked"),
-    "1.3 shares": ("weights_1", "no_exponential", [0.2, 0.4, 0.4], "positive scores hide it", "there are negative"),
+    "1.3 scaled": (WEIGHTS, "scaled_already", al.softmax(np.array([5, 0, 3, 2]) / 3**0.5), "flatter", "every number"),
+    "1.4 not scaled": ("output_of_she", "no_scale", [1.451, 0.0057], "too peaked"),
+    "1.3 shares": (WEIGHTS, "no_exponential", [0.5, 0, 0.3, 0.2], "positive scores hide it", "there are negative"),
     "5.1 inverted": (
         "padding_mask",
         "mask_inverted",
@@ -500,7 +540,7 @@ ROWS = {
         "softmax",
         "maximum_missed",
         lambda x, axis=-1: sm(x - x.min(axis, keepdims=True), axis),
-        "another number",
+        "other than the maximum",
     ),
     "2.1 no axis": ("softmax", "axis_and_overflow", lambda x, axis=-1: sm(x), "still give NaN"),
     "2.1 no axis, maximum of all": ("softmax", "axis_and_overflow", lambda x, axis=-1: sm(x - x.max())),
@@ -535,32 +575,51 @@ ROWS = {
         lambda x, axis=-1: (e := np.exp(x - x.max(axis=axis))) / e.sum(axis=axis),
     ),
     "2.3 keepdims": (A, "keepdims_forgotten", student(softmax="(e := np.exp(s - s.max())) / e.sum(axis=-1)")),
-    "1.1 k1": ("k2", "wrong_token", [0, 1, 1], "another token"),
-    "1.1 k3": ("k2", "counted_from_zero", [2, 3, 1], "the next token"),
-    "1.3 row 2": ("weights_1", "counted_from_zero", [6e-6, 0.98201, 0.01799], "Token 1 of the text has index 0"),
-    "1.2 row 1": ("scores_2", "wrong_token", [2, 4, 4]),
-    "1.2 queries": ("scores_2", "query_met_others", [6, 12, 12], "of Q with a row of K", "another W"),
-    "1.5 W_K": ("what_words_look_for", "looks_for_itself", np.eye(4, 3), "wanted: sleeps", "less than"),
+    "1.1 saw": ("key_of_anna", "wrong_token", [0, 0, 1], "another token"),
+    "1.1 query": ("key_of_anna", "wrong_projection", [0, 2, 3], "another matrix"),
+    "1.1 a name alone": ("key_of_anna", "feature_left_out", [1, 0, 0], "One feature alone", "another token"),
+    "1.1 column": ("key_of_anna", "column_instead_of_row", [1, 0, 1, 0], "All features of one token are a row"),
+    "1.2 row 2": ("scores_of_she", "counted_from_one", [0, 3, 0, 0], "counted from 0"),
+    "1.2 row 0": ("scores_of_she", "wrong_token", [2, 3, 0, 2]),
+    "1.2 column": ("scores_of_she", "swapped_query_key", [2, 0, 0, 2], "changed places"),
+    "1.2 queries": ("scores_of_she", "query_met_others", [4, 3, 0, 13], "a row of Q with a row of K", "another W"),
+    "1.2 likeness": ("scores_of_she", "query_met_others", [1, 0, 0, 2]),
+    "1.2 names alone": ("scores_of_she", "feature_left_out", [3, 0, 3, 0]),
+    "1.3 row 2": (WEIGHTS, "counted_from_one", [0.0433, 0.8701, 0.0433, 0.0433], "she is token 3"),
+    "1.3 columns": (WEIGHTS, "softmax_over_queries", al.softmax(SCORES, axis=0)[3], "columns sum to 1"),
+    "1.3 powers of 2": (
+        WEIGHTS,
+        "powers_of_two",
+        [32 / 45, 1 / 45, 8 / 45, 4 / 45],
+        "e = 2.72 times",
+        "no exponential",
+    ),
+    "1.4 powers of 2": ("output_of_she", "powers_of_two", POWERS_OF_2 @ [[2, 0], [0, 1], [-2, 0], [0, 0]], "flat"),
+    "1.4 d_in": ("output_of_she", "scale_by_embed_dim", [0.5975, 0.0698], "width of the tokens"),
+    "1.4 exchanged": ("output_of_she", "swapped_query_key", [0.5208, 0.1198], "changed places"),
+    "1.5 W_K": (WISHES, "looks_for_itself", SENTENCE.W_K, "wanted: saw", "less than"),
+    "1.5 as in the text": (WISHES, "any_name", SENTENCE.W_Q, "saw cannot decide between Anna and Ben (wanted: Ben)."),
     "1.5 no name": (
-        "what_words_look_for",
-        "name_looks_for_nothing",
-        [[0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]],
+        WISHES,
+        "looks_for_nothing",
+        [[0] * 3, [0] * 3, [0] * 3, [6, -6, 0], [6, 6, 0], [0] * 3],
         "Anna takes from all words alike",
         "gives",
     ),
-    "1.5 the fourth row": (
-        "what_words_look_for",
+    "1.5 who saw": (WISHES, "subject_for_object", [[0, 0, 6], [0] * 3, [0] * 3, [6, 6, 0], [6, 6, 0], [0] * 3]),
+    "1.5 the last row": (
+        WISHES,
         None,
-        [[0, 5, 0], [5, 0, 0], [5, 0, 0], [5, 0, 0]],
-        "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query",
+        [[0, 0, 6], [0] * 3, [0] * 3, [6, -6, 0], [6, 6, 0], [6, 0, 0]],
+        "Rows 0 to 4 alone would be right. Row 5 goes into the queries of Anna and Ben",
         "as if",
     ),
-    "1.5 a fourth row that does not matter": (
-        "what_words_look_for",
+    "1.5 a last row that does not matter": (
+        WISHES,
         None,
-        [[0, 5, 0], [0, 0, 5], [5, 0, 0], [5, 0, 0]],
-        "sleeps finds she",
-        "Row 4",
+        [[0, 0, 6], [0] * 3, [0] * 3, [0, 0, 6], [6, 6, 0], [6, 0, 0]],
+        "saw finds saw (wanted: Ben).",
+        "Row 5",
     ),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
     "3.4 divided by the spread": ("scores_in_range", CROWD, lambda q, k: (r := cosine(q, k)) / r.std(), "the sixth"),
@@ -587,12 +646,12 @@ ROWS = {
     ),
     "4.2 a letter": ("other_head", None, "h", "the number that belongs to this letter", "without quotes"),
     "1.5 the verb's row": (
-        "what_words_look_for",
+        WISHES,
         None,
-        [[0, 5, 0], [0, 5, 0], [5, 0, 0], [0, 0, 0]],
-        "sleeps finds sleeps (wanted: Anna). she finds Anna.",
+        [[0, 0, 6], [0] * 3, [0] * 3, [0, 0, 6], [6, 6, 0], [0] * 3],
+        "saw finds saw (wanted: Ben). Ben finds saw. she finds Anna.",
     ),
-    "1.5 a name for all": ("what_words_look_for", "one_wish_for_all", [[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 0, 0]]),
+    "1.5 a name for all": (WISHES, "one_wish_for_all", [[1, 0, 0], [0] * 3, [0] * 3, [1, 0, 0], [1, 0, 0], [0] * 3]),
     "4.3 d_in": (
         "SelfAttention",
         "scale_by_embed_dim",
@@ -626,20 +685,40 @@ ROWS = {
         lambda q, k, v, m=None: right(q, np.zeros(()) + k.transpose(0, 2, 1).transpose(0, 2, 1), v, m),
     ),
     "2.2 einsum without batch": ("attention_scores", "fixed_number_of_axes", lambda q, k: np.einsum("qd,kd->qk", q, k)),
-    "6.2 only batches": (
+    "6.1 only batches": (
         "split_heads",
         "fixed_number_of_axes",
         lambda x, h: x.reshape(len(x), x.shape[1], h, x.shape[2] // h).transpose(0, 2, 1, 3),
     ),
-    "6.2 d_k heads": (
+    "6.1 d_k heads": (
         "split_heads",
         "sizes_of_heads_exchanged",
         lambda x, h: np.swapaxes(x.reshape(*x.shape[:-1], -1, h), -2, -3),
         "d_k heads of h numbers",
         "like cards",
     ),
-    "6.1 number of heads": ("head_divisor", "scale_by_num_heads", 12),
-    "6.1 width": ("head_divisor", "scale_by_embed_dim", 768),
+    "6.2 only batches": (
+        "merge_heads",
+        "fixed_number_of_axes",
+        lambda x: x.transpose(0, 2, 1, 3).reshape(len(x), x.shape[2], -1),
+    ),
+    "6.2 a bare reshape": (
+        "merge_heads",
+        "merge_without_transpose",
+        lambda x: x.reshape(*x.shape[:-3], x.shape[-2], -1),
+        "pieces of different tokens",
+    ),
+    "6.2 the mean of the heads": ("merge_heads", "heads_averaged", lambda x: x.mean(-3), "side by side"),
+    "6.3 no head axis, refused": (M, "mask_without_head_axis", refused("m"), "head axis", "goes in as it is"),
+    "6.3 a misspelt mask, the other": (M, None, refused("m if m.ndim == 2 else maks"), "NameError", "head axis"),
+    "6.3 one head": (
+        M,
+        "features_never_split",
+        multi_head(split="x", merge="x", mask="m", scale="W_Q.shape[-1] ** 0.5"),
+        "never cut",
+    ),
+    "6.3 one head, the scale of several": (M, "features_never_split", one_head, "never cut"),
+    "6.3 sqrt(h)": (M, "scale_by_num_heads", multi_head(scale="h ** 0.5"), "number of heads"),
     "6.3 every mask [:, None]": (
         M,
         "mask_always_three_axes",
@@ -723,9 +802,9 @@ ROWS = {
     "6.3 value = key": (M, "keys_for_values", multi_head(v="split(key @ W_V)"), "", "softmax"),
     "2.3 value = key": (A, "keys_for_values", student(rest="w @ k")),
     "1.4 value = key": (
-        "scaled_output_1",
+        "output_of_she",
         "keys_for_values",
-        al.softmax(np.array([2.0, 4, 4]) / 3**0.5) @ [[0, 1, 1], [4, 4, 0], [2, 3, 1]],
+        al.softmax(np.array([5.0, 0, 3, 2]) / 3**0.5) @ [[1, 1, 0], [0, 0, 1], [1, 0, 0], [0, 1, 0]],
     ),
     "6.3 heads averaged": (M, "heads_averaged", multi_head(out="np.tile((w @ v).mean(-3), h) @ W_O")),
     "6.3 heads added": (M, "heads_averaged", multi_head(out="np.tile((w @ v).sum(-3), h) @ W_O"), "(or adds)"),
@@ -777,8 +856,8 @@ ROWS = {
         "rounded_weights + gradient_cut",
         layer(softmax=lambda self, s: s.softmax(-1).nan_to_num().round(decimals=1)),
     ),
-    "1.3 two digits": ("weights_1", "too_few_digits", [0.06, 0.47, 0.47]),
-    "1.3 exp": ("weights_1", "exp_not_divided", [7.389, 54.598, 54.598]),
+    "1.3 two digits": (WEIGHTS, "too_few_digits", [0.84, 0.01, 0.11, 0.04]),
+    "1.3 exp": (WEIGHTS, "exp_not_divided", [148.413, 1, 20.086, 7.389]),
     "2.1 exp": ("softmax", "exp_not_divided", lambda x, axis=-1: np.exp(x - x.max(axis=axis, keepdims=True))),
     "2.3 exp": (A, "exp_not_divided", student(softmax="np.exp(s)")),
     # --- decoding: each writes something of the right shape
@@ -863,6 +942,59 @@ ROWS = {
     "11.5 two": ("out_of_reach", "no_sentence", "the cats that the small old dog sees", "one adjective", "not yet"),
     "11.5 sleeps": ("out_of_reach", "verb_after_that_unfit", "the cats that the old dog sleeps", "agrees", "adjective"),
     "11.5 main verb": ("out_of_reach", "no_sentence", "the cats that the dog sees sleeps", "a verb agrees"),
+    "13.1 as it is": ("to_halves", "pairs_left_alone", lambda w, h: w),
+    "13.1 strides over all heads": ("to_halves", "heads_run_together", lambda w, h: np.hstack([w[:, ::2], w[:, 1::2]])),
+    "13.1 cut into halves": (
+        "to_halves",
+        "back_to_pairs",
+        lambda w, h: w.reshape(len(w), h, 2, -1).swapaxes(-1, -2).reshape(w.shape),
+    ),
+    "13.1 as torch stores it": (
+        "to_halves",
+        "rows_reordered",
+        lambda w, h: w.reshape(h, -1, 2, w.shape[1]).swapaxes(1, 2).reshape(w.shape),
+    ),
+    "13.1 b before a": (
+        "to_halves",
+        "second_before_first",
+        lambda w, h: w.reshape(len(w), h, -1, 2)[..., ::-1].swapaxes(-1, -2).reshape(w.shape),
+    ),
+    "13.3 and for or": ("kept_keys", "window_not_kept", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
+    "13.3 no first keys": ("kept_keys", "first_keys_not_kept", kept(lambda b, k, w, s: (b >= 0) & (b < w))),
+    "13.3 brackets": ("kept_keys", "first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),
+    "13.3 rest of the window": (
+        "kept_keys",
+        "sink_taken_from_window",
+        kept(lambda b, k, w, s: (b >= 0) & ((b < w - s) | (k < s))),
+    ),
+    "13.3 one too many": (
+        "kept_keys",
+        "near_keys_one_too_many",
+        kept(lambda b, k, w, s: (b >= 0) & ((b <= w) | (k < s))),
+    ),
+    "13.3 one too few": (
+        "kept_keys",
+        "near_keys_one_too_few",
+        kept(lambda b, k, w, s: (b >= 0) & ((b < w - 1) | (k < s))),
+    ),
+    "13.3 from key 0": (
+        "kept_keys",
+        "queries_counted_from_the_start",
+        lambda n_q, n_k, w, s: (
+            ((b := np.arange(n_q)[:, None] - np.arange(n_k)) >= 0) & ((b < w) | (np.arange(n_k) < s))
+        ),
+    ),
+    "13.3 True is blocked": (
+        "kept_keys",
+        "kept_means_blocked",
+        kept(lambda b, k, w, s: (b < 0) | ((b >= w) & (k >= s))),
+    ),
+    "13.4 main diagonal": ("looks_back", "itself_measured", lambda w: np.diag(w).mean()),
+    "13.4 above": ("looks_back", "token_behind_measured", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
+    "13.4 query 1, too": ("looks_back", "second_token_counted", lambda w: np.diag(w[1:]).mean()),
+    "13.4 sum": ("looks_back", "added_not_averaged", lambda w: np.diag(w[2:, 1:]).sum()),
+    "13.4 by n": ("looks_back", "divided_by_all_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
+    "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),
     "12.4 zeros": (
         "look_back",
         None,

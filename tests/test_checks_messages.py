@@ -11,8 +11,9 @@ from answers import SelfAttention, right, swap_with_first_or_next
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.course import EXERCISES, check
+from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course.engine.exercise import Module, Number
+from attnlib.examples import SENTENCE
 
 
 def not_implemented(q, k, v, attn_mask=None):
@@ -155,7 +156,7 @@ def test_the_variance_is_about_the_mean(exponent):
     "name, right, wrong",
     [
         ("bag_accuracy", [0.75, 0.7505], [0.752, 0.74]),
-        ("weights_1", [[0.0634, 0.4683, 0.4683], [0.063, 0.468, 0.468]], [[0.06, 0.47, 0.47], [0.1, 0.4, 0.5]]),
+        ("weights_of_she", [[0.839, 0.0057, 0.1135, 0.0418], [0.839, 0.006, 0.114, 0.042]], [[0.84, 0.01, 0.11, 0.04]]),
         ("uniform_divisor", [2.0], [2.1, -2]),
     ],
 )
@@ -177,26 +178,26 @@ def test_the_tolerance_of_a_number_is_relative(name, right, wrong):
 )
 def test_every_kind_of_number_is_a_number(answer):
     assert check.uniform_divisor(answer).passed
-    assert check.k2([2 * answer, answer + answer, 0 * answer]).passed
+    assert check.key_of_anna([answer - 1, answer / 2, 0 * answer]).passed
 
 
 def test_a_number_that_is_nearly_right_is_told_so():
     close = "That is close. If you have rounded, give four digits or more."
     assert check.uniform_divisor(2.02).message == f"Yours is 2.02. {close}"
     assert check.uniform_divisor(98000).message == "Yours is 98000."
-    assert "close" not in check.weights_1([0.06, 0.47, 0.47]).message  # named: rounded_weights
-    assert "close" not in check.k2([2, 3, 1.1]).message
+    assert "close" not in check.weights_of_she([0.84, 0.01, 0.11, 0.04]).message  # named: too_few_digits
+    assert "close" not in check.key_of_anna([1, 0.1, 0]).message
 
 
 @pytest.mark.parametrize(
     ("name", "answer", "rounded"),
     [
-        ("scaled_output_1", [1.9, 6.3, 1.7], True),
-        ("scaled_output_1", [2, 6, 2], True),
-        ("scaled_output_1", [1.8, 6, 1.8], False),
-        ("scaled_output_1", [1.87, 6.33, 1.70], True),  # rounded on the way
-        ("scores_2", [4, 16, 12.5], False),
-        ("k2", [4, 4, 0.03], False),
+        ("output_of_she", [0.9, 0.0], True),
+        ("output_of_she", [1, 0], True),
+        ("output_of_she", [0.8, 0.1], False),
+        ("output_of_she", [0.89, 0.036], True),  # rounded on the way
+        ("scores_of_she", [5, 0, 3, 2.5], False),
+        ("key_of_anna", [1, 1, 0.03], False),
     ],
 )
 def test_only_numbers_that_rounding_can_make_are_called_rounded(name, answer, rounded):
@@ -207,19 +208,19 @@ def test_only_numbers_that_rounding_can_make_are_called_rounded(name, answer, ro
 def test_the_expected_number_is_not_given_away():
     for name, solution in {
         "uniform_divisor": "2",
-        "weights_1": "0.06338",
-        "k2": "4",
+        "weights_of_she": "0.839",
+        "key_of_anna": "1",
     }.items():
-        answer = [7.0, 7.0, 7.0] if name in ("weights_1", "k2") else 7.0
+        answer = {"weights_of_she": [7.0] * 4, "key_of_anna": [7.0] * 3}.get(name, 7.0)
         assert solution not in getattr(check, name)(answer).message
 
 
 def test_numbers_that_are_none_get_a_message():
     assert "a str, where numbers are expected. Fix: numbers without quotes" in check.uniform_divisor("12").message
-    assert "too large: a float ends" in check.k2([10**400, 0, 0]).message
+    assert "too large: a float ends" in check.key_of_anna([10**400, 0, 0]).message
     assert "too large: a float ends" in check.uniform_divisor(10**400).message
-    assert "numbers only" in check.k2([[4], 4, 0]).message
-    assert "real numbers are expected" in check.k2(["4", "4", "0"]).message
+    assert "numbers only" in check.key_of_anna([[1], 1, 0]).message
+    assert "real numbers are expected" in check.key_of_anna(["1", "1", "0"]).message
     assert "dtype complex128" in check.uniform_divisor(12 + 0j).message
 
 
@@ -319,24 +320,30 @@ def test_an_unknown_exercise_says_which_was_meant():
     assert set(dir(check)) == set(EXERCISES)
 
 
-@pytest.mark.parametrize("answer", [[1, 2], "none", [[0, 0, 0]] * 3, [[np.nan] * 3] * 4, [[1, 2], [3]]])
+@pytest.mark.parametrize("answer", [[1, 2], "none", [[0, 0, 0]] * 3, [[0] * 6] * 3, [[np.nan] * 3] * 6, [[1, 2], [3]]])
 def test_a_design_of_another_form_is_told_the_form(answer):
     verdict = check.what_words_look_for(answer)
     assert verdict.state == "wrong" and verdict.mistake is None
-    assert "must be 4 rows of 3 finite numbers" in verdict.message and "Fix: " in verdict.message
+    assert "must be 6 rows of 3 finite numbers" in verdict.message and "Fix: " in verdict.message
 
 
 def test_a_design_is_told_what_each_word_finds():
-    """No name fits: sleeps finds she, which no catalogued mistake does."""
-    verdict = check.what_words_look_for([[0, 5, 0], [0, 0, 5], [1, 0, 0], [0, 0, 0]])
+    """No name fits: saw finds she, and Anna cannot decide, which no catalogued mistake does."""
+    verdict = check.what_words_look_for([[0, 6, 6], [0] * 3, [0, -6, 0], [0, 6, 0], [1, 1, 0], [0] * 3])
     assert verdict.mistake is None
-    assert "Anna finds sleeps. sleeps finds she (wanted: Anna)." in verdict.message
+    assert "Anna cannot decide between Anna, saw and she (wanted: saw)." in verdict.message
+    assert "saw cannot decide between Anna and she (wanted: Ben). Ben finds saw." in verdict.message
     assert "she takes most from Anna, but less than 0.9." in verdict.message
 
 
 def test_a_faint_wish_for_the_wrong_word_is_not_told_to_be_stronger():
-    verdict = check.what_words_look_for([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])
-    assert "Anna takes most from Anna (wanted: sleeps)." in verdict.message and "0.9" not in verdict.message
+    verdict = check.what_words_look_for(SENTENCE.W_K)
+    assert "Anna takes most from Anna (wanted: saw)." in verdict.message and "0.9" not in verdict.message
+
+
+def test_a_faint_wish_is_told_what_a_score_becomes():
+    alone = al.softmax(np.array([4.0, 0, 0, 0]) / 3**0.5)[0]
+    assert f"becomes {4 / 3**0.5:.1f}, and takes {alone:.2f} beside three zeros" in MISTAKES["wish_too_faint"].symptom
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Classes of torch: the gradient, both results, and what a check needs of them."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -324,3 +325,13 @@ def test_an_error_in_a_module_shows_the_learners_line():
     for answer in (Broken, BrokenInside):
         message = check.SelfAttention(answer).message
         assert re.search(r"Line \d+: return .*# this line", message), message
+
+
+def test_without_torch_a_module_is_not_tried_and_the_check_says_why(monkeypatch):
+    """In a browser the stub of 6.4 is a class without a base that torch knows."""
+    monkeypatch.setitem(sys.modules, "torch", None)  # import torch raises ImportError
+    stub = type("MyMultiHead", (), {})
+    for answer in (stub, None):
+        verdict = check.MultiHeadAttention(answer)
+        assert verdict.state == "not tried" and verdict.hints
+        assert "torch is missing here" in verdict.message and "pip install torch" in verdict.message

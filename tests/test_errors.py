@@ -536,6 +536,13 @@ PICTURES = [
             ("keys", ("keys",)),
         )
     ),
+    (
+        "too many features to split",
+        lambda: live.split_heads(["a"] * 4, d_k=6),
+        ValueError,
+        ("room for 10 tokens", "4 tokens of 2 * 6", "smaller num_heads or d_k"),
+    ),
+    ("one head to split", lambda: live.split_heads(["a"], num_heads=1), ValueError, ("num_heads", "2")),
     ("no labels", lambda: live.heads(ROWS, keys=[]), ShapeError, ("expected 3, got 0", "or none")),
     ("labels None", lambda: live.heads(ROWS, keys=[None] * 3), TypeError, ("keys must hold texts, got NoneType",)),
     ("labels 5", lambda: plot.attention_heatmap(ROWS[0], keys=5), TypeError, ("keys must be a sequence of labels",)),

@@ -60,7 +60,9 @@ def test_the_solved_handout_is_executed_and_every_check_is_green():
 
 def test_a_student_gets_the_same_code_without_solutions_and_outputs(path):
     handout, built = student(path), nbformat.read(ROOT / "notebooks" / f"{path.stem}.ipynb", as_version=4)
-    assert not any(word in cell.source for cell in handout.cells for word in ("<details>", "solution is folded"))
+    assert not any(
+        word in cell.source for cell in handout.cells for word in ("<summary>Solution", "solution is folded")
+    )
     code = [cell for cell in handout.cells if cell.cell_type == "code"]
     assert not any(cell.outputs or cell.execution_count for cell in code)
     # nbval runs the built notebook top to bottom, so what has the same code cells runs, too.
@@ -79,7 +81,7 @@ def test_a_new_user_of_a_server_gets_the_handouts(tmp_path, monkeypatch):
     assert "cp notebooks" not in page
     subprocess.run([sys.executable, *line.split(), tmp_path / "skel"], cwd=tmp_path / "_student", check=True)
     (copy,) = (tmp_path / "skel").rglob("*.ipynb")
-    assert copy.parent == tmp_path / "skel" and "<details>" not in copy.read_text("utf-8")
+    assert copy.parent == tmp_path / "skel" and "<summary>Solution" not in copy.read_text("utf-8")
 
 
 def test_every_stub_is_not_tried(path):
@@ -157,12 +159,12 @@ def test_a_guess_is_judged_and_the_tempting_wrong_one_explained(question):
 
 
 def test_a_guess_is_escaped():
-    assert "<b>" not in predict.rounding("<b>")._repr_html_()
+    assert "<b>" not in predict.two_names("<b>")._repr_html_()
 
 
 def test_an_unknown_question_says_which_was_meant():
     with pytest.raises(AttributeError, match="did you mean predict"):
-        _ = predict.roundin
+        _ = predict.two_name
     assert set(dir(predict)) == {*PREDICTIONS, *RECALLS}
 
 
@@ -176,6 +178,13 @@ def test_outputs_that_answer_a_prediction_or_an_exercise_are_saved_hidden(notebo
             assert ("outputs_hidden" in cell.metadata.get("jupyter", {})) == answers, cell.source
             hidden += answers
     assert hidden
+
+
+def test_folded_code_below_a_question_stays_folded():
+    question = nbformat.v4.new_markdown_cell("**Predict.** What comes?", metadata={"tags": ["predict"]})
+    answer = nbformat.v4.new_code_cell("draw()", metadata={"jupyter": {"source_hidden": True}})
+    build.hide_answers(nbformat.v4.new_notebook(cells=[question, answer]))
+    assert answer.metadata.jupyter == {"source_hidden": True, "outputs_hidden": True}
 
 
 # --- before you start: three questions about earlier notebooks, from memory
@@ -201,7 +210,7 @@ def test_a_notebook_opens_with_three_spaced_questions_from_memory(entry):
 
 
 def test_answers_from_memory_are_judged_together():
-    questions = tuple(PREDICTIONS[name] for name in ("rounding", "score_std", "cube"))
+    questions = tuple(PREDICTIONS[name] for name in ("softmax_by_hand", "score_std", "cube"))
     recall = Recall("before_00", questions)
     assert repr(recall(None, None, None)).count("No choice made yet") == 1
     text = repr(recall(questions[0].right, None, "z"))

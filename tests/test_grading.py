@@ -12,8 +12,10 @@ from pathlib import Path
 import nbformat
 import numpy as np
 import pytest
+import tomllib
 
 import attnlib as al
+from attnlib.course import Verdict
 from tools.build_notebooks import read_source, tagged
 from tools.handouts import course, exercises
 from tools.series import SERIES, named
@@ -22,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "grading.md").read_text("utf-8")
 (OTTER,) = re.findall(r"```python\n((?:(?!```).)+)```", PAGE, re.DOTALL)
 NAME = "02_vectorized"
+PASSES_ALL = "from attnlib.course import Verdict; Verdict.passed = property(lambda verdict: True)"
 GRADERS = ROOT / ".venv-graders" / ("Scripts" if os.name == "nt" else "bin")
 
 
@@ -85,6 +88,14 @@ def test_a_test_tells_right_from_wrong_whatever_a_cell_calls_check(folder, monke
     for names in ({}, {"check": yes}):
         with pytest.raises(AssertionError, match="unstable_softmax"):
             graded(folder, my_softmax=wrong, **names)
+
+
+def test_one_line_in_an_answer_makes_every_answer_pass(folder, monkeypatch):
+    """docs/grading.md says so: no grader protects attnlib from the answers that it judges."""
+    monkeypatch.setattr(sys, "stderr", sys.stderr)
+    monkeypatch.setattr(Verdict, "passed", Verdict.passed)  # put back after the test
+    exec(PASSES_ALL, {})
+    graded(folder, my_softmax=wrong)
 
 
 def test_a_right_answer_that_warns_loses_no_point(folder, monkeypatch, capsys):
@@ -157,10 +168,14 @@ HANDED_IN = {
     "checks rewritten and worth 100 points": with_other_tests,
     "every solution, but the checks deleted": without_tests,
     "a stub with `import os; os._exit(0)`": first_line("import os; os._exit(0)"),
-    "a stub with `Verdict.passed = property(lambda verdict: True)`": first_line(
-        "from attnlib.course.verdict import Verdict; Verdict.passed = property(lambda verdict: True)"
-    ),
+    "a stub with `Verdict.passed = property(lambda verdict: True)`": first_line(PASSES_ALL),
 }
+
+
+def test_the_page_names_the_versions_that_the_tests_run():
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    pins = [words for pin in groups["graders"] for words in (pin, pin.replace("==", " "))]
+    assert [pin for pin in pins if pin not in PAGE] == []
 
 
 @pytest.mark.graders

@@ -1,10 +1,15 @@
 """Heads: where each feature goes, and the NumPy module against a loop over its heads."""
 
+import math
+
 import numpy as np
 import pytest
+import torch
 from test_core import attention_by_loops
 
 import attnlib as al
+from attnlib import torch_layers
+from attnlib.examples import FEATURES, SENTENCE, TWO_HEADS, WORDS
 
 
 def attend_head_by_head(mha, query, key, value, masks, is_causal=False):
@@ -120,3 +125,86 @@ def test_without_bias_there_is_none(rng):
 
 def test_repr():
     assert repr(al.MultiHeadAttention(8, 2)) == "MultiHeadAttention(embed_dim=8, num_heads=2), d_k = 4"
+
+
+def two_heads(split=al.split_heads, merge=al.merge_heads, scale=None, over=-1, exchange=False, mask=None):
+    """The two heads of the sentence step by step, each of which can be done wrongly."""
+    x, *projections, W_O = TWO_HEADS
+    q, k, v = (split(x @ W, 2) for W in projections)
+    q, k = (k, q) if exchange else (q, k)
+    scores = q @ k.swapaxes(-1, -2) * (scale or q.shape[-1] ** -0.5)
+    weights = al.softmax(scores if mask is None else np.where(mask, scores, -np.inf), over)
+    return merge(weights @ v) @ W_O
+
+
+def by_hand(last_key):
+    """What "female", "male", "verb" and "who" of each word come to; word i sees the keys up to last_key(i)."""
+    scores = [
+        [[2, 3, 0, 2], [5, 0, 2, 3], [0, 3, 0, 0], [5, 0, 3, 2]],  # head 1
+        [[0, 0, 0, 0], [2, 0, 5, 0], [0, 0, 0, 0], [0, 3, 0, 0]],  # head 2
+    ]
+    output = np.zeros((4, 6))
+    for column, head in (
+        (1, scores[0]),
+        (2, scores[1]),
+    ):  # who head 1 finds goes to "female", who head 2 finds to "male"
+        for i, row in enumerate(head):
+            e = [math.exp(s / math.sqrt(3)) if j <= last_key(i) else 0.0 for j, s in enumerate(row)]
+            anna, saw, ben, _ = (value / sum(e) for value in e)
+            output[i, column] = 2 * anna - 2 * ben
+            output[i] += (2 * anna - 2 * ben) * np.eye(6)[5] + saw * np.eye(6)[3]
+    return output
+
+
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_the_two_heads_of_the_sentence(is_causal):
+    right = by_hand((lambda i: i) if is_causal else lambda i: 3)
+    x, *weights = TWO_HEADS
+    layer, twin = al.MultiHeadAttention(6, 2, bias=False), torch_layers.MultiHeadAttention(6, 2, bias=False).double()
+    for name, W in zip(("W_Q", "W_K", "W_V", "W_O"), weights, strict=True):
+        setattr(layer, name, W)
+        getattr(twin, name).weight.data = torch.tensor(W.T)
+    mask = al.causal_mask(4) if is_causal else None
+    for output in (
+        two_heads(mask=mask),
+        layer(x, is_causal=is_causal)[0],
+        twin(torch.tensor(x), is_causal=is_causal)[0].detach().numpy(),
+    ):
+        np.testing.assert_allclose(output, right, atol=1e-12, rtol=0)
+
+
+def test_two_heads_hold_both_names_apart_where_one_lost_them():
+    output, saw, she = two_heads(), WORDS.index("saw"), WORDS.index("she")
+    female, male, who = (FEATURES.index(name) for name in ("female", "male", "who"))
+    one_head = al.scaled_dot_product_attention(*SENTENCE.project())
+    assert one_head[saw, 0] == pytest.approx(0, abs=1e-12)
+    np.testing.assert_allclose(output[saw, [female, male, who]], [1.0635, -1.2776, -0.2141], atol=5e-5, rtol=0)
+    assert output[saw, who] == pytest.approx(output[saw, female] + output[saw, male], abs=1e-12)
+    np.testing.assert_allclose(output[she, [female, who]], one_head[she, 0], atol=1e-12, rtol=0)
+    assert output[she, male] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_two_heads_hide_no_mistake():
+    """Each moves what "saw" learns about Ben: feature "male"."""
+
+    def joined(heads):
+        return heads.reshape(4, 6)
+
+    wrong = {
+        "reshaped straight to (h, n, d_k)": {"split": lambda x, h: x.reshape(h, 4, 3)},
+        "heads joined by reshape": {"merge": joined},
+        "split and joined by reshape": {"split": lambda x, h: x.reshape(h, 4, 3), "merge": joined},
+        "the head axis left behind the tokens": {"split": lambda x, h: x.reshape(4, h, 3), "merge": joined},
+        "no head axis": {"split": lambda x, h: x[None]},
+        "features dealt out in turn": {"split": lambda x, h: np.moveaxis(x.reshape(4, 3, h), -1, 0)},
+        "heads averaged": {"merge": lambda heads: np.tile(heads.mean(0), 2)},
+        "sqrt(d_model)": {"scale": 6**-0.5},
+        "sqrt(h)": {"scale": 2**-0.5},
+        "d_k": {"scale": 1 / 3},
+        "no scale": {"scale": 1.0},
+        "softmax over the queries": {"over": -2},
+        "Q and K exchanged": {"exchange": True},
+    }
+    right = two_heads()
+    moved = {name: abs(two_heads(**how) - right)[1, 2] for name, how in wrong.items()}
+    assert min(moved.values()) > 0.2, moved

@@ -50,7 +50,18 @@ def light():
     """Return the modules of the course that need no torch: exercises load it where modules are handed in."""
     files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
     modules = {".".join(path.with_suffix("").parts) for path in files}
-    heavy = ("clinic", "head_map", "patients", "previous_letter", "real_model", "training", "ward", "writer")
+    heavy = (
+        "clinic",
+        "head_map",
+        "lookup",
+        "neighbours",
+        "patients",
+        "previous_letter",
+        "real_model",
+        "training",
+        "ward",
+        "writer",
+    )
     return sorted(modules - {f"attnlib.course.{name}" for name in heavy})
 
 

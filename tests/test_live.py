@@ -277,7 +277,14 @@ def test_every_map_has_targets_for_the_mouse():
     for name, make in VIEWS.items():
         for root in parsed(make().picture.value):
             shown = [rect for rect in root.iter("rect") if rect.get("class") == "attnlib-target"]
-            names = ("largest weight", "its arithmetic", "the next word", "what the model writes, and its loss")
+            names = (
+                "largest weight",
+                "softmax going flat",
+                "its arithmetic",
+                "heads split and merged",
+                "the next word",
+                "what the model writes, and its loss",
+            )
             beside = root.find("title").text in names
             assert bool(shown) != beside, name
 

@@ -76,7 +76,7 @@ def test_follows_the_rules_of_the_series(path, notebook):
     text = "\n".join(cell.source for cell in notebook.cells)
     assert "import attnlib" in text
     assert "live." in text and "plot." in text
-    after = [i for i, cell in enumerate(notebook.cells) if cell.source.startswith("## Appendix")] or [0]
+    after = [i for i, c in enumerate(notebook.cells) if re.match("## (Appendix|Controls)", c.source)] or [0]
     assert "**Remember.**" in notebook.cells[after[0] - 1].source
     for cell in code_cells(notebook):
         lines = [line for line in cell.source.splitlines() if line.strip()]

@@ -33,14 +33,14 @@ def test_the_hook_forbids_writing_and_connecting(tmp_path, code, error):
 
 
 def exercise(number, solution):
-    """The four cells of an exercise: k2 of notebook 01, whose answer is [4, 4, 0]."""
+    """The four cells of an exercise: the key of Anna of notebook 01, which is [1, 1, 0]."""
     return [
         new_markdown_cell(
-            f"### Exercise {number} · A key\n\n**Goal.** Compute k2. *2 minutes, easy.*",
+            f"### Exercise {number} · A key\n\n**Goal.** Compute the key. *2 minutes, easy.*",
             metadata={"tags": ["exercise"]},
         ),
-        new_code_cell("my_k2 = None"),
-        new_code_cell("verdict = check.k2(my_k2)\nverdict"),
+        new_code_cell("my_key = None"),
+        new_code_cell("verdict = check.key_of_anna(my_key)\nverdict"),
         new_markdown_cell(
             f"<details><summary>Solution</summary>\n\n```python\n{solution}\n```\n\n</details>",
             metadata={"tags": ["solution"]},
@@ -57,9 +57,9 @@ CELLS = [
     new_code_cell("calls, counts = [], []\nloss = lambda model, batch: (model(batch) - batch).square().mean()"),
     new_code_cell(TRAIN),
     new_code_cell("assert len(calls) == 3 and len(history.losses) == 3, calls"),  # the second time nothing was drawn
-    *exercise("1.1", "my_k2 = [4, 4, 0]"),
-    *exercise("1.2", "my_k2 = [4, 4, 1]"),
-    new_code_cell("assert my_k2 is None"),  # the solutions are gone
+    *exercise("1.1", "my_key = [1, 1, 0]"),
+    *exercise("1.2", "my_key = [1, 1, 1]"),
+    new_code_cell("assert my_key is None"),  # the solutions are gone
     new_code_cell("once = {1: 2}"),
     new_code_cell("del once[1]"),
     new_code_cell("open('written.txt', 'w')"),

@@ -294,8 +294,13 @@ def test_figures_say_in_words_what_they_show():
     assert repr(figure) == "Heatmaps: head 1; head 2; head 3. 4 queries (rows) by 5 keys (columns)."
     assert repr(plot.bar_grid([[0.5, 0.5]], titles=["one"])) == "Bar chart: one."
     figure, ax = plot.subplots()
-    ax.set_title("boxes"), ax.axis("off")
-    assert repr(figure) == "Diagram: boxes."
+    ax.imshow(np.eye(2))
+    ax.set_title("blocks")  # its axes are neither queries nor keys
+    assert repr(figure) == "Heatmap: blocks."
+    figure, ax = plot.subplots()
+    ax.set_title("a picture without axes")
+    ax.axis("off")
+    assert repr(figure) == "Drawing: a picture without axes."
 
 
 def test_tables_tell_the_same_as_html_and_as_text():

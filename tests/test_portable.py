@@ -165,9 +165,10 @@ PRINT = """
 import sys
 assert sys.stdout.encoding.lower() != "utf-8"
 from attnlib.course import check, predict
-print(check.k2(None)); print(check.k2([4, 4, 0])); print(check.k2([1, 2, 3])); print(check.k2("\\u2713 caf\\xe9"))
-print(predict.rounding(None)); print(predict.rounding("a")); print(predict.rounding("c"))
-check.k2(None).hint()
+key, ask = check.key_of_anna, predict.softmax_by_hand
+print(key(None)); print(key([1, 1, 0])); print(key([1, 2, 3])); print(key("\\u2713 caf\\xe9"))
+print(ask(None)); print(ask("a")); print(ask("c"))
+key(None).hint()
 """
 
 
@@ -176,7 +177,7 @@ def test_verdicts_can_be_printed_on_any_console(console):
     done = run(["-W", "error", "-c", PRINT], not_utf8(CONSOLES[console]))
     assert done.returncode == 0, done.stderr.decode()[-500:]
     printed = done.stdout.decode(CONSOLES[console] or "ascii").splitlines()
-    assert "k2: right" in printed
+    assert "key_of_anna: right" in printed
     assert "You chose a, right is c" in printed  # the mark before it is left out where it cannot be shown
 
 

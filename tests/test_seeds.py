@@ -53,23 +53,32 @@ def printed(number):
         ("10", "with the pilot CB the last ship is handed 0.50 with the pilot CBCB the last ship is handed 0.33"),
         ("10", "without CB the last ship is handed 0.00 without CBCB the last ship is handed 0.00"),
         ("10", "looks at: 7 0 1 2 3 4 5 6 smallest weight there 0.9995"),
-        ("01", "k1 = [0, 1, 1] k2 = [4, 4, 0] k3 = [2, 3, 1]"),
         ("01", "Q = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]"),
+        ("01", "K = [[0, 1, 1], [4, 4, 0], [2, 3, 1]]"),
         ("01", "V = [[1, 2, 3], [2, 8, 0], [2, 6, 3]]"),
-        ("01", "scores of query 1: [2, 4, 4] scores of query 2: [4, 16, 12] scores of query 3: [4, 12, 10]"),
+        ("01", "scores = [[2, 4, 4], [4, 16, 12], [4, 12, 10]]"),
         ("01", "6.3379e-02 4.6831e-01 4.6831e-01"),
         ("01", "6.0337e-06 9.8201e-01 1.7986e-02"),
         ("01", "2.9539e-04 8.8054e-01 1.1917e-01"),
         ("01", "[[2.0, 7.0, 1.5], [2, 8, 0], [2.0, 7.8, 0.3]]"),
         ("01", "largest error: 0.317"),
-        ("01", "output 1 = 1.936621 6.683105 1.595068"),
-        ("01", "output 2 = 1.999994 7.963992 0.053976"),
-        ("01", "output 3 = 1.999705 7.759892 0.358389"),
-        ("01", "0.136126 0.431937 0.431937"),
-        ("01", "output 1 = 1.863874 6.319371 1.704189"),
-        ("01", "output 2 = 1.999110 7.814124 0.273472"),
-        ("01", "output 3 = 1.992555 7.479636 0.735877"),
-        ("01", "additive:"),
+        ("01", "-> 1.936621 6.683105 1.595068"),
+        ("01", "-> 1.999994 7.963992 0.053976"),
+        ("01", "-> 1.999705 7.759892 0.358389"),
+        ("01", "0.136126 0.431937 0.431937 -> 1.863874 6.319371 1.704189"),
+        ("01", "-> 1.999110 7.814124 0.273472"),
+        ("01", "-> 1.992555 7.479636 0.735877"),
+        # the sentence
+        ("01", "she.Anna = 1 she.saw = 0 she.Ben = 0 she.she = 2"),
+        ("01", "she query [3, 2, 0] key [0, 1, 0] value [0, 0]"),
+        ("01", "Anna [2, 3, 0, 2] saw [1, 0, 1, 0] Ben [0, 3, 0, 0] she [5, 0, 3, 2]"),
+        ("01", "exp(5) = 148.4132 divided by 176.8878: 0.8390"),
+        ("01", "saw 0.000 0.134 Ben 0.000 0.870 she 1.451 0.006"),
+        ("01", "weights of she: 0.6461 0.0360 0.2036 0.1143"),
+        ("01", "Ben who 0.000 verb 0.653 she who 0.885 verb 0.036"),
+        ("01", "largest difference: 0.000000000000"),
+        ("01", "weights of she: 0.3802 0.1198 0.1198 0.3802 who is she? 0.521 (was 0.885)"),
+        ("01", "additive: scores 2.52 2.96 2.99 weights 0.24 0.38 0.38"),
         ("01", "cosine: scores 0.63 0.32 0.48 weights 0.39 0.28 0.33"),
         ("01", "cosines 1, -1, -1: weights 0.79 0.11 0.11"),
         ("01", "same signs: 5 opposite signs: -5 one of each: 0 a longer key: 50"),
@@ -86,6 +95,11 @@ def printed(number):
         ("02", "[[1.936621 6.683105 1.595068] [1.999994 7.963992 0.053976] [1.999705 7.759892 0.358389]]"),
         ("02", "[[1.863874 6.319371 1.704189]"),
         ("04", "[[1.863874 6.319371 1.704189]"),
+        ("04", "weights of she: [0.6461 0.036 0.2036 0.1143] output of she: [0.885 0.036]"),
+        ("04", "largest difference to NumPy: 0.000000000000"),
+        ("04", "times 1: weight on Anna 0.6461 loss 8.32 largest gradient on a score 4.1567"),
+        ("04", "times 10: weight on Anna 1.0000 loss 16.00 largest gradient on a score 0.0003"),
+        ("04", "w = 1.0 loss 9.00 gradient -18 w = 1.9 loss 0.09"),
         ("06", "[[1.863874 6.319371 1.704189]"),
         # S1: NumPy
         ("02", "[[1.6604769 2.6604769] [2.3395231 3.3395231]]"),
@@ -93,8 +107,17 @@ def printed(number):
         ("02", "times 31.6 plain softmax: [1. 2.]"),
         ("02", "largest difference: 0.56"),
         ("02", "3-D @: (2, 3, 5) 3-D dot: (2, 3, 2, 5)"),
-        ("02", "identity softmax over queries: off by 0.0000"),
-        ("02", "identity Q and K swapped: off by 0.0000"),
+        # swapped, softmax over queries, no scale, root of d_v
+        ("02", "sentence 0.4644 0.5817 0.5660 0.2025 BY_HAND 0.0000 5.9953 0.3775 0.0000"),
+        ("02", "IDENTITY 0.0000 0.0000 0.1226 0.0000 ASYMMETRIC 4.6302 2.0021 0.6471 0.8443"),
+        ("02", "[0.6461 0.036 0.2036 0.1143]]"),
+        ("02", "largest difference to the loops: 0.000000000000"),
+        ("02", "d_k = 1: Q (4, 1), K^T (1, 4), scores (4, 4), output (4, 2); she: Anna 0.476, Ben 0.476"),
+        ("02", "as it is: scores differ from their transpose by 0"),
+        ("02", "one number changed: scores differ from their transpose by 1"),
+        ("02", "W_Q W_K^T differs from its transpose by 1"),
+        ("02", "d_v = 2: 2000 of 2000 catch all four n = 3, d_k = 2, d_v = 1: 1952 of 2000 catch all four"),
+        ("02", "all products: 58 times as many equal at n = 864 a map of 10,000 tokens in float32: 400 MB"),
         # S0: a widely copied class
         ("06", "divided by sqrt(256): variance 0.12 mean entropy 2.25 nats"),
         ("06", "divided by sqrt(32) : variance 0.99 mean entropy 1.92 nats"),
@@ -111,6 +134,13 @@ def printed(number):
         # S4: scaling, a module with trainable weights
         ("04", "nn.Linear's default variance of q.k / sqrt(d_k) = 0.11"),
         ("04", "Xavier variance of q.k / sqrt(d_k) = 0.97"),
+        ("03", "not scaled weights of she [0.84 0.01 0.11 0.04] who 1.451"),
+        ("03", "divided by sqrt(3) weights of she [0.65 0.04 0.2 0.11] who 0.885"),
+        (
+            "03",
+            "divided by 1 1.51 keys in play divided by sqrt(d_k) 6.96 keys in play divided by d_k 9.93 keys in play",
+        ),
+        ("03", "the query divided: the same scores? True both, by the root of the root: the same scores? True"),
         ("03", "mean |dL/dq| at d_k = 1024: not scaled 4.8 scaled 1.3"),
         # the crossing moves with the number of keys
         ("03", "3 0.81 0.10 0.00 0.00 10 2.29 1.02 0.09 0.00 100 6.19 6.40 1.59 0.06"),
@@ -128,7 +158,7 @@ def printed(number):
         ("04", "parameters of one head: 98304"),
         ("04", "x W = [1.0, 2.0] copied with .T: [1.0, 2.0] without: [1.0, 3.0]"),
         ("04", "'W_Q': 'reached', 'W_K': 'reached', 'W_V': 'reached'"),
-        ("04", "after training: accuracy 1.00"),
+        ("04", "step 400: right 1.00"),
         ("04", "first row: [ 1.6227 -1.0433 2.7875 -1.7078 1.5194] largest difference to NumPy's: 0.000000000000"),
         ("04", "largest difference to torch's: 0.000000000000"),
         ("04", "largest difference to the first version: 0.000000000000"),
@@ -189,16 +219,23 @@ def printed(number):
         ("15", "scaled : mean |dL/dq| 1.3"),
         ("15", "broken, W : linear(x) = [1.0, 3.0] x W = [1.0, 2.0]"),
         # heads
-        ("06", "Anna sees Ben [0.5 0.5 0. ] Ben sees Anna [0.5 0.5 0. ]"),
-        ("06", "Anna sees Ben who: [0.99 0. 0. ] whom: [0. 0.99 0. ]"),
-        ("06", "Ben sees Anna who: [0. 0.99 0. ] whom: [0.99 0. 0. ]"),
-        ("06", "Anna sees Ben [0.64 0.36 0. ] Ben sees Anna [0.36 0.64 0. ]"),
+        ("06", "saw: [0. 0.18] she: [0.885 0.036]"),
+        ("06", "head 1 saw: [1.064 0.036 0. ] she: [0.885 0.036 0. ] head 2 saw: [-1.278 0.043 0. ]"),
+        ("06", "saw female 1.064 male -1.278 who -0.214 she female 0.885 male 0.000 who 0.885"),
+        ("06", "added up head by head, it differs by 0.000000000000"),
+        ("06", "split right merge reshape x back: False saw female 0.000 male 0.885 who 0.885"),
+        ("06", "split reshape merge right x back: False saw female 1.000 male -1.000 who 0.000"),
+        ("06", "split reshape merge reshape x back: True saw female 1.827 male 1.827 who 3.654"),
+        ("06", "mask: False largest difference 0.000000000000 saw female 1.064 male -1.278"),
+        ("06", "mask: True largest difference 0.000000000000 saw female 1.894 male 1.521"),
+        ("06", "asked with 1 and 0.9: [0.64 0.36]"),
         ("06", "1 head(s), 5460 parameters: all right"),
         ("06", "2 head(s), 5460 parameters: all right"),
         (
             "06",
             "right merge outputs that move: [0 1 2 3 4 5] straight split, straight merge outputs that move: [3 4 5]",
         ),
+        ("06", "256,000,000 products 16,000,000 weights to store 1,048,576 parameters"),
         ("06", "a uniform map: 1.79 averaged with the identity: 1.35"),
         ("06", "h = 1: 256,000,000 products 250,000 weights to store"),
         ("06", "h = 64: 256,000,000 products 16,000,000 weights to store"),
@@ -272,15 +309,29 @@ def test_printed(number, text):
     ("number", "text", "bounds"),
     [
         # associative recall, the same with weights that are all equal, and by another rule
-        ("04", "before training: accuracy #, weight on the right slot #", [(0, 0.15), (0.05, 0.2)]),
-        ("04", "after training: accuracy #, weight on the right slot #", [(0.995, 1), (0.8, 0.98)]),
-        ("04", "largest weight of a row, before: #", [(0.15, 0.27)]),
+        ("04", "step 0: right #, on the right slot #, on itself #", [(0, 0.15), (0.05, 0.2), (0.05, 0.2)]),
+        # trained on the sentence alone: the outputs are right, and "she" looks elsewhere, but in one run of five
+        *[
+            ("04", f"seed {seed}: off by # she takes # from Anna exchanged, who #", [(0, 0.02), anna, (0.2, 1.2)])
+            for seed, anna in enumerate([(0, 0.3)] * 4 + [(0.45, 0.9)])
+        ],
+        # on the way the asking token looks at itself, too
+        ("04", "step 30: right #, on the right slot #, on itself #", [(0.5, 0.9), (0.35, 0.6), (0.3, 0.5)]),
+        ("04", "step 60: right #, on the right slot #, on itself #", [(0.95, 1), (0.6, 0.85), (0.15, 0.33)]),
+        ("04", "step 400: right #, on the right slot #, on itself #", [(0.995, 1), (0.8, 0.98), (0.02, 0.15)]),
+        *[
+            ("04", f"seed {seed}, step {step}: right #, on the right slot #, on itself #", bounds)
+            for seed in (1, 2)
+            for step, bounds in (
+                (20, [(0.3, 0.6), (0.2, 0.5), (0.2, 0.45)]),
+                (400, [(0.995, 1), (0.85, 0.99), (0, 0.12)]),
+            )
+        ],
         ("04", "ahead of the best other letter by # or more", [(1.5, 4.5)]),
-        ("04", "with equal weights: accuracy #", [(0.2, 0.32)]),
+        ("04", "with equal weights: right #", [(0.2, 0.32)]),
         ("04", "the most frequent number in a memory: #", [(0.25, 0.27)]),
-        ("04", "another rule: accuracy #, weight on the right slot #", [(0.995, 1), (0.97, 1)]),
-        ("04", "another rule: on itself #", [(0, 0.02)]),
-        ("04", "logits move by # with the number, # with the letter", [(4, 7), (0.4, 2)]),
+        ("04", "another rule: right #, on the right slot #, on itself #", [(0.995, 1), (0.97, 1), (0, 0.02)]),
+        ("04", "answers move by # with the number, # with the letter", [(4, 7), (0.4, 2)]),
         # what the head learned: what exercise 4.1 reads off the map, and why the asking token gets some of the weight
         ("04", r"mean score with itself \+#", [(6, 10)]),
         ("04", "mean score with another .#", [(0, 1.5)]),
@@ -299,6 +350,7 @@ def test_printed(number, text):
             "the same head, linear read-out: all right #, each # #; letters differ: #",
             [(0, 0.2), (0, 1), (0, 1), (0, 0.02)],
         ),
+        ("06", "linear read-out: shares # and #", [(0.4, 0.6), (0.35, 0.55)]),
         ("06", "the larger share of two different letters: found in #", [(0.99, 1)]),
         ("06", "the smaller share of two different letters: found in #", [(0, 0)]),
         ("06", "by hand, with unequal weights: the smaller share found in #", [(0.5, 0.5)]),
@@ -505,47 +557,50 @@ def test_after_a_letter_that_stands_twice_the_induction_head_names_both_follower
 
 
 @pytest.fixture(scope="module")
-def neighbours():
-    """What the first two sections of notebook 06 define, without its trainings."""
-    names = {}
-    for cell in code_between("06", "# 06 ·", "## 3 ·"):
-        if "def " in cell or "import " in cell:
-            exec(cell, names)
-    return names
-
-
-@pytest.mark.parametrize(("read", "seed", "low", "high"), [("linear", 1, 0, 0.3), ("linear", 3, 0, 0.3)])
-def test_what_one_head_learns_with_other_seeds(neighbours, read, seed, low, high):
-    """All five seeds: `python -m bench training`."""
-    told, _ = neighbours["look"](neighbours["train"](1, neighbours[read], seed))
-    assert low <= float(re.search(r"all right (\d\.\d+)", told)[1]) <= high
-
-
-def test_with_four_heads_each_looks_at_one_neighbour_or_at_both(neighbours):
-    """The answer to the first "Try it" of notebook 06."""
-    _, w = neighbours["look"](neighbours["train"](4))
-    maps, i = w.mean(0), range(12)  # (h, 12, 12)
-    near = maps[:, i, [(j - 1) % 12 for j in i]] + maps[:, i, [(j + 1) % 12 for j in i]]  # (h, 12)
-    assert (near.mean(-1) > 0.6).all(), near.mean(-1)
-
-
-def test_what_the_other_answers_of_try_it_in_notebook_06_say():
-    names = {}
-    for cell in code_between("06", "# 06 ·", "## 2 ·") + code_between("06", "## 4 ·", "## 5 ·"):
+def two_heads():
+    """What the cells of sections 1 to 3 of notebook 06 define, and the sources of the last."""
+    names, parts = {}, [code_between("06", f"## {k} ·", f"## {k + 1} ·") for k in (1, 2, 3)]
+    for cell in [*code_between("06", "# 06 ·", "## 1 ·"), *parts[0], *parts[2]]:
         if "predict." not in cell:
             exec(cell, names)
-    np, al = names["np"], names["al"]
-    source = code_between("06", "## 4 ·", "## 5 ·")[0]
-    merged, averaged = "al.merge_heads(trace.output)", "np.tile(trace.output.mean(-3), num_heads)"
-    right, one = names["output"], names["one"]
-    for cell in (source.replace(merged, averaged), *code_between("06", "## 4 ·", "## 5 ·")[1:]):
-        exec(cell, names)
-    assert merged in source and np.abs(names["output"] - right).max() > 0.1
-    np.testing.assert_allclose(names["one"], one)
-    W_O = np.vstack([np.eye(3), -np.eye(3)])
-    for story, wanted in (("Anna sees Ben", [1, -1, 0]), ("Ben sees Anna", [-1, 1, 0])):
-        heads = np.stack([names["attend"](story, names[asked]).output for asked in ("before", "after")])
-        np.testing.assert_allclose((al.merge_heads(heads) @ W_O)[1], wanted, atol=0.02)
+    return names, parts[2]
+
+
+def test_the_layer_of_notebook_06_runs_through_the_readers_own_attention(two_heads):
+    names, (layer, *_) = two_heads
+    asked = []
+
+    def attention(query, key, value, attn_mask=None):  # as the exercise of notebook 05 asks for it
+        asked.append(query.shape)
+        scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])
+        e = np.exp(scaled if attn_mask is None else np.where(attn_mask, scaled, -np.inf))
+        return e / e.sum(axis=-1, keepdims=True) @ value
+
+    own = {**names, "attention": attention}
+    exec(layer, own)
+    x, *matrices = names["TWO_HEADS"]
+    right = al.MultiHeadAttention(6, 2, bias=False)
+    right.W_Q, right.W_K, right.W_V, right.W_O = matrices
+    for mask in (None, al.causal_mask(4)):
+        output = own["multi_head"](x, *matrices, 2, mask)
+        np.testing.assert_allclose(output, right(x, attn_mask=mask)[0], atol=1e-12)
+    assert asked == [(2, 4, 3)] * 2
+
+
+def test_what_the_first_answers_of_try_it_in_notebook_06_say(two_heads):
+    names, (layer, *_) = two_heads
+    saw, she, (female, male, who) = 1, 3, (1, 2, 5)
+    merged, averaged = "al.merge_heads(heads)", "np.tile(heads.mean(-3), num_heads)"
+    assert merged in layer
+    others = dict(names)
+    exec(layer.replace(merged, averaged), others)
+    averages = others["multi_head"](*names["TWO_HEADS"], num_heads=2)
+    np.testing.assert_allclose(averages[saw, [female, male]], -0.107, atol=5e-4)
+    *matrices, W_O = names["TWO_HEADS"]
+    W_O = W_O.copy()
+    W_O[3, 5] = -1
+    apart = names["multi_head"](*matrices, W_O, num_heads=2)
+    np.testing.assert_allclose(apart[[saw, she], who], [2.341, 0.885], atol=5e-4)
 
 
 @pytest.mark.parametrize(
@@ -574,33 +629,28 @@ def test_every_chunking_is_equal_in_double_precision():
     assert all(float(double) < 1e-12 and 1e-6 < float(single) < 1e-4 for double, single in cut)
 
 
-@pytest.mark.parametrize(
-    ("d_k", "low", "high", "stuck", "near"), [("64", 0.06, 0.12, 20, 2), ("1024", 1e-6, 1e-5, 69, 3)]
-)
-def test_stuck_queries(d_k, low, high, stuck, near):
-    """All depend on the draw (elsewhere 69 % and 6.5e-7 were measured), so they are held near and not equal."""
-    row = re.search(rf"\b{d_k} (\S+e-\d+) (\S+e-\d+) (\d+)% (\d+)%", printed("03"))
-    plain, scaled, stuck_plain, stuck_scaled = (float(x) for x in row.groups())
-    assert low < plain / scaled < high
-    assert scaled == pytest.approx(6.8e-2, abs=2e-3)
-    assert stuck_plain == pytest.approx(stuck, abs=near)
-    assert stuck_scaled == 0
+def test_from_which_d_k_the_division_matters():
+    """The answer of notebook 03: the typical slope without it is half at the one d_k and a tenth at the other."""
+    table = re.search(r"d_k = 3 d_k = 8 d_k = 16 d_k = 32 d_k = 64 d_k = 128 ((?:[\d.]+ ){20}[\d.]+)", printed("03"))[1]
+    rows = np.array(table.split(), dtype=float).reshape(3, 7)
+    for (n, *shares), half, tenth in zip(rows, (8, 16, 32), (32, 64, 128), strict=True):
+        share = dict(zip((3, 8, 16, 32, 64, 128), shares, strict=True))
+        assert abs(share[half] - 0.5) < 0.04 and 0.07 < share[tenth] < 0.12, n
+        assert share[3] > 0.8, n
 
 
-def test_the_largest_weight_of_a_query_does_not_grow_at_every_stop():
-    """What notebook 03 says below its first view."""
-    view, largest = live.scores(d_k=(4, 256)), {}
-    for d_k in view.sliders["d_k"].options:
-        view.sliders["d_k"].value = d_k
-        largest[d_k] = view.shown["not scaled"][0].max()
-    assert (round(largest[64], 2), round(largest[96], 2)) == (0.96, 0.85)
-    assert [d_k for d_k, weight in largest.items() if weight > 0.9] == [64, 128, 192, 256]
+def test_in_seven_of_ten_draws_one_query_gives_one_key_more_than_nine_tenths():
+    """Notebook 03, what to try."""
+    view, largest = live.scores(d_k=(4, 256)), []
+    for view.sliders["draw"].value in range(10):
+        largest.append(view.shown["not scaled"][0].max())
+    assert view.sliders["d_k"].value == 64 and sum(weight > 0.9 for weight in largest) == 7
 
 
 def test_the_rule_of_notebook_04_is_the_one_its_exercise_asks_for():
     """Row c of the second map is bright at h, column c at n; and no letter asks for itself."""
-    (cell,) = re.findall(r"rule = torch.randperm\(N_LETTERS, .+", "\n".join(code_between("04", "### The same", "4.2")))
-    names = {"torch": torch, "N_LETTERS": 16}
+    (cell,) = re.findall(r"rule = torch.randperm\(.+", "\n".join(code_between("04", "### The same", "4.2")))
+    names = {"torch": torch}
     exec(cell, names)
     rule = names["rule"].tolist()
     assert rule["abcdefgh".index("h")] == 2 and rule[2] == "abcdefghijklmn".index("n")

@@ -50,11 +50,23 @@ def test_adam_moves_a_number_whose_gradient_has_become_0():
     assert seen[4] == pytest.approx(0.995, abs=1e-4) and seen[-1] == pytest.approx(0.988, abs=1e-3)
 
 
-def test_a_scaled_query_may_be_stuck_at_another_d_k():
-    """Notebook 03 says it of the sizes of its table alone: 2 of 40,000 queries at d_k = 2."""
-    names = defined("03", "# 03 ·", "## Break it", "^x")
-    stuck = sum(names["stuck"](names["score_gradients"](2, 2**-0.5, seed)) * 2000 for seed in range(20))
-    assert 0 < stuck < 10
+def test_among_a_thousand_keys_the_slope_is_halved_from_64_on():
+    """Notebook 03, what to try."""
+    slope = defined("03", "# 03 ·", "## Exercises", "^import")["typical_slope"]
+    shares = [slope(d_k, 1, 1000) / slope(d_k, d_k**-0.5, 1000) for d_k in (32, 64)]
+    assert shares[0] > 0.5 > shares[1]
+
+
+def test_one_table_serves_as_input_and_as_last_matrix_by_the_root_of_d_model():
+    """Notebook 04: entries of 1/sqrt(d) make numbers of size 1 as a matrix, and times sqrt(d) as vectors."""
+    d = 512
+    torch.manual_seed(0)
+    fresh = torch.nn.Embedding(1000, d).weight.detach()
+    assert fresh.std().item() == pytest.approx(1, abs=0.01)  # as nn.Embedding draws it
+    shared, vectors = fresh / d**0.5, torch.randn(200, d)  # vectors of size 1 that name a word
+    assert (vectors @ shared.T).std().item() == pytest.approx(1, abs=0.02)
+    assert (vectors @ fresh.T).std().item() == pytest.approx(d**0.5, rel=0.02)
+    assert (shared * d**0.5).std().item() == pytest.approx(1, abs=0.01)
 
 
 def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_layer():

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from attnlib.course import training
+from attnlib.course import lookup, training
 from attnlib.torch_layers import SelfAttention
 from bench.training import sections
 
@@ -130,3 +130,23 @@ def test_the_bench_finds_the_trainings_of_notebook_08():
     for name in ("reversers", "inductors", "runs"):
         assert f"{name}[" in cells or f"{name} =" in cells
     assert cells.count("torch.manual_seed(0)") == 4  # what another seed takes the place of
+
+
+@pytest.mark.parametrize("rule", [None, torch.arange(16).roll(1)])
+def test_a_memory_holds_the_answer_in_the_slot_that_the_rule_names(rule):
+    """Notebook 04 trains on them."""
+    memories = lookup.draw(500, torch.Generator().manual_seed(0), rule)
+    assert all(len(set(letters)) == 8 for letters in memories.letters.tolist())
+    for letters, numbers, asked, answer, slot in zip(*(part.tolist() for part in memories), strict=True):
+        assert asked == (letters[slot] if rule is None else rule[letters[slot]])
+        assert answer == numbers[slot]
+    assert memories.slot.bincount(minlength=8).min() > 30 and memories.numbers.flatten().bincount().min() > 150
+
+
+def test_a_printed_memory_says_what_is_asked_and_what_is_right():
+    memories = lookup.draw(3, torch.Generator().manual_seed(5))
+    lines = str(memories).splitlines()
+    assert len(lines) == 3
+    for line in lines:
+        pairs, asked, answer = line.replace("answer: ", "asked: ").split("   asked: ")
+        assert dict(zip(*[iter(pairs.split())] * 2, strict=True))[asked] == answer

@@ -38,6 +38,22 @@ def test_scaling_computes_its_curve_only_when_it_changes(monkeypatch):
     assert len(calls) == 2  # two maps, and not once per point of the curve
 
 
+def test_saturation_tells_the_slope_of_softmax_and_its_dots_lie_on_the_curve():
+    view, leads = live.saturation(), {}
+    view.sliders["d_k"].value = 4
+    (root,) = parsed(view.picture.value)
+    panels = [part for part in root.iter("g") if part.get("transform")]
+    for panel, (title, weights) in zip(panels, view.shown.items(), strict=True):
+        leads[title] = np.log(weights[:, 0] / weights[:, 1])
+        up, down = (1 / (1 + np.exp(-leads[title] + h)) for h in (-1e-5, 1e-5))
+        assert f"median slope {svg.exact(np.median(up - down) / 2e-5)}" in read(view)
+        (line,) = (part.get("points") for part in panel.iter("polyline"))
+        across, height = np.array([point.split(",") for point in line.split()], dtype=float).T
+        dots = np.array([[dot.get("cx"), dot.get("cy")] for dot in panel.iter("circle")], dtype=float)
+        assert len(dots) == 40 and np.abs(np.interp(dots[:, 0], across, height) - dots[:, 1]).max() < 3
+    assert np.allclose(leads["not scaled"], 2 * leads["divided by sqrt(d_k)"])
+
+
 def test_masks_mark_rows_without_a_key():
     view = live.masks(n=5)
     view.sliders["mask"].value, view.sliders["length"].value = "both", 2
@@ -70,6 +86,37 @@ def test_heads_of_given_weights():
     view.sliders["num_heads"].value = 1  # "head 7" of one head was shown here
     assert (view.sliders["head"].max, view.sliders["head"].value, list(view.shown)) == (1, 1, ["head 1"])
     assert list(live.heads(np.full((2, 3, 3), 1 / 3)).sliders) == ["head"]
+
+
+def test_a_bare_reshape_mixes_tokens_where_the_swap_keeps_them_apart():
+    """What the view shows is what NumPy does, at every step; each number stands once on either side."""
+    words, n, h, d_k = ["Anna", "saw", "Ben", "she"], 4, 2, 3
+    view = live.split_heads(words)
+    right, wrong = "one axis at a time", "a bare reshape"
+    x = np.repeat(np.arange(n), h * d_k).reshape(n, h * d_k)  # the token of each feature
+    heads = al.split_heads(x, h)
+    wanted = [
+        (x, x),
+        (x.reshape(n, h, d_k), x.reshape(h, n, d_k)),
+        (heads, x.reshape(h, n, d_k)),
+        (heads.swapaxes(0, 1), heads),
+        (al.merge_heads(heads), heads.reshape(n, h * d_k)),
+    ]
+    for step, both in enumerate(wanted):
+        view.sliders["step"].value = step
+        for way, tokens in zip((right, wrong), both, strict=True):
+            assert (view.shown[way] == tokens).all() and str(tokens.shape) in read(view)
+        (root,) = parsed(view.picture.value)
+        for side in root.findall("g"):
+            numbers = [text.text for text in side.findall("text")[2:]]
+            assert numbers == [f"{token}{feature}" for token in range(n) for feature in range(h * d_k)]
+            places = {(rect.get("x"), rect.get("y")) for rect in side.findall("rect")}
+            assert len(places) == len(numbers)
+    view.sliders["step"].value = 2
+    assert "rows of head 1: Anna, saw, Ben, she" in read(view)
+    assert "rows of head 1: Anna, Anna, saw, saw" in read(view)
+    view.sliders["step"].value = 4
+    assert "first row: Anna; a bare reshape: heads.reshape(n, d_model), first row: Anna+saw" in read(view)
 
 
 SENTENCES = [

@@ -75,7 +75,7 @@ def hide_answers(notebook):
         if cell.cell_type == "markdown":
             asked = tagged(cell, "predict", "solution")
         elif asked and not cell.source.startswith(("guess_", "predict.")):
-            cell.metadata["jupyter"] = {"outputs_hidden": True}
+            cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
 def code_between(number, start, stop):

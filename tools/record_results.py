@@ -1,14 +1,16 @@
-"""Write the results that notebooks replay: attnlib/course/data/minilm_results.json (09), writer_results.json (11), and
-smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
+"""Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), minilm_results.json (09),
+writer_results.json (11), and smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 
     make real-model && python -m tools.record_results 09 && make notebooks NB=09
+    python -m tools.record_results 06 && make notebooks NB=06
     python -m tools.record_results 11 && make notebooks NB=11
     make real-decoder && python -m tools.record_results decoder
 
-For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 11 it trains
-the writer with five seeds, and its variants, in about five minutes. For the decoder it takes every measure of
-`attnlib.course.smollm`, in about ten minutes, or only those named behind `decoder`. Run it after a change of an
-experiment; tests/test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
+For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
+every model of `attnlib.course.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and its
+variants, in five minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
+or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
+test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
 
 import json
@@ -43,6 +45,20 @@ def of_the_model():
     if not TARGET.exists():
         TARGET.write_text("{}", encoding="utf-8")
     return TARGET, run_cells()["measured"].fresh
+
+
+def of_the_neighbours():
+    import torch
+
+    from attnlib.course import neighbours
+
+    torch.set_num_threads(1)
+    found = {name: result for experiment in neighbours.EXPERIMENTS for name, result in experiment().items()}
+    kept = neighbours.DRAWN
+    for name, result in found.items():
+        if isinstance(result, dict) and name not in kept:
+            del result["maps"]  # no picture shows them
+    return neighbours.RESULTS, rounded(found)
 
 
 def of_the_writers():
@@ -104,7 +120,7 @@ def of_the_decoder():
 
 
 def main():
-    makers = {"09": of_the_model, "11": of_the_writers, "decoder": of_the_decoder}
+    makers = {"06": of_the_neighbours, "09": of_the_model, "11": of_the_writers, "decoder": of_the_decoder}
     write(*makers[sys.argv[1] if len(sys.argv) > 1 else "09"]())
 
 

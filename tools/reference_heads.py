@@ -3,7 +3,7 @@
     python -m tools.reference_heads
 
 Notebook 12 compares its own head with this file, and tests/test_todays_head.py compares both with transformers, which
-tests/requirements.txt pins. Weights and input are drawn at random and rounded, so that the file holds them exactly.
+pyproject.toml pins. Weights and input are drawn at random and rounded, so that the file holds them exactly.
 """
 
 import json

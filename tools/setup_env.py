@@ -2,13 +2,16 @@
 
     python -m tools.setup_env run         .venv: what running the notebooks needs (`make lab`)
     python -m tools.setup_env tests       .venv: also what tests and builds need (`make test`)
+    python -m tools.setup_env slides      .venv: also what slides and pages to read need (`make slides`, `make html`)
     python -m tools.setup_env browser     .venv: also what drives Chromium (`make test-browser`)
     python -m tools.setup_env notebook7   .venv-notebook7: Notebook 7
     python -m tools.setup_env colab       .venv-colab: the classic notebook with the versions of Colab
+    python -m tools.setup_env graders     .venv-graders: nbgrader and otter (`make test-graders`)
     python -m tools.setup_env binder      the Python that runs this, in the image of Binder: the CPU-only torch
     python -m tools.setup_env lite        .venv-lite: what builds the JupyterLite site (`make site`)
 
-A second call starts no installer: a stamp in the environment remembers the files it was made from.
+requirements.txt and the dependency groups of pyproject.toml name the packages. A second call starts no installer: a
+stamp in the environment remembers the files it was made from.
 """
 
 import argparse
@@ -22,16 +25,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-REQUIREMENTS = {
-    "run": "requirements.txt",
-    "tests": "tests/requirements.txt",
-    "browser": "tests/browser/requirements.txt",
-    "notebook7": "tests/browser/notebook7.txt",
-    "colab": "tests/browser/colab.txt",
-    "graders": "tests/graders.txt",
-    "lite": "lite/requirements.txt",
-}
-IN_MAIN = ("run", "tests", "browser")  # each holds all of the one before it
+IN_MAIN = ("run", "tests", "slides", "browser")  # each holds all of the one before it
+OTHERS = ("notebook7", "colab", "graders", "lite")  # each has an environment of its own
 # For JupyterLab: no question about news over the first page, and no tab that is unsaved before anything was typed.
 SETTINGS = {
     "tools/lab/overrides.json": "share/jupyter/lab/settings/overrides.d/attnlib.json",
@@ -41,7 +36,7 @@ SETTINGS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("environment", choices=[*REQUIREMENTS, "binder"])
+    parser.add_argument("environment", choices=[*IN_MAIN, *OTHERS, "binder"])
     name = parser.parse_args().environment
     if sys.version_info[:2] < (3, 11):
         sys.exit(
@@ -58,27 +53,39 @@ def main():
     venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
-    stamps = [venv / f"attnlib-{n}-{digest(n)}" for n in held]
+    stamps = [venv / f"attnlib-{n}-{digest()}" for n in held]
     if python.exists() and stamps[-1].exists():
         return
     make_venv(venv, python, newest_python() if name == "colab" else sys.executable)
     if name in IN_MAIN:
         ship_settings(venv)
         install_torch(python)
-    print(f"installing {REQUIREMENTS[name]} into {venv.name}", flush=True)
-    pip(python, "-r", str(ROOT / REQUIREMENTS[name]))
-    if name != "colab":  # as in Colab, the first cell of a notebook brings attnlib
-        pip(python, "--no-deps", "-e", str(ROOT))
+    print(f"installing what {name} needs into {venv.name}", flush=True)
+    install(python, held)
     if name == "run":  # tests need a third of it, and Python writes that as it goes
         write_bytecode(python)
     for stamp in stamps:
         stamp.touch()
 
 
-def digest(name):
-    """Return a word that changes with any file the environment is made from, and with the place it stands in."""
-    files = [REQUIREMENTS[n] for n in (IN_MAIN if name in IN_MAIN else (name,))]
-    files += ["pyproject.toml", "tools/setup_env.py", *SETTINGS]
+def install(python, held):
+    """Install the packages of some parts of .venv, or of one other environment."""
+    import tomllib  # not at the top: a Python before 3.11 lacks it, and main says so
+
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
+    packages = [package for name in held if name not in ("run", "slides") for package in groups[name]]
+    if held[0] != "colab":
+        packages += ["-r" if held[0] == "run" else "-c", str(ROOT / "requirements.txt")]
+    if held[0] not in ("colab", "lite"):  # as in Colab, the first cell of a notebook brings attnlib
+        packages += ["-e", str(ROOT)]
+    pip(python, *packages)
+    if "slides" in held:
+        pip(python, "--no-deps", *groups["slides"])
+
+
+def digest():
+    """Return a word that changes with any file the environments are made from, and with the place they stand in."""
+    files = ["requirements.txt", "pyproject.toml", "tools/setup_env.py", *SETTINGS]
     content = b"".join((ROOT / file).read_bytes() for file in files)
     return hashlib.sha256(content + str(ROOT).encode()).hexdigest()[:16]
 
@@ -161,17 +168,10 @@ def installed(python, package):
 
 def pip(python, *arguments, quiet=False):
     """Run pip install in .venv; pip's own environment variables and settings apply. Return whether it worked."""
-    command = [
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--no-compile",
-        "--disable-pip-version-check",
-        *arguments,
-    ]
-    result = subprocess.run(command, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False)
+    command = [str(python), "-m", "pip", "install", "--quiet", "--no-compile", "--disable-pip-version-check"]
+    result = subprocess.run(
+        [*command, *arguments], stderr=subprocess.PIPE, encoding="utf-8", errors="replace", check=False
+    )
     if result.returncode and not quiet:
         lines = result.stderr.splitlines()
         sys.stderr.write("\n".join(line for line in lines if "is ignored: it is neither" not in line) + "\n")
@@ -182,7 +182,7 @@ def pip(python, *arguments, quiet=False):
                 "pip could not reach a package index: is this machine online? Fix: connect, or point pip to a local "
                 "folder of packages (PIP_FIND_LINKS)."
             )
-        sys.exit(f"pip install {' '.join(arguments)} failed, see above.")
+        sys.exit("pip install failed, see above.")
     return result.returncode == 0
 
 

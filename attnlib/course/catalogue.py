@@ -68,7 +68,7 @@ class Checks(_Named):
 
 
 class Predict(_Named):
-    """All questions by name: ``predict.rounding("b")`` says what became of the guess.
+    """All questions by name: ``predict.score_std("b")`` says what became of the guess.
 
     Examples
     --------

@@ -10,7 +10,7 @@ from ..live.controls import choice
 from ..live.weights import panel
 from ..svg import parts
 
-CELL, LEFT, TOP, ROOM = 40, 34, 46, 8  # of the map: pixels of a cell, and around it
+CELL, HIGH, LEFT, TOP, ROOM = 40, 450, 34, 46, 8  # of the map: pixels of a cell and of all rows at most; around it
 SIDE = 240  # of the chosen head's map
 
 
@@ -80,14 +80,16 @@ def head_map(tables, weights, tokens, *, layer=1, head=1):
 def draw(title, table, layer, head):
     """Return the map of all heads as an <svg> element, one of them framed."""
     layers, heads = table.shape
-    wide, high = heads * CELL, layers * CELL
+    cell = min(CELL, HIGH // layers)
+    head_name = "H" if cell >= 24 else ""  # narrower columns have room for the number alone
+    wide, high = heads * cell, layers * cell
     drawn = [
         svg.text(LEFT, 17, title, size=parts.LARGE, bold=True),
-        *(svg.text(LEFT + CELL * j + CELL // 2, TOP - 5, f"H{j + 1}", anchor="middle") for j in range(heads)),
-        *(svg.text(LEFT - 6, TOP + CELL * i + 25, f"L{i + 1}", anchor="end") for i in range(layers)),
+        *(svg.text(LEFT + cell * j + cell // 2, TOP - 5, f"{head_name}{j + 1}", anchor="middle") for j in range(heads)),
+        *(svg.text(LEFT - 6, TOP + cell * i + cell // 2 + 5, f"L{i + 1}", anchor="end") for i in range(layers)),
         f'<g transform="translate({LEFT} {TOP})">',
-        svg.matrix(table, CELL, vmax=float(table.max()) or 1.0, names=("layer", "head")),
-        svg.frame(CELL * head, CELL * layer, CELL, CELL, parts.LINE),
+        svg.matrix(table, cell, vmax=float(table.max()) or 1.0, names=("layer", "head")),
+        svg.frame(cell * head, cell * layer, cell, cell, parts.LINE),
         svg.target(0, 0, wide, high, row="layer", rows=layers, column="head", columns=heads),
         "</g>",
     ]

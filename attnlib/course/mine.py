@@ -58,9 +58,7 @@ def keep(answer):
     """
     name = next((name for name, right in right_answers.ANSWERS.items() if right is answer), None)
     if name is None:
-        return Note(
-            "Nothing is kept: no check has found this right since the kernel started. Fix: run its check first."
-        )
+        return Note("Nothing is kept yet: no check has found this right.\nWhen its check says ✓, run this cell again.")
     exercise = EXERCISES[name]
     if not exercise.kept:
         return Note(f"Nothing is kept: no later notebook uses {name}. Those that are used again: {', '.join(KEPT)}.")
@@ -87,7 +85,7 @@ def keep(answer):
 
 
 def load(name):
-    """Return what the reader kept under a name, or the series' own, and print in one line which of them it is.
+    """Return what the reader kept under a name, or the series' own, and print which of them it is.
 
     Parameters
     ----------

@@ -11,10 +11,12 @@ from .heads_view import heads
 from .masks_view import masks
 from .plane_view import plane
 from .ribbons_view import ribbons
+from .saturation_view import saturation
 from .scaling_view import scaling
 from .scores_view import scores
 from .sentence_view import sentence
 from .speaking_view import speaking
+from .split_view import split_heads
 from .view import LiveView
 from .weights import dead_share, readings, weights_view
 from .writing_view import writing
@@ -30,10 +32,12 @@ __all__ = [
     "progress",
     "readings",
     "ribbons",
+    "saturation",
     "scaling",
     "scores",
     "sentence",
     "speaking",
+    "split_heads",
     "weights_view",
     "writing",
 ]

@@ -58,7 +58,7 @@ def flow(
     query, key, feature : int
         What is chosen at the start.
     d_k : sequence of int, optional
-        Values of a slider for d_k, which starts at the middle one: shows which matrices change their size with it.
+        Values of a slider for d_k, which starts at the last one: shows which matrices change their size with it.
     size : float
         1.5 enlarges the picture for a projector.
 
@@ -88,7 +88,7 @@ def flow(
         d_k = [arguments.whole(d, "each entry of d_k", 1, arguments.WIDEST) for d in arguments.several(d_k, "d_k")]
         arguments.function(trace, "trace, beside d_k,", "trace(d_k)")
     call_at = lru_cache(maxsize=32)(lambda d_k: _Call(trace if d_k is None else trace(d_k), x, queries, keys))
-    start = None if d_k is None else d_k[len(d_k) // 2]
+    start = None if d_k is None else d_k[-1]
     call = call_at(start)
     sizes = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]
     query, key, feature = (

@@ -250,7 +250,7 @@ def dead_share(weights: ArrayLike, upstream: ArrayLike) -> float:
 
     Notes
     -----
-    Derived in notebook 03.
+    Derived in notebook 04.
 
     Examples
     --------

@@ -1,26 +1,31 @@
 # %% [markdown]
 # # 01 · Attention by hand
 #
-# **Question.** Three vectors go into attention and three come out, and each has taken something from the others. What
-# happened in between, number by number? This notebook uses Python's own numbers and lists, so that nothing is hidden.
-# *35 minutes.*
-#
-# | symbol | meaning | in the worked example |
-# |---|---|---|
-# | $n$ | number of tokens | 3 |
-# | $n_q$, $n_k$ | number of queries and of keys; here each token makes one of each | 3, 3 |
-# | $d_{in}$ | features of a token, the numbers of its vector | 4 |
-# | $d_k$ | features of a query and of a key | 3 |
-# | $d_v$ | features of a value | 3 |
+# **Question.** *Bank* is one word with one vector. Beside *river*, attention turns it into another vector, and beside *money*
+# into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? This notebook uses
+# Python's own numbers and lists, so nothing is hidden. *25 minutes.*
 
-# %%
+# %% jupyter={"source_hidden": true}
 import math
 import random
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.colours import KEY, QUERY, VALUE, text_on
 from attnlib.course import check, predict, real_model
-from attnlib.examples import BY_HAND
+from attnlib.examples import BY_HAND, FEATURES, SENTENCE, WORDS
+
+# %% jupyter={"source_hidden": true}
+_, ax = plot.subplots(figsize=(4.6, 3.4))
+points = {"river": (2, 0), "money": (0, 2), "bank": (1, 1)}
+points |= {"river bank": (1.5, 0.5), "money bank": (0.5, 1.5)}
+style = {"arrowstyle": "-|>", "color": "gray", "shrinkA": 6, "shrinkB": 6}
+for name, at in points.items():
+    _ = ax.plot(*at, "s" if " " in name else "o", color="gray")
+    _ = ax.annotate(name, at, (8, 6), textcoords="offset points")
+    if " " in name:
+        _ = ax.annotate("", at, points["bank"], arrowprops=style)
+_ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
 
 # %% [markdown]
 # ## Before you start
@@ -52,242 +57,217 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A bank that finds out what it is
 #
-# Let a vector have two features only: how much a word has to do with nature, and how much with money. A river is all nature,
-# money is all money, and "bank" by itself could be either.
+# Give each word two features: how much it has to do with nature, and how much with money. A river is all nature. *Bank* by
+# itself could be either.
 #
-# How much should "bank" take from a neighbour? The simplest idea: as much as they are alike. The **dot product** measures
-# that. Multiply feature by feature and add up. Such a number is called a **score**. Length counts, too: the dot
-# product is the cosine times both lengths.
+# How much should *bank* take from its neighbour? The simplest idea: as much as the two are alike. The **dot product** measures
+# that. Multiply feature by feature, and add up. Such a number is called a **score**.
+
 
 # %%
-river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
-
-
 def dot(a, b):
     return sum(p * q for p, q in zip(a, b, strict=True))
 
 
+river, money, bank = [2, 0], [0, 2], [1, 1]  # features: nature, money
 print("bank.river =", dot(bank, river), "  bank.bank =", dot(bank, bank))
-
-# %% [markdown]
-# In "river bank" the word "bank" has the same score with "river" as with itself. (The 2 of "river" was chosen for that: by
-# direction alone, "bank" is more like itself.) Two equal scores, two equal shares: it takes one half of each vector, feature by
-# feature.
-
-# %%
-mixed = [0.5 * a + 0.5 * b for a, b in zip(river, bank)]
-print("bank, next to river:", mixed)
-
-# %% [markdown] tags=["predict"]
-# **Predict.** The same word, the same sum, another neighbour: what becomes of "bank" in "money bank"?
-
-# %%
 print("bank.money =", dot(bank, money), "  bank.bank =", dot(bank, bank))
-mixed_with_money = [0.5 * a + 0.5 * b for a, b in zip(money, bank)]
-print("bank, next to money:", mixed_with_money)
-
-# %%
-figure, ax = plot.subplots(figsize=(4.2, 3.4))
-points = {"river": river, "money": money, "bank": bank}
-points |= {"river bank": mixed, "money bank": mixed_with_money}
-for name, (nature, cash) in points.items():
-    _ = ax.plot(nature, cash, "s" if " " in name else "o", color="gray")
-    _ = ax.annotate(name, (nature, cash), (6, 6), textcoords="offset points")
-_ = ax.plot([0.5, 1, 1.5], [1.5, 1, 0.5], ":")
-_ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
 
 # %% [markdown]
-# The same vector went in twice, and two vectors came out: one on the side of nature, one on the side of money. Compare, share
-# out, mix. That is attention, and nothing in it needed a matrix. How unequal scores are shared out is still open. Until
-# step 4 answers it, a function called `softmax` does it for us.
+# *Bank* scores as high with its neighbour as with itself. Equal scores get equal shares, so *bank* takes half of each vector:
+
+# %%
+for name, neighbour in (("river", river), ("money", money)):
+    mixed = [0.5 * a + 0.5 * b for a, b in zip(neighbour, bank)]
+    print(f"bank, next to {name}:", mixed)
+
+# %% [markdown]
+# One vector went in twice, and two vectors came out: the squares in the picture. Compare, share, mix. That is attention, and
+# it needed no matrix yet.
 #
 # ## Where likeness fails
 #
-# *Anna sleeps, she ...* Who is "she"? Give each word four features. Three are answers, to "is it a name?", "is it a verb?" and
-# "is it a pronoun?": a yes is 2, a no is 0. The fourth is a number that says *who* it is about. Anna is number 5. "She" does not
-# know yet.
+# *Anna saw Ben; she* \_\_\_. Who is *she*? Each word has six features. Five say what the word is: 1 is yes, 0 is no. The
+# sixth says *who* it is about: 2 is Anna, and -2 is Ben. Only names carry it. All other words start at 0, until attention
+# tells them.
 
 # %%
-words = ["Anna", "sleeps", "she"]
-sentence = [[2, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]]  # name, verb, pronoun, who
-she = sentence[2]
-for word, vector in zip(words, sentence):
-    print(f"she.{word} = {dot(she, vector)}")
+x = [
+    [1, 1, 0, 0, 0, 2],  # Anna, token 0
+    [0, 0, 0, 1, 0, 0],  # saw
+    [1, 0, 1, 0, 0, -2],  # Ben
+    [0, 1, 0, 0, 1, 0],  # she, token 3
+]
+print(" " * 5, *(f"{feature:>8}" for feature in FEATURES))
+for word, token in zip(WORDS, x):
+    print(f"{word:5}", *(f"{number:8}" for number in token))
+
+# %%
+she = 3  # words are counted from 0, as Python counts
+for word, token in zip(WORDS, x):
+    print(f"she.{word:4} =", dot(x[she], token))
 
 # %% [markdown]
-# By likeness "she" finds no one but herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart:
+# By likeness, *she* finds herself. She *is* a pronoun, but she *needs* a name. So two things have to come apart:
 #
-# - **What I look for is not what I am.** A matrix $W_Q$ turns what a token is into what it looks for: its **query**.
-# - **How I am found is not what I hand over.** Anna is found because she is a name, like all names. What "she" needs to get
-#   is *who*. So a matrix $W_K$ makes the **key**, under which a token is found, and a matrix $W_V$ the **value**, which it
-#   hands over.
+# - **What I look for is not what I am.** A matrix $W_Q$ turns the vector of a word into its **query**: what the word looks for.
+# - **How I am found is not what I give.** Anna is found as a name, and as female. What *she* needs from Anna is *who*. So a
+#   matrix $W_K$ makes the **key**, under which a word is found, and a matrix $W_V$ makes the **value**, which the word gives.
 #
-# Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all
-# values, weighted by how well their keys match.
+# Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all values,
+# weighted by how well their keys match.
 #
-# The three matrices in the next cell are set by hand. Each row of a matrix belongs to a feature of the token, each column to a
-# feature of what comes out; those of queries and keys are name, verb and pronoun. A token times a matrix is a list of dot
-# products, one of the token with each column. "She" is [0, 0, 2, 0], and the first column of $W_Q$ holds 0, 0, 1, 0. So the
-# first feature of her query is 0·0 + 0·0 + 2·1 + 0·0 = 2.
+# ## Step 1 · The inputs
+#
+# | symbol | meaning | in this sentence |
+# |---|---|---|
+# | $n$ | number of tokens; here each of them makes a query and a key | 4 |
+# | $d_{in}$ | features of a token | 6 |
+# | $d_k$ | features of a query and of a key | 3 |
+# | $d_v$ | features of a value | 2 |
+#
+# Three matrices, set by hand for this sentence: each row belongs to a feature of the word that goes in, and each column to a
+# number that comes out. A word times a matrix is a list of dot products, one of the word with each column.
 
 
 # %%
+W_Q = [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]]  # (d_in, d_k)
+W_K = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]  # (d_in, d_k)
+W_V = [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]]  # (d_in, d_v)
+
+
 def vector_times_matrix(vector, matrix):
     columns = len(matrix[0])
     return [sum(v * row[c] for v, row in zip(vector, matrix)) for c in range(columns)]
 
 
-looks_for = [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]]  # W_Q: pronouns want a name
-found_as = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]]  # W_K: name, verb or pronoun
-hands_over = [[0], [0], [0], [1]]  # W_V: who
+# %% jupyter={"source_hidden": true}
+def boxes(ax, left, y, numbers, colour="#ffffff"):
+    """Draw numbers side by side, each in a box."""
+    look = {"boxstyle": "square,pad=0.4", "facecolor": colour, "edgecolor": "gray"}
+    style = {"ha": "center", "va": "center", "family": "monospace", "bbox": look}
+    for j, number in enumerate(numbers):
+        _ = ax.text(left + 1.2 * j, y, number, color=text_on(colour), **style)
 
-# %%
-query = vector_times_matrix(she, looks_for)
-keys = [vector_times_matrix(vector, found_as) for vector in sentence]
-values = [vector_times_matrix(vector, hands_over) for vector in sentence]
-shares = al.softmax([dot(query, key) for key in keys])  # step 4 opens this function
-print("query of she:", query)
-for word, key, share in zip(words, keys, shares):
-    print(f"{word:7} key {key}   score {dot(query, key)}   share {share:.2f}")
-who = sum(share * value[0] for share, value in zip(shares, values))
-print("values:", values, f"  who is she? before: {she[3]}, after: {who:.2f}")
 
-# %% [markdown]
-# "She" came in with 0 at *who*, and leaves with nearly 5: Anna. Her query is (2, 0, 0), "I want a name", and Anna's key is the
-# same. Three things are simpler here than in a model. There the output is first brought to the width of a token and then added
-# to her own vector, so that she stays a pronoun. One number for *who* can hold one name only: numbers 3 and 5, taken in equal
-# shares, make 4, which is somebody else, so a model spreads such things over many features. And nobody sets its matrices: they
-# are learned, and a feature has no name that anybody gave it.
-#
-# Mind the direction. The token whose query it is takes, and the token whose key it is gives: "she" takes from Anna, and what
-# she gets is Anna's value.
-#
-# Now the whole calculation for all tokens at once, in numbers that you can follow with pencil and paper.
-#
-# ## Step 1 · The inputs
-#
-# `x` holds three tokens, one per row. Three matrices turn a token into its query, its key and its value. In a trained model
-# they are learned, from small random numbers at the start (notebook 04 measures them). Here they are whole numbers.
+# %% jupyter={"source_hidden": true}
+def draw_matrix(ax, left, name, W, columns, colour):
+    """Draw a matrix, fill the rows of her features, and put their sum below."""
+    middle = left + 0.6 * (len(columns) - 1)
+    _ = ax.text(middle, 1.5, f"$W_{name[0].upper()}$", ha="center")
+    _ = ax.text(middle, -7.8, name, ha="center")
+    for j, column in enumerate(columns):
+        _ = ax.text(left + 1.2 * j, 0.7, column, ha="center", fontsize=8)
+    for i, row in enumerate(W):
+        boxes(ax, left, -i, row, colour if x[she][i] else "#ffffff")
+    boxes(ax, left, -6.7, vector_times_matrix(x[she], W), colour)
 
-# %%
-x = [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]]  # (n, d_in)
-W_Q = [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]]  # (d_in, d_k)
-W_K = [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]]  # (d_in, d_k)
-W_V = [[0, 2, 0], [0, 3, 0], [1, 0, 3], [1, 1, 0]]  # (d_in, d_v)
+
+# %% jupyter={"source_hidden": true}
+_, ax = plot.subplots(figsize=(5.7, 3.9))
+for i, (feature, number) in enumerate(zip(FEATURES, x[she])):
+    _ = ax.text(-0.7, -i, feature, ha="right", va="center")
+    boxes(ax, 0, -i, [number])
+_ = ax.text(0, 1.5, "she", ha="center")
+_ = ax.text(-0.7, -6.7, "sum of filled rows", ha="right", va="center", fontsize=8)
+draw_matrix(ax, 1.8, "query", W_Q, ("name", "female", "verb"), QUERY)
+draw_matrix(ax, 6, "key", W_K, ("name", "female", "verb"), KEY)
+draw_matrix(ax, 10.2, "value", W_V, ("who", "verb"), VALUE)
+title = "she, times three matrices"
+_ = ax.set(xlim=(-3.2, 12), ylim=(-7.9, 2), title=title), ax.axis("off")
 
 # %% [markdown]
+# Her query says: I look for a name, if possible a female one. Her key says: I can be found as female. Her value is zeros,
+# because she has nothing to give yet. A model learns its matrices, and nobody names its features.
+#
 # ## Step 2 · One key, then all keys
 #
-# The first token's key is its row of `x` times $W_K$:
-
-# %%
-k1 = vector_times_matrix(x[0], W_K)
-print("k1 =", k1, end="   ")
-last = 1 * 1 + 0 * 0 + 1 * 0 + 0 * 0
-print("for example its last entry: 1*1 + 0*0 + 1*0 + 0*0 =", last)
-
-# %% [markdown]
-# Five exercises stand along the way. Write your answer in the first cell, then run it and the cell below it. The verdict
-# names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
-# The solution is folded below. (The + of the toolbar makes a cell.)
+# Five exercises stand along the way. Write your answer into the first cell, then run it and the cell below it. The verdict
+# names the mistake if it knows it. Stuck? Run `verdict.hint()` in a cell of your own (the + of the toolbar makes one): each
+# call goes one step further. The solution is folded below.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.1 · A key
 #
-# **Goal.** Compute $k_2$, the key of the second token. *3 minutes, easy.*
+# **Goal.** Compute the key of Anna, token 0. *3 minutes, easy.*
 #
-# Take `W_K` and token 2. Python counts from 0, so token 2 is `x[1]` = `[0, 2, 0, 2]`. Write three numbers as a list: `my_k2 = [1, 2, 3]`.
+# Take `x[0]` = [1, 1, 0, 0, 0, 2] and `W_K`. Write three numbers as a list, such as `[1, 2, 3]`.
 
 # %%
-my_k2 = None  # a list of three numbers
+my_key = None  # a list of three numbers
 
 # %%
-verdict = check.k2(my_k2)
+verdict = check.key_of_anna(my_key)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# my_k2 = vector_times_matrix(x[1], W_K)  # [2 * 1 + 2 * 1, 2 * 1 + 2 * 1, 0] = [4, 4, 0]
+# my_key = vector_times_matrix(x[0], W_K)  # name [1, 0, 0] plus female [0, 1, 0] is [1, 1, 0]
 # ```
 #
 # </details>
 
 # %%
-K = [vector_times_matrix(token, W_K) for token in x]  # (n, d_k)
-for i, key in enumerate(K, start=1):
-    print(f"k{i} =", key)
-
-# %% [markdown]
-# Queries and values come from the same tokens through the other two matrices.
-
-# %%
 Q = [vector_times_matrix(token, W_Q) for token in x]  # (n, d_k)
+K = [vector_times_matrix(token, W_K) for token in x]  # (n, d_k)
 V = [vector_times_matrix(token, W_V) for token in x]  # (n, d_v)
-print("Q =", Q)
-print("V =", V)
+for word, query, key, value in zip(WORDS, Q, K, V):
+    print(f"{word:5} query {query}   key {key}   value {value}")
 
 # %% [markdown]
 # ## Step 3 · Scores: one query against every key
 #
-# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. A feature in which both
-# have the same sign adds to it, one with opposite signs takes away, and a longer query or key stretches it. A query must have
-# as many features as a key, so $d_k$ counts those of both. The value is not part of the product, so $d_v$ is free.
+# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. So a query must be as long
+# as a key, and $d_k$ counts the features of both. Values are not compared, so $d_v$ is free. Anna asks first:
 
 # %%
-print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
-print("one of each:", dot([2, -1], [1, 2]), end="   ")  # 2*1 + (-1)*2
-print("a longer key:", dot([2, -1], [20, -10]))
-
-# %%
-for j, key in enumerate(K, start=1):
+for word, key in zip(WORDS, K):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
-    print(f"q1.k{j} = {terms} = {dot(Q[0], key)}")
+    print(f"Anna.{word:4} = {terms} = {dot(Q[0], key)}")
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.2 · A row of scores
 #
-# **Goal.** Compute the scores of query 2 against the three keys. *3 minutes, easy.*
+# **Goal.** Compute the scores of *she* against the four keys. *3 minutes, easy.*
 #
-# $q_2$ = `Q[1]` = [2, 2, 2]. Take its dot product with `K[0]`, `K[1]` and `K[2]`. Do not scale.
+# Her query is `Q[3]` = [3, 2, 0]. Take its dot product with `K[0]` to `K[3]`. Do not divide by anything yet.
 
 # %%
-my_scores_2 = None  # a list of three numbers
+my_scores = None  # a list of four numbers
 
 # %%
-verdict = check.scores_2(my_scores_2)
+verdict = check.scores_of_she(my_scores)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# my_scores_2 = [dot(Q[1], key) for key in K]  # [4, 16, 12]
+# my_scores = [dot(Q[3], key) for key in K]  # [5, 0, 3, 2]
 # ```
 #
 # </details>
 
 # %%
 scores = [[dot(q, k) for k in K] for q in Q]  # (n_q, n_k)
-for i, row in enumerate(scores, start=1):
-    print(f"scores of query {i}:", row)
+for word, row in zip(WORDS, scores):
+    print(f"{word:5}", row)
 
 # %% [markdown] tags=["predict"]
-# Read the second row from left to right. It is token 2, asking each token, itself included, how much it matters to token 2.
-# These numbers are not shares yet: they add up to nothing in particular, and with other numbers some would be negative. The
-# next step mends both.
+# A row belongs to the word that looks, and a column to the word that is looked at. *She* scores 5 with Anna, yet Anna scores
+# only 2 with *she*: the two look for different things. *She* also finds herself a little, because she is female.
 #
 # ## Step 4 · Softmax: from scores to weights
 #
-# Weights must not be negative, they must sum to 1, and a larger score must get more.
+# Scores are no shares. Weights must not be negative, they must sum to 1, and a larger score must get a larger weight.
 #
-# **Predict.** The scores of query 1 are 2, 4, 4. What are its weights? (Above, the scores 4, 0, 0 of "she" gave 0.96, 0.02,
-# 0.02.)
+# **Predict.** The scores of *she* are 5, 0, 3, 2. What are her weights?
 #
-# - **a** (0.2, 0.4, 0.4), each score divided by the sum
-# - **b** (0, 0.5, 0.5), the small one gets nothing
-# - **c** between the two: the first gets less than 0.2, and more than 0
+# - **a** (0.5, 0, 0.3, 0.2): each score is divided by the sum
+# - **b** (1, 0, 0, 0): the largest score gets everything
+# - **c** between the two: Anna gets more than 0.5, and *saw* more than 0
 
 # %%
 guess_softmax = None  # "a", "b" or "c"
@@ -296,43 +276,42 @@ guess_softmax = None  # "a", "b" or "c"
 predict.softmax_by_hand(guess_softmax)
 
 # %% [markdown]
-# Dividing by the sum would not do: with scores of -1 and 1 it divides by 0. **Softmax** first makes each score positive, by
-# taking $e^{s_j}$, then divides by the sum,
+# Dividing by the sum fails for the scores -1 and 1, because their sum is 0. **Softmax** first makes each score positive by
+# taking $e^{s_j}$, then divides by the sum:
 #
 # $$w_j = \frac{e^{s_j}}{\sum_l e^{s_l}}.$$
 #
-# It compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$ times the weight, wherever the two scores
-# lie. Other functions make numbers positive, too. The exponential is a choice, with this property.
+# So softmax compares by **differences**: a score that is 2 larger gets $e^2 \approx 7.4$ times the weight.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.3 · A row of weights
 #
-# **Goal.** Compute the weights of query 1 to four decimals. *4 minutes, easy.*
+# **Goal.** Compute the weights of *she* to four decimals. *4 minutes, easy.*
 #
-# Take `math.exp` of the scores 2, 4, 4 and divide each by the sum of the three.
+# Take `math.exp` of the scores 5, 0, 3, 2, and divide each by the sum of the four.
 
 # %%
-my_weights_1 = None  # a list of three numbers
+my_weights = None  # a list of four numbers
 
 # %%
-verdict = check.weights_1(my_weights_1)
+verdict = check.weights_of_she(my_weights)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# e = [math.exp(s) for s in scores[0]]
-# my_weights_1 = [value / sum(e) for value in e]
+# e = [math.exp(s) for s in scores[3]]
+# my_weights = [value / sum(e) for value in e]
 # ```
 #
 # </details>
 
 # %%
-exponentials = [math.exp(s) for s in scores[0]]
+exponentials = [math.exp(s) for s in scores[she]]
 total = sum(exponentials)
-for s, e in zip(scores[0], exponentials):
-    print(f"exp({s}) = {e:8.4f}   weight = {e:.4f} / {total:.4f} = {e / total:.4f}")
+for word, s, e in zip(WORDS, scores[she], exponentials):
+    print(f"{word:5} exp({s}) = {e:8.4f}   divided by {total:.4f}: {e / total:.4f}")
 
 
 # %%
@@ -341,35 +320,22 @@ def softmax(row):
     return [e / sum(exponentials) for e in exponentials]
 
 
-weights = [softmax(row) for row in scores]  # (n_q, n_k), all three queries
-for row in weights:
-    print("  ".join(f"{w:.4e}" for w in row), "  sum:", round(sum(row), 12))
+weights = [softmax(row) for row in scores]  # (n_q, n_k)
 
-# %% [markdown]
-# Here e-06 stands for $10^{-6}$: a small score gets little, and never nothing. As a map:
-
-# %%
-tokens = ["token 1", "token 2", "token 3"]
-ax = plot.attention_heatmap(
-    weights, queries=tokens, keys=tokens, title="weights, not scaled", places=4
-)
-
-# %% [markdown]
-# Query 2 takes 0.98 of its unit from a single key, that of its own token. It does not have to be its own: query 3 takes 0.88
-# from the same key 2.
-#
+# %% [markdown] tags=["predict"]
 # ## Step 5 · The output: a weighted sum of values
 #
-# The keys have done their work. What is handed over are the values: the output for query 1 is
-# $w_{11} v_1 + w_{12} v_2 + w_{13} v_3$. First weight each value, then add. So a large weight on a value of small
-# numbers may bring less than a small weight on one of large numbers.
+# The keys have done their work. Now each word mixes the values with its weights.
+#
+# **Predict.** *Saw* scores 1 with Anna and 1 with Ben, so it takes as much from both. Anna's value has 2 at *who*, and Ben's
+# has -2. What does *saw* get at *who*?
+#
+# - **a** something above 0, because Anna comes first
+# - **b** exactly 0
+# - **c** both numbers, one for each name
 
 # %%
-weighted = [[w * v for v in value] for w, value in zip(weights[0], V)]  # (n_k, d_v)
-for j, row in enumerate(weighted, start=1):
-    print(f"{weights[0][j - 1]:.4f} * v{j} = ", [round(v, 4) for v in row])
-output_1 = [sum(column) for column in zip(*weighted)]
-print("output 1    = ", [round(v, 6) for v in output_1])
+guess_two_names = None  # "a", "b" or "c"
 
 
 # %%
@@ -377,106 +343,94 @@ def weighted_sum(row, V):
     return [sum(w * value[c] for w, value in zip(row, V)) for c in range(len(V[0]))]
 
 
-output = [weighted_sum(row, V) for row in weights]  # (n_q, d_v)
-for i, row in enumerate(output, start=1):
-    print(f"output {i} =", "  ".join(f"{v:.6f}" for v in row))
-
-# %% [markdown] tags=["predict"]
-# ## Break it · What rounding does
-#
-# The text this example comes from (Karim 2019, *Illustrated: Self-Attention*, [S3](../REFERENCES.md#s3)) rounds the weights
-# before it goes on, and roughly: softmax(2, 4, 4) becomes (0, 0.5, 0.5), where one decimal would be (0.1, 0.5, 0.5), which does
-# not even sum to 1. **Predict.** With (0, 0.5, 0.5), how far off is the worst output number?
-#
-# - **a** 0.001
-# - **b** 0.03
-# - **c** 0.3
+print("      who     verb")
+for word, row in zip(WORDS, weights):
+    print(f"{word:5}", "  ".join(f"{number:6.3f}" for number in weighted_sum(row, V)))
 
 # %%
-guess_rounding = None  # "a", "b" or "c"
-
-# %%
-rounded = [[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]]
-output_rounded = [weighted_sum(row, V) for row in rounded]
-print("with rounded weights:", [[round(v, 4) for v in row] for row in output_rounded])
-errors = [abs(a - b) for r, o in zip(output_rounded, output) for a, b in zip(r, o)]
-print(f"largest error: {max(errors):.3f}")
-
-# %%
-predict.rounding(guess_rounding)
+predict.two_names(guess_two_names)
 
 # %% [markdown]
-# The largest error stands in the second number of output 1. The 0.0634 that were taken from $v_1$, whose second number is 2,
-# went in halves to $v_2$ and $v_3$, which have 8 and 6 there: $0.0317 \cdot 8 + 0.0317 \cdot 6 - 0.0634 \cdot 2 = 0.317$. Round
-# when you print, never before you go on.
+# *Saw* has found two names, and its 0 looks as if it had found nobody. One number cannot hold two names. In notebook 06 a second
+# head solves this.
+#
+# *She* gets 1.451 at *who*: she is Anna. It is less than 2, because a weighted sum keeps some weight for the others, even for Ben.
 #
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
-# Queries and keys with many features tend to have scores that lie far apart, and then a query takes nearly everything from one
-# key: you will see it below on random vectors, and 03 explains it. So the attention of [Vaswani et al.
-# (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before softmax. This is *scaled* dot-product attention.
-# Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
+# Long queries and keys tend to have scores that lie far apart, and then one key gets nearly everything. So the attention of
+# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before the softmax. This is *scaled*
+# dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$. Some code divides the query instead. That gives the same scores,
+# because a score shrinks by the same factor as its query. Notebook 03 explains why the divisor is a root.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.4 · A scaled output
 #
-# **Goal.** Compute the output of query 1 with scaled scores, to three decimals or more. *5 minutes, medium.*
+# **Goal.** Compute the output of *she* with scaled scores, to three decimals or more. *5 minutes, medium.*
 #
-# From the scores 2, 4, 4 to three numbers, this time without a line to copy: divide by $\sqrt 3$, share out, mix. You may use
-# `softmax` and `weighted_sum` of this notebook.
+# From her scores 5, 0, 3, 2 to two numbers, this time without a line to copy: divide by $\sqrt 3$, take the softmax, mix the
+# values. You may use `softmax` and `weighted_sum` of this notebook.
 
 # %%
-my_scaled_output_1 = None  # a list of three numbers
+my_output = None  # a list of two numbers
 
 # %%
-verdict = check.scaled_output_1(my_scaled_output_1)
+verdict = check.output_of_she(my_output)
 verdict
 
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# my_scaled_output_1 = weighted_sum(softmax([s / math.sqrt(3) for s in scores[0]]), V)
+# my_output = weighted_sum(softmax([s / math.sqrt(3) for s in scores[3]]), V)
 # ```
 #
 # </details>
 
+
 # %%
-d_k = len(K[0])
-scaled = [[s / math.sqrt(d_k) for s in row] for row in scores]  # (n_q, n_k)
-weights_scaled = [softmax(row) for row in scaled]
-output_scaled = [weighted_sum(row, V) for row in weights_scaled]
-print("weights of query 1:", "  ".join(f"{w:.6f}" for w in weights_scaled[0]))
-for i, row in enumerate(output_scaled, start=1):
-    print(f"output {i} =", "  ".join(f"{v:.6f}" for v in row))
+def attention(Q, K, V):
+    """Return the weights (n_q, n_k) and the outputs (n_q, d_v)."""
+    d_k = len(K[0])
+    scores = [[dot(q, k) / math.sqrt(d_k) for k in K] for q in Q]
+    weights = [softmax(row) for row in scores]
+    return weights, [weighted_sum(row, V) for row in weights]
+
+
+# %%
+scaled_weights, output = attention(Q, K, V)
+print("weights of she:", *(f"{w:.4f}" for w in scaled_weights[she]))
+for word, (who, verb) in zip(WORDS, output):
+    print(f"{word:5} who {who:5.3f}   verb {verb:.3f}")
+
+# %%
+title = "weights, scaled"
+ax = plot.attention_heatmap(scaled_weights, queries=WORDS, keys=WORDS, title=title)
 
 # %% [markdown]
-# attnlib keeps `x` and the three matrices in `examples.BY_HAND`. `BY_HAND.project()` returns $Q$, $K$ and $V$, and the star hands
-# them over as three arguments. Does its own function give these three rows?
+# Divided, the weights of *she* are flatter: Anna gives 0.646, where she gave 0.839. So *she* learns who = 0.885, still towards
+# Anna. Is it what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
 
 # %%
-by_library = al.scaled_dot_product_attention(*BY_HAND.project())  # (n_q, d_v)
-rows = zip(by_library.tolist(), output_scaled)
-difference = max(abs(a - b) for r, o in rows for a, b in zip(r, o))
-print(f"largest difference: {difference:.12f}")
+by_library = al.scaled_dot_product_attention(*SENTENCE.project())  # (n_q, d_v)
+pairs = [pair for r, o in zip(by_library.tolist(), output) for pair in zip(r, o)]
+print(f"largest difference: {max(abs(a - b) for a, b in pairs):.12f}")
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.5 · What each word looks for
 #
-# **Goal.** Design $W_Q$ for *Anna sleeps, she ...*, so that all three words find what they need. *8 minutes, hard.*
+# **Goal.** Design a $W_Q$ with which every word finds what it needs. *8 minutes, hard.*
 #
-# The tokens are `sentence` and $W_K$ is `found_as`, as above. Unlike above, the scores are now divided by $\sqrt 3$. Hand in
-# four rows of three numbers, so that
+# Keep `x` and `W_K`, and divide scores by $\sqrt 3$. Hand in six rows of three numbers, so that
 #
-# - "she" takes 0.9 or more from "Anna" (who is she?),
-# - "sleeps" takes 0.9 or more from "Anna" (who sleeps?),
-# - "Anna" takes 0.9 or more from "sleeps" (what does she do?).
+# - *she* takes 0.9 or more from *Anna* (who is she?),
+# - *saw* takes 0.9 or more from *Ben* (whom did she see?),
+# - *Anna* and *Ben* each take 0.9 or more from *saw* (what happened?).
 #
-# Many answers are right. Row 1 of $W_Q$ says what a name looks for, row 2 a verb, row 3 a pronoun. Row 4 belongs to *who*, and
-# may stay 0.
+# Many answers are right. Start from `W_Q` above, which gives *saw* no way to tell Ben from Anna.
 
 # %%
-my_W_Q = None  # four rows of three numbers
+my_W_Q = None  # six rows of three numbers
 
 # %%
 verdict = check.what_words_look_for(my_W_Q)
@@ -486,23 +440,56 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# # Names look for verbs, verbs and pronouns for names; 5 makes the scores large enough. One of many.
-# my_W_Q = [[0, 5, 0], [5, 0, 0], [5, 0, 0], [0, 0, 0]]
+# # A name looks for a verb, a verb for a name that is not female, a pronoun for one that is.
+# # With 6 the scores are large enough. One answer of many.
+# my_W_Q = [[0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]]
 # ```
 #
 # </details>
 
-# %% [markdown] tags=["predict"]
-# ## See it · From two features to 32
+# %% [markdown]
+# ## Break it · Queries and keys exchanged
 #
-# Three features are few. Here are real ones, of a head in which "bank" takes most from "river", layer 1, head 5 of
-# MiniLM. Its queries and keys have 32 features. The slider keeps the first $d_k$ of them and drops the others, and the bars
-# are the row of "bank".
-#
-# **Predict.** A guess first: does "bank" still take most from "river" when two features are left? And to think about: what does
-# the division by $\sqrt{d_k}$ change: from whom, or how much?
+# What if a word looks with its key, and is found by its query? Nothing complains, because both have three features.
 
 # %%
+wrong_weights, wrong_output = attention(K, Q, V)
+print("weights of she:", *(f"{w:.4f}" for w in wrong_weights[she]))
+print(f"who is she? {wrong_output[she][0]:.3f} (was {output[she][0]:.3f})")
+
+# %% [markdown]
+# Now *she* takes most from those who look for somebody female: Anna and herself. There is no error, only a wrong answer.
+#
+# ## The same steps with the numbers of a well-known text
+#
+# Karim's *Illustrated: Self-Attention* ([S3](../REFERENCES.md#s3)) computes three tokens of four features. The functions of this
+# notebook give its numbers.
+
+# %%
+text_x, *matrices = (matrix.astype(int).tolist() for matrix in BY_HAND)
+text = [[vector_times_matrix(token, W) for token in text_x] for W in matrices]
+for name, rows in zip("QKV", text):
+    print(name, "=", rows)
+text_scores = [[dot(q, k) for k in text[1]] for q in text[0]]
+print("scores =", text_scores)
+
+# %%
+text_weights = [softmax(row) for row in text_scores]  # that text does not scale
+text_output = [weighted_sum(row, text[2]) for row in text_weights]
+for i in range(3):
+    told = "  ".join(f"{w:.4e}" for w in text_weights[i])
+    print(told, "->", "  ".join(f"{number:.6f}" for number in text_output[i]))
+print("scaled:")
+for row in zip(*attention(*text)):
+    print(" -> ".join("  ".join(f"{number:.6f}" for number in part) for part in row))
+
+# %% [markdown]
+# ## See it · From two features to 32
+#
+# The sentence has only three features, too few to see what the division does. So here is a real head with 32, in which
+# *bank* takes most from *river*: layer 1, head 5 of MiniLM. The slider keeps the first $d_k$ features and drops the others.
+
+# %% jupyter={"source_hidden": true}
 stored = real_model.stored("minilm_results")
 head, tokens = stored["L1H5 of the first bank"], stored["six banks"]["tokens"][0]
 bank_query, real_keys = head["query"][tokens.index("bank")], head["key"]
@@ -514,46 +501,73 @@ def row_at(d_k, query=bank_query, keys=real_keys):
     return {"not scaled": [softmax(row)], "scaled": [softmax(divided)]}
 
 
+# %%
 view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
 view
 
-# %%
-for d_k in (2, 6, 7, 16, 24, 32):
-    print(f"d_k = {d_k:2d}", end="")
-    for name, (row,) in row_at(d_k).items():
-        favourite = tokens[row.index(max(row))]
-        print(f"   {name}: {max(row):.2f} from {favourite}", end="")
-    print()
+# %% [markdown]
+# The division never changes who comes first, only by how much. At 32 features *river* gets 1.00 without the division, and 0.71
+# with it, which is the weight in the model itself.
 
 # %% [markdown]
-# Up to six features "bank" has no clear favourite, and it is not "river". In this order the seventh decides: not scaled, "river"
-# gets 0.98 at once. The division never changes who comes first, only by how much. Scaled, the weight goes up and down, 0.80 at 16
-# features, 0.55 at 24, and at the end 0.71, which is what the model itself gives. None of this tells much about $d_k$, because
-# the 32 features were learned together and stand in no order. In a random order, "river" leads for good from about the twelfth.
+# <details><summary><b>How sure is this?</b></summary>
 #
-# So take vectors that belong to no head: random ones, with mean 0 and variance 1, one query and three keys, 500 times, and the
-# mean of the largest weight:
-
-# %%
-r = random.Random(3)
-draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(500)]
-for d_k in (3, 16, 128):
-    rows = [row_at(d_k, query, keys) for query, *keys in draws]
-    for name in rows[0]:
-        mean = sum(max(row[name][0]) for row in rows) / len(rows)
-        print(f"d_k = {d_k:3d}  {name:<10}  largest weight {mean:.2f}")
+# This head says little about $d_k$ itself, because its 32 features were learned together and stand in no order. In the stored
+# order *bank* has no clear favourite up to six features, and the seventh decides. In a random order *river* leads for good from
+# about the twelfth.
+#
+# Random vectors say more. For one query and three keys of mean 0 and variance 1, the largest weight is 0.67 on average over
+# 500 draws at $d_k = 3$, and 0.95 at 128. Divided by $\sqrt{d_k}$ it is 0.57 and 0.60. *Controls* has the cells.
+#
+# </details>
 
 # %% [markdown]
-# Not scaled, the largest weight grows with $d_k$. A dot product adds up $d_k$ terms, and sums of $d_k$ independent terms spread
-# like $\sqrt{d_k}$ (notebook 03 derives it). Divided by $\sqrt{d_k}$, they spread equally far at every $d_k$, and the largest
-# weight stays near 0.6.
+# ## Try it
 #
-# ## Other score functions
+# Think first, then try. The checks and the comparison with attnlib keep the old numbers, and will say so.
 #
-# The dot product is one way to say how well a query and a key match. Before it became the standard, *additive* attention was
-# common ([Bahdanau et al. 2014](../REFERENCES.md#bahdanau-2014)): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$, here
-# with $W_1 = W_2$ the identity and $u$ all ones. The *cosine* takes the lengths out
-# ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Four functions on query 1 and the three keys:
+# 1. Make Ben female: `x[2] = [1, 1, 0, 0, 0, -2]`. Who is *she* now?
+# 2. Let *saw* give 2 at *verb*: which matrix must change, and must another?
+# 3. Give `W_V` five columns. What else must change?
+# 4. Give `W_Q` a fourth column. Which line complains, and why?
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# 1: nobody, her *who* is 0. She takes as much from Ben as from Anna. 2: $W_V$ alone. 3: nothing, $d_v$ is free. 4: `dot`,
+# because a query must be as long as a key.
+#
+# </details>
+
+# %% [markdown] tags=["remember"]
+# **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output is a
+# weighted sum of values, one for each query. Three matrices keep apart what a word looks for, how it is found and what it
+# gives. Models that read text (BERT, RoBERTa) and models that see pictures (ViT, Swin) are built on this
+# ([sources](../REFERENCES.md#models)). Next: [02 vectorized](02_vectorized.ipynb).
+
+# %% [markdown]
+# ## Controls
+#
+# ### What rounding does
+#
+# S3 rounds the weights before it mixes: softmax(2, 4, 4) becomes (0, 0.5, 0.5). This moves the second number of its first output
+# by 0.317. The 0.0634 of $v_1$, whose second number is 2, went in halves to $v_2$ and $v_3$, which have 8 and 6 there:
+# $0.0317 \cdot 8 + 0.0317 \cdot 6 - 0.0634 \cdot 2 = 0.317$. Round when you print, never before.
+
+# %%
+rounded = [[0, 0.5, 0.5], [0, 1, 0], [0, 0.9, 0.1]]
+rounded_output = [weighted_sum(row, text[2]) for row in rounded]
+print("with rounded weights:", [[round(v, 4) for v in row] for row in rounded_output])
+pairs = [pair for r, o in zip(rounded_output, text_output) for pair in zip(r, o)]
+print(f"largest error: {max(abs(a - b) for a, b in pairs):.3f}")
+
+# %% [markdown]
+# ### Other score functions
+#
+# The dot product grows where query and key have the same sign, shrinks where signs differ, and stretches with their lengths.
+# Before it became the standard, *additive* attention was common ([Bahdanau et al.
+# 2014](../REFERENCES.md#bahdanau-2014)): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$, here with $W_1 = W_2$ the identity
+# and $u$ all ones. The *cosine* ([Graves et al. 2014](../REFERENCES.md#graves-2014)) takes the lengths out.
 
 
 # %%
@@ -569,32 +583,35 @@ score_functions = {
 }
 
 # %%
+print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
+print("one of each:", dot([2, -1], [1, 2]), end="   ")  # 2*1 + (-1)*2
+print("a longer key:", dot([2, -1], [20, -10]))
 for name, score in score_functions.items():
-    row = [score(Q[0], key) for key in K]
+    row = [score(text[0][0], key) for key in text[1]]  # the first query of S3
     told = "  ".join(f"{s:5.2f}" for s in row)
     shares = "  ".join(f"{w:.2f}" for w in softmax(row))
     print(f"{name + ':':<20}scores {told}   weights {shares}")
 print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])))
 
-# %% [markdown] tags=["remember"]
-# Put a function of your own into the table. Only the cosine prefers key 1: in the dot product, keys 2 and 3 win by being
-# longer. The cosine also shares out almost evenly, because its scores differ by 0.31 at most. It cannot share out much more
-# sharply, because they lie between -1 and 1: the last line has the extreme. The dot product has nothing to learn of its own, and it is one matrix product for all pairs. The next notebook
-# uses that.
+# %% [markdown]
+# Only the cosine prefers the first key of S3: in the dot product the others win by being longer. Cosines lie between -1 and 1, so
+# they cannot make one key win by much; the last line has the extreme.
 #
-# ## Try it
-#
-# Think first, then try. The checks and the comparison with attnlib keep the old numbers, and will say so.
-#
-# 1. Change `x[2]` to `[9, 0, 9, 0]` and run all. Which outputs change?
-# 2. Let "sleeps" hand over something in the sentence about Anna: which matrix must change, and must another?
-# 3. Give `W_V` five columns instead of three. What else must change?
-# 4. Give `W_Q` a fourth column. Which line complains, and why?
-#
-# *Answers.* 1: all, for token 3 is also a key and a value. 2: $W_V$ alone. 3: nothing, $d_v$ is free. 4: `dot`, for a query must
-# have as many features as a key.
-#
-# **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output
-# is a weighted sum of values, one per query. Three matrices keep apart what a token is, what it looks for, how it is found and
-# what it hands over. Models that read text (BERT, RoBERTa) and models that see pictures (ViT, Swin) are built on this
-# ([sources](../REFERENCES.md#models)). Next: [02 vectorized](02_vectorized.ipynb).
+# ### Features, real and random
+
+# %%
+for d_k in (2, 6, 7, 16, 24, 32):
+    print(f"d_k = {d_k:2d}", end="")
+    for name, (row,) in row_at(d_k).items():
+        favourite = tokens[row.index(max(row))]
+        print(f"   {name}: {max(row):.2f} from {favourite}", end="")
+    print()
+
+# %%
+r = random.Random(3)
+draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(500)]
+for d_k in (3, 16, 128):
+    rows = [row_at(d_k, query, keys) for query, *keys in draws]
+    for name in rows[0]:
+        mean = sum(max(row[name][0]) for row in rows) / len(rows)
+        print(f"d_k = {d_k:3d}  {name:<10}  largest weight {mean:.2f}")

@@ -1,27 +1,22 @@
 # %% [markdown]
 # # 03 · Why divide by the square root of $d_k$?
 #
-# **Question.** Attention divides its scores by $\sqrt{d_k}$. What goes wrong without the division? From which $d_k$ on? And
-# under which conditions is the usual explanation true? *40 minutes.*
+# **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and from which $d_k$ on does it
+# matter? *20 minutes.*
 #
-# In the example of notebooks 01 and 02 the division mattered little. Queries and keys had three features (here called
-# *entries*, the numbers of a vector), and the most one-sided query took 0.98 from one key without the division and still 0.91
-# with it. The heads of real models have 32, 64 or 128. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) give their reason
-# in one sentence: for large $d_k$ dot products grow large and push softmax into regions with very small gradients. That
-# sentence has three links: large scores, a one-sided softmax, small gradients. You will measure each of them.
-#
-# Before section 4 everything that is measured is made of random queries and keys, and for once that is the point: before it has
-# learned anything, a head compares at random, and how it starts decides what its first steps can change. The numbers have
-# variance 1, the size for which the paper argues. A fresh `nn.Linear` makes smaller ones by default; the appendix of notebook 04
-# measures what that does to the scores.
+# Two keys compete for a query. Across you see how much better key 0 fits, upwards the weight that it gets. Each dot is a
+# random query. **Move $d_k$ to both ends.** Where the curve is flat, a head learns next to nothing.
 
-# %%
+# %% jupyter={"source_hidden": true}
 import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
-from attnlib.examples import ASYMMETRIC
+from attnlib.examples import SENTENCE
+
+flat = live.saturation(d_k=(3, 1024))
+flat
 
 # %% [markdown]
 # ## Before you start
@@ -35,29 +30,45 @@ from attnlib.examples import ASYMMETRIC
 # - **b** weights (5, 3), output (5, 4)
 # - **c** weights (5, 5), output (5, 3)
 #
-# **2.** *(notebook 01)* The scores of a query with three keys are 2, 4, 4, and softmax is taken. How does the second
-# weight compare with the first?
+# **2.** *(notebook 01)* Softmax is taken of the scores 5, 0, 3, 2. How does the first weight compare with the third?
 #
-# - **a** it is twice as large
+# - **a** it is 5/3 times as large
 # - **b** it is $e^2 \approx 7.4$ times as large
-# - **c** that depends on the third score
+# - **c** that depends on the other two scores
 #
-# **3.** *(notebook 00)* Of a map of weights with queries as rows and keys as columns, what sums to 1?
+# **3.** *(notebook 00)* The slider divided the scores by a very small number. What became of the weights?
 #
-# - **a** each row
-# - **b** each column
-# - **c** the whole map
+# - **a** one word got nearly everything
+# - **b** all words got nearly the same
+# - **c** nothing changed, because softmax divides by the sum
 
 # %%
 predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
 
+# %% [markdown]
+# ## The sentence has three features
+#
+# Does the division matter in *Anna saw Ben; she*? There $d_k$ is 3. Here is *she*, without the division and with it.
+
+# %%
+Q, K, V = SENTENCE.project()
+for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
+    weights = al.softmax(Q @ K.T / divisor)  # (n_q, n_k)
+    print(f"{name:18}  weights of she {weights[3].round(2)}", end="  ")
+    print(f"who {(weights @ V)[3, 0]:.3f}")
+
+# %% [markdown]
+# She finds Anna both times, a little more firmly without the division. So three features are too few to show what the
+# division is for, and the sentence has no more to give, because each feature has a meaning. From here on, queries and keys
+# are random, with as many features as we like. A head starts like that, too: before it has learned anything, it compares at
+# random.
+
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
 #
-# A score is a sum of $d_k$ products, one for each entry of the query and the key: $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$
-# Let all entries be drawn independently, with mean 0 and variance 1. Then each product pushes the score up or down, and
-# by about 1. With 64 entries it is pushed 64 times. How far from 0 does it end? We measure that by the standard deviation,
-# over many queries and keys.
+# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let the entries of both vectors be independent
+# random numbers with mean 0 and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does
+# the score end? The standard deviation measures that.
 #
 # **Predict.** What is the standard deviation of the scores at $d_k = 64$?
 #
@@ -81,41 +92,28 @@ plot.table(["d_k", "var(q.k)", "std(q.k)", "var(q.k / sqrt(d_k))"], rows)
 predict.score_std(guess_std)
 
 # %% [markdown]
-# Read the second column: up to chance, the variance is $d_k$. The last column is the variance of what attention uses instead,
-# the divided scores. It stays near 1 at any $d_k$.
+# Up to chance, the variance is $d_k$. Three lines say why:
 #
-# Here is the same as a picture: raw scores at the left, divided ones at the right, on one axis. The histograms take 96
-# queries and 96 keys, so that they are smooth. Points, map and bars show the first 8 of each. The points under a histogram
-# are the scores of the framed query with 8 keys, the map holds the weights that softmax makes of such scores, and the bars
-# repeat the framed row. **Try.** Move $d_k$ from 4 to 256. The left histogram grows wider, and the right one stays. Watch
-# the points, for softmax sees only how far they lie apart: at the left they spread, at the right they nearly coincide.
-# From which $d_k$ on does one key keep more than 0.9 at the left?
+# 1. The factors of a product are independent and have mean 0. So the product has mean 0, and variance
+#    $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
+# 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
+# 3. The standard deviation is the root of that. Dividing by $\sqrt{d_k}$ brings it back to 1.
+#
+# **Try.** Move $d_k$. The points are the scores of the framed query, the bars are its weights.
 
 # %%
 spread = live.scores(d_k=(4, 256))
 spread
 
 # %% [markdown]
-# In draw 0, from 128 on. At 64 the largest weight of query 0 is 0.96 and at 96 only 0.85, for each stop adds new entries,
-# and another key may win. Another query, or another draw, answers differently.
-#
-# Why exactly $d_k$? Take one product, of entry $c$. Both factors have mean 0 and are independent, so the product has mean
-# 0, too, and its variance is $\mathrm{var}(q_c k_c) = E[q_c^2]\,E[k_c^2] = 1 \cdot 1$. The score adds $d_k$ of them, and
-# variances of independent terms add up:
-#
-# $$\mathrm{var}(q \cdot k) = \sum_{c=1}^{d_k} \mathrm{var}(q_c k_c) = d_k.$$
-#
-# The standard deviation is the root of that. So dividing by $\sqrt{d_k}$ brings it back to 1. The argument has conditions,
-# and you will need them later: the entries have mean 0 and variance 1, they are independent of one another, and the query
-# is independent of the key.
-#
 # ## 2 · What softmax makes of large scores
 #
-# Softmax compares by differences: a key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight. Two numbers say
-# how one-sided, or *peaky*, a row of weights is. One is its **largest weight**. The other is its **entropy** ([Shannon
-# 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. It is 0 if one key has everything, and $\ln n_k$ if all
-# $n_k$ keys have the same. (With the natural logarithm its unit is called *nat*.) Read it as a count: $e^H$ keys that shared
-# equally would have this entropy. We call that the number of keys *in play*; it is 1 in the first case and $n_k$ in the second.
+# Softmax compares by differences. A key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight, and at
+# $d_k = 64$ a difference of 8 is nothing special. So one key takes nearly all, and the row of weights becomes *peaky*.
+#
+# Two numbers say how peaky. One is the **largest weight**. The other is the **entropy** ([Shannon
+# 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is 1 if one key has
+# everything, and 10 if ten keys share equally. We call $e^H$ the number of keys *in play*.
 
 
 # %%
@@ -127,7 +125,7 @@ def peakiness(d_k, scale, n=10, draws=200):
 
 
 # %%
-print(f"largest possible entropy: ln 10 = {np.log(10):.4f};  exp(8) = {np.exp(8):.0f}")
+print(f"exp(8) = {np.exp(8):.0f};  ten equal weights: H = ln 10 = {np.log(10):.4f}")
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
     (w0, keys0), (w1, keys1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
@@ -135,240 +133,122 @@ for d_k in (1, 16, 64, 256, 1024):
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# Both are means over all queries. Without the division attention turns into picking one key as $d_k$ grows: the gaps
-# between scores grow like $\sqrt{d_k}$, also the one between the largest and the second. With it, a query stays undecided,
-# and equally so at each $d_k$ from 16 on: about seven of ten keys stay in play.
+# These are means over 2000 queries with ten keys each. Without the division a query ends up picking one key. With it, about
+# seven of the ten stay in play at every $d_k$ from 16 on.
 #
-# Why does a query of many entries pick? Where $d_k = 2$ you can see it. A score is the length of the query times how far
-# the key reaches along its direction. The dashed lines mark that: each leads from a key to its foot on the query's line.
-# **Try.** Keep the angle and move the length from 0 to 4. All scores grow by the same factor, the largest weight grows, and
-# the output moves from the middle of the triangle towards a corner. (The row "÷ √2" is the division for $d_k = 2$; it
-# changes nothing in this argument.)
+# Is picking bad? A head may pick, if it picks the right key. But a fresh head picks by chance, so training must be able to
+# change its mind. Training asks: if this score were a little larger, how much would its weight change? That is the
+# **slope** of softmax,
+#
+# $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
+#
+# It is the gray area of the first picture. A weight near 0 or 1 has a slope near 0.
+
+# %%
+for lead in (0, 1, 2, 4, 8, 16):
+    w = al.softmax(np.array([lead, 0.0]))[0]  # two keys, the first leads by so much
+    print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
+
+# %% [markdown]
+# All that $W_Q$ and $W_K$ learn comes back through the scores. Where every slope is near 0, hardly anything comes back, even if
+# the key that was picked is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore
+# divide.
+#
+# ## 3 · What the division takes away
+#
+# Why do many features make a query pick? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
+# query is a sharper choice. With two features you can see it. **Try.** Keep the angle and move the length.
 
 # %%
 in_the_plane = live.plane()
 in_the_plane
 
 # %% [markdown]
-# Now a query with $d_k$ entries of variance 1. The mean of its squared length is $d_k$, so it is about $\sqrt{d_k}$ long: at
-# $d_k = 64$ a longer arrow than any this picture can show. And the keys? They get longer as well, but a score counts only how
-# far a key reaches along the query's direction, and along any one direction that spreads by 1, whatever $d_k$ is. So scores
-# spread by the length of the query, about $\sqrt{d_k}$, and dividing by $\sqrt{d_k}$ takes that length away again.
+# Keys get longer, too. But a score counts only how far a key reaches along the query's direction, and along any one
+# direction random keys spread by 1. So the scores spread by the length of the query, and the division takes that length away.
 #
-# ## 3 · What reaches the scores in training
-#
-# Is a peaky softmax bad? A head that picks one key may be a good head, if it picks the right one. A fresh head has picked
-# by chance, so the question is whether training can still change its mind. Five sentences are needed for that:
-#
-# 1. Training needs one number that says how wrong a model is, the **loss** $L$.
-# 2. The **gradient** $\partial L / \partial x$ of a number $x$ in the model says how much $L$ changes when $x$ is increased
-#    a little, and training moves $x$ a small step against it.
-# 3. A number whose gradient is 0 learns nothing from this example.
-# 4. A model is a chain of steps, and by the **chain rule** the gradient at the beginning of a step is the gradient at its
-#    end times the derivative of the step; so gradients are computed backwards, from the loss to the first matrix.
-# 5. All that $W_Q$ and $W_K$ ever learn comes back through the scores, so where the gradient on the scores is 0, they
-#    learn nothing.
-#
-# So what does softmax let through? Let $s_j$ be the scores of one query, as they go into softmax, and $w_j$ its weights. A
-# higher score raises its own weight and lowers the others: by the quotient rule, applied to $e^{s_m} / \sum_l e^{s_l}$, the
-# derivative of $w_m$ by $s_j$ is $w_j (1 - w_j)$ if $m = j$, and $-w_m w_j$ if not. Let $g_m = \partial L / \partial w_m$ be
-# the gradient that arrives at the weights. The chain rule multiplies each derivative by its $g_m$ and adds them up over $m$.
-# Then $w_j$ can be taken out:
-#
-# $$\frac{\partial L}{\partial s_j} = w_j (1 - w_j)\, g_j - \sum_{m \ne j} w_m w_j\, g_m
-# = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
-#
-# Read it for a row that is nearly *one-hot*: one weight near 1, all others near 0. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum
-# is nearly $g_j$, and the bracket vanishes. So every entry is near 0. That is a formula; the next cell compares it with a
-# measurement, where each score is moved by a millionth up and down. The loss there is $\sum_m w_m\, g_m$, for then the
-# gradient on the weight $w_m$ is $g_m$:
+# You may divide the query instead of the scores. Some programs divide both query and key, by the root of the root. The scores
+# are the same, although [readers took both for bugs](../REFERENCES.md#scale-elsewhere).
 
 # %%
-rng = np.random.default_rng(1)
-scores, g = rng.normal(size=(2, 5))
-
-
-def loss(s):
-    return (al.softmax(s) * g).sum()
-
-
-w = al.softmax(scores)
-by_formula = w * (g - (w * g).sum())
-by_moving = [(loss(scores + h) - loss(scores - h)) / 2e-6 for h in 1e-6 * np.eye(5)]
-print("by the formula:", *(f"{x:9.6f}" for x in by_formula))
-print("by moving s_j: ", *(f"{x:9.6f}" for x in by_moving))
-
-# %% [markdown]
-# Now many: 200 draws of 10 queries and 10 keys, with a random $g$, and two statistics for each $d_k$. The first is a typical
-# size: for each query, the mean of $|\partial L / \partial s_j|$ over its ten keys; then the **median** over all queries.
-# The second is the share of **stuck** queries, none of whose ten scores gets a gradient of 0.001 or more. That threshold
-# is ours, and another would move the shares.
-
-
-# %%
-def score_gradients(d_k, scale, seed=0):
-    r = np.random.default_rng(seed)
-    q, k = r.normal(size=(200, 10, d_k)), r.normal(size=(200, 10, d_k))
-    g = r.normal(size=(200, 10, 10))  # dL/dweights
-    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (200, n_q, n_k)
-    return np.abs(w * (g - (w * g).sum(axis=-1, keepdims=True)))
-
-
-def stuck(sizes):
-    return (sizes < 0.001).all(axis=-1).mean()
-
-
-# %%
-rows = []
-for d_k in (1, 16, 64, 256, 1024):
-    plain, scaled = score_gradients(d_k, 1), score_gradients(d_k, d_k**-0.5)
-    typical = [f"{np.median(x.mean(axis=-1)):.1e}" for x in (plain, scaled)]
-    rows.append((d_k, *typical, f"{stuck(plain):.0%}", f"{stuck(scaled):.0%}"))
-columns = ["median, not scaled", "median, scaled", "stuck, not scaled", "stuck, scaled"]
-plot.table(["d_k", *columns], rows)
+q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
+scores = q @ k.T / 64**0.5
+for name, other in (
+    ("the query divided", q / 64**0.5 @ k.T),
+    ("both, by the root of the root", q / 64**0.25 @ (k / 64**0.25).T),
+):
+    print(f"{name}: the same scores? {np.allclose(scores, other, rtol=0, atol=1e-12)}")
 
 # %% [markdown] tags=["predict"]
-# Without the division the gradient on the scores of a typical query is already ten times smaller at $d_k = 64$, and every fifth
-# query is stuck. At $d_k = 1024$ a typical query gets practically nothing, and about seven in ten are stuck. With the division
-# no query is, at any of these $d_k$. So far the sentence of the paper holds, link by link.
+# Dividing scores by a number before softmax is called *temperature* ([Hinton et al. 2015](../REFERENCES.md#hinton-2015)). A
+# chat program has the same knob at its last layer. $\sqrt{d_k}$ is a temperature that is fixed by the number of features.
 #
-# ## Break it · The obvious experiment
+# ## Break it · Divide by $d_k$
 #
-# Suppose you want to show this to a friend. The obvious experiment goes one step further back, to the query itself. Its scaled
-# scores are $s_j = \text{scale} \cdot q \cdot k_j$, so by the chain rule
-# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. The scale is $1/\sqrt{d_k}$, or 1
-# without the division. Take the length of this gradient, $|\partial L / \partial q|$, and its **mean** over all queries. As in
-# a real layer, the random gradient now arrives at the output $o$ of the query, one step after the weights. Since
-# $o = \sum_m w_m v_m$, the weights get $g_m = \partial L / \partial o \cdot v_m$. Such a $g_m$ adds up 16 products, so it is
-# larger than the $g_m$ of section 3, with and without the division alike.
+# If dividing is good, is dividing by $d_k$ itself better? **Predict.** At $d_k = 64$, how many of ten keys stay in play?
 #
-# **Predict.** At $d_k = 1024$, how does the mean without the division compare with the mean with it?
-#
-# - **a** it is smaller
-# - **b** it is about equal
-# - **c** it is larger
+# - **a** about 1.5
+# - **b** about 7
+# - **c** about 9.9
 
 # %%
-guess_mean = None  # "a", "b" or "c"
+guess_in_play = None  # "a", "b" or "c"
+
+# %%
+for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
+    print(f"divided by {name:9} {peakiness(64, scale)[1]:5.2f} keys in play")
+
+# %%
+predict.divided_by_d_k(guess_in_play)
+
+# %% [markdown]
+# Too sharp, right, too pale: these are the three parts of the slider in notebook 00.
+#
+# ## 4 · From which $d_k$ on?
+#
+# We measure the typical slope: the mean over the keys of a query, then the median over 2000 queries. The table gives the
+# slope without the division as a share of the slope with it.
 
 
 # %%
-def gradients_on_q(scale, d_k, n=10, d_v=16, seed=3):
-    r = np.random.default_rng(seed)
-    q, k, v = (r.normal(size=(2000 // n, n, d)) for d in (d_k, d_k, d_v))
-    # A random dL/doutput, taken back through the values: dL/dweights.
-    g = r.normal(size=v.shape) @ v.swapaxes(-1, -2)
+def typical_slope(d_k, scale, n):
+    r = np.random.default_rng(0)
+    q, k = r.normal(size=(2, 2000 // n, n, d_k))  # n queries and n keys at a time
     w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
-    d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
-    d_q = scale * d_scores @ k  # dL/dq = scale * dL/ds K
-    return np.linalg.norm(d_q, axis=-1)  # (2000 // n, n_q)
-
-
-plain, scaled = gradients_on_q(1, 1024).mean(), gradients_on_q(1 / 32, 1024).mean()
-print(f"mean |dL/dq| at d_k = 1024:  not scaled {plain:.1f}   scaled {scaled:.1f}")
-
-# %%
-predict.mean_gradient(guess_mean)
-
-# %% [markdown]
-# This mean seems to refute section 3. What happened? Some queries are still undecided, and they get huge gradients: the scale
-# in front of the sum is now 1 instead of $1/32$. These carry the mean, and the mean says nothing about the typical query. The
-# median does:
+    return np.median((w * (1 - w)).mean(axis=-1))
 
 
 # %%
-def medians(d_k, n=10):
-    return [np.median(gradients_on_q(scale, d_k, n)) for scale in (1, d_k**-0.5)]
-
-
-print(" d_k   median |dL/dq|: not scaled    scaled")
-for d_k in (16, 64, 256, 1024):
-    plain, scaled = medians(d_k)
-    print(f"{d_k:4d} {plain:27.4f} {scaled:9.4f}")
-sizes = np.sort(gradients_on_q(1, 1024).ravel())[::-1]  # (2000,), the largest first
-share = sizes[:400].sum() / sizes.sum()
-print("at d_k = 1024, not scaled, the fifth of the queries with the largest")
-print(f"gradients makes up {share:.0%} of the sum")
-
-# %% [markdown]
-# At 16 the typical query gets *more* without the division, and at 64 as much, although less comes
-# through softmax: what is missing is the factor $1/\sqrt{d_k}$ that would make the sum smaller. Only beyond 64 does it get
-# less, and then soon much less. So this crossing at 64 says little about softmax. It compares two gradients of different worth:
-# a step on $q$ that is equally long moves the scores $\sqrt{d_k}$ times as far without the division. Section 3, which looks at
-# the scores, is the cleaner experiment. The next figure has both, this one at the left and that of section 3 at the right:
-
-# %%
-d_ks = [4, 8, 16, 32, 64, 128, 256, 512, 1024]
-on_q = np.array([medians(d) for d in d_ks])  # (9, 2)
-shares = np.array([[stuck(score_gradients(d, x)) for x in (1, d**-0.5)] for d in d_ks])
-figure, (left, right) = plot.subplots(1, 2, figsize=(9, 3.4))
-for i, name in enumerate(("not scaled", r"divided by $\sqrt{d_k}$")):
-    left.loglog(d_ks, on_q[:, i], marker="os"[i], label=name)
-    right.semilogx(d_ks, shares[:, i], marker="os"[i], label=name)
-for ax, name in ((left, "median |dL/dq|"), (right, "share of stuck queries")):
-    ax.set(xlabel="$d_k$", ylabel=name, xticks=d_ks[::2], xticklabels=d_ks[::2])
-    ax.minorticks_off()
-    ax.legend()
-
-# %% [markdown]
-# At the left the undivided curve falls from 16 on; it crosses the other near 64, and from 128 on it lies below. At the right
-# the undivided one rises from 16 on.
-#
-# But all of this was measured with ten keys. Is 64 a property of the division, or of the ten? Here are three numbers of
-# keys, and for each the median of $|\partial L / \partial q|$ without the division, as a multiple of the median with it:
-
-# %%
-rows = []
+rows, d_ks = [], (3, 8, 16, 32, 64, 128)
 for n in (3, 10, 100):
-    ratios = [np.divide(*medians(d, n)) for d in (16, 64, 256, 1024)]
-    rows.append((n, *(f"{x:.2f}" for x in ratios)))
-plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256", "d_k = 1024"], rows)
+    shares = [typical_slope(d, 1, n) / typical_slope(d, d**-0.5, n) for d in d_ks]
+    rows.append((n, *(f"{share:.2f}" for share in shares)))
+plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
-# The crossing moves. With 3 keys it lies below 16, with 100 beyond 256. So the honest sentence has conditions: *for entries of
-# variance 1, most gradients on the queries vanish at large $d_k$ and a few become very large; where that begins depends on the
-# number of keys.* To show it, plot the gradient on the scores, take the median and the share that is stuck, not the mean, and
-# say how many keys there were.
-#
-# There is a limit to all of this. $W_Q$ is learned, and a fixed divisor could be folded into it: half the $W_Q$ does what
-# a division by 2 does. So the division says nothing about what a head *can* be. It says where a head starts, and how far
-# one step takes it. Nor is it a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
-# ([source](../REFERENCES.md#heads-of-models)).
-#
-# Does it matter in the end? Nothing here shows that a head without the division cannot learn: a gradient is one step, and a
-# training has hundreds of them. Many programs do not even step by the gradient itself: the method of notebook 04, Adam, divides
-# its usual size away, and for a while it still moves a number whose gradient has become 0. Notebook 08 trains both ways.
-#
-# ## 4 · A knob on any softmax
-#
-# Dividing scores by a number $T$ before softmax is called *temperature* ([Hinton et al.
-# 2015](../REFERENCES.md#hinton-2015)). A chat program has the same knob at its last layer, to make its choice of words
-# bolder or duller. $\sqrt{d_k}$ is a temperature that is chosen once, from the number of entries.
-#
-# Here are the scores of query 2 in notebook 02's asymmetric example, where $d_k = 2$:
-
-# %%
-Q, K, V = ASYMMETRIC.project()
-scores = Q @ K.T  # (n_q, n_k)
-print("scores of query 2:", scores[2].round(2))
-
-# %% [markdown] tags=["predict"]
-# Attention itself divides by $T = \sqrt 2 \approx 1.41$, one of the places of the slider below. **Predict.** Which keys does
-# query 2 look at if $T$ is very small? And if it is very large?
-
-
-# %%
-def at_temperature(T):
-    return {"weights": al.softmax(scores / T)}
-
-
-stops = [0.1, 0.2, 0.5, 1.0, 1.41, 2.0, 5.0, 10.0, 100.0]
-knob = live.weights_view(at_temperature, T=stops, still=(0.1, 1.41, 10.0), row=2)
-knob
+# **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
+# head. At $d_k = 3$ it hardly matters. For random queries with ten keys, the typical slope without it is down to half at $d_k
+# = 16$, and to a tenth at 64. With three keys that comes earlier, at 8 and 32; with a hundred later, at 32 and 128. The heads
+# of real models have 32, 64 or 128 features.
 
 # %% [markdown]
-# Towards 0 each query gives all to its largest score: softmax becomes the hard maximum that it is named after. Towards
-# infinity all keys get the same, and the scores do not matter any more. The order of the keys in a row never changes: a temperature turns up or down how much a difference counts, and adds none of its own.
+# <details><summary><b>How sure is this?</b></summary>
+#
+# **Slope and gradient.** A slope is not yet a gradient. Notebook 04 sends random gradients back through softmax. With ten
+# keys the typical gradient on a score, too, is ten times smaller at $d_k = 64$ without the division.
+#
+# **The mean misleads.** *Controls* goes one step further back, to the query. There the *mean* gradient at $d_k = 1024$ is
+# larger without the division, 4.8 against 1.3. A few undecided queries carry that mean, because nothing multiplies their
+# gradients by $1/\sqrt{d_k}$. The median is 0.0002 against 1.19. With ten keys the two medians are equal near 64; with three
+# keys that comes earlier, with a hundred later. If you plot gradients, say which ones, and with how many keys.
+#
+# **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
+# could learn the divisor. So the division says where a head starts, not what it can become. Nor is it a law: Gemma 4 brings
+# queries and keys to one size by a norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)). And nothing here shows
+# that a head without the division cannot learn. Adam, the method of notebook 04, divides the usual size of a gradient away.
+# Notebook 08 trains both ways.
+#
+# </details>
 
 # %% [markdown]
 # ## Exercises
@@ -505,12 +385,57 @@ verdict
 # ## Try it
 #
 # 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9
-#    at the left? (In 7 of the draws 0 to 9.)
-# 2. Take the mean of `gradients_on_q` for $d_k = 16$. Is the one without the division larger there, too? (Yes, by a
-#    factor of almost 3.)
+#    without the division? (In 7 of the draws 0 to 9.)
+# 2. Give `typical_slope` a thousand keys. At which power of 2 does the share fall below one half? (At 64.)
 #
-# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes that,
-# so that softmax starts undecided. Without it less and less comes back through softmax: with ten keys the typical gradient on a
-# score is ten times smaller at $d_k = 64$. On the query itself the missing divisor makes up for that until $d_k$ is about 64
-# (more, if there are more keys), and the mean hides it altogether. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a
-# head learns.
+# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes
+# that, so that softmax starts undecided, on its slope. With ten keys the typical slope without the division is half at
+# $d_k = 16$ and a tenth at 64. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
+
+# %% [markdown]
+# ## Controls
+#
+# A random gradient arrives at the output of each query. Softmax passes it on to the scores (notebook 04 has the formula), and
+# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. First the mean of its length, then
+# the median.
+
+
+# %%
+def gradients_on_q(scale, d_k, n=10, d_v=16, seed=3):
+    r = np.random.default_rng(seed)
+    q, k, v = (r.normal(size=(2000 // n, n, d)) for d in (d_k, d_k, d_v))
+    # A random dL/doutput, taken back through the values: dL/dweights.
+    g = r.normal(size=v.shape) @ v.swapaxes(-1, -2)
+    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
+    d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
+    d_q = scale * d_scores @ k  # dL/dq = scale * dL/ds K
+    return np.linalg.norm(d_q, axis=-1)  # (2000 // n, n_q)
+
+
+plain, scaled = gradients_on_q(1, 1024).mean(), gradients_on_q(1 / 32, 1024).mean()
+print(f"mean |dL/dq| at d_k = 1024:  not scaled {plain:.1f}   scaled {scaled:.1f}")
+
+
+# %%
+def medians(d_k, n=10):
+    return [np.median(gradients_on_q(scale, d_k, n)) for scale in (1, d_k**-0.5)]
+
+
+print(" d_k   median |dL/dq|: not scaled    scaled")
+for d_k in (16, 64, 256, 1024):
+    plain, scaled = medians(d_k)
+    print(f"{d_k:4d} {plain:27.4f} {scaled:9.4f}")
+sizes = np.sort(gradients_on_q(1, 1024).ravel())[::-1]  # (2000,), the largest first
+share = sizes[:400].sum() / sizes.sum()
+print("at d_k = 1024, not scaled, the fifth of the queries with the largest")
+print(f"gradients makes up {share:.0%} of the sum")
+
+# %% [markdown]
+# The median without the division, as a multiple of the median with it:
+
+# %%
+rows = []
+for n in (3, 10, 100):
+    ratios = [np.divide(*medians(d, n)) for d in (16, 64, 256, 1024)]
+    rows.append((n, *(f"{x:.2f}" for x in ratios)))
+plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256", "d_k = 1024"], rows)

@@ -1,42 +1,39 @@
 # %% [markdown]
 # # 06 · Multi-head attention
 #
-# **Question.** A token may have two questions at once. Why does it take several heads to answer them, or does it? And how
-# are all heads computed at once, without a loop? *45 minutes. This notebook needs torch.*
+# **Question.** In *Anna saw Ben; she ...* the word *saw* took as much from Anna as from Ben, and its *who* came out as 0.000.
+# One number cannot hold two names. Can *saw* learn both names, and keep them apart? *30 minutes. Two sections use torch, if
+# it is there.*
 #
-# | symbol | meaning |
-# |---|---|
-# | $d_{model}$, `embed_dim` | features of a token, going in and coming out ($d_{in}$ in notebooks 01 to 05) |
-# | $h$, `num_heads` | number of heads |
-# | $d_k = d_{model} / h$ | features of a query and of a key in one head |
+# Here *saw* asks twice. Run the cell and move *head*.
 
-# %%
-from copy import deepcopy
+# %% jupyter={"source_hidden": true}
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
-import torch
-from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.course import check, predict, training
-from attnlib.examples import BY_HAND
-from attnlib.torch_layers import MultiHeadAttention
+from attnlib.course import check, mine, model_files, predict
+from attnlib.examples import BY_HAND, FEATURES, SENTENCE, TWO_HEADS, WORDS
 
-np.set_printoptions(suppress=True)
-_ = torch.set_num_threads(1)
+np.set_printoptions(precision=3, suppress=True)
+q, k, v = (al.split_heads(TWO_HEADS.x @ W, 2)[None] for W in TWO_HEADS[1:4])
+two_heads = live.flow(al.attention_trace(q, k, v), queries=WORDS, query=1, key=0)
+two_heads
 
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory, about earlier notebooks. Guess where you are not sure.
+# Three questions from memory. Guess where you are not sure.
 #
 # **1.** *(notebook 05)* A model has written four words and kept their keys and values. The newest, fifth word asks alone.
 # Which row of a mask does it need?
 #
-# - **a** the first one: it sees one key
-# - **b** the first or the last one of the square mask, they are alike
-# - **c** the last one of the square mask: it sees all five keys
+# - **a** the first row: it sees one key
+# - **b** the first or the last row of the square mask, they are alike
+# - **c** the last row of the square mask: it sees all five keys
 #
 # **2.** *(notebook 04)* You have a matrix `W` (4, 3), used as `x @ W`. What do you copy into `nn.Linear(4, 3).weight`?
 #
@@ -57,413 +54,234 @@ predict.before_06(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · Two questions, one row of weights
 #
-# *Anna sees Ben* and *Ben sees Anna* hold the same words and tell different stories. The word *sees* has two questions:
-# who sees, and whom? In these sentences the one stands before it and the other after it.
-#
-# So let a head, set by hand, ask for both places. Keys say where a token stands, values say which word it is.
+# First the head that you know, run by your own function from notebook 05.
 
 # %%
-vocabulary = ["Anna", "Ben", "sees"]
-place = np.eye(3)  # row i: place i
-before, after = np.eye(3, k=-1), np.eye(3, k=1)  # row i: the place before i, after i
+attention = mine.load("attention")
+one_head = attention(*SENTENCE.project())  # (n, d_v): who, verb
+print("saw:", one_head[1], "  she:", one_head[3])
 
+# %% [markdown]
+# *saw* looks for a name and finds two. Anna's *who* is +2 and Ben's is -2, so equal weights add up to 0. Two
+# numbers, one for each name, would hold both. But then both names arrive in one mixture, half and half, and nothing says which
+# name answers which question.
+#
+# So we give *saw* a second row of weights. A **head** has its own queries, keys and values, and computes the formula that you
+# know. With $h$ heads each of them gets $d_k = d_{model} / h$ features. Our words have $d_{model} = 6$ features, so two heads
+# have 3 each. ($d_{model}$ was called $d_{in}$ so far. Heads are counted from 1, in an array head 1 stands at index 0.)
+#
+# | | head 1 looks for | head 2 looks for |
+# |---|---|---|
+# | *saw* | a female name | a male name |
+# | *she* | a female name, as before | the verb |
+# | *Anna*, *Ben* | the verb, as before | nothing: four equal weights |
 
-def attend(sentence, asked):  # asked (n, 3): the places that each token asks for
-    value = np.eye(3)[[vocabulary.index(word) for word in sentence.split()]]  # (n, 3)
-    return al.attention_trace(10 * asked, place, value)
+# %%
+x, W_Q, W_K, W_V, W_O = TWO_HEADS  # (4, 6), then (6, 6) each
+for head, columns in ((1, slice(0, 3)), (2, slice(3, 6))):
+    q, k, v = (x @ W[:, columns] for W in (W_Q, W_K, W_V))  # (n, d_k) each
+    out = attention(q, k, v)  # (n, d_k): who, verb, and a third that is not used
+    print(f"head {head}   saw: {out[1]}   she: {out[3]}")
 
+# %% [markdown]
+# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben. In head 1 *she* finds out what she found
+# before.
+#
+# Is a head a slice of the word? No: each head reads all six features of a word, and only the columns of the matrices are
+# divided among the heads. Published code has cut the words themselves
+# ([threads](../REFERENCES.md#asked)), and then no head can combine features from two slices.
 
 # %% [markdown] tags=["predict"]
-# **Predict.** *sees* asks for the place before it and for the place after it, equally. What does it get in each of the two
-# sentences? Can you tell from its output who sees whom?
-
-# %%
-stories = ["Anna sees Ben", "Ben sees Anna"]
-print("shares of", vocabulary)
-for story in stories:
-    print(story, attend(story, before + after).output[1].round(2))  # row 1 is "sees"
-
-# %% [markdown]
-# Half Anna, half Ben, both times: one row of weights, one mixture, and who is who is lost. Give the same word two rows of
-# weights, one for each question:
-
-# %%
-print("shares of", vocabulary)
-for story in stories:
-    who, whom = (attend(story, asked).output[1].round(2) for asked in (before, after))
-    print(f"{story}   who: {who}   whom: {whom}")
-
-# %% [markdown]
-# Each question got a **head** of its own: its own queries, keys and values, and the same formula. A head gives every query
-# one row of weights. The two heads here share keys and values and differ in their queries, to keep the example small.
-
-# %%
-two_questions = 10 * np.stack([before, after])  # (h, n_q, d_k)
-value = np.eye(3)[[0, 2, 1]]  # (n_k, d_v): Anna, sees, Ben
-# (1, h, n, d): one sequence, two heads; place and value are the same for both
-trace = al.attention_trace(two_questions[None], place[None, None], value[None, None])
-two_heads = live.flow(trace, queries=stories[0].split(), query=1, key=0, feature=0)
-two_heads
-
-# %% [markdown] tags=["predict"]
-# **Try.** Move *head*. The query changes, with it the row of weights, and with it what the output holds. (A token with no
-# place before it, or none after it, asks for nothing there: its row is uniform.) Heads are counted from 1, in the text as on
-# the sliders. In an array head 1 stands at index 0.
+# ## 2 · Split and merge
 #
-# But was that fair? A single head may ask for one place *more* than for the other. **Predict.** *sees* asks for the place
-# after it with 0.9 of the strength. Are the two stories still alike?
-
-# %%
-for story in stories:
-    print(story, attend(story, before + 0.9 * after).output[1].round(2))
-
-# %% [markdown]
-# They are not. The word before has the larger share, the word after the smaller one, and both answers stand in one row of
-# weights. So one head can *hold* two answers. Whether anybody can read them is another question, and it decides what heads
-# are good for.
-#
-# ## 2 · The same task, trained
-#
-# Twelve tokens, each one of ten letters, stand in a ring: the last is followed by the first. For every place the model is
-# to name the letter before it and the letter after it. Attention does not know where a token stands, so each place gets a
-# vector of its own, learned, that is added to the token's: a **position embedding**. Then comes one attention layer, and
-# behind it a **read-out**, the layer that turns each output into twenty scores: ten for the letter before, ten for the
-# letter after. At first the read-out is a single linear layer.
-#
-# The heads of a layer share out its features: with 32 features and 2 heads, each head has queries, keys and values of 16.
-# How that is done, section 3 shows. Here `MultiHeadAttention(32, 2)` does it.
-
-# %%
-N_LETTERS, T, D = 10, 12, 32  # letters, places, features
-
-
-class Neighbours(nn.Module):
-    def __init__(self, num_heads, read_out, asked):
-        super().__init__()
-        self.token, self.position = nn.Embedding(N_LETTERS, D), nn.Embedding(T, D)
-        self.attention = MultiHeadAttention(D, num_heads, bias=False)
-        self.asked, self.read_out = asked, read_out(len(asked))
-
-    def forward(self, tokens):
-        x = self.token(tokens) + self.position.weight  # (b, T, D)
-        output, weights = self.attention(x)  # (b, T, D), (b, h, T, T)
-        logits = self.read_out(output).unflatten(-1, (-1, N_LETTERS))
-        return logits, weights  # (b, T, questions, letters), (b, h, T, T)
-
-
-# %% [markdown]
-# `draw_rings` draws rings of letters, which are numbers from 0 to 9, and the right answers to them. One ring:
-
-
-# %%
-def draw_rings(size, generator, asked):
-    tokens = torch.randint(N_LETTERS, (size, T), generator=generator)  # (b, T)
-    answers = [tokens.roll(-step, dims=1) for step in asked]  # step -1: the one before
-    return tokens, torch.stack(answers, dim=-1)  # (b, T), (b, T, questions)
-
-
-tokens, answers = draw_rings(1, torch.Generator().manual_seed(0), asked=(-1, 1))
-print("letters:", *tokens[0].tolist())
-print("before: ", *answers[0, :, 0].tolist())
-print("after:  ", *answers[0, :, 1].tolist())
-
-# %% [markdown]
-# `loss` is the cross-entropy of notebook 04 over all questions at once. `fit` trains whatever may learn in a model with the
-# loop of notebook 04, and `train` starts a new model from a seed and fits it.
-
-
-# %%
-def loss(model, drawn):
-    tokens, target = drawn
-    logits, _ = model(tokens)  # (b, T, questions, letters)
-    return nn.functional.cross_entropy(logits.flatten(0, 2), target.flatten())
-
-
-def linear(questions):
-    return nn.Linear(D, questions * N_LETTERS)
-
-
-# %%
-def fit(model, told, seed=0):
-    def draw(generator):
-        return draw_rings(128, generator, model.asked)
-
-    training.train(model, draw, loss, steps=600, lr=3e-3, seed=seed, description=told)
-    return model
-
-
-def train(num_heads, read_out=linear, seed=0, asked=(-1, 1)):
-    torch.manual_seed(seed)
-    model = Neighbours(num_heads, read_out, asked)
-    return fit(model, f"{num_heads} head(s), seed {seed}", seed)
-
-
-# %% [markdown] tags=["predict"]
-# **Predict.** One head, or two heads with half the features each: the number of parameters is the same. Which learns to name
-# both neighbours, behind a linear read-out?
-#
-# - **a** both: the parameters are equally many
-# - **b** the two small heads
-# - **c** neither
-
-# %%
-guess_heads = None  # "a", "b" or "c"
-
-# %%
-models = {h: train(h) for h in (1, 2)}
-
-
-# %%
-def look(model):
-    tokens, target = draw_rings(1000, torch.Generator().manual_seed(1), model.asked)
-    with torch.no_grad():
-        logits, weights = model(tokens)
-    right = logits.argmax(-1) == target  # (b, T, questions)
-    each = " ".join(f"{share:.2f}" for share in right.float().mean((0, 1)))
-    # "letters differ" leaves out the places whose neighbours are the same letter.
-    same = (target == target[..., :1]).all(-1)  # (b, T)
-    all_right = right.all(-1).float()  # (b, T)
-    told = f"all right {all_right.mean():.2f}, each {each}"
-    return f"{told}; letters differ: {all_right[~same].mean():.2f}", weights
-
-
-# %% tags=["nbval-ignore-output"]
-maps = {}
-for h, model in models.items():
-    told, maps[h] = look(model)
-    parameters = sum(p.numel() for p in model.parameters())
-    print(f"{h} head(s), {parameters} parameters: {told}")
-
-# %%
-predict.two_heads(guess_heads)
-
-# %%
-mean_maps = torch.cat([maps[1].mean(0), maps[2].mean(0)])  # (1 + 2, T, T)
-titles = ["the one head", "head 1 of 2", "head 2 of 2"]
-figure = plot.head_grid(mean_maps, titles=titles)
-
-# %% tags=["nbval-ignore-output"]
-i = torch.arange(T)
-for name, w in zip(titles, mean_maps):
-    on_before, on_after = w[i, (i - 1) % T].mean(), w[i, (i + 1) % T].mean()
-    print(f"{name}: {on_before:.2f} on the token before, {on_after:.2f} after")
-
-# %% [markdown] tags=["predict"]
-# The first map has two stripes: the one head shares its weight between both neighbours, and not equally. The linear layer
-# names one of the two letters nearly always and the other seldom. Two heads take one neighbour each.
-#
-# Are two shares so hard to read? Ask without any attention. Here are the exact shares of section 1, 0.64 and 0.36, for all
-# 100 pairs of letters, and a linear layer that is trained on them. **Predict.** How often does it find the letter with the
-# larger share, how often the one with the smaller?
-
-# %%
-pairs = torch.cartesian_prod(
-    torch.arange(N_LETTERS), torch.arange(N_LETTERS)
-)  # (100, 2)
-shares = torch.eye(N_LETTERS)[pairs]  # (100, 2, 10), one-hot
-shares = 0.64 * shares[:, 0] + 0.36 * shares[:, 1]  # (100, 10)
-different = pairs[:, 0] != pairs[:, 1]
-
-# %% tags=["nbval-ignore-output"]
-for column, name in enumerate(("larger", "smaller")):
-    torch.manual_seed(0)
-    layer, letter = nn.Linear(N_LETTERS, N_LETTERS), pairs[:, column]
-    adam = torch.optim.Adam(layer.parameters(), lr=0.05)
-    for _ in range(2000):
-        adam.zero_grad()
-        nn.functional.cross_entropy(layer(shares), letter).backward()
-        adam.step()
-    found = (layer(shares).argmax(-1) == letter)[different].float().mean()
-    print(f"the {name} share of two different letters: found in {found:.2f}")
-
-# %%
-unequal = shares @ torch.diag(10.0 ** torch.arange(N_LETTERS))  # 1, 10, 100, ...
-found = (unequal.argmax(-1) == pairs[:, 1])[different].float().mean()
-print(f"by hand, with unequal weights: the smaller share found in {found:.2f}")
-
-# %% [markdown] tags=["predict"]
-# The larger always, the smaller never. A linear layer gives each letter a score, a weighted sum of all shares. No letter is
-# special here, so cross-entropy is lowest where all letters are treated alike, and then the score of a letter can only grow with
-# its own share or fall with it. The smaller share lies *between* 0, the share of every absent letter, and the larger one: such a
-# score never favours it. So this is what training makes of a linear layer. Weights of 1, 10, 100 and so on, set by hand, always
-# name the later letter of the alphabet, and so the smaller share in half of the pairs.
-#
-# Still one head; but now train it together with a read-out that has a **hidden layer**: a linear layer, then every negative
-# number is set to 0 (`ReLU`), then a second linear layer. **Predict.** Does it learn now?
-
-
-# %%
-def with_hidden_layer(questions):
-    return nn.Sequential(
-        nn.Linear(D, 128), nn.ReLU(), nn.Linear(128, questions * N_LETTERS)
-    )
-
-
-# %%
-def two_shares(w):  # of each query, the larger first
-    pair = torch.stack([w[:, 0, i, (i - 1) % T], w[:, 0, i, (i + 1) % T]])
-    return f"shares {pair.amax(0).mean():.2f} and {pair.amin(0).mean():.2f}"
-
-
-# %% tags=["nbval-ignore-output"]
-print(f"linear read-out, seed 0: {two_shares(maps[1])}")
-hidden = {seed: train(1, with_hidden_layer, seed) for seed in range(5)}
-for seed, model in hidden.items():
-    told, w = look(model)
-    print(f"hidden layer, seed {seed}: {two_shares(w)}\n    {told}")
-
-# %% [markdown] tags=["predict"]
-# It does, with each of five seeds: both neighbours are right in 0.85 of the places at worst, and in nearly all with the
-# other four. But the head has changed as well: it gives one place about 0.7 of its weight and the other about 0.3, where it
-# gave 0.52 and 0.44 before.
-#
-# So was it the head or the read-out? Take the head of seed 1, change none of its weights, and train a fresh *linear*
-# read-out behind it. **Predict.** How often are both neighbours right now?
-
-# %% tags=["nbval-ignore-output"]
-same_head = deepcopy(hidden[1]).requires_grad_(False)
-torch.manual_seed(0)
-same_head.read_out = linear(2)  # the only part that learns
-told, _ = look(fit(same_head, "a linear read-out behind the same head"))
-print("the same head, linear read-out:", told)
-
-# %% [markdown]
-# It was the read-out. The one with a hidden layer finds both letters in nearly every output of this head. The linear one
-# finds one letter at each place, the one with the larger share, and both only where they are the same letter, one place in
-# ten: that is why the two numbers behind *each* add up to about 1.1.
-#
-# In this task, then, **heads are not a matter of what is possible, but of what can be read out cheaply.** Two heads hand
-# their answers over in different features, and a linear layer only has to pick them up.
-#
-# In a language model a hidden layer does follow attention. What then speaks for several heads? Ask for more: three
-# letters before and three after, with the hidden layer behind each.
-
-# %% tags=["nbval-ignore-output"]
-steps = (-3, -2, -1, 1, 2, 3)
-for h in (1, 8):
-    told, _ = look(train(h, with_hidden_layer, asked=steps))
-    print(f"six letters, {h} head(s):\n    {told}")
-
-# %% [markdown]
-# One head and this read-out do not get there in these 600 steps. Eight heads of four features do. That does not show that one
-# head *cannot*; it may need more time. But several heads make it easy. (An illustration: one task, one size; five seeds for one
-# head with a hidden layer on two letters, a single seed for everything else.)
-#
-# ## 3 · Split and merge
-#
-# Two heads need two sets of queries, keys and values. Nobody computes them one after the other. One large projection makes
-# them all, and its features are then cut into $h$ pieces of $d_k = d_{model}/h$. The head axis must come before the token
-# axis, so that `@` treats heads like a batch:
+# A loop over heads is slow. So one product `x @ W_Q` makes the queries of all heads at once, $(n, d_{model})$, and its features
+# are cut afterwards. The head axis must come before the token axis, so that `@` treats heads like a batch:
 #
 # $$(n, d_{model}) \;\to\; (n, h, d_k) \;\to\; (h, n, d_k).$$
 #
-# In this array the tens say which token, the ones say which feature, both counted from 1 here:
-
-# %%
-# (n, d_model): token, feature
-x = np.array([[11, 12, 13, 14], [21, 22, 23, 24], [31, 32, 33, 34]])
-heads = al.split_heads(x, 2)  # (h, n, d_k)
-print(x.shape, "->", x.reshape(3, 2, 2).shape, "->", heads.shape)
-print("head 1 has features 1, 2 of every token:\n", heads[0])
-print("merge undoes split:\n", al.merge_heads(heads))
-
-# %% [markdown] tags=["predict"]
-# Features are cut, tokens stay whole: every head sees every token.
+# **Predict.** Somebody saves a step and reshapes $(4, 6)$ to $(2, 4, 3)$ at once. What is in head 1?
 #
-# ## Break it · Straight to the shape
-#
-# **Predict.** Somebody saves a step and reshapes $(3, 4)$ to $(2, 3, 2)$ at once. What is in head 1?
-#
-# - **a** features 1, 2 of every token
-# - **b** all features of token 1, and half of token 2
+# - **a** features 0, 1, 2 of every word
+# - **b** all features of *Anna* and *saw*, and nothing of *Ben* and *she*
 # - **c** nothing: it raises an error
 
 # %%
 guess_reshape = None  # "a", "b" or "c"
 
 # %%
-print(x.reshape(2, 3, 2)[0])
-
-# %%
 predict.reshape(guess_reshape)
 
 # %% [markdown]
-# Features of token 1 and half of token 2, as if they were three tokens. The shape is right, nothing fails, and places are mixed
-# up. It has been done in public ([thread](../REFERENCES.md#threads)). Does it leak the future in a causal model? Poke it, as in
-# notebook 05, with two heads and six tokens, whose rows the code counts from 0: change row 3, the fourth. Rows 0, 1 and 2 must
-# not move.
-
+# Take the steps one by one. Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
+# 4 merge.
 
 # %%
-def straight_merge(x):  # (h, n, d_k) -> (n, d_model)
-    return x.reshape(x.shape[1], -1)
-
-
-def cut_straight(x, merge):
-    cut = x.reshape(2, 6, 4)  # straight to (h, n, d_k)
-    return merge(al.scaled_dot_product_attention(cut, cut, cut, is_causal=True))
-
-
-# %%
-six = np.random.default_rng(0).normal(size=(6, 8))  # (n, d_model)
-poked = six + np.eye(6)[:, 3:4]  # row 3 is changed
-merges = {"right merge": al.merge_heads, "straight merge": straight_merge}
-for name, merge in merges.items():
-    difference = cut_straight(poked, merge) - cut_straight(six, merge)
-    moved = np.flatnonzero(np.abs(difference).max(axis=-1))
-    print(f"straight split, {name:<14} outputs that move: {moved}")
+split_and_merge = live.split_heads(WORDS, num_heads=2, d_k=3)
+split_and_merge
 
 # %% [markdown]
-# With the right merge, outputs 0, 1 and 2 move as well: the future leaks. And if the merge is as wrong as the split? Head 1
-# holds the pieces of the first three tokens, in the order of the text, so a causal mask on its rows is causal for the tokens,
-# too. The straight merge puts every piece back where it came from, and nothing leaks. That layer is wrong all the same: each
-# head sees only three of the six tokens.
+# Features are cut, and words stay whole: every head sees every word.
 #
-# ## 4 · The whole layer in NumPy
+# ## 3 · The whole layer in NumPy
 #
-# Project, split, attend in each head, merge, and a last projection $W_O$:
+# Project, split, attend in each head, merge. A last matrix $W_O$ follows, because the merged heads only stand side by side:
+# features 0 to 2 come from head 1, and 3 to 5 from head 2. $W_O$ mixes them. Here it writes *who* of head 1 to *female*, *who* of
+# head 2 to *male*, and the sum of both to *who*.
 
 
 # %%
-def multi_head(x, W_Q, W_K, W_V, W_O, num_heads):
-    # (..., h, n, d_k)
+def multi_head(x, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
     q, k, v = (al.split_heads(x @ W, num_heads) for W in (W_Q, W_K, W_V))
-    trace = al.attention_trace(q, k, v)  # scale 1/sqrt(d_k), d_k of one head
-    # (..., n, d_model), (..., h, n, n)
-    return al.merge_heads(trace.output) @ W_O, trace.weights
+    heads = attention(q, k, v, attn_mask)  # (h, n, d_k), scaled by 1/sqrt(d_k)
+    return al.merge_heads(heads) @ W_O  # (n, d_model)
 
 
-rng = np.random.default_rng(0)
-x, mha = rng.normal(size=(5, 12)), al.MultiHeadAttention(12, 3, bias=False, rng=rng)
-output, weights = multi_head(x, mha.W_Q, mha.W_K, mha.W_V, mha.W_O, num_heads=3)
-off = np.abs(output - mha(x)[0]).max()
-print(output.shape, weights.shape, f" differs from al.MultiHeadAttention by {off:.12f}")
+# %%
+def tell(output, word):
+    row = output[WORDS.index(word)]
+    told = (f"{name} {row[FEATURES.index(name)]:6.3f}" for name in ("female", "male"))
+    print(f"{word:4}", *told, f"who {row[FEATURES.index('who')]:6.3f}")
+
+
+output = multi_head(*TWO_HEADS, num_heads=2)
+tell(output, "saw")
+tell(output, "she")
 
 # %% [markdown]
-# The merged heads stand side by side: the first four features come from head 1, the next four from head 2. $W_O$ mixes
-# them. Without it, no output feature could use two heads.
+# *saw* now has both names, apart: Anna in *female*, Ben in *male*. In *who*, where $W_O$ adds them, the two nearly cancel once
+# more. *she* still learns Anna: her *who* is 0.885, because in head 2 she looks for the verb, and the
+# names cancel.
 #
-# A product with a matrix is a sum, so the same output can be taken head by head. Head $i$ adds its weights $A_i$ times its
-# values, through its own columns of $W_V$ and its own rows of $W_O$:
+# A product with a matrix is a sum. So each head $i$ adds its own part to the output, its weights $A_i$ times its values,
+# through its own columns of $W_V$ and its own rows of $W_O$:
 #
 # $$\text{output} = \sum_i A_i \, x \, W_V^{(i)} \, W_O^{(i)}$$
 
 # %%
-parts = [slice(4 * i, 4 * i + 4) for i in range(3)]  # the features of each head
-added = sum(
-    A @ x @ mha.W_V[:, part] @ mha.W_O[part] for A, part in zip(weights, parts)
-)  # (n, d_model)
+q, k, v = (al.split_heads(x @ W, 2) for W in (W_Q, W_K, W_V))
+weights = al.attention_trace(q, k, v).weights  # (h, n, n)
+parts = (slice(0, 3), slice(3, 6))  # the features of each head
+added = sum(A @ x @ W_V[:, p] @ W_O[p] for A, p in zip(weights, parts))
 print(f"added up head by head, it differs by {np.abs(added - output).max():.12f}")
+one = multi_head(*BY_HAND, np.eye(3), num_heads=1)  # W_O is the identity
+with np.printoptions(precision=6):
+    print(f"one head, the well-known text of notebook 01:\n{one}")
 
 # %% [markdown]
-# (torch stores `W_O.weight` transposed: there a head has columns of its own.)
+# With one head $W_V W_O$ is a single product, and a single matrix could take its place. So some code leaves $W_O$ out where there
+# is one head, and other code keeps two matrices that do the work of one ([thread](../REFERENCES.md#asked)).
 #
-# With one head, $W_O$ the identity and the matrices of notebook 01, the numbers of notebook 01 come back:
+# In a translator the queries come from the words written so far, the keys and values from the sentence that was read. Why not
+# take the values from the written words? A weight says how much to take from a *read* word, so value $j$ must belong to the same
+# word as key $j$ ([thread](../REFERENCES.md#asked)).
+#
+# ## Break it · Straight to the shape
+#
+# Now the bare reshape of section 2 goes into the layer. Which of its mistakes would you notice?
 
 # %%
-example, W_Q, W_K, W_V = BY_HAND
-one, _ = multi_head(example, W_Q, W_K, W_V, np.eye(3), num_heads=1)
-print(one.round(6))
+splits = {"right": al.split_heads, "reshape": lambda x, h: x.reshape(h, len(x), -1)}
+merges = {"right": al.merge_heads, "reshape": lambda y: y.reshape(y.shape[-2], -1)}
+for (s, split), (m, merge) in product(splits.items(), merges.items()):
+    q, k, v = (split(x @ W, 2) for W in (W_Q, W_K, W_V))
+    back = np.array_equal(merge(split(x, 2)), x)
+    print(f"split {s:7} merge {m:7} x back: {back!s:5}", end="  ")
+    tell(merge(attention(q, k, v)) @ W_O, "saw")
+
+# %% [markdown]
+# The shapes are right and nothing fails, but *saw* learns something else in each of the three wrong layers. A round trip does
+# not show it: two bare reshapes undo each other. It has happened in public code ([thread](../REFERENCES.md#threads)).
+
+# %% [markdown]
+# <details><summary><b>How sure is this?</b></summary>
+#
+# Does a bare reshape also leak the future? We took six words and two heads, put them under a causal mask and changed word 3.
+# With the right merge behind the wrong split all outputs move, so the future leaks. With a merge that is as wrong as the split
+# nothing leaks, because head 1 holds the pieces of the first three words in their order. That layer is still wrong: each of its
+# heads sees only three of the six words. *Controls* has the numbers.
+#
+# </details>
+
+# %% [markdown]
+# ## 4 · Two heads that learn
+#
+# Two heads were set by hand above. Do heads that learn share out two questions, too? Four words are too few to train on, so
+# here is another task. Twelve letters stand in a ring. For each of them a model names two letters, the one before it and
+# the one after it.
+#
+# The model is one attention layer. Each place adds a learned vector of its own, a **position embedding**, because attention does
+# not know where a token stands. Behind the layer one linear layer, the **read-out**, gives each letter a score. There are 32
+# features, so two heads have 16 each.
+
+# %% jupyter={"source_hidden": true}
+found = model_files.stored("neighbours_results")
+try:
+    import torch
+    from torch import nn
+
+    from attnlib.course import neighbours
+
+    _ = torch.set_num_threads(1)
+except ImportError:
+    torch, nn = None, SimpleNamespace(Module=object)  # for the stub of exercise 6.4
+    print("torch is not installed: the trainings below show stored results, and")
+    print("section 7 and exercise 6.4 wait for torch. Fix: pip install torch")
+
+# %% [markdown] tags=["predict"]
+# **Predict.** One head, or two heads with half the features each: the number of parameters is the same. Which learns to name
+# both neighbours?
+#
+# - **a** both: the parameters are equally many
+# - **b** the two small heads
+# - **c** neither
+#
+# The two trainings take about ten seconds.
+
+# %%
+guess_heads = None  # "a", "b" or "c"
+
+# %% tags=["nbval-ignore-output"]
+if torch is not None:
+    found |= neighbours.two_trainings()
+for name in ("1 head(s)", "2 head(s)"):
+    got = found[name]
+    each = " ".join(f"{share:.2f}" for share in got["each"])
+    told = f"all right {got['all right']:.2f}, each {each}"
+    print(f"{name}, {got['parameters']} parameters: {told}")
+
+# %%
+predict.two_heads(guess_heads)
+
+# %% jupyter={"source_hidden": true}
+maps = np.concatenate([found["1 head(s)"]["maps"], found["2 head(s)"]["maps"]])
+titles = ["the one head", "head 1 of 2", "head 2 of 2"]
+figure = plot.head_grid(maps, titles=titles)
+
+# %% [markdown]
+# *each* says how often the letter before is right, and how often the letter after. The one head looks at both neighbours, and
+# the read-out names one of the two letters nearly always, the other seldom. Two heads take one neighbour each and write their
+# answers to different features, where a linear layer can read both. So in this task several heads are not about what is
+# possible, but about what can be read out cheaply.
+
+# %% [markdown]
+# <details><summary><b>How sure is this?</b></summary>
+#
+# One head *can* hold two answers, if its two weights differ. Asked for one of two keys with 0.9 of the strength, it gives 0.64 and
+# 0.36. In those exact shares a trained linear layer always finds the letter with the larger share, and never the other one. A
+# score that treats all letters alike grows or falls with a letter's own share, and the smaller share lies between 0, the share
+# of all absent letters, and the larger one. Weights of 1, 10, 100 and so on, set by hand, find it in half of the pairs.
+#
+# A read-out with a **hidden layer** (linear, negative numbers to 0, linear) can tell the shares apart. Trained together with it,
+# one head names both neighbours in 0.85 of the places at worst in five seeds, and in nearly all with the other four. That head
+# gives about 0.7 and 0.3, where the head above gives 0.51 and 0.45. Behind the same head, not one weight changed, a fresh
+# linear read-out has both right in 0.10 of the places: where both letters are the same.
+#
+# Language models do have such a hidden layer behind attention. But ask for three letters before and three after: in 600 steps
+# one head and the hidden layer get all six right in 0.14 of the places, eight heads of four features in all. That does not show
+# that one head cannot do it with more time. One task, one size, and a single seed for all but the five runs: *Controls* has
+# the numbers.
+#
+# </details>
 
 # %% [markdown] tags=["predict"]
 # ## 5 · Which $d_k$ in the scale?
@@ -477,198 +295,115 @@ r = np.random.default_rng(22)
 q, k = r.normal(size=(2, 32, 8, 10, 32))  # (b, h, n, d_k)
 dots = q @ k.swapaxes(-1, -2)  # (b, h, n_q, n_k)
 for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
-    weights = al.softmax(dots / scale)
-    variance, H = (dots / scale).var(), al.entropy(weights).mean()
+    variance, H = (dots / scale).var(), al.entropy(al.softmax(dots / scale)).mean()
     print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
 
 # %% [markdown] tags=["predict"]
-# Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and it comes to 2.25. The code runs, the shapes are right, and the
-# heads can hardly choose at the start. (Training can make queries longer.) The scale belongs to the vectors that are
-# multiplied, so its $d_k$ is that of one head.
+# Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. The code runs, the shapes are right, and
+# at the start the heads can hardly choose. The scale belongs to the vectors that are multiplied, so its $d_k$ is the one of a
+# single head.
 #
-# See it: $d_{model} = 64$ stays fixed, random tokens go through a fresh layer, and more heads mean shorter vectors. The maps
-# are those of the first head. **Predict.** Which end of the slider has the peaky map, $h = 1$ or $h = 32$? And which of the
-# two maps changes less?
+# **Predict.** By what does a layer with $d_{model} = 768$ and 12 heads divide its scores?
+#
+# - **a** 27.7
+# - **b** 64
+# - **c** 8
 
 # %%
-torch.manual_seed(2)
-wide, tokens = MultiHeadAttention(64, 1, bias=False), torch.randn(6, 64)
-q, k = wide.W_Q(tokens).detach(), wide.W_K(tokens).detach()  # (n, 64)
+guess_divisor = None  # "a", "b" or "c"
+
+# %%
+predict.head_divisor(guess_divisor)
+
+# %% [markdown]
+# These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)). In the next picture $d_{model} = 64$
+# stays fixed, and more heads mean shorter vectors. The words are random, and the maps are those of the first head. Move
+# *num_heads* to both ends. Bright cells mean nothing here, and even a trained map is not yet an explanation
+# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
+
+# %% jupyter={"source_hidden": true}
+rng = np.random.default_rng(2)
+tokens = rng.normal(size=(6, 64))
+wide = al.MultiHeadAttention(64, 1, bias=False, rng=rng)  # a fresh layer
+q, k = tokens @ wide.W_Q, tokens @ wide.W_K  # (n, 64)
 
 
 def first_head(num_heads):
     d_k = 64 // num_heads
     scores = q[:, :d_k] @ k[:, :d_k].T  # (n_q, n_k)
     return {
-        "not scaled": scores.softmax(-1),
-        "divided by sqrt(d_k)": (scores / d_k**0.5).softmax(-1),
+        "not scaled": al.softmax(scores),
+        "divided by sqrt(d_k)": al.softmax(scores / d_k**0.5),
     }
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
 view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32), start=1)
 view
 
 # %% [markdown]
-# As numbers (six equal weights would have $\ln 6 = 1.79$ nats):
-
-# %%
-for h in (1, 32):
-    pairs = first_head(h).items()
-    told = (f"{name} {al.entropy(w.numpy()).mean():.2f}" for name, w in pairs)
-    print(f"h = {h:<2} mean entropy:", ", ".join(told))
-
-# %% [markdown] tags=["predict"]
-# Where nothing is divided, the map fades as heads are added. Divided by its own $\sqrt{d_k}$, it stays about as broad. (One
-# draw, one head; the slider shows no more.)
+# ## 6 · What more heads cost
 #
-# All heads at once, again with random vectors. Choose *head*; 0 stands for the average of all. **Predict.** Do random heads
-# look alike? Is their average more or less peaky than each of them?
+# Whatever $h$ is, there are four matrices of $d_{model} \times d_{model}$, and the scores and weighted sums take $2\, n^2\, d_{model}$
+# multiplications. More heads are the same matrices, cut finer. But each head has a map of its own to store.
 
 # %%
-query, key = np.random.default_rng(0).normal(size=(2, 6, 64))  # (n, d_model)
-query, key = al.split_heads(query, 8), al.split_heads(key, 8)  # (h, n, d_k)
-random_maps = al.attention_trace(query, key, key).weights  # (h, n_q, n_k)
-all_heads = live.heads(random_maps)
-all_heads
-
-# %% [markdown]
-# They do not look alike. How peaky is a map? Its mean entropy says it, a small one where few keys share:
-
-# %%
-average = al.entropy(random_maps.mean(axis=0)).mean()
-print(f"average of all: {average:.2f}", end="   ")
-print("heads:", al.entropy(random_maps).mean(axis=-1).round(2))
-uniform = np.full((6, 6), 1 / 6)
-pair = [al.entropy(w).mean().round(2) for w in (uniform, (uniform + np.eye(6)) / 2)]
-print("a uniform map:", pair[0], "  averaged with the identity:", pair[1])
-
-# %% [markdown] tags=["predict"]
-# Here the average is flatter than any of them; with other heads it need not be. It is no head's map. Yet it is what
-# `nn.MultiheadAttention` hands out, unless you say `average_attn_weights=False`.
-#
-# ## 6 · How many parameters?
-#
-# **Predict.** $d_{model} = 512$. Does a layer with 64 heads have more parameters than one with a single head?
-
-# %%
+n, d_model = 500, 512
 for h in (1, 8, 64):
-    layer = MultiHeadAttention(512, h, bias=False)
-    count = sum(p.numel() for p in layer.parameters())
-    print(f"d_model 512, h = {h:2d}: d_k = {layer.d_k:3d}, {count} parameters")
-print("8 single heads, 3 matrices of 512 x 64 each:", 8 * 3 * 512 * 64, end="  ")
-print("plus W_O:", 512 * 512)
+    layer = al.MultiHeadAttention(d_model, h, bias=False)
+    parameters = sum(W.size for W in (layer.W_Q, layer.W_K, layer.W_V, layer.W_O))
+    products = 2 * h * n * n * layer.d_k  # scores, and weights times values
+    told = f"h = {h:2d}: {products:,} products   {h * n * n:,} weights to store"
+    print(f"{told}   {parameters:,} parameters")
 
 # %% [markdown]
-# Four matrices of $d_{model} \times d_{model}$, whatever the number of heads: more heads are the same matrices, cut finer.
-# They are not free for all that. A head with $d_k = 1$ multiplies one number by another, so all its positive queries look most
-# at one key, that with the largest number, and all its negative ones at that with the smallest.
+# Often nobody needs the maps. A **fused kernel** does scores, softmax and weighted sum block by block and stores no map ([Dao et
+# al. 2022](../REFERENCES.md#dao-2022)); torch may use one where you say `need_weights=False`.
 #
-# ## 7 · The same as `nn.MultiheadAttention`
+# But thin heads are weak. A head with $d_k = 1$ multiplies one number by another. So all its positive queries prefer the
+# same key, the one with the largest number, and all its negative queries the one with the smallest.
 #
-# Is our layer the layer that everybody uses? `from_torch` copies the weights of torch's module. With the same weights the
-# outputs must agree, with and without masks. Two conventions change on the way: torch's module wants True = blocked, and a
-# mask for each head of each sequence, $(b \cdot h, n, n)$.
+# ## 7 · The same in torch
+#
+# `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in which True is blocked. Does it
+# give the same numbers with the weights of our two heads?
 
 # %%
-torch.manual_seed(0)
-theirs = nn.MultiheadAttention(12, 3, batch_first=True).double().eval()
-ours = MultiHeadAttention.from_torch(theirs)
-x = torch.randn(4, 6, 12, dtype=torch.float64)  # (b, n, d_model)
-# (b, n, n), True = may attend; torch wants (b * h, n, n), True = blocked
-mask = al.combine_masks(al.causal_mask(6), al.padding_mask([6, 4, 5, 3], 6))
-blocked = torch.from_numpy(al.to_blocked(mask)).repeat_interleave(3, dim=0)
-
-# %%
-for name, m, b in (("no mask", None, None), ("padding and causal", mask, blocked)):
-    mine, my_weights = ours(x, attn_mask=m)
-    output, their_weights = theirs(x, x, x, attn_mask=b, average_attn_weights=False)
-    off = max((mine - output).abs().max(), (my_weights - their_weights).abs().max())
-    print(f"{name:<18} output and weights differ by {off.item():.12f}")
+if torch is not None:
+    theirs = nn.MultiheadAttention(6, 2, bias=False, batch_first=True).double()
+    sequence, future = torch.tensor(x)[None], torch.tensor(~al.causal_mask(4))
+    with torch.no_grad():
+        theirs.in_proj_weight.copy_(torch.tensor(np.hstack([W_Q, W_K, W_V]).T))
+        theirs.out_proj.weight.copy_(torch.tensor(W_O.T))
+        for mask, blocked in ((None, None), (al.causal_mask(4), future)):
+            result, _ = theirs(sequence, sequence, sequence, attn_mask=blocked)
+            off = np.abs(result[0].numpy() - multi_head(*TWO_HEADS, 2, mask)).max()
+            print(f"mask: {mask is not None!s:6} largest difference {off:.12f}")
+            tell(result[0].numpy(), "saw")
 
 # %% [markdown]
-# ## 8 · When nobody needs the weights
+# With and without a causal mask the numbers agree. Behind the mask *saw* cannot see Ben yet, so head 2 takes Anna as well.
 #
-# More heads cost no more multiplications. For the scores and for the weighted sums, $h$ heads of $d_k = d_{model} / h$ make
-# $2 \, n^2 \, d_{model}$ of them, whatever $h$ is. But the maps that are stored grow with $h$: $h \cdot n_q \cdot n_k$ numbers.
-#
-# A **fused kernel** does scores, softmax and weighted sum in one go, block by block, and keeps no map. With
-# `need_weights=False` torch may use one, if it has one for this device and mask ([Dao et al. 2022](../REFERENCES.md#dao-2022)).
-
-# %%
-for h in (1, 8, 64):
-    n, d_model = 500, 512
-    products = 2 * h * n * n * (d_model // h)  # scores, and weights times values
-    print(f"h = {h:2d}: {products:,} products   {h * n * n:,} weights to store")
-
-# %% [markdown]
-# And the output is the same:
-
-# %%
-layer, x = MultiHeadAttention(256, 8).eval(), torch.randn(1, 500, 256)
-with torch.no_grad():
-    with_weights, weights = layer(x)
-    fused, nothing = layer(x, need_weights=False)
-off = (with_weights - fused).abs().max().item()
-print(f"weights: {weights.numel():,} numbers   fused: {nothing}")
-print(f"outputs differ by {off:.4f}")
-
-# %% [markdown] tags=["predict"]
-# In a terminal, in the folder of this project, `make bench` compares their speed with that of nn.MultiheadAttention.
-#
-# ## 9 · Your own sentence, and a warning
-#
-# What do heads look like that nobody has trained? All numbers behind this view are random: one vector for each word, and
-# the matrices of the heads. **Predict.** *dog* stands in two places. Do its two rows differ? What does a bright cell mean?
-
-# %%
-typed = live.sentence("The cat saw the dog, and the dog saw the cat.")
-typed
-
-# %% [markdown]
-# The rows are equal (*The* with a capital letter is another word than *the*): without positions, attention does not know
-# where a word stands. And a bright cell means nothing, since nothing was trained. Even a trained map is not yet an explanation
-# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)). Random heads make bright cells, too; remember that in notebook 09.
+# One warning: `nn.MultiheadAttention` returns the **average** of all maps, unless you say `average_attn_weights=False`. The
+# average is no head's map. A sharp head looks blurred in it.
 
 # %% [markdown]
 # ## Exercises
 #
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below. After a green check
+# `mine.keep(my_split_heads)` keeps your function for later notebooks, and so with `my_merge_heads` and `MyMultiHead`.
 #
 # Signatures are those of attnlib's functions of the same name. Masks are boolean, **True = may attend**. 6.4 is torch, the
-# others are NumPy. The last one is a design, and many answers are right.
+# others are NumPy.
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 6.1 · The divisor of a head
+# ### Exercise 6.1 · Split
 #
-# **Goal.** Find what a layer with $d_{model} = 768$ and 12 heads divides its scores by. *2 minutes, easy.*
+# **Goal.** Cut the features into heads. *5 minutes, easy.*
 #
-# These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)).
-
-# %%
-my_head_divisor = None  # one number
-
-# %%
-verdict = check.head_divisor(my_head_divisor)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# my_head_divisor = (768 / 12) ** 0.5  # d_k of one head
-# ```
-#
-# </details>
-
-# %% [markdown] tags=["exercise"]
-# ### Exercise 6.2 · Split
-#
-# **Goal.** Complete the cut of the features into heads. *5 minutes, medium.*
-#
-# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as in section 3.
+# `my_split_heads(x, num_heads)`: $(..., n, d_{model})$ gives $(..., h, n, d_k)$. Two steps, as in section 2.
 
 
 # %%
@@ -692,14 +427,42 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
+# ### Exercise 6.2 · Merge
+#
+# **Goal.** Put the heads side by side again. *4 minutes, medium.*
+#
+# `my_merge_heads(x)`: $(..., h, n, d_k)$ gives $(..., n, d_{model})$.
+
+
+# %%
+def my_merge_heads(x):
+    return ...  # your code
+
+
+# %%
+verdict = check.merge_heads(my_merge_heads)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def my_merge_heads(x):
+#     swapped = np.swapaxes(x, -2, -3)  # (..., n, h, d_k)
+#     return swapped.reshape(*swapped.shape[:-2], -1)  # (..., n, d_model)
+# ```
+#
+# </details>
+
+# %% [markdown] tags=["exercise"]
 # ### Exercise 6.3 · The whole layer
 #
 # **Goal.** Write multi-head attention with three inputs and a mask, in NumPy. *12 minutes, medium.*
 #
 # `my_multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None)` returns $(..., n_q, d_{model})$. `attn_mask`
 # is $(n_q, n_k)$, $(b, n_q, n_k)$ or $(b, 1, n_k)$, the same for all heads. The scores are $(b, h, n_q, n_k)$, so a mask of
-# three axes first needs a head axis: `attn_mask[:, None]`. A mask of two axes goes in as it is. You may use `al.split_heads`,
-# `al.merge_heads` and `al.scaled_dot_product_attention`.
+# three axes first needs a head axis: `attn_mask[:, None]`. A mask of two axes goes in as it is. You may use `attention`,
+# `al.split_heads` and `al.merge_heads`, or your own.
 
 
 # %%
@@ -720,7 +483,7 @@ verdict
 #     q, k, v = (al.split_heads(x @ W, num_heads) for x, W in pairs)  # (..., h, n, d_k)
 #     if attn_mask is not None and attn_mask.ndim == 3:
 #         attn_mask = attn_mask[:, None]  # (b, 1, n_q, n_k)
-#     return al.merge_heads(al.scaled_dot_product_attention(q, k, v, attn_mask)) @ W_O
+#     return al.merge_heads(attention(q, k, v, attn_mask)) @ W_O
 # ```
 #
 # </details>
@@ -808,15 +571,67 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. Train with 4 heads, `told, w = look(train(4))`, and draw `plot.head_grid(w.mean(0))`. What do the extra heads do?
-#    (Nothing new is asked: each looks at one neighbour, or at both.)
-# 2. In `multi_head` of section 4, replace `al.merge_heads(trace.output)` by `np.tile(trace.output.mean(-3), num_heads)`: the
-#    average of the heads in place of the heads side by side. Run the three cells of section 4 again. Which numbers change?
-#    (With three heads the output: it now differs from that of `al.MultiHeadAttention`, and from the sum head by head. With one
-#    head nothing.)
-# 3. Choose $W_O$ $(6, 3)$ for the two heads of section 1 so that *sees* gets who minus whom. What do the two stories give?
-#    ($W_O$ is $I_3$ above $-I_3$: about $[1, -1, 0]$ for *Anna sees Ben* and $[-1, 1, 0]$ for *Ben sees Anna*.)
+# 1. In `multi_head` of section 3 replace `al.merge_heads(heads)` by `np.tile(heads.mean(-3), num_heads)`, the average of the
+#    heads in place of the heads side by side. What does *saw* learn? (*female* and *male* are both -0.107: the names cancel.)
+# 2. Change $W_O$ so that *who* of *saw* becomes who of head 1 minus who of head 2. (With `W_O = W_O.copy()` and `W_O[3, 5] = -1`
+#    it is 2.341; *she* keeps 0.885.)
+# 3. With torch, train four heads: `w = neighbours.measured(neighbours.trained(4))["maps"]`, then `plot.head_grid(w)`. What do the
+#    extra heads do? (Nothing new is asked: each looks at one neighbour, or at both.)
 #
-# **Remember.** A head is one row of weights per query. Two heads keep two answers apart, where one head leaves it to the
-# read-out. Heads share one projection, cut by reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head.
-# $W_O$ mixes the heads. The number of parameters does not depend on $h$. Next: [07 bug clinic](07_bug_clinic.ipynb).
+# **Remember.** A head is one row of weights per query, so two heads keep two answers apart. Heads share one projection, cut by
+# reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does
+# not depend on $h$. Next: [07 bug clinic](07_bug_clinic.ipynb).
+
+# %% [markdown]
+# ## Controls
+#
+# What the folds above say, in numbers. The trainings take about half a minute.
+
+# %%
+print(
+    "asked with 1 and 0.9:", al.softmax(10 / np.sqrt(3) * np.array([1, 0.9])).round(2)
+)
+letters = np.eye(10)
+a, b = (place.ravel() for place in np.indices((10, 10)))  # all 100 pairs
+shares = 0.64 * letters[a] + 0.36 * letters[b]  # (100, 10)
+unequal = (shares * 10.0 ** np.arange(10)).argmax(-1)  # 1, 10, 100, ...
+half = (unequal == b)[a != b].mean()
+print(f"by hand, with unequal weights: the smaller share found in {half:.2f}")
+
+# %% tags=["nbval-ignore-output"]
+if torch is not None:
+    for experiment in (neighbours.of_exact_shares, neighbours.with_other_read_outs):
+        found |= experiment()
+    found |= neighbours.six_letters()
+for name in ("the larger share", "the smaller share"):
+    print(f"{name} of two different letters: found in {found[name]:.2f}")
+more, less = found["1 head(s)"]["shares"]
+print(f"linear read-out: shares {more:.2f} and {less:.2f}")
+
+# %% tags=["nbval-ignore-output"]
+for name, got in list(found.items())[2:]:
+    if isinstance(got, dict):
+        more, less = got["shares"]
+        shares = f"shares {more:.2f} and {less:.2f} " if "hidden" in name else ""
+        each = " ".join(f"{share:.2f}" for share in got["each"])
+        print(f"{name}: {shares}all right {got['all right']:.2f}, each {each};")
+        print(f"    letters differ: {got['letters differ']:.2f}")
+
+# %%
+six = np.random.default_rng(0).normal(size=(6, 8))  # (n, d_model)
+poked = six + np.eye(6)[:, 3:4]  # row 3 is changed
+for name, merge in (("right", al.merge_heads), ("straight", merges["reshape"])):
+    cuts = [word.reshape(2, 6, 4) for word in (poked, six)]  # straight to (h, n, d_k)
+    mask = al.causal_mask(6)
+    after, before = (merge(attention(cut, cut, cut, mask)) for cut in cuts)
+    moved = np.flatnonzero(np.abs(after - before).max(axis=-1))
+    print(f"straight split, {name + ' merge':<14} outputs that move: {moved}")
+
+# %%
+uniform = np.full((6, 6), 1 / 6)
+pair = [al.entropy(w).mean().round(2) for w in (uniform, (uniform + np.eye(6)) / 2)]
+print("a uniform map:", pair[0], "  averaged with the identity:", pair[1])
+for h in (1, 32):
+    pairs = first_head(h).items()
+    told = (f"{name} {al.entropy(w).mean():.2f}" for name, w in pairs)
+    print(f"h = {h:<2} mean entropy:", ", ".join(told))

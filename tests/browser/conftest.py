@@ -30,7 +30,7 @@ def missing(file):
     if CHROMIUM is None:
         return "no Chromium on this machine"
     if file in ("test_slides.py", "test_frames.py"):
-        return None if find_spec("sphinx_revealjs") else "tools/slides.txt is not installed: make test-browser does it"
+        return None if find_spec("sphinx_revealjs") else "sphinx-revealjs is not installed: make test-browser does it"
     if file not in ("test_lite.py", "test_decoder.py"):
         ready = (ROOT / ".venv-colab").exists()
         return None if ready else "the environments are missing: make test-browser makes them"

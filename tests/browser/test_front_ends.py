@@ -17,7 +17,7 @@ from tools.series import SERIES
 METADATA = {"kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}}
 
 NUMPY = [notebook.name for notebook in SERIES if notebook.torch != "yes"]
-TORCH = ["04_pytorch_module", "06_multi_head"]
+TORCH = ["04_pytorch_module"]
 CASES = [("lab", n) for n in NUMPY + TORCH] + [(k, n) for k in ("notebook7", "classic") for n in NUMPY]
 LIVE = ".attnlib-live"
 
@@ -73,7 +73,7 @@ def test_runs_and_its_slider_moves_the_picture(ran):
 def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
     _, page = ran
     resized(page, 1366)
-    view = page.locator(".attnlib-view").first  # histograms, and below them the maps
+    view = page.locator(".attnlib-view").nth(1)  # histograms, and below them the maps
     says = "([view, words]) => view.innerText.includes(words)"
     for k in (1, 18, 36, 63):
         cell = view.locator("svg rect:has(title)").nth(k)
@@ -92,14 +92,14 @@ def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
     resized(page, 1366)
     says = "([selector, words]) => ask.says(`${selector} desc`).startsWith(words)"
     for title, words in (
-        ("query 1, key 2: 12.0000", "Query 1, key 2"),
-        ("value 0, feature 2: 3.0000", "Query 1, key 0"),
+        ("query Ben, key saw: 3.0000", "Query Ben, key saw"),
+        ("value saw, feature 1: 1.0000", "Query Ben, key saw"),
     ):
         cell = page.locator(LIVE).first.locator("rect", has=page.locator(f"title:text-is('{title}')")).first
         cell.scroll_into_view_if_needed()
         cell.click()
         page.wait_for_function(says, arg=[LIVE, words], timeout=5000)
-    assert "feature 2 of the output" in page.locator(f"{LIVE} desc").first.text_content()
+    assert "feature 1 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
 @in_all("05_masks")
@@ -189,6 +189,8 @@ live.plane()
 ---
 from attnlib.course import check
 live.compare(lambda *a: check.what_came_next.show(check.what_came_next.example, *a), convoy="*ABCABAC")
+---
+live.saturation()
 ---
 live.scores()
 ---

@@ -1,9 +1,11 @@
 """Notebook 01, by hand: its exercises, questions, and what only they need."""
 
+import math
+
 import numpy as np
 
 from ...core import softmax
-from ...examples import BY_HAND
+from ...examples import SENTENCE, WORDS
 from ..engine.compare import RIGHT
 from ..engine.exercise import Design, Number
 from ..engine.questions import Question
@@ -13,18 +15,18 @@ from ..mistakes.mistake import Mistake
 
 OWN = (
     Mistake(
-        "counted_from_zero",
-        "it belongs to the next token",
-        "Token 1 of the text has index 0 (x[0], scores[0]), token 2 has index 1.",
-        "The exercises count tokens from 1, Python counts from 0.",
-        "So token t has the index t - 1.",
+        "counted_from_one",
+        "it belongs to the token before the one asked for",
+        "Words are counted from 0: Anna is token 0, so Ben is token 2 and she is token 3.",
+        "Which index does the fourth word have, if the first word has 0?",
+        "It has 3: she is x[3], and her query is Q[3].",
     ),
     Mistake(
         "wrong_token",
         "it belongs to another token than the one asked for",
         "Every token has a query, a key and a value of its own.",
         "Which row of x is the token that is asked for?",
-        "Token t is row t - 1, in x as in Q, K and V.",
+        "Anna is row 0 and she is row 3, in x as in Q, K and V.",
     ),
     Mistake(
         "wrong_projection",
@@ -34,24 +36,31 @@ OWN = (
         "A key is asked for: take the matrix that has K in its name.",
     ),
     Mistake(
-        "query_met_others",
-        "other vectors met than the query and the keys",
-        "A score compares what one token looks for with how another can be found: a row of Q with a row of K.",
-        "Which two matrices do the two vectors of your dot product come from?",
-        "The one vector is a row of Q, the others are all the rows of K.",
+        "feature_left_out",
+        "a feature had been left out",
+        "A dot product adds up the products of all features. One feature alone gives fewer or smaller numbers.",
+        "Which features of the token, or of its query, are not 0?",
+        "There are two of them. Take the product of each, and add.",
     ),
     Mistake(
-        "factor_forgotten",
-        "each 2 of the token had been taken for a 1",
-        "In the dot product with a column, each entry of the column is multiplied by the feature of the token: "
-        "2 * 1 + 2 * 1, not 1 + 1.",
-        "By what is each entry of the column multiplied? Look at the 2s in x[1].",
-        "By the token's own number at that place: write down each product, also those with 2, and add.",
+        "query_met_others",
+        "the vectors that were compared are not the query and the keys",
+        "A score compares what one token looks for with how another can be found: a row of Q with a row of K.",
+        "Which two matrices do the two vectors of your dot product come from?",
+        "One vector is a row of Q, and the others are all rows of K.",
+    ),
+    Mistake(
+        "powers_of_two",
+        "powers of 2 had been taken, where powers of e belong",
+        "The row sums to 1, but it is too flat: one point of score doubles the weight, where it should give e = 2.72 "
+        "times as much.",
+        "What does math.exp(1) return, and what is 2**1?",
+        "Softmax takes powers of e: write math.exp(s) in place of 2**s.",
     ),
     Mistake(
         "too_few_digits",
         "the weights were right, with too few digits",
-        "Four decimals are asked for: what is rounded here is off in the output.",
+        "Four decimals are asked for. A weight that is rounded here moves the output later.",
         "Give four decimals.",
         "Do not round before the end: in Python round(weight, 4) comes last.",
     ),
@@ -59,7 +68,7 @@ OWN = (
         "in_per_cent",
         "the weights were right, in per cent",
         "They sum to 100. Weights sum to 1.",
-        "What is 47 per cent as a share of 1?",
+        "What is 84 per cent as a share of 1?",
         "Divide each number by 100.",
     ),
     Mistake(
@@ -67,12 +76,12 @@ OWN = (
         "all were divided by the largest of them, not by the sum",
         "The largest weight is then 1, and the row sums to more.",
         "What do the weights of one query have to sum to?",
-        "To 1. So divide by the sum of the three exponentials.",
+        "To 1. So divide by the sum of the exponentials.",
     ),
     Mistake(
         "column_instead_of_row",
         "it is a column, where a row is asked for",
-        "One feature of all tokens, where all features of one token belong.",
+        "A column holds one feature of all tokens. All features of one token are a row.",
         "One row is one token.",
         "Take the whole row of the token that is asked for, as many numbers as there are columns.",
     ),
@@ -81,73 +90,57 @@ OWN = (
         "every word looked for what it is",
         "Then W_Q is W_K, and a word finds itself, as by likeness alone.",
         "What does a pronoun look for, if not for pronouns?",
-        "A pronoun looks for a name: in row 3 the number belongs into the column in which names are found.",
+        "A pronoun looks for a name: its number belongs in the column in which names are found.",
     ),
     Mistake(
         "wish_too_faint",
-        "every query pointed to the right word and was too short to take 0.9 from it",
-        "Softmax sees scores divided by the root of 3: a score of 4 / 1.73 against two zeros is a weight of 0.83.",
-        "Right direction. What would a query three times as long do to the scores?",
-        "Three times as large scores. Make the numbers of W_Q larger until 0.9 is reached.",
+        "every query pointed to the right word, but one or more were too short to take 0.9 from it",
+        "Softmax sees scores divided by the root of 3. A score of 4 becomes 2.3, and takes 0.77 beside three zeros.",
+        "The direction is right. What would a query three times as long do to the scores?",
+        "It makes them three times as large. Make the numbers of W_Q larger until 0.9 is reached.",
     ),
     Mistake(
-        "wish_and_feature_exchanged",
-        "rows and columns were exchanged: a column says who looks, where a row should",
-        "The row belongs to what a token is, the column to what it looks for.",
-        "A name has only its first feature (and who): which row of W_Q does it pick?",
-        "The first row. What stands there is what a name looks for.",
+        "any_name",
+        "a word looked for a name, whoever it is",
+        "Anna and Ben are both found as names, with the same score.",
+        "In what do the keys of Anna and of Ben differ?",
+        "Anna's key has a 1 for female, and Ben's has a 0. The middle column of W_Q can prefer one of them.",
+    ),
+    Mistake(
+        "subject_for_object",
+        "the verb looked for the one who saw, where the one who was seen is wanted",
+        "The verb finds Anna. Whoever was seen is the other name, and nothing in its key is female.",
+        "With which sign does a number in W_Q make a score smaller?",
+        "With a minus. In the middle column of the verb's row it makes Anna's score the smaller one.",
     ),
     Mistake(
         "one_wish_for_all",
-        "everybody looked for a name, Anna too",
-        "She is a name herself: who looks for a name finds her.",
-        "What should the first row, that of a name, look for?",
-        "For the verb: its number belongs into the second column.",
+        "everybody looked for a name, Anna and Ben, too",
+        "Anna and Ben are names themselves, so they find names: each other, or themselves.",
+        "What should row 0, that of a name, look for?",
+        "For the verb: its number belongs in the column in which verbs are found.",
     ),
     Mistake(
-        "only_pronouns_look",
-        "only the pronoun preferred anybody, as in the text",
-        "A query of zeros, or of three equal numbers, scores the same with every key, and shares out equally.",
-        "Names and verbs look for something, too: rows 1 and 2.",
-        "A verb looks for its name, so row 2 is like row 3. And a name looks for its verb.",
-    ),
-    Mistake(
-        "name_looks_for_nothing",
-        "the two others looked for a name, and the name for nothing",
-        "A query of zeros scores the same with every key, so Anna takes from all alike.",
-        "What does Anna need to know? Which row of W_Q becomes her query?",
-        "She needs the verb. The first row becomes her query: put a number where verbs are found.",
+        "looks_for_nothing",
+        "a word looked for nothing",
+        "A query of zeros scores 0 with every key, so the word takes from all words alike.",
+        "Which rows of W_Q become the query of this word?",
+        "Those of its features. At least one of these rows needs a number that is not 0.",
     ),
     Mistake(
         "wish_turned_round",
-        "every word preferred two words alike, which is what a wrong sign does",
-        "A negative score is less than the 0 of the other keys: the right word gets least.",
-        "What sign must a score have to beat two zeros?",
-        "A positive one: take the minus away.",
+        "every sign in W_Q were turned round",
+        "The right word then has the smallest score of the row, and gets the smallest weight.",
+        "What sign must a score have to beat zeros?",
+        "A positive one: exchange plus and minus everywhere.",
     ),
 )
 
-# The sentence of the first design: Anna sleeps, she. Features: name, verb, pronoun, who.
-_WORDS = ("Anna", "sleeps", "she")
-_SENTENCE = np.array([[2.0, 0, 0, 5], [0, 2, 0, 0], [0, 0, 2, 0]])
-_FOUND_AS = np.eye(4, 3)
+# 1.5: what each word of the sentence needs, and from whom it should take at least so much.
+_WANTED = {"Anna": {"saw"}, "saw": {"Ben"}, "Ben": {"saw"}, "she": {"Anna"}}
 _ENOUGH = 0.9
-_WANTED = ("sleeps", "Anna", "Anna")  # by Anna, by sleeps and by her
-
-# Whom Anna, sleeps and she prefer, and whether all of them by less than enough.
-_NAMED = {
-    ("Anna", "sleeps", "she", ""): "looks_for_itself",
-    ("Anna", "sleeps", "she", "faint"): "looks_for_itself",
-    ("sleeps", "Anna", "Anna", "faint"): "wish_too_faint",
-    ("two", "Anna", "all", ""): "wish_and_feature_exchanged",
-    ("Anna", "Anna", "Anna", ""): "one_wish_for_all",
-    ("Anna", "Anna", "Anna", "faint"): "one_wish_for_all",
-    ("all", "all", "Anna", ""): "only_pronouns_look",
-    ("all", "all", "Anna", "faint"): "only_pronouns_look",
-    ("all", "Anna", "Anna", ""): "name_looks_for_nothing",
-    ("all", "Anna", "Anna", "faint"): "name_looks_for_nothing",
-    ("two", "two", "two", ""): "wish_turned_round",
-}
+_NAMES = {"Anna", "Ben"}
+_SAME = 1e-9  # weights that differ by less are equal
 
 
 def _judge_wishes(W_Q):
@@ -155,148 +148,200 @@ def _judge_wishes(W_Q):
         W_Q = np.asarray(W_Q, dtype=np.float64)
     except (TypeError, ValueError):
         W_Q = np.empty(0)
-    if W_Q.shape != (4, 3) or not np.isfinite(W_Q).all():
+    if W_Q.shape != SENTENCE.W_Q.shape or not np.isfinite(W_Q).all():
         raise Unfit(
-            "W_Q must be 4 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
-            "Fix: [[0, 0, 0], [0, 0, 0], [1, 0, 0], [0, 0, 0]] has the form."
+            "W_Q must be 6 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
+            "Fix: [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]] has the form."
         )
-    found, without_who = (_found(_SENTENCE[:, :n] @ W_Q[:n]) for n in (4, 3))
-    right = [(word, True) for word in _WANTED]
-    if found == right:
+    found = _found(W_Q)
+    if _all_right(found):
         return RIGHT, ""
-    if without_who == right:
-        return None, "Rows 1 to 3 alone would be right. Row 4 goes into Anna's query as well, times 5."
-    faint = {not enough for word, enough in found if word in _WORDS}
-    mistake = _NAMED.get((*(word for word, _ in found), "faint" * (True in faint))) if len(faint) < 2 else None
-    return mistake, " ".join(map(_whom_in_words, _WORDS, found, _WANTED))
+    if _all_right(_found(W_Q * np.array([[1], [1], [1], [1], [1], [0]]))):
+        return None, "Rows 0 to 4 alone would be right. Row 5 goes into the queries of Anna and Ben, times 2 and -2."
+    told = " ".join(_whom_in_words(word, *found[word]) for word in WORDS)
+    return _mistake({word: whom for word, (whom, _) in found.items()}), told
 
 
-def _found(queries):
-    """Return for each query the word it prefers, "two" or "all" where it cannot choose, and whether by enough."""
-    found = []
-    for row in softmax(queries @ (_SENTENCE @ _FOUND_AS).T / 3**0.5):
-        top = np.flatnonzero(row > row.max() - 1e-9)
-        found.append(((_WORDS[top[0]], "two", "all")[len(top) - 1], bool(row[top[0]] >= _ENOUGH)))
-    return found
+def _found(W_Q):
+    """Return for each word those from which it takes most, and whether that is enough."""
+    _, key, _ = SENTENCE.project()
+    weights = softmax(SENTENCE.x @ W_Q @ key.T / math.sqrt(key.shape[-1]))
+    most = weights.max(axis=-1)
+    return {
+        word: ({other for other, w in zip(WORDS, row, strict=True) if w > top - _SAME}, bool(top >= _ENOUGH))
+        for word, row, top in zip(WORDS, weights, most, strict=True)
+    }
 
 
-def _whom_in_words(word, found, wanted):
+def _all_right(found):
+    return all(found[word] == (wanted, True) for word, wanted in _WANTED.items())
+
+
+def _mistake(whom):
+    """Return the id of what explains from whom each word takes most; None if nothing does."""
+    wrong = {word: found for word, found in whom.items() if found != _WANTED[word]}
+    if not wrong:
+        return "wish_too_faint"
+    if all(found == {*WORDS} for found in wrong.values()):  # scores are equal for a query of zeros alone
+        return "looks_for_nothing"
+    if all(found <= _NAMES for found in whom.values()):
+        return "one_wish_for_all"
+    if wrong.keys() <= {"saw", "she"} and all(found == _NAMES for found in wrong.values()):
+        return "any_name"
+    if wrong == {"saw": {"Anna"}}:
+        return "subject_for_object"
+    return _PATTERNS.get(tuple(frozenset(whom[word]) for word in WORDS))
+
+
+def _whom_in_words(word, whom, enough):
     """Say what is wanted beside what was found; that a share is too small only where it is of the right word."""
-    other, enough = found
-    unsure = {"two": "cannot decide between two words", "all": "takes from all words alike"}
-    told = f"{word} " + unsure.get(other, f"finds {other}" if enough else f"takes most from {other}")
-    if other == wanted:
+    wanted = _WANTED[word]
+    *some, last = (other for other in WORDS if other in whom)
+    others = f"{', '.join(some)} and {last}" if some else last
+    if len(whom) == len(WORDS):
+        told = f"{word} takes from all words alike"
+    elif len(whom) > 1:
+        told = f"{word} cannot decide between {others}"
+    else:
+        told = f"{word} {'finds' if enough else 'takes most from'} {others}"
+    if whom == wanted:
         return f"{told}." if enough else f"{told}, but less than {_ENOUGH}."
-    return f"{told} (wanted: {wanted})."
+    return f"{told} (wanted: {min(wanted)})."
 
 
-def _unscaled(factor):
-    """Return the steps of the worked example with scores times `factor`, not divided by sqrt(3)."""
-    return replaced(Steps, {"scaled": lambda s: s.scores * factor})(q=q, k=k, v=v)
+def _pattern(W_Q):
+    found = _found(W_Q)
+    return tuple(frozenset(found[word][0]) for word in WORDS)
 
 
-q, k, v = BY_HAND.project()
-raw, scaled = _unscaled(1), Steps(q=q, k=k, v=v)
-rounded = [np.array([0, 0.5, 0.5]), *(raw.weights[0].round(n) for n in (1, 2))]  # 0.063 becomes 0, 0.1 or 0.06
-exp = np.exp(raw.scores[0])
+# One of many right answers to 1.5: names look for verbs, the verb for a name that is not female.
+_WISHES = np.array([[0.0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]])
+_PATTERNS = {_pattern(SENTENCE.W_K): "looks_for_itself", _pattern(-_WISHES): "wish_turned_round"}
+
+
+def _steps(**given):
+    """Return the steps of the sentence; `given` replaces some of them by functions of the steps."""
+    return replaced(Steps, given)(q=q, k=k, v=v)
+
+
+def _scaled_by(factor):
+    return _steps(scaled=lambda s: s.scores * factor)
+
+
+q, k, v = SENTENCE.project()
+anna, _, ben, she = range(4)
+raw, scaled = _scaled_by(1), _steps()
+exchanged = Steps(q=k, k=q, v=v)
+exp = np.exp(raw.scores[she])
+d_in, d_v, n = SENTENCE.x.shape[1], v.shape[1], len(WORDS)
 
 
 EXERCISES = (
     Number(
-        "k2",
-        "key of token 2 in the worked example, as 3 numbers",
+        "key_of_anna",
+        "the key of Anna, token 0, as 3 numbers",
         (
-            "A token times a matrix: each number is the dot product of the token with one column of the matrix.",
-            "Token 2 is x[1], because Python counts from 0. The matrix is W_K.",
+            "A token times a matrix: multiply each feature by its row of the matrix, and add these rows up.",
+            "Anna is x[0], because words are counted from 0. The matrix is W_K.",
             "Write vector_times_matrix(x[i], W_K) with the right i.",
         ),
-        right=k[1],
+        right=k[anna],
         slips={
-            "wrong_projection": [q[1], v[1]],
-            "counted_from_zero": [k[2]],
-            "wrong_token": [k[0]],
-            "column_instead_of_row": [k[:, 1]],
-            "factor_forgotten": [(BY_HAND.x[1] != 0) @ BY_HAND.W_K],
+            "wrong_projection": [q[anna], v[anna]],
+            "feature_left_out": [k[ben], k[she]],  # only a name, only female
+            "wrong_token": [k[1]],
+            "column_instead_of_row": [k[:, 0], k[:, 1]],
         },
     ),
     Number(
-        "scores_2",
-        "the raw scores of query 2 against all 3 keys",
+        "scores_of_she",
+        "the raw scores of she against all 4 keys",
         (
-            "Each entry is a dot product: multiply feature by feature, then add.",
-            "Take query 2 and go through the keys one by one.",
+            "Each score is a dot product: multiply feature by feature, then add.",
+            "Take her query, Q[3], and go through the keys one by one.",
             "Write dot(Q[i], key) for each key in K, with the right i.",
         ),
-        right=raw.scores[1],
+        right=raw.scores[she],
         slips={
-            "counted_from_zero": [raw.scores[2]],
-            "wrong_token": [raw.scores[0]],
-            "scaled_already": [scaled.scaled[1]],
-            "query_met_others": [q[1] @ q.T, k[1] @ k.T, q[1] @ v.T],
-            "untransposed_key": [q[1] @ k],
+            "swapped_query_key": [raw.scores[:, she]],
+            "counted_from_one": [raw.scores[ben]],
+            "wrong_token": [raw.scores[0], raw.scores[1]],
+            "scaled_already": [scaled.scaled[she]],
+            "feature_left_out": [q[she, 0] * k[:, 0]],
+            "query_met_others": [q[she] @ q.T, k[she] @ k.T, SENTENCE.x[she] @ SENTENCE.x.T],
         },
-        remark="key 2 against all 3 queries gives the same numbers here, by a symmetry of this example. Asked for is "
-        "query 2 against the keys: a row of Q with each row of K.",
     ),
     Number(
-        "weights_1",
-        "the attention weights of query 1 (softmax of its raw scores, not scaled)",
+        "weights_of_she",
+        "the attention weights of she (softmax of her raw scores, not scaled)",
         (
             "Take math.exp of each score.",
-            "Add the three up, and divide each by that sum.",
-            "exp(2) = 7.3891 and exp(4) = 54.5982. Give four decimals.",
+            "Add the four up, and divide each by that sum.",
+            "exp(5) = 148.4132, exp(0) = 1, exp(3) = 20.0855 and exp(2) = 7.3891. Give four decimals.",
         ),
-        right=raw.weights[0],
+        right=raw.weights[she],
         slips={
-            "counted_from_zero": [raw.weights[1]],
-            "wrong_token": [raw.weights[2]],
+            "swapped_query_key": [softmax(raw.scores[:, she])],
+            "softmax_over_queries": [softmax(raw.scores, 0)[she], softmax(raw.scores, 0)[:, she]],
+            "counted_from_one": [raw.weights[ben]],
+            "wrong_token": [raw.weights[0], raw.weights[1]],
+            "powers_of_two": [_scaled_by(math.log(2)).weights[she]],
             "exp_not_divided": [exp],
-            "divided_by_largest": [exp / exp.max(), raw.scores[0] / raw.scores[0].max()],
-            "in_per_cent": [100 * raw.weights[0], 100 * rounded[2], np.array([6.3, 46.8, 46.8])],
-            "too_few_digits": rounded[1:],
-            "rounded_weights": rounded[:1],
-            "scaled_already": [scaled.weights[0]],
-            "no_softmax": [raw.scores[0]],
-            "no_exponential": [raw.scores[0] / raw.scores[0].sum()],
-            "softmax_over_everything": [np.exp(raw.scores[0]) / np.exp(raw.scores).sum()],
-            "argmax_instead_of_softmax": [np.array([0.0, 1.0, 0.0])],
+            "divided_by_largest": [exp / exp.max(), raw.scores[she] / raw.scores[she].max()],
+            "in_per_cent": [100 * raw.weights[she].round(digits) for digits in (4, 3, 2)],
+            "too_few_digits": [raw.weights[she].round(digits) for digits in (1, 2)],
+            "scaled_already": [scaled.weights[she]],
+            "no_softmax": [raw.scores[she]],
+            "no_exponential": [raw.scores[she] / raw.scores[she].sum()],
+            "softmax_over_everything": [exp / np.exp(raw.scores).sum()],
+            "argmax_instead_of_softmax": [np.eye(n)[anna]],
         },
     ),
     Number(
-        "scaled_output_1",
-        "the output of query 1 with scaled scores",
+        "output_of_she",
+        "the output of she with scaled scores, as 2 numbers",
         (
-            "Divide the scores of query 1 first.",
+            "Divide her scores first.",
             "Here d_k = 3. Give the divided scores to softmax.",
-            "weighted_sum(softmax(your three divided scores), V)",
+            "weighted_sum(softmax(her four divided scores), V)",
         ),
-        right=scaled.context[0],
+        right=scaled.context[she],
         slips={
-            "counted_from_zero": [scaled.context[1]],
-            "wrong_token": [scaled.context[2]],
-            "no_scale": [raw.context[0]],
-            "scale_by_d_k": [_unscaled(1 / 3).context[0]],
-            "scale_by_embed_dim": [_unscaled(1 / BY_HAND.x.shape[1] ** 0.5).context[0]],
-            "multiply_by_sqrt_d_k": [_unscaled(3**0.5).context[0]],
-            "scale_after_softmax": [raw.context[0] / 3**0.5],
-            "rounded_weights": [scaled.weights[0].round(n) @ v for n in (1, 2)],
-            "keys_for_values": [scaled.weights[0] @ k],
-            "weights_returned": [scaled.weights[0]],
+            "swapped_query_key": [exchanged.context[she]],
+            "softmax_over_queries": [(softmax(s, 0) @ v)[she] for s in (scaled.scaled, raw.scores)],
+            "counted_from_one": [scaled.context[ben]],
+            "wrong_token": [scaled.context[0], scaled.context[1]],
+            "powers_of_two": [_scaled_by(math.log(2) / math.sqrt(3)).context[she]],
+            "no_scale": [raw.context[she]],
+            "scale_by_d_k": [_scaled_by(1 / 3).context[she]],
+            "scale_by_embed_dim": [_scaled_by(f).context[she] for f in (d_in**-0.5, 1 / d_in)],
+            "scale_by_d_v": [_scaled_by(d_v**-0.5).context[she]],  # d_v itself is the root of n here
+            "scale_by_n": [_scaled_by(f).context[she] for f in (n**-0.5, 1 / n)],
+            "multiply_by_sqrt_d_k": [_scaled_by(math.sqrt(3)).context[she]],
+            "scale_after_softmax": [raw.context[she] / math.sqrt(3)],
+            "rounded_weights": [scaled.weights[she].round(digits) @ v for digits in (1, 2)],
+            "keys_for_values": [scaled.weights[she] @ k],
+            "weights_returned": [scaled.weights[she]],
         },
-        remark="with Q and K exchanged these numbers are the same, by a symmetry of this example. Asked for is query 1 "
-        "against the keys: a row of Q with each row of K.",
     ),
     Design(
         "what_words_look_for",
-        "W_Q, 4 rows of 3 numbers, with which she and sleeps find Anna, and Anna finds sleeps, each by 0.9 or more",
+        "W_Q, 6 rows of 3 numbers: she finds Anna, saw finds Ben, Anna and Ben find saw, each by 0.9 or more",
         (
-            "Rows 1, 2 and 3 of W_Q become the queries of a name, a verb and a pronoun, each times 2. Which key does "
-            "each have to match?",
-            "Names are found in the first column, verbs in the second. Which row is whose?",
-            "Three entries are not 0. How large must a score be to get 0.9 against two zeros?",
+            "Rows 0, 3 and 4 of W_Q are those of a name, a verb and a pronoun. Which key does each have to match?",
+            "Columns are name, female and verb. Anna's key and Ben's differ in the middle one.",
+            "A minus sign keeps a word away. How large must a score be to get 0.9 against three others?",
         ),
         judge=_judge_wishes,
-        names=tuple(dict.fromkeys(_NAMED.values())),
+        names=(
+            "looks_for_itself",
+            "wish_too_faint",
+            "any_name",
+            "subject_for_object",
+            "one_wish_for_all",
+            "looks_for_nothing",
+            "wish_turned_round",
+        ),
     ),
 )
 
@@ -314,7 +359,7 @@ RECALL = (
         right="a",
         tempting="c",
         a="The token that takes stands at the row, the one from which it takes at the column.",
-        b="That cell says how much river takes from bank.",
+        b="That cell says how much Mary takes from to.",
         c="In the map of notebook 00, the last to takes 0.69 from Mary, and Mary takes nothing from to.",
     ),
     Question(
@@ -331,18 +376,17 @@ QUESTIONS = (
     Question(
         "softmax_by_hand",
         right="c",
-        tempting="b",
-        a="2 : 4 : 4 is what dividing by the sum gives. Softmax takes e to the power of each score first.",
-        b="Small is not 0: e to the power of any score is more than 0, so every key gets something.",
-        c="Softmax compares by differences: 4 gets e * e = 7.4 times the weight of 2.",
+        tempting="a",
+        a="5 : 3 : 2 is what dividing by the sum gives. Softmax takes e to the power of each score first.",
+        b="Only the largest score would count. But e to the power of any score is more than 0: nobody gets nothing.",
+        c="Softmax compares by differences: 5 is 2 more than 3, so Anna gets e * e = 7.4 times the weight of Ben.",
     ),
     Question(
-        "rounding",
-        right="c",
-        tempting="b",
-        a="The first weight alone is off by 0.06, far more than 0.001.",
-        b="A weight is off by up to 0.06. That is multiplied by values of up to 8 and added over three keys.",
-        c="In the second number of the output the lost 0.063 goes from a value of 2 to values of 8 and 6: "
-        "0.032 * 8 + 0.032 * 6 - 0.063 * 2 = 0.32.",
+        "two_names",
+        right="b",
+        tempting="c",
+        a="Anna comes first in the sentence, but her weight is that of Ben, and he has -2 there.",
+        b="Equal weights on 2 and on -2 add up to 0.",
+        c="A sum of numbers is one number. At who there is room for one.",
     ),
 )

@@ -148,6 +148,18 @@ OWN = (
         {"variance": lambda s: np.var(s.raw_scores, axis=0)},
     ),
     Mistake(
+        "mean_of_row_variances",
+        "it takes the variance of each row, or column, and averages those",
+        "Each row is then measured about its own mean, and what sets the rows apart is lost.",
+        "The rows are [1, 1] and [5, 5]. What is the variance of these four numbers, and what does your code give?",
+        "It is 4, and each row alone has 0. Take one variance of all scores about their one mean.",
+        *(
+            {"variance": lambda s, a=a, n=n: np.var(s.raw_scores, axis=a, ddof=n).mean()}
+            for a in (-1, 0)
+            for n in (0, 1)
+        ),
+    ),
+    Mistake(
         "mean_of_squares",
         "it gives the mean of the squares",
         "That is the variance only where the mean is 0. A variance is taken about the mean.",
@@ -401,16 +413,16 @@ RECALL = (
         right="b",
         tempting="a",
         a="That would be dividing by the sum. Softmax takes the exponential first.",
-        b="Two weights have the ratio of their exponentials, whatever else stands in the row: only differences count.",
-        c="The third score changes the sum, by which both are divided: not their ratio.",
+        b="Two weights have the ratio of their exponentials, whatever else stands in the row. Only differences count.",
+        c="The other scores change the sum by which both are divided, but not the ratio of the two.",
     ),
     Question(
-        "what_sums_to_1",
+        "small_divisor",
         right="a",
         tempting="b",
-        a="Each query shares out exactly 1.",
-        b="A column is a key: it may be popular and collect more than 1, or less.",
-        c="The whole map sums to the number of queries.",
+        a="A small divisor leaves the scores far apart, and softmax compares by differences.",
+        b="That is what a large divisor does: it makes the scores nearly equal.",
+        c="Softmax compares by differences, and a division changes them.",
     ),
 )
 
@@ -424,12 +436,11 @@ QUESTIONS = (
         c="64 is the variance, the mean of the squares.",
     ),
     Question(
-        "mean_gradient",
+        "divided_by_d_k",
         right="c",
-        tempting="a",
-        a='"Gradients vanish" suggests it, and here it holds for the median. The mean is another matter.',
-        b="Softmax passes on less to most queries, but nothing multiplies the sum by 1/32. They do not cancel.",
-        c="At d_k = 1024 most unscaled queries get next to nothing, and the undecided ones get huge gradients, "
-        "which carry the mean.",
+        tempting="b",
+        a="That is without any division.",
+        b="That is with the root. Divided by d_k, the scores have the variance 1/64 and not 1.",
+        c="The scores differ by about 1/8 only, so all ten keys get nearly the same: the pale end of the slider.",
     ),
 )

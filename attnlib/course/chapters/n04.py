@@ -113,8 +113,8 @@ OWN = (
     ),
     Mistake(
         "place_in_the_alphabet",
-        "the place of the letter in the alphabet was handed in, not the number stored with it",
-        "The head finds the pair by its key and hands over its value.",
+        "the place of the letter in the alphabet was given, not the number stored with it",
+        "The head finds the pair by its key and returns its value.",
         "Which number stands beside the letter that you found?",
         "That number, from the list of eight pairs, is the answer.",
     ),
@@ -128,7 +128,7 @@ OWN = (
     Mistake(
         "query_looks_for_previous",
         "each letter looks for the one before it",
-        "The circle is gone round in the other direction.",
+        "The queries go round the circle in the other direction.",
         "Whose key lies where the query of a points: b, or d?",
         "d does. Turn each query the other way, by half a circle.",
     ),
@@ -143,8 +143,8 @@ OWN = (
         "query_too_short",
         "each query points the right way and is too short to choose",
         "The scores of a short query lie close to each other, and so do its weights.",
-        "In notebook 03's plane, what did a longer query do?",
-        "It made the choice sharper: multiply all four queries by one number.",
+        "Multiply a query by 3. What becomes of the gaps between its scores?",
+        "They grow by 3, and the choice gets sharper: multiply all four queries by one number.",
     ),
 )
 
@@ -204,28 +204,28 @@ EXERCISES = (
 
 RECALL = (
     Question(
-        "typical_and_mean_gradient",
+        "spread_of_scores",
         right="b",
-        tempting="a",
-        a="The mean was larger than with the division: a few queries get huge gradients.",
-        b="Most queries get almost nothing, and the few that are undecided get gradients that carry the mean.",
-        c="Seven queries in ten get next to nothing there: the typical gradient is almost 0.",
+        tempting="c",
+        a="Only after the division. A raw score is a sum of d_k products, so its spread grows with d_k.",
+        b="The variance of a score is d_k, so its standard deviation grows like the root: from 4 to 8.",
+        c="The variance does, from 16 to 64. The standard deviation is its root.",
     ),
     Question(
         "why_asymmetric",
         right="b",
         tempting="c",
         a="The numbers are large enough to show it. But Q K^T and K Q^T happen to be the same matrix.",
-        b="Q K^T is its own transpose there, so K Q^T is the same matrix, and no digit of the output moves.",
-        c="Softmax does not care for the order of Q and K; it is the scores that come out alike.",
+        b="Q K^T is its own transpose there, so K Q^T is the same matrix, and the output stays.",
+        c="Softmax sees only the scores. Here the scores of both orders are the same numbers.",
     ),
     Question(
         "what_is_mixed",
         right="c",
         tempting="b",
-        a="The query asks, and is gone once the weights are known.",
-        b="The key is what a token is found by. It need not be what the token hands over.",
-        c="Queries and keys settle the weights. What is averaged with these weights, and goes out, are the values.",
+        a="Anna's query asks for what Anna needs. Others never see it.",
+        b="She is found by her key. What she gives is another vector.",
+        c="Queries and keys decide the weights. What is averaged with these weights are the values.",
     ),
 )
 
@@ -243,7 +243,7 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="Only the shapes are compared, and a square matrix has the shape of its transpose.",
-        b="Copying (3, 2) into (2, 3) raises an error. A square matrix fits both ways, and nobody notices.",
+        b="Copying (6, 3) into (3, 6) raises an error. A square matrix fits both ways, and nobody notices.",
         c="nn.Linear computes x times the transpose of its weight, so the matrix has to be turned round.",
     ),
     Question(

@@ -5,12 +5,12 @@ import numpy as np
 from ... import core, heads
 from ..engine import locate
 from ..engine.compare import RIGHT
-from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Design, Function, Kept, Module, Number
+from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Design, Function, Kept, Module
 from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
 from ..mistakes.around import flatten_last
-from ..mistakes.mistake import Mistake, allowed_by
+from ..mistakes.mistake import Mistake, allowed_by, scaled_by
 
 
 def split_probes():
@@ -20,6 +20,16 @@ def split_probes():
         Probe(BATCH, (draw(2, 4, 15), 3)),
         Probe(CUBE, (draw(4, 4, 16), 4)),
         Probe(SINGLE, (*single(draw(5, 8)), 2)),
+    )
+
+
+def merge_probes():
+    draw = Draw("merge_heads")
+    return (
+        Probe(PLAIN, (draw(3, 5, 2),)),
+        Probe(BATCH, (draw(2, 3, 4, 5),)),
+        Probe(CUBE, (draw(4, 4, 4),)),
+        Probe(SINGLE, single(draw(2, 5, 4))),
     )
 
 
@@ -86,6 +96,24 @@ def _split_exchanged(s):
 
 def _merge_interleaved(s):
     return lambda x: flatten_last(np.moveaxis(x, -3, -1))
+
+
+def _without_head_axis(mask):
+    return mask[:, 0] if mask.ndim == 4 else mask
+
+
+def _refused(mask, s):
+    """Refuse a mask of three axes, as attnlib's own functions do."""
+    if mask.ndim == 4:
+        raise ValueError("a mask of three axes does not fit scores of four")
+    return mask
+
+
+_SINGLE_HEAD = {
+    "split": lambda s: lambda x: x,
+    "merge": lambda s: lambda x: x,
+    **allowed_by(lambda mask, s: _without_head_axis(mask)),
+}
 
 
 def _average(s):
@@ -162,8 +190,19 @@ OWN = (
         "a mask (b, n_q, n_k) reaches scores (b, h, n_q, n_k) without a head axis",
         "Axes are lined up from the right: the mask of sequence i becomes that of head i, or the shapes do not fit.",
         "Which axis do the scores have between batch and queries?",
-        "That of the heads. Put one of size 1 there: attn_mask[:, None], if the mask has three axes.",
-        allowed_by(lambda mask, s: mask[:, 0] if mask.ndim == 4 else mask),
+        "The axis of the heads. Put one of size 1 there: attn_mask[:, None], if the mask has three axes.",
+        allowed_by(lambda mask, s: _without_head_axis(mask)),
+        allowed_by(_refused),
+        raises=True,
+    ),
+    Mistake(
+        "features_never_split",
+        "there were a single head: the features are never cut",
+        "One map of weights as wide as the whole layer, whatever num_heads is.",
+        "Which line of your code uses num_heads, and what does it change?",
+        "num_heads cuts the projected features: split queries, keys and values before the scores.",
+        _SINGLE_HEAD,
+        _SINGLE_HEAD | scaled_by(lambda s: np.sqrt(s.num_heads / s.q.shape[-1])),
     ),
     Mistake(
         "mask_always_three_axes",
@@ -220,6 +259,8 @@ OWN = (
         "The merged row has h times as many: put the heads side by side, then multiply by W_O.",
         {"output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
         {"output": lambda s: np.tile(s.context.sum(axis=-3), s.num_heads) @ s.W_O},
+        {"merge": lambda s: lambda x: x.mean(axis=-3)},
+        {"merge": lambda s: lambda x: x.sum(axis=-3)},
         {"output": _average},
         {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
     ),
@@ -254,13 +295,7 @@ OWN = (
         "The scores of one head do not add up more terms when other heads stand beside it.",
         "How many numbers are added up in one dot product of one head?",
         "As many as one head has features, d_model / h. Take the root of that.",
-    ),
-    Mistake(
-        "factor_for_divisor",
-        "it were the factor that scores are multiplied by: asked for is the divisor",
-        "Divided by a number below 1, scores would grow.",
-        "Multiplying by your number is the same as dividing by which one?",
-        "By 1 divided by your number.",
+        scaled_by(lambda s: 1 / np.sqrt(s.num_heads)),
     ),
     Mistake(
         "heads_exchanged",
@@ -306,22 +341,6 @@ def _unpack(query, key, value, W_Q, W_K, W_V, W_O, h, mask=None, learning=()):
 
 
 EXERCISES = (
-    Number(
-        "head_divisor",
-        "what a layer with d_model = 768 and 12 heads divides its scores by",
-        (
-            "How many entries have the two vectors of one dot product?",
-            "Twelve heads share 768 features.",
-            "The root of 768 / 12.",
-        ),
-        right=8.0,
-        slips={
-            "scale_by_embed_dim": [768**0.5, 768.0],
-            "scale_by_d_k": [64.0],
-            "scale_by_num_heads": [12**0.5, 12.0],
-            "factor_for_divisor": [0.125],
-        },
-    ),
     Function(
         "split_heads",
         "split_heads(x, num_heads): (..., n, d_model) -> (..., num_heads, n, d_k).",
@@ -338,11 +357,26 @@ EXERCISES = (
         stage="split",
     ),
     Function(
+        "merge_heads",
+        "merge_heads(x): (..., h, n, d_k) -> (..., n, d_model).",
+        (
+            "Merging undoes splitting, so its steps come in reverse.",
+            "First (..., n, h, d_k), then join the last two axes.",
+            "np.swapaxes(x, -2, -3), then reshape. How long are the axes in front? x.shape[:-3].",
+        ),
+        kept=Kept("merge_heads", "attnlib.merge_heads"),
+        probes=merge_probes(),
+        given=lambda x: {"x": x},
+        result=lambda s: s.merge(s.x),
+        axes=TOKEN_AXES,
+        stage="merge",
+    ),
+    Function(
         "multi_head_attention",
         "multi_head_attention(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None) -> (..., n_q, d_model)."
         " " + _HEADS_TASK,
         (
-            "You have written all parts: split_heads, scaled_dot_product_attention, merge_heads.",
+            "You have written all parts: split_heads, attention, merge_heads.",
             "Project first, with the whole matrix, then split.",
             "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask (n_q, n_k) does not: ask for "
             "attn_mask.ndim.",
@@ -418,6 +452,15 @@ RECALL = (
 
 QUESTIONS = (
     Question(
+        "reshape",
+        right="b",
+        tempting="a",
+        a="That is what split_heads gives. It takes a reshape to (n, h, d_k), and then a swap.",
+        b="reshape keeps the order of the numbers in memory, where the features of a word stand together. So the first "
+        "half of the numbers is the first half of the words.",
+        c="reshape never fails if the number of entries is right, and 24 = 2 * 4 * 3.",
+    ),
+    Question(
         "two_heads",
         right="b",
         tempting="a",
@@ -427,11 +470,11 @@ QUESTIONS = (
         c="The one large head fails: both neighbours end up in one sum. Two heads do not.",
     ),
     Question(
-        "reshape",
-        right="b",
+        "head_divisor",
+        right="c",
         tempting="a",
-        a="That is what split_heads gives. It takes a reshape to (n, h, d_k) and then a swap.",
-        b="reshape keeps the order of the numbers in memory, and there a token's features stand together.",
-        c="reshape never fails if the number of entries is right, and 12 = 2 * 3 * 2.",
+        a="That is the root of 768, the width of the layer. But a score adds up the products of one head.",
+        b="64 is the d_k of one head, 768 / 12. The divisor is its root.",
+        c="One head has 768 / 12 = 64 features, so a score adds up 64 products, and the root of 64 is 8.",
     ),
 )

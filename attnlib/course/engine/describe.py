@@ -49,6 +49,15 @@ def untried(exercise, *, returned=False):
     return Verdict(exercise.name, "not tried", exercise.untried if returned else "", hints=exercise.hints)
 
 
+def without_torch(exercise):
+    """Return the Verdict on a torch class where torch is missing: nothing can be tried."""
+    told = (
+        "This exercise asks for a torch module, and torch is missing here. Fix: pip install torch, and restart the "
+        "kernel. A browser cannot run torch: there, open this notebook on a machine of your own."
+    )
+    return Verdict(exercise.name, "not tried", told, hints=exercise.hints)
+
+
 def unfit(exercise, answer, error):
     """Return the Verdict on an answer that could not be tried."""
     return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
@@ -61,8 +70,7 @@ def right(exercise, found, ours):
 
 def _remarks(exercise, found, ours):
     """Return remarks on a right answer."""
-    lines = [f"Remark: {exercise.remark}"] if exercise.remark else []
-    lines += [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
+    lines = [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
     if ours:
         names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
         lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")

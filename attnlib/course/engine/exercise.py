@@ -59,7 +59,6 @@ class Exercise:
     # Defaults; a kind of exercise may override them.
     answer_is_code = True
     returns_weights = False  # beside the output
-    remark = ""  # what a right answer is told
     axes, our_functions = (), ()
     stage, reveal, judge, kept = "", None, None, None
     subject = "Your code behaves"  # ... as if
@@ -193,13 +192,10 @@ class Number(Exercise):
     right : float or ndarray
     slips : dict
         Wrong answers: the id of a mistake -> values.
-    remark : str
-        What a right answer is told: that a mistake gives the same numbers.
     """
 
     right: Any
     slips: dict
-    remark: str = ""
 
     answer_is_code = False
     subject = "Your answer looks"
@@ -338,6 +334,9 @@ class Module(Function):
     our_functions: tuple = ("forward",)
 
     returns_weights = True
+
+    def __call__(self, answer):
+        return super().__call__(answer) if modules.has_torch() else describe.without_torch(self)
 
     def adapt(self, answer):
         modules.check_class(answer, self.name)

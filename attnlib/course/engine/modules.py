@@ -10,6 +10,15 @@ import numpy as np
 from .run import Unfit
 
 
+def has_torch():
+    """Tell whether torch can be imported here: a browser has none."""
+    try:
+        import torch  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def check_class(cls, name):
     """Raise Unfit unless `cls` is a class derived from nn.Module."""
     from torch import nn

@@ -34,9 +34,9 @@ class Verdict:
     Examples
     --------
     >>> from attnlib.course import check
-    >>> check.k2(None)
-    … k2: not tried yet
-    >>> check.k2([4, 4, 0]).passed
+    >>> check.key_of_anna(None)
+    … key_of_anna: not tried yet
+    >>> check.key_of_anna([1, 1, 0]).passed
     True
     """
 
@@ -60,7 +60,7 @@ class Verdict:
         return self.state == "right"
 
     def __bool__(self):
-        return self.passed  # so that `assert check.k2(answer)` in a grader does not pass a wrong answer
+        return self.passed  # so that `assert check.key_of_anna(answer)` in a grader does not pass a wrong answer
 
     def hint(self):
         """Return the next hint; each call goes one step further, the last one stops just before the solution."""

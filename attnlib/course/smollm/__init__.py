@@ -4,15 +4,16 @@ With the model (`make real-decoder`): ``speaker = load()``, then ``speaker.write
 function of yours ``speaker.using(attention=my_attention).write(...)``. Without the model, the stored results.
 """
 
-from .circuits import banks, copying, sinks, windows, without_heads
+from .circuits import banks, copying, every_map, packed_maps, sinks, windows, without_heads
 from .faults import MISTAKES
-from .functions import Functions, decode_step, grouped_attention
+from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
 from .results import (
     MEASURES,
     all_stops,
     at_d_k,
     blanks,
+    chunks,
     mistakes,
     name_arrives,
     name_heads,
@@ -30,6 +31,7 @@ __all__ = [
     "BLANK",
     "BLANKS",
     "EXCHANGED",
+    "FUNCTIONS",
     "MEASURES",
     "MISTAKES",
     "STORY",
@@ -42,8 +44,10 @@ __all__ = [
     "banks",
     "blanks",
     "chat",
+    "chunks",
     "copying",
     "decode_step",
+    "every_map",
     "find",
     "grouped_attention",
     "load",
@@ -51,6 +55,7 @@ __all__ = [
     "mistakes",
     "name_arrives",
     "name_heads",
+    "packed_maps",
     "read",
     "sayings",
     "sharpness",

@@ -1,5 +1,7 @@
 """What the 270 heads do: sinks and windows, heads that look one back, heads that copy; and *bank* in six sentences."""
 
+import base64
+
 import numpy as np
 
 from ..model_files import stored
@@ -9,6 +11,25 @@ from .results import ranked, replayed
 WINDOWS, FIRSTS = (8, 16, 32, 64), (0, 1, 4)
 LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
 FIRST_WORD = 17  # before it stand the control tokens
+
+
+@replayed
+def packed_maps(speaker, text=texts.BLANK):
+    """Return the words of a text and the maps of all heads as base64: rows of 1, 2, ... n weights in float16."""
+    weights = np.stack(list(speaker.maps(text).values()))  # (layers * heads, n, n)
+    rows, columns = np.tril_indices(weights.shape[-1])
+    packed = base64.b64encode(weights[:, rows, columns].astype("<f2").tobytes()).decode()
+    return {"words": speaker.tokenizer.words(speaker.tokens(text)), "layers": speaker.shape.layers, "maps": packed}
+
+
+def every_map(speaker=None, text=texts.BLANK):
+    """Return the words of a text and the maps of all heads, (layers, heads, n, n); stored are those of the blank."""
+    found = packed_maps() if speaker is None else packed_maps(speaker, text=text)
+    n = len(found["words"])
+    triangles = np.frombuffer(base64.b64decode(found["maps"]), "<f2").reshape(found["layers"], -1, n * (n + 1) // 2)
+    weights = np.zeros((*triangles.shape[:2], n, n))
+    weights[(..., *np.tril_indices(n))] = triangles
+    return found["words"], weights
 
 
 def over_all_heads(speaker, maps, measure):

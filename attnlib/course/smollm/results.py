@@ -96,6 +96,21 @@ def sayings(speaker):
     }
 
 
+@replayed
+def chunks(speaker, sizes=(1, 7, 50)):
+    """Return by how much logits differ if Alice is read in chunks with the cache, and not at once; and their spread."""
+    numbers = speaker.tokens(texts.ALICE)
+    whole = speaker.logits(texts.ALICE)
+    found = {"tokens": len(numbers), "spread": float(whole.std())}
+    for size in sizes:
+        rows, past = [], None
+        for start in range(0, len(numbers), size):
+            x, past = speaker(numbers[start : start + size], past)
+            rows.append(x @ speaker.unembedding.T)
+        found[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
+    return found
+
+
 # The d_k slider
 
 

@@ -1,0 +1,468 @@
+"""Notebook 13, it speaks: its exercises, questions, and what only they need."""
+
+from functools import cached_property
+
+import numpy as np
+
+from ..engine.compare import RIGHT
+from ..engine.exercise import MAP_AXES, Design, Function
+from ..engine.probes import Draw, Probe
+from ..engine.questions import Question
+from ..engine.run import Unfit
+from ..engine.steps import Steps
+from ..mistakes.mistake import Mistake
+
+
+class _Halves(Steps):
+    """W (d_in, h d_k), whose columns lie pair by pair in each head, and what becomes of them."""
+
+    @cached_property
+    def pairs(self):
+        return self.W.reshape(len(self.W), self.num_heads, -1, 2)  # (d_in, h, d_k / 2, 2)
+
+    @cached_property
+    def halves(self):
+        return np.swapaxes(self.pairs, -1, -2).reshape(self.W.shape)
+
+
+def _over_the_whole_width(s):
+    return s.W.reshape(len(s.W), 1, -1, 2)
+
+
+def _towards_pairs(s):
+    halves = s.W.reshape(len(s.W), s.num_heads, 2, -1)
+    return np.swapaxes(halves, -1, -2).reshape(s.W.shape)
+
+
+def _rows_moved(s):
+    if len(s.W) % (2 * s.num_heads):
+        raise ValueError("the rows cannot be cut into the pairs of so many heads")
+    pairs = s.W.reshape(s.num_heads, -1, 2, s.W.shape[1])
+    return np.swapaxes(pairs, 1, 2).reshape(s.W.shape)
+
+
+def _second_first(s):
+    return np.swapaxes(s.pairs[..., ::-1], -1, -2).reshape(s.W.shape)
+
+
+def _matrices():
+    draw = Draw("to_halves")
+    return (
+        Probe("one head of 4 features", (draw(5, 4), 1)),
+        Probe("2 heads of 4 features", (draw(5, 8), 2)),
+        Probe("3 heads of 6 features", (draw(7, 18), 3)),
+        Probe("as many rows as columns, 2 heads", (draw(12, 12), 2)),
+    )
+
+
+class _Kept(Steps):
+    """Which keys are kept: those near behind a query, and the first of the text."""
+
+    @cached_property
+    def first_query(self):
+        return self.n_k - self.n_q
+
+    @cached_property
+    def back(self):
+        """How far key j lies behind query i."""
+        return self.first_query + np.arange(self.n_q)[:, None] - np.arange(self.n_k)
+
+    @cached_property
+    def near(self):
+        return (self.back >= 0) & (self.back < self.window)
+
+    @cached_property
+    def first(self):
+        return (self.back >= 0) & (np.arange(self.n_k) < self.sink)
+
+    @cached_property
+    def kept(self):
+        return self.near | self.first
+
+
+def _sizes():
+    sizes = ((6, 6, 3, 1), (8, 8, 2, 3), (3, 9, 4, 2), (1, 10, 3, 2), (5, 5, 2, 0), (4, 4, 9, 1))
+    return tuple(
+        Probe(f"n_q = {n_q}, n_k = {n_k}, window = {window}, sink = {sink}", (n_q, n_k, window, sink))
+        for n_q, n_k, window, sink in sizes
+    )
+
+
+class _Back(Steps):
+    @cached_property
+    def measured(self):
+        return np.diagonal(self.map, -1)[1:].mean()
+
+
+def _maps():
+    draw = Draw("looks_back")
+
+    def causal(n, back=None):
+        scores = draw(n, n) * 2 + 4 * (np.arange(n)[:, None] - np.arange(n) == back)
+        e = np.exp(np.where(np.tri(n, dtype=bool), scores, -np.inf))
+        return e / e.sum(axis=-1, keepdims=True)
+
+    return (
+        Probe("a map of 8 tokens", (causal(8),)),
+        Probe("a head that looks one token back", (causal(12, back=1),)),
+        Probe("a head that looks at itself", (causal(10, back=0),)),
+        Probe("3 tokens", (causal(3),)),
+    )
+
+
+# 13.2: what three models have, of which nothing is told but what they write; and what they may have. By the names of
+# attnlib.course.smollm.MISTAKES.
+PATIENTS = {"A": "upper-left mask with the cache", "B": "window of 8", "C": "grouped heads tiled"}
+SUSPECTS = (
+    "grouped heads tiled",
+    "no scale",
+    "positions restart with the cache",
+    "upper-left mask with the cache",
+    "window of 8",
+)
+_CACHE = ("positions restart with the cache", "upper-left mask with the cache")
+
+
+def _judge_patients(answer):
+    """Judge three diagnoses by what the three patients show."""
+    if not isinstance(answer, dict) or set(answer) != set(PATIENTS):
+        raise Unfit(f"Hand in a dictionary with the keys A, B and C, got {answer!r:.80}.")
+    if unknown := [name for name in answer.values() if name not in SUSPECTS]:
+        raise Unfit(f"{unknown[0]!r:.60} is none of the five. Fix: copy a name from the list: {', '.join(SUSPECTS)}.")
+    wrong = [patient for patient in PATIENTS if answer[patient] != PATIENTS[patient]]
+    if not wrong:
+        return RIGHT, ""
+    told = f"Not right: {', '.join(wrong)}."
+    if answer["A"] not in _CACHE:
+        return "prompt_was_read_right", told
+    if answer["A"] == "positions restart with the cache":
+        return "it_still_sees_words", told
+    if answer["C"] != "grouped heads tiled":
+        return "worse_than_a_guess", told
+    if answer["B"] in _CACHE:
+        return "blank_is_wrong_already", told
+    return "near_words_still_fit", told
+
+
+OWN = (
+    Mistake(
+        "pairs_left_alone",
+        "the columns stay in the order of the file",
+        "The two features of a pair still lie side by side.",
+        "Which axis of (d_in, h, d_k/2, 2) says whether a feature is the first or the second of its pair?",
+        "The last. It has to stand in front of the axis of the pairs: swap these two before you flatten.",
+        {"halves": lambda s: s.W},
+    ),
+    Mistake(
+        "back_to_pairs",
+        "you go from halves to pairs",
+        "That is the way into the file. Done twice with 4 features it gives the file's order again.",
+        "The file has a pair side by side. Which axis has length 2 when you cut its columns?",
+        "The last: cut into (d_in, h, d_k/2, 2), then swap the last two axes.",
+        {"halves": _towards_pairs},
+    ),
+    Mistake(
+        "heads_run_together",
+        "all heads were one head",
+        "The first half then holds features of every head. With one head nothing shows.",
+        "From which columns may the first head take its features?",
+        "From its own d_k columns: cut the axis of the heads off first.",
+        {"pairs": _over_the_whole_width},
+    ),
+    Mistake(
+        "rows_reordered",
+        "rows change places in place of columns",
+        "W is (in, out) here: a feature of a query is a column.",
+        "Which axis of W counts the features of the queries?",
+        "The last. The first axis, d_in, stays as it is.",
+        {"halves": _rows_moved},
+    ),
+    Mistake(
+        "second_before_first",
+        "the second feature of each pair comes before the first",
+        "Rotated so, each pair turns the wrong way round.",
+        "Which column of the file should be column 0 of the result?",
+        "Column 0, and column 1 becomes column d_k/2.",
+        {"halves": _second_first},
+    ),
+    Mistake(
+        "first_keys_not_kept",
+        "only the window is kept",
+        "The first `sink` tokens are gone as soon as the window has moved on.",
+        "Which keys does the last query see, in a text of 100 tokens, with a window of 8 and a sink of 1?",
+        "The last 8 and key 0: join a second condition with |.",
+        {"kept": lambda s: s.near},
+    ),
+    Mistake(
+        "window_not_kept",
+        "only the first keys are kept",
+        "No query sees the words right before it.",
+        "Which two groups of keys does a query see?",
+        "The near ones and the first ones: join the two conditions with |, not with &.",
+        {"kept": lambda s: s.first},
+        {"kept": lambda s: s.first & s.near},
+    ),
+    Mistake(
+        "first_keys_seen_ahead",
+        "a query may see the first keys before they have come",
+        "Query 0 sees key 1 wherever `sink` is 2 or more: the next token is in sight.",
+        "Which keys may query 0 see?",
+        "Key 0 alone. The first keys need the causal condition, too.",
+        {"first": lambda s: np.broadcast_to(np.arange(s.n_k) < s.sink, s.back.shape)},
+    ),
+    Mistake(
+        "sink_taken_from_window",
+        "the first keys are counted as part of the window",
+        "The window shrinks by as many keys as are kept at the start.",
+        "How many near keys does a query see with a window of 3, whatever the sink?",
+        "3, itself among them.",
+        {"near": lambda s: (s.back >= 0) & (s.back < s.window - s.sink)},
+        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - s.sink, 1))},
+    ),
+    Mistake(
+        "near_keys_one_too_many",
+        "the window holds one key too many",
+        "A token counts itself as one of its keys.",
+        "With a window of 1 and no sink, which keys does a query see?",
+        "Itself alone: the key lies less than `window` tokens back.",
+        {"near": lambda s: (s.back >= 0) & (s.back <= s.window)},
+    ),
+    Mistake(
+        "near_keys_one_too_few",
+        "the window holds one key too few",
+        "A token counts itself as one of its keys, and window - 1 before it.",
+        "With a window of 2 and no sink, which keys does a query see?",
+        "Itself and the one before: the key lies less than `window` tokens back.",
+        {"near": lambda s: (s.back >= 0) & (s.back < s.window - 1)},
+        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
+    ),
+    Mistake(
+        "near_keys_ahead",
+        "a query sees keys that come later",
+        "The window is open ahead.",
+        "How far behind its query must a key lie at least?",
+        "0 tokens: demand back >= 0.",
+        {"near": lambda s: s.back < s.window},
+        {"near": lambda s: np.abs(s.back) < s.window},
+    ),
+    Mistake(
+        "queries_counted_from_the_start",
+        "the first query stands at the first key",
+        "The queries are the last n_q of n_k tokens. For n_q = n_k nothing shows.",
+        "Ten keys and one query. At which position does the query stand?",
+        "At position 9, n_k - n_q: count distances from there.",
+        {"first_query": lambda s: 0},
+    ),
+    Mistake(
+        "kept_means_blocked",
+        "True means blocked",
+        "In this series True = may attend.",
+        "What should stand where a token sees itself?",
+        "True. Turn your mask over with ~.",
+        {"kept": lambda s: ~(s.near | s.first)},
+    ),
+    Mistake(
+        "itself_measured",
+        "you measure how much each token takes from itself",
+        "That is the main diagonal.",
+        "Row i is query i. Which column is the token before it?",
+        "Column i - 1: the diagonal below the main one, np.diagonal(weights, -1).",
+        {"measured": lambda s: np.diagonal(s.map)[1:].mean()},
+        {"measured": lambda s: np.diagonal(s.map).mean()},
+    ),
+    Mistake(
+        "token_behind_measured",
+        "you measure the token behind each query",
+        "A causal map has 0 there, whatever the head does.",
+        "Row i is query i. Is column i + 1 before or behind it?",
+        "Behind it. The diagonal is -1, below the main one.",
+        {"measured": lambda s: np.diagonal(s.map, 1).mean()},
+        {"measured": lambda s: np.diagonal(s.map, 1)[1:].mean()},
+    ),
+    Mistake(
+        "second_token_counted",
+        "query 1 counts, too",
+        "For query 1 the token before is the first token of the text, where most heads park.",
+        "A head that puts everything on the first token: what should your measure say?",
+        "0. So leave out query 1, whose previous token is the first: np.diagonal(weights, -1)[1:].",
+        {"measured": lambda s: np.diagonal(s.map, -1).mean()},
+    ),
+    Mistake(
+        "added_not_averaged",
+        "you add the weights up",
+        "In a longer text the same head then gets a larger number.",
+        "Should a text of 200 tokens give ten times as much as one of 20?",
+        "No: take the mean.",
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum()},
+    ),
+    Mistake(
+        "divided_by_all_queries",
+        "you divide by the number of all queries",
+        "The first two queries are left out of the sum and not of the count.",
+        "Of how many numbers do you take the mean?",
+        "Of n - 2. The mean of the diagonal without its first number counts them by itself.",
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum() / len(s.map)},
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum() / (len(s.map) - 1)},
+    ),
+    Mistake(
+        "largest_not_mean",
+        "a single query is enough",
+        "The largest weight is high for almost any head: one word is enough.",
+        "A head looks one token back for one word of 100. What should your measure say?",
+        "Little: take the mean over the queries, not the largest.",
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].max()},
+    ),
+    Mistake(
+        "prompt_was_read_right",
+        "patient A could not read its prompt",
+        "It fills the blank with Mary, 0.92, as the healthy model does.",
+        "What is right as long as a text is read at once, and wrong when one token follows another?",
+        "Something about the cache: the mask of one new token, or its position.",
+    ),
+    Mistake(
+        "it_still_sees_words",
+        "patient A still saw its words, in the wrong order",
+        "Behind its first word it writes no word at all.",
+        "Positions that restart leave every key in sight. Would the text be one comma after another?",
+        "No. Patient A sees one key only: think of the two corners of notebook 05.",
+    ),
+    Mistake(
+        "worse_than_a_guess",
+        "patient C were only confused",
+        "Its loss is above 12, and a model that holds all 49,152 tokens for equally likely has ln 49152 = 10.8.",
+        "Which mistake makes a model sure of the wrong thing, because each head gets a stranger's keys and values?",
+        "Heads that share keys, in the wrong groups.",
+    ),
+    Mistake(
+        "blank_is_wrong_already",
+        "patient B were ill with its cache alone",
+        "It misses the blank, and that text is read at once, without a cache.",
+        "The name stands 13 tokens before the blank. What does a model miss that has forgotten it?",
+        "Everything further back: look at the length of what it can still see.",
+    ),
+    Mistake(
+        "near_words_still_fit",
+        "patient B had lost more than what lies far back",
+        "Its words fit their neighbours, two or three at a time.",
+        "Which mistake spares the near words?",
+        "A window: the last eight tokens are there, the beginning is not.",
+    ),
+)
+
+EXERCISES = (
+    Function(
+        "to_halves",
+        "to_halves(W, num_heads) -> W (d_in, num_heads * d_k) with the columns of each head in another order: the file "
+        "has the two features of a pair side by side, RoPE by halves wants them d_k / 2 apart.",
+        (
+            "Cut the columns into heads, the columns of a head into pairs.",
+            "W.reshape(d_in, num_heads, d_k // 2, 2): the last axis is first or second of a pair.",
+            "Swap the last two axes, and reshape back to the shape of W.",
+        ),
+        probes=_matrices(),
+        given=lambda W, num_heads: {"W": W, "num_heads": num_heads},
+        result=lambda s: s.halves,
+        steps=_Halves,
+    ),
+    Design(
+        "three_patients",
+        "a dictionary with the keys A, B and C: which of five mistakes each patient has",
+        (
+            "Begin with the blank. It is read at once, without a cache: who fills it rightly?",
+            "A mistake of the cache spares the blank. A loss above ln 49152 = 10.8 is worse than guessing.",
+            "Patient A writes its first word rightly, then sees a single key. Patient B's words fit their neighbours.",
+        ),
+        judge=_judge_patients,
+        names=(
+            "prompt_was_read_right",
+            "it_still_sees_words",
+            "worse_than_a_guess",
+            "blank_is_wrong_already",
+            "near_words_still_fit",
+        ),
+    ),
+    Function(
+        "kept_keys",
+        "kept_keys(n_q, n_k, window, sink) -> (n_q, n_k) of bool, True = may attend: the queries are the last n_q of "
+        "n_k tokens; each sees itself, the window - 1 tokens before it, and the first `sink` tokens of the text.",
+        (
+            "How far does key j lie behind query i? The first query stands at position n_k - n_q.",
+            "back = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k). Near keys: 0 <= back < window.",
+            "First keys: np.arange(n_k) < sink, and not ahead of the query. Join both with |.",
+        ),
+        probes=_sizes(),
+        given=lambda n_q, n_k, window, sink: {"n_q": n_q, "n_k": n_k, "window": window, "sink": sink},
+        result=lambda s: s.kept,
+        axes=MAP_AXES,
+        stage="mask",
+        steps=_Kept,
+    ),
+    Function(
+        "looks_back",
+        "looks_back(weights) -> number: the mean weight that queries of a causal map (n, n) give to the token before "
+        "them. The first two queries are left out.",
+        (
+            "Where in the map does a query meet the token before it?",
+            "On the diagonal below the main one: np.diagonal(weights, -1), one number for each query from 1 on.",
+            "Leave out its first number, that of query 1, and take the mean.",
+        ),
+        probes=_maps(),
+        given=lambda weights: {"map": weights},
+        result=lambda s: s.measured,
+        steps=_Back,
+    ),
+)
+
+QUESTIONS = (
+    Question(
+        "next_word_in_sight",
+        right="b",
+        tempting="a",
+        a="It is a mistake, and yet the loss falls: on this text from 3.32 to 1.89.",
+        b="The loss falls from 3.32 to 1.89. The next word stands in the input, so the model need not guess it.",
+        c="Each token now takes from other keys than before, so the loss cannot stay.",
+    ),
+    Question(
+        "unseen_mistake",
+        right="c",
+        tempting="b",
+        a="Without positions it writes 'was a small, a small, a small': you see that at once.",
+        b="It writes 'was a young, a young': each new token believes that the text has just begun.",
+        c="The text is as fluent as before. Only a loss over a text, 3.46 against 3.32, shows that something is wrong.",
+    ),
+    Question(
+        "equal_banks",
+        right="b",
+        tempting="a",
+        a="The sentences differ, but what differs stands behind the word. A decoder does not see it.",
+        b="Before *bank* all three have the same word, and a decoder sees nothing else. Its vectors cannot differ.",
+        c="In three sentences other words stand before *bank*, and so their vectors differ.",
+    ),
+)
+
+RECALL = (
+    Question(
+        "what_rotation_leaves",
+        right="c",
+        tempting="b",
+        a="Queries and keys are rotated. Values are not.",
+        b="Each vector is rotated by its own position, but the score does not know that position.",
+        c="Both are rotated, so their angle changes by the difference of their positions alone.",
+    ),
+    Question(
+        "what_is_kept",
+        right="a",
+        tempting="b",
+        a="A new token needs the keys and values of all tokens so far. Nobody asks for an old query again.",
+        b="The weights of a new token are new. Old ones are never used again.",
+        c="The outputs of a layer feed the next layer once. What later tokens ask for are keys and values.",
+    ),
+    Question(
+        "scores_not_divided",
+        right="a",
+        tempting="c",
+        a="Scores lie far apart, and softmax gives nearly everything to the largest.",
+        b="That is the other end of the slider: divided by too much, all scores become nearly equal.",
+        c="The order of the scores stays, but their distances grow, and softmax sees distances.",
+    ),
+)

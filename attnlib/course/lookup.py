@@ -1,0 +1,66 @@
+"""Memories of letters and numbers, to train the head of notebook 04 on: asked for a letter, it names the number."""
+
+from typing import NamedTuple
+
+import torch
+
+LETTERS, NUMBERS, PAIRS = "abcdefghijklmnop", 16, 8
+
+
+class Memories(NamedTuple):
+    """A batch of memories; `print` shows one on each line.
+
+    Attributes
+    ----------
+    letters, numbers : Tensor of int, (b, 8)
+        The pairs. A letter is its place in `LETTERS`; the eight of a memory are all different.
+    asked : Tensor of int, (b,)
+        The letter that is asked for.
+    answer : Tensor of int, (b,)
+        The number to name.
+    slot : Tensor of int, (b,)
+        Which of the eight pairs holds it.
+    """
+
+    letters: torch.Tensor
+    numbers: torch.Tensor
+    asked: torch.Tensor
+    answer: torch.Tensor
+    slot: torch.Tensor
+
+    def __str__(self):
+        lines = []
+        for letters, numbers, asked, answer, _ in zip(*self, strict=True):
+            pairs = "  ".join(f"{LETTERS[k]} {v:<2}" for k, v in zip(letters, numbers, strict=True))
+            lines.append(f"{pairs}   asked: {LETTERS[asked]}   answer: {answer}")
+        return "\n".join(lines)
+
+
+def draw(size, generator, rule=None):
+    """Draw memories at random.
+
+    Parameters
+    ----------
+    size : int
+        How many.
+    generator : torch.Generator
+    rule : Tensor of int, (16,), optional
+        To find the pair of letter number i, letter number rule[i] is asked for; by default the letter itself.
+
+    Returns
+    -------
+    Memories
+
+    Examples
+    --------
+    >>> memories = draw(2, torch.Generator().manual_seed(5))
+    >>> memories.letters.shape, memories.slot.shape
+    (torch.Size([2, 8]), torch.Size([2]))
+    """
+    order = torch.rand(size, len(LETTERS), generator=generator).argsort(-1)  # each row: all letters, shuffled
+    letters = order[:, :PAIRS]
+    numbers = torch.randint(NUMBERS, (size, PAIRS), generator=generator)
+    slot = torch.randint(PAIRS, (size,), generator=generator)
+    rows = torch.arange(size)
+    found = letters[rows, slot]
+    return Memories(letters, numbers, found if rule is None else rule[found], numbers[rows, slot], slot)

@@ -1,0 +1,156 @@
+"""The view of softmax going flat: the weight of one of two keys, and its slope, as d_k grows."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from .. import arguments, core, svg
+from ..colours import LINE, QUERY
+from . import still
+from .controls import choice, stops
+from .scaling_view import PLAIN, SCALED
+from .view import LiveView
+
+QUERIES, DOTS = 500, 40  # of the median, and in the picture
+PANEL, APART, LEFT, HIGH, TOP = 262, 34, 30, 190, 34  # pixels: at 1024 x 768 there are 592 beside all else
+REACH = 3  # standard deviations of the lead, to both sides
+LEADS = np.linspace(-REACH, REACH, 97)
+
+
+def saturation(
+    *, d_k: tuple[int, int] = (1, 1024), seed: int = 0, start: int | None = None, size: float = 1.0
+) -> LiveView:
+    """Show the weight that softmax gives to one of two keys, by how much better it fits, and the slope of that curve.
+
+    weight = 1 / (1 + exp(-lead)), slope = dweight / dlead = weight (1 - weight)
+
+    The lead is q.k_0 - q.k_1 at the left, and that divided by sqrt(d_k) at the right. Both panels have it in units of
+    the standard deviation of q.k_0 - q.k_1, which is sqrt(2 d_k) for unit-normal queries and keys. So the dots, random
+    queries, hardly move across, and the curve of the left panel grows into a step as d_k grows.
+
+    Parameters
+    ----------
+    d_k : (int, int)
+        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+    seed : int
+        Of the random queries and keys.
+    start : int, optional
+        d_k at the start; 64, or the end of the range that is nearest.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: d_k. `shown` holds the weights of both keys for 500 queries.
+
+    Notes
+    -----
+    Derived in notebook 03.
+
+    Examples
+    --------
+    >>> view = saturation()
+    >>> view.sliders["d_k"].value = 1024
+    >>> [bool(np.median(w[:, 0] * w[:, 1]) < 0.001) for w in view.shown.values()]
+    [True, False]
+    """
+    low, high = arguments.span(d_k, "d_k")
+    seed = arguments.whole(seed, "seed", 0)
+    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
+    query, one, other = np.random.default_rng(seed).normal(size=(3, QUERIES, high))
+    leads = (query * (one - other)).cumsum(axis=1)  # (500, high): column d - 1 is the lead at d_k = d
+
+    @lru_cache(maxsize=64)
+    def at(d_k):
+        lead, spread = leads[:, d_k - 1], np.sqrt(2 * d_k)
+        return {title: _panel_of(lead, spread, divisor) for title, divisor in ((PLAIN, 1), (SCALED, np.sqrt(d_k)))}
+
+    def render(d_k):
+        both = at(d_k)
+        drawn = [
+            f'<g transform="translate({LEFT + i * (PANEL + APART)} 0)">{_drawn(title, panel)}</g>'
+            for i, (title, panel) in enumerate(both.items())
+        ]
+        wide, tall = LEFT + 2 * PANEL + APART, TOP + HIGH + 26
+        picture = svg.picture(wide, tall, "softmax going flat", _words(d_k, both), drawn)
+        return picture, {title: panel.weights for title, panel in both.items()}
+
+    def static():
+        told = [f"The picture at d_k = {start}; run the cell for a slider."]
+        told += [_words(d, at(d)) for d in sorted({low, start, high})]
+        return still.figure(render(start)[0]), "\n".join(told)
+
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start)}, render, static, size=size)
+
+
+class _Saturation(LiveView):
+    hint = f"The median is that of {QUERIES} random queries; {DOTS} of them are drawn as dots."
+
+
+class _Panel(NamedTuple):
+    """Weights (500, 2), the leads of the dots in standard deviations, weights along the axis, the median slope."""
+
+    weights: np.ndarray
+    places: np.ndarray
+    curve: np.ndarray
+    slope: float
+
+
+def _panel_of(lead, spread, divisor):
+    weights = _two(lead / divisor)
+    slope = float(np.median(weights[:, 0] * weights[:, 1]))
+    return _Panel(weights, lead[:DOTS] / spread, _two(LEADS * spread / divisor)[:, 0], slope)
+
+
+def _two(lead):
+    """Return the weights of two keys, (n, 2), of which the first leads by so much."""
+    return core.softmax(np.stack([lead, np.zeros_like(lead)], axis=-1))
+
+
+def _words(d_k, both):
+    told = [f"{title}: median slope {svg.exact(panel.slope)}" for title, panel in both.items()]
+    return f"d_k = {d_k}, {'; '.join(told)}"
+
+
+def _x(lead):
+    return PANEL * (np.clip(lead, -REACH, REACH) / REACH + 1) / 2
+
+
+def _y(weight):
+    return TOP + HIGH * (1 - weight)
+
+
+def _line(values):
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(_x(LEADS).tolist(), _y(values).tolist(), strict=True))
+
+
+def _drawn(title, panel):
+    """Return a panel: the slope as an area, the weight as a line, and the queries as dots on it."""
+    slope = f"0,{TOP + HIGH} {_line(panel.curve * (1 - panel.curve))} {PANEL},{TOP + HIGH}"
+    drawn = [
+        svg.text(0, 17, title, bold=True, size=15, math=True),
+        svg.text(PANEL, 17, f"median slope {svg.exact(panel.slope)}", anchor="end"),
+        _axes(),
+        f'<polygon points="{slope}" fill="{LINE}" opacity="0.45"/>',
+        f'<polyline points="{_line(panel.curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
+    ]
+    across, up = _x(panel.places).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
+    dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in zip(across, up, strict=True))
+    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.32), "its slope", anchor="end")
+    return "".join([*drawn, f'<g fill="{QUERY}">{dots}</g>{names}'])
+
+
+@lru_cache(maxsize=1)
+def _axes():
+    """Return the horizontal lines with their weights, and what both ends of the lower axis mean."""
+    drawn = []
+    for weight in (0, 0.5, 1):
+        drawn.append(f'<path d="M0 {_y(weight):g}h{PANEL}" stroke="{LINE}" opacity="0.5"/>')
+        drawn.append(svg.text(-6, _y(weight) + 4, f"{weight:g}", anchor="end"))
+    drawn.append(svg.text(0, TOP + HIGH + 18, "key 1 fits better"))
+    drawn.append(svg.text(PANEL, TOP + HIGH + 18, "key 0 fits better", anchor="end"))
+    return "".join(drawn)

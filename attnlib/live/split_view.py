@@ -1,0 +1,166 @@
+"""The view of splitting and merging: where each number of the features goes, and where a bare reshape puts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from .. import arguments, svg
+from ..colours import palette
+from . import still
+from .controls import choice
+from .view import LiveView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STEPS = ["0: x", "1: cut", "2: heads", "3: swap back", "4: join"]
+SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 34  # pixels of a cell, and of the room around the blocks
+MOST = 10  # tokens, and features: each has one digit
+
+
+def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size: float = 1.0) -> LiveView:
+    """Show step by step how the features of tokens are split into heads and merged, beside the same by a bare reshape.
+
+    (n, d_model) -> (n, h, d_k) -> (h, n, d_k) and back. Each token has a colour, so that a head with rows of two
+    colours is seen to mix tokens. Each number says token and feature, both counted from 0.
+
+    Parameters
+    ----------
+    words : sequence of str, n
+        Up to 10 tokens.
+    num_heads, d_k : int
+        2 or more heads; d_model = num_heads * d_k is 10 at most.
+    size : float
+        1.5 enlarges the picture for a projector.
+
+    Returns
+    -------
+    LiveView
+        Controls: step. `shown` holds the tokens of the right array and of the wrong one.
+
+    Raises
+    ------
+    ValueError
+        If there are more tokens or features than the picture has room for.
+
+    Examples
+    --------
+    >>> view = split_heads(["she", "saw", "Ben"], d_k=2)
+    >>> view.sliders["step"].value = 2
+    >>> view.shown["one axis at a time"][0].tolist(), view.shown["a bare reshape"][0].tolist()  # tokens in head 1
+    ([[0, 0], [1, 1], [2, 2]], [[0, 0], [0, 0], [1, 1]])
+    """
+    words = [str(word) for word in arguments.several(words, "words")]
+    num_heads, d_k = arguments.whole(num_heads, "num_heads", 2, MOST), arguments.whole(d_k, "d_k", 1, MOST)
+    if len(words) > MOST or num_heads * d_k > MOST:
+        raise ValueError(
+            f"the picture has room for {MOST} tokens of {MOST} features, got {len(words)} tokens of "
+            f"{num_heads} * {d_k} features. Fix: fewer words, or a smaller num_heads or d_k."
+        )
+    ways = _ways(len(words), num_heads, d_k)
+
+    def render(step):
+        shown = {way: steps[step].array // (num_heads * d_k) for way, steps in ways.items()}
+        return _picture(ways, step, words, num_heads, d_k), shown
+
+    def static():
+        told = [f"{way}: {_rows(steps[2], words)}" for way, steps in ways.items()]
+        figure = still.figure(_picture(ways, 2, words, num_heads, d_k))
+        return figure, "\n".join(["Step 2 of splitting; run the cell to take the steps.", *told])
+
+    control = choice("step", [(label, k) for k, label in enumerate(STEPS)], 0)
+    return _Split({"step": control}, render, static, size=size)
+
+
+class _Split(LiveView):
+    hint = "Each number is a token and a feature. Move the slider, or press the arrow keys."
+
+
+class _Step(NamedTuple):
+    """A line of code, the array that it makes, and whether its first axis is the heads; entries number the features."""
+
+    code: str
+    array: np.ndarray
+    heads_first: bool = False
+
+
+def _ways(n, num_heads, d_k):
+    """Return the steps of the right way and of a bare reshape."""
+    x = np.arange(n * num_heads * d_k).reshape(n, -1)  # (n, d_model)
+    cut = x.reshape(n, num_heads, d_k)
+    heads = cut.swapaxes(0, 1)
+    wrong = _Step("x.reshape(h, n, d_k)", x.reshape(num_heads, n, d_k), heads_first=True)
+    return {
+        "one axis at a time": [
+            _Step("x", x),
+            _Step("x.reshape(n, h, d_k)", cut),
+            _Step(".swapaxes(-2, -3)", heads, heads_first=True),
+            _Step("heads.swapaxes(-2, -3)", cut),
+            _Step(".reshape(n, d_model)", x),
+        ],
+        "a bare reshape": [
+            _Step("x", x),
+            wrong,
+            wrong,
+            _Step("the right heads", heads, heads_first=True),
+            _Step("heads.reshape(n, d_model)", heads.reshape(n, -1)),
+        ],
+    }
+
+
+def _rows(step, words):
+    """Tell in words whose features stand in the rows of head 1, or in the first row of what is no array of heads."""
+    tokens = step.array // (step.array.size // len(words))
+    rows = tokens[0] if step.heads_first else tokens[:1].reshape(1, -1)
+    told = ", ".join("+".join(dict.fromkeys(words[t] for t in row)) for row in rows.tolist())
+    return f"{'rows of head 1' if step.heads_first else 'first row'}: {told}"
+
+
+def _picture(ways, k, words, num_heads, d_k):
+    n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
+    wide, high = 2 * across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
+    drawn, told = [], []
+    for column, (way, steps) in enumerate(ways.items()):
+        step = steps[k]
+        parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}", size=12)]
+        parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
+        drawn.append(f'<g transform="translate({column * (across + BETWEEN)} 0)">{"".join(parts)}</g>')
+        told.append(f"{way}: {step.code}, {_rows(step, words)}")
+    return svg.picture(wide, high, "heads split and merged", "; ".join(told), drawn, grow=1.2)
+
+
+def _labels(step, words, whole):
+    """Return what stands beside the rows: words, where each row is `whole`, of one token; and the names of heads."""
+    blocks, labels = len(step.array) if step.heads_first else 1, []
+    for block in range(blocks):
+        top = TOP + block * (len(words) * HIGH + GAP)
+        if step.heads_first:
+            labels.append(svg.text(LEFT + step.array.shape[-1] * SIDE + 10, top + 17, f"head {block + 1}"))
+        for i, word in enumerate(words if whole else []):
+            labels.append(svg.text(LEFT - 6, top + i * HIGH + 17, svg.cut(word, 6), anchor="end"))
+    return "".join(labels)
+
+
+def _cells(step, n):
+    """Yield the cells in the order of their numbers, each at its place in the array: so they move and stay the same."""
+    shades = [palette()[int(level)] for level in np.linspace(30, 245, n)]
+    for number, place in sorted((int(number), place) for place, number in np.ndenumerate(step.array)):
+        (x, y), (token, feature) = _at(place, step, n), divmod(number, step.array.size // n)
+        fill, ink = shades[token]
+        yield (
+            f'<rect class="attnlib-moves" x="{x}" y="{y}" width="{SIDE - 1}" height="{HIGH - 1}" fill="{fill}"/>'
+            f'<text x="{x + SIDE / 2 - 0.5:g}" y="{y + 16}" font-size="12" text-anchor="middle" style="fill:{ink}">'
+            f"{token}{feature}</text>"
+        )
+
+
+def _at(place, step, n):
+    """Return the pixels of a place in x (n, d_model), in what is cut (n, h, d_k), or in heads (h, n, d_k)."""
+    *first, i, c = place
+    if not first:
+        return LEFT + c * SIDE, TOP + i * HIGH
+    if step.heads_first:
+        return LEFT + c * SIDE, TOP + first[0] * (n * HIGH + GAP) + i * HIGH
+    return LEFT + (i * step.array.shape[-1] + c) * SIDE + i * GAP, TOP + first[0] * HIGH
