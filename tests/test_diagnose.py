@@ -59,7 +59,7 @@ def test_every_bug_is_caught_by_the_right_probe_and_by_no_other(id, embed_dim, n
     case = CASES[id]
     for seed in range(3):
         torch.manual_seed(seed)
-        call = padding_only if id == "padding_read_as_queries" else None
+        call = padding_only if case.bug == "padding_read_as_queries" else None
         diagnosis = diagnose(case.module(embed_dim, num_heads), embed_dim=embed_dim, num_heads=num_heads, call=call)
         assert caught(diagnosis) == set(case.caught_by), diagnosis
         assert diagnosis[case.caught_by[0]].look_at

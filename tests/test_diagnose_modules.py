@@ -11,7 +11,16 @@ from torch import nn
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.course.clinic import CASES, Attention, CopiedHeads, SharedSmallProjection, fresh
+from attnlib.course.clinic import (
+    Attention,
+    CopiedHeads,
+    DoubleSoftmax,
+    OneMaskForFirstHeadOnly,
+    ProjectionsUnused,
+    ScaleByEmbedDim,
+    SharedSmallProjection,
+    fresh,
+)
 from attnlib.diagnose import diagnose
 from attnlib.diagnose.__main__ import main
 from tests.diagnose_corpus import other_styles, self_attention
@@ -94,7 +103,7 @@ def test_nothing_is_changed_by_the_examination():
 
 def test_where_gradients_are_off_the_diagnosis_is_the_same():
     with torch.no_grad():
-        diagnosis = diagnose(CASES["projections_unused"].module(24, 4), embed_dim=24, num_heads=4)
+        diagnosis = diagnose(ProjectionsUnused(24, 4), embed_dim=24, num_heads=4)
     assert diagnosis.wrong == ["dead parameters"]
 
 
@@ -125,13 +134,13 @@ def test_heads_that_are_alike_are_counted_as_heads():
 
 
 def test_the_table_says_what_was_measured():
-    diagnosis = diagnose(CASES["scale_by_embed_dim"].module(24, 4), embed_dim=24, num_heads=4)
+    diagnosis = diagnose(ScaleByEmbedDim(24, 4), embed_dim=24, num_heads=4)
     assert diagnosis["score scale"].measured == "0.2041 = 1/sqrt(embed_dim); 1/sqrt(head_dim) = 0.4082"
     lines = repr(diagnosis).splitlines()
     assert lines[0].split() == ["probe", "verdict", "measured", "look", "at"]
     assert len(lines) == len(PROBES) + 1
     assert diagnosis._repr_html_().count("<tr>") == len(PROBES) + 1
-    dead = diagnose(CASES["projections_unused"].module(24, 4), embed_dim=24, num_heads=4)
+    dead = diagnose(ProjectionsUnused(24, 4), embed_dim=24, num_heads=4)
     assert dead["dead parameters"].measured.startswith("432 of 1032 parameters do nothing: W_Q.weight")
     assert dead["heads differ"].measured == "first see to dead parameters"
 
@@ -209,8 +218,8 @@ class CausalWithMask(Attention):
     [
         (Attention, None, []),
         (Attention, True, ["causality"]),
-        (CASES["one_mask_for_first_head_only"].module, None, ["causality"]),
-        (CASES["double_softmax"].module, None, ["causality"]),
+        (OneMaskForFirstHeadOnly, None, ["causality"]),
+        (DoubleSoftmax, None, ["causality"]),
         (CausalWithMask, None, []),
         (CausalWithMask, True, []),
     ],
@@ -225,8 +234,8 @@ def test_a_mask_for_all_sequences_is_not_accused_of_padding(kind, causal, wrong)
 
 def test_the_form_that_is_named_is_one_that_the_module_takes():
     """Of a mask (b, n_k) that a module reads as (n_q, n_k) nothing is said where another form reaches the keys."""
-    for id in ("one_mask_for_first_head_only", "double_softmax"):
-        assert "(b, 1, 1, n_k)" in diagnose(CASES[id].module(24, 4), embed_dim=24, num_heads=4)["padding"].measured
+    for kind in (OneMaskForFirstHeadOnly, DoubleSoftmax):
+        assert "(b, 1, 1, n_k)" in diagnose(kind(24, 4), embed_dim=24, num_heads=4)["padding"].measured
 
 
 def test_forms_of_masks_are_found():
@@ -279,7 +288,7 @@ SIZES = ["--embed-dim", "24", "--num-heads", "4"]
         (["attnlib.course.clinic:Attention"], 0, "score scale        ok"),
         (["attnlib.course.clinic:Attention", "--causal"], 1, "causality          wrong"),
         (
-            ["attnlib.course.clinic:CASES", "--init", "CASES['nan_on_fully_masked'].module(24, 4)"],
+            ["attnlib.course.clinic:CASES", "--init", "CASES['case_14'].module(24, 4)"],
             0,
             "fully masked row   beware",
         ),

@@ -59,6 +59,7 @@ def light():
         "previous_letter",
         "real_model",
         "training",
+        "ward",
         "writer",
     )
     return sorted(modules - {f"attnlib.course.{name}" for name in heavy})

@@ -1,6 +1,7 @@
 """A learner's name for a patient is judged with a probe, and a learner's probe by modules with and without a leak."""
 
 import contextlib
+import inspect
 import re
 import time
 
@@ -9,8 +10,20 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib.course import patients
-from attnlib.course.clinic import CASES, DECODERS, Attention, cured, fresh, healthy, twins
+from attnlib.course import clinic, patients
+from attnlib.course.clinic import (
+    CASES,
+    DECODERS,
+    Attention,
+    Decoder,
+    ProjectionsUnused,
+    SharedSmallProjection,
+    cured,
+    fresh,
+    healthy,
+    twins,
+)
+from attnlib.course.ward import TutorialAttention, sick_lines
 from attnlib.diagnose import diagnose
 from tests.test_diagnose import ROOT, caught, off
 from tools.build_notebooks import code_between
@@ -76,15 +89,17 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named(number):
     assert f"for none of the {3 if number > 3 else 21} others of {'DE' if number > 3 else ''}C" in states[right].message
     assert isinstance(patient, cases[right].module)
     assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(cases[right].caught_by)
-    assert all(right not in verdict.message for verdict in states.values())
+    bug = cases[right].bug
+    assert f"for this bug, {bug}, and" in states[right].message
+    for told in (*(states[id].message for id in states if id != right), *patients.name_bug(number, None).hints):
+        assert right not in told and bug not in told
     assert patients.name_bug(number, None).state == "not tried"
-    assert all(right not in hint for hint in patients.name_bug(number, None).hints)
 
 
 def test_a_wrong_name_is_answered():
-    assert "did you mean 'no_scale'" in patients.name_bug(1, "no_scal").message
+    assert "did you mean 'case_23'" in patients.name_bug(1, "case23").message
     assert "Fix: sorted(CASES) shows all names" in patients.name_bug(1, "places_restart").message
-    assert "Fix: sorted(DECODERS) shows all names" in patients.name_bug(4, "no_scale").message
+    assert "Fix: sorted(DECODERS) shows all names" in patients.name_bug(4, "case_23").message
     assert "gives 0 for this patient" in patients.name_bug(4, "places_restart", chunks_of_one).message
     for number, bug in ((4, "past_of_first_sequence"), (5, "places_one_ahead")):
         assert "strikes for" in patients.name_bug(number, bug, chunks).message
@@ -136,17 +151,17 @@ def endless(*inputs):
 
 def test_a_probe_that_does_not_end_is_stopped(monkeypatch):
     monkeypatch.setattr(patients, "TIME_LIMIT", 0.1)
-    for verdict in (patients.name_bug(1, "context_ignored", endless), patients.try_probe(endless)):
+    for verdict in (patients.name_bug(1, "case_34", endless), patients.try_probe(endless)):
         assert verdict.state == "wrong" and "did not finish within 0.1 seconds" in verdict.message
 
 
 def test_an_error_of_a_probe_that_cannot_say_what_it_is_does_not_escape():
-    assert patients.name_bug(1, "context_ignored", mute).message == "Your probe raises Mute"
+    assert patients.name_bug(1, "case_34", mute).message == "Your probe raises Mute"
     assert patients.try_probe(mute).message.endswith("a healthy module: Mute")
 
 
 @pytest.mark.parametrize(
-    "number, bug, proof", [(1, "context_ignored", lambda m: float(moved(m) < 1e-5)), (3, "double_softmax", at_most_e)]
+    "number, bug, proof", [(1, "case_34", lambda m: float(moved(m) < 1e-5)), (3, "case_33", at_most_e)]
 )
 def test_another_probe_of_this_bug_alone_is_as_good(number, bug, proof):
     assert patients.name_bug(number, bug, proof).passed
@@ -156,39 +171,40 @@ def test_another_probe_of_this_bug_alone_is_as_good(number, bug, proof):
 def kit():
     """The probes that notebook 07 hands out."""
     names = {"torch": torch, "al": al, "x": torch.randn(2, 5, 24)}
-    for cell in code_between("07", "## The probe kit", "## A ·")[:2]:
-        exec(cell, names)
+    for cell in code_between("07", "## A ·", "## B ·"):
+        if re.search(r"^def (future|row_sums|company)", cell, re.MULTILINE):
+            exec(cell, names)
     return [names[name] for name in ("row_sums", "future", "order", "company", "again")]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_probe_that_strikes_for_other_bugs_as_well_is_no_proof(number, kit):
-    bug = patients._UNKNOWN[number].bug
+    bug = patients._UNKNOWN[number].name
     for probe in (*kit, upper):
         verdict = patients.name_bug(number, bug, probe)
         assert verdict.state == "wrong", (probe, verdict)
         assert bug not in verdict.message
     if number > 1:
-        message = patients.name_bug(number, "mask_ignored", upper).message
-        assert "it strikes for mask_ignored and mask_inverted as well, and for 1 more. Fix" in message
+        message = patients.name_bug(number, "case_02", upper).message
+        assert "it strikes for case_02 and case_01 as well, and for 1 more. Fix" in message
 
 
 def test_a_name_for_which_the_own_probe_gives_0_is_refused_by_that():
-    assert "So by your own probe" in patients.name_bug(2, "mask_ignored", upper_by_head).message
-    assert "answers in two ways" in patients.name_bug(2, "mutates_input", upper_by_head).message
+    assert "So by your own probe" in patients.name_bug(2, "case_02", upper_by_head).message
+    assert "answers in two ways" in patients.name_bug(2, "case_17", upper_by_head).message
 
 
 def test_healthy_modules_stand_beside_a_patient():
     """The same at each call, torch's random state as it was; a shape that does not fit is told."""
     state = torch.get_rng_state()
-    broken, fixed = twins("no_scale")
-    assert type(broken) is CASES["no_scale"].module and type(fixed) is type(healthy()) is Attention
+    broken, fixed = twins("case_23")
+    assert type(broken) is CASES["case_23"].module and type(fixed) is type(healthy()) is Attention
     assert all(torch.equal(a, b) for a, b in zip(broken.parameters(), fixed.parameters(), strict=True))
     assert all(torch.equal(a, b) for a, b in zip(healthy().parameters(), fixed.parameters(), strict=True))
     assert torch.equal(state, torch.get_rng_state())
-    for name in ("projections_unused", "shared_small_projection"):
+    for kind in (ProjectionsUnused, SharedSmallProjection):
         with pytest.raises(ValueError, match=r"W_Q must be \(24, 24\) .+ Fix: compare with healthy\(\)"):
-            cured(fresh(CASES[name].module))
+            cured(fresh(kind))
 
 
 def test_fresh_modules_do_not_depend_on_what_was_drawn_before():
@@ -198,7 +214,7 @@ def test_fresh_modules_do_not_depend_on_what_was_drawn_before():
 
 def test_the_class_of_part_f_mended_line_by_line_is_healthy():
     """The first "Try it" of notebook 07."""
-    (source,) = [cell for cell in code_between("07", "## F ·", "### Case 8") if "class TutorialAttention" in cell]
+    source = inspect.getsource(TutorialAttention)
     mends = {
         "nn.Linear(self.d_k, self.d_k, bias=False)": "nn.Linear(embed_dim, embed_dim, bias=False)",
         "values, keys, query, mask=None": "query, keys, values, mask=None",
@@ -218,16 +234,139 @@ def test_the_class_of_part_f_mended_line_by_line_is_healthy():
     assert not caught(diagnosis), diagnosis
 
 
-def test_the_exercises_ask_for_bugs_that_the_notebook_does_not_tell():
-    """Their names stand in the folded solutions only."""
-    source = (ROOT / "notebooks" / "src" / "07_bug_clinic.py").read_text(encoding="utf-8")
+def pages(*names):
+    return "".join((ROOT / "notebooks" / "src" / f"{name}.py").read_text(encoding="utf-8") for name in names)
+
+
+def test_the_exercises_ask_for_bugs_that_the_notebooks_do_not_tell():
+    """Their names stand in the folded solutions only; the numbers of the casebook do not lead to them."""
+    source = pages("07_bug_clinic", "15_casebook")
     told = re.sub(r"<details>(.|\n)+?</details>", "", source)
     for number in (1, 2, 3):
-        (bug,) = [id for id in CASES if patients.name_bug(number, id, PROOFS[number]).passed]
-        assert bug in source and bug not in told
+        (name,) = [id for id in CASES if patients.name_bug(number, id, PROOFS[number]).passed]
+        assert f'"{name}"' in source and name not in told and CASES[name].bug not in source
     for letter in "ABCDE":
-        assert f'patients.patient("{letter}"' in source or letter in "ABC"
+        assert f'patients.patient("{letter}"' in source
         assert type(patients.patient(letter)).__name__ == f"Patient{letter}"
+
+
+def test_a_name_says_nothing_of_its_bug():
+    assert all(re.fullmatch(r"case_\d\d", name) for name in CASES) and list(CASES) == sorted(CASES)
+    assert len({case.bug for case in CASES.values()}) == len(CASES)
+    kinds = [kind for kind in vars(clinic).values() if isinstance(kind, type) and issubclass(kind, Attention)]
+    sick = [kind for kind in kinds if kind is not Attention and not issubclass(kind, Decoder)]
+    assert {case.module for case in CASES.values()} == set(sick)  # none is lost by a number given twice
+
+
+def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_step_it_replaces():
+    told = {
+        int(number)
+        for numbers in re.findall(r"^# ### Cases? ([\d, ]+) ·", pages("07_bug_clinic", "15_casebook"), re.MULTILINE)
+        for number in numbers.split(",")
+    }
+    on_no_page = {25, 33, 34, 35}
+    assert {int(name[-2:]) for name in CASES} - told == on_no_page
+    names = {}
+    for line in re.findall(r"^STEPS \|?= .+", pages("07_bug_clinic"), re.MULTILINE):
+        exec(line, names)
+    step_of = {int(number): step for step, numbers in names["STEPS"].items() for number in numbers.split()}
+    assert set(step_of) == told
+    replaced = {
+        "forward": {"x", "mask"},
+        "make_projections": {"W_Q W_K W_V"},
+        "project": {"W_Q W_K W_V"},
+        "split": {"split"},
+        "scores": {"scale"},
+        "divisor": {"scale", "x", "scores"},
+        "mask": {"mask"},
+        "with_head_axis": {"mask"},
+        "weights": {"softmax"},
+        "softmax": {"softmax", "dropout"},
+        "merge": {"merge"},
+    }
+    for name, case in CASES.items():
+        if (number := int(name[-2:])) not in on_no_page:
+            methods = [method for method, code in vars(case.module).items() if inspect.isfunction(code)]
+            assert methods and all(step_of[number] in replaced[method] for method in methods), name
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_shown_of_a_case_is_what_it_replaces(name):
+    """Lines without a sign and those with "+" are the case's own methods, whole; "-" marks those of the healthy one."""
+    lines = sick_lines(name).splitlines()
+    own = [code for code in vars(CASES[name].module).items() if inspect.isfunction(code[1])]
+    for sign, codes in (("+", [code for _, code in own]), ("-", [getattr(Attention, method) for method, _ in own])):
+        shown = [line[1:].strip() for line in lines if line[0] in " " + sign]
+        assert shown == [line.strip() for code in codes for line in inspect.getsource(code).splitlines()]
+
+
+def test_the_names_for_which_a_probe_strikes():
+    torch.manual_seed(0)
+    assert patients.struck(upper) == ["case_01", "case_02", "case_33", "case_35"]
+    assert patients.struck(raises) == []
+    assert {"case_16", "case_17"}.isdisjoint(patients.struck(lambda module: 1.0))
+
+
+@pytest.fixture(scope="module")
+def stranger():
+    """The class of exercise 7.5."""
+    names = {"torch": torch}
+    (cell,) = (
+        cell for cell in code_between("07", "### A module from", "### Exercise 7.5") if "class TextToClips" in cell
+    )
+    exec(cell, names)
+    return names["TextToClips"]
+
+
+def test_the_stranger_s_module_is_right_for_one_sequence_and_for_one_mask(stranger):
+    """What the solution says of it, and why only `padding` sees it."""
+    module, x = fresh(stranger), torch.randn(2, 5, 24)
+    mask = torch.rand(2, 5, 5) < 0.5
+    mask |= torch.eye(5, dtype=torch.bool)
+    alone = torch.cat([module(x[i : i + 1], x[i : i + 1], mask[i : i + 1]) for i in range(2)])
+    assert (module(x, x, mask) - alone).abs().max() > 0.01
+    shared = mask[:1].expand(2, 5, 5)
+    alone = torch.cat([module(x[i : i + 1], x[i : i + 1], mask[:1]) for i in range(2)])
+    torch.testing.assert_close(module(x, x, shared), alone)
+    assert diagnose(module, embed_dim=24, num_heads=4).wrong == ["padding"]
+
+
+def of_stranger(stranger, **methods):
+    return type("Mine", (stranger,), methods)
+
+
+def interleaved(self, mask):
+    return mask.repeat_interleave(self.heads, 0)
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (None, "diagnose says of its padding: wrong. 8 real outputs"),
+        (
+            lambda self, mask: torch.ones_like(mask).repeat(self.heads, 1, 1),
+            "causality: beware. mask: no form of mask has any effect",
+        ),
+        (lambda self, mask: ~interleaved(self, mask), "causality: wrong"),
+        (lambda self, mask: mask[:1].expand(len(mask) * self.heads, -1, -1), "padding: wrong"),
+        (lambda self, mask: mask, "must match the size"),
+    ],
+)
+def test_a_class_that_is_not_mended_is_told_what_diagnose_finds(stranger, change, says):
+    verdict = patients.mended(of_stranger(stranger, for_all_heads=change) if change else stranger)
+    assert verdict.state == "wrong" and says in verdict.message, verdict
+
+
+def test_a_mended_class_is_right(stranger):
+    assert patients.mended(of_stranger(stranger, for_all_heads=interleaved)).passed
+    assert patients.mended(None).state == "not tried"
+    assert "expected a subclass of nn.Module, got 3. Fix" in patients.mended(3).message
+    assert "Fix: no ()" in patients.mended(stranger(24, 4)).message
+
+
+def test_a_mended_class_that_does_not_end_is_stopped(stranger, monkeypatch):
+    monkeypatch.setattr(patients, "TIME_LIMIT", 0.1)
+    assert "did not finish" in patients.mended(of_stranger(stranger, forward=endless)).message
 
 
 def column(n, blocked=-1):

@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional as F
 
 import attnlib as al
-from attnlib.course.clinic import CASES
+from attnlib.course.clinic import CopiedHeads
 from attnlib.course.real_model import stored
 from attnlib.course.training import train
 from attnlib.examples import SENTENCE
@@ -98,13 +98,13 @@ def test_the_poke_of_ben_misses_a_leak_into_saw():
 
 
 def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
-    """Case 18 of notebook 07."""
-    (source,) = [cell for cell in code_between("07", "### Case 18", "### Cases 19") if "def train_a_little" in cell]
+    """Case 18 of notebook 15."""
+    (source,) = [cell for cell in code_between("15", "### Case 18", "### Cases 19") if "def train_a_little" in cell]
     torch.manual_seed(1)
     names = {"torch": torch, "x": torch.randn(2, 5, 24)}
     exec(source, names)
 
-    class Dropping(CASES["copied_heads"].module):
+    class Dropping(CopiedHeads):
         def softmax(self, scores):
             return F.dropout(super().softmax(scores), self.dropout)
 
@@ -122,7 +122,7 @@ def test_dropout_tells_copied_heads_apart_and_no_gradient_does():
 
 
 def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
-    """A relative of case 1 of notebook 07."""
+    """A relative of case 1 of notebook 15."""
     scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     mask = torch.zeros(5, 5).masked_fill(~torch.ones(5, 5, dtype=torch.bool).tril(), -torch.inf)
 

@@ -27,6 +27,7 @@ class Notebook(NamedTuple):
     browser: bool
     d_k: str
     after: str
+    appendix: bool
 
     @property
     def number(self):
@@ -83,10 +84,14 @@ def main_path(source):
 
 
 def _entry(entry):
-    return Notebook(**{"d_k": "random", "after": f"{max(int(entry['name'][:2]) - 1, 0):02d}"} | entry)
+    before = f"{max(int(entry['name'][:2]) - 1, 0):02d}"
+    return Notebook(**{"d_k": "random", "after": before, "appendix": False} | entry)
 
 
 SERIES = [_entry(entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]
+
+
+TAUGHT = [notebook for notebook in SERIES[1:] if not notebook.appendix]  # those with exercises
 
 
 def named(name):

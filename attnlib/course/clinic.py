@@ -1,9 +1,9 @@
 """The bug clinic: attention modules with one bug each, for notebooks 07 and 11. None raises; each looks healthy.
 
-`Attention` is healthy, cut into one method per step; a patient replaces one of them. `CASES` says which probes of
-`attnlib.diagnose` catch which patient, and where the bug was found. `Decoder` is healthy, too, and goes on in a cache;
-its patients are `DECODERS`, for notebook 11. patients.py hands them out without their names. `healthy`, `twins` and
-`cured` give the modules that stand beside a patient.
+`Attention` is healthy, cut into one method per step; a patient replaces one or two of them. `CASES` has the numbers of
+the casebook, notebook 15, and says which probes of `attnlib.diagnose` catch which patient. `Decoder` is healthy, too,
+and goes on in a cache; its patients are `DECODERS`, for notebook 11. `healthy`, `twins` and `cured` give the modules
+that stand beside a patient.
 """
 
 import math
@@ -35,8 +35,8 @@ class Attention(nn.Module):
         self.W_O = nn.Linear(embed_dim, embed_dim)
 
     def make_projections(self):
-        d = self.embed_dim
-        self.W_Q, self.W_K, self.W_V = (nn.Linear(d, d, bias=False) for _ in range(3))
+        sizes = self.embed_dim, self.embed_dim
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(*sizes, bias=False) for _ in range(3))
 
     def forward(self, query, key=None, value=None, attn_mask=None):
         key = query if key is None else key
@@ -97,7 +97,8 @@ class SharedSmallProjection(Attention):
     """One Linear(d_k, d_k) for Q, one for K, one for V, used by every head on its own slice."""
 
     def make_projections(self):
-        self.W_Q, self.W_K, self.W_V = (nn.Linear(self.d_k, self.d_k, bias=False) for _ in range(3))
+        sizes = self.d_k, self.d_k
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(*sizes, bias=False) for _ in range(3))
 
     def project(self, query, key, value):
         return self.W_Q(self.split(query)), self.W_K(self.split(key)), self.W_V(self.split(value))
@@ -117,7 +118,8 @@ class ProjectionsUnused(Attention):
     """Makes projections Linear(d_k, embed_dim), which fit neither the tokens nor W_O, and attends with the tokens."""
 
     def make_projections(self):
-        self.W_Q, self.W_K, self.W_V = (nn.Linear(self.d_k, self.embed_dim, bias=False) for _ in range(3))
+        sizes = self.d_k, self.embed_dim
+        self.W_Q, self.W_K, self.W_V = (nn.Linear(*sizes, bias=False) for _ in range(3))
 
     def project(self, query, key, value):
         return self.split(query), self.split(key), self.split(value)
@@ -125,7 +127,9 @@ class ProjectionsUnused(Attention):
 
 class FiniteFill(Attention):
     def mask(self, scores, attn_mask):
-        return scores if attn_mask is None else scores.masked_fill(~self.with_head_axis(attn_mask), -1e20)
+        if attn_mask is None:
+            return scores
+        return scores.masked_fill(~self.with_head_axis(attn_mask), -1e20)
 
 
 class NaNOnFullyMasked(Attention):
@@ -291,45 +295,47 @@ class PastOfFirstSequence(Decoder):
 
 
 class Case(NamedTuple):
-    """A patient: where the bug was met, and all probes of `diagnose` that see it, the telling one first."""
+    """A patient: its bug, where that was met, and all probes of `diagnose` that see it, the telling one first."""
 
+    bug: str
     module: type
     source: str
     caught_by: tuple
 
 
+# The names say nothing, so a patient can be handed out by name. 33 to 35 are those of the exercises of notebook 07.
 CASES = {
-    "scale_by_embed_dim": Case(ScaleByEmbedDim, "S0, S2", ("score scale",)),
-    "shared_small_projection": Case(SharedSmallProjection, "S0", ("heads differ",)),
-    "finite_fill": Case(FiniteFill, "S0, S2", ("fully masked row", "float16")),
-    "swapped_query_value": Case(SwappedQueryValue, "S0", ("argument order",)),
-    "padding_read_as_queries": Case(PaddingReadAsQueries, "S0", ("padding",)),
-    "unstable_softmax": Case(UnstableSoftmax, "S1", ("large inputs",)),
-    "scale_by_first_axis": Case(ScaleByFirstAxis, "S1", ("score scale",)),
-    "projections_unused": Case(ProjectionsUnused, "S2", ("dead parameters",)),
-    "rounded_weights": Case(RoundedWeights, "S3", ("row sums",)),
-    "no_scale": Case(NoScale, "S3", ("score scale",)),
-    "softmax_over_queries": Case(SoftmaxOverQueries, "common", ("row sums",)),
-    "mask_inverted": Case(MaskInverted, "common", ("mask polarity",)),
-    "mask_ignored": Case(MaskIgnored, "common", ("causality", "padding", "fully masked row")),
-    "mask_after_softmax": Case(MaskAfterSoftmax, "common", ("row sums",)),
-    "nan_on_fully_masked": Case(NaNOnFullyMasked, "common", ("fully masked row",)),
-    "split_without_transpose": Case(SplitWithoutTranspose, "common", ("permutation",)),
-    "merge_without_transpose": Case(MergeWithoutTranspose, "common", ("permutation",)),
-    "copied_heads": Case(CopiedHeads, "common", ("heads differ",)),
-    "centred_over_batch": Case(CentredOverBatch, "S1", ("batch consistency",)),
-    "dropout_always": Case(DropoutAlways, "common", ("determinism",)),
-    "mutates_input": Case(MutatesInput, "common", ("inputs untouched",)),
-    "one_mask_for_first_head_only": Case(OneMaskForFirstHeadOnly, "common", ("causality", "padding")),
-    "double_softmax": Case(DoubleSoftmax, "common", ("causality", "padding")),
-    "context_ignored": Case(ContextIgnored, "common", ("keys matter", "values apart")),
+    "case_01": Case("mask_inverted", MaskInverted, "common", ("mask polarity",)),
+    "case_02": Case("mask_ignored", MaskIgnored, "common", ("causality", "padding", "fully masked row")),
+    "case_03": Case("mask_after_softmax", MaskAfterSoftmax, "common", ("row sums",)),
+    "case_04": Case("projections_unused", ProjectionsUnused, "S2", ("dead parameters",)),
+    "case_05": Case("centred_over_batch", CentredOverBatch, "S1", ("batch consistency",)),
+    "case_06": Case("scale_by_embed_dim", ScaleByEmbedDim, "S0, S2", ("score scale",)),
+    "case_07": Case("softmax_over_queries", SoftmaxOverQueries, "common", ("row sums",)),
+    "case_09": Case("shared_small_projection", SharedSmallProjection, "S0", ("heads differ",)),
+    "case_10": Case("swapped_query_value", SwappedQueryValue, "S0", ("argument order",)),
+    "case_11": Case("padding_read_as_queries", PaddingReadAsQueries, "S0", ("padding",)),
+    "case_12": Case("finite_fill", FiniteFill, "S0, S2", ("fully masked row", "float16")),
+    "case_14": Case("nan_on_fully_masked", NaNOnFullyMasked, "common", ("fully masked row",)),
+    "case_16": Case("dropout_always", DropoutAlways, "common", ("determinism",)),
+    "case_17": Case("mutates_input", MutatesInput, "common", ("inputs untouched",)),
+    "case_18": Case("copied_heads", CopiedHeads, "common", ("heads differ",)),
+    "case_19": Case("split_without_transpose", SplitWithoutTranspose, "common", ("permutation",)),
+    "case_20": Case("merge_without_transpose", MergeWithoutTranspose, "common", ("permutation",)),
+    "case_21": Case("scale_by_first_axis", ScaleByFirstAxis, "S1", ("score scale",)),
+    "case_22": Case("unstable_softmax", UnstableSoftmax, "S1", ("large inputs",)),
+    "case_23": Case("no_scale", NoScale, "S3", ("score scale",)),
+    "case_25": Case("rounded_weights", RoundedWeights, "S3", ("row sums",)),
+    "case_33": Case("double_softmax", DoubleSoftmax, "common", ("causality", "padding")),
+    "case_34": Case("context_ignored", ContextIgnored, "common", ("keys matter", "values apart")),
+    "case_35": Case("one_mask_for_first_head_only", OneMaskForFirstHeadOnly, "common", ("causality", "padding")),
 }
 
 DECODERS = {
-    "places_restart": Case(PlacesRestart, "common", ("cache",)),
-    "chunk_upper_left": Case(ChunkUpperLeft, "common", ("cache",)),
-    "places_one_ahead": Case(PlacesOneAhead, "common", ("cache",)),
-    "past_of_first_sequence": Case(PastOfFirstSequence, "common", ("cache",)),
+    "places_restart": Case("places_restart", PlacesRestart, "common", ("cache",)),
+    "chunk_upper_left": Case("chunk_upper_left", ChunkUpperLeft, "common", ("cache",)),
+    "places_one_ahead": Case("places_one_ahead", PlacesOneAhead, "common", ("cache",)),
+    "past_of_first_sequence": Case("past_of_first_sequence", PastOfFirstSequence, "common", ("cache",)),
 }
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from .clinic import CASES, DECODERS, Attention, Decoder, fresh
+from ..diagnose import diagnose
+from .clinic import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
 from .engine.run import TIME_LIMIT, late, words_of
 from .engine.sandbox import TimeUp, time_limit
 from .engine.verdict import Verdict
@@ -16,37 +17,37 @@ from .engine.verdict import Verdict
 class _Unknown(NamedTuple):
     """A patient of the exercises."""
 
-    bug: str
+    name: str
     hints: tuple
 
     @property
     def ward(self):
         """Where it lies: the name of a table, the table, and the class that is healthy."""
-        return ("DECODERS", DECODERS, Decoder) if self.bug in DECODERS else ("CASES", CASES, Attention)
+        return ("DECODERS", DECODERS, Decoder) if self.name in DECODERS else ("CASES", CASES, Attention)
 
 
 # Each stands at the head of the part of the notebook that has its letter.
 _MYSTERIES = {
-    "A": "mask_inverted",
-    "B": "projections_unused",
-    "C": "centred_over_batch",
-    "D": "scale_by_embed_dim",
-    "E": "softmax_over_queries",
+    "A": "case_01",
+    "B": "case_04",
+    "C": "case_05",
+    "D": "case_06",
+    "E": "case_07",
 }
 _UNKNOWN = {
     1: _Unknown(
-        "context_ignored",
+        "case_34",
         ("Self-attention hides it: call it with another sequence as key and value.", "Which argument changes nothing?"),
     ),
     2: _Unknown(
-        "one_mask_for_first_head_only",
+        "case_35",
         (
             "Give it the causal mask, and look at its weights.",
             "Is every head as well as the first? Where the first leaks, too, it is something else: return 0 there.",
         ),
     ),
     3: _Unknown(
-        "double_softmax",
+        "case_33",
         (
             "All rows sum to 1, and the factor of the scores is right. What is left between the scores and the output?",
             "With the causal mask: what has become of the weights that should be exactly 0? Are they those numbers?",
@@ -68,7 +69,7 @@ _UNKNOWN = {
     ),
 }
 _NO_RETURN = "Your probe returns None. Fix: is its `return` missing?"
-_UNTRIED = ("dropout_always", "mutates_input")  # the one would strike by chance, the other writes into your tensors
+_UNTRIED = ("case_16", "case_17")  # the one would strike by chance, the other writes into your tensors
 
 
 def patient(name, embed_dim=24, num_heads=4):
@@ -82,7 +83,7 @@ def patient(name, embed_dim=24, num_heads=4):
     'Patient1'
     """
     unknown = None if name in _MYSTERIES else _unknown(name)
-    case = unknown.ward[1][unknown.bug] if unknown else CASES[_MYSTERIES[name]]
+    case = unknown.ward[1][unknown.name] if unknown else CASES[_MYSTERIES[name]]
     return fresh(type(f"Patient{name}", (case.module,), {}), embed_dim, num_heads)
 
 
@@ -97,9 +98,9 @@ def name_bug(number, answer, probe=None):
     >>> name_bug(1, None)
     … patient 1: not tried yet
     >>> keys = lambda module: module(torch.zeros(1, 5, 24), torch.zeros(1, 7, 24))[1].shape[-1] - 7
-    >>> name_bug(1, "no_scale", keys)
+    >>> name_bug(1, "case_23", keys)
     ✗ patient 1: wrong
-    Your probe gives 0 for a module with no_scale. So by your own probe this patient has something else.
+    Your probe gives 0 for case_23. So by your own probe this patient has something else.
     """
     unknown, title = _unknown(number), f"patient {number}"
     table, cases, _ = unknown.ward
@@ -115,14 +116,15 @@ def name_bug(number, answer, probe=None):
         return verdict("wrong", f"There is no case called {answer!r}. Fix: {fix}")
     try:
         with time_limit(TIME_LIMIT):
-            trouble = _unproved(number, probe) or _unlike(unknown.bug, answer, probe, cases)
+            trouble = _unproved(number, probe) or _unlike(unknown.name, answer, probe, cases)
     except TimeUp:
         trouble = late(TIME_LIMIT).problem
     if trouble:
         return verdict("wrong", trouble)
-    met = len(_others(unknown.bug, cases))
+    met, bug = len(_others(unknown.name, cases)), cases[unknown.name].bug
     return verdict(
-        "right", f"Your probe strikes for this bug, and for none of the {met} others of {table} it was tried on."
+        "right",
+        f"Your probe strikes for this bug, {bug}, and for none of the {met} others of {table} it was tried on.",
     )
 
 
@@ -150,16 +152,30 @@ def _unproved(number, probe):
     return None
 
 
-def _unlike(bug, answer, probe, cases):
+def struck(probe):
+    """Return the names of `CASES` for which ``probe(module)`` is not 0, up to rounding.
+
+    Two are left out: "case_16" gives another output at each call, and "case_17" writes into what it is given.
+
+    Examples
+    --------
+    >>> _ = torch.manual_seed(0)
+    >>> struck(lambda module: module(torch.randn(1, 5, 24))[1].sum(-1).max() - 1)  # the sums of the rows
+    ['case_07', 'case_25']
+    """
+    return [name for name in _others(None, CASES) if _strikes(probe, CASES[name].module)]
+
+
+def _unlike(name, answer, probe, cases):
     """Return what tells the patient from a module with `answer`, or that `probe` strikes for others, too; or None."""
-    others = [name for name in _others(bug, cases) if _strikes(probe, cases[name].module)]
+    others = [other for other in _others(name, cases) if _strikes(probe, cases[other].module)]
     if answer in _UNTRIED:
-        return f"Called twice with one tensor, a module with {answer} answers in two ways, and this patient does not."
-    if answer != bug and answer not in others:
-        return f"Your probe gives 0 for a module with {answer}. So by your own probe this patient has something else."
+        return f"Called twice with one tensor, {answer} answers in two ways, and this patient does not."
+    if answer != name and answer not in others:
+        return f"Your probe gives 0 for {answer}. So by your own probe this patient has something else."
     if not others:
         return None
-    shown = [answer, *(name for name in others if name != answer)] if answer in others else others
+    shown = [answer, *(other for other in others if other != answer)] if answer in others else others
     return (
         f"Your probe shows that something is wrong, and not what: it strikes for {' and '.join(shown[:2])} as well"
         f"{f', and for {len(shown) - 2} more' if len(shown) > 2 else ''}. "
@@ -167,8 +183,8 @@ def _unlike(bug, answer, probe, cases):
     )
 
 
-def _others(bug, cases):
-    return [name for name in cases if name != bug and name not in _UNTRIED]
+def _others(name, cases):
+    return [other for other in cases if other != name and other not in _UNTRIED]
 
 
 def _strikes(probe, module):
@@ -179,6 +195,51 @@ def _strikes(probe, module):
         return False
 
 
+_MENDED = ("padding", "allowed keys", "causality", "batch consistency", "keys matter", "heads differ", "score scale")
+
+
+def mended(module):
+    """Return a Verdict on a repaired class: right if `diagnose` finds nothing wrong, and sees its mask at work.
+
+    The module is called as ``module(text, clips, mask)``, the mask boolean, (b, n_q, n_k), True = may attend.
+
+    Examples
+    --------
+    >>> mended(None)
+    … mended module: not tried yet
+    """
+
+    def verdict(state, message):
+        return Verdict("mended module", state, message, hints=_MENDED_HINTS)
+
+    if module is None or module is ...:
+        return verdict("not tried", "")
+    if not (isinstance(module, type) and issubclass(module, nn.Module)):
+        return verdict("wrong", f"Hand over the class: expected a subclass of nn.Module, got {module!r}. Fix: no ().")
+    try:
+        with time_limit(4 * TIME_LIMIT):  # twenty probes, on a machine that may be busy
+            report = diagnose(fresh(module), embed_dim=24, num_heads=4, call=_with_a_mask)
+    except TimeUp:
+        return verdict("wrong", late(4 * TIME_LIMIT).problem)
+    except Exception as error:
+        return verdict("wrong", f"It raises {type(error).__name__}: {words_of(error)}".rstrip(": "))
+    for found in report:
+        if found.verdict == "wrong" or (found.probe in _MENDED and found.verdict != "ok"):
+            return verdict("wrong", f"diagnose says of its {found.probe}: {found.verdict}. {found.measured}.")
+    return verdict("right", "Nothing is wrong, and the mask does what it says.")
+
+
+def _with_a_mask(module, query, key, value, mask):
+    if mask is None:
+        mask = torch.ones(query.shape[0], query.shape[1], key.shape[1], dtype=torch.bool)
+    return module(query, key, mask)
+
+
+_MENDED_HINTS = (
+    "What does diagnose call wrong? Build that situation by hand: a batch of two, and a mask for each of them.",
+    "Give sequence 0 a mask of its own and sequence 1 another. Which heads of sequence 1 keep to theirs?",
+    "Number the sequences 0 and 1, and fold these numbers as the keys are folded and as the mask is: in which order?",
+)
 _PROBE_HINTS = (
     "The mask blocks one token for every query: a column of False. Do so with each token in turn.",
     "Call the module twice, the second time with noise in place of that token, and compare the outputs of all others.",
@@ -212,26 +273,21 @@ class _EmptyColumnsFilled(Attention):
         return mask | ~mask.any(-2, keepdim=True)
 
 
-class _NormalisedFirst(CASES["mask_ignored"].module):
+class _NormalisedFirst(MaskIgnored):
     def project(self, query, key, value):
         return super().project(*(nn.functional.layer_norm(x, x.shape[-1:]) for x in (query, key, value)))
 
 
 # What a probe of blocked tokens must leave alone, and what it must find. Bugs that move them for other reasons are in
 # neither; the last five leaks are invisible to a probe that knows one mask, or that adds a constant to a token.
+_BY_BUG = {case.bug: case.module for case in CASES.values()}
 _WELL = {"a healthy module": Attention} | {
-    f"a module with {name}": CASES[name].module
-    for name in ("no_scale", "finite_fill", "nan_on_fully_masked", "context_ignored", "mutates_input")
+    f"a module with {bug}": _BY_BUG[bug]
+    for bug in ("no_scale", "finite_fill", "nan_on_fully_masked", "context_ignored", "mutates_input")
 }
 _LEAKS = {
-    f"a module with {name}": CASES[name].module
-    for name in (
-        "mask_ignored",
-        "mask_inverted",
-        "mask_after_softmax",
-        "one_mask_for_first_head_only",
-        "double_softmax",
-    )
+    f"a module with {bug}": _BY_BUG[bug]
+    for bug in ("mask_ignored", "mask_inverted", "mask_after_softmax", "one_mask_for_first_head_only", "double_softmax")
 } | {
     "a module that lets key 0 in, whatever the mask says": _FirstKeyFree,
     "a module that lets key n // 2 in, whatever the mask says": _MiddleKeyFree,

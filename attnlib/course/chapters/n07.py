@@ -8,15 +8,15 @@ RECALL = (
         right="c",
         tempting="a",
         a="One row gives one mixture. That was the trouble of a single head.",
-        b="There are n queries, and each of them has its rows.",
-        c="Each head compares the query with all keys in its own way, and has one row of weights for the result.",
+        b="There are n queries, and each of them has h rows.",
+        c="Each head compares the query with all keys in its own way, which gives one row of weights per head.",
     ),
     Question(
         "causal_triangle",
         right="a",
         tempting="b",
         a="Token i may look at token j if j is not later: j <= i, below the diagonal and on it.",
-        b="That triangle is the future. Where True means blocked it would be right, but for the diagonal.",
+        b="That triangle is the future. It would be right if True meant blocked.",
         c="Then token 0 could look nowhere. Each token may look at itself.",
     ),
     Question(
@@ -24,8 +24,8 @@ RECALL = (
         right="b",
         tempting="a",
         a="The standard deviation was 8. Divided by 8 it is 1, and so is the variance.",
-        b="A factor of 1/8 takes the variance down by 1/64.",
-        c="A variance goes with the square of the factor: 64 / 8 would be 8, and it is divided by 64.",
+        b="Numbers times 1/8 have a variance times 1/64.",
+        c="The variance changes with the square of the factor, so it is divided by 64.",
     ),
 )
 
@@ -35,25 +35,25 @@ QUESTIONS = (
         right="b",
         tempting="c",
         a="Then rows would not sum to 1, and these do: row_sums gives 0.",
-        b="All rows sum to 1, nothing was masked, and the order of the cells is that of the healthy map: every score "
-        "was only made smaller.",
-        c="The map was drawn without a mask. And with one, future gives 0: no key comes in that should not.",
+        b="The scores of the healthy module are exactly twice as large. Smaller scores give paler maps, and leave the "
+        "order of the cells as it was.",
+        c="The map was drawn without a mask. With one, future gives 0: no key comes in that should stay out.",
     ),
     Question(
         "sums",
         right="b",
         tempting="a",
         a="Rounded weights have a few decimals and sum to about 1. Here a row reaches 1.54.",
-        b="Each column sums to 1: the weights of a key are shared out among the queries.",
-        c="That takes weight away from rows, and no row could have more than 1.",
+        b="Each column sums to 1: the softmax distributes the weight of a key among the queries.",
+        c="Taking keys away lowers the sum of a row, and no row could sum to more than 1.",
     ),
     Question(
         "too_good",
         right="b",
         tempting="a",
-        a="The sequences of the test were drawn anew. What was learned by heart is of no use for them.",
-        b="The next digit is drawn after all that a causal model may see. Who names it must have seen it.",
-        c="Nothing can be learned about a die but that it is one. The healthy module stays at one in ten.",
+        a="The test uses new sequences, so what was learned by heart is of no use.",
+        b="The digits are independent, so earlier ones say nothing about the next. A model that names it has seen it.",
+        c="No training makes random digits predictable. The healthy module stays at one in ten.",
     ),
     Question(
         "poison",
@@ -61,13 +61,13 @@ QUESTIONS = (
         tempting="a",
         a="NaN spreads to everything that is computed from it. Nothing is computed from W_Q here.",
         b="The projections are never applied, so nothing in the output depends on them.",
-        c="That would take one projection that is used. None is.",
+        c="That would need one projection that is used, and none is.",
     ),
     Question(
         "demonstration",
         right="c",
         tempting="a",
-        a="A peak needs scores that differ by several units. These differ by little more than a tenth.",
+        a="A peak needs scores that differ by several units, and these scores hardly differ.",
         b="Nothing makes a token look at itself: query and key come from unrelated tensors.",
         c="Numbers between 0 and 1 vary little; a divisor of 16, where sqrt(32) is right, shrinks their scores "
         "further.",
@@ -77,7 +77,7 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="Dropout gives another answer each time. This module gives the same one twice.",
-        b="The other sequence has entered the sum. Its mean is taken along axis 0, which is the batch.",
+        b="A mean along axis 0 mixes the sequences of the batch. A sequence alone is its own mean.",
         c="All sequences have five tokens, and no mask was given.",
     ),
 )

@@ -1,0 +1,674 @@
+# %% [markdown]
+# # 15 · The casebook
+#
+# **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
+
+# %% jupyter={"source_hidden": true}
+from copy import deepcopy
+from functools import partial
+
+import numpy as np
+import torch
+from torch import nn
+
+import attnlib as al
+from attnlib import live, plot
+from attnlib.examples import BY_HAND, IDENTITY
+
+_ = torch.set_num_threads(1)
+_ = torch.set_grad_enabled(False)
+
+# %% jupyter={"source_hidden": true}
+from attnlib.course import patients
+from attnlib.course.clinic import CASES, Attention, healthy, twins
+from attnlib.course.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
+from attnlib.diagnose import diagnose
+
+x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
+causal = torch.from_numpy(al.causal_mask(5))  # True = may attend
+
+
+def beside(broken, fixed):
+    maps, titles = torch.stack([broken, fixed]), ["broken", "fixed"]
+    return plot.head_grid(maps, titles=titles, attn_mask=maps > 0)
+
+
+# %% jupyter={"source_hidden": true}
+told = [
+    [name.replace("case_", ""), case.bug, ", ".join(case.caught_by)]
+    for name, case in CASES.items()
+    if int(name[-2:]) < 25
+]
+plot.table(["case", "bug", "diagnose says"], told)
+
+# %% [markdown]
+# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. The table lists the cases that are modules.
+# `twins("case_12")` gives a patient and a healthy module with the same weights, and `sick_lines("case_12")` shows
+# what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
+#
+# Most cases come from five public texts on self-attention ([their names](../REFERENCES.md#the-five-texts)); the others are
+# common. Links lead to [public threads](../REFERENCES.md#threads).
+#
+# | | text | cases |
+# |---|---|---|
+# | S0 | a PyTorch class with several heads | 6, 8, 9, 10, 11, 12, 13 |
+# | S1 | the same text in NumPy | 5, 7, 21, 22 |
+# | S2 | a Colab notebook with a class | 4, 6, 12 |
+# | S3 | an example by hand | 23 |
+# | S4 | a lecture on trainable weights | 24, 26, 27, 28 |
+#
+# ## More on cases 1, 3, 4, 8 and 9
+#
+# ### Case 1 · A second opinion
+#
+# Is there an implementation that you trust, and does it take the same weights? Then compare outputs before all else. For four
+# matrices of the usual shapes that is torch's layer:
+
+
+# %%
+def trusted(module):  # torch's layer with the weights of `module`
+    theirs = nn.MultiheadAttention(24, 4, batch_first=True)
+    matrices = [module.W_Q.weight, module.W_K.weight, module.W_V.weight]
+    theirs.in_proj_weight.copy_(torch.cat(matrices))
+    theirs.in_proj_bias.zero_()
+    theirs.out_proj.load_state_dict(module.W_O.state_dict())
+    return theirs
+
+
+# %% tags=["nbval-ignore-output"]
+for name, module in {"healthy": healthy(), "patient C": patients.patient("C")}.items():
+    off = (module(x)[0] - trusted(module)(x, x, x)[0]).abs().max()
+    print(f"{name:<9} differs from torch's layer by {off:.0e}")
+sick = patients.patient("A")
+alone = sick(x)[0] - trusted(sick)(x, x, x)[0]
+theirs, _ = trusted(sick)(x, x, x, attn_mask=~causal)  # torch: True = blocked
+masked = sick(x, attn_mask=causal)[0] - theirs
+print(f"patient A without a mask {alone.abs().max():.0e}", end=", ")
+print(f"with a causal one {masked.abs().max():.0e}")
+
+# %% [markdown]
+# Without a mask patient A agrees up to rounding. Compare with every argument that you use.
+#
+# ### A relative of case 1 · 0 and −∞, where 1 and 0 are expected
+#
+# In a course one module [built a mask](https://github.com/harvard-edge/cs249r_book/pull/1785) to be added, 0 and $-\infty$, for
+# another one that expected 1 and 0, and turned it into $(1 - \text{mask}) \cdot (-10^9)$. Does that let the future in?
+
+# %%
+scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))  # (n_q, n_k)
+mask = torch.zeros(5, 5).masked_fill(~causal, -torch.inf)  # to be added: 0 = may attend
+handed = scores + (1 - mask) * -1e9
+print(handed.softmax(-1).numpy().round(2))
+print("next to 1e9, float32 has steps of", np.spacing(np.float32(1e9)))
+
+# %% [markdown]
+# No: $1 - (-\infty)$ times $-10^9$ is $-\infty$ again, and the future stays out. But $10^9$ is taken from every allowed score.
+# In float32 a score smaller than half a step is lost then, so tokens with scores below 32 all get this map. Shapes were
+# checked there, and shapes were right.
+
+# %% [markdown] tags=["predict"]
+# ### Case 3 · How it reads the future
+#
+# The weights of the future are removed after the softmax, and the model still names the next digit. Does it read how much
+# is missing? Two changes to the trained model tell. The first keeps the proportions, and lets each row sum to what the same
+# row of *another* sequence sums to. The second keeps the sum of each row, and makes its weights equal.
+#
+# **Predict.** What becomes of the accuracy?
+
+
+# %%
+Late = CASES["case_03"].module
+
+
+class SumsOfAnother(Late):
+    def weights(self, scores, mask):
+        weights = super().weights(scores, mask)  # (b, h, n_q, n_k)
+        sums = weights.sum(-1, keepdim=True)  # (b, h, n_q, 1)
+        return weights / sums * sums.roll(1, dims=0)
+
+
+class SumsAlone(Late):
+    def weights(self, scores, mask):
+        sums = super().weights(scores, mask).sum(-1, keepdim=True)
+        return sums * mask / mask.sum(-1, keepdim=True)
+
+
+# %% tags=["nbval-ignore-output"]
+model, _ = train_on_digits(twins("case_03")[0])
+learned = model.attention.state_dict()
+changes = {"as it is": Late, "the sums of another sequence": SumsOfAnother}
+changes["its own sums, equal weights"] = SumsAlone
+for told, kind in changes.items():
+    model.attention = kind(24, 4)
+    model.attention.load_state_dict(learned)
+    print(f"{told:<28}: accuracy {accuracy(model):.2f}")
+
+# %% [markdown]
+# With the sums of another sequence it can only guess; its own sums alone tell it nearly all.
+#
+# ### Case 4 · Scores that are the same both ways, and matrices that would not fit
+#
+# Without projections the score of $i$ asking $j$ is a product of slices of $x_i$ and $x_j$, and that is the same both ways.
+# And nobody saw that the unused `Linear(32, 256)` would not fit:
+
+# %%
+torch.manual_seed(0)
+sick, batch = patients.patient("B", 256, 8), torch.randn(2, 10, 256)
+for name, module in (("broken", sick), ("fixed ", healthy(256, 8))):
+    with torch.enable_grad():
+        module(batch)[0].square().sum().backward()
+    dead = sum(p.numel() for p in module.parameters() if p.grad is None)
+    q, k, _ = module.project(batch, batch, batch)
+    scores = module.scores(q, k)
+    off = (scores - scores.transpose(-1, -2)).abs().max()
+    print(f"{name}: parameters without a gradient: {dead}")
+    print(f"        score (i, j) and score (j, i) differ by up to {off:.4f}")
+
+# %%
+try:
+    sick.W_Q(batch)  # a token has 256 features
+except RuntimeError as error:
+    print("before the split, RuntimeError:", error, sep="\n  ")
+v = sick.W_V(sick.split(batch))  # (b, h, n, 32) becomes (b, h, n, 256)
+try:
+    sick.W_O(sick.merge(v))
+except RuntimeError as error:
+    print("after the split, in W_O, RuntimeError:", error, sep="\n  ")
+
+# %% [markdown]
+# ### Case 8 · Inputs and divisor apart
+#
+# The demonstration of the tutorial had nearly equal weights. Is it the inputs, or the divisor?
+
+# %%
+torch.manual_seed(0)
+_ = TutorialAttention(256, 8)
+v, k, q = (torch.rand(32, 10, 256) for _ in range(3))  # between 0 and 1, unrelated
+drawn = {"rand": (q, k, v), "rand - 0.5": (q - 0.5, k - 0.5, v - 0.5)}
+drawn["randn"] = torch.randn(3, 32, 10, 256)  # unrelated as well, of variance 1
+modules = {"sqrt(d_k)": Attention(256, 8)}
+modules["sqrt(embed_dim)"] = CASES["case_06"].module(256, 8)
+for name, module in modules.items():
+    print(f"divided by {name}")
+    for kind, three in drawn.items():
+        w = module(*three)[1]
+        print(f"    three {kind + ':':<11}", f"{w.min():.3f} to {w.max():.3f}")
+
+# %% [markdown]
+# Both narrow the range around 0.1. Numbers between 0 and 1 have a variance of 1/12. Their mean of 1/2 widens the range again:
+# without it the range is half as wide.
+#
+# ### Case 9 · What a head never sees
+#
+# A loss on the first head alone has no gradient on what lies outside its slice.
+
+# %%
+torch.manual_seed(0)
+tutorial, fixed = TutorialAttention(256, 8), healthy(256, 8)
+tokens = torch.randn(1, 10, 256, generator=torch.Generator().manual_seed(0))
+for name, module in (("broken", tutorial), ("fixed ", fixed)):
+    with torch.enable_grad():
+        tokens = tokens.detach().requires_grad_()
+        output = module(tokens, tokens, tokens)
+        weights = output[1] if name == "fixed " else module.weights
+        weights[0, 0].square().sum().backward()  # a loss on the first head
+    outside = tokens.grad[..., 32:].abs().max().item()
+    print(f"{name}: gradient of head 1 outside its slice: {outside:.1e}")
+
+# %% [markdown]
+# ## Masks
+#
+# ### Case 11 · The mask from the tokenizer
+#
+# **You see** a padding mask of shape $(b, n)$, as a tokenizer gives it, passed on as it is: ten sequences of ten tokens, and no
+# error. What are its rows and columns taken for?
+
+# %%
+torch.manual_seed(11)
+tutorial, generator = TutorialAttention(256, 8), torch.Generator().manual_seed(11)
+batch = torch.rand(10, 10, 256, generator=generator)  # (b, n, d)
+padding = torch.arange(10) < torch.arange(1, 11)[:, None]  # (b, n): i + 1 tokens in i
+maps, outputs = [], []
+for mask in (padding, padding[:, None, None, :]):  # as it is; (b, 1, 1, n_k)
+    outputs.append(tutorial(batch, batch, batch, mask))
+    maps.append(tutorial.weights[2, 0, :5, :5])
+off = (outputs[0] - outputs[1]).abs().max()
+print(f"(b, n) mask with b = n = 10: no error, output differs by {off:.2f}")
+figure = beside(*maps)
+
+# %% [markdown]
+# **Cause.** The last two axes of the scores are queries and keys, so the mask of ten sequences is read as the mask of ten
+# queries. The picture shows sequence 2, which has three tokens: the broken map is causal, the fixed one hides columns. **Fix.**
+# `padding[:, None, None, :]`: say which axes are missing.
+#
+# The line with `-1e20` is also ill. It shows where a mask forbids everything, and in half precision:
+
+# %%
+tutorial(batch, batch, batch, torch.zeros(10, 10))
+least = tutorial.weights.min()
+print(f"a mask of zeros: every weight is {least:.1f}, on keys that are all forbidden")
+try:
+    half = batch.half()
+    deepcopy(tutorial).half()(half, half, half, padding)
+except RuntimeError as error:
+    print("float16: RuntimeError:", error)
+
+# %% [markdown]
+# ### A relative of case 11 · repeat or repeat_interleave
+#
+# torch's `nn.MultiheadAttention` takes a mask for each sequence and head, $(b \cdot h, n_q, n_k)$. Two calls make one of the
+# masks of the sequences, and only one of them gives the first head of sequence 1 its own mask:
+
+# %%
+torch.manual_seed(0)
+theirs = nn.MultiheadAttention(24, 4, batch_first=True)
+# (b, n_q, n_k), True = blocked: sequence 1 has three tokens
+blocked = torch.from_numpy(al.to_blocked(al.padding_mask([5, 3], 5))).expand(2, 5, 5)
+masks = {"repeat": blocked.repeat(4, 1, 1)}
+masks["repeat_interleave"] = blocked.repeat_interleave(4, dim=0)
+for name, mask in masks.items():
+    _, w = theirs(x, x, x, attn_mask=mask, average_attn_weights=False)
+    share = w[1, :, :, 3:].sum(-1).mean(-1)  # of sequence 1, by head
+    print(f"{name:<17} weight on padding in heads 1 to 4: {share.numpy().round(2)}")
+
+# %% [markdown]
+# `repeat` lays the masks out as 0, 1, 0, 1, ..., and torch reads the first four as those of sequence 0: every other head got
+# the mask of the other sequence. [Five files of one library](https://github.com/line/lighthouse/pull/77) had it.
+#
+# ### Case 12 · A row that may look nowhere
+#
+# **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. What are its weights?
+
+# %%
+print(sick_lines("case_12"))
+sick, fixed = twins("case_12")
+ten = torch.randn(1, 10, 24, generator=torch.Generator().manual_seed(0))
+mask = torch.ones(10, 10, dtype=torch.bool)
+mask[1] = False  # query 1 may look nowhere
+maps = [module(ten, attn_mask=mask)[1][0, 0] for module in (sick, fixed)]
+print("broken", maps[0][1].numpy().round(4))
+print("fixed ", maps[1][1].numpy().round(4))
+figure = beside(*(weights[:4] for weights in maps))
+
+# %% [markdown]
+# **Cause.** A softmax sees differences only, and all ten scores are the same. **Fix.** Fill with $-\infty$ and set a
+# fully masked row to 0.
+#
+# ### Case 13 · Only in half precision
+#
+# **You see** a crash on the GPU, where the model runs in half precision, that never came on the CPU, where it runs in
+# float32. Which number in the module of case 12 does not fit?
+
+# %%
+half = ten.half()
+try:
+    sick.half()(half, attn_mask=mask)
+except RuntimeError as error:
+    print("broken: RuntimeError:", error)
+output, _ = fixed.half()(half, attn_mask=mask)
+print("fixed:  outputs that are not finite:", (~output.isfinite()).sum().item())
+print("largest float16:", torch.finfo(torch.float16).max)
+
+# %% [markdown]
+# **Cause.** -1e20 is no float16. **Fix.** $-\infty$ is.
+
+# %% [markdown] tags=["predict"]
+# ### Case 14 · A finite loss
+#
+# So fill with $-\infty$. A row that may look nowhere is then 0 / 0, which is NaN. You know that, and leave this output out of
+# your loss. The loss is finite.
+#
+# **Predict.** Which of $W_Q$, $W_K$, $W_V$, $W_O$ are lost after one step? Does it matter whether $-\infty$ is filled in or
+# added?
+
+# %%
+kept = torch.arange(10) != 1  # all queries but the one that may look nowhere
+
+
+def gradients(module):
+    with torch.enable_grad():
+        loss = module(ten, attn_mask=mask)[0][:, kept].square().mean()
+        loss.backward()
+    nan = {name[:3] for name, p in module.named_parameters() if p.grad.isnan().any()}
+    lost = ", ".join(sorted(nan)) or "none"
+    return f"loss {loss:.4f}, NaN in the gradients of: {lost}"
+
+
+# %%
+def added(self, scores, mask):  # -inf is added, where the healthy module fills
+    return scores + torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)
+
+
+names = ("filled:", "filled, nan_to_num:")
+for name, module in zip(names, twins("case_14")):
+    print(f"{name:<22}", gradients(module))
+for name, module in zip(("added:", "added, nan_to_num:"), twins("case_14")):
+    module.mask = partial(added, module)  # in place of its own method
+    print(f"{name:<22}", gradients(module))
+
+# %% [markdown]
+# **Cause.** The gradient of an output that was left out is 0, and on its way back it is multiplied by the NaN of that row:
+# 0 · NaN is NaN. One dead row poisons matrices that all rows share. A
+# [thread](https://github.com/pytorch/pytorch/issues/41508) about torch's own module is open since 2020.
+#
+# | the mask is | without `nan_to_num` | with it |
+# |---|---|---|
+# | filled in | NaN in $W_V$ and $W_O$: they multiply the NaN of the weights | none |
+# | added | NaN in all four | NaN in $W_Q$ and $W_K$: softmax multiplies by its NaN on the way back, and the sum hands it on |
+#
+# **Fix.** Both: `masked_fill` before the softmax, `.nan_to_num()` after it. The second keeps NaN from the values and from
+# $W_O$. The first keeps it from queries and keys: `masked_fill` does not multiply, it hands back a 0 to every score that it
+# filled.
+#
+# ### Case 15 · Three new tokens
+#
+# **You see** code that is right for five tokens that ask five. Now the first two are known, and only the last three ask all
+# five. One line of it must know $n_q$ *and* $n_k$; and that the shape of the mask fits is not enough:
+
+# %%
+five = np.random.default_rng(27).normal(size=(5, 8))  # (n, d)
+whole = al.scaled_dot_product_attention(five, five, five, is_causal=True)  # (5, 8)
+masks = {"broken, tri(n_q, n_q)": np.tri(3, 3, dtype=bool)}
+masks["broken, tri(n_q, n_k)"] = np.tri(3, 5, dtype=bool)
+masks["fixed,  tri(n_q, n_k, k=n_k - n_q)"] = np.tri(3, 5, k=2, dtype=bool)
+
+# %%
+for name, allowed in masks.items():
+    try:
+        output = al.scaled_dot_product_attention(five[2:], five, five, allowed)
+        print(f"{name}: off by {np.abs(output - whole[2:]).max():.4f}")
+    except al.ShapeError as error:
+        print(f"{name}: ShapeError:\n ", str(error).split(". ")[0])
+
+# %% [markdown]
+# **Cause.** Only where all tokens ask are there as many keys as queries. **Fix.** A mask is $(n_q, n_k)$, always, and queries
+# that continue a sequence stand at its end: the lower right (notebook 05). Somebody who wrote text with torch's
+# `is_causal` [got the same vector](https://github.com/pytorch/pytorch/issues/144858) for every new token: a single query,
+# lined up at the upper left, sees the first key and no other.
+
+# %% [markdown] tags=["predict"]
+# ## Second calls and heads
+#
+# ### Cases 16, 17 · The second call
+#
+# **You see** results that differ when a cell is run twice. Two modules have this symptom.
+#
+# **Predict.** What would you compare to tell them apart?
+
+# %%
+torch.manual_seed(0)
+for name in ("case_16", "case_17"):
+    for state, module in zip(("broken", "fixed "), twins(name)):
+        tokens = x.clone()
+        first, second = (module.eval()(tokens)[0] for _ in range(2))
+        differ, moved = (first - second).abs().max(), (tokens - x).abs().max()
+        print(f"{name} {state}: second call differs by {differ:.2f}", end="   ")
+        print(f"input has moved by {moved:.2f}")
+
+# %%
+torch.manual_seed(0)
+sums = twins("case_16")[0].eval()(x)[1].sum(-1)
+print(f"row sums with dropout on the weights: {sums.min():.2f} to {sums.max():.2f}")
+print(sick_lines("case_16"))
+
+# %% [markdown]
+# **Cause.** `nn.functional.dropout(w, 0.1)` drops in eval mode, too; in case 17 `query /= ...` writes into the caller's tensor.
+# **Fix.** `training=self.training`; `query = query / ...`. The row sums answer what a reader of a video lecture
+# [asked in public](https://github.com/karpathy/ng-video-lecture/issues/30): after dropout a row may sum to more than 1. What is
+# not dropped is divided by 0.9, so that a row sums to 1 on average over many draws. In training that is intended; in eval
+# mode it is the bug.
+#
+# ### Case 18 · Four heads, one map
+#
+# **You see** heads that were all started from one matrix. Does training tell them apart?
+
+# %%
+torch.manual_seed(1)
+sick, fixed = CASES["case_18"].module(24, 4), Attention(24, 4)
+for name, module in (("broken", sick), ("fixed ", fixed)):
+    w = module(x)[1]
+    same = sum((w[:, i] - w[:, 0]).abs().max() < 1e-6 for i in (1, 2, 3))
+    print(f"{name}: heads 2 to 4 with the weights of head 1: {same} of 3")
+
+
+# %%
+def train_a_little(module, steps=5):  # to return the token before
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-2)
+    for _ in range(steps):
+        with torch.enable_grad():
+            loss = (module(x)[0] - x.roll(1, dims=1)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+    w = module(x)[1]
+    return (w - w[:, :1]).abs().max().item()  # how far a head is from the first
+
+
+# %% tags=["nbval-ignore-output"]
+alike = CASES["case_18"].module(24, 4)
+alike.W_O.weight.copy_(alike.W_O.weight[:, :6].repeat(1, 4))  # W_O copied as well
+print(f"copied heads after 5 steps: differ by {train_a_little(sick):.2f}")
+print(f"W_O copied, too:            differ by {train_a_little(alike):.2f}")
+
+# %% [markdown]
+# **Cause.** Equal matrices give equal weights of attention. But each head has its own columns of `W_O.weight`, so each gets
+# its own gradient, and a few steps tell the heads apart. Only if those columns are copies, too, no gradient ever does (dropout
+# would). **Fix.** Draw every head's matrices anew.
+
+# %% [markdown] tags=["predict"]
+# ### Cases 19, 20 · Why not simply reshape?
+#
+# **You see** two modules whose shapes are right, and whose code is shorter by one `transpose`. The question why it is needed
+# is [asked in public](https://github.com/harvardnlp/annotated-transformer/issues/118). One forgets it as it splits, one as
+# it merges.
+#
+# **Predict.** In which does a head see all features, but only of some tokens? In which is the output of one
+# token put together from the answers to several, all by one head?
+
+# %%
+for name in ("case_19", "case_20"):
+    print(sick_lines(name))
+    report = diagnose(twins(name)[0], embed_dim=24, num_heads=4)
+    print(report["permutation"].measured.split(";")[0])
+
+# %%
+token = torch.arange(6)[:, None].expand(6, 4)  # (n, d): to which token a number belongs
+heads = torch.arange(6)[None, :, None].expand(2, 6, 2)  # (h, n, d_k): the same, split
+split, merged = token.reshape(6, 2, 2).transpose(0, 1), heads.transpose(0, 1)
+print("split, tokens in head 1 of 2: broken", token.reshape(2, 6, 2)[0].tolist())
+print("                              fixed ", split[0].tolist())
+print("merged, tokens in output 0:   broken", heads.reshape(6, 4)[0].tolist())
+print("                              fixed ", merged.reshape(6, 4)[0].tolist())
+
+# %% [markdown]
+# **Cause.** `reshape` keeps the numbers in the order in which they stand in memory. So the first module hands head 1 *all*
+# features of the first three tokens and calls them six tokens. The second makes output 0 of what head 1 says to tokens 0 and
+# 1. **Fix.** reshape to $(n, h, d_k)$, then swap to $(h, n, d_k)$; merging swaps first, then reshapes.
+#
+# ## Scales and sizes
+#
+# ### Case 21 · Right until the batch came
+#
+# **You see** NumPy code with the comment "K is (batch, d_k)", and in it `K.shape[1]`, `K.T`, `axis=1`. It is right for one
+# sequence, where K is (tokens, d_k). What happens with a batch of shape (3, 3, 3)? And with heads: which number
+# does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
+
+# %%
+cube = np.random.default_rng(0).normal(size=(3, 3, 3))  # (b, n, d)
+e = np.exp(cube @ cube.T / np.sqrt(cube.shape[1]))
+broken = (e / e.sum(axis=1, keepdims=True)) @ cube
+fixed = al.scaled_dot_product_attention(cube, cube, cube)
+off = np.abs(broken - fixed).max().round(2)
+print("no error, shapes", broken.shape, fixed.shape, " largest difference:", off)
+
+# %%
+print(sick_lines("case_21"))
+sick, fixed = twins("case_21")
+q, _, _ = sick.project(x, x, x)  # (b, h, n, d_k) = (2, 4, 5, 6)
+under = [round(module.divisor(q) ** 2) for module in (sick, fixed)]
+print("under the root, with 4 heads of d_k = 6: broken {}  fixed {}".format(*under))
+
+# %% [markdown]
+# **Cause.** `shape[1]` is $d_k$ in two dimensions, the tokens in three, the heads in four. `.T` reverses all axes at
+# once, also the batch, and `axis=1` becomes the queries. **Fix.** Count from the end:
+# `shape[-1]`, `swapaxes(-1, -2)`, `axis=-1`. And test with sizes that all differ: a cube hides everything.
+#
+# ### Case 22 · After an hour of training
+#
+# **You see** NaN, suddenly, after an hour in which all was well. The softmax is `e = exp(scores)`, divided by its sum.
+# In float64 `exp` overflows above 709. In the identity example, $Q$ and $K$ are multiplied by 31.6 or by 32. The
+# largest score was $1/\sqrt 2$. Which factor is too much?
+
+# %%
+Q2, K2, V2 = IDENTITY.project()
+for factor in (31.6, 32):
+    with np.errstate(over="ignore", invalid="ignore"):
+        e = np.exp(factor**2 * Q2 @ K2.T / 2**0.5)
+        broken = e / e.sum(axis=-1, keepdims=True) @ V2
+    fixed = al.scaled_dot_product_attention(factor * Q2, factor * K2, V2)
+    print(f"times {factor:<4}  broken {broken[0]}  fixed {fixed[0]}")
+
+# %% [markdown]
+# **Cause.** $32^2/\sqrt 2$ is 724, its `exp` is infinity, and infinity / infinity is NaN. (float32 overflows above 88.) **Fix.**
+# Subtract the maximum of the row first: the weights stay the same, and no exponent is above 0.
+#
+# ### Case 23 · Only three features
+#
+# **You see** an example by hand that never divides. $d_k$ is only 3. By how much does the first weight change? Move the
+# slider to $\sqrt 3$.
+
+# %%
+Q, K, V = BY_HAND.project()
+for name, scale in (("broken", 1.0), ("fixed ", None)):
+    trace = al.attention_trace(Q, K, V, scale=scale)
+    print(f"{name}: weights of query 0 {trace.weights[0].round(6)}")
+    print(f"        output 0 {trace.output[0].round(6)}")
+
+
+def divided(by):
+    return {"weights": al.softmax(Q @ K.T / by)}
+
+
+# %% jupyter={"source_hidden": true}
+choices = [("1", 1.0), ("the root of 3", 3**0.5), ("3", 3.0), ("9", 9.0)]
+view = live.weights_view(divided, by=choices, still=(1.0, 3**0.5, 9.0))
+view
+
+# %% [markdown]
+# **Cause.** The step is missing. **Fix.** Divide by $\sqrt 3$. torch's `scaled_dot_product_attention` is the second
+# opinion.
+#
+# ### Case 24 · "Scaling keeps the variance near 1"
+#
+# **You see** a claim. For which of three ways to draw $W_Q$ and $W_K$ does it hold?
+
+# %%
+torch.manual_seed(49)
+starts = {"nn.Linear's default": None, "torch.rand": nn.init.uniform_}
+starts["Xavier"] = nn.init.xavier_uniform_
+for name, start in starts.items():
+    tokens_q, tokens_k = torch.randn(2, 1000, 64)
+    W_Q, W_K = (nn.Linear(64, 64, bias=False) for _ in range(2))
+    if start:
+        start(W_Q.weight), start(W_K.weight)
+    scores = W_Q(tokens_q) @ W_K(tokens_k).T / 8
+    print(f"{name:<20} variance of q.k / sqrt(d_k): {scores.var():.2f}")
+
+# %% [markdown]
+# **Cause.** The derivation takes $q$ and $k$ of variance 1, and only one of the three draws gives that. **Fix.**
+# Measure the variance of your scores once, before training.
+#
+# ### Case 26 · A plot of the mean
+#
+# **You see** "without scaling, gradients vanish", and plot the mean gradient on $q$. Does the plot agree?
+
+# %%
+r = np.random.default_rng(3)
+q, k, v = (r.normal(size=(200, 10, d)) for d in (1024, 1024, 16))
+upstream = r.normal(size=(200, 10, 16)) @ v.swapaxes(-1, -2)  # dL/dweights
+for name, scale in (("no scale", 1.0), ("scaled  ", 1 / 32)):
+    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
+    d_scores = w * (upstream - (w * upstream).sum(axis=-1, keepdims=True))
+    mean = np.linalg.norm(scale * d_scores @ k, axis=-1).mean()
+    dead = (np.abs(d_scores).max(axis=-1) < 1e-3).mean()
+    print(f"{name}: mean |dL/dq| {mean:.1f}", end="   ")
+    print(f"queries whose gradients are all below 0.001: {dead:.0%}")
+
+# %% [markdown]
+# **Cause.** Most queries are dead, a few explode and carry the mean. **Fix.** Plot a median, or the share of dead
+# queries.
+#
+# ### Case 27 · A square matrix
+#
+# **You see** weights moved from `X @ W` to nn.Linear. `W` is square. Does a missing `.T` raise an error?
+
+# %%
+W, token = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 0.0])
+linear = nn.Linear(2, 2, bias=False)
+for name, weight in (("broken, W  ", W), ("fixed,  W.T", W.T)):
+    linear.weight.copy_(weight)
+    print(f"{name}: linear(x) = {linear(token).tolist()}", end="   ")
+    print(f"x W = {(token @ W).tolist()}")
+
+# %% [markdown]
+# **Cause.** nn.Linear stores (out, in). **Fix.** Copy `W.T`, and compare one output.
+#
+# ### Case 28 · "nn.Linear starts as Xavier or Kaiming"
+#
+# **You see** a claim. The standard deviation of a fresh `nn.Linear(512, 64).weight`?
+
+# %%
+torch.manual_seed(0)
+print(f"measured {nn.Linear(512, 64).weight.std():.4f}", end="   ")
+print(f"1/sqrt(3 fan_in) {(3 * 512) ** -0.5:.4f}", end="   ")
+print(f"Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}")
+torch.manual_seed(0)
+called = nn.init.kaiming_uniform_(torch.empty(64, 512), a=5**0.5)
+print(f"kaiming_uniform_(a=sqrt(5)) {called.std():.4f}")
+
+# %% [markdown]
+# **Cause.** Its code calls Kaiming's function with an unusual gain, `a=sqrt(5)`. That makes the entries uniform in
+# $\pm 1/\sqrt{fan_{in}}$, $\sqrt 6$ times smaller than Kaiming's ([sources](../REFERENCES.md#torch-linear)). **Fix.** Call
+# `nn.init.xavier_uniform_` if you mean it.
+#
+# ## Two suspects that are healthy
+#
+# **All on the first token.** A map in which a whole column is bright looks broken, and people
+# [ask about it](https://github.com/jessevig/bertviz/issues/84). With a causal mask the first query has nothing else to look at,
+# in any model; why heads of a trained model park there, notebook 09 measures.
+#
+# **Two ways to pair features.** Rotary position embeddings rotate pairs of features by an angle that grows with the position
+# (notebook 12). Some code pairs neighbours, some the two halves, and readers
+# [wonder which is right](https://github.com/rasbt/LLMs-from-scratch/issues/838). Do the two give the same scores?
+# Does one become the other if the features are put in another order? What if queries go one way and keys the other?
+
+
+# %%
+def rotate(x, halves):
+    n, d = x.shape
+    angle = np.arange(n)[:, None] / 100.0 ** (np.arange(d // 2) / (d // 2))
+    first, second = x[:, ::2], x[:, 1::2]
+    if halves:
+        first, second = x[:, : d // 2], x[:, d // 2 :]
+    return (first + 1j * second) * np.exp(1j * angle)  # a pair as a complex number
+
+
+def scores_of(q, k):
+    return (q @ k.conj().T).real
+
+
+# %%
+q, k = np.random.default_rng(0).normal(size=(2, 5, 8))  # (n, d_k)
+neighbours = scores_of(rotate(q, False), rotate(k, False))
+other = [*range(0, 8, 2), *range(1, 8, 2)]  # 0, 2, 4, 6, 1, 3, 5, 7
+moved = rotate(q[:, other], True), rotate(k[:, other], True)
+ways = {"halves": scores_of(rotate(q, True), rotate(k, True))}
+ways["halves, features in the other order"] = scores_of(*moved)
+ways["queries one way, keys the other"] = scores_of(rotate(q, False), rotate(k, True))
+for name, way in ways.items():
+    print(f"{name:<36} differs from neighbours by {np.abs(way - neighbours).max():.4f}")
+
+# %% [markdown] tags=["remember"]
+# Either is right if the weights were trained with it. To load weights of the one into code of the other is the bug.
+#
+# **Remember.** Look up the symptom, take the smallest probe that shows it, mend the line, and keep the probe as a test.
