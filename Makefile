@@ -45,9 +45,9 @@ check: setup-tests  ## The first half of make test, in a minute: lint, unit and 
 test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
 
-test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and notebook 09 with its own
+test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and notebooks 09 and 13 with theirs
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py tests/test_smollm*.py \
-		notebooks/09_a_real_model.ipynb
+		notebooks/09_a_real_model.ipynb notebooks/13_it_speaks.ipynb
 
 test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and the classic notebook as Colab has it
 	@$(PYTHON) -m tools.setup_env browser

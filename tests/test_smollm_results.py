@@ -115,6 +115,35 @@ def test_three_of_six_banks_are_equal_since_a_decoder_sees_nothing_to_the_right(
     assert all(banks["sentences"][i].startswith("The bank") for i in (2, 3, 5))
 
 
+def test_what_notebook_13_says_of_what_it_prints():
+    assert np.log(49152) == pytest.approx(10.8, abs=0.01)
+    assert [round(loss(name, "code"), 2) for name in ("none", "no causal mask")] == [1.45, 1.9]
+    copying, (whole, *_) = smollm.copying(), smollm.without_heads()
+    assert round(min(copying["first token on Alice"]), 2) == 0.79
+    (lone,) = (run for run in smollm.without_heads() if run["kind"] == "drawn" and run["heads"] == [[2, 4]])
+    assert round(np.mean(lone["second copy"]), 2) == 5.49
+    assert [round(run["alice"], 2) for run in (whole, lone)] == [3.32, 3.64]
+    heads = smollm.name_heads()
+    assert [round(one["probability"], 2) for one in (heads["all heads"], *heads["without one"][:2])] == [
+        0.49,
+        0.36,
+        0.58,
+    ]
+    assert heads["heads"][1] == [25, 5] and round(heads["without one"][0]["right"], 2) == 0.96
+    assert round(heads["without all five"]["probability"], 2) == 0.25
+    assert sorted(round(drawn["probability"], 2) for drawn in heads["drawn"]) == [0.40, 0.43, 0.44]
+    best = {stop["d_k"]: stop["loss"]["alice"] for stop in smollm.sharpness()}
+    assert max(best[48], best[80]) - best[64] < 0.04  # between 48 and 80 the losses differ little
+
+
+def test_every_map_holds_the_map_that_the_ribbons_show():
+    words, maps = smollm.every_map()
+    (stop,) = (stop for stop in smollm.stops("blank")["stops"] if stop["d_k"] == 64)
+    layer, head = results.NAME_HEAD
+    assert words == smollm.stops("blank")["words"] and maps.shape == (30, 9, 14, 14)
+    assert np.abs(maps[layer - 1, head - 1] - stop["weights"]).max() < 1e-3 and np.abs(maps.sum(-1) - 1).max() < 3e-3
+
+
 # And that it comes out again
 
 
@@ -176,6 +205,9 @@ def test_other_measures_come_out_again(speaker):
     assert same(rounded(smollm.sinks(speaker)), smollm.sinks())
     assert same(rounded(smollm.banks(speaker)), smollm.banks())
     assert same(rounded(smollm.sayings(speaker)), smollm.sayings())
+    assert np.abs(smollm.every_map(speaker)[1] - smollm.every_map()[1]).max() < 2e-3
+    fresh = smollm.chunks(speaker, sizes=(50,))
+    assert fresh["50"] < 3e-4 and rounded(fresh)["spread"] == smollm.chunks()["spread"]
     assert same(rounded(smollm.blanks(speaker, d_ks=(64,))), [stop for stop in smollm.blanks() if stop["d_k"] == 64])
     fresh = rounded(smollm.windows(speaker, widths=(8,), firsts=(0, 1)))
     assert same(fresh, [*smollm.windows()[:2], smollm.windows()[-1]])
