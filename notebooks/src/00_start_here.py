@@ -20,8 +20,8 @@ who
 
 # %% [markdown]
 # You said *Mary*, and so does the model, with a probability of 0.92. It is SmolLM2 ([source](../REFERENCES.md#smollm2)), a
-# small model that was trained to guess the next word of a text. The guess is made from the vector of the last word,
-# *to*. How does *to* know about Mary?
+# small model that was trained to guess the next word of a text. In notebook 13 it speaks through functions that you wrote.
+# The guess is made from the vector of the last word, *to*. How does *to* know about Mary?
 #
 # ## What you saw
 #
@@ -100,7 +100,7 @@ for word, total in list(zip(words, columns))[:4]:
 # Each row sums to 1, because each query divides one unit. A column has no such limit: many queries may take from one key. Here
 # most rows take most from *When*.
 #
-# ## The whole call
+# ## One row, from start to end
 #
 # Where do the weights come from? Each head multiplies the vector of a word by three learned matrices. That gives three shorter
 # vectors, of 64 numbers each. The **query** says what a word looks for. The **key** says how it can be found. The **value** is
@@ -142,10 +142,10 @@ _ = ax.set(xlim=(0, 70), ylim=(0, 36), xlabel="towards Mary", ylabel="towards Jo
 _ = ax.set_title("“to” in layer 24: head 1 (green), all nine (gray)")
 
 # %%
-for name in found:
+for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
     before, heads = np.array(found[name]["before"]), np.array(found[name]["heads"])
     after = before + heads.sum(axis=0)
-    print(f"{name}: towards Mary, John")
+    print(f"{giver} gave a drink to: towards Mary, John")
     for told, at in (("before", before), ("head 1", heads[0]), ("after", after)):
         print(f"  {told} {at[0]:5.1f} {at[1]:5.1f}")
 
@@ -184,18 +184,18 @@ for name in found:
 # |---|---|---|---|---|---|
 # <!-- series -->
 #
-# The minutes are for reading and running, 15 for this one; those of the exercises come on top. Part A of notebook 10 can be
-# read after 03, part B after 05, part C after 06.
+# The minutes are for reading and running; those of the exercises come on top. Part A of notebook 10 can be read after 03, part B
+# after 05, part C after 06.
 #
 # Three ways through:
 #
 # | you have | read | exercises |
 # |---|---|---|
 # | an evening of two hours | 00, 01 and 02, then the pictures of 09 | 1.1 to 1.4: a pencil and a calculator will do |
-# | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 11 for one that writes | one or two of each notebook |
+# | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 13 for one that speaks | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 #
-# Come back to see how far you are: each circle is an exercise, and a full one is solved.
+# Each circle is an exercise, and a full one is solved.
 
 # %% tags=["nbval-ignore-output"]
 mine.progress()
