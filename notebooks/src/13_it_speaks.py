@@ -28,7 +28,7 @@ print(smollm.missing() or "The model is here. It speaks through the functions ab
 # %%
 healthy = smollm.mistakes()["none"]  # stored results, for readers without the model
 text = speaker.write(smollm.STORY, 32) if speaker else healthy["writes"]
-print(fill(smollm.STORY + text, 80))
+print(fill(smollm.STORY + text, 68))
 
 # %% [markdown]
 # Each word has gone through 270 heads. Every query, mask, softmax and weighted sum on the way was computed by the functions
@@ -39,7 +39,7 @@ said = smollm.sayings()
 question = smollm.chat(said["question"])
 answer = speaker.write(question, 64) if speaker else said["answer"]
 print(said["question"], "\n")
-print("\n".join(fill(line, 80) for line in answer.splitlines()))
+print("\n".join(fill(line, 68) for line in answer.splitlines()))
 
 # %% [markdown]
 # Every sentence is fluent, and the first one is false. The model was trained to guess the next word, and nobody checked what
@@ -95,7 +95,8 @@ def branch(ax, start, name, color):
 
 # %% jupyter={"source_hidden": true}
 _, ax = plot.subplots(figsize=(6.2, 2.5))
-_ = ax.annotate("", (10.4, 1), (0, 1), arrowprops={"arrowstyle": "-|>", "lw": 3})
+arrow = {"arrowstyle": "-|>", "lw": 3, "color": "gray"}
+_ = ax.annotate("", (10.4, 1), (0, 1), arrowprops=arrow)
 branch(ax, 0.4, "attention", QUERY)
 branch(ax, 5.4, "feed-forward", VALUE)
 _ = ax.text(0, 0.4, "vectors of all tokens, (n, 576)")
@@ -249,7 +250,7 @@ guess_unseen = None  # "a", "b" or "c"
 # %%
 for name in ("no rotary positions", "positions restart with the cache", "base 10,000"):
     print(f"{name}, loss {told[name]['loss']['alice']:.2f}:")
-    print("   " + " ".join(told[name]["writes"].split())[:80])
+    print("   " + " ".join(told[name]["writes"].split())[:66])
 
 # %%
 predict.unseen_mistake(guess_unseen)
@@ -265,7 +266,7 @@ for name, secret in PATIENTS.items():
     blank, p = patient["next"]
     print(f"{name}: loss on Alice {patient['loss']['alice']:.1f}")
     print(f"   the blank: {blank!r} {p:.2f}")
-    print("   it writes:", " ".join(patient["writes"].split())[:64])
+    print("   it writes:", " ".join(patient["writes"].split())[:54])
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 13.2 · Three patients
