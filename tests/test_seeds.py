@@ -81,7 +81,7 @@ def printed(number):
         ("01", "additive: scores 2.52 2.96 2.99 weights 0.24 0.38 0.38"),
         ("01", "cosine: scores 0.63 0.32 0.48 weights 0.39 0.28 0.33"),
         ("01", "cosines 1, -1, -1: weights 0.79 0.11 0.11"),
-        ("01", "same signs: 5 opposite signs: -5 one of each: 0 a longer key: 50"),
+        ("01", "same signs: 5 opposite signs: -5 one of each: 0 ten times the key: 50"),
         ("01", "d_k = 3 not scaled largest weight 0.67 d_k = 3 scaled largest weight 0.57"),
         ("01", "d_k = 128 not scaled largest weight 0.95 d_k = 128 scaled largest weight 0.60"),
         ("00", "the model says Mary 0.92; 'to' takes most from Mary 0.69"),
