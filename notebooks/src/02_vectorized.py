@@ -106,7 +106,7 @@ def by_loops(Q, K, V):  # one query after the other, as in notebook 01
 largest = np.abs(output - by_loops(Q, K, V)).max()
 print(f"largest difference to the loops: {largest:.12f}")
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## See it · What changes its size with $d_k$
 #
 # Here is the picture once more. Unlike in notebook 00, its slider removes features, and the divisor follows. It keeps the first
