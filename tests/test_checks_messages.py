@@ -182,7 +182,7 @@ def test_every_kind_of_number_is_a_number(answer):
 
 
 def test_a_number_that_is_nearly_right_is_told_so():
-    close = "That is close. If you have rounded, give four digits or more."
+    close = "That is close. If you have rounded, give more digits."
     assert check.uniform_divisor(2.02).message == f"Yours is 2.02. {close}"
     assert check.uniform_divisor(98000).message == "Yours is 98000."
     assert "close" not in check.weights_of_she([0.84, 0.01, 0.11, 0.04]).message  # named: too_few_digits

@@ -3,7 +3,7 @@
 #
 # **Question.** *Bank* is one word with one vector. Beside *river*, attention turns it into another vector, and beside *money*
 # into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? This notebook uses
-# Python's own numbers and lists, so nothing is hidden. *25 minutes.*
+# Python's own numbers and lists, so nothing is hidden. *20 minutes.*
 
 # %% jupyter={"source_hidden": true}
 import math
@@ -44,8 +44,8 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
 # - **b** in the row of *Mary*, at the column of *to*
 # - **c** in either, they are equal
 #
-# **3.** *(notebook 00)* The vector of *to* starts alike in two sentences, and comes out pointing to another name. Where does a
-# model let a token take something from other tokens?
+# **3.** *(notebook 00)* *To* enters both sentences with the same vector, and comes out pointing to a different name in each.
+# Where does a model let a token take something from other tokens?
 #
 # - **a** where words become vectors
 # - **b** in every step of a layer
@@ -121,7 +121,7 @@ for word, token in zip(WORDS, x):
 #
 # | symbol | meaning | in this sentence |
 # |---|---|---|
-# | $n$ | number of tokens; here each of them makes a query and a key | 4 |
+# | $n$ | number of tokens; here each makes a query and a key, so $n_q = n_k = n$ | 4 |
 # | $d_{in}$ | features of a token | 6 |
 # | $d_k$ | features of a query and of a key | 3 |
 # | $d_v$ | features of a value | 2 |
@@ -182,7 +182,7 @@ _ = ax.set(xlim=(-3.2, 12), ylim=(-7.9, 2), title=title), ax.axis("off")
 #
 # ## Step 2 · One key, then all keys
 #
-# Five exercises stand along the way. Write your answer into the first cell, then run it and the cell below it. The verdict
+# There are five exercises along the way. Write your answer into the first cell, then run it and the cell below it. The verdict
 # names the mistake if it knows it. Stuck? Run `verdict.hint()` in a cell of your own (the + of the toolbar makes one): each
 # call goes one step further. The solution is folded below.
 
@@ -219,8 +219,8 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # %% [markdown]
 # ## Step 3 · Scores: one query against every key
 #
-# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. So a query must be as long
-# as a key, and $d_k$ counts the features of both. Values are not compared, so $d_v$ is free. Anna asks first:
+# The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. So queries and
+# keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first:
 
 # %%
 for word, key in zip(WORDS, K):
@@ -346,6 +346,8 @@ def weighted_sum(row, V):
 print("      who     verb")
 for word, row in zip(WORDS, weights):
     print(f"{word:5}", "  ".join(f"{number:6.3f}" for number in weighted_sum(row, V)))
+terms = " + ".join(f"{w:.4f}*{value[0]}" for w, value in zip(weights[she], V))
+print(f"she at who: {terms}")
 
 # %%
 predict.two_names(guess_two_names)
@@ -354,19 +356,22 @@ predict.two_names(guess_two_names)
 # *Saw* has found two names, and its 0 looks as if it had found nobody. One number cannot hold two names. In notebook 06 a second
 # head solves this.
 #
-# *She* gets 1.451 at *who*: she is Anna. It is less than 2, because a weighted sum keeps some weight for the others, even for Ben.
+# *She* gets 1.451 at *who*: she is Anna. It is less than 2, because softmax gives every word some weight, and Ben's -2 pulls the
+# sum down.
+#
+# All this is what each word *takes*. In a layer it is added to the word's own vector, as in notebook 00. So Ben stays Ben.
 #
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
-# Long queries and keys tend to have scores that lie far apart, and then one key gets nearly everything. So the attention of
+# Queries and keys with many features tend to have scores that lie far apart, and then one key gets nearly everything. So the attention of
 # [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before the softmax. This is *scaled*
-# dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$. Some code divides the query instead. That gives the same scores,
-# because a score shrinks by the same factor as its query. Notebook 03 explains why the divisor is a root.
+# dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$. Notebook 03 explains why the divisor is
+# a root.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.4 · A scaled output
 #
-# **Goal.** Compute the output of *she* with scaled scores, to three decimals or more. *5 minutes, medium.*
+# **Goal.** Compute the output of *she* with scaled scores, to three decimals. *5 minutes, medium.*
 #
 # From her scores 5, 0, 3, 2 to two numbers, this time without a line to copy: divide by $\sqrt 3$, take the softmax, mix the
 # values. You may use `softmax` and `weighted_sum` of this notebook.
@@ -408,8 +413,8 @@ title = "weights, scaled"
 ax = plot.attention_heatmap(scaled_weights, queries=WORDS, keys=WORDS, title=title)
 
 # %% [markdown]
-# Divided, the weights of *she* are flatter: Anna gives 0.646, where she gave 0.839. So *she* learns who = 0.885, still towards
-# Anna. Is it what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
+# Divided, the weights of *she* are flatter: Anna gives 0.646, where she gave 0.839. So *she* gets 0.885 at *who*, where she got
+# 1.451. Here the division only weakens a right answer. It pays with many features, as you see below. Is it what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
 
 # %%
 by_library = al.scaled_dot_product_attention(*SENTENCE.project())  # (n_q, d_v)
@@ -458,36 +463,15 @@ print("weights of she:", *(f"{w:.4f}" for w in wrong_weights[she]))
 print(f"who is she? {wrong_output[she][0]:.3f} (was {output[she][0]:.3f})")
 
 # %% [markdown]
-# Now *she* takes most from those who look for somebody female: Anna and herself. There is no error, only a wrong answer.
-#
-# ## The same steps with the numbers of a well-known text
-#
-# Karim's *Illustrated: Self-Attention* ([S3](../REFERENCES.md#s3)) computes three tokens of four features. The functions of this
-# notebook give its numbers.
-
-# %%
-text_x, *matrices = (matrix.astype(int).tolist() for matrix in BY_HAND)
-text = [[vector_times_matrix(token, W) for token in text_x] for W in matrices]
-for name, rows in zip("QKV", text):
-    print(name, "=", rows)
-text_scores = [[dot(q, k) for k in text[1]] for q in text[0]]
-print("scores =", text_scores)
-
-# %%
-text_weights = [softmax(row) for row in text_scores]  # that text does not scale
-text_output = [weighted_sum(row, text[2]) for row in text_weights]
-for i in range(3):
-    told = "  ".join(f"{w:.4e}" for w in text_weights[i])
-    print(told, "->", "  ".join(f"{number:.6f}" for number in text_output[i]))
-print("scaled:")
-for row in zip(*attention(*text)):
-    print(" -> ".join("  ".join(f"{number:.6f}" for number in part) for part in row))
+# Now *she* takes from those who look for somebody female: as much from herself as from Anna. She still leans towards Anna, and no
+# error tells that this is wrong.
 
 # %% [markdown]
-# ## See it · From two features to 32
+# ## See it · From one feature to 32
 #
-# The sentence has only three features, too few to see what the division does. So here is a real head with 32, in which
-# *bank* takes most from *river*: layer 1, head 5 of MiniLM. The slider keeps the first $d_k$ features and drops the others.
+# The queries above have only three features. Here is a head with 32, of MiniLM, a small real model. It reads *she sat on the
+# bank of the river*, and the bars show from which words *bank* takes ([CLS] and [SEP] mark start and end). Unlike in notebook
+# 00, the slider removes features and keeps the first $d_k$; the divisor follows. *Entropy* comes in notebook 03.
 
 # %% jupyter={"source_hidden": true}
 stored = real_model.stored("minilm_results")
@@ -512,7 +496,7 @@ view
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# This head says little about $d_k$ itself, because its 32 features were learned together and stand in no order. In the stored
+# This is head 5 of layer 1. It says little about $d_k$ itself, because its 32 features were learned together and stand in no order. In the stored
 # order *bank* has no clear favourite up to six features, and the seventh decides. In a random order *river* leads for good from
 # about the twelfth.
 #
@@ -524,10 +508,10 @@ view
 # %% [markdown]
 # ## Try it
 #
-# Think first, then try. The checks and the comparison with attnlib keep the old numbers, and will say so.
+# Think first, then try. The checks and attnlib still expect the original numbers, so they will complain.
 #
 # 1. Make Ben female: `x[2] = [1, 1, 0, 0, 0, -2]`. Who is *she* now?
-# 2. Let *saw* give 2 at *verb*: which matrix must change, and must another?
+# 2. Let *saw* give 2 at *verb*: which matrix must change? Does any other have to?
 # 3. Give `W_V` five columns. What else must change?
 # 4. Give `W_Q` a fourth column. Which line complains, and why?
 
@@ -535,19 +519,42 @@ view
 # <details><summary>Answers</summary>
 #
 # 1: nobody, her *who* is 0. She takes as much from Ben as from Anna. 2: $W_V$ alone. 3: nothing, $d_v$ is free. 4: `dot`,
-# because a query must be as long as a key.
+# because a query must have as many features as a key.
 #
 # </details>
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output is a
 # weighted sum of values, one for each query. Three matrices keep apart what a word looks for, how it is found and what it
-# gives. Models that read text (BERT, RoBERTa) and models that see pictures (ViT, Swin) are built on this
-# ([sources](../REFERENCES.md#models)). Next: [02 vectorized](02_vectorized.ipynb).
+# gives. Next: [02 vectorized](02_vectorized.ipynb).
 
 # %% [markdown]
 # ## Controls
 #
+# ### The same steps with the numbers of a well-known text
+#
+# Karim's *Illustrated: Self-Attention* ([S3](../REFERENCES.md#s3)) computes three tokens of four features. The functions of this
+# notebook give its numbers.
+
+# %%
+text_x, *matrices = (matrix.astype(int).tolist() for matrix in BY_HAND)
+text = [[vector_times_matrix(token, W) for token in text_x] for W in matrices]
+for name, rows in zip("QKV", text):
+    print(name, "=", rows)
+text_scores = [[dot(q, k) for k in text[1]] for q in text[0]]
+print("scores =", text_scores)
+
+# %%
+text_weights = [softmax(row) for row in text_scores]  # that text does not scale
+text_output = [weighted_sum(row, text[2]) for row in text_weights]
+for i in range(3):
+    told = "  ".join(f"{w:.4e}" for w in text_weights[i])
+    print(told, "->", "  ".join(f"{number:.6f}" for number in text_output[i]))
+print("scaled:")
+for row in zip(*attention(*text)):
+    print(" -> ".join("  ".join(f"{number:.6f}" for number in part) for part in row))
+
+# %% [markdown]
 # ### What rounding does
 #
 # S3 rounds the weights before it mixes: softmax(2, 4, 4) becomes (0, 0.5, 0.5). This moves the second number of its first output
@@ -564,10 +571,10 @@ print(f"largest error: {max(abs(a - b) for a, b in pairs):.3f}")
 # %% [markdown]
 # ### Other score functions
 #
-# The dot product grows where query and key have the same sign, shrinks where signs differ, and stretches with their lengths.
+# The dot product grows where query and key have the same sign, shrinks where signs differ, and grows with their norms.
 # Before it became the standard, *additive* attention was common ([Bahdanau et al.
 # 2014](../REFERENCES.md#bahdanau-2014)): a small network, $s = u \cdot \tanh(W_1 q + W_2 k)$, here with $W_1 = W_2$ the identity
-# and $u$ all ones. The *cosine* ([Graves et al. 2014](../REFERENCES.md#graves-2014)) takes the lengths out.
+# and $u$ all ones. The *cosine* ([Graves et al. 2014](../REFERENCES.md#graves-2014)) takes the norms out.
 
 
 # %%
@@ -585,7 +592,7 @@ score_functions = {
 # %%
 print("same signs:", dot([2, -1], [2, -1]), "  opposite signs:", dot([2, -1], [-2, 1]))
 print("one of each:", dot([2, -1], [1, 2]), end="   ")  # 2*1 + (-1)*2
-print("a longer key:", dot([2, -1], [20, -10]))
+print("ten times the key:", dot([2, -1], [20, -10]))
 for name, score in score_functions.items():
     row = [score(text[0][0], key) for key in text[1]]  # the first query of S3
     told = "  ".join(f"{s:5.2f}" for s in row)
@@ -594,10 +601,12 @@ for name, score in score_functions.items():
 print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])))
 
 # %% [markdown]
-# Only the cosine prefers the first key of S3: in the dot product the others win by being longer. Cosines lie between -1 and 1, so
+# Only the cosine prefers the first key of S3: in the dot product the others win by their norm. Cosines lie between -1 and 1, so
 # they cannot make one key win by much; the last line has the extreme.
 #
 # ### Features, real and random
+#
+# First the head of *See it*, feature by feature. Then random vectors: the largest of three weights, on average.
 
 # %%
 for d_k in (2, 6, 7, 16, 24, 32):

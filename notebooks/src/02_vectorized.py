@@ -28,8 +28,8 @@ whole_call = live.flow(call_at, x=SENTENCE.x, queries=WORDS, query=3, d_k=[1, 2,
 whole_call
 
 # %% [markdown]
-# Everything you computed by hand is in this picture. $W_Q$, $W_K$ and $W_V$ make $Q$, $K$ and $V$ from the tokens at the left.
-# The row to the left of a score and the column above it make the score, and the output is made in the same way. Click a cell,
+# Everything you computed by hand is in this picture. $W_Q$ makes $Q$ from the tokens at the left; $W_K$ and $W_V$, which are
+# not drawn, make $K$ and $V$. The row to the left of a score and the column above it make the score, and the output is made in the same way. Click a cell,
 # and the table shows how.
 
 # %% [markdown]
@@ -81,8 +81,8 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 # takes three lines.
 
 # %%
-scores = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k)
-weights = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)  # rows sum to 1
+scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
+weights = np.exp(scaled) / np.exp(scaled).sum(axis=1, keepdims=True)  # rows sum to 1
 output = weights @ V  # (n_q, d_v)
 print(weights)
 print(output)
@@ -106,12 +106,17 @@ def by_loops(Q, K, V):  # one query after the other, as in notebook 01
 largest = np.abs(output - by_loops(Q, K, V)).max()
 print(f"largest difference to the loops: {largest:.12f}")
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## See it · What changes its size with $d_k$
 #
-# In the picture above, the slider keeps the first $d_k$ features of each query and key: *name*, then *female*, then *verb*.
-#
-# **Predict.** Move it to 1. Which matrices change their size? And whom does *she* find then?
+# Here is the picture once more. Unlike in notebook 00, its slider removes features, and the divisor follows. It keeps the first
+# $d_k$ features of each query and key: *name*, then *female*, then *verb*.
+
+# %%
+whole_call
+
+# %% [markdown] tags=["predict"]
+# **Predict.** At $d_k$ = 1, which matrices have another size? And whom does *she* find?
 
 # %%
 for d_k in (3, 2, 1):
@@ -121,14 +126,20 @@ for d_k in (3, 2, 1):
     print("she: Anna {:.3f}, Ben {:.3f}".format(*call.weights[3, [0, 2]]))
 
 # %% [markdown]
-# Only $Q$ and $K^T$ change. The product sums $d_k$ away, so the shape of a map does not tell how large $d_k$ was. With *name*
-# alone, *she* cannot tell Anna from Ben.
+# Only $Q$ and $K^T$ change. The product sums $d_k$ away, so the shape of a map does not tell how large $d_k$ was. From 3 to 2
+# only the divisor changes for *she*, because the *verb* of her query is 0. So Anna rises from 0.646 to 0.718. With *name* alone,
+# *she* cannot tell Anna from Ben.
 #
-# ## Would these examples notice?
+# ## Would a test notice your mistake?
 #
-# Suppose you had tested the three lines on other numbers. `BY_HAND` is the example of the well-known text in notebook 01, with
-# three tokens ([S3](../REFERENCES.md#s3)). `IDENTITY` is easier still ([S1](../REFERENCES.md#s1)): two tokens, and $X$, $W_Q$
-# and $W_K$ are the identity. The three lines give the numbers of both texts, as *Controls* shows.
+# Suppose you had tested the three lines on other numbers. `BY_HAND` has the three tokens of Karim's *Illustrated:
+# Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY` is from a problem of Deep-ML ([source](../REFERENCES.md#s1)), with
+# two tokens, and $X$, $W_Q$ and $W_K$ are the identity. Here are the scores of both.
+
+# %%
+for example in (BY_HAND, IDENTITY):
+    test_Q, test_K, _ = example.project()
+    print(test_Q @ test_K.T)
 
 # %% [markdown] tags=["predict"]
 # **Predict.** You swap $Q$ and $K$ by mistake, and compare your output with the right one. In which examples does it differ?
@@ -144,8 +155,8 @@ guess_symmetric = None  # "a", "b", "c" or "d"
 
 # %%
 def attention(Q, K, V, axis=1, d=None):  # the three lines, and room for mistakes
-    scores = Q @ K.T / np.sqrt(d or K.shape[1])  # (n_q, n_k)
-    weights = np.exp(scores) / np.exp(scores).sum(axis=axis, keepdims=True)
+    scaled = Q @ K.T / np.sqrt(d or K.shape[1])  # (n_q, n_k)
+    weights = np.exp(scaled) / np.exp(scaled).sum(axis=axis, keepdims=True)
     return weights @ V  # (n_q, d_v)
 
 
@@ -165,15 +176,8 @@ plot.table(names, [[n, *off(*e.project())] for n, e in examples.items()], places
 predict.symmetric(guess_symmetric)
 
 # %% [markdown]
-# The table says how far each of four mistakes moves the output. Each 0.0000 is a mistake that nobody would notice. Look at the
-# scores of `BY_HAND`:
-
-# %%
-by_hand_Q, by_hand_K, _ = BY_HAND.project()
-print(by_hand_Q @ by_hand_K.T)
-
-# %% [markdown]
-# They are symmetric by accident: 4 and 4, 4 and 4, 12 and 12. Swapping $Q$ and $K$ only transposes them. And $d_v = d_k$, so the
+# The table says how far each of four mistakes moves the output. Each 0.0000 is a mistake that nobody would notice. The scores of
+# `BY_HAND` are symmetric by accident: 4 and 4, 4 and 4, 12 and 12. Swapping $Q$ and $K$ only transposes them. And $d_v = d_k$, so the
 # root of $d_v$ is the right root. In `IDENTITY`, all rows and all columns of exponentials have the same sum, so even a softmax
 # over the wrong axis leaves no trace.
 #
@@ -193,7 +197,9 @@ print(by_hand_Q @ by_hand_K.T)
 # %% [markdown] tags=["predict"]
 # ## Break it · Softmax of large scores
 #
-# A float ends near $10^{308}$, which is about $e^{709}$. **Predict.** Multiply $Q$ and $K$ of `IDENTITY` by 32. The largest
+# The largest float is about $10^{308}$, or $e^{709}$.
+#
+# **Predict.** Multiply $Q$ and $K$ of `IDENTITY` by 32. The largest
 # scaled score becomes $32^2 / \sqrt 2 \approx 724$. What comes out?
 
 # %%
@@ -252,7 +258,7 @@ verdict
 #
 # Real inputs come in batches: several sequences at once, $(b, n, d)$. `A @ B` multiplies the last two axes as matrices, once for
 # every sequence, so you need no loop. But three habits from two dimensions break. The first is `.T`. Here are the keys of two
-# sequences, three tokens with four features each. The keys of the second sequence are pale. Beside them stand
+# sequences, three tokens with four features each. The keys of the second sequence are pale. Next to them are
 # `np.swapaxes(K, -1, -2)` and `K.T`.
 
 
@@ -395,54 +401,27 @@ mine.keep(my_attention)
 #
 # </details>
 
-# %% [markdown] tags=["exercise"]
-# ### Exercise 2.4 · A test with one hole
-#
-# **Goal.** Design an example that catches three mistakes and lets the fourth through. *10 minutes, hard.*
-#
-# This exercise is optional. Almost any random example catches all four mistakes above. To leave a hole for exactly one, you
-# must know what makes it show. Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$ with small numbers. Three tokens are
-# enough. Hand in the list [$Q$, $K$, $V$]. Each of these mistakes must move some number of the output by 0.01 or more:
-#
-# - $Q$ and $K$ swapped,
-# - no scale,
-# - divided by $\sqrt{d_v}$ in place of $\sqrt{d_k}$.
-#
-# But a softmax over the queries must move every number by less.
-
-# %%
-my_example = None  # [Q, K, V], each a list of rows
-
-# %%
-verdict = check.example_that_tells(my_example)
-verdict
-
-# %% [markdown] tags=["solution"]
-# <details><summary>Solution</summary>
-#
-# ```python
-# # One of many: n = d_k = 3, d_v = 1. Token 0 prefers 1, 1 prefers 2, and 2 prefers 0. Each row
-# # and each column of scores holds 0, 0, 2: equal sums, and yet not symmetric.
-# my_example = [[[2, 0, 0], [0, 2, 0], [0, 0, 2]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[1], [0], [3]]]
-# ```
-#
-# </details>
-
-# %% [markdown] tags=["remember"]
+# %% [markdown]
 # ## Try it
 #
 # 1. Make three mistakes in your function, one at a time: no scale; `K.T`; softmax over `axis=0`. Does the verdict name each?
 # 2. Give `attention` the rows of `K` and `V` in another order, the same for both. Which numbers of the output change?
 #
-# *Answers.* 1: yes, each. 2: none, because attention does not know the order of the keys.
+# <details><summary>Answers</summary>
 #
+# 1: yes, each. 2: none, because attention does not know the order of the keys.
+#
+# </details>
+
+# %% [markdown] tags=["remember"]
 # **Remember.** Attention is $QK^T$, scale, softmax over the keys, times $V$. Subtract the row maximum before `exp`. Count axes
 # from the end, and ask of every test which mistake it would catch. Next: [03 scaling](03_scaling.ipynb).
+# An optional exercise, 2.4, stands after *Controls*.
 
 # %% [markdown]
 # ## Controls
 #
-# The numbers of the two texts, and those of the folds: is the symmetry of `BY_HAND` forced, do random examples catch all four
+# The numbers of the two texts, and those of the fold-out boxes: is the symmetry of `BY_HAND` forced, do random examples catch all four
 # mistakes, and what does a longer text cost?
 
 # %%
@@ -481,3 +460,35 @@ total = projecting + pairing
 print(f"all products: {total[1] / total[0]:.0f} times as many")
 print("equal at n =", d_in * (d_k + d_k + d_v) // (d_k + d_v))
 print(f"a map of 10,000 tokens in float32: {4 * n[1] ** 2 / 1e6:.0f} MB")
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise 2.4 · A test with one hole
+#
+# **Goal.** Design an example that catches three mistakes and lets the fourth through. *15 minutes, hard.*
+#
+# Almost any random example catches all four mistakes above. To leave a hole for exactly one, you must know what makes it show.
+# Choose $Q$ $(n, d_k)$, $K$ $(n, d_k)$ and $V$ $(n, d_v)$ with small numbers. Three tokens are enough. Hand in the list [$Q$, $K$, $V$]. Each of these mistakes must move some number of the output by 0.01 or more:
+#
+# - $Q$ and $K$ swapped,
+# - no scale,
+# - divided by $\sqrt{d_v}$ in place of $\sqrt{d_k}$.
+#
+# But a softmax over the queries must change no number by 0.01 or more.
+
+# %%
+my_example = None  # [Q, K, V], each a list of rows
+
+# %%
+verdict = check.example_that_tells(my_example)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# # One of many: n = d_k = 3, d_v = 1. Token 0 prefers 1, 1 prefers 2, and 2 prefers 0. Each row
+# # and each column of scores holds 0, 0, 2: equal sums, and yet not symmetric.
+# my_example = [[[2, 0, 0], [0, 2, 0], [0, 0, 2]], [[0, 0, 1], [1, 0, 0], [0, 1, 0]], [[1], [0], [3]]]
+# ```
+#
+# </details>

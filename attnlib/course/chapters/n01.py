@@ -43,6 +43,13 @@ OWN = (
         "There are two of them. Take the product of each, and add.",
     ),
     Mistake(
+        "feature_or_token",
+        "one feature of Anna had been left out, or it belongs to another token",
+        "A name alone is the key of Ben, and female alone is the key of she. Anna is both.",
+        "Which row of x is Anna, and which of its numbers are not 0?",
+        "It is row 0. Two of its features have a number in W_K: add their rows of W_K.",
+    ),
+    Mistake(
         "query_met_others",
         "the vectors that were compared are not the query and the keys",
         "A score compares what one token looks for with how another can be found: a row of Q with a row of K.",
@@ -94,9 +101,9 @@ OWN = (
     ),
     Mistake(
         "wish_too_faint",
-        "every query pointed to the right word, but one or more were too short to take 0.9 from it",
-        "Softmax sees scores divided by the root of 3. A score of 4 becomes 2.3, and takes 0.77 beside three zeros.",
-        "The direction is right. What would a query three times as long do to the scores?",
+        "every query pointed to the right word, but one or more were too small to take 0.9 from it",
+        "What counts is the distance to the next score: 4 over 1.73 becomes 2.3, and takes 0.77 beside three zeros.",
+        "The direction is right. What would a query three times as large do to the distances between scores?",
         "It makes them three times as large. Make the numbers of W_Q larger until 0.9 is reached.",
     ),
     Mistake(
@@ -248,7 +255,7 @@ EXERCISES = (
         right=k[anna],
         slips={
             "wrong_projection": [q[anna], v[anna]],
-            "feature_left_out": [k[ben], k[she]],  # only a name, only female
+            "feature_or_token": [k[ben], k[she]],  # only a name, only female: nobody can tell which it was
             "wrong_token": [k[1]],
             "column_instead_of_row": [k[:, 0], k[:, 1]],
         },
@@ -321,6 +328,7 @@ EXERCISES = (
             "scale_after_softmax": [raw.context[she] / math.sqrt(3)],
             "rounded_weights": [scaled.weights[she].round(digits) @ v for digits in (1, 2)],
             "keys_for_values": [scaled.weights[she] @ k],
+            "no_exponential": [raw.scores[she] / raw.scores[she].sum() @ v],  # scaled ones give the same shares
             "weights_returned": [scaled.weights[she]],
         },
     ),

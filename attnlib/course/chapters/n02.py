@@ -78,6 +78,24 @@ def _shifted(by, along_last=False):
 
 OWN = (
     Mistake(
+        "softmax_already",
+        "it takes the softmax, where the raw scores are asked for",
+        "All numbers are positive, and each row sums to 1.",
+        "Read the formula again: which part of it comes in a later exercise?",
+        "Leave the softmax out for now, and the division by sqrt(d_k).",
+        {"raw_scores": lambda s: softmax(s.scores)},
+        {"raw_scores": lambda s: softmax(s.scaled)},
+    ),
+    Mistake(
+        "divided_by_maximum",
+        "it divides the scores by their maximum, where the maximum is to be subtracted",
+        "Dividing changes the distances between scores, and softmax depends on nothing else.",
+        "Take the scores 2 and 4. What is their distance, after you divide by 4, and after you subtract 4?",
+        "Subtracting keeps it: x - x.max(axis=axis, keepdims=True).",
+        {"weights": lambda s: softmax(s.masked / s.masked.max(axis=s.axis, keepdims=True), s.axis)},
+        {"weights": lambda s: softmax(s.masked / s.masked.max(), s.axis)},
+    ),
+    Mistake(
         "maximum_missed",
         "it subtracts something other than the maximum of a row, such as its mean",
         "A score far above the others is also far above their mean, and its exponential overflows.",
@@ -324,7 +342,7 @@ RECALL = (
         right="b",
         tempting="a",
         a="A vector has a dot product with itself, too. By likeness alone, 'she' would take most from herself.",
-        b="'she' is a pronoun and looks for a name. Two matrices keep apart what she is and what she looks for.",
+        b="'she' looks for a name, and is found as female. Two matrices keep the two apart.",
         c="Scores may be negative. Softmax makes positive weights of them.",
     ),
     Question(

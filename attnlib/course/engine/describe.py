@@ -108,7 +108,7 @@ def wrong(exercise, answer, difference, mistakes, located):
         if not exercise.answer_is_code and ", expected" in text and difference.yours.shape == difference.expected.shape:
             text, arrays = text[: text.rindex(", expected")] + ".", {}  # the expected numbers are the whole solution
             if not mistakes and _may_be_rounded(difference.yours, difference.expected):
-                text += " That is close. If you have rounded, give four digits or more."
+                text += " That is close. If you have rounded, give more digits."
         if stage and (exercise.reveal or detail):  # an exercise about one step has no other
             lines.append(f"The first stage that differs: {stage}. {detail}".rstrip())
         elif located and not stage and exercise.reveal:

@@ -121,6 +121,7 @@ MISTAKES = (
         "The length of one query is always the last axis: shape[-1].",
         scaled_by(lambda s: s.q.shape[1] ** -0.5),
         scaled_by(lambda s: 1 / s.q.shape[1]),
+        scaled_by(lambda s: s.k.shape[1] ** -0.5),
     ),
     Mistake(
         "multiply_by_sqrt_d_k",

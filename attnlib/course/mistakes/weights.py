@@ -68,6 +68,17 @@ def _without_keepdims(largest, guarded=False):
     return weights_by(weights)
 
 
+def _one_maximum(guarded=False):
+    """Subtract the maximum of all rows from each; not with heads, where NaN spreads and tells no more whose it was."""
+
+    def weights(s):
+        if s.num_heads is not None:
+            return softmax(s.masked, s.axis)
+        return _exp_over_sum(s.masked, s.axis, s.masked.max(), guarded)
+
+    return {"weights": weights}
+
+
 def _row_maximum(x, axis):
     largest = x.max(axis=axis, keepdims=True)
     return np.where(np.isneginf(largest), 0, largest)
@@ -162,11 +173,20 @@ MISTAKES = (
     Mistake(
         "argmax_instead_of_softmax",
         "all weight goes to the largest score",
-        "Weights of exactly 0 and 1: nothing is mixed, and no gradient flows.",
+        "Weights of exactly 0 and 1: nothing is mixed.",
         "What should happen to a score that is only a little smaller than the largest?",
         "It should get a little less weight, not none: exp of each score, divided by their sum.",
         weights_by(_one_hot),
         weights_by(lambda x, axis: _one_hot(x, axis) * ~np.isneginf(x)),
+    ),
+    Mistake(
+        "one_maximum_for_all",
+        "it subtracts one maximum, that of the whole array, from every row",
+        "A row whose scores all lie about 745 or more below that maximum becomes 0 / 0.",
+        "What is the largest exponent of each row, after your subtraction?",
+        "It is 0 in one row only. Each row needs its own maximum.",
+        _one_maximum(),
+        _one_maximum(guarded=True),
     ),
     Mistake(
         "unstable_softmax",
