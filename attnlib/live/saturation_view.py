@@ -120,8 +120,8 @@ def _words(d_k, both):
 
 
 def _slope(panel):
-    """Return the median slope in words: below 0.0001 its digits say nothing more."""
-    return f"{panel.slope:.4f}" if panel.slope >= 1e-4 else "below 0.0001"
+    """Return the median slope as a panel has it: below 0.0001 its digits say nothing more."""
+    return f"{panel.slope:.4f}" if panel.slope >= 1e-4 else "< 0.0001"
 
 
 def _x(lead):
@@ -143,8 +143,8 @@ def _drawn(title, panel):
         svg.text(0, 17, title, bold=True, size=15, math=True),
         svg.text(PANEL, 17, f"median slope {_slope(panel)}", anchor="end"),
         _axes(),
-        svg.text(0, TOP + HIGH + 18, f"key 1 leads by {panel.end:.1f}"),
-        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {panel.end:.1f}", anchor="end"),
+        svg.text(0, TOP + HIGH + 18, f"key 1 leads by {panel.end:.3g}"),
+        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {panel.end:.3g}", anchor="end"),
         f'<polygon points="{slope}" fill="{LINE}" opacity="0.45"/>',
         f'<polyline points="{_line(panel.curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
     ]

@@ -5,8 +5,8 @@
 # matter? *20 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
-# **Move $d_k$ to both ends.** The curve is always the same; the axis stretches to hold the scores. What changes is where the
-# dots fall. Where the curve is flat, a head learns next to nothing (section 2 says why).
+# **Move $d_k$ to both ends.** The curve is always the same; the axis stretches to hold the scores, as the numbers at its ends
+# show. What changes is where the dots fall. Where the curve is flat, a head learns next to nothing (section 2 says why).
 
 # %% jupyter={"source_hidden": true}
 import numpy as np
