@@ -105,11 +105,12 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "masked_attention": "swapped_key_value no_scale mask_ignored mask_inverted "
         "mask_after_softmax mask_multiplies_scores finite_fill nan_on_fully_masked padding_masks_queries "
         "mask_renormalised zero_times_infinity fill_not_low_enough no_mask_blocks_all",
-        "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance",
+        "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance matching_pairs_only",
         "output_of_she": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
-        "one_factor_counted scores_of_the_crowd",
-        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",
+        "one_factor_counted scores_of_the_crowd root_of_d_k_left_out",
+        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy "
+        "summed_axis_kept",
         "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
         "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_looks_across query_too_short",
     }.items(),
@@ -193,7 +194,7 @@ def test_errors_alone_are_no_evidence_of_two_mistakes():
 def test_the_score_of_row_i_with_row_i_alone_is_not_called_untransposed():
     """It raises where q @ k does, and its variance was once the same to 1 in 1000, by chance."""
     verdict = check.variance_of_scores(lambda query, key: (query * key).sum(axis=-1).var())
-    assert (verdict.state, verdict.mistake) == ("wrong", None)
+    assert (verdict.state, verdict.mistake) == ("wrong", "matching_pairs_only")
     assert check.variance_of_scores(lambda query, key: np.var(query @ key)).mistake == "untransposed_key"
 
 

@@ -94,6 +94,10 @@ def sm(x, axis=-1):
     return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
 
 
+def standard(x):
+    return (x - mean(x, -1)) / x.std(-1, keepdims=True)
+
+
 def mean(x, axis):
     return x.mean(axis=axis, keepdims=True)
 
@@ -473,6 +477,26 @@ ROWS = {
         lambda q, k: statistics.mean(statistics.variance(map(float, row)) for row in q @ k.T),
         "about its own mean",
     ),
+    "3.1 row by row": (
+        "variance_of_scores",
+        "matching_pairs_only",
+        lambda q, k: (q * k).sum(-1).var(),
+        "query i with key i",
+    ),
+    "3.1 diagonal": ("variance_of_scores", "matching_pairs_only", lambda q, k: np.diag(q @ k.T).var(), "may be"),
+    "3.1 zip": (
+        "variance_of_scores",
+        "matching_pairs_only",
+        lambda q, k: np.var([a @ b for a, b in zip(q, k, strict=False)]),
+    ),
+    "3.1 the first query": ("variance_of_scores", None, lambda q, k: np.var(q[0] @ k.T), "Tried on", "as if"),
+    "3.2 keepdims": (
+        "entropy",
+        "summed_axis_kept",
+        lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1, keepdims=True),
+        "with size 1",
+    ),
+    "3.2 an axis in front": ("entropy", None, lambda w: al.entropy(w)[None], "shape (1, 4)", "as if"),
     "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "no root"),
     "3.3 a list": ("uniform_divisor", None, [2.0], "without brackets", "shape"),
     "5.3 no maximum, NaN to 0": (
@@ -645,6 +669,18 @@ ROWS = {
         "Row 5",
     ),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
+    "3.4 no root of d_k": (
+        "scores_in_range",
+        "root_of_d_k_left_out",
+        lambda q, k: (q / (q**2).mean(-1, keepdims=True) ** 0.5) @ (k / (k**2).mean(-1, keepdims=True) ** 0.5).T,
+        "the division by sqrt(d_k) is missing",
+    ),
+    "3.4 no root of d_k, standardised": (
+        "scores_in_range",
+        "root_of_d_k_left_out",
+        lambda q, k: standard(q) @ standard(k).T,
+        "about d_k",
+    ),
     "3.4 divided by the spread": ("scores_in_range", CROWD, lambda q, k: (r := cosine(q, k)) / r.std(), "the sixth"),
     "3.4 spread of a row": (
         "scores_in_range",

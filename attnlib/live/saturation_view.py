@@ -29,7 +29,8 @@ def saturation(
 
     The lead is q.k_0 - q.k_1 at the left, and that divided by sqrt(d_k) at the right. Both panels have it in units of
     the standard deviation of q.k_0 - q.k_1, which is sqrt(2 d_k) for unit-normal queries and keys. So the dots, random
-    queries, hardly move across, and the curve of the left panel grows into a step as d_k grows.
+    queries, hardly move across, and the curve of the left panel grows into a step as d_k grows. It is one and the same
+    curve: the numbers at both ends of the axis, three standard deviations, say how far the axis was stretched.
 
     Parameters
     ----------
@@ -92,18 +93,20 @@ class _Saturation(LiveView):
 
 
 class _Panel(NamedTuple):
-    """Weights (500, 2), the leads of the dots in standard deviations, weights along the axis, the median slope."""
+    """Weights (500, 2), the leads of the dots in standard deviations, weights along the axis, its end, median slope."""
 
     weights: np.ndarray
     places: np.ndarray
     curve: np.ndarray
+    end: float
     slope: float
 
 
 def _panel_of(lead, spread, divisor):
     weights = _two(lead / divisor)
     slope = float(np.median(weights[:, 0] * weights[:, 1]))
-    return _Panel(weights, lead[:DOTS] / spread, _two(LEADS * spread / divisor)[:, 0], slope)
+    along = LEADS * spread / divisor  # leads (97,)
+    return _Panel(weights, lead[:DOTS] / spread, _two(along)[:, 0], float(along[-1]), slope)
 
 
 def _two(lead):
@@ -112,8 +115,13 @@ def _two(lead):
 
 
 def _words(d_k, both):
-    told = [f"{title}: median slope {svg.exact(panel.slope)}" for title, panel in both.items()]
+    told = [f"{title}: median slope {_slope(panel)}" for title, panel in both.items()]
     return f"d_k = {d_k}, {'; '.join(told)}"
+
+
+def _slope(panel):
+    """Return the median slope as a panel has it: below 0.0001 its digits say nothing more."""
+    return f"{panel.slope:.4f}" if panel.slope >= 1e-4 else "< 0.0001"
 
 
 def _x(lead):
@@ -133,8 +141,10 @@ def _drawn(title, panel):
     slope = f"0,{TOP + HIGH} {_line(panel.curve * (1 - panel.curve))} {PANEL},{TOP + HIGH}"
     drawn = [
         svg.text(0, 17, title, bold=True, size=15, math=True),
-        svg.text(PANEL, 17, f"median slope {svg.exact(panel.slope)}", anchor="end"),
+        svg.text(PANEL, 17, f"median slope {_slope(panel)}", anchor="end"),
         _axes(),
+        svg.text(0, TOP + HIGH + 18, f"key 1 leads by {panel.end:.3g}"),
+        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {panel.end:.3g}", anchor="end"),
         f'<polygon points="{slope}" fill="{LINE}" opacity="0.45"/>',
         f'<polyline points="{_line(panel.curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
     ]
@@ -146,11 +156,9 @@ def _drawn(title, panel):
 
 @lru_cache(maxsize=1)
 def _axes():
-    """Return the horizontal lines with their weights, and what both ends of the lower axis mean."""
+    """Return the horizontal lines with their weights."""
     drawn = []
     for weight in (0, 0.5, 1):
         drawn.append(f'<path d="M0 {_y(weight):g}h{PANEL}" stroke="{LINE}" opacity="0.5"/>')
         drawn.append(svg.text(-6, _y(weight) + 4, f"{weight:g}", anchor="end"))
-    drawn.append(svg.text(0, TOP + HIGH + 18, "key 1 fits better"))
-    drawn.append(svg.text(PANEL, TOP + HIGH + 18, "key 0 fits better", anchor="end"))
     return "".join(drawn)

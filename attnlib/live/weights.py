@@ -274,15 +274,15 @@ def readings(weights: ArrayLike, upstream: ArrayLike | None = None) -> dict[str,
 
     Examples
     --------
-    >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["largest weight"]
+    >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["largest weight (mean of rows)"]
     0.75
     """
     weights = arguments.to_array(weights, "weights")
     if weights.ndim == 0 or weights.size == 0:
         raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
     told = {
-        "largest weight": float(weights.max(-1).mean()),
-        "entropy (nats)": float(core.entropy(weights).mean()),
+        "largest weight (mean of rows)": float(weights.max(-1).mean()),
+        "entropy (mean, nats)": float(core.entropy(weights).mean()),
     }
     if upstream is not None:
         told["dead queries"] = dead_share(weights, upstream)
@@ -294,8 +294,8 @@ def in_words(told):
 
     Examples
     --------
-    >>> in_words({"largest weight": 0.75, "dead queries": 0.5})
-    'largest weight 0.7500, dead queries 50%'
+    >>> in_words({"largest weight (mean of rows)": 0.75, "dead queries": 0.5})
+    'largest weight (mean of rows) 0.7500, dead queries 50%'
     """
     return ", ".join(f"{what} {_format(what, x, 4)}" for what, x in told.items())
 

@@ -4,8 +4,9 @@
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and from which $d_k$ on does it
 # matter? *20 minutes.*
 #
-# Two keys compete for a query. Across you see how much better key 0 fits, upwards the weight that it gets. Each dot is a
-# random query. **Move $d_k$ to both ends.** Where the curve is flat, a head learns next to nothing.
+# Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
+# **Move $d_k$ to both ends.** The curve is always the same; the axis stretches to hold the scores, as the numbers at its ends
+# show. What changes is where the dots fall. Where the curve is flat, a head learns next to nothing (section 2 says why).
 
 # %% jupyter={"source_hidden": true}
 import numpy as np
@@ -60,8 +61,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # %% [markdown]
 # She finds Anna both times, a little more firmly without the division. So three features are too few to show what the
 # division is for, and the sentence has no more to give, because each feature has a meaning. From here on, queries and keys
-# are random, with as many features as we like. A head starts like that, too: before it has learned anything, it compares at
-# random.
+# are random, with as many features as we like. A head starts roughly like that, as notebook 04 measures: before it has
+# learned anything, it compares at random.
 
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
@@ -94,8 +95,8 @@ predict.score_std(guess_std)
 # %% [markdown]
 # Up to chance, the variance is $d_k$. Three lines say why:
 #
-# 1. The factors of a product are independent and have mean 0. So the product has mean 0, and variance
-#    $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
+# 1. $E$ means average. With mean 0, the variance is the average square, and for independent factors the averages multiply.
+#    So a product has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. The standard deviation is the root of that. Dividing by $\sqrt{d_k}$ brings it back to 1.
 #
@@ -109,7 +110,7 @@ spread
 # ## 2 · What softmax makes of large scores
 #
 # Softmax compares by differences. A key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight, and at
-# $d_k = 64$ a difference of 8 is nothing special. So one key takes nearly all, and the row of weights becomes *peaky*.
+# $d_k = 64$ a difference of 8 is not rare. So one key takes nearly all, and the row of weights becomes *peaky*.
 #
 # Two numbers say how peaky. One is the **largest weight**. The other is the **entropy** ([Shannon
 # 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is 1 if one key has
@@ -142,7 +143,8 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
-# It is the gray area of the first picture. A weight near 0 or 1 has a slope near 0.
+# It follows from the quotient rule, and the cell below tabulates it. In the first picture it is the gray area. A weight near
+# 0 or 1 has a slope near 0.
 
 # %%
 for lead in (0, 1, 2, 4, 8, 16):
@@ -157,7 +159,8 @@ for lead in (0, 1, 2, 4, 8, 16):
 # ## 3 · What the division takes away
 #
 # Why do many features make a query pick? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
-# query is a sharper choice. With two features you can see it. **Try.** Keep the angle and move the length.
+# query makes a sharper choice. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
+# is the path of the output.
 
 # %%
 in_the_plane = live.plane()
@@ -165,10 +168,11 @@ in_the_plane
 
 # %% [markdown]
 # Keys get longer, too. But a score counts only how far a key reaches along the query's direction, and along any one
-# direction random keys spread by 1. So the scores spread by the length of the query, and the division takes that length away.
+# direction random keys spread by 1. So the scores spread by the length of the query. The division removes the typical length,
+# $\sqrt{d_k}$. A query longer than that still chooses more sharply, as the slider shows.
 #
-# You may divide the query instead of the scores. Some programs divide both query and key, by the root of the root. The scores
-# are the same, although [readers took both for bugs](../REFERENCES.md#scale-elsewhere).
+# Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
+# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere)).
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
@@ -228,25 +232,22 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
 # head. At $d_k = 3$ it hardly matters. For random queries with ten keys, the typical slope without it is down to half at $d_k
-# = 16$, and to a tenth at 64. With three keys that comes earlier, at 8 and 32; with a hundred later, at 32 and 128. The heads
-# of real models have 32, 64 or 128 features.
+# = 16$, and to a tenth at 64. With three keys that comes earlier, at 8 and 32; with a hundred later, at 32 and 128. So a long
+# text suffers less: with a thousand keys the share at 64 is still 0.44, and at 128 it is 0.21. The heads of real models have
+# 32, 64 or 128 features. And the division says where a head starts, not what it can become.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# **Slope and gradient.** A slope is not yet a gradient. Notebook 04 sends random gradients back through softmax. With ten
-# keys the typical gradient on a score, too, is ten times smaller at $d_k = 64$ without the division.
-#
-# **The mean misleads.** *Controls* goes one step further back, to the query. There the *mean* gradient at $d_k = 1024$ is
-# larger without the division, 4.8 against 1.3. A few undecided queries carry that mean, because nothing multiplies their
-# gradients by $1/\sqrt{d_k}$. The median is 0.0002 against 1.19. With ten keys the two medians are equal near 64; with three
-# keys that comes earlier, with a hundred later. If you plot gradients, say which ones, and with how many keys.
+# **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax. With ten keys
+# at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the division. Plot medians: further
+# back, on the query, the *mean* at $d_k = 1024$ is larger without the division, 4.8 against 1.3, and the median is 0.0002
+# against 1.19.
 #
 # **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
-# could learn the divisor. So the division says where a head starts, not what it can become. Nor is it a law: Gemma 4 brings
-# queries and keys to one size by a norm and divides by 1 ([source](../REFERENCES.md#heads-of-models)). And nothing here shows
-# that a head without the division cannot learn. Adam, the method of notebook 04, divides the usual size of a gradient away.
-# Notebook 08 trains both ways.
+# could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
+# ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn. Adam, the
+# method of notebook 04, divides the usual size of a gradient away. Notebook 08 trains both ways.
 #
 # </details>
 
@@ -352,9 +353,8 @@ verdict
 # - The variance of your scores is between 0.8 and 1.25.
 # - They are large where the dot products are: where all queries have one size, and all keys have one size, your scores and
 #   the plain dot products have a correlation of 0.9 or more.
-# - A score depends on its own query and its own key only, for a model that writes word by word must not find its old scores
-#   changed by the next word. So one call may hold small tokens and large ones. Then the first two must hold for the scores of
-#   the small ones, taken alone, and for those of the large ones, taken alone.
+# - A score uses its own query and key only. We test this by mixing small and large tokens in one call: the first two must
+#   hold for the scores of the small ones alone, and of the large ones alone.
 #
 # There are several good ways. Some of today's models use one of them, which notebook 12 calls *QK-norm*.
 
@@ -386,7 +386,7 @@ verdict
 #
 # 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9
 #    without the division? (In 7 of the draws 0 to 9.)
-# 2. Give `typical_slope` a thousand keys. At which power of 2 does the share fall below one half? (At 64.)
+# 2. Give `typical_slope` a thousand keys. At which power of 2 does the share fall below one half? (At 64, to 0.44.)
 #
 # **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes
 # that, so that softmax starts undecided, on its slope. With ten keys the typical slope without the division is half at
@@ -396,46 +396,26 @@ verdict
 # ## Controls
 #
 # A random gradient arrives at the output of each query. Softmax passes it on to the scores (notebook 04 has the formula), and
-# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$. First the mean of its length, then
-# the median.
+# $\partial L / \partial q = \text{scale} \cdot \sum_j \partial L / \partial s_j \; k_j$.
 
 
 # %%
-def gradients_on_q(scale, d_k, n=10, d_v=16, seed=3):
-    r = np.random.default_rng(seed)
+def gradients(scale, d_k, n=10, d_v=16):
+    r = np.random.default_rng(3)
     q, k, v = (r.normal(size=(2000 // n, n, d)) for d in (d_k, d_k, d_v))
     # A random dL/doutput, taken back through the values: dL/dweights.
     g = r.normal(size=v.shape) @ v.swapaxes(-1, -2)
     w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
     d_scores = w * (g - (w * g).sum(axis=-1, keepdims=True))
     d_q = scale * d_scores @ k  # dL/dq = scale * dL/ds K
-    return np.linalg.norm(d_q, axis=-1)  # (2000 // n, n_q)
+    return np.abs(d_scores).mean(axis=-1), np.linalg.norm(d_q, axis=-1)  # of each query
 
-
-plain, scaled = gradients_on_q(1, 1024).mean(), gradients_on_q(1 / 32, 1024).mean()
-print(f"mean |dL/dq| at d_k = 1024:  not scaled {plain:.1f}   scaled {scaled:.1f}")
-
-
-# %%
-def medians(d_k, n=10):
-    return [np.median(gradients_on_q(scale, d_k, n)) for scale in (1, d_k**-0.5)]
-
-
-print(" d_k   median |dL/dq|: not scaled    scaled")
-for d_k in (16, 64, 256, 1024):
-    plain, scaled = medians(d_k)
-    print(f"{d_k:4d} {plain:27.4f} {scaled:9.4f}")
-sizes = np.sort(gradients_on_q(1, 1024).ravel())[::-1]  # (2000,), the largest first
-share = sizes[:400].sum() / sizes.sum()
-print("at d_k = 1024, not scaled, the fifth of the queries with the largest")
-print(f"gradients makes up {share:.0%} of the sum")
-
-# %% [markdown]
-# The median without the division, as a multiple of the median with it:
 
 # %%
 rows = []
-for n in (3, 10, 100):
-    ratios = [np.divide(*medians(d, n)) for d in (16, 64, 256, 1024)]
-    rows.append((n, *(f"{x:.2f}" for x in ratios)))
-plot.table(["keys", "d_k = 16", "d_k = 64", "d_k = 256", "d_k = 1024"], rows)
+for d_k in (64, 1024):
+    for name, scale in (("not scaled", 1), ("scaled", d_k**-0.5)):
+        on_scores, on_q = gradients(scale, d_k)
+        medians = [f"{np.median(of_queries):.4f}" for of_queries in (on_scores, on_q)]
+        rows.append((d_k, name, *medians, f"{on_q.mean():.1f}"))
+plot.table(["d_k", "", "median |dL/ds|", "median |dL/dq|", "mean |dL/dq|"], rows)

@@ -30,7 +30,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 
 # %% [markdown]
 # A new layer starts like the map at the right: its matrices are random, and each word takes a bit of everything. **Training**
-# leads from such a map to one that chooses. You will watch a head learn, and then read what it has learned.
+# leads from such a map to one that chooses, and you will watch it.
 
 # %% [markdown]
 # ## Before you start
@@ -104,7 +104,7 @@ class Attention(nn.Module):
 
 # %%
 x = torch.tensor(SENTENCE.x)  # (4, 6), float64
-output, weights = Attention(*SENTENCE[1:])(x)
+output, weights = Attention(*SENTENCE[1:])(x)  # W_Q, W_K, W_V
 by_numpy = al.scaled_dot_product_attention(*SENTENCE.project())
 difference = np.abs(output.detach().numpy() - by_numpy).max()
 assert difference < 1e-12
@@ -113,7 +113,8 @@ print("output of she: ", output[3].detach().numpy().round(3), "(who, verb)")
 print(f"largest difference to NumPy: {difference:.12f}")
 
 # %% [markdown] tags=["predict"]
-# *She* finds Anna, with all digits of notebook 01. (`detach` forgets how a tensor was computed, and only then can it become an array.)
+# *She* finds Anna, with all digits of notebook 01. (`detach` forgets how a tensor was computed, and only then can it become
+# an array.)
 #
 # ## 3 · `nn.Linear` stores its matrix transposed
 #
@@ -130,7 +131,7 @@ print(f"largest difference to NumPy: {difference:.12f}")
 guess_square = None  # "a", "b" or "c"
 
 # %%
-linear = nn.Linear(6, 3, bias=False).double()
+linear = nn.Linear(6, 3, bias=False).double()  # float64, as the sentence
 print("weight of nn.Linear(6, 3):", tuple(linear.weight.shape))
 try:
     with torch.no_grad():
@@ -151,7 +152,7 @@ print("copied with .T:", right(row).tolist(), "  without:", wrong(row).tolist())
 predict.square_weight(guess_square)
 
 # %% [markdown]
-# A square matrix raises no error, and the layer is wrong. The large projections of notebook 06 are square.
+# The large projections of notebook 06 are square, so there no error warns you.
 #
 # `SelfAttention` of attnlib is attention with three layers `nn.Linear`. With `.T` it gives the numbers of the sentence:
 
@@ -199,13 +200,14 @@ predict.sum_of_weights(guess_gradients)
 #
 # ### What comes back through the scores
 #
-# Let $g_j$ be the gradient that arrives at weight $w_j$. Softmax passes on to score $s_j$
+# $L$ is the loss, and $g_j$ its gradient on weight $w_j$. Softmax turns this into a gradient on the score $s_j$:
 #
 # $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
 #
-# Now let one weight be near 1 and the others near 0. Where $w_j \approx 0$, the first factor vanishes. Where
-# $w_j \approx 1$, the sum is nearly $g_j$, and the bracket vanishes. So a query that is certain learns almost nothing, even if
-# it is wrong. Suppose that *she* were Ben, so that *who* should be -2. We multiply her scores, to make her more certain of Anna.
+# Notebook 03 looked at one weight; a score also moves the others (derived in *Controls*). Now let one weight be near 1 and
+# the others near 0. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum is nearly $g_j$, and
+# the bracket vanishes. So a query that is certain learns almost nothing, even if it is wrong. Suppose that *she* were Ben,
+# so that *who* should be -2. We multiply her scores, to make her more certain of Anna.
 
 # %%
 for times in (1, 3, 10):
@@ -220,14 +222,16 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 # The loss grows, and the gradient that could correct her vanishes. A fresh head should not be certain of anything yet, and
-# the division by $\sqrt{d_k}$ sees to that.
+# the division by $\sqrt{d_k}$ sees to that. A fresh `nn.Linear` is even less certain: with 64 features, its scaled scores
+# have variance 0.11 (*Controls*).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the typical gradient
-# on a score is ten times smaller at $d_k = 64$. *Controls* below derives the formula and compares it with torch. A gradient is
-# one step of training, and training takes hundreds. Notebook 08 trains with the division and without it.
+# *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the median
+# gradient on the scores is more than ten times smaller at $d_k = 64$. *Controls* below derives the formula and compares it
+# with torch. A gradient is one step of training, and training takes hundreds. Notebook 08 trains with the division and
+# without it.
 #
 # </details>
 
@@ -238,7 +242,7 @@ for times in (1, 3, 10):
 # outputs came out right, and in four of the five *she* did not look at Anna. Looking pays only where each text is new.
 #
 # So here is another task ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Somebody tells you eight pairs of a letter and a
-# number, and then asks for one of the letters. Such a *memory* is drawn anew each time; `lookup.draw` makes as many as we like.
+# number, and then asks for one of the letters. `lookup.draw` makes such a *memory* anew each time.
 
 # %%
 print(lookup.draw(3, torch.Generator().manual_seed(5)))
@@ -249,23 +253,13 @@ print(lookup.draw(3, torch.Generator().manual_seed(5)))
 # it is also a key, so it may look at itself.
 #
 # What would attention have to do? The query of the ninth token must fit the key of the slot with the same letter, and the value
-# of that slot must carry its number. Nobody tells the layer any of this.
-
-# %% [markdown]
-# <details><summary><b>Why do some models multiply embeddings by the root of d_model?</b></summary>
-#
-# The original Transformer uses one table twice: for the vectors that go in, and as the last matrix, which names words. Entries
-# near $1/\sqrt{d_{model}}$ suit that matrix, because it adds up $d_{model}$ products; times $\sqrt{d_{model}}$ they have size 1
-# as inputs. The paper gives no reason, so this one is ours ([source](../REFERENCES.md#embedding-scale)). `nn.Embedding` starts
-# with entries of size 1, and our model reads its answer off another matrix, so it needs no factor.
-#
-# </details>
+# of that slot must carry its number.
 
 # %% [markdown]
 # ## 6 · It learns to look up
 #
-# The model is two tables of embeddings, one head, and a last layer `read`. From the output of the ninth token, `read` makes a
-# number for each of the 16 possible answers.
+# The model is two tables of embeddings, one head, and a last layer `read`. From the output of the ninth token, `read`
+# gives each of the 16 possible answers a rating; the highest wins.
 
 
 # %%
@@ -277,14 +271,15 @@ class Recall(nn.Module):
 
     def forward(self, given):
         slots = self.letter(given.letters) + self.number(given.numbers)  # (b, 8, d)
+        # The letter that is asked for is appended as the ninth token.
         tokens = torch.cat([slots, self.letter(given.asked)[:, None]], 1)  # (b, 9, d)
         output, weights = self.attention(tokens)
         return self.read(output[:, -1]), weights[:, -1]  # of the ninth token
 
 
 # %% [markdown]
-# Softmax turns the 16 numbers into probabilities. The loss is minus the logarithm of the probability of the right answer, and is
-# called *cross-entropy*. Guessing among 16 costs $\ln 16 \approx 2.77$; a model that is sure and right pays 0.
+# Softmax turns the 16 ratings into probabilities. The loss is minus the logarithm of the probability of the right answer,
+# and is called *cross-entropy*. Guessing among 16 costs $\ln 16 \approx 2.77$; a model that is sure and right pays 0.
 #
 # One step of training computes the loss on a batch of 128 memories, and then all gradients. The **optimiser** makes the step.
 # Ours is Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that
@@ -312,9 +307,9 @@ def look(model, rule=None):
     return right, on_slot, weights
 
 
-def told(right, on_slot, weights):
+def told(right, slot, weights):
     itself = weights[:, -1].mean().item()
-    return f"right {right:.2f}, on the right slot {on_slot:.2f}, on itself {itself:.2f}"
+    return f"right {right:.2f}, on the correct slot {slot:.2f}, on itself {itself:.2f}"
 
 
 # %%
@@ -347,9 +342,9 @@ _ = ax.legend()
 # %% [markdown]
 # ## See it · The map while it learns
 #
-# Where did the ninth token look on the way? Here are eight of the 1000 memories, one in each row; in row "asks 3" it has the
-# letter of slot 3. **Try.** Move the slider from 0 to 400, slowly up to 60. The diagonal lights up. Which column lights up with
-# it, and fades again?
+# Where did the ninth token look on the way? Here are eight of the 1000 memories, one in each row; in row "asks 3" the ninth
+# token is the letter of slot 3. **Try.** Move the slider from 0 to 400, slowly up to 60. The diagonal lights up. Which
+# column lights up with it, and fades again?
 
 # %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 slot = lookup.draw(1000, torch.Generator().manual_seed(1)).slot
@@ -373,8 +368,8 @@ for step in (0, 10, 20, 30, 40, 60, 100, 400):
 # %% [markdown] tags=["predict"]
 # Nobody told the layer which slot to look at. The loss on the answer was enough to shape $W_Q$ and $W_K$.
 #
-# At first the ninth token finds every token with its letter, and that includes itself. Then weight moves from itself to
-# the slot, because looking at itself returns no number.
+# At first the ninth token finds every token with its letter, itself included. Then weight moves from itself to the slot,
+# because looking at itself returns no number.
 #
 # ## Break it · Weights that cannot choose
 #
@@ -432,7 +427,7 @@ def draw_alphabet(model, title):
 ax = draw_alphabet(model, "scaled scores")
 
 # %% [markdown]
-# From here on exercises stand between the text. Write your answer in the first cell, then run it and the cell below it. The
+# From here on the text has exercises. Write your answer in the first cell, then run it and the cell below it. The
 # verdict names the mistake if it knows it. Stuck? Each call of `verdict.hint()` goes one step further.
 
 # %% [markdown] tags=["exercise"]
@@ -462,15 +457,16 @@ verdict
 scores, same = alphabet_map(model), torch.eye(16, dtype=torch.bool)
 print(f"mean score with itself  {scores[same].mean().item():+.2f}")
 print(f"mean score with another {scores[~same].mean().item():+.2f}")
-lead = scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)  # (16,)
-print(f"ahead of the best other letter by {lead.min().item():.1f} or more")
+lead = (scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)).min().item()
+print(f"ahead of the best other letter by {lead:.1f} or more,", end=" ")
+print(f"so at least {np.exp(lead):.0f} times its weight")
 
 # %% [markdown]
 # This is what a **key** is: the vector by which a token is found. The key of c is the one that fits the query "c?". Its score
 # is about 8 above that of an average other letter, so it gets $e^8 \approx 3000$ times the weight.
 #
 # The **value** is another vector of the same token. What does it carry? We send the embeddings of the numbers alone through
-# $W_V$ and `read`, and then those of the letters alone. How far do they move the 16 answers?
+# $W_V$ and `read`, and then those of the letters alone. How far do the 16 ratings vary in each case?
 
 # %% tags=["nbval-ignore-output"]
 with torch.no_grad():
@@ -479,10 +475,10 @@ with torch.no_grad():
 named = (by_number.argmax(-1) == torch.arange(16)).sum().item()
 print(f"numbers that the value alone names: {named} of 16")
 moved = [answers.std(0).mean().item() for answers in (by_number, by_letter)]
-print(f"answers move by {moved[0]:.1f} with the number, {moved[1]:.1f} with the letter")
+print(f"ratings vary by {moved[0]:.1f} with the number, {moved[1]:.1f} with the letter")
 
 # %% [markdown]
-# So the letter decides where this head looks, and what comes back is nearly all number.
+# So the letter decides where this head looks, and what comes back is mostly number.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -493,7 +489,7 @@ print(f"answers move by {moved[0]:.1f} with the number, {moved[1]:.1f} with the 
 # What lets the slot win over the asking token, which has the same letter? Its number. *Controls* leaves the numbers out of the
 # keys, and only there: then both get one half. So a query has also learned to prefer keys that hold a number.
 #
-# How far an answer moves is the standard deviation over the 16 embeddings, and the mean of these over the 16 answers.
+# By how much a rating varies is its standard deviation over the 16 embeddings; we print the mean over the 16 ratings.
 #
 # </details>
 
@@ -623,8 +619,8 @@ verdict
 #
 # ### The module with other numbers
 #
-# The well-known text of notebook 01 ([S3](../REFERENCES.md#s3)) first. It cannot tell $Q$ from $K$, so the asymmetric example of
-# notebook 02 comes second.
+# The well-known text of notebook 01 ([S3](../REFERENCES.md#s3)) first. It cannot tell $Q$ from $K$, so the asymmetric
+# example of notebook 02 comes second.
 
 # %%
 output, _ = Attention(*BY_HAND[1:])(torch.tensor(BY_HAND.x))
@@ -647,8 +643,8 @@ print("parameters of one head:", sum(p.numel() for p in head.parameters()))
 # %% [markdown]
 # ### The formula of section 4
 #
-# A higher score raises its own weight and lowers the others. By the quotient rule, the derivative of $w_m$ by $s_j$ is
-# $w_j (1 - w_j)$ if $m = j$, and $-w_m w_j$ if not. Multiply each by $g_m$, add up over $m$, and take $w_j$ out. Torch agrees on
+# A higher score raises its own weight and lowers the others. By the quotient rule, the derivative of $w_m$ by $s_j$ is $w_j
+# (1 - w_j)$ if $m = j$, and $-w_m w_j$ if not. Multiply each by $g_m$, add up over $m$, and take $w_j$ out. Torch agrees on
 # the scores of *she*:
 
 # %%
@@ -713,7 +709,7 @@ with torch.no_grad():
 for name, weights in (("as it is", seen[400][2]), ("keys of letters alone", alone)):
     on_slot = weights[torch.arange(1000), fresh.slot].mean().item()
     itself = weights[:, -1].mean().item()
-    print(f"{name}: on the right slot {on_slot:.2f}, on itself {itself:.2f}")
+    print(f"{name}: on the correct slot {on_slot:.2f}, on itself {itself:.2f}")
 
 # %% [markdown] tags=["predict"]
 # ### How a layer starts
@@ -739,33 +735,8 @@ for name, (low, high) in ranges.items():
 
 # %% [markdown]
 # Xavier's does. The default gives about $1/9$: an entry of $q$ adds 64 terms of variance $1/(3 \cdot 64)$, so its variance is
-# $1/3$, as is that of $k$. And `torch.rand` gives more than ten thousand, because all its numbers are positive. Its queries lie
-# along one direction, $(1, ..., 1)$, and so do its keys.
-
-# %%
-r = np.random.default_rng(91)
-for name in ("torch.rand", "Xavier"):
-    q = r.normal(size=(1000, 64)) @ r.uniform(*ranges[name], size=(64, 64))  # (n, d_k)
-    unit = q / np.linalg.norm(q, axis=-1, keepdims=True)
-    cosines = (unit @ unit.T)[np.triu_indices(1000, k=1)]  # of all pairs
-    on_line = (q.sum(axis=-1) ** 2 / 64).sum() / (q**2).sum()
-    alike, opposite = (cosines > 0.7).mean(), (cosines < -0.7).mean()
-    print(f"{name:<10} cosine > 0.7: {alike:3.0%}   < -0.7: {opposite:3.0%}", end=" ")
-    print(f"of |q|^2 along (1, ..., 1): {on_line:.0%}")
-
-# %% [markdown]
-# Then the 64 products of a score mostly have the same sign, and add up. 55 % is what chance gives.
-
-# %%
-r = np.random.default_rng(92)
-for name in ("torch.rand", "Xavier"):
-    tokens_qk = r.normal(size=(2, 1000, 64))  # a key for each of 1000 queries
-    q, k = tokens_qk @ r.uniform(*ranges[name], size=(2, 64, 64))  # (n, d_k) each
-    positive = (q * k > 0).mean(axis=-1)  # (n,) share of the 64 products of a score
-    same_sign = np.maximum(positive, 1 - positive).mean()
-    print(f"{name:<10} products of a score with the same sign: {same_sign:.0%}")
-
-# %% [markdown] tags=["predict"]
+# $1/3$, as is that of $k$. And `torch.rand` gives more than ten thousand, because all its numbers are positive.
+#
 # The slider shows fresh weights of six random tokens. **Predict.** Xavier's range shrinks as $d_k$ grows, the default's does
 # not. In which direction will each map change from $d_k = 4$ to 512?
 
@@ -804,13 +775,15 @@ print(f"Xavier,  sqrt(2/(fan_in+fan_out))  {(2 / (fan_in + fan_out)) ** 0.5:.4f}
 print(f"Kaiming, sqrt(2/fan_in)            {(2 / fan_in) ** 0.5:.4f}")
 
 # %% [markdown]
-# It is $1/\sqrt{3\, fan_{in}}$, and neither of the two. torch calls Kaiming's function with an unusual *gain*
-# ([why](../REFERENCES.md#torch-linear)). For ReLU the gain is $\sqrt 2$. Here it is $1/\sqrt 3 \approx 0.5774$, and its formula
-# has the name `leaky_relu`:
+# It is $1/\sqrt{3\, fan_{in}}$, and neither of the two: torch calls Kaiming's function with an unusual *gain*
+# ([why](../REFERENCES.md#torch-linear)).
 
-# %%
-_ = torch.manual_seed(0)  # the same draw once more
-by_kaiming = nn.init.kaiming_uniform_(torch.empty(fan_out, fan_in), a=5**0.5)
-print("gain for ReLU       ", round(nn.init.calculate_gain("relu"), 4))
-print("gain for a = sqrt(5)", round(nn.init.calculate_gain("leaky_relu", 5**0.5), 4))
-print("differs from nn.Linear by", (by_kaiming - weight).abs().max().item())
+# %% [markdown]
+# <details><summary><b>Why do some models multiply embeddings by the root of d_model?</b></summary>
+#
+# The original Transformer uses one table twice: for the vectors that go in, and as the last matrix, which names words. Entries
+# near $1/\sqrt{d_{model}}$ suit that matrix, because it adds up $d_{model}$ products; times $\sqrt{d_{model}}$ they have size 1
+# as inputs. The paper gives no reason; this one is ours ([source](../REFERENCES.md#embedding-scale)). Our model uses two
+# tables, and `nn.Embedding` starts with entries of size 1, so it needs no factor.
+#
+# </details>

@@ -40,7 +40,7 @@ def variance_probes():
         Probe("d_k = 3", (draw(70, 3), draw(60, 3)), 2e-3),
         Probe("d_k = 16", (draw(70, 16), draw(60, 16)), 2e-3),
         Probe("n_q = n_k = d_k", (draw(50, 50), 2 * draw(50, 50)), 2e-3),
-        Probe("scores whose mean is not 0", (1 + draw(70, 3), 1 + draw(60, 3)), 2e-3),
+        Probe("scores whose mean is not 0", (1 + draw(60, 3), 1 + draw(60, 3)), 2e-3),
     )
 
 
@@ -125,6 +125,14 @@ def _unit(x):
     return x / np.sqrt(_squares(x))
 
 
+def _mean(x):
+    return x.mean(axis=-1, keepdims=True)
+
+
+def _by_std(x):
+    return x / x.std(axis=-1, keepdims=True)
+
+
 def _surprise(w, axis=-1, log=np.log):
     return -(w * log(np.where(w > 0, w, 1))).sum(axis=axis)
 
@@ -168,6 +176,17 @@ OWN = (
         {"variance": lambda s: (s.raw_scores**2).mean()},
     ),
     Mistake(
+        "matching_pairs_only",
+        "it scores query i with key i only",
+        "A variance over a few of the scores. Where n_q and n_k differ there may be an error.",
+        "4 queries and 3 keys: how many scores are there?",
+        "12, one for each query and key. query * key pairs them row by row; query @ key.T has them all.",
+        {"variance": lambda s: (s.q * s.k).sum(axis=-1).var()},
+        {"variance": lambda s: (s.q * s.k).sum(axis=-1).var(ddof=1)},
+        {"variance": lambda s: np.diag(s.raw_scores).var()},
+        {"variance": lambda s: np.diag(s.raw_scores).var(ddof=1)},
+    ),
+    Mistake(
         "zero_times_log_zero",
         "it takes the logarithm of 0",
         "A row with a weight of exactly 0 gives NaN: 0 times -inf.",
@@ -206,6 +225,14 @@ OWN = (
         _entropy_by(lambda w: _surprise(w).mean()),
     ),
     Mistake(
+        "summed_axis_kept",
+        "it keeps the axis that it has summed, with size 1",
+        "The numbers are right, and the shape is (..., n_q, 1), not (..., n_q).",
+        "How many numbers does one query give, and which shape do 4 queries give?",
+        "One each, so (4,). A sum with keepdims=True gives (4, 1): leave keepdims out.",
+        _entropy_by(lambda w: _surprise(w)[..., None]),
+    ),
+    Mistake(
         "exponential_of_entropy",
         "it gives e to the entropy, the number of keys in play",
         "Equal weights on ten keys give 10, where ln 10 is asked for.",
@@ -241,6 +268,14 @@ OWN = (
         _scores_by(lambda s: _cosines(s.q, s.k)),
     ),
     Mistake(
+        "root_of_d_k_left_out",
+        "the entries are brought to variance 1, and the division by sqrt(d_k) is missing",
+        "A score adds up d_k products of variance 1, so its variance is about d_k.",
+        "What is the variance of a sum of d_k independent products of variance 1?",
+        "It is d_k, whatever the size of the entries was. Its root is what to divide by.",
+        *(_scores_by(lambda s, f=f: f(s.q) @ f(s.k).T) for f in (_unit, _by_std, lambda x: _by_std(x - _mean(x)))),
+    ),
+    Mistake(
         "unit_variance_assumed",
         "the entries had variance 1; these have another",
         "sqrt(d_k) alone leaves a variance that is that of a query's entry times that of a key's.",
@@ -250,7 +285,7 @@ OWN = (
     ),
     Mistake(
         "one_factor_counted",
-        "only one of the two factors had another variance than 1",
+        "only q, or only k, had a variance other than 1",
         "The variance of a product is the product of both variances.",
         "A score multiplies two entries, each with a variance of its own.",
         "Multiply both variances, that of the queries and that of the keys.",
@@ -271,7 +306,7 @@ OWN = (
     ),
     Mistake(
         "factor_and_root_forgotten",
-        "only one of the two factors had another variance than 1, and no root was taken",
+        "only q, or only k, had a variance other than 1, and no root was taken",
         "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
         "What is the variance of one product of two such entries?",
         "It is the product of both variances. Times d_k it is the variance of a score, and its root is the divisor.",

@@ -9,6 +9,7 @@ from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Design, Module, Numb
 from ..engine.probes import Draw, Probe, edges, gradient
 from ..engine.questions import Question
 from ..engine.run import numbers
+from ..engine.verdict import number
 from ..mistakes.mistake import Mistake
 
 
@@ -74,7 +75,9 @@ def _judge_queries(W_Q):
     if (following >= ENOUGH).all():
         return RIGHT, ""
     if (following > others.max(-1) + 1e-9).all():
-        return "query_too_short", f"Each letter gives the next one more than any other, but not always {ENOUGH}."
+        row = int((following < ENOUGH).argmax())
+        given = f"Letter {'abcd'[row]} gives {'bcda'[row]} {number(following[row])}"
+        return "query_too_short", f"{given}, more than to any other, and {ENOUGH} is asked for."
     rows, keys = np.nonzero(weights > 0.5)
     turned = set((keys - rows) % 4) if len(rows) == 4 else set()
     row = int((~(following > 0.5)).argmax())
@@ -155,7 +158,11 @@ EXERCISES = (
         "W_V (d_in -> d_v); forward(x) -> (output, weights), (..., n, d_v) and (..., n, n). "
         "Hand in the class. The gradient of the output must reach all three. Masks come in notebook 05: a forward that "
         "takes one as well is as good.",
-        (*ATTENTION_HINTS, "d_v defaults to d_k; bias=False keeps to the formula."),
+        (
+            "`__init__` calls super().__init__() and makes three layers; `forward` calls each of them on x.",
+            *ATTENTION_HINTS,
+            "d_v defaults to d_k; bias=False keeps to the formula.",
+        ),
         probes=self_attention_probes(),
         given=lambda x, W_Q, W_K, W_V, learning=(): dict(
             query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
