@@ -69,7 +69,7 @@ def _without_keepdims(largest, guarded=False):
 
 
 def _one_maximum(guarded=False):
-    """Subtract the maximum of all rows from each; not with heads, where NaN spreads and tells no more whose it was."""
+    """Subtract the maximum of all rows from each; not with heads, where NaN spreads and hides whose it was."""
 
     def weights(s):
         if s.num_heads is not None:
