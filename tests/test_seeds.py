@@ -130,7 +130,7 @@ def printed(number):
         ("15", "(b, n) mask with b = n = 10: no error, output differs by 0.34"),
         ("15", "every weight is 0.1, on keys that are all forbidden"),
         ("15", "float16: RuntimeError"),
-        ("05", "-1e20 and softmax, weights [0.1, 0.1, 0.1, 0.1]"),
+        ("05", "-1e20 and softmax [0.1, 0.1, 0.1, 0.1]"),
         # S4: scaling, a module with trainable weights
         ("04", "nn.Linear's default variance of q.k / sqrt(d_k) = 0.11"),
         ("04", "Xavier variance of q.k / sqrt(d_k) = 0.97"),
@@ -185,12 +185,12 @@ def printed(number):
         ("05", "no error; the output differs by 2.00"),
         ("05", "key_padding_mask (b, n_k): off by 0.0000 attn_mask (b, n_k): off by 0.3953"),
         ("05", "weights (1, 3) [[0.7294 0.0407 0.2299]] output (1, 2) [[0.9991 0.0407]]"),
-        ("05", "may attend to nothing: [False False False True]"),
+        ("05", "fully masked: [False False False True]"),
         (
             "05",
-            "torch scaled_dot_product_attention, output [0.0, 0.0, 0.0, 0.0] nn.MultiheadAttention, weights [nan, nan,",
+            "attnlib [0.0, 0.0, 0.0, 0.0] torch scaled_dot_product_attention [0.0, 0.0, 0.0, 0.0] "
+            "nn.MultiheadAttention [nan, nan,",
         ),
-        ("05", "need_weights=True: [nan nan nan nan] need_weights=False: [0. 0. 0. 0.]"),
         ("05", "mean of 10,000 draws: [1. 1. 1. 1.]"),
         ("05", "lower_right: [[1 1 1 1]] upper_left: [[1 0 0 0]]"),
         ("05", "last two words ask: lower_right differs by 0.0000 upper_left differs by 2.0000"),

@@ -19,7 +19,6 @@ from .compare import allclose, close
 from .probes import DEAD, HUGE, HUGE_MASKED, LOW_MASKED
 from .run import call
 
-
 RIGHT_BARE = "Without a mask your weights are right."
 
 
