@@ -227,7 +227,7 @@ except ImportError:
 # - **b** the two small heads
 # - **c** neither
 #
-# The two trainings take some five seconds.
+# The two trainings take five to ten seconds.
 
 # %%
 guess_heads = None  # "a", "b" or "c"
@@ -301,8 +301,8 @@ predict.head_divisor(guess_divisor)
 # %% [markdown]
 # These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)). In the next picture $d_{model} = 64$
 # stays fixed, and more heads mean shorter vectors. The words are random, and the maps are those of the first head. Move
-# *num_heads*: with one head the division changes the map a lot, with 32 heads ($d_k = 2$) little. Bright cells mean nothing here, and even a trained map is not yet an explanation
-# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
+# *num_heads*: with one head the division changes the map a lot, with 32 heads ($d_k = 2$) little. Bright cells mean nothing here,
+# and even a trained map is not yet an explanation ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
 
 # %% jupyter={"source_hidden": true}
 rng = np.random.default_rng(2)
