@@ -99,9 +99,8 @@ def look_ahead(tokens, is_causal=False):  # section 2 explains is_causal
 
 # %% jupyter={"source_hidden": true}
 def next_words(tokens, **options):
-    shares = look_ahead(tokens, **options).output.round(9)  # (n, 6)
-    largest = shares.argmax(axis=-1)  # of equal shares the first in the alphabet
-    return [words[w] for w in largest]
+    output = look_ahead(tokens, **options).output  # (n, 6)
+    return [words[w] for w in output.argmax(axis=-1)]  # of equals the first
 
 
 def count_right(tokens, **options):

@@ -5,7 +5,7 @@
 # One number cannot hold two names. Can *saw* learn both names, and keep them apart? *30 minutes. Two sections use torch, if
 # it is there.*
 #
-# Here *saw* asks twice. Run the cell and move *head*.
+# Here *saw* asks twice. Run the next two cells and move *head*.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -83,8 +83,8 @@ for head, columns in ((1, slice(0, 3)), (2, slice(3, 6))):
     print(f"head {head}   saw: {out[1]}   she: {out[3]}")
 
 # %% [markdown]
-# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben (negative, because Ben's *who* is -2). In head 1 *she* finds out what she found
-# before.
+# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben (negative, because Ben's *who* is -2). In head
+# 1 *she* finds out what she found before.
 #
 # Is a head a slice of the word? No: each head reads all six features of a word, and only the columns of the matrices are
 # divided among the heads. Published code has cut the words themselves
