@@ -97,6 +97,34 @@ def test_hints_follow_the_stage_that_is_wrong(change, stage):
     assert check.masked_attention.hints[0] in third
 
 
+# what is done where a mask comes; without one all are right
+ONLY_BEHIND_A_MASK = {
+    "no scale": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k), -np.inf)) @ v,
+    "root of d_v": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k), -np.inf) / v.shape[-1] ** 0.5) @ v,
+    "d_k": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k), -np.inf) / q.shape[-1]) @ v,
+    "axis": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k) / q.shape[-1] ** 0.5, -1e9), axis=-2) @ v,
+    "no scale, mask moved": lambda q, k, v, m: al.softmax(np.where(np.roll(m, 1, -1), q @ swapped(k), -np.inf)) @ v,
+}
+
+
+@pytest.mark.parametrize("behind", ONLY_BEHIND_A_MASK.values(), ids=ONLY_BEHIND_A_MASK)
+def test_a_wrong_branch_behind_the_mask_does_not_accuse_the_mask(behind):
+    verdict = check.masked_attention(lambda q, k, v, m=None: right(q, k, v) if m is None else behind(q, k, v, m))
+    assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, None)
+    assert "With one they are not: check scale, mask and axis there." in verdict.message
+
+
+@pytest.mark.parametrize("scale, axis, roll, stage", [(2, -1, 0, None), (1, -2, 0, None), (1, -1, 1, "mask")])
+def test_a_masked_softmax_accuses_the_mask_alone_where_the_rest_is_right(scale, axis, roll, stage):
+    def masked(scores, m=None):
+        if m is None:
+            return al.softmax(scores)
+        return al.softmax(np.where(np.roll(m, roll, -1), scale * scores, -np.inf), axis=axis)
+
+    verdict = check.masked_softmax(masked)
+    assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, stage)
+
+
 def swapped(x):
     return np.swapaxes(x, -1, -2)
 

@@ -79,6 +79,25 @@ def test_is_causal_is_upper_left_in_one_function_of_torch_and_raises_in_its_laye
         torch.nn.MultiheadAttention(4, 1, batch_first=True)(x, x, x, is_causal=True)
 
 
+def test_a_dead_row_of_the_layer_of_torch_is_nan_only_if_weights_are_asked_for():
+    """Notebook 05."""
+    x, blocked = torch.randn(1, 5, 4, generator=torch.Generator().manual_seed(0)), torch.eye(5, dtype=torch.bool)
+    blocked[1] = True
+    layer = torch.nn.MultiheadAttention(4, 1, batch_first=True)
+    for need_weights in (True, False):
+        with torch.no_grad():
+            output, _ = layer(x, x, x, attn_mask=blocked, need_weights=need_weights)
+        assert output.isnan().any(dim=-1)[0].tolist() == [False, need_weights, False, False, False]
+
+
+def test_of_equally_frequent_words_the_head_of_notebook_05_names_the_first_in_the_alphabet():
+    names = {"al": al, "np": np}
+    for cell in code_between("05", "The next head uses that", "Ten of ten"):
+        exec(cell, names)
+    named = names["next_words"](names["text"], is_causal=True)
+    assert named == ["the", "farmer", "farmer", *["the"] * 8]
+
+
 def test_true_for_blocked_is_the_upper_triangle_without_the_diagonal():
     """Notebook 05: `tril` or `triu`."""
     ones = np.ones((4, 4), dtype=bool)

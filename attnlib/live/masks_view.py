@@ -57,7 +57,8 @@ def masks(
     Returns
     -------
     LiveView
-        Controls: mask, length (real tokens, 0 leaves every query without a key; only where a kind has padding), d_k.
+        Controls: mask, length (real tokens, 0 leaves every query without a key; only where a kind has padding), and d_k
+        of drawn vectors.
 
     Raises
     ------
@@ -85,19 +86,17 @@ def masks(
     tokens, now = arguments.labels(tokens, "tokens", n), {"mask": None}  # of the picture that is shown
 
     def render(kind, *rest):
-        *length, width, row, column = rest
-        now["mask"], shown = scene.at(kind, *(length or [n]), width)
+        *rest, row, column = rest
+        chosen = {"length": n, "d_k": d_k[1]} | dict(zip(list(controls)[1:], rest, strict=True))
+        now["mask"], shown = scene.at(kind, **chosen)
         dead = int((~now["mask"].any(-1)).sum())
         panels = draw_maps(shown, queries=tokens, keys=tokens, attn_mask=now["mask"], row=row, column=column)
         allowed = f"{int(now['mask'].sum())} of {n * n} pairs may attend"
         return f'{panels}<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
 
     padded = {"length": integers("length", 0, n, max(n - 2, 1))} if {"padding", "both"} & set(kinds) else {}
-    controls = {
-        "mask": buttons("mask", kinds, kinds[-1]),
-        **padded,
-        "d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1])),
-    }
+    drawn = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]))} if scene.drawn else {}
+    controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **drawn}
     options = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
     return LiveView(controls, render, lambda: _static(scene, kinds, tokens), size=size, main="mask", **options)
 

@@ -104,7 +104,7 @@ def _ways(n, num_heads, d_k):
             _Step("x", x),
             wrong,
             wrong,
-            _Step("the right heads", heads, heads_first=True),
+            _Step("the correct heads", heads, heads_first=True),
             _Step("heads.reshape(n, d_model)", heads.reshape(n, -1)),
         ],
     }

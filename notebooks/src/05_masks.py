@@ -4,7 +4,7 @@
 # **Question.** A model that writes must not see the words it has yet to write. Short texts are padded to a common length, and
 # padding is not text. How does one boolean array say who may look where, and which mistakes raise no error? *40 minutes.*
 #
-# Run the next two cells, and compare *none* with *causal* in the map of *Anna saw Ben; she*.
+# Run the next three cells, and compare *none* with *causal* in the map of *Anna saw Ben; she*.
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill
@@ -73,16 +73,15 @@ _ = ax.set_yticks([0, 1], ["target", "input"])
 _ = ax.set_title("targets shifted under inputs")
 
 # %% [markdown]
-# Target $i$ is token $i + 1$, and token $i + 1$ is in the input. Only the last target is not.
+# Target $i$ is token $i + 1$, and token $i + 1$ is in the input.
 #
-# The next head uses that. It was set by hand and knows no English: each word asks for the next position, is found at its own,
-# and returns its own word. Our sentence is too short for an exam, so the head reads a longer one.
+# The next head uses that. It was set by hand and knows no English. Each word's query asks for the next position. Its key is its
+# own position, and its value is the word itself. Our sentence is too short for an exam, so the head reads a longer one.
 
 # %% jupyter={"source_hidden": true}
 sentence = "the farmer sees the cat and the cat sees the dog"
 text = sentence.split()  # 11 tokens, one for each word
 words = sorted(set(text))  # the vocabulary, 6 words
-position = np.eye(24)  # row i is the number i, one-hot; texts have up to 23 words
 
 
 def one_hot(tokens):
@@ -91,16 +90,17 @@ def one_hot(tokens):
 
 # %%
 def look_ahead(tokens, is_causal=False):  # section 2 explains is_causal
-    n = len(tokens)
-    query = 100 * position[1 : n + 1]  # (n, 24) token i asks for position i + 1
-    key = position[:n]  # (n, 24) and is found at position i
+    position = np.eye(len(tokens) + 1)  # row i is position i, one-hot
+    query = 100 * position[1:]  # (n, n + 1) token i asks for position i + 1
+    key = position[:-1]  # (n, n + 1) and is found at position i
     value = one_hot(tokens)  # (n, 6) which word it is
     return al.attention_trace(query, key, value, is_causal=is_causal)
 
 
 # %% jupyter={"source_hidden": true}
-def next_words(tokens, **options):  # each output names the word with the largest share
-    return [words[w] for w in look_ahead(tokens, **options).output.argmax(axis=-1)]
+def next_words(tokens, **options):
+    output = look_ahead(tokens, **options).output  # (n, 6)
+    return [words[w] for w in output.argmax(axis=-1)]  # of equals the first
 
 
 def count_right(tokens, **options):
@@ -145,8 +145,7 @@ ax = plot.attention_heatmap(
 # %% [markdown]
 # Row 0 has all its weight on *farmer*, the word it was asked to name. The head does not predict, it copies. After *dog* there
 # is nothing to copy: all scores are 0, all weights are equal, and the most frequent word wins. When the head writes, its
-# newest token is always in that situation. Training finds this cheat by itself, as notebook 11 shows. So the exam has to
-# change.
+# newest token is always in that situation. Training finds this cheat by itself, as notebook 11 shows.
 #
 # ## 2 · The causal mask
 #
@@ -190,8 +189,9 @@ print("it writes:", write(is_causal=True))
 
 # %% [markdown]
 # The scores that are left are all 0, so the third token mixes three words equally. The head names the most frequent word so
-# far, which is right twice, by luck. It writes the same nonsense as before, because its newest token never had a future to look
-# at. But now the exam is honest: every position answers without its target, as in writing, and still all in one pass.
+# far, and of equals the first in the alphabet. That is right twice, by luck. It writes the same nonsense as before, because its
+# newest token never had a future to look at. But now the exam is honest: every position answers without its target, as in
+# writing.
 
 # %% [markdown] tags=["predict"]
 # ## Break it · Zero after the softmax
@@ -236,8 +236,6 @@ def poke(attend, token):
 
 
 # %%
-
-
 def causal(q, k, v):
     return al.scaled_dot_product_attention(q, k, v, is_causal=True)
 
@@ -256,24 +254,13 @@ for token in (2, 3):
 # %% [markdown]
 # Behind the causal mask, an output before the change does not move, not even in its last digit. With zeros after the softmax,
 # *Anna* moves by 0.07 when *Ben* changes. But *saw* does not: it gives Ben and a second Anna the same score, so this poke misses
-# the leak. The poke of *she* finds it. To be sure, poke every token in turn.
+# its leak. Poking *she* shows it, but misses Anna's. To be sure, poke every token in turn.
 #
 # ## 4 · Queries that continue a sequence
 #
 # A model that writes can keep the keys and values of earlier words. Then only the newest word asks, here *she*: $n_q = 1$ and
-# $n_k = 4$. With fewer queries than keys, a mask can be lined up with either of two corners of the square.
-
-# %%
-print("lower_right:", al.causal_mask(1, 4, align="lower_right").astype(int))
-print("upper_left: ", al.causal_mask(1, 4, align="upper_left").astype(int))
-try:
-    al.causal_mask(1, 4)
-except al.ShapeError as error:
-    print(fill(str(error), 88))
-
-# %% [markdown]
-# *She* needs the **lower right**: she is the last of four and may look at all. The **upper left** would treat her as the first
-# word. For two queries the two masks are these:
+# $n_k = 4$. A mask $(1, 4)$ can be the first row of the square mask (**upper left**) or its last (**lower right**). With two
+# queries it looks like this:
 
 # %% jupyter={"source_hidden": true}
 ax = plot.attention_heatmap(
@@ -285,6 +272,18 @@ for first, style, beside in ((0, ":", told[0]), (2, "-", told[1])):
     _ = ax.add_patch(frame)
     _ = ax.text(3.7, first + 0.5, beside, va="center")
 _ = ax.set_title("two masks (2, 4) in the square one")
+
+# %% [markdown]
+# *She* needs the lower right: she is the last of four and may look at all. The upper left would treat her as the first word.
+# attnlib asks which one you mean:
+
+# %%
+print("lower_right:", al.causal_mask(1, 4, align="lower_right").astype(int))
+print("upper_left: ", al.causal_mask(1, 4, align="upper_left").astype(int))
+try:
+    al.causal_mask(1, 4)
+except al.ShapeError as error:
+    print(fill(str(error), 88))
 
 # %% [markdown]
 # Let only two words ask. They must get what they got in the whole sentence.
@@ -300,22 +299,25 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
 # %% [markdown]
 # Queries that **continue** a sequence need the lower right. Queries that **begin** one need the upper left, for example when the
 # rows of a long text are computed in blocks. A test with square masks sees no difference. torch has both
-# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention` takes
-# the upper left without a warning, which has bitten people whose model writes ([a thread](../REFERENCES.md#threads)).
+# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention` silently
+# takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).
 #
-# **Is the causal mask needed at inference?** One new query needs none, because its row is all True. A prompt that is read in one
-# pass does: without a mask its earlier words would see later ones, which never happened in training.
+# **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is all
+# True. A prompt, the text to be continued, is read in one pass and does need it. Its earlier words never saw later ones in
+# training.
 #
 # ## 5 · The padding mask
 #
-# The texts of a batch differ in length, so short texts are padded. Padding is not text, and no query may look at it. A padding
-# mask therefore hides **keys**, and it hides them from every query of its text. That gives the shape $(b, 1, n_k)$. NumPy and torch
+# The texts of a batch differ in length, so short texts are padded. A padding mask hides the padded
+# **keys** from every query of their text. That gives the shape $(b, 1, n_k)$. NumPy and torch
 # line up axes from the end and repeat an axis of size 1 (*broadcasting*). Here our sentence shares a batch with *Ben saw*:
 
 # %%
 padding = al.padding_mask([4, 2], 4)  # lengths, n_k: (b, 1, n_k)
-both = al.combine_masks(padding, al.causal_mask(4))  # (b, n_q, n_k)
-print("padding:", padding.shape, " combined:", both.shape)
+print(padding.shape)
+
+# %% [markdown]
+# Drawn as the weights that equal scores would get:
 
 # %% jupyter={"source_hidden": true}
 texts = WORDS, ("Ben", "saw", "pad", "pad")
@@ -326,15 +328,20 @@ for (strip, full), labels, may in zip(axes, texts, padding):
         wide, drawn = np.broadcast_to(row, shape), np.broadcast_to(may, shape)
         labelled = {"queries": queries, "keys": labels, "attn_mask": drawn}
         _ = plot.attention_heatmap(wide, **labelled, colorbar=False, ax=ax)
-_ = axes[0, 0].set_title("(b, 1, n_k), equal scores")
+_ = axes[0, 0].set_title("(b, 1, n_k)")
 _ = axes[0, 1].set_title("spread over (b, n_q, n_k)")
 
 # %% [markdown]
-# Several masks combine by logical AND: a query may attend where **all** of them allow it. Rows 2 and 3 of the second text are
-# padding that asks. What these rows return means nothing, and the loss must leave it out. Do not hide them as queries, too:
-# section 9 shows the trouble. With several heads, in notebook 06, the same mask has the
-# shape $(b, 1, 1, n_k)$.
+# Rows 2 and 3 of the second text are padding that asks. What these rows return means nothing, and the loss must leave it out. Do
+# not hide them as queries, too: section 9 shows the trouble. With several heads (notebook 06) its shape is $(b, 1, 1, n_k)$.
 #
+# Several masks combine by logical AND: a query may attend where **all** of them allow it.
+
+# %%
+both = al.combine_masks(padding, al.causal_mask(4))  # (b, n_q, n_k)
+print("Ben saw, both masks:", *both[1].astype(int), sep="\n")
+
+# %% [markdown]
 # The poke works here as well. Change a padded key, and no real output may move:
 
 # %%
@@ -382,7 +389,7 @@ except al.ShapeError as error:
 
 # %% [markdown]
 # torch's layer `nn.MultiheadAttention` has an argument of its own for this mask, **`key_padding_mask`**, $(b, n_k)$. There
-# **True means ignore**. From here on this notebook uses torch, if torch is installed.
+# **True means ignore**. (*Multi-head*: notebook 06. Here it has one head.) The rest of this notebook uses torch, if it is installed.
 
 # %% jupyter={"source_hidden": true}
 try:
@@ -426,19 +433,19 @@ print("output ", cross.output.shape, cross.output)
 #
 # **Why do the values not come from the decoder?** In a translator the *encoder* reads and the *decoder* writes, and keys and
 # values both come from the encoder ([Vaswani et al. 2017](../REFERENCES.md#vaswani-2017)). Weight $j$ says how much to take of
-# token $j$ that was read, so value $j$ must belong to the same token.
+# token $j$ that was read, so value $j$ must belong to the same token ([thread](../REFERENCES.md#asked)).
 #
 # ## 8 · Polarity: what does True mean?
 #
 # | who | boolean mask says |
 # |---|---|
 # | attnlib, torch's [`scaled_dot_product_attention`](../REFERENCES.md#torch-sdpa), [flax, ONNX](../REFERENCES.md#onnx) | True = may attend |
-# | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha), `nn.Transformer`: `attn_mask` | True = **blocked** |
+# | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha): `attn_mask` | True = **blocked** |
 # | the same: `key_padding_mask`, $(b, n_k)$ | True = **padding**, blocked for all queries |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
-# Two conventions live in one library. A mask in the wrong one has the right shape and raises nothing. People have searched for
-# that mistake for hours, and published code contained it ([threads](../REFERENCES.md#threads)).
+# Two conventions live in one library. A mask in the wrong one has the right shape and raises nothing. Published code
+# contained that mistake ([threads](../REFERENCES.md#threads)).
 #
 # There is a third kind: a mask of floats is *added* to the scaled scores. attnlib takes booleans or floats, and refuses
 # integers, which may mean either. Three functions translate:
@@ -453,11 +460,11 @@ except TypeError as error:
     print(fill(str(error), 88))
 
 # %% [markdown]
-# Here is the causal mask with inverted polarity:
+# Here is the causal mask with inverted polarity. `fully_masked` marks the queries that may look nowhere:
 
 # %%
 inverted = al.attention_trace(Q, K, V, al.to_blocked(mask))
-print("may attend to nothing:", inverted.fully_masked)
+print("fully masked:", inverted.fully_masked)
 
 # %% jupyter={"source_hidden": true}
 ax = plot.attention_heatmap(
@@ -471,9 +478,9 @@ ax = plot.attention_heatmap(
 # %% [markdown]
 # ## 9 · The row that may look nowhere
 #
-# *She* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. attnlib defines that its weights and
-# its output are exactly 0. Others do not. The sentence will not do here, because we compare with a
-# [public text](../REFERENCES.md#s0) that has ten keys:
+# *She* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. attnlib makes its weights and
+# its output exactly 0. Others do not. Here are ten random tokens, so that equal weights are 0.1. Query 1 may look
+# nowhere:
 
 # %%
 if torch is not None:
@@ -488,25 +495,25 @@ if torch is not None:
 # %%
 if torch is not None:
     fused, filled = F.scaled_dot_product_attention, scores.masked_fill
-    results = {
-        "attnlib, weights": torch_layers.attention_trace(x, x, x, allowed).weights,
-        "torch scaled_dot_product_attention, output": fused(x, x, x, allowed),
-        "nn.MultiheadAttention, weights": mha_weights,
-        "-inf and softmax, weights": filled(~allowed, -torch.inf).softmax(-1),
-        "-1e20 and softmax, weights": filled(~allowed, -1e20).softmax(-1),
+    dead_rows = {
+        "attnlib": torch_layers.attention_trace(x, x, x, allowed).weights,
+        "torch scaled_dot_product_attention": fused(x, x, torch.eye(10)[None], allowed),
+        "nn.MultiheadAttention": mha_weights,
+        "-inf and softmax": filled(~allowed, -torch.inf).softmax(-1),
+        "-1e20 and softmax": filled(~allowed, -1e20).softmax(-1),
     }
-    for name, result in results.items():
-        print(f"{name:<44}", [round(v, 4) for v in result[0, 1, :4].tolist()])
+    for name, result in dead_rows.items():  # values torch.eye return the weights
+        print(f"{name:<36}", [round(w, 4) for w in result[0, 1, :4].tolist()])
 
 # %% [markdown]
-# Three different answers: 0, NaN and 0.1. The 0.1 is the most dangerous. With a finite fill every key gets the same, all of them
-# forbidden, and nothing looks wrong. Notebook 07 shows what a NaN does in training.
+# Three different answers: 0, NaN and 0.1. The 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
+# nothing looks wrong. Notebook 07 shows what a NaN does in training.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # This is torch 2.13, the version of this series. In `nn.MultiheadAttention` the answer even depends on whether you ask for the
-# weights: with `need_weights=False` the dead row is not NaN. *Controls* shows both.
+# weights: with `need_weights=False` the dead row is not NaN.
 #
 # </details>
 
@@ -514,7 +521,7 @@ if torch is not None:
 # ## 10 · Dropout: a mask by chance
 #
 # While many models train, each weight is set to 0 with a probability of, say, 0.2, and the rest is divided by 0.8. That is
-# **dropout**. It comes after the softmax, on purpose. **Predict.** Four queries stand behind a causal mask, and all scores are
+# **dropout**. It comes after the softmax. **Predict.** Four queries stand behind a causal mask, and all scores are
 # equal. What do their rows sum to under dropout?
 #
 # - **a** 1 each, as ever
@@ -536,7 +543,7 @@ print("mean of 10,000 draws:", sums.mean(axis=0).round(2))
 predict.dropout_rows(guess_dropout)
 
 # %% [markdown]
-# Rows above 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are none: the mean is 1, and nothing leaks.
+# Rows above 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are not one: the mean is 1, and nothing leaks.
 # Dropout becomes a bug if it continues after training. `model.eval()` turns off `nn.Dropout`, but not
 # `F.scaled_dot_product_attention(..., dropout_p=0.2)`.
 
@@ -745,16 +752,3 @@ verdict
 # **Remember.** True = may attend. Block with $-\infty$ before the softmax. Padding hides keys, so its mask needs a query axis:
 # $(b, 1, n_k)$. Queries that continue a sequence need the lower right. Test a mask by poking what it should hide. Next:
 # [06 multi-head](06_multi_head.ipynb).
-
-# %% [markdown]
-# ## Controls
-#
-# The dead row of section 9, with and without `need_weights`:
-
-# %%
-if torch is not None:
-    row = mha(x, x, x, attn_mask=~allowed)[0][0, 1]  # (d,)
-    print("need_weights=True: ", row.detach().numpy())
-    with torch.no_grad():
-        row, _ = mha(x, x, x, attn_mask=~allowed, need_weights=False)
-    print("need_weights=False:", row[0, 1].numpy())

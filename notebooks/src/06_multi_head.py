@@ -5,7 +5,7 @@
 # One number cannot hold two names. Can *saw* learn both names, and keep them apart? *30 minutes. Two sections use torch, if
 # it is there.*
 #
-# Here *saw* asks twice. Run the cell and move *head*.
+# Here *saw* asks twice. Run the next two cells and move *head*.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -54,7 +54,7 @@ predict.before_06(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · Two questions, one row of weights
 #
-# First the head that you know, run by your own function from notebook 05.
+# First the head that you know, run by the function that you kept in notebook 05, or by ours.
 
 # %%
 attention = mine.load("attention")
@@ -62,9 +62,8 @@ one_head = attention(*SENTENCE.project())  # (n, d_v): who, verb
 print("saw:", one_head[1], "  she:", one_head[3])
 
 # %% [markdown]
-# *saw* looks for a name and finds two. Anna's *who* is +2 and Ben's is -2, so equal weights add up to 0. Two
-# numbers, one for each name, would hold both. But then both names arrive in one mixture, half and half, and nothing says which
-# name answers which question.
+# *saw* looks for a name and finds two. Anna's *who* is +2 and Ben's is -2, so equal weights add up to 0. But *saw* has
+# two questions: which woman, and which man? One row of weights has one mixture for both.
 #
 # So we give *saw* a second row of weights. A **head** has its own queries, keys and values, and computes the formula that you
 # know. With $h$ heads each of them gets $d_k = d_{model} / h$ features. Our words have $d_{model} = 6$ features, so two heads
@@ -84,8 +83,8 @@ for head, columns in ((1, slice(0, 3)), (2, slice(3, 6))):
     print(f"head {head}   saw: {out[1]}   she: {out[3]}")
 
 # %% [markdown]
-# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben. In head 1 *she* finds out what she found
-# before.
+# Head 1 brings *saw* 1.064, which is Anna, and head 2 brings -1.278, which is Ben (negative, because Ben's *who* is -2). In head
+# 1 *she* finds out what she found before.
 #
 # Is a head a slice of the word? No: each head reads all six features of a word, and only the columns of the matrices are
 # divided among the heads. Published code has cut the words themselves
@@ -113,7 +112,7 @@ predict.reshape(guess_reshape)
 
 # %% [markdown]
 # Take the steps one by one. Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
-# 4 merge.
+# 4 merge. On the right a bare reshape does both: it first splits, and then it merges the correct heads.
 
 # %%
 split_and_merge = live.split_heads(WORDS, num_heads=2, d_k=3)
@@ -152,8 +151,8 @@ tell(output, "she")
 # more. *she* still learns Anna: her *who* is 0.885, because in head 2 she looks for the verb, and the
 # names cancel.
 #
-# A product with a matrix is a sum. So each head $i$ adds its own part to the output, its weights $A_i$ times its values,
-# through its own columns of $W_V$ and its own rows of $W_O$:
+# Multiplying the merged heads by $W_O$ adds one part per head. Head $i$ has its own weights $A_i$, its own columns of $W_V$ and
+# its own rows of $W_O$:
 #
 # $$\text{output} = \sum_i A_i \, x \, W_V^{(i)} \, W_O^{(i)}$$
 
@@ -163,29 +162,22 @@ weights = al.attention_trace(q, k, v).weights  # (h, n, n)
 parts = (slice(0, 3), slice(3, 6))  # the features of each head
 added = sum(A @ x @ W_V[:, p] @ W_O[p] for A, p in zip(weights, parts))
 print(f"added up head by head, it differs by {np.abs(added - output).max():.12f}")
-one = multi_head(*BY_HAND, np.eye(3), num_heads=1)  # W_O is the identity
-with np.printoptions(precision=6):
-    print(f"one head, the well-known text of notebook 01:\n{one}")
 
 # %% [markdown]
 # With one head $W_V W_O$ is a single product, and a single matrix could take its place. So some code leaves $W_O$ out where there
 # is one head, and other code keeps two matrices that do the work of one ([thread](../REFERENCES.md#asked)).
-#
-# In a translator the queries come from the words written so far, the keys and values from the sentence that was read. Why not
-# take the values from the written words? A weight says how much to take from a *read* word, so value $j$ must belong to the same
-# word as key $j$ ([thread](../REFERENCES.md#asked)).
 #
 # ## Break it · Straight to the shape
 #
 # Now the bare reshape of section 2 goes into the layer. Which of its mistakes would you notice?
 
 # %%
-splits = {"right": al.split_heads, "reshape": lambda x, h: x.reshape(h, len(x), -1)}
-merges = {"right": al.merge_heads, "reshape": lambda y: y.reshape(y.shape[-2], -1)}
+splits = {"correct": al.split_heads, "reshape": lambda x, h: x.reshape(h, len(x), -1)}
+merges = {"correct": al.merge_heads, "reshape": lambda y: y.reshape(y.shape[-2], -1)}
 for (s, split), (m, merge) in product(splits.items(), merges.items()):
     q, k, v = (split(x @ W, 2) for W in (W_Q, W_K, W_V))
     back = np.array_equal(merge(split(x, 2)), x)
-    print(f"split {s:7} merge {m:7} x back: {back!s:5}", end="  ")
+    print(f"split {s:7} merge {m:7} round trip {back!s:5}", end="  ")
     tell(merge(attention(q, k, v)) @ W_O, "saw")
 
 # %% [markdown]
@@ -196,7 +188,7 @@ for (s, split), (m, merge) in product(splits.items(), merges.items()):
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Does a bare reshape also leak the future? We took six words and two heads, put them under a causal mask and changed word 3.
-# With the right merge behind the wrong split all outputs move, so the future leaks. With a merge that is as wrong as the split
+# With the correct merge behind the wrong split all outputs move, so the future leaks. With a merge that is as wrong as the split
 # nothing leaks, because head 1 holds the pieces of the first three words in their order. That layer is still wrong: each of its
 # heads sees only three of the six words. *Controls* has the numbers.
 #
@@ -235,7 +227,7 @@ except ImportError:
 # - **b** the two small heads
 # - **c** neither
 #
-# The two trainings take about ten seconds.
+# The two trainings take five to ten seconds.
 
 # %%
 guess_heads = None  # "a", "b" or "c"
@@ -260,26 +252,17 @@ figure = plot.head_grid(maps, titles=titles)
 # %% [markdown]
 # *each* says how often the letter before is right, and how often the letter after. The one head looks at both neighbours, and
 # the read-out names one of the two letters nearly always, the other seldom. Two heads take one neighbour each and write their
-# answers to different features, where a linear layer can read both. So in this task several heads are not about what is
-# possible, but about what can be read out cheaply.
+# answers to different features, where a linear layer can read both. So in this task
+# one head can hold both letters, but this linear read-out cannot tell them apart. Two heads make it easy.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# One head *can* hold two answers, if its two weights differ. Asked for one of two keys with 0.9 of the strength, it gives 0.64 and
-# 0.36. In those exact shares a trained linear layer always finds the letter with the larger share, and never the other one. A
-# score that treats all letters alike grows or falls with a letter's own share, and the smaller share lies between 0, the share
-# of all absent letters, and the larger one. Weights of 1, 10, 100 and so on, set by hand, find it in half of the pairs.
-#
-# A read-out with a **hidden layer** (linear, negative numbers to 0, linear) can tell the shares apart. Trained together with it,
-# one head names both neighbours in 0.85 of the places at worst in five seeds, and in nearly all with the other four. That head
-# gives about 0.7 and 0.3, where the head above gives 0.51 and 0.45. Behind the same head, not one weight changed, a fresh
-# linear read-out has both right in 0.10 of the places: where both letters are the same.
-#
-# Language models do have such a hidden layer behind attention. But ask for three letters before and three after: in 600 steps
-# one head and the hidden layer get all six right in 0.14 of the places, eight heads of four features in all. That does not show
-# that one head cannot do it with more time. One task, one size, and a single seed for all but the five runs: *Controls* has
-# the numbers.
+# A read-out with a **hidden layer** (linear, negative numbers to 0, linear) *can* tell the letters apart. Trained together with it,
+# one head names both in 0.85 of the places at worst in five seeds. Behind such a head, not one weight changed, a fresh linear
+# read-out has both right in 0.10 of the places. Language models do have a hidden layer behind attention. But ask for three letters
+# before and three after: in 600 steps one head and the hidden layer get all six right in 0.14 of the places, eight heads in all.
+# One task, one size, and one seed for all but the five runs: *Controls* has the numbers.
 #
 # </details>
 
@@ -287,7 +270,7 @@ figure = plot.head_grid(maps, titles=titles)
 # ## 5 · Which $d_k$ in the scale?
 #
 # Notebook 03 divided scores by the root of the number of products in them. A layer of width 256 with 8 heads takes dot
-# products of $256 / 8 = 32$ entries. A widely copied class ([S0](../REFERENCES.md#s0)) divides by $\sqrt{256} = 16$ all the
+# products of $256 / 8 = 32$ entries. A [widely copied class](../REFERENCES.md#s0) divides by $\sqrt{256} = 16$ all the
 # same ([threads](../REFERENCES.md#threads)). **Predict.** Are its weights too peaky or too flat?
 
 # %%
@@ -300,8 +283,8 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
 
 # %% [markdown] tags=["predict"]
 # Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. The code runs, the shapes are right, and
-# at the start the heads can hardly choose. The scale belongs to the vectors that are multiplied, so its $d_k$ is the one of a
-# single head.
+# at the start the heads can hardly choose. The scale belongs to the vectors that are multiplied: use the $d_k$ of one
+# head.
 #
 # **Predict.** By what does a layer with $d_{model} = 768$ and 12 heads divide its scores?
 #
@@ -318,8 +301,8 @@ predict.head_divisor(guess_divisor)
 # %% [markdown]
 # These are the sizes of BERT and of the smallest GPT-2 ([sources](../REFERENCES.md#models)). In the next picture $d_{model} = 64$
 # stays fixed, and more heads mean shorter vectors. The words are random, and the maps are those of the first head. Move
-# *num_heads* to both ends. Bright cells mean nothing here, and even a trained map is not yet an explanation
-# ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
+# *num_heads*: with one head the division changes the map a lot, with 32 heads ($d_k = 2$) little. Bright cells mean nothing here,
+# and even a trained map is not yet an explanation ([Jain and Wallace 2019](../REFERENCES.md#jain-2019)).
 
 # %% jupyter={"source_hidden": true}
 rng = np.random.default_rng(2)
@@ -392,8 +375,8 @@ if torch is not None:
 # ## Exercises
 #
 # Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below. After a green check
-# `mine.keep(my_split_heads)` keeps your function for later notebooks, and so with `my_merge_heads` and `MyMultiHead`.
+# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below. The
+# cell after it, `mine.keep(...)`, keeps your answer for later notebooks.
 #
 # Signatures are those of attnlib's functions of the same name. Masks are boolean, **True = may attend**. 6.4 is torch, the
 # others are NumPy.
@@ -426,6 +409,9 @@ verdict
 #
 # </details>
 
+# %%
+mine.keep(my_split_heads)
+
 # %% [markdown] tags=["exercise"]
 # ### Exercise 6.2 · Merge
 #
@@ -453,6 +439,9 @@ verdict
 # ```
 #
 # </details>
+
+# %%
+mine.keep(my_merge_heads)
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 6.3 · The whole layer
@@ -493,12 +482,14 @@ verdict
 #
 # **Goal.** Write multi-head attention as a torch module. *20 minutes, hard.*
 #
-# `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)`, with a bias or without, called `W_Q`,
-# `W_K`, `W_V`, `W_O`. `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights
-# $(..., h, n_q, n_k)$. It is tried on batches, and on one sequence without a batch axis: count axes from the end. `key`
-# defaults to `query`, `value` to `key`. The mask is as in 6.3. A query that may attend to nothing has weights 0:
-# `.nan_to_num()` (its output is then the bias of `W_O`, if there is one). The gradient of the output must reach all four
-# layers, and such a row must not turn it into NaN: use `masked_fill`.
+# - `__init__(embed_dim, num_heads)` makes four layers `nn.Linear(embed_dim, embed_dim)`, with a bias or without, called `W_Q`,
+#   `W_K`, `W_V`, `W_O`.
+# - `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(..., h, n_q, n_k)$. `key`
+#   defaults to `query`, `value` to `key`.
+# - It is tried on batches, and on one sequence without a batch axis: count axes from the end.
+# - The mask is as in 6.3. A query that may attend to nothing has weights 0: `.nan_to_num()`. Its output is then the bias of `W_O`,
+#   if there is one.
+# - The gradient of the output must reach all four layers, and such a row must not turn it into NaN: use `masked_fill`.
 
 
 # %%
@@ -539,6 +530,9 @@ verdict
 # ```
 #
 # </details>
+
+# %%
+mine.keep(MyMultiHead)
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 6.5 · Design: two jobs for two heads
@@ -585,7 +579,33 @@ verdict
 # %% [markdown]
 # ## Controls
 #
-# What the folds above say, in numbers. The trainings take about half a minute.
+# One head on the text of notebook 01, with the identity as $W_O$, gives the numbers that you know.
+
+# %%
+with np.printoptions(precision=6):
+    print(multi_head(*BY_HAND, np.eye(3), num_heads=1))
+
+# %% [markdown]
+# The other models of section 4 train for half a minute, so their results are stored. With torch,
+# `neighbours.with_other_read_outs()` and `neighbours.six_letters()` train them again.
+
+# %%
+stored = model_files.stored("neighbours_results")
+more, less = stored["1 head(s)"]["shares"]
+print(f"linear read-out: shares {more:.2f} and {less:.2f}")
+for name, got in stored.items():
+    if "hidden" in name or "same" in name or "six" in name:
+        more, less = got["shares"]
+        shares = f"shares {more:.2f} and {less:.2f} " if "hidden" in name else ""
+        each = " ".join(f"{share:.2f}" for share in got["each"])
+        differ = f"letters differ: {got['letters differ']:.2f}"
+        print(
+            f"{name}: {shares}all right {got['all right']:.2f}, each {each}; {differ}"
+        )
+
+# %% [markdown]
+# Take the letters in exact shares. A trained linear layer (stored, `neighbours.of_exact_shares()`) finds the larger share and never
+# the smaller. With weights set by hand, 1, 10, 100 and so on, it finds the smaller in half of the pairs.
 
 # %%
 print(
@@ -596,36 +616,22 @@ a, b = (place.ravel() for place in np.indices((10, 10)))  # all 100 pairs
 shares = 0.64 * letters[a] + 0.36 * letters[b]  # (100, 10)
 unequal = (shares * 10.0 ** np.arange(10)).argmax(-1)  # 1, 10, 100, ...
 half = (unequal == b)[a != b].mean()
+for name in ("the larger share", "the smaller share"):
+    print(f"{name} of two different letters: found in {stored[name]:.2f}")
 print(f"by hand, with unequal weights: the smaller share found in {half:.2f}")
 
-# %% tags=["nbval-ignore-output"]
-if torch is not None:
-    for experiment in (neighbours.of_exact_shares, neighbours.with_other_read_outs):
-        found |= experiment()
-    found |= neighbours.six_letters()
-for name in ("the larger share", "the smaller share"):
-    print(f"{name} of two different letters: found in {found[name]:.2f}")
-more, less = found["1 head(s)"]["shares"]
-print(f"linear read-out: shares {more:.2f} and {less:.2f}")
-
-# %% tags=["nbval-ignore-output"]
-for name, got in list(found.items())[2:]:
-    if isinstance(got, dict):
-        more, less = got["shares"]
-        shares = f"shares {more:.2f} and {less:.2f} " if "hidden" in name else ""
-        each = " ".join(f"{share:.2f}" for share in got["each"])
-        print(f"{name}: {shares}all right {got['all right']:.2f}, each {each};")
-        print(f"    letters differ: {got['letters differ']:.2f}")
+# %% [markdown]
+# A bare reshape behind a causal mask, and the mean entropy of maps:
 
 # %%
 six = np.random.default_rng(0).normal(size=(6, 8))  # (n, d_model)
 poked = six + np.eye(6)[:, 3:4]  # row 3 is changed
-for name, merge in (("right", al.merge_heads), ("straight", merges["reshape"])):
+for name, merge in (("correct", al.merge_heads), ("bare", merges["reshape"])):
     cuts = [word.reshape(2, 6, 4) for word in (poked, six)]  # straight to (h, n, d_k)
     mask = al.causal_mask(6)
     after, before = (merge(attention(cut, cut, cut, mask)) for cut in cuts)
     moved = np.flatnonzero(np.abs(after - before).max(axis=-1))
-    print(f"straight split, {name + ' merge':<14} outputs that move: {moved}")
+    print(f"bare split, {name + ' merge':<13} outputs that move: {moved}")
 
 # %%
 uniform = np.full((6, 6), 1 / 6)

@@ -265,7 +265,7 @@ OWN = (
     Mistake(
         "mask_as_numbers",
         "the mask holds numbers, not True and False",
-        "The next reader cannot know what 0 means, and `~mask` gives -1 and -2.",
+        "The next reader cannot know what 0 means. Of integers `~mask` makes -1 and -2, of floats an error.",
         "Print the dtype of your mask.",
         "It has to be bool: compare with <= or <, or add .astype(bool).",
         _numbers(lambda y: y.astype(int)),

@@ -19,6 +19,8 @@ from .compare import allclose, close
 from .probes import DEAD, HUGE, HUGE_MASKED, LOW_MASKED
 from .run import call
 
+RIGHT_BARE = "Without a mask your weights are right."
+
 
 class Reveal(NamedTuple):
     """How to look inside a function of attention.
@@ -132,7 +134,7 @@ def locate(function, difference, reference, probes):
     """Return (stage, what was measured), or (None, "") if the stage cannot be told."""
     probe, outcome = difference.probe, difference.outcome
     if reference.reveal is None:
-        return _of_one_step(function, probe, reference)
+        return _of_one_step(function, difference, reference)
     if probe.name in (DEAD, HUGE, HUGE_MASKED, LOW_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
     if reference.returns_weights and (told := _of_returned(probe, outcome, reference)):
@@ -143,9 +145,11 @@ def locate(function, difference, reference, probes):
     right, (weights, sure) = reference.steps_on(bare), look.weights(bare)
     if weights is not None and _near(weights, right.weights):
         if len(bare) < len(probe.args):
-            masked, _ = look.weights(probe.args)
-            if masked is None or not _near(masked, reference.steps_on(probe.args).weights):
-                return "mask", "Without a mask your weights are right."
+            (masked, sure), steps = look.weights(probe.args), reference.steps_on(probe.args)
+            if sure and _another_mask(masked, steps):
+                return "mask", RIGHT_BARE
+            if masked is None or not _near(masked, steps.weights):
+                return None, f"{RIGHT_BARE} With one they are not: check scale, mask and axis there."
         return "output", "Your weights are right."
     if sure and (right.weights > 1e-9).all():
         return look.before_weights(bare, weights, right)
@@ -165,13 +169,31 @@ def _of_returned(probe, outcome, reference):
     return None
 
 
-def _of_one_step(function, probe, reference):
+def _of_one_step(function, difference, reference):
     """An exercise about a single step is its own stage; a masked softmax has two."""
+    probe = difference.probe
     if reference.stage == "softmax" and len(probe.args) == 2 and isinstance(probe.args[1], np.ndarray):
         bare = call(function, probe.args[:1])
         if not bare.kind and close(bare.values[0], reference.function(probe.args[0]), probe.tolerance):
-            return "mask", "Without a mask your weights are right."
+            masked = _another_mask(difference.outcome.values[0], reference.steps_on(probe.args))
+            return ("mask", RIGHT_BARE) if masked else (None, "")
     return reference.stage or None, ""
+
+
+def _another_mask(weights, right):
+    """Tell whether wrong weights are those of the right scores, scale and axis under another mask.
+
+    Where both masks allow two keys, the ratio of their weights is then the right one.
+    """
+    mask = np.broadcast_to(right.mask, right.weights.shape)
+    if weights.shape != mask.shape or not allclose(weights.sum(axis=-1)[mask.any(axis=-1)], 1, atol=1e-3):
+        return False
+    both = mask & (weights > 1e-6)
+    yours, expected = (np.where(both, w, 0) for w in (weights, right.weights))
+    if not ((expected > 1e-2).sum(axis=-1) > 1).any():
+        return False  # no query has two keys to compare
+    total, expected_total = (w.sum(axis=-1, keepdims=True) for w in (yours, expected))
+    return _near(yours * expected_total, expected * total) and not _near(weights, right.weights)
 
 
 class _Look:
