@@ -598,10 +598,8 @@ for name, got in stored.items():
         more, less = got["shares"]
         shares = f"shares {more:.2f} and {less:.2f} " if "hidden" in name else ""
         each = " ".join(f"{share:.2f}" for share in got["each"])
-        differ = f"letters differ: {got['letters differ']:.2f}"
-        print(
-            f"{name}: {shares}all right {got['all right']:.2f}, each {each}; {differ}"
-        )
+        print(f"{name}: {shares}all right {got['all right']:.2f}, each {each};")
+        print(f"    letters differ: {got['letters differ']:.2f}")
 
 # %% [markdown]
 # Take the letters in exact shares. A trained linear layer (stored, `neighbours.of_exact_shares()`) finds the larger share and never
