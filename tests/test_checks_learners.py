@@ -1036,7 +1036,7 @@ ROWS = {
         "second_before_first",
         lambda w, h: w.reshape(len(w), h, -1, 2)[..., ::-1].swapaxes(-1, -2).reshape(w.shape),
     ),
-    "13.3 and for or": ("kept_keys", "window_not_kept", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
+    "13.3 and for or": ("kept_keys", "near_and_first", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
     "13.3 no first keys": ("kept_keys", "first_keys_not_kept", kept(lambda b, k, w, s: (b >= 0) & (b < w))),
     "13.3 brackets": ("kept_keys", "first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),
     "13.3 rest of the window": (
@@ -1069,6 +1069,9 @@ ROWS = {
     "13.4 main diagonal": ("looks_back", "itself_measured", lambda w: np.diag(w).mean()),
     "13.4 above": ("looks_back", "token_behind_measured", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
     "13.4 query 1, too": ("looks_back", "second_token_counted", lambda w: np.diag(w[1:]).mean()),
+    "13.4 one too many": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[2:].mean()),
+    "13.4 the last": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[:-1].mean()),
+    "13.3 first keys alone": ("kept_keys", "window_not_kept", kept(lambda b, k, w, s: (b >= 0) & (k < s))),
     "13.4 sum": ("looks_back", "added_not_averaged", lambda w: np.diag(w[2:, 1:]).sum()),
     "13.4 by n": ("looks_back", "divided_by_all_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
     "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),

@@ -181,8 +181,8 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0)
 # ## The probe kit
 #
 # `future` is a **probe**. It changes one thing and measures what must not move, and it needs no knowledge of the code. It puts
-# in noise, because adding the same number to all features would not do: many models first subtract from each token the mean
-# of its features. Here are four more probes. Each gives 0 for a healthy module, up to rounding.
+# in noise, because adding the same number to all features would not do: many models first centre each token: they subtract
+# the mean of its features. Here are four more probes. Each gives 0 for a healthy module, up to rounding.
 
 
 # %%
@@ -453,7 +453,8 @@ predict.sums(guess_sums)
 # %% [markdown]
 # ### Case 7 · What its test could see
 #
-# Why did the test pass? These are the three worked examples of notebook 02. How far off is each mistake in them?
+# Why did the test pass? Here are three worked examples of notebook 02. How far off is the output with this mistake, and with another, Q and K
+# swapped?
 
 
 # %%
@@ -472,7 +473,7 @@ for name, case in examples.items():
     print(f"   Q and K swapped: {off_by(right, k, q, v):.4f}")
 
 # %% [markdown]
-# The identity example gives the right output even with the softmax over the queries: that test could not fail. **Fix.**
+# The identity example gives the right output even with the softmax over the queries: that test could not fail. Neither it nor *by hand* sees the swap. **Fix.**
 # `axis=-1`, and an example without such symmetries. For any module, ask whether the weights of each query sum to 1.
 #
 # ## F · A class with the right shape
@@ -582,7 +583,7 @@ for name in list(CASES)[:9]:
 
 # %% [markdown] tags=["predict"]
 # Case 8 is missing because it is no module, but a way of calling one. Case 3 is caught by its row sums alone. Where rows do not
-# sum to 1, `diagnose` says *could not tell* of the masks: first see to the rows.
+# sum to 1, `diagnose` says *could not tell* of the masks: mend the rows first.
 #
 # ## Break it
 #
@@ -600,7 +601,7 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 
 # %% [markdown]
 # With 4 heads $\sqrt{d_{model}}$ is twice $\sqrt{d_k}$, and twice $W_Q$ makes up for it. All numbers are right, and the code is
-# not: drawn anew, the module is as ill as before. A probe that looks at the factor itself is not fooled.
+# not: with fresh weights the module is as ill as before. A probe that looks at the factor itself is not fooled.
 #
 # ## Exercises
 #
@@ -625,7 +626,7 @@ print(len(report), "probes, of them wrong:", report.wrong)
 # ### Three patients without a name
 #
 # Patients 1 to 3, `patients.patient(1)` and so on, have the weights of `healthy()`. `sorted(CASES)` lists the cases of
-# the clinic; each patient has the bug of one of them. Find out which, and prove it by a probe: a function of a module that
+# the clinic, and `CASES["case_01"].bug` says in a word what one has; each patient has the bug of one of them. Find out which, and prove it by a probe: a function of a module that
 # returns 0 for `healthy()` and for all other cases, and not 0 for the patient. A probe may say `if`, and may return 1.0 or 0.0.
 # `patients.struck` tells for which cases a probe strikes. `future` strikes for eight, so it shows that something is wrong, and
 # not what:

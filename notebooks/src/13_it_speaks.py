@@ -31,8 +31,8 @@ text = speaker.write(smollm.STORY, 32) if speaker else healthy["writes"]
 print(fill(smollm.STORY + text, 68))
 
 # %% [markdown]
-# Each word has gone through 270 heads. Every query, mask, softmax and weighted sum on the way was computed by the functions
-# listed above. Now ask the model about them.
+# Each word has gone through 270 heads. With the model installed, every mask, softmax and weighted sum on the way is computed by
+# the functions listed above; without it you read what it wrote. Now ask the model about them.
 
 # %%
 said = smollm.sayings()
@@ -42,7 +42,7 @@ print(said["question"], "\n")
 print("\n".join(fill(line, 68) for line in answer.splitlines()))
 
 # %% [markdown]
-# Every sentence is fluent, and the first one is false. The model was trained to guess the next word, and nobody checked what
+# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, and nobody checked what
 # the words say. With 135 million numbers it is also a small model.
 
 # %% [markdown]
@@ -76,7 +76,7 @@ predict.before_13(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## What is in the box
 #
-# The file holds 272 arrays: a table with one vector for each token, and 30 times the same **block**.
+# The file holds 272 arrays: a table with one vector for each token, and 30 **blocks** of the same form.
 
 
 # %% jupyter={"source_hidden": true}
@@ -105,7 +105,7 @@ _ = ax.set(xlim=(-0.2, 10.5), ylim=(0.2, 3), title=title)
 _ = ax.axis("off")
 
 # %% [markdown]
-# The grey line is the **residual stream**: each vector as it goes on from block to block. Attention adds what a token takes
+# The thick line is the **residual stream**: each vector as it goes on from block to block. Attention adds what a token takes
 # from others. The feed-forward network works on each token alone. A norm in front brings each vector to a common length.
 
 # %%
@@ -188,7 +188,7 @@ for size in ("1", "7", "50"):
 # Now hand in wrong functions. Each mistake of this series leaves all shapes as they were. The **loss** says how surprised
 # the model is at the next token of a real text: $-\ln p$ of that token, averaged over the text. Lower is better.
 #
-# **Predict.** Take away the causal mask, so that each token sees those behind it. What happens to the loss on the beginning of
+# **Predict.** Take away the causal mask, so that each token sees those after it. What happens to the loss on the beginning of
 # *Alice in Wonderland*?
 #
 # - **a** it rises, because the mask is missing
@@ -218,12 +218,8 @@ predict.next_word_in_sight(guess_in_sight)
 
 # %% jupyter={"source_hidden": true}
 SHOWN = ["none", "no causal mask", "no scale", "1/sqrt(576), the whole width"]
-SHOWN += [
-    "heads cut by reshape alone",
-    "no rotary positions",
-    "only the queries rotated",
-]
-SHOWN += ["neighbours paired", "the past is not looked at", "base 10,000"]
+SHOWN += ["heads cut by reshape alone", "only the queries rotated"]
+SHOWN += ["neighbours paired", "values rotated, too", "the past is not looked at"]
 rows = []
 for name in SHOWN:
     loss, text = told[name]["loss"], " ".join(told[name]["writes"].split())
@@ -233,7 +229,7 @@ plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"
 # %% [markdown]
 # Without the mask the model reads the answer where it should guess it. When it writes, there is no answer to read, and the
 # text is lost. So a low loss alone proves nothing. On the Python code the loss rises even so, from 1.45 to 1.90: code
-# repeats itself, the healthy model guesses it well, and what comes from behind only confuses it.
+# repeats itself, the healthy model guesses it well, and what it takes from later tokens only confuses it.
 #
 # The worst rows are above 10. A model that gave all 49,152 tokens the same probability would have $\ln 49152 = 10.8$.
 
@@ -258,7 +254,8 @@ predict.unseen_mistake(guess_unseen)
 # %% [markdown]
 # ## Three patients
 #
-# Here are three sick models, without their names. The blank is that of notebook 00, where a healthy model says Mary, 0.92.
+# Here are three sick models, without their names. The blank is that of notebook 00, where a healthy model says Mary, 0.92. It is
+# read at once. The writing goes token by token, and so does the loss of a mistake that touches the cache alone.
 
 # %%
 for name, secret in PATIENTS.items():
@@ -274,8 +271,7 @@ for name, secret in PATIENTS.items():
 # **Goal.** Find out what each of them has. *8 minutes, hard.*
 #
 # Each has one of five mistakes: `grouped heads tiled`, `no scale`, `positions restart with the cache`,
-# `upper-left mask with the cache`, `window of 8`. The blank is read at once; the writing goes token by token. Hand in a dictionary
-# such as `{"A": "no scale", "B": "no scale", "C": "no scale"}`.
+# `upper-left mask with the cache`, `window of 8`. Hand in a dictionary such as `{"A": "no scale", "B": "no scale", "C": "no scale"}`.
 
 # %%
 my_diagnoses = None  # a dictionary
@@ -288,7 +284,7 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# # A reads the blank rightly, so only its cache is sick; and behind its first word it sees nothing.
+# # A reads the blank rightly, so only its cache is sick; and each new token sees only the first word.
 # # B has words that fit their neighbours. C is worse than a guess.
 # my_diagnoses = {
 #     "A": "upper-left mask with the cache",
@@ -318,13 +314,11 @@ print(f"mean weight on the first token: {sinks['mean']:.2f}")
 print(f"heads with more than half of it there: {sinks['above 0.5']} of 270")
 for layer in (2, 12, 24):
     mean, length = sinks["by layer"][layer - 1], sinks["length"][layer - 1]
-    print(
-        f"layer {layer:2}: {mean:.2f}; the first vector is {length:.0f} times as long"
-    )
+    print(f"layer {layer:2}: {mean:.2f}; its vector: {length:.0f} times the median")
 
 # %% [markdown]
-# Most heads **park** on the first token of *Alice*, as heads of MiniLM parked on [CLS] in notebook 09. The first vector becomes
-# very long in layer 12, and from the next layer on many heads park there. Does the model need it? Let each token see only a
+# Many heads **park** on the first token of *Alice*, as heads of MiniLM parked on [CLS] in notebook 09. The first vector becomes
+# very long in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need it? Let each token see only a
 # window of near keys, with and without the first token:
 
 # %%
@@ -373,7 +367,7 @@ verdict
 # ## The circuit again
 #
 # In notebook 08 two heads learned to copy together. The first tells each token what stood before it. The second looks for the
-# token behind the last *A*, wherever *A* is read again. In notebook 10 you set such heads by hand. Are they in this model, too?
+# token after the last *A*, wherever *A* is read again. In notebook 10 you set such heads by hand. Are they in this model, too?
 #
 # The test is the same: 40 random tokens, twice in a row. Nothing but the first copy tells the second. *Copying* measures how
 # much the second copy looks at the token that followed last time.
@@ -389,7 +383,8 @@ first, second = np.mean(copying["losses"], axis=0)
 print(f"loss on the first copy {first:.1f}, on the second {second:.1f}")
 
 # %% [markdown]
-# They are there. Looking is not yet causing, so take the heads away: what they add is set to 0.
+# They are there. On the first copy the model is worse than a guess, because it expects words that fit together. Looking is not
+# yet causing, so take the heads away: what they add is set to 0.
 
 
 # %% jupyter={"source_hidden": true}
@@ -463,7 +458,7 @@ verdict
 # ## Six banks
 #
 # MiniLM told the bank of a river from the bank with money, because it reads in both directions. This model sees nothing
-# behind a token. Here are the six sentences of notebook 09.
+# that comes after a token. Here are the six sentences of notebook 09.
 
 # %%
 banks = smollm.banks()
@@ -517,7 +512,7 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 # On *Alice* and on the code the loss is smallest at 64, which is the model's own $d_k$; on the third text at 80, the next stop.
 # On the left one key takes nearly everything, on the right all keys get nearly the same, and at both ends the model has lost its
 # words. The blanks are 80 sentences like that of Mary and John: rightly filled is one where the right name is likelier than
-# the other. At both ends the model does no better than a coin.
+# the other. On the left it does little better than a coin, and on the right worse.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
@@ -545,4 +540,4 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 #
 # **Remember.** A language model is a table of vectors and a stack of blocks, and in each block attention is the only step in
 # which tokens meet. The functions that you wrote are those of a real model. Fluent is not right, a low loss is not right either, and
-# a head that looks at a word need not be the one that counts. What can be trusted is what has been compared.
+# a head that looks at a word need not be the one that counts. Trust what you have compared.

@@ -106,7 +106,7 @@ def _maps():
         Probe("a map of 8 tokens", (causal(8),)),
         Probe("a head that looks one token back", (causal(12, back=1),)),
         Probe("a head that looks at itself", (causal(10, back=0),)),
-        Probe("3 tokens", (causal(3),)),
+        Probe("4 tokens", (causal(4),)),
     )
 
 
@@ -198,8 +198,15 @@ OWN = (
         "only the first keys are kept",
         "No query sees the words right before it.",
         "Which two groups of keys does a query see?",
-        "The near ones and the first ones: join the two conditions with |, not with &.",
+        "The near ones and the first ones: join the two conditions with |.",
         {"kept": lambda s: s.first},
+    ),
+    Mistake(
+        "near_and_first",
+        "a key is kept only if it is near and among the first",
+        "In a long text a query then sees nothing at all.",
+        "Key 0 and the key before a query: which of the two conditions does each meet?",
+        "One each. A key is kept where either holds: join them with |, not with &.",
         {"kept": lambda s: s.first & s.near},
     ),
     Mistake(
@@ -294,6 +301,15 @@ OWN = (
         "Should a text of 200 tokens give ten times as much as one of 20?",
         "No: take the mean.",
         {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum()},
+    ),
+    Mistake(
+        "wrong_queries_left_out",
+        "other queries are left out than the first two",
+        "The diagonal below the main one begins with query 1: only its first number goes.",
+        "Which query does the first number of np.diagonal(weights, -1) belong to?",
+        "To query 1. Leave out this one number, and none at the end: [1:].",
+        {"measured": lambda s: np.diagonal(s.map, -1)[2:].mean()},
+        {"measured": lambda s: np.diagonal(s.map, -1)[:-1].mean()},
     ),
     Mistake(
         "divided_by_all_queries",
@@ -418,8 +434,8 @@ QUESTIONS = (
         "next_word_in_sight",
         right="b",
         tempting="a",
-        a="It is a mistake, and yet the loss falls: on this text from 3.32 to 1.89.",
-        b="The loss falls from 3.32 to 1.89. The next word stands in the input, so the model need not guess it.",
+        a="It is a mistake, and yet the loss falls from 3.32 to 1.89.",
+        b="The next word stands in the input, so the model need not guess it.",
         c="Each token now takes from other keys than before, so the loss cannot stay.",
     ),
     Question(
