@@ -19,11 +19,12 @@ import torch
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.course import check, grammar, predict, writer
+from attnlib.course import check, grammar, mine, predict, writer
 from attnlib.torch_layers import KVCache, MultiHeadAttention
 
 torch.set_num_threads(1)  # for speed, as is the next line
 _ = torch.set_flush_denormal(True)
+attention = mine.load("attention")
 
 # %% [markdown]
 # ## Before you start
@@ -808,12 +809,14 @@ verdict
 #
 # **Goal.** Write grouped-query attention. *6 minutes, medium.*
 #
-# `my_grouped(query, key, value)`: query $(..., h, n_q, d_k)$, key $(..., g, n_k, d_k)$, value $(..., g, n_k, d_v)$, and $g$
-# divides $h$. The first $h / g$ heads of queries use the first head of keys and values, the next $h / g$ the second, and so on. No mask.
+# `my_grouped(query, key, value, attn_mask=None, attention=attention)`: query $(..., h, n_q, d_k)$, key $(..., g, n_k, d_k)$,
+# value $(..., g, n_k, d_v)$, and $g$ divides $h$. The first $h / g$ heads of queries use the first head of keys and values, the
+# next $h / g$ the second, and so on. `attention(query, key, value, attn_mask)` is the function of notebook 05: hand it the mask
+# as it is. In notebook 13 a real model calls your function.
 
 
 # %%
-def my_grouped(query, key, value):
+def my_grouped(query, key, value, attn_mask=None, attention=attention):
     return ...  # your code
 
 
@@ -821,31 +824,34 @@ def my_grouped(query, key, value):
 verdict = check.grouped_attention(my_grouped)
 verdict
 
+# %%
+mine.keep(my_grouped)
+
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def my_grouped(query, key, value):
+# def my_grouped(query, key, value, attn_mask=None, attention=attention):
 #     times = query.shape[-3] // key.shape[-3]
 #     key, value = (np.repeat(x, times, axis=-3) for x in (key, value))
-#     return al.scaled_dot_product_attention(query, key, value)
+#     return attention(query, key, value, attn_mask)
 # ```
 #
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 11.3 · A step of decoding
+# ### Exercise 11.3 · A step with a cache
 #
 # **Goal.** Write the step that every cache needs, and get all chunkings right. *12 minutes, hard.*
 #
-# `my_step(x, places, past, W_Q, W_K, W_V)` is one causal head (with $\sqrt{d_k}$, as always) on the $n$ new tokens `x`
-# $(n, d)$. `places` $(N, d)$ has a vector for each place of the whole sequence, to be added to `x` before all three
-# projections. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. Return `(output, (keys, values))`:
-# outputs of the new tokens $(n, d_v)$, keys and values of all. The check feeds sequences in several chunkings.
+# `my_step(query, key, value, past, attention)`: `query` $(h, n, d_k)$, `key` $(g, n, d_k)$ and `value` $(g, n, d_v)$ are those
+# of $n$ new tokens. `past` is `(keys, values)` of all tokens before, with 0 rows at the start. Call `attention(query, keys,
+# values, mask)` with all keys, all values and a causal mask, True = may attend. Return `(output, (keys, values))`: the outputs of
+# the new tokens $(h, n, d_v)$, and keys and values of all. The check feeds sequences in several chunkings.
 
 
 # %%
-def my_step(x, places, past, W_Q, W_K, W_V):
+def my_step(query, key, value, past, attention):
     return ...  # your code
 
 
@@ -853,18 +859,18 @@ def my_step(x, places, past, W_Q, W_K, W_V):
 verdict = check.decode_step(my_step)
 verdict
 
+# %%
+mine.keep(my_step)
+
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
 # ```python
-# def my_step(x, places, past, W_Q, W_K, W_V):
-#     old = len(past[0])
-#     x = x + places[old : old + len(x)]
-#     keys = np.concatenate([past[0], x @ W_K])  # (old + n, d_k)
-#     values = np.concatenate([past[1], x @ W_V])
-#     mask = al.causal_mask(len(x), len(keys), align="lower_right")
-#     output = al.scaled_dot_product_attention(x @ W_Q, keys, values, mask)
-#     return output, (keys, values)
+# def my_step(query, key, value, past, attention):
+#     keys = np.concatenate([past[0], key], axis=-2)  # (g, n_past + n, d_k)
+#     values = np.concatenate([past[1], value], axis=-2)
+#     mask = al.causal_mask(query.shape[-2], keys.shape[-2], align="lower_right")
+#     return attention(query, keys, values, mask), (keys, values)
 # ```
 #
 # </details>
