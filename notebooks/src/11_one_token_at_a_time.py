@@ -114,7 +114,7 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 
 # %% [markdown]
 # The model is the `MultiHeadAttention` of notebook 06 in two layers, behind a causal mask. Each layer adds what its heads
-# fetched, and then what a small network makes of it. Such a model is called a **decoder**. Training takes about fifteen seconds.
+# fetched, and then what a small network makes of it. Such a model is called a **decoder**. Training takes about twenty seconds.
 
 # %%
 model = writer.trained(corpus, seed=0, description="the writer")
@@ -168,7 +168,7 @@ for temperature in (0.5, 1.5, 2, 3):
 #
 # ### Cheating
 #
-# Train the same model without the mask. Every position then sees the word that it must predict.
+# Train the same model without the mask, for five seconds. Every position then sees the word that it must predict.
 # **Predict.** Which loss does it reach, and what does it write?
 #
 # - **a** about 1.5, and it writes as before: no model can go below the lowest loss
@@ -269,7 +269,7 @@ for d_k in (1, 8, 64, 512):
 #
 # ## 4 · Without positions
 #
-# The model has a learned vector for each position. Train it without these vectors, which is called **NoPE**, *no
+# The model has a learned vector for each position. Train it without these vectors for about ten seconds. This is called **NoPE**, *no
 # positional encoding*. In notebook 08 a model without positions could not reverse a sequence. **Predict.** What
 # does this one write?
 #
@@ -609,7 +609,7 @@ for ax, (told, serving) in zip(axes, orders.items()):
 
 # %% [markdown]
 # To see what the wrong order does, we train a layer with two heads of keys and values. Then we copy its weights into a layer
-# with four, in both orders. The training takes about five seconds.
+# with four, in both orders. The training takes about ten seconds.
 
 # %%
 options = {"steps": 280, "num_kv_heads": 2, "description": "2 heads of K and V"}
