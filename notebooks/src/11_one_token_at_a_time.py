@@ -34,7 +34,7 @@ tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
 
 
 def box(ax, x, y, colour, full=True):
-    face = colour if full else "white"
+    face = colour if full else "none"
     _ = ax.add_patch(Rectangle((x, y - 0.35), 0.44, 0.7, fc=face, ec=colour, lw=2))
 
 
