@@ -211,38 +211,53 @@ def window(line):
     return lambda n, m, w: eval(line, {"back": np.arange(m - n, m)[:, None] - np.arange(m), "w": w})
 
 
-def grouped(spread):
-    def grouped(q, k, v):
+def tiled(x, times):
+    return np.concatenate([x] * times, axis=-3)
+
+
+def repeated(x, times):
+    return np.repeat(x, times, axis=-3)
+
+
+def first_only(x, times):
+    return np.repeat(x[..., :1, :, :], times * x.shape[-3], axis=-3)
+
+
+def grouped(spread=repeated, values=None, mask=lambda mask, n_q, n_k: mask):
+    def grouped(q, k, v, attn_mask=None, attention=al.scaled_dot_product_attention):
         times = q.shape[-3] // k.shape[-3]
-        if spread is np.tile:
-            k, v = (np.concatenate([x] * times, axis=-3) for x in (k, v))
-        else:
-            k, v = (np.broadcast_to(spread(x, times), (*q.shape[:-2], *x.shape[-2:])) for x in (k, v))
-        return al.scaled_dot_product_attention(q, k, v)
+        return attention(q, spread(k, times), (values or spread)(v, times), mask(attn_mask, q.shape[-2], k.shape[-2]))
 
     return grouped
 
 
-def by_number(q, k, v):
+def by_number(q, k, v, attn_mask=None, attention=al.scaled_dot_product_attention):
     serving = [i // k.shape[-3] for i in range(q.shape[-3])]
-    return al.scaled_dot_product_attention(q, k[..., serving, :, :], v[..., serving, :, :])
+    return attention(q, k[..., serving, :, :], v[..., serving, :, :], attn_mask)
+
+
+def unscaled(query, key, value, attn_mask=None):
+    times = len(query) // len(key)
+    scores = query @ np.repeat(key, times, axis=0).swapaxes(-1, -2)
+    return al.softmax(np.where(attn_mask, scores, -np.inf)) @ np.repeat(value, times, axis=0)
 
 
 def decode(
-    places="P[old : old + n]",
-    k="np.vstack([past[0], x @ W_K])",
-    v="np.vstack([past[1], x @ W_V])",
-    mask="np.tri(n, len(k), len(k) - n, dtype=bool)",
-    back="k, v",
+    k="np.concatenate([past[0], key], axis=1)",
+    v="np.concatenate([past[1], value], axis=1)",
+    mask="np.tri(n, k.shape[1], k.shape[1] - n, dtype=bool)",
+    back="(output, (k, v))",
+    attend="attention(query, k, v, mask)",
 ):
     """Return a step of decoding from the lines a student would write."""
 
-    def step(x, P, past, W_Q, W_K, W_V):
-        names = {"np": np, "P": P, "past": past, "W_K": W_K, "W_V": W_V, "n": len(x), "old": len(past[0])}
-        names["x"] = x = x + eval(places, names)
+    def step(query, key, value, past, attention):
+        names = {"np": np, "query": query, "key": key, "value": value, "past": past, "n": query.shape[1]}
+        names.update(attention=attention, unscaled=unscaled)
         names["k"], names["v"] = eval(k, names), eval(v, names)
-        output = al.scaled_dot_product_attention(x @ W_Q, names["k"], names["v"], eval(mask, names))
-        return output, eval(back, names)
+        names["mask"] = eval(mask, names)
+        names["output"] = eval(attend, names)
+        return eval(back, names)
 
     return step
 
@@ -947,44 +962,70 @@ ROWS = {
     "11.1 others": ("window_mask", "window_without_itself", window("(0 < back) & (back <= w)")),
     "11.1 tri": ("window_mask", "window_upper_left", lambda n, m, w: np.tri(n, m) - np.tri(n, m, -w) > 0),
     "11.1 open": ("window_mask", "window_without_end", lambda n, m, w: np.tri(m, dtype=bool)[-n:]),
-    "11.2 tile": ("grouped_attention", "groups_tiled", grouped(np.tile), "dealt out in turn"),
+    "11.2 tile": ("grouped_attention", "groups_tiled", grouped(tiled), "dealt out in turn"),
     "11.2 number": ("grouped_attention", "groups_by_their_number", by_number, "served by head i // g"),
-    "11.2 first": ("grouped_attention", "groups_first_only", grouped(lambda x, times: x[..., :1, :, :])),
-    "11.3 upper left": ("decode_step", "chunk_upper_left", decode(mask="np.tri(n, len(k), dtype=bool)"), "oldest"),
-    "11.3 no mask": ("decode_step", "chunk_not_masked", decode(mask="None"), "hides from that test"),
-    "11.3 places": ("decode_step", "places_restart", decode(places="P[:n]"), "place 0"),
-    "11.3 no places": ("decode_step", "places_forgotten", decode(places="0")),
-    "11.3 places of K": (
-        "decode_step",
-        "places_not_in_values",
-        decode(v="np.vstack([past[1], (x - P[old : old + n]) @ W_V])"),
+    "11.2 first": ("grouped_attention", "groups_first_only", grouped(first_only)),
+    "11.2 values tiled": ("grouped_attention", "groups_differ", grouped(repeated, tiled), "another group's values"),
+    "11.2 keys tiled": ("grouped_attention", "groups_differ", grouped(tiled, repeated)),
+    "11.2 no mask": ("grouped_attention", "mask_ignored", grouped(mask=lambda mask, n_q, n_k: None)),
+    "11.2 causal": (
+        "grouped_attention",
+        "causal_mask_added",
+        grouped(mask=lambda mask, n_q, n_k: np.tri(n_q, n_k, n_k - n_q, dtype=bool)),
+        "nobody asked for",
     ),
-    "11.3 only new": ("decode_step", "cache_overwritten", decode(back="x @ W_K, x @ W_V")),
+    "11.2 causal, too": (
+        "grouped_attention",
+        "causal_mask_added",
+        grouped(mask=lambda mask, n_q, n_k: np.tri(n_q, n_k, dtype=bool) & (True if mask is None else mask)),
+    ),
+    "11.3 upper left": (
+        "decode_step",
+        "chunk_upper_left",
+        decode(mask="np.tri(n, k.shape[1], dtype=bool)"),
+        "oldest",
+    ),
+    "11.3 no mask": ("decode_step", "chunk_not_masked", decode(mask="None"), "hides from that test"),
+    "11.3 only new": ("decode_step", "cache_overwritten", decode(back="(output, (key, value))")),
     "11.3 chunk only": (
         "decode_step",
         "past_not_attended",
-        decode(k="x @ W_K", v="x @ W_V", back="(np.vstack([past[0], k]), np.vstack([past[1], v]))"),
-        "kept and returned",
+        decode(mask="np.tri(n, dtype=bool)", attend="attention(query, key, value, mask)"),
+        "not attended to",
         "oldest",
     ),
-    "11.3 no mask, no places of V": (  # what each would show alone is not so of the two
+    "11.3 no mask, zeros": (  # what each would show alone is not so of the two
         "decode_step",
-        "places_not_in_values + chunk_not_masked",
-        decode(v="np.vstack([past[1], (x - P[old : old + n]) @ W_V])", mask="None"),
+        "chunk_not_masked + values_not_kept",
+        decode(v="np.concatenate([0 * past[1], value], axis=1)", mask="None"),
         "Two mistakes",
         "One token at a time this is right",
     ),
-    "11.3 old": ("decode_step", "cache_not_grown", decode(back="past")),
-    "11.3 zeros": ("decode_step", "values_not_kept", decode(v="np.vstack([0 * past[1], x @ W_V])")),
+    "11.3 old": ("decode_step", "past_not_attended", decode(back="(output, past)"), "not returned"),
+    "11.3 zeros": ("decode_step", "values_not_kept", decode(v="np.concatenate([0 * past[1], value], axis=1)")),
     "11.3 in front": (
         "decode_step",
         "new_keys_in_front",
-        decode(k="np.vstack([x @ W_K, past[0]])", v="np.vstack([x @ W_V, past[1]])"),
+        decode(k="np.concatenate([key, past[0]], axis=1)", v="np.concatenate([value, past[1]], axis=1)"),
         "knows no order",
     ),
+    "11.3 exchanged": ("decode_step", "cache_exchanged", decode(back="(output, (v, k))"), "in the place of the keys"),
+    "11.3 last": ("decode_step", "last_output_only", decode(back="(output[:, -1:], (k, v))"), "of the last new token"),
+    "11.3 no scale": ("decode_step", "no_scale", decode(attend="unscaled(query, k, v, mask)")),
     "11.3 one array": ("decode_step", None, lambda *a: a[0], "must return (output, (keys, values))", "as if"),
+    "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)", "as if"),
     # Shapes do not fit: loud.
-    "11.3 values of the chunk": ("decode_step", None, decode(v="x @ W_V"), "raises", "as if"),
+    "11.3 values of the chunk": ("decode_step", None, decode(v="value"), "raises", "as if"),
+    "11.4 prompt twice": (
+        "write_all",
+        "prompt_given_twice",
+        writes("", "cache = new_cache(); new = [*prompt, *prompt]"),
+    ),
+    "11.4 short": (
+        "write_all",
+        "one_token_short",
+        lambda m, c, p, n: writes("", "cache = new_cache()")(m, c, p, n - 1),
+    ),
     "11.4 stale": ("write_all", "cache_stale", writes("cache = new_cache()", "")),
     "11.4 each step": ("write_all", "cache_new_each_step", writes("", "", "cache = new_cache()")),
     "11.4 again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = [*prompt, *row]")),

@@ -236,33 +236,32 @@ def len_ratio(q, k):
     return q.shape[-3] // k.shape[-3]
 
 
-def grouped_by_axes(q, k, v):
+def grouped_by_axes(q, k, v, mask=None, attention=al.scaled_dot_product_attention):
     """The groups as an axis of their own, over which keys and values broadcast."""
     *lead, h, n, d = q.shape
     q = q.reshape(*lead, k.shape[-3], h // k.shape[-3], n, d)
-    out = al.scaled_dot_product_attention(q, k[..., :, None, :, :], v[..., :, None, :, :])
-    return out.reshape(*lead, h, n, -1)
+    return attention(q, k[..., :, None, :, :], v[..., :, None, :, :], mask).reshape(*lead, h, n, -1)
 
 
-def decode_step(x, places, past, W_Q, W_K, W_V, lists=False):
-    old = len(past[0])
-    x = x + places[old : old + len(x)]
-    keys, values = np.vstack([past[0], x @ W_K]), np.vstack([past[1], x @ W_V])
-    mask = al.causal_mask(len(x), len(keys), align="lower_right")
-    output = al.scaled_dot_product_attention(x @ W_Q, keys, values, mask)
+def grouped_in_torch(q, k, v, mask=None, attention=None):
+    mask = None if mask is None else torch.tensor(mask)
+    return F.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), mask, enable_gqa=True).numpy()
+
+
+def decode_step(query, key, value, past, attention, lists=False):
+    keys, values = (np.concatenate(pair, axis=-2) for pair in zip(past, (key, value), strict=True))
+    mask = al.causal_mask(query.shape[-2], keys.shape[-2], align="lower_right")
+    output = attention(query, keys, values, attn_mask=mask)
     return [output, [keys, values]] if lists else (output, (keys, values))
 
 
-def decode_by_loop(x, places, past, W_Q, W_K, W_V):
+def decode_by_loop(query, key, value, past, attention):
     """One token after the other, within a chunk too: no mask is needed."""
-    keys, values, outputs = list(past[0]), list(past[1]), []
-    for token in x:
-        token = token + places[len(keys)]
-        keys.append(token @ W_K)
-        values.append(token @ W_V)
-        weights = al.softmax(np.array(keys) @ (token @ W_Q) / W_K.shape[1] ** 0.5)
-        outputs.append(weights @ np.array(values))
-    return np.array(outputs), (np.array(keys), np.array(values))
+    (keys, values), outputs = past, []
+    for i in range(query.shape[1]):
+        keys, values = np.hstack([keys, key[:, i : i + 1]]), np.hstack([values, value[:, i : i + 1]])
+        outputs.append(attention(query[:, i : i + 1], keys, values))
+    return np.hstack(outputs), (keys, values)
 
 
 def write_all(model, new_cache, prompts, count):
@@ -397,9 +396,11 @@ RIGHT = {
         lambda n_q, n_k, w: al.causal_mask(n_q, n_k, align="lower_right") & (np.arange(n_k) > back(n_q, n_k) - w),
     ],
     "grouped_attention": [
-        lambda q, k, v: al.scaled_dot_product_attention(q, *(np.repeat(x, len_ratio(q, k), -3) for x in (k, v))),
+        lambda q, k, v, mask=None, attend=al.scaled_dot_product_attention: attend(
+            q, *(np.repeat(x, len_ratio(q, k), -3) for x in (k, v)), mask
+        ),
         grouped_by_axes,
-        lambda q, k, v: F.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), enable_gqa=True).numpy(),
+        grouped_in_torch,
     ],
     "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
     "write_all": [write_all, write_recursively, lambda *a: write_all(*a).tolist() and write_all(*a)],

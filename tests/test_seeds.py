@@ -278,7 +278,7 @@ def printed(number):
             "0 1.00 0.76 1.00 0.34 1.00 1 1.00 0.48 1.00 0.48 1.00 2 1.00 0.71 0.92 0.50 1.00 "
             "3 1.00 0.50 1.00 0.50 1.00 4 1.00 0.37 1.00 0.36 1.00",
         ),
-        ("11", "1 layer(s): the last place moves by 0.0000 2 layer(s): the last place moves by 0.5490"),
+        ("11", "1 layer(s): the last position moves by 0.0000 2 layer(s): the last position moves by 0.5490"),
         ("11", "256 11,503,599,616 83,951,616 137.0"),
         ("11", "our writer: 512 bytes a token, by the formula 512"),
         ("11", "Llama 3 8B 32 32 8 128 131,072 0.50 Gemma 2B 18 8 1 256 18,432 0.07"),
@@ -440,7 +440,7 @@ def test_printed(number, text):
         ),
         ("11", "SUBJECT, that, OTHER # # 0.00 0.00 # 0.00 # #", [(0, 0.7), (0, 0.2), (0, 0.2), (0.3, 1), (0.45, 0.7)]),
         ("11", "SUBJECT, also for that: agreement #", [(0, 0.45)]),
-        ("11", "with places .s. hidden: agreement # without .s. hidden: agreement #", [(0.95, 1), (0.75, 1)]),
+        ("11", "with positions .s. hidden: agreement # without .s. hidden: agreement #", [(0.95, 1), (0.75, 1)]),
         ("11", "head 3 of layer 2 off: agreement # head 4 of layer 2 off: agreement #", [(0, 0.7), (0.95, 1)]),
         ("11", "d_k = 1: grammatical #, agreement #", [(0.95, 1), (0.99, 1)]),
         ("11", "d_k = 64: grammatical #, agreement #", [(0.6, 0.95), (0.99, 1)]),

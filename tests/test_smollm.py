@@ -15,6 +15,9 @@ from attnlib.course import smollm
 from attnlib.course.smollm import speaker
 from attnlib.course.smollm.functions import FUNCTIONS
 from bench.decoder import READERS, in_transformers
+from tools.build_notebooks import read_source
+from tools.handouts import exercises
+from tools.series import SERIES
 
 NEEDS = "the model is not installed: make real-decoder"
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason=NEEDS)
@@ -120,6 +123,18 @@ def test_a_readers_own_functions_are_called_and_give_the_same(babbler, names):
 def test_keys_need_not_be_repeated(babbler):
     own = babbler.using(grouped_attention=grouped_without_repeats)
     assert np.abs(own.logits(TEXT) - babbler.logits(TEXT)).max() < 1e-4
+
+
+def test_the_solutions_of_notebook_11_speak(babbler):
+    (source,) = (notebook.source for notebook in SERIES if notebook.number == "11")
+    names = {"np": np, "al": al, "attention": al.scaled_dot_product_attention}
+    for _, number, solution in exercises(read_source(source)):
+        if number in ("11.2", "11.3"):
+            exec(solution, names)
+    own = babbler.using(grouped_attention=names["my_grouped"], decode_step=names["my_step"])
+    for size in (1, 3, 20):
+        assert np.abs(in_chunks(own, TEXT, size) - babbler.logits(TEXT)).max() < 1e-4
+    assert own.write(TEXT, 8) == babbler.write(TEXT, 8)
 
 
 def with_nan(x):

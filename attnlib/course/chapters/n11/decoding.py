@@ -4,8 +4,9 @@ from functools import cached_property
 
 import numpy as np
 
+from .... import core, masks
 from ...engine.exercise import Function
-from ...engine.probes import BATCH, CUBE, PLAIN, Draw, Probe
+from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe
 from ...engine.run import Unfit
 from ...engine.steps import Steps, replaced
 
@@ -24,9 +25,13 @@ class Window(Steps):
 class Grouped(Steps):
     @cached_property
     def serving(self):
-        """Which head of keys and values serves each head of queries, (h,)."""
+        """Which head of keys serves each head of queries, (h,)."""
         h, h_kv = self.q.shape[-3], self.key.shape[-3]
         return np.arange(h) // (h // h_kv)
+
+    @cached_property
+    def serving_values(self):
+        return self.serving
 
     @cached_property
     def k(self):
@@ -34,23 +39,16 @@ class Grouped(Steps):
 
     @cached_property
     def v(self):
-        return self.value[..., self.serving, :, :]
+        return self.value[..., self.serving_values, :, :]
 
 
-class Decoding(Steps):
-    """One chunk of a sequence in one head, behind what a cache holds."""
+def attend(query, key, value, attn_mask=None):
+    """What the step of decoding is handed: attention whose heads may share keys and values."""
+    return Grouped(q=query, key=key, value=value, mask=attn_mask).context
 
-    @cached_property
-    def start(self):
-        return len(self.past[0])
 
-    @cached_property
-    def placed(self):
-        return self.x + self.places[self.start : self.start + len(self.x)]
-
-    @cached_property
-    def new(self):
-        return self.placed @ self.W_K, self.placed @ self.W_V
+class Decoding(Grouped):
+    """One chunk of a sequence, (h, n, d_k), behind what a cache holds."""
 
     @cached_property
     def seen(self):
@@ -62,14 +60,21 @@ class Decoding(Steps):
         return self.seen
 
     @cached_property
-    def chunk_mask(self):
-        n_q, n_k = len(self.x), len(self.seen[0])
+    def key(self):
+        return self.seen[0]
+
+    @cached_property
+    def value(self):
+        return self.seen[1]
+
+    @cached_property
+    def mask(self):
+        n_q, n_k = self.q.shape[-2], self.key.shape[-2]
         return np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
 
     @cached_property
-    def attended(self):
-        k, v = self.seen
-        return Steps(q=self.placed @ self.W_Q, k=k, v=v, mask=self.chunk_mask).context
+    def returned(self):
+        return self.context
 
 
 class Driving(Steps):
@@ -85,24 +90,29 @@ class Driving(Steps):
         return np.array([write(prompt) for prompt in self.prompts])
 
 
-def in_chunks(step, x, chunks, places, *weights):
-    """Run `step` over a sequence cut into chunks and return all outputs, (n, d_v); None where it returns nothing."""
-    past, outputs, start = (np.zeros((0, weights[1].shape[1])), np.zeros((0, weights[2].shape[1]))), [], 0
+def in_chunks(step, query, key, value, chunks, attention):
+    """Run `step` over a sequence cut into chunks and return all outputs, (h, n, d_v); None where it returns nothing."""
+    past, outputs, start = (key[:, :0], value[:, :0]), [], 0
     for chunk in chunks:
-        result = step(x[start : start + chunk], places, past, *weights)
+        now = slice(start, start + chunk)
+        result = step(query[:, now], key[:, now], value[:, now], past, attention)
         if result is None or result is ...:
             return None
         try:
             output, (keys, values) = result
             past = keys, values
-            outputs.append(np.asarray(output, dtype=float).reshape(chunk, -1))
+            outputs.append(np.asarray(output, dtype=float))
         except (TypeError, ValueError):
             raise Unfit(
-                f"Your step must return (output, (keys, values)), output with a row for each of {chunk} new tokens; "
-                f"you return {_described(result)}. Fix: return output, (keys, values)."
+                f"Your step must return (output, (keys, values)), output with a row for each of {chunk} new tokens in "
+                f"each head; you return {_described(result)}. Fix: return output, (keys, values)."
             ) from None
         start += chunk
-    return np.concatenate(outputs)
+    widths = {(output.ndim, len(output), output.shape[-1]) for output in outputs}
+    if len(widths) > 1 or outputs[0].ndim < 2:
+        shapes = ", ".join(str(output.shape) for output in outputs)
+        raise ValueError(f"the outputs of all chunks must be (h, n, d_v), with the same h and d_v; they are {shapes}")
+    return np.concatenate(outputs, axis=-2)
 
 
 def _described(result):
@@ -115,10 +125,15 @@ class InChunks(Function):
     """A step of decoding, judged by what it gives over a whole sequence."""
 
     def run(self, function, args, **options):
-        def outputs(x, chunks, *rest):
-            return in_chunks(function, x, chunks, *rest)
+        def outputs(*given):
+            return in_chunks(function, *given)
 
         return super().run(outputs, args, **options)
+
+    def _variants(self):
+        ways = super()._variants()
+        del ways["mask_ignored"], ways["causal_mask_added"]  # chunk_not_masked and chunk_upper_left say more here
+        return ways
 
     def with_steps(self, overrides):
         steps = replaced(self.steps, overrides)
@@ -146,29 +161,34 @@ def grouped_probes():
     def arrays(h, h_kv, n_q, n_k, d_k, d_v, *b):
         return draw(*b, h, n_q, d_k), draw(*b, h_kv, n_k, d_k), draw(*b, h_kv, n_k, d_v)
 
+    def masked(mask, *sizes):
+        return (*arrays(*sizes), mask, core.scaled_dot_product_attention)
+
     return (
         Probe(PLAIN, arrays(4, 2, 3, 5, 6, 2)),
         Probe(BATCH, arrays(6, 2, 3, 5, 4, 3, 2)),
         Probe("one head of keys and values", arrays(3, 1, 4, 5, 6, 2)),
         Probe("as many heads of keys and values as of queries", arrays(3, 3, 2, 5, 4, 3)),
         Probe(CUBE, arrays(4, 2, 4, 4, 4, 4, 4)),
+        Probe(PLAIN_MASKED, masked(MASK, 6, 3, 4, 5, 6, 2)),
+        Probe("a causal mask", masked(np.tri(4, dtype=bool), 4, 2, 4, 4, 5, 3)),
     )
 
 
 def decoding_probes():
     draw = Draw("decode_step")
 
-    def sequence(chunks, d_k=4):
-        x = draw(sum(chunks), 6)
-        return x, chunks, draw(12, 6), draw.matrix(6, d_k), draw.matrix(6, d_k), draw.matrix(6, 3)
+    def sequence(chunks, h=4, h_kv=2, d_k=5, d_v=3):
+        n = sum(chunks)
+        return draw(h, n, d_k), draw(h_kv, n, d_k), draw(h_kv, n, d_v), chunks, attend
 
     return (
         Probe("6 tokens all at once", sequence((6,))),
         Probe("one token at a time", sequence((1,) * 6)),
         Probe("a prompt of 3 tokens, then one at a time", sequence((3, 1, 1, 1))),
         Probe("chunks of 2 tokens", sequence((2, 2, 2))),
-        Probe("chunks of 1, 4 and 3 tokens", sequence((1, 4, 3))),
-        Probe("d_k = 5, where it was 4 before", sequence((2, 1, 1), 5)),
+        Probe("chunks of 1, 4 and 3 tokens", sequence((1, 4, 3), 3, 3)),
+        Probe("chunks of 2 tokens, keys as long as values", sequence((2, 2, 2), d_k=4, d_v=4)),
     )
 
 
@@ -197,8 +217,29 @@ def window_by(change):
     return {"window_mask": change}
 
 
+def with_causal(align, keep):
+    """Put a causal mask over the scores: beside the mask that is given, or in its place."""
+
+    def masked(s):
+        causal = masks.causal_mask(s.q.shape[-2], s.k.shape[-2], align=align)
+        allowed = causal & s.mask if keep and s.mask is not None else causal
+        return np.where(allowed, s.scaled, -np.inf)
+
+    return {"masked": masked}
+
+
+def dealt_out(s):
+    """Serve heads of queries in turn."""
+    return np.arange(s.q.shape[-3]) % s.key.shape[-3]
+
+
+def side_by_side(s):
+    """Serve neighbours, as is right."""
+    return Grouped(q=s.q, key=s.key).serving
+
+
 def joined(old, new):
-    return tuple(np.concatenate(pair) for pair in zip(old, new, strict=True))
+    return tuple(np.concatenate(pair, axis=-2) for pair in zip(old, new, strict=True))
 
 
 def values_forgotten(s):
@@ -252,6 +293,14 @@ def new_cache_each_step(s):
             tokens += new
         rows.append(tokens)
     return rows
+
+
+def prompt_twice(s):
+    return rightly(s, prompts=[(*p, *p) for p in s.prompts])
+
+
+def one_short(s):
+    return rightly(s, count=s.count - 1)
 
 
 def from_the_second(s):

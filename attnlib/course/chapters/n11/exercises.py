@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...engine.exercise import MAP_AXES, OUTPUT_AXES, TOKEN_AXES, Design, Function
+from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
 from ...engine.questions import Question
 from ...grammar import BEGINNING_SAYS, judge_beginning
 from ...mistakes.mistake import Mistake
@@ -93,28 +93,21 @@ OWN = (
         {"serving": lambda s: np.zeros(s.q.shape[-3], dtype=int)},
     ),
     Mistake(
-        "places_restart",
-        "every chunk begins at place 0 again",
-        "The first chunk is right; then the model believes that the sentence has just begun.",
-        "How many tokens stand before the first new one? Which row of `places` is its own?",
-        "As many as the cache holds keys: begin there, and take as many rows as there are new tokens.",
-        {"start": lambda s: 0},
+        "groups_differ",
+        "keys are repeated side by side and values are dealt out in turn, or the other way round",
+        "Right shape. A head compares with one group's keys and averages another group's values.",
+        "Head 1 of four uses which head of keys? And which head of values?",
+        "The same one: spread keys and values over the heads of queries in the same way.",
+        {"serving_values": decoding.dealt_out},
+        {"serving": decoding.dealt_out, "serving_values": decoding.side_by_side},
     ),
     Mistake(
-        "places_forgotten",
-        "the places are not added to the tokens",
-        "Right shape; a token is the same wherever it stands.",
-        "What makes the token x at place 3 another one than the same x at place 5?",
-        "The row of `places` that is added to it: add it before the three projections.",
-        {"placed": lambda s: s.x},
-    ),
-    Mistake(
-        "places_not_in_values",
-        "the places are added for queries and keys, and not for values",
-        "The weights are right; what they fetch is another thing than the model was trained with.",
-        "The task adds the place to x itself. Which of the three projections read x?",
-        "All three: add the places once, to x, and project that.",
-        {"new": lambda s: (s.placed @ s.W_K, s.x @ s.W_V)},
+        "causal_mask_added",
+        "a causal mask is at work that nobody asked for",
+        "Right behind a causal mask. In a chunk behind a cache it hides keys that the given mask allows.",
+        "Which keys does your first query see if no mask is given?",
+        "All of them. Hand on `attn_mask` as it is, and nothing beside it.",
+        *(decoding.with_causal(align, keep) for align in ("lower_right", "upper_left") for keep in (True, False)),
     ),
     Mistake(
         "chunk_upper_left",
@@ -122,7 +115,7 @@ OWN = (
         "All at once it is right. A new token does not even see itself.",
         "One query and 5 keys: which keys may it see?",
         "All five. The mask lines up at the lower right: the last query sees every key.",
-        {"chunk_mask": lambda s: np.tri(len(s.x), len(s.seen[0]), dtype=bool)},
+        {"mask": lambda s: np.tri(s.q.shape[-2], s.key.shape[-2], dtype=bool)},
     ),
     Mistake(
         "chunk_not_masked",
@@ -130,39 +123,30 @@ OWN = (
         "One token at a time this is right, and so it hides from that test: only chunks show it.",
         "Which keys may the first token of a chunk of 4 not see?",
         "The three behind it. The mask has a row for each new token and a column for each key, old ones too.",
-        {"chunk_mask": lambda s: np.ones((len(s.x), len(s.seen[0])), dtype=bool)},
+        {"mask": lambda s: np.ones((s.q.shape[-2], s.key.shape[-2]), dtype=bool)},
     ),
     Mistake(
         "cache_overwritten",
         "the new keys and values take the place of the old ones",
-        "It forgets all but the last chunk, and its places start anew.",
+        "It forgets all but the last chunk.",
         "How many keys should your cache hold after 4 tokens?",
-        "Four: put the new rows below the old ones, np.vstack([old, new]).",
-        {"seen": lambda s: s.new},
+        "Four: put the new rows below the old ones, np.concatenate([old, new], axis=-2).",
         {"cached": lambda s: s.new},
     ),
     Mistake(
         "past_not_attended",
-        "the past is kept and returned, and the queries meet the new keys and values only",
+        "each chunk meets its own keys and values only: the past is not returned, or not attended to",
         "The first chunk is right; then every token forgets what stood before its own chunk.",
-        "Which keys go into your attention: the new ones, or old and new together?",
-        "Old and new together: attend with what you return.",
-        {"seen": lambda s: s.new, "cached": lambda s: decoding.joined(s.past, s.new)},
-    ),
-    Mistake(
-        "cache_not_grown",
-        "the cache that comes back is the one that was handed in",
-        "Every chunk meets an empty cache, as if it were the first.",
-        "How many keys should your cache hold after 4 tokens?",
-        "Four: return the keys and values with the new rows below them.",
-        {"cached": lambda s: s.past},
+        "Which keys go into your attention, and which do you return: the new ones, or old and new together?",
+        "Old and new together, in both: attend with what you return.",
+        {"seen": lambda s: s.new},
     ),
     Mistake(
         "values_not_kept",
         "keys are kept and the old values are not: zeros stand in their place",
         "The weights are right, and most of what they fetch is 0.",
         "Each key needs its own value. How many rows have your values after 4 tokens?",
-        "Four: np.vstack([past[1], new values]), as for the keys.",
+        "Four: np.concatenate([past[1], value], axis=-2), as for the keys.",
         {"seen": decoding.values_forgotten},
     ),
     Mistake(
@@ -170,8 +154,40 @@ OWN = (
         "the new keys and values are put in front of the old ones",
         "One token at a time this is right: a sum over keys knows no order. In a chunk the mask hides the wrong ones.",
         "The mask counts keys from the oldest. Which end do the new ones belong to?",
-        "The end: the old rows come first in np.vstack, the new ones last.",
+        "The end: the old rows come first in np.concatenate, the new ones last.",
         {"seen": lambda s: decoding.joined(s.new, s.past)},
+    ),
+    Mistake(
+        "cache_exchanged",
+        "values are returned in the place of the keys, and keys in the place of the values",
+        "The first chunk is right. Where d_k = d_v nothing complains, and each later chunk compares with values.",
+        "In which order does `past` hold the two? And what do you return?",
+        "Keys first, in both: return output, (keys, values).",
+        {"cached": lambda s: s.seen[::-1]},
+    ),
+    Mistake(
+        "last_output_only",
+        "only the output of the last new token comes back",
+        "One token at a time that is all there is. A prompt needs every row, because the next layer reads them.",
+        "How many rows has your output for a chunk of 3 tokens?",
+        "Three: one for each new token.",
+        {"returned": lambda s: s.context[..., -1:, :]},
+    ),
+    Mistake(
+        "prompt_given_twice",
+        "the whole prompt is given to the model twice",
+        "The cache then holds it twice, and the model reads on as if the prompt had been repeated.",
+        "A call with the whole prompt gives logits, too. What do you do with them?",
+        "They choose the first new token. Call the model with that token next, and with nothing else.",
+        decoding.written_by(decoding.prompt_twice),
+    ),
+    Mistake(
+        "one_token_short",
+        "each row is one token short",
+        "Right as far as it goes.",
+        "The call with the prompt chooses a token already. How many calls follow?",
+        "count - 1 calls follow it, and `count` tokens are returned: the last one chosen belongs to them.",
+        decoding.written_by(decoding.one_short),
     ),
     Mistake(
         "last_token_given_twice",
@@ -304,35 +320,44 @@ EXERCISES = (
     ),
     Function(
         "grouped_attention",
-        "grouped_attention(query, key, value) -> (..., h, n_q, d_v): query (..., h, n_q, d_k), key (..., g, n_k, d_k), "
-        "value (..., g, n_k, d_v), g divides h; the first h / g heads of queries use the first head of "
-        "keys and values, the next h / g the second.",
+        "grouped_attention(query, key, value, attn_mask=None, attention=...) -> (..., h, n_q, d_v): query (..., h, "
+        "n_q, d_k), key (..., g, n_k, d_k), value (..., g, n_k, d_v), g divides h; the first h / g heads of queries "
+        "use the first head of keys and values, the next h / g the second. attention(query, key, value, attn_mask) "
+        "does the rest.",
         (
             "Give every head of queries a head of keys and values; then it is plain attention.",
             "Counted from 0, head i uses number i // (h // g).",
-            "np.repeat(key, h // g, axis=-3) repeats each head side by side.",
+            "np.repeat(key, h // g, axis=-3) repeats each head side by side. Hand the mask on to `attention`.",
         ),
         probes=decoding.grouped_probes(),
-        given=lambda query, key, value: {"q": query, "key": key, "value": value},
+        given=lambda query, key, value, mask=None, attention=None: {
+            "q": query,
+            "key": key,
+            "value": value,
+            "mask": mask,
+        },
         result=lambda s: s.context,
         axes=OUTPUT_AXES,
         steps=decoding.Grouped,
+        kept=Kept("grouped_attention", "attnlib.course.smollm.grouped_attention"),
     ),
     decoding.InChunks(
         "decode_step",
-        "decode_step(x, places, past, W_Q, W_K, W_V) -> (output, (keys, values)) for one head. x (n, d) are the new "
-        "tokens, places (N, d) a vector for each place of the sequence, past = (keys, values) those of the tokens "
-        "before, with 0 rows at the start. output (n, d_v) equals what all tokens at once give under a causal mask.",
+        "decode_step(query, key, value, past, attention) -> (output, (keys, values)). query (h, n, d_k), key (g, n, "
+        "d_k) and value (g, n, d_v) are those of the new tokens, past = (keys, values) those of the tokens before, "
+        "with 0 rows at the start. output (h, n, d_v) equals what attention(query, key, value, mask) gives of all "
+        "tokens at once under a causal mask.",
         (
-            "Add the places to x, project, and put the new keys and values behind the old ones.",
-            "len(past[0]) tokens stand before: that is where the places start.",
+            "Put the new keys and values behind the old ones, and attend to all of them.",
+            "The tokens are the axis before the last one: np.concatenate([old, new], axis=-2).",
             "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
         ),
         probes=decoding.decoding_probes(),
-        given=lambda x, places, past, W_Q, W_K, W_V: dict(x=x, places=places, past=past, W_Q=W_Q, W_K=W_K, W_V=W_V),
-        result=lambda s: s.attended,
-        axes=TOKEN_AXES,
+        given=lambda query, key, value, past, attention: {"q": query, "new": (key, value), "past": past},
+        result=lambda s: s.returned,
+        axes=OUTPUT_AXES,
         steps=decoding.Decoding,
+        kept=Kept("decode_step", "attnlib.course.smollm.decode_step"),
     ),
     Function(
         "write_all",
