@@ -69,7 +69,8 @@ def rotate(x, angle):
 q, k = np.array([2.0, 1.0]), np.array([1.0, 2.0])  # (d_k,) each, d_k = 2
 print(f"not rotated: q.k = {q @ k:.4f}")
 for i, j in ((3, 3), (3, 2), (3, 1)):
-    print(f"query at position {i}, key at position {j}: {rotate(q, i) @ rotate(k, j):7.4f}")
+    score = rotate(q, i) @ rotate(k, j)
+    print(f"query at position {i}, key at position {j}: {score:7.4f}")
 
 # %% [markdown] tags=["predict"]
 # At the same position both are rotated alike, and the score is what it was. One position apart it is larger, because this key
@@ -123,7 +124,8 @@ def frequencies(d_k, base=10_000.0):
 
 omega = frequencies(8)
 rows = [(c, f"{speed:.3f}", 2 * np.pi / speed) for c, speed in enumerate(omega)]
-plot.table(["pair c (d_k = 8)", "radians a position", "positions for a full turn"], rows)
+heads = ["pair c (d_k = 8)", "radians a position", "positions for a full turn"]
+plot.table(heads, rows)
 
 # %% [markdown]
 # These are the four circles at the top. `al.rope(x, positions)` rotates all pairs of all tokens. You write that function in
@@ -140,7 +142,8 @@ rng = np.random.default_rng(0)
 q, k = rng.normal(size=(2, 6, 8))  # (n, d_k) each
 scores = rotated(q) @ rotated(k).T  # (n, n)
 moved = rotated(q, start=1000) @ rotated(k, start=1000).T
-print(f"all 36 scores, 1000 positions on: differ by {np.abs(moved - scores).max():.10f}")
+off = np.abs(moved - scores).max()
+print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 
 # %% [markdown]
 # How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. Divided
@@ -207,7 +210,7 @@ for n in (16, 128, 1024):
 # Now a head *learns* that from sequences of 32 letters: one layer, one head, 16 letters. The answer at each position is the letter
 # before. Beside RoPE stand a learned vector for each position, the sinusoids of [Vaswani et al.
 # (2017)](../REFERENCES.md#vaswani-2017), and nothing. In the model below `turned` is `al.rope` for torch. The four trainings take
-# about 10 seconds.
+# about 20 seconds.
 
 # %%
 try:
@@ -270,6 +273,7 @@ predict.beyond(guess_beyond)
 #
 # Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it. The boxes with a thick frame are new since 2017;
 # the cache and the shared keys and values you know from notebook 11.
+
 
 # %% jupyter={"source_hidden": true}
 def box(ax, x, y, words, colour, new=False):

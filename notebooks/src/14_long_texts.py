@@ -28,8 +28,10 @@ for ax, title in zip(axes, ("whole rows: 256 scores", "in blocks of 4: 64 scores
     wide = 16 if ax is axes[0] else 4
     left = 0 if ax is axes[0] else 8
     _ = ax.add_patch(Rectangle((left, 0), wide, 16, fc=KEY, alpha=0.5))
-    _ = ax.set(xlim=(0, 16), ylim=(16, 0), aspect="equal", title=title)
-    _ = ax.set(xlabel="16 keys", ylabel="16 queries", xticks=[], yticks=[])
+    _ = ax.text(8, 17.5, "16 keys", ha="center")
+    _ = ax.text(-1.5, 8, "16 queries", va="center", rotation=90)
+    _ = ax.set(xlim=(-2, 16.2), ylim=(18, -0.2), aspect="equal", title=title)
+    _ = ax.axis("off")
 
 # %% [markdown]
 # ## Before you start

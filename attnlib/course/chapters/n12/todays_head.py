@@ -315,11 +315,11 @@ MISTAKES = (
     ),
     Mistake(
         "normed_to_length_one",
-        "queries or keys are divided by their length, not by their root mean square",
-        "Scores are smaller by a factor of d_k, or by its root on one side, and the head cannot choose.",
+        "queries and keys are divided by their length, not by their root mean square",
+        "Scores are smaller by a factor of d_k, and the head can hardly choose.",
         "What is the mean square of a query after your norm, before the gain?",
         "It should be 1: divide by the root of the mean of the squares, not of their sum.",
-        *_on_both_or_one(_to_length_1),
+        {"norm": lambda s: _to_length_1},  # one side alone is the same as a division by d_k
     ),
     Mistake(
         "mean_subtracted",

@@ -6,7 +6,7 @@ import numpy as np
 
 from .... import masks
 from ....core import softmax
-from ...engine.steps import Steps
+from ...engine.steps import Steps, swap
 from ...mistakes.mistake import Mistake
 
 
@@ -95,8 +95,8 @@ class LogSteps(Steps):
         return np.log(self.seen) / np.log(self.n_0)
 
     @cached_property
-    def scaled(self):
-        return self.scores / np.sqrt(self.q.shape[-1]) * self.factor
+    def scores(self):
+        return self.q @ swap(self.k) * self.factor
 
     @cached_property
     def mask(self):
@@ -252,6 +252,7 @@ MISTAKES = (
         "What do the weights of a row sum to, if the sink takes some?",
         "To less than 1. Divide by the sum of exp(s) plus exp(sink), and do not divide again.",
         {"of_sink": lambda s: 0.0},
+        {"beside_sink": lambda s: softmax(s.masked)},
     ),
     Mistake(
         "sink_returned",
@@ -361,7 +362,7 @@ MISTAKES = (
         "What makes a softmax sharper: larger weights behind it, or larger scores before it?",
         "Larger scores: multiply before the softmax.",
         {
-            "scaled": lambda s: s.scores / np.sqrt(s.q.shape[-1]),
+            "scores": lambda s: s.q @ swap(s.k),
             "weights": lambda s: softmax(s.masked) * s.factor,
         },
     ),
