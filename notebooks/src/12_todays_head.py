@@ -271,8 +271,8 @@ predict.beyond(guess_beyond)
 # %% [markdown]
 # ## 3 · An attention layer of 2026
 #
-# Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it. The boxes with a thick frame are new since 2017;
-# the cache and the shared keys and values you know from notebook 11.
+# Open the attention module of Llama, Qwen, Gemma or GPT-OSS. You know most of it. The cache, the window and the shared keys and
+# values come from notebook 11.
 
 
 # %% jupyter={"source_hidden": true}
@@ -288,11 +288,10 @@ def line(ax, start, end):
 
 
 # %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 3.7))
-lanes = {"Q": (0.7, QUERY), "K": (2, KEY), "V": (3.3, VALUE)}
-for name, (place, colour) in lanes.items():
+def draw_lane(ax, name, place, colour):
+    """Draw what becomes of the queries, the keys or the values of all heads."""
     line(ax, (2, 6.1), (place, 5.3))
-    line(ax, (place, 5), (place, 0.9))
+    line(ax, (place, 5), (place, 0.1))
     box(ax, place, 5, f"$W_{name}$", colour)
     if name != "V":
         box(ax, place, 4, "QK-norm", colour, new=True)
@@ -300,17 +299,23 @@ for name, (place, colour) in lanes.items():
     if name != "Q":
         box(ax, place, 2, "cache", colour)
         box(ax, place, 1, "repeat", colour, new=True)
-steps = [("$q \\cdot k \\,/ \\sqrt{d_k}$", False), ("softcap", True)]
-steps += [("causal mask, window", True), ("softmax, beside a sink", True)]
-steps += [("weights times values", False), ("merge heads, $W_O$", False)]
+
+
+STEPS = {r"$q \cdot k \,/ \sqrt{d_k}$": False, "softcap": True}
+STEPS |= {"causal mask, window": True, "softmax, beside a sink": True}
+STEPS |= {"weights times values": False, "merge heads, $W_O$": False}
+
+# %% jupyter={"source_hidden": true}
+_, ax = plot.subplots(figsize=(6.2, 3.9))
+for name, place, colour in (("Q", 0.7, QUERY), ("K", 2, KEY), ("V", 3.3, VALUE)):
+    draw_lane(ax, name, place, colour)
 box(ax, 2, 6.1, "x, (n, d_model)", LINE)
-for place, _ in lanes.values():
-    line(ax, (place, 0.7), (place, 0.1))
-ax.plot([0.7, 4.3, 4.3, 6], [0.1, 0.1, 6.1, 6.1], color="gray", lw=1, zorder=0)
+_ = ax.plot([0.7, 4.3, 4.3, 6], [0.1, 0.1, 6.1, 6.1], color="gray", lw=1, zorder=0)
 line(ax, (6, 6.1), (6, 0.9))
-for height, (words, new) in zip(np.linspace(6.1, 1, 6), steps):
+for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6, height, words, LINE, new)
-_ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6))
+title = "An attention layer of 2026: thick frames are new since 2017"
+_ = ax.set(xlim=(0, 7.5), ylim=(-0.1, 6.6), title=title)
 _ = ax.axis("off")
 
 # %% [markdown]
@@ -555,12 +560,6 @@ def my_rope(x, positions, base=10_000.0, pairing="halves"):
 verdict = check.rope(my_rope)
 verdict
 
-# %% [markdown]
-# When the check says ✓, run this cell. In notebook 13 a language model speaks through your function.
-
-# %% tags=["nbval-ignore-output"]
-mine.keep(my_rope)
-
 # %% [markdown] tags=["solution"]
 # <details><summary>Solution</summary>
 #
@@ -580,6 +579,13 @@ mine.keep(my_rope)
 # ```
 #
 # </details>
+
+# %% [markdown]
+# In notebook 13 a language model speaks through this function. The next cell keeps it in the folder `mine`, beside the
+# notebooks.
+
+# %%
+mine.keep(my_rope)
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 12.2 · A head that continues
