@@ -301,8 +301,9 @@ def draw_lane(ax, name, place, colour):
         box(ax, place, 1, "repeat", colour, new=True)
 
 
+# %% jupyter={"source_hidden": true}
 STEPS = {r"$q \cdot k \,/ \sqrt{d_k}$": False, "softcap": True}
-STEPS |= {"causal mask, window": True, "softmax, beside a sink": True}
+STEPS |= {"mask with a window": True, "softmax, beside a sink": True}
 STEPS |= {"weights times values": False, "merge heads, $W_O$": False}
 
 # %% jupyter={"source_hidden": true}
