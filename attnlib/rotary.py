@@ -43,7 +43,7 @@ def turn(x, positions, pairs, omega):
     return back(a * cos - b * sin, a * sin + b * cos)
 
 
-def rope(x: ArrayLike, positions: ArrayLike, base: float = 10_000.0, *, pairing: str = "halves") -> np.ndarray:
+def rope(x: ArrayLike, positions: ArrayLike, base: float = 10_000.0, pairing: str = "halves") -> np.ndarray:
     """Rotate queries or keys by the positions of their tokens.
 
     Pair c of the token at position p turns by the angle p * base^(-2c / d_k). The dot product of a rotated query with a

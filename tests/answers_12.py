@@ -5,165 +5,95 @@ import torch
 
 import attnlib as al
 
-THETA = 10_000.0
+BASE = 10_000.0
 
 
-def by_complex_numbers(x, places, theta=THETA, interleaved=True):
+def by_complex_numbers(x, positions, base=BASE, pairing="halves"):
     """RoPE as a product with e^(i p omega): each pair is one complex number."""
-    d_k = x.shape[-1]
+    d_k, interleaved = x.shape[-1], pairing == "neighbours"
     a, b = (x[..., 0::2], x[..., 1::2]) if interleaved else (x[..., : d_k // 2], x[..., d_k // 2 :])
-    turned = (a + 1j * b) * np.exp(1j * np.outer(places, theta ** (-np.arange(0, d_k, 2) / d_k)))
+    turned = (a + 1j * b) * np.exp(1j * np.outer(positions, base ** (-np.arange(0, d_k, 2) / d_k)))
     if interleaved:
         return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
     return np.concatenate([turned.real, turned.imag], axis=-1)
 
 
-def halves(x, start=0, theta=THETA):
-    return by_complex_numbers(x, start + np.arange(x.shape[-2]), theta, interleaved=False)
+def halves(x, start=0, base=BASE):
+    return by_complex_numbers(x, start + np.arange(x.shape[-2]), base)
 
 
 def neighbours(x, start=0):
-    return by_complex_numbers(x, start + np.arange(x.shape[-2]))
+    return by_complex_numbers(x, start + np.arange(x.shape[-2]), pairing="neighbours")
 
 
-def by_matrices(x, places, theta=THETA):
-    """One block-diagonal matrix for each place."""
+def by_matrices(x, positions, base=BASE, pairing="halves"):
+    """One block-diagonal matrix for each position."""
     n, d_k = x.shape[-2:]
     out = np.zeros_like(x)
     for i in range(n):
         matrix = np.zeros((d_k, d_k))
         for c in range(d_k // 2):
-            t = places[i] / theta ** (2 * c / d_k)
-            matrix[2 * c : 2 * c + 2, 2 * c : 2 * c + 2] = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
+            t = positions[i] / base ** (2 * c / d_k)
+            pair = [2 * c, 2 * c + 1] if pairing == "neighbours" else [c, c + d_k // 2]
+            matrix[np.ix_(pair, pair)] = [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]]
         out[..., i, :] = x[..., i, :] @ matrix.T
     return out
 
 
-def in_torch(x, places, theta=THETA):
+def in_torch(x, positions, base=BASE, pairing="halves"):
     x = torch.as_tensor(x)
-    omega = 1 / theta ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    angle = (torch.as_tensor(places)[:, None] * omega).repeat_interleave(2, dim=-1)
-    partner = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)
+    omega = 1 / base ** (torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    angle = torch.as_tensor(positions)[:, None] * omega
+    if pairing == "halves":
+        angle, partner = angle.repeat(1, 2), torch.cat([-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]], -1)
+    else:
+        angle = angle.repeat_interleave(2, dim=-1)
+        partner = torch.stack([-x[..., 1::2], x[..., 0::2]], dim=-1).flatten(-2)
     return (x * angle.cos() + partner * angle.sin()).numpy()
 
 
 def rope(
-    omega="theta ** (-np.arange(0, d, 2) / d)",
-    place="places",
-    out="np.stack([A, B], -1)",
-    b="a * np.sin(angle) + b * np.cos(angle)",
+    omega="base ** (-np.arange(0, d, 2) / d)",
+    position="positions",
+    halves='pairing == "halves"',
+    back='pairing == "halves"',
+    new_a="a * cos - b * sin",
+    new_b="a * sin + b * cos",
 ):
     """Return RoPE from the lines a student would write."""
 
-    def answer(x, places, theta=THETA):
+    def answer(x, positions, base=BASE, pairing="halves"):
         n, d = x.shape[-2:]
-        names = {"np": np, "x": x, "places": places, "theta": theta, "n": n, "d": d}
-        names["angle"] = angle = np.outer(eval(place, names), eval(omega, names))
-        names["a"], names["b"] = a, second = x[..., 0::2], x[..., 1::2]
-        names["A"] = a * np.cos(angle) - second * np.sin(angle)
-        names["B"] = eval(b, names)
-        return eval(out, names).reshape(x.shape)
+        names = {"np": np, "x": x, "positions": positions, "base": base, "pairing": pairing, "n": n, "d": d}
+        angle = np.outer(eval(position, names), eval(omega, names))
+        names |= {"angle": angle, "cos": np.cos(angle), "sin": np.sin(angle)}
+        a, b = (x[..., : d // 2], x[..., d // 2 :]) if eval(halves, names) else (x[..., 0::2], x[..., 1::2])
+        names |= {"a": a, "b": b}
+        names["A"] = A = eval(new_a, names)
+        B = eval(new_b, names)
+        return np.concatenate([A, B], -1) if eval(back, names) else np.stack([A, B], -1).reshape(x.shape)
 
     return answer
 
 
-def rotate_half(x, places, theta=THETA):
+def rotate_half(x, positions, base=BASE, pairing="halves"):
     """Partners by halves, angles by neighbours: two conventions in one line."""
     d = x.shape[-1]
-    angle = np.outer(places, theta ** (-np.arange(0, d, 2) / d)).repeat(2, axis=-1)
+    angle = np.outer(positions, base ** (-np.arange(0, d, 2) / d)).repeat(2, axis=-1)
     partner = np.concatenate([-x[..., d // 2 :], x[..., : d // 2]], axis=-1)
     return x * np.cos(angle) + partner * np.sin(angle)
 
 
-def online(
-    new="max(m, s.max())", factor="np.exp(m - new)", z="factor * z + e.sum()", o="factor * o + e @ v", end="o / z"
-):
-    """Return online softmax from the lines a student would write."""
-
-    def answer(blocks):
-        names = {"np": np, "m": -np.inf, "z": 0.0, "o": 0.0}
-        for names["s"], names["v"] in blocks:
-            names["new"] = eval(new, names)
-            if names["new"] > -np.inf:
-                names["factor"], names["e"] = eval(factor, names), np.exp(names["s"] - names["new"])
-                names["z"], names["o"], names["m"] = eval(z, names), eval(o, names), names["new"]
-        return eval(end, names)
-
-    return answer
-
-
-def without_a_guard(blocks):
-    m, z, o = -np.inf, 0.0, 0.0
-    for s, v in blocks:
-        new = max(m, s.max())
-        factor, e = np.exp(m - new), np.exp(s - new)
-        m, z, o = new, factor * z + e.sum(), factor * o + e @ v
-    return o / z
-
-
-def starting_at_zero(blocks):
-    m, z, o = 0.0, 0.0, 0.0
-    for s, v in blocks:
-        new = max(m, s.max())
-        factor, e = np.exp(m - new), np.exp(s - new)
-        m, z, o = new, factor * z + e.sum(), factor * o + e @ v
-    return o / z
-
-
-def skipping_blocks(blocks):
-    """Leave out a whole block for one blocked key."""
-    return online()([(s + 0, v + 0) for s, v in blocks if np.isfinite(s).all()])
-
-
-def two_passes(blocks):
-    scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return al.softmax(scores) @ values
-
-
-def without_maximum(blocks):
-    z = o = 0.0
-    for s, v in blocks:
-        z, o = z + np.exp(s).sum(), o + np.exp(s) @ v
-    return o / z
-
-
-def kept_in_a_list(blocks):
-    kept = list(blocks)
-    return al.softmax(np.concatenate([s for s, _ in kept])) @ np.concatenate([v for _, v in kept])
-
-
-def twice_through(blocks):
-    m = max(s.max() for s, _ in blocks)
-    z, o = 0.0, 0.0
-    for s, v in blocks:
-        z, o = z + np.exp(s - m).sum(), o + np.exp(s - m) @ v
-    return o / z
-
-
-def by_log_sum_exp(blocks):
-    """Merge outputs by the logarithms of their sums."""
-    total, out = -np.inf, 0.0
-    for s, v in blocks:
-        own = np.logaddexp.reduce(s)
-        if own > -np.inf:
-            both = np.logaddexp(total, own)
-            out = np.exp(total - both) * out + np.exp(own - both) * (np.exp(s - own) @ v)
-            total = both
-    return out
-
-
-def key_by_key(blocks):
-    m, z, o = -np.inf, 0.0, 0.0
-    for s, v in ((s, v) for scores, values in blocks for s, v in zip(scores, values, strict=True)):
-        if s > m:
-            z, o, m = z * np.exp(m - s), o * np.exp(m - s), s
-        if s > -np.inf:
-            z, o = z + np.exp(s - m), o + np.exp(s - m) * v
-    return o / z
-
-
 def norm(x, gain=1.0):
     return gain * x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
+
+
+def unit(x, gain):
+    return gain * x / np.sqrt((x**2).sum(-1, keepdims=True))
+
+
+def layer_norm(x, gain):
+    return gain * (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)  # as torch has it
 
 
 def head(
@@ -173,11 +103,20 @@ def head(
     mask="np.tri(n_q, n_k, n_k - n_q, dtype=bool)",
     scale="d ** 0.5",
 ):
-    """Return the head of 12.3 from the lines a student would write."""
+    """Return the head of 12.2 from the lines a student would write."""
 
     def answer(query, key, value, g_q, g_k):
         names = {"np": np, "norm": norm, "halves": halves, "neighbours": neighbours, "g_q": g_q, "g_k": g_k}
-        names |= {"q": query, "k": key, "v": value, "d": query.shape[-1], "n_q": query.shape[-2], "n_k": key.shape[-2]}
+        names |= {
+            "unit": unit,
+            "layer": layer_norm,
+            "q": query,
+            "k": key,
+            "v": value,
+            "d": query.shape[-1],
+            "n_q": query.shape[-2],
+            "n_k": key.shape[-2],
+        }
         q_, k_, v_ = eval(q, names), eval(k, names), eval(v, names)
         scores = q_ @ np.swapaxes(k_, -1, -2) / eval(scale, names)
         return al.softmax(np.where(eval(mask, names), scores, -np.inf)) @ v_
@@ -195,7 +134,7 @@ def head_by_the_whole_sequence(query, key, value, g_q, g_k):
 
 def head_in_torch(query, key, value, g_q, g_k):
     n_q, n_k = query.shape[-2], key.shape[-2]
-    arrays = (halves(norm(query, g_q), 100 + n_k - n_q), halves(norm(key, g_k), 100), value)  # every place + 100
+    arrays = (halves(norm(query, g_q), 100 + n_k - n_q), halves(norm(key, g_k), 100), value)  # every position + 100
     q, k, v = (torch.as_tensor(np.asarray(a, dtype=np.float64)) for a in arrays)
     mask = torch.ones(n_q, n_k, dtype=torch.bool).tril(n_k - n_q)
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, mask).numpy()
@@ -221,46 +160,40 @@ def key_turned_forwards(d_k, near, far):
 
 
 RIGHT = {
-    "rope": [by_complex_numbers, by_matrices, in_torch, rope()],
-    "online_softmax": [by_log_sum_exp, key_by_key, online()],
+    "rope": [by_complex_numbers, by_matrices, in_torch, rope(), al.rope],
     "rotary_attention": [head(), head_by_the_whole_sequence, head_in_torch],
     "look_back": [look_back(), alternating, key_turned_forwards, look_back(20.0)],
 }
 
 # exercise, what is named (None: nothing), the answer
 WRONG = [
-    ("rope", "pairings_mixed", lambda x, places, theta=THETA: by_complex_numbers(x, places, theta, False)),
-    ("rope", "pairings_mixed", rope(out="np.concatenate([A, B], -1)")),
+    ("rope", "pairings_mixed", rope(halves='pairing == "neighbours"', back='pairing == "neighbours"')),
+    ("rope", "pairings_mixed", rope(back="True")),
+    ("rope", "pairings_mixed", rope(back="False")),
+    ("rope", "pairings_mixed", rope(halves="False")),
     ("rope", "pairings_mixed", rotate_half),
-    ("rope", "places_counted", rope(place="np.arange(n)")),
-    ("rope", "places_counted", rope(place="places[0] + np.arange(n)")),
-    ("rope", "first_half_overwritten", rope(b="A * np.sin(angle) + b * np.cos(angle)")),
-    ("rope", "theta_as_exponent", rope("(1 - np.arange(0, d, 2) / d) ** theta")),
-    ("rope", "rotation_forgotten", lambda x, places, theta=THETA: x),
-    ("rope", "rotation_forgotten", rope("(np.arange(0, d, 2) / d) ** theta")),  # 0 for every pair
-    ("rope", "theta_as_exponent", rope("np.exp(-theta * np.arange(0, d, 2) / d)")),
-    ("rope", "frequencies_rising", rope("theta ** (np.arange(0, d, 2) / d)")),
-    ("rope", "frequencies_half_as_far", rope("theta ** (-np.arange(d // 2) / d)")),
-    ("rope", "turned_backwards", rope("-(theta ** (-np.arange(0, d, 2) / d))")),
-    ("rope", "pairings_mixed + places_counted", rope(place="np.arange(n)", out="np.concatenate([A, B], -1)")),
-    ("rope", None, rope("10_000.0 ** (-np.arange(0, d, 2) / d)")),  # theta is never read
-    ("rope", None, rope(place="places + 1")),
-    ("online_softmax", "output_not_rescaled", online(o="o + e @ v")),
-    ("online_softmax", "sum_not_rescaled", online(z="z + e.sum()")),
-    ("online_softmax", "output_not_rescaled + sum_not_rescaled", online(factor="1.0")),
-    ("online_softmax", "block_maximum", online(new="s.max()")),
-    ("online_softmax", "block_maximum", online(new="s.max()", factor="1.0")),
-    ("online_softmax", "first_maximum_kept", online(new="s.max() if m == -np.inf else m")),
-    ("online_softmax", "never_divided", online(end="o")),
-    ("online_softmax", "nan_on_blocked_block", without_a_guard),
-    ("online_softmax", None, skipping_blocks),
-    ("online_softmax", "blocks_averaged", lambda blocks: np.mean([al.softmax(s) @ v for s, v in blocks], axis=0)),
-    ("online_softmax", "blocks_kept", two_passes),
-    ("online_softmax", "blocks_kept", kept_in_a_list),
-    ("online_softmax", "no_maximum", without_maximum),
-    ("online_softmax", None, online(new="max(m, s.mean())")),  # overflows where a block is wide
-    ("online_softmax", "maximum_starts_at_zero", starting_at_zero),
-    ("online_softmax", None, online(factor="np.exp(new - m)")),
+    ("rope", "pairing_ignored", rope(halves="True", back="True")),
+    ("rope", "pairing_ignored", rope(halves="False", back="False")),
+    ("rope", "base_ignored", rope("10_000.0 ** (-np.arange(0, d, 2) / d)")),
+    ("rope", "frequencies_from_one", rope("base ** (-2 * np.arange(1, d // 2 + 1) / d)")),
+    ("rope", "sign_lost", rope(new_a="a * cos + b * sin")),
+    ("rope", "sign_lost", rope(new_b="b * cos - a * sin")),
+    ("rope", "positions_added", rope(new_a="a + sin", new_b="b + cos")),
+    ("rope", "positions_added", rope(new_a="a + cos", new_b="b + sin")),
+    ("rope", "positions_counted", rope(position="np.arange(n)")),
+    ("rope", "positions_counted", rope(position="positions[0] + np.arange(n)")),
+    ("rope", "first_half_overwritten", rope(new_b="A * sin + b * cos")),
+    ("rope", "base_as_exponent", rope("(1 - np.arange(0, d, 2) / d) ** base")),
+    ("rope", "rotation_forgotten", lambda x, positions, base=BASE, pairing="halves": x),
+    ("rope", "rotation_forgotten", rope("(np.arange(0, d, 2) / d) ** base")),  # 0 for every pair
+    ("rope", "base_as_exponent", rope("np.exp(-base * np.arange(0, d, 2) / d)")),
+    ("rope", "frequencies_rising", rope("base ** (np.arange(0, d, 2) / d)")),
+    ("rope", "frequencies_half_as_far", rope("base ** (-np.arange(d // 2) / d)")),
+    ("rope", "rotated_backwards", rope("-(base ** (-np.arange(0, d, 2) / d))")),
+    ("rope", "rotated_backwards", rope(new_a="a * cos + b * sin", new_b="b * cos - a * sin")),
+    ("rope", "pairing_ignored + positions_counted", rope(position="np.arange(n)", halves="True", back="True")),
+    ("rope", None, rope(position="positions + 1")),
+    ("rope", None, rope(position="np.radians(positions)")),
     ("rotary_attention", "value_rotated", head(v="halves(v)")),
     ("rotary_attention", "offset_forgotten", head(q="halves(norm(q, g_q))")),
     ("rotary_attention", "offset_forgotten", head(q="halves(norm(q, g_q))", mask="np.tri(n_q, n_k, dtype=bool)")),
@@ -282,12 +215,20 @@ WRONG = [
     ("rotary_attention", "gains_exchanged", head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),
     ("rotary_attention", "gains_exchanged", head(k="halves(norm(k, g_q))")),
     ("rotary_attention", "queries_behind_the_keys", head(q="halves(norm(q, g_q), n_k)")),
-    ("rotary_attention", None, head(q="halves(norm(q, g_q), n_q)")),
+    ("rotary_attention", "queries_start_at_n_q", head(q="halves(norm(q, g_q), n_q)")),
+    ("rotary_attention", "norm_forgotten", head("halves(g_q * q, n_k - n_q)", "halves(g_k * k)")),
+    ("rotary_attention", "norm_forgotten", head(q="halves(g_q * q, n_k - n_q)")),
+    ("rotary_attention", "norm_forgotten", head(k="halves(g_k * k)")),
+    ("rotary_attention", "norm_forgotten", head(k="halves(k)")),
+    ("rotary_attention", "gain_forgotten", head(q="halves(norm(q), n_k - n_q)")),
+    ("rotary_attention", "normed_to_length_one", head("halves(unit(q, g_q), n_k - n_q)", "halves(unit(k, g_k))")),
+    ("rotary_attention", "mean_subtracted", head("halves(layer(q, g_q), n_k - n_q)", "halves(layer(k, g_k))")),
+    ("rotary_attention", "mean_subtracted", head(q="halves(layer(q, g_q), n_k - n_q)")),
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (0, 0))),
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (near, far))),
     ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-near - 1, -far - 1))),
     ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-(near + far) / 2,))),
-    ("look_back", "one_place_only", look_back(turned=lambda near, far: (-near,))),
-    ("look_back", "one_place_only", look_back(shares=(1.0, 0.5))),
+    ("look_back", "one_position_only", look_back(turned=lambda near, far: (-near,))),
+    ("look_back", "one_position_only", look_back(shares=(1.0, 0.5))),
     ("look_back", "too_soft", look_back(1.0)),
 ]

@@ -13,7 +13,7 @@ AT = np.array([2, 3, 7, 8, 40])
 @pytest.mark.parametrize("pairing", ["halves", "neighbours"])
 @pytest.mark.parametrize("base", [10_000.0, 50.0])
 def test_it_turns_pairs_as_complex_numbers(pairing, base):
-    expected = by_complex_numbers(X, AT, base, interleaved=pairing == "neighbours")
+    expected = by_complex_numbers(X, AT, base, pairing)
     assert np.abs(al.rope(X, AT, base, pairing=pairing) - expected).max() < 1e-12
     single = al.rope(X.astype(np.float32), AT, base, pairing=pairing)
     assert single.dtype == np.float32 and np.abs(single - expected).max() < 1e-5

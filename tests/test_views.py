@@ -1,5 +1,7 @@
 """What each live view shows, and how it follows its controls."""
 
+import re
+
 import matplotlib
 import numpy as np
 import pytest
@@ -298,3 +300,26 @@ def test_compare_follows_the_text_and_the_factor_and_says_what_is_no_convoy():
     assert view.shown["wanted"].shape == (2, 2) and "<pre>" not in view.picture.value
     view.sliders["convoy"].value = "<b>"
     assert view.shown == {} and "&lt;b&gt; is no convoy." in view.picture.value
+
+
+def test_rotations_keep_every_angle_while_the_position_moves_and_change_them_with_the_distance():
+    view, told = live.rotations(), {}
+    omega = 10_000.0 ** (-np.arange(4) / 4)
+    for position, distance in ((0, 2), (40, 2), (3, 0), (3, 1)):
+        view.sliders["position"].value, view.sliders["distance"].value = position, distance
+        (root,) = parsed(view.picture.value)
+        angles = [float(found) for found in re.findall(r"(-?[\d.]+)° between", read(view))]
+        told[position, distance] = angles
+        assert np.allclose(angles, np.degrees(distance * omega), atol=0.051)  # at most 115 degrees here
+        for name, at in (("query", position + distance), ("key", position)):
+            pairs = view.shown[name].reshape(2, 4)
+            assert np.allclose(pairs, [np.cos(at * omega), np.sin(at * omega)])
+            assert f"{name} at {at}" in read(view)
+        # The tips of the drawn arrows, the key's first, point where the numbers do.
+        tips = [polygon.get("points").split()[0].split(",") for polygon in root.iter("polygon")]
+        x, y = np.array(tips, dtype=float).reshape(4, 2, 2).transpose(2, 1, 0)  # (2 arrows, 4 pairs) each
+        drawn = np.arctan2(66 - y, x - 56)
+        for row, at in ((0, position), (1, position + distance)):
+            assert np.allclose(np.exp(1j * drawn[row]), np.exp(1j * at * omega), atol=0.01)
+        assert f"{np.cos(distance * omega).sum():.4f}" in read(view)
+    assert told[0, 2] == told[40, 2] != told[3, 1] and told[3, 0] == [0, 0, 0, 0]

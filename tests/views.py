@@ -33,6 +33,7 @@ def stops(words=("When", " <Mary>", " &", "\n", " gave", " to"), d_ks=(1, 4, 64,
 
 VIEWS = {
     "ribbons": lambda: live.ribbons(stops()),
+    "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),
     "scaling": live.scaling,
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),

@@ -11,6 +11,7 @@ from .heads_view import heads
 from .masks_view import masks
 from .plane_view import plane
 from .ribbons_view import ribbons
+from .rotary_view import rotations
 from .saturation_view import saturation
 from .scaling_view import scaling
 from .scores_view import scores
@@ -32,6 +33,7 @@ __all__ = [
     "progress",
     "readings",
     "ribbons",
+    "rotations",
     "saturation",
     "scaling",
     "scores",

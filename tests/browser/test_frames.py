@@ -32,6 +32,7 @@ VIEWS = {
         lambda tokens, d_k: (np.arange(3.0), {"<head> 1": np.full(len(tokens), 1 / len(tokens))}), ["&", "<b>", "."]
     ),
     "ribbons": lambda: live.ribbons(stops()),
+    "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),
     "bars": lambda: live.weights_view(
         lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]

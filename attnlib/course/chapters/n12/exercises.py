@@ -6,12 +6,12 @@ import numpy as np
 
 from ....core import softmax
 from ...engine.compare import RIGHT
-from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function
+from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept
 from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
 from ...mistakes.mistake import Mistake
-from .todays_head import MISTAKES, THETA, HeadSteps, rms_norm, rotate
+from .todays_head import BASE, MISTAKES, HeadSteps, rms_norm, rotate
 
 LOOKED_AT = 200  # tokens of the sequence in which a designed head is tried
 
@@ -21,39 +21,14 @@ def rope_probes():
     gaps = np.array([2, 3, 7, 8])
     return (
         Probe(PLAIN, (draw(5, 8), np.arange(5))),
-        Probe("a sequence that starts at place 7", (draw(4, 6), np.arange(7, 11))),
-        Probe("places with gaps", (draw(4, 8), gaps)),
-        Probe("another theta", (draw(5, 8), np.arange(3, 8), 500.0)),
+        Probe("a sequence that starts at position 7", (draw(4, 6), np.arange(7, 11))),
+        Probe("positions with gaps", (draw(4, 8), gaps)),
+        Probe("another base", (draw(5, 8), np.arange(3, 8), 500.0)),
         Probe(BATCH, (draw(2, 3, 4, 6), gaps)),
         Probe("axes of equal length", (draw(4, 4, 4), gaps)),
+        Probe("neighbours as pairs", (draw(4, 8), gaps, BASE, "neighbours")),
+        Probe("a batch with neighbours as pairs", (draw(2, 3, 6), np.arange(3), 500.0, "neighbours")),
         Probe(SINGLE, (*single(draw(2, 5, 8)), np.array([2, 3, 4, 9, 10]))),
-    )
-
-
-def online_probes():
-    draw = Draw("online_softmax")
-
-    def cut(scores, sizes):
-        ends = np.cumsum(sizes)
-        values = draw(len(scores), 3)
-        return (tuple((scores[e - m : e], values[e - m : e]) for m, e in zip(sizes, ends, strict=True)),)
-
-    rising, mixed = np.array([-1.0, 0.5, 1.5, 2.0, 3.0, 3.5]), draw(7)
-    blocked = np.where(np.arange(6) < 2, -np.inf, draw(6))
-    return (
-        Probe("one block", cut(draw(4), (4,))),
-        Probe("key by key", cut(mixed, (1,) * 7)),
-        Probe("scores that rise from block to block", cut(rising, (2, 2, 2))),
-        Probe("blocks of different size", cut(draw(8), (3, 1, 4))),
-        Probe("a first block in which every key is blocked", cut(blocked, (2, 2, 2))),
-        Probe("scores near 1000", cut(1000 + draw(6), (2, 2, 2))),
-        Probe("scores near -1000", cut(draw(6) - 1000, (2, 2, 2))),
-        Probe("scores near 1000 and near -1000 in one block", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
-        Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
-        Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
-        Probe(
-            "blocks in which one key is blocked", cut(np.array([0.5, -np.inf, -np.inf, 1.0, 0.0, -np.inf]), (2, 2, 2))
-        ),
     )
 
 
@@ -76,42 +51,10 @@ def decode_probes():
 
 def look_back_probes():
     return (
-        Probe("d_k = 64, 1 and 20 places back", (64, 1, 20)),
-        Probe("d_k = 64, 3 and 40 places back", (64, 3, 40)),
-        Probe("d_k = 32, 2 and 25 places back", (32, 2, 25)),
+        Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
+        Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
+        Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
     )
-
-
-class _OnePass:
-    """Blocks that can be gone through once, each overwritten with zeros when the next one is asked for."""
-
-    def __init__(self, blocks):
-        self.blocks, self.begun = blocks, False
-
-    def __iter__(self):
-        if self.begun:
-            raise Unfit(
-                "Your code begins a second time to go through the blocks, which come only once. Fix: one loop, "
-                "`for s, v in blocks:`, that carries along what it needs."
-            )
-        self.begun = True
-        return self._hand_out()
-
-    def _hand_out(self):
-        last = ()
-        for s, v in self.blocks:
-            for part in last:
-                part[...] = 0
-            last = s + 0, v + 0  # copies, of arrays and tensors alike
-            yield last
-
-
-class _Online(Function):
-    """A function of blocks that come one after the other."""
-
-    def adapt(self, answer):
-        answer = super().adapt(answer)
-        return lambda blocks: answer(_OnePass(blocks))
 
 
 class _Steps(HeadSteps):
@@ -157,13 +100,13 @@ def _judge_looking(result, d_k, near, far):
     elif not np.isin(distance, (near, far)).all():
         told = "some tokens look elsewhere"
     elif min(least) < 0.5 * max(least):
-        told = "one of the two places gets less than half of what the other gets"
+        told = "one of the two positions gets less than half of what the other gets"
     else:
-        told = "the two right places get less than 0.45 each"
+        told = "the two right positions get less than 0.45 each"
     return None, f"With {LOOKED_AT} tokens, {told}."
 
 
-def _queries(gain="q_gain", first=lambda s: s.first_place):
+def _queries(gain="q_gain", first=lambda s: s.first_position):
     return lambda s: rotate(rms_norm(s.queries, getattr(s, gain)), first(s))
 
 
@@ -173,14 +116,6 @@ def _keys(gain):
 
 OWN = (
     *MISTAKES,
-    Mistake(
-        "maximum_starts_at_zero",
-        "the running maximum starts at 0",
-        "Right as long as some score is above -745. Where all are lower, every e^s is 0, and 0 / 0 is NaN.",
-        "Which number is smaller than every score?",
-        "-np.inf: begin with that.",
-        {"begin": lambda s: 0.0},
-    ),
     Mistake(
         "gains_exchanged",
         "queries get the gain of the keys, or keys that of the queries",
@@ -193,33 +128,41 @@ OWN = (
     ),
     Mistake(
         "queries_behind_the_keys",
-        "the first query stands behind the last key",
+        "the first query has the position behind the last key",
         "The queries are the last of the n_k tokens. So every distance is too large by n_q.",
-        "Of 6 tokens the last 2 ask. At which place does the first of the two stand?",
-        "At 4, which is n_k - n_q: the last query stands where the last key does.",
+        "Of 6 tokens the last 2 ask. Which position has the first of the two?",
+        "4, which is n_k - n_q: the last query has the position of the last key.",
         {"q": _queries(first=lambda s: s.keys.shape[-2])},
     ),
     Mistake(
+        "queries_start_at_n_q",
+        "the first query has the position n_q",
+        "n_q counts the queries. How many tokens stand before the first of them is another number.",
+        "Of 6 tokens the last 2 ask. How many stand before the first of the two?",
+        "4, which is n_k - n_q: that is the position of the first query.",
+        {"q": _queries(first=lambda s: s.queries.shape[-2])},
+    ),
+    Mistake(
         "looks_at_itself",
-        "each token found itself: the query is not turned, or turned the other way",
-        "Ahead of a token the mask leaves nothing, so the nearest it can get is its own place.",
-        "A score is largest where query and key are turned alike. How far is the key turned that you look for?",
-        "The key stands `near` (or `far`) places earlier: turn the query back by the angles of so many places.",
+        "each token found itself: the query is not rotated, or rotated the other way",
+        "Ahead of a token the mask leaves nothing, so the nearest it can get is its own position.",
+        "A score is largest where query and key are rotated alike. How far is the key rotated that you look for?",
+        "The key stands `near` (or `far`) positions earlier. Rotate the query back by as many.",
         {"looking": lambda s: _looking(s.d_k, (0,))},
         {"looking": lambda s: _looking(s.d_k, (-s.near, -s.far))},
     ),
     Mistake(
         "looks_elsewhere",
-        "the largest weight fell on a place that nobody asked for",
+        "the largest weight fell on a position that nobody asked for",
         "At some other distance the score of your query and your key is larger.",
-        "For which distance i - j do your turned query and key point the same way?",
-        "It should be near and far: one query turned back by each of these, added up.",
+        "For which distance i - j do your rotated query and key point the same way?",
+        "It should be near and far: one query rotated back by each of these, added up.",
         {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
         {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
     ),
     Mistake(
-        "one_place_only",
-        "one of the two places had most of the weight, and the other hardly any",
+        "one_position_only",
+        "one of the two positions had most of the weight, and the other hardly any",
         "A head that finds one of two things found half of what it was asked for.",
         "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
         "It is the sum of both scores. Give both queries the same length.",
@@ -228,7 +171,7 @@ OWN = (
     ),
     Mistake(
         "too_soft",
-        "the right places had the largest weights, though less than 0.45 each",
+        "the right positions had the largest weights, though less than 0.45 each",
         "The head is right and undecided.",
         "What makes all scores larger by one factor?",
         "Multiply the query by a number above 1.",
@@ -239,41 +182,34 @@ OWN = (
 EXERCISES = (
     Function(
         "rope",
-        "rope(x, places, theta=10_000.0) -> (..., n, d_k): x (..., n, d_k) with neighbouring features 2c and 2c + 1 "
-        "turned by place * theta**(-2c / d_k). places (n,) holds the place of each token.",
+        'rope(x, positions, base=10_000.0, pairing="halves") -> (..., n, d_k): pair c of the token at positions[i] is '
+        "rotated by positions[i] * base**(-2c / d_k). Pair c is feature c with c + d_k/2, or, with "
+        'pairing="neighbours", feature 2c with 2c + 1.',
         (
-            "One angle for each token and each pair: places as a column, frequencies as a row.",
-            "x[..., 0::2] and x[..., 1::2] are the pairs. (a, b) becomes (a cos - b sin, a sin + b cos).",
-            "Put both back where they came from: np.stack([a, b], axis=-1).reshape(x.shape).",
+            "One angle for each token and each pair: positions as a column, frequencies as a row.",
+            "The pairs: a, b = x[..., : d_k // 2], x[..., d_k // 2 :]. (a, b) becomes (a cos - b sin, a sin + b cos).",
+            "np.concatenate([a, b], axis=-1) puts both back. Neighbours are x[..., 0::2] and x[..., 1::2], and go back "
+            "by np.stack([a, b], axis=-1).reshape(x.shape).",
         ),
         probes=rope_probes(),
-        given=lambda x, places, theta=THETA: {"x": x, "places": places, "theta": theta},
-        result=lambda s: s.turned,
+        given=lambda x, positions, base=BASE, pairing="halves": {
+            "x": x,
+            "positions": positions,
+            "base": base,
+            "pairing": pairing,
+        },
+        result=lambda s: s.rotated,
         axes=TOKEN_AXES,
         steps=HeadSteps,
-    ),
-    _Online(
-        "online_softmax",
-        "online_softmax(blocks) -> (d_v,): blocks hands out (scores (b,), values (b, d_v)), the keys of one query, "
-        "block by block, once; each is overwritten when the next one comes. The result is softmax(all scores) @ all "
-        "values. -inf marks a blocked key.",
-        (
-            "Carry three things: the largest score so far m, the sum z of exp(s - m), and o, the sum of exp(s - m) v.",
-            "If the maximum rises from m to new, everything so far is too large by exp(new - m).",
-            "z = exp(m - new) * z + exp(s - new).sum(), o likewise. Skip a block while new is -inf. At the end o / z.",
-        ),
-        probes=online_probes(),
-        given=lambda blocks: {"blocks": blocks},
-        result=lambda s: s.online,
-        steps=HeadSteps,
+        kept=Kept("rope", "attnlib.rotary.rope"),
     ),
     Function(
         "rotary_attention",
         "rotary_attention(query, key, value, q_gain, k_gain) -> (..., n_q, d_v): the queries are the last n_q of n_k "
-        "tokens. RMS norm with gain, RoPE (feature c with c + d_k/2, theta 10,000), causal attention.",
+        "tokens. RMS norm with gain, RoPE (feature c with c + d_k/2, base 10,000), causal attention.",
         (
-            "Norm, then turn, for queries and keys. Values stay as they are.",
-            "The keys stand at places 0 to n_k - 1. Where does the first query stand?",
+            "Norm, then rotate, for queries and keys. Values stay as they are.",
+            "The keys have positions 0 to n_k - 1. Which position has the first query?",
             "The causal mask lines up at the lower right: al.causal_mask(n_q, n_k, align='lower_right').",
         ),
         probes=decode_probes(),
@@ -287,12 +223,12 @@ EXERCISES = (
     Function(
         "look_back",
         "look_back(d_k, near, far) -> (query, key), each (d_k,), the same for every token. After RoPE (feature c with "
-        "c + d_k/2, theta 10,000) each token puts at least 0.45 of its weight on each of two: the one `near` places "
-        "before and the one `far` places before.",
+        "c + d_k/2, base 10,000) each token puts at least 0.45 of its weight on each of two: the one `near` positions "
+        "before and the one `far` positions before.",
         (
-            "First one place: if query and key are equal, a score is largest where both are turned by the same angle.",
-            "Turn the query back by as much as the key stands earlier. Now two places: what is (q1 + q2) . k?",
-            "Beside the two places the scores are only a little lower. How large must the entries be, so that e^s "
+            "First one position: if query and key are equal, a score is largest where both are rotated alike.",
+            "Rotate the query back by as much as the key stands earlier. Now two positions: what is (q1 + q2) . k?",
+            "Beside the two positions the scores are only a little lower. How large must the entries be, so that e^s "
             "makes much of it?",
         ),
         probes=look_back_probes(),
@@ -310,35 +246,25 @@ QUESTIONS = (
         tempting="b",
         a="The distance between the two tokens is still 2, and only that counts.",
         b="Farther from the start, not farther apart. For given query and key only the distance counts.",
-        c="Both are turned further by the same angle, so the angle between them stays.",
+        c="Both are rotated further by the same angle, so the angle between them stays.",
     ),
     Question(
         "beyond",
         right="b",
         tempting="a",
         a="A head for every length exists: you have just set it by hand. Training does not look for it.",
-        b="Its weights leak to distances that training never showed it. A window of 32 keys repairs it.",
+        b="Its weights leak to distances that training never showed it.",
         c="That happens to the learned vectors and the sinusoids. "
-        "A distance up to 31 is the same at place 50 as at 20.",
-    ),
-    Question(
-        "crowd",
-        right="a",
-        tempting="c",
-        a="The scores stay, and the crowd grows: 16 times as many keys share what the needle does not get.",
-        b="The score of a query with a key does not know how many other keys there are.",
-        c="It would, if the needle's lead were enough for any crowd. "
-        "A lead of 8 is worth about 3000 keys of score 0, and 1808 random ones, "
-        "whose exp(s) is 1.65 in the mean.",
+        "A distance up to 31 is the same at position 50 as at 20.",
     ),
     Question(
         "norm_order",
         right="a",
         tempting="b",
-        a="A turn keeps the length of a vector, so the norm may come before or after. A gain stretches features, and "
-        "two features of one pair by different amounts.",
-        b="The norm alone divides by the length, which no turn changes.",
-        c="A turn mixes the two features of a pair; a gain then stretches the mixture.",
+        a="A rotation keeps the length of a vector, so the norm may come before or after. A gain stretches features, "
+        "and two features of one pair by different amounts.",
+        b="The norm alone divides by the length, which no rotation changes.",
+        c="A rotation mixes the two features of a pair; a gain then stretches the mixture.",
     ),
 )
 

@@ -1,20 +1,19 @@
-"""Mistakes in the parts of today's head (notebook 12), and its steps: RoPE, norm, online softmax."""
+"""Mistakes in the parts of today's head (notebook 12), and its steps: RoPE and the norm of queries and keys."""
 
 from functools import cached_property
 
 import numpy as np
 
 from .... import masks
-from ....core import softmax
-from ....rotary import frequencies, halves, neighbours, turn
+from ....rotary import PAIRINGS, frequencies, halves, neighbours, turn
 from ...engine.steps import Steps
 from ...mistakes.mistake import Mistake
 
-THETA = 10_000.0
+BASE = 10_000.0
 
 
 def rotate(x, start=0, pairs=halves):
-    """Turn pair c of the token at place p by the angle p * omega_c; the first token of x stands at place `start`."""
+    """Rotate pair c of the token at position p by p * omega_c; the first token of x has the position `start`."""
     return turn(x, start + np.arange(x.shape[-2]), pairs, frequencies(x.shape[-1]))
 
 
@@ -24,61 +23,26 @@ def rms_norm(x, gain=1.0):
 
 class HeadSteps(Steps):
     # --- 12.1
-    pairs = staticmethod(neighbours)
+    @cached_property
+    def pairs(self):
+        return PAIRINGS[self.pairing]
 
     @cached_property
     def omega(self):
-        return frequencies(self.x.shape[-1], self.theta)
+        return frequencies(self.x.shape[-1], self.base)
 
     @cached_property
-    def place(self):
-        return self.places
+    def position(self):
+        return self.positions
 
     @cached_property
-    def turned(self):
-        return turn(self.x, self.place, self.pairs, self.omega)
+    def rotated(self):
+        return turn(self.x, self.position, self.pairs, self.omega)
 
-    # --- 12.2: the running maximum, and what is done to the sum and the output when it rises
+    # --- 12.2
     @cached_property
-    def running(self):
-        return max
-
-    @cached_property
-    def keep_sum(self):
-        return lambda factor: factor
-
-    @cached_property
-    def keep_output(self):
-        return lambda factor: factor
-
-    begin = -np.inf
-
-    @cached_property
-    def empty(self):
-        """What a block without any allowed key does to (largest, sum, output)."""
-        return lambda state, s, v: state
-
-    @cached_property
-    def online(self):
-        state = self.begin, 0.0, 0.0
-        for s, v in self.blocks:
-            largest = self.running(state[0], s.max())
-            state = self.empty(state, s, v) if np.isneginf(largest) else self._taken_in(state, largest, s, v)
-        return self.divided(state)
-
-    def _taken_in(self, state, largest, s, v):
-        before, total, output = state
-        factor, e = np.exp(before - largest), np.exp(s - largest)
-        return largest, self.keep_sum(factor) * total + e.sum(), self.keep_output(factor) * output + e @ v
-
-    @cached_property
-    def divided(self):
-        return lambda state: state[2] / state[1]
-
-    # --- 12.3
-    @cached_property
-    def first_place(self):
-        """The place of the first query."""
+    def first_position(self):
+        """The position of the first query."""
         return self.keys.shape[-2] - self.queries.shape[-2]
 
     @cached_property
@@ -86,17 +50,17 @@ class HeadSteps(Steps):
         return rms_norm
 
     @cached_property
-    def turn_from(self):
-        """What turns tokens of which the first stands at a given place."""
+    def rotate_from(self):
+        """What rotates tokens of which the first has a given position."""
         return rotate
 
     @cached_property
     def q(self):
-        return self.turn_from(self.norm(self.queries, self.q_gain), self.first_place)
+        return self.rotate_from(self.norm(self.queries, self.q_gain), self.first_position)
 
     @cached_property
     def k(self):
-        return self.turn_from(self.norm(self.keys, self.k_gain), 0)
+        return self.rotate_from(self.norm(self.keys, self.k_gain), 0)
 
     @cached_property
     def v(self):
@@ -116,52 +80,41 @@ def _pairs_read_and_written(reading, writing):
 
 
 def _angles_laid_out(partners, repeat):
-    """Turn with partners found in one way and angles laid out in the other, as x cos + partner sin."""
+    """Rotate with partners found in one way and angles laid out in the other, as x cos + partner sin."""
 
-    def turned(s):
-        angle = repeat(s.place[:, None] * s.omega)
+    def rotated(s):
+        angle = repeat(_angle(s))
         a, b, back = partners(s.x)
         return s.x * np.cos(angle) + back(-b, a) * np.sin(angle)
 
-    return {"turned": turned}
+    return {"rotated": rotated}
 
 
-def _overwritten(s):
-    angle = s.place[:, None] * s.omega
-    a, b, back = s.pairs(s.x)
-    a = a * np.cos(angle) - b * np.sin(angle)
-    return back(a, a * np.sin(angle) + b * np.cos(angle))
+def _angle(s):
+    return s.position[:, None] * s.omega  # (n, d_k / 2)
+
+
+def _by(new_pair):
+    """Replace the rotation by `new_pair(a, b, cos, sin)`, which returns both features of a pair."""
+
+    def rotated(s):
+        a, b, back = s.pairs(s.x)
+        return back(*new_pair(a, b, np.cos(_angle(s)), np.sin(_angle(s))))
+
+    return {"rotated": rotated}
+
+
+def _overwritten(a, b, cos, sin):
+    a = a * cos - b * sin
+    return a, a * sin + b * cos
 
 
 def _frequencies_by(change):
-    """Replace the frequencies by `change(share of the way through the pairs, theta)`."""
-    return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.theta)}
+    """Replace the frequencies by `change(share of the way through the pairs, base)`."""
+    return {"omega": lambda s: change(2 * np.arange(s.x.shape[-1] // 2) / s.x.shape[-1], s.base)}
 
 
-def _first_maximum(before, own):
-    return own if np.isneginf(before) else before
-
-
-def _unchanged(factor):
-    return 1.0
-
-
-def overwritten(blocks):
-    """Return the blocks as they stand at the end, where only the last still holds what it held."""
-    *before, last = blocks
-    return (*((np.zeros_like(s), np.zeros_like(v)) for s, v in before), last)
-
-
-def _softmax_of(blocks):
-    scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return softmax(scores) @ values
-
-
-def _averaged(s):
-    return np.mean([softmax(scores) @ values for scores, values in s.blocks], axis=0)
-
-
-def _neighbours_turned(x, start):
+def _neighbours_rotated(x, start):
     return rotate(x, start, neighbours)
 
 
@@ -169,175 +122,164 @@ def _upper_left(s):
     return masks.causal_mask(s.queries.shape[-2], s.keys.shape[-2], align="upper_left")
 
 
+def _queries_normed_by(norm):
+    return lambda s: s.rotate_from(norm(s.queries, s.q_gain), s.first_position)
+
+
+def _keys_normed_by(norm):
+    return lambda s: s.rotate_from(norm(s.keys, s.k_gain), 0)
+
+
+def _on_both_or_one(norm):
+    """Replace the norm of both, of the queries alone, and of the keys alone."""
+    return {"norm": lambda s: norm}, {"q": _queries_normed_by(norm)}, {"k": _keys_normed_by(norm)}
+
+
+def _to_length_1(x, gain):
+    return gain * x / np.linalg.norm(x, axis=-1, keepdims=True)
+
+
+def _layer_norm(x, gain):
+    return gain * (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
+
+
 MISTAKES = (
     Mistake(
         "rotation_forgotten",
         "nothing is rotated",
-        "Wherever a token stands, its query and its key are the same.",
-        "Where does the place of a token enter your code?",
-        "It sets the angle: place times frequency. Turn each pair by it.",
-        {"turned": lambda s: s.x},
-        {"turn_from": lambda s: lambda x, start: x},
+        "At every position, a token has the same query and the same key.",
+        "Where does the position of a token enter your code?",
+        "It sets the angle, position times frequency. Rotate each pair by that angle.",
+        {"rotated": lambda s: s.x},
+        {"rotate_from": lambda s: lambda x, start: x},
     ),
     Mistake(
         "pairings_mixed",
         "features are paired in another way than the task says, or in one way here and in another way there",
         "Each of the two ways works by itself; weights that were trained with one give nonsense with the other.",
-        "Which two features turn together: neighbours, or one of each half? Where do both stand in the result?",
+        "Which two features rotate together: neighbours, or one of each half? Where do both stand in the result?",
         "Take the pairs as the task names them, and write each back to where it came from.",
-        {"pairs": lambda s: halves},
+        {"pairs": lambda s: PAIRINGS["halves" if s.pairing == "neighbours" else "neighbours"]},
         {"pairs": lambda s: _pairs_read_and_written(neighbours, halves)},
         {"pairs": lambda s: _pairs_read_and_written(halves, neighbours)},
+        {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], halves)},
+        {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], neighbours)},
+        {"pairs": lambda s: _pairs_read_and_written(halves, PAIRINGS[s.pairing])},
+        {"pairs": lambda s: _pairs_read_and_written(neighbours, PAIRINGS[s.pairing])},
         _angles_laid_out(halves, lambda angle: np.repeat(angle, 2, axis=-1)),
         _angles_laid_out(neighbours, lambda angle: np.tile(angle, 2)),
-        {"turn_from": lambda s: _neighbours_turned},
-        {"q": lambda s: _neighbours_turned(s.norm(s.queries, s.q_gain), s.first_place)},
-        {"k": lambda s: _neighbours_turned(s.norm(s.keys, s.k_gain), 0)},
+        {"rotate_from": lambda s: _neighbours_rotated},
+        {"q": lambda s: _neighbours_rotated(s.norm(s.queries, s.q_gain), s.first_position)},
+        {"k": lambda s: _neighbours_rotated(s.norm(s.keys, s.k_gain), 0)},
+    ),
+    Mistake(
+        "pairing_ignored",
+        "features are paired in one way, whatever `pairing` says",
+        "Right for the models of one pairing, and wrong for those of the other.",
+        "Which of your arguments does the result not depend on?",
+        "It should depend on `pairing`: choose the two features of a pair by it, and where both go back.",
+        {"pairs": lambda s: halves},
+        {"pairs": lambda s: neighbours},
+    ),
+    Mistake(
+        "base_ignored",
+        "the base is 10,000, whatever `base` says",
+        "Right for the paper's base. Models for long texts were trained with another one.",
+        "Which of your arguments does the result not depend on?",
+        "It should depend on `base`: the frequencies are base ** (-2c / d_k).",
+        {"omega": lambda s: frequencies(s.x.shape[-1])},
+    ),
+    Mistake(
+        "frequencies_from_one",
+        "the pairs are counted from 1: the first one has the frequency of the second",
+        "Every pair rotates too slowly, and the fast pair that tells neighbours apart is missing.",
+        "By how many radians should the first pair rotate from one position to the next?",
+        "By 1, which is base ** 0: the pairs are counted 0, 1, 2, ...",
+        _frequencies_by(lambda share, base: base ** -(share + share[1])),
+    ),
+    Mistake(
+        "sign_lost",
+        "both features of a pair are computed with the same sign",
+        "That is no rotation: lengths change, and a score does not depend on the distance alone.",
+        "Rotate (0, 1) by a small angle. Should its first entry become positive or negative?",
+        "Negative: (a, b) becomes (a cos - b sin, a sin + b cos), with one minus.",
+        _by(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
+        _by(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+    ),
+    Mistake(
+        "positions_added",
+        "sine and cosine of the angles are added to the features, which are not rotated",
+        "Notebook 08 did that at the bottom of the model. A score then depends on both positions.",
+        "What does a rotation do to the length of a pair? What does your code do to it?",
+        "A rotation keeps the length. Multiply: (a cos - b sin, a sin + b cos).",
+        _by(lambda a, b, cos, sin: (a + sin, b + cos)),
+        _by(lambda a, b, cos, sin: (a + cos, b + sin)),
     ),
     Mistake(
         "offset_forgotten",
-        "the first query stood at the place of the first key",
-        "Right for a whole sequence; a token that continues one is turned as if it were the first.",
-        "At which places of the sequence do your first query and your first key stand?",
-        "The first key at 0, the first query at n_k - n_q: turn the queries from there on.",
-        {"first_place": lambda s: 0},
-        {"first_place": lambda s: 0, "mask": _upper_left},
+        "the first query has the position of the first key",
+        "Right for a whole sequence; a token that continues one is rotated as if it were the first.",
+        "Which positions do your first query and your first key have?",
+        "The first key has 0, the first query n_k - n_q. Let the queries start there.",
+        {"first_position": lambda s: 0},
+        {"first_position": lambda s: 0, "mask": _upper_left},
     ),
     Mistake(
-        "places_counted",
-        "the tokens were counted through, whatever `places` holds",
-        "Right without gaps; after one, every token is turned as if it stood elsewhere.",
-        "Print your places for places = [3, 4, 9]. Is there a gap?",
-        "Use the numbers in `places` themselves, not np.arange of their count.",
-        {"place": lambda s: np.arange(len(s.places))},
-        {"place": lambda s: s.places[0] + np.arange(len(s.places))},
+        "positions_counted",
+        "the tokens are counted through, whatever `positions` holds",
+        "Right without gaps; after a gap, every token is rotated by the angle of another position.",
+        "Print your positions for positions = [3, 4, 9]. Is there a gap?",
+        "Use the numbers in `positions` themselves, not np.arange of their count.",
+        {"position": lambda s: np.arange(len(s.positions))},
+        {"position": lambda s: s.positions[0] + np.arange(len(s.positions))},
     ),
     Mistake(
         "first_half_overwritten",
-        "the second of a pair was turned with the first as it stood after its own turn",
+        "the second feature of a pair is computed from the first after its own rotation",
         "The name `a` held the new value already when `b` was computed.",
         "Which value of a does the line for b need, and which one does it get?",
-        "The a from before the turn: compute both new values first, then write them.",
-        {"turned": _overwritten},
+        "The a from before the rotation: compute both new values first, then write them.",
+        _by(_overwritten),
     ),
     Mistake(
-        "theta_as_exponent",
-        "theta stands in the exponent, where it is the base",
-        "The first pair turns, all others stand still: places far apart look alike.",
-        "Print your frequencies. They should fall from 1 to nearly 1 / theta, each by the same factor.",
-        "theta is the base: theta ** (-2c / d_k).",
-        _frequencies_by(lambda share, theta: np.exp(-theta * share)),
-        _frequencies_by(lambda share, theta: share**theta),
-        _frequencies_by(lambda share, theta: (1 - share) ** theta),
+        "base_as_exponent",
+        "base stands in the exponent, where it is the base",
+        "The first pair rotates, all others stand still: positions far apart look alike.",
+        "Print your frequencies. They should fall from 1 to nearly 1 / base, each by the same factor.",
+        "base is the base: base ** (-2c / d_k).",
+        _frequencies_by(lambda share, base: np.exp(-base * share)),
+        _frequencies_by(lambda share, base: share**base),
+        _frequencies_by(lambda share, base: (1 - share) ** base),
     ),
     Mistake(
         "frequencies_rising",
         "the sign of the exponent is missing: the frequencies rise from pair to pair",
-        "The last pairs turn thousands of radians a step, so that neighbours get unrelated angles.",
-        "Which pair should turn slowest, the first or the last?",
-        "The last. So the exponent is negative: theta ** (-2c / d_k).",
-        _frequencies_by(lambda share, theta: theta**share),
+        "The last pairs rotate thousands of radians a step, so that neighbours get unrelated angles.",
+        "Which pair should rotate slowest, the first or the last?",
+        "The last. So the exponent is negative: base ** (-2c / d_k).",
+        _frequencies_by(lambda share, base: base**share),
     ),
     Mistake(
         "frequencies_half_as_far",
         "the exponent runs half as far, or twice as far, as it should",
-        "The slowest pair turns too fast, or too slowly, for the weights of any model.",
+        "The slowest pair rotates too fast, or too slowly, for the weights of any model.",
         "There are d_k / 2 pairs. Which exponent belongs to the last one?",
         "-(d_k - 2) / d_k: the pairs are counted 0, 1, 2, ..., and the exponent is -2c / d_k.",
-        _frequencies_by(lambda share, theta: theta ** (-share / 2)),
-        _frequencies_by(lambda share, theta: theta ** (-2 * share)),
+        _frequencies_by(lambda share, base: base ** (-share / 2)),
+        _frequencies_by(lambda share, base: base ** (-2 * share)),
     ),
     Mistake(
-        "turned_backwards",
-        "pairs turn in the other direction",
-        "Scores of a query and a key that are both turned so are the same, but weights of a model that turns forwards "
-        "do not fit any more.",
-        "Turn (1, 0) by a small angle. Should its second entry grow or fall?",
+        "rotated_backwards",
+        "pairs rotate in the other direction",
+        "Scores depend on the distance all the same, but weights of a model that rotates forwards do not fit.",
+        "Rotate (1, 0) by a small angle. Should its second entry grow or fall?",
         "Grow: (a, b) becomes (a cos - b sin, a sin + b cos).",
-        {"omega": lambda s: -frequencies(s.x.shape[-1], s.theta)},
-    ),
-    Mistake(
-        "output_not_rescaled",
-        "the output so far is not rescaled when the maximum rises",
-        "Earlier blocks count too much.",
-        "With which maximum were the terms added up that stand in o already?",
-        "With the one before. Multiply o by exp(m - new) before you add.",
-        {"keep_output": lambda s: _unchanged},
-    ),
-    Mistake(
-        "sum_not_rescaled",
-        "the sum so far is not rescaled when the maximum rises",
-        "The sum is too large, and the output too small.",
-        "With which maximum were the terms added up that stand in z already?",
-        "With the one before. Multiply z by exp(m - new) before you add.",
-        {"keep_sum": lambda s: _unchanged},
-    ),
-    Mistake(
-        "block_maximum",
-        "each block is measured against its own maximum, not against the running one",
-        "Without rescaling a block of small scores counts as much as one of large scores; with it, all is right until "
-        "exp(old - new) overflows.",
-        "May the maximum ever fall?",
-        "No: the new one is the larger of m and the maximum of the block.",
-        {"running": lambda s: lambda before, own: own},
-        {
-            "running": lambda s: lambda before, own: own,
-            "keep_sum": lambda s: _unchanged,
-            "keep_output": lambda s: _unchanged,
-        },
-    ),
-    Mistake(
-        "first_maximum_kept",
-        "the maximum never rose after the first block",
-        "Right until a later score is larger by some 700: exp overflows.",
-        "What does exp(s - m) give where s is larger than m by 2000?",
-        "It overflows. Take the larger of m and the block's maximum with every block.",
-        {"running": lambda s: _first_maximum},
-    ),
-    Mistake(
-        "no_maximum",
-        "no maximum is subtracted: exp overflows where scores are large",
-        "Right as long as every score stays below some 709.",
-        "What is exp(1000) in float64?",
-        "inf. Subtract the largest score so far before exp.",
-        {"running": lambda s: lambda before, own: 0.0},
-    ),
-    Mistake(
-        "blocks_kept",
-        "blocks are kept until all are there, although each is overwritten when the next one comes",
-        "To keep them all takes the memory of the whole row, which is what this way of computing saves.",
-        "Which three things must be carried from block to block, however long the row is?",
-        "The maximum m, the sum z and the output o: none of them grows with the row.",
-        {"online": lambda s: _softmax_of(overwritten(s.blocks))},
-    ),
-    Mistake(
-        "blocks_averaged",
-        "every block had the same share: the softmax of each block, and the mean of the blocks' outputs",
-        "A block that no score speaks for weighs as much as one with the largest.",
-        "What says how much a block counts as a whole?",
-        "The sum of its exponentials, all measured against one maximum: add numerators and sums, and divide once.",
-        {"online": _averaged},
-    ),
-    Mistake(
-        "never_divided",
-        "the output is never divided by the sum",
-        "Each output grows with the number of keys.",
-        "What do the weights of one query have to sum to?",
-        "To 1: at the end return o / z.",
-        {"divided": lambda s: lambda state: state[2]},
-    ),
-    Mistake(
-        "nan_on_blocked_block",
-        "a block without any allowed key spoils all that follows: -inf minus -inf is NaN",
-        "With a causal mask or a window whole blocks are blocked, and in the first ones there is no maximum yet.",
-        "What is your maximum after a block of -inf, and what is exp(-inf - m) then?",
-        "-inf, and -inf minus -inf is NaN. Go on to the next block while the new maximum is -inf.",
-        {"empty": lambda s: lambda state, scores, values: (state[0], np.nan, state[2])},
+        {"omega": lambda s: -frequencies(s.x.shape[-1], s.base)},
     ),
     Mistake(
         "value_rotated",
         "values are rotated, too",
-        "What is handed over then depends on where it stands: every place + 100, and the output changes.",
+        "The output then depends on where the text begins: add 100 to every position, and it changes.",
         "A score compares a query with a key. What is compared with a value?",
         "Nothing is. Leave the values as they are.",
         {"v": lambda s: rotate(s.values)},
@@ -345,9 +287,9 @@ MISTAKES = (
     Mistake(
         "only_one_side_rotated",
         "only the queries are rotated, or only the keys",
-        "The score depends on one absolute place, where it should depend on the distance.",
-        "Which angle is left between a query at place i and a key at place j?",
-        "One that depends on i alone, or on j alone. Turn both, and i - j is left.",
+        "The score depends on one position, where it should depend on the distance.",
+        "By which angles are a query at position i and a key at position j rotated?",
+        "One of them by none. Rotate both, and their angles differ by what belongs to i - j.",
         {"q": lambda s: s.norm(s.queries, s.q_gain)},
         {"k": lambda s: s.norm(s.keys, s.k_gain)},
     ),
@@ -355,11 +297,11 @@ MISTAKES = (
         "norm_after_rotation",
         "it normalises after the rotation, where the gain belongs before it",
         "Without a gain both orders are equal, since a rotation keeps the length. The gain differs within a pair.",
-        "Which of the two comes first: the gain of a feature, or the turn of its pair?",
-        "The gain: norm and gain first, then the turn.",
+        "Which comes first: the gain of a feature, or the rotation of its pair?",
+        "The gain: norm and gain first, then the rotation.",
         {
-            "q": lambda s: s.norm(s.turn_from(s.queries, s.first_place), s.q_gain),
-            "k": lambda s: s.norm(s.turn_from(s.keys, 0), s.k_gain),
+            "q": lambda s: s.norm(s.rotate_from(s.queries, s.first_position), s.q_gain),
+            "k": lambda s: s.norm(s.rotate_from(s.keys, 0), s.k_gain),
         },
     ),
     Mistake(
@@ -368,9 +310,24 @@ MISTAKES = (
         "A key with a large norm wins, whatever the query asks.",
         "What is the mean square of a query after your norm, before the gain?",
         "It should be 1, for queries and for keys: divide each by the root of its mean square.",
-        {"norm": lambda s: lambda x, gain: x},
-        {"q": lambda s: s.turn_from(s.queries, s.first_place)},
-        {"k": lambda s: s.turn_from(s.keys, 0)},
+        *_on_both_or_one(lambda x, gain: x),
+        *_on_both_or_one(lambda x, gain: gain * x),
+    ),
+    Mistake(
+        "normed_to_length_one",
+        "queries and keys are divided by their length, not by their root mean square",
+        "Scores are smaller by a factor of d_k, and the head can hardly choose.",
+        "What is the mean square of a query after your norm, before the gain?",
+        "It should be 1: divide by the root of the mean of the squares, not of their sum.",
+        {"norm": lambda s: _to_length_1},  # one side alone is the same as a division by d_k
+    ),
+    Mistake(
+        "mean_subtracted",
+        "the mean of the features is subtracted: that is layer norm",
+        "RMS norm keeps the mean; weights that were trained with it need that mean.",
+        "What does RMS norm divide by, and what does it subtract?",
+        "It subtracts nothing: divide by the root of the mean square alone.",
+        *_on_both_or_one(_layer_norm),
     ),
     Mistake(
         "gain_forgotten",
@@ -378,16 +335,14 @@ MISTAKES = (
         "The norm alone caps the scores at sqrt(d_k); the gain is what lets a head be sharper.",
         "Which of your arguments does the output not depend on?",
         "It should depend on both gains: multiply each normed vector by its own, feature by feature.",
-        {"norm": lambda s: lambda x, gain: rms_norm(x)},
-        {"q": lambda s: s.turn_from(rms_norm(s.queries), s.first_place)},
-        {"k": lambda s: s.turn_from(rms_norm(s.keys), 0)},
+        *_on_both_or_one(lambda x, gain: rms_norm(x)),
     ),
     Mistake(
         "plain_attention",
         "queries and keys are neither normalised nor rotated",
         "This is the head of notebook 02 with a causal mask.",
         "What is new in the head of this notebook, before the scores?",
-        "The norm with its gain, then the turn, both for queries and keys.",
+        "The norm with its gain, then the rotation, both for queries and keys.",
         {"q": lambda s: s.queries, "k": lambda s: s.keys},
     ),
     Mistake(
