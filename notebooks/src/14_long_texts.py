@@ -208,7 +208,7 @@ for level in (0, -5, -10, -20):
 # %% [markdown]
 # ## 3 · Softmax without the map
 #
-# The fused call of notebook 06 never holds the map. It does not need the weights: a sum of $e^s v$ and a sum of $e^s$ are enough,
+# The fused kernel of notebook 06 never holds the map. It does not need the weights: a sum of $e^s v$ and a sum of $e^s$ are enough,
 # and both can grow key by key. But $e^s$ overflows, in float64 above a score of about 709. The softmax of notebook 02 subtracted the
 # row's largest score first, and here the largest is not known yet. So three numbers are carried along:
 #
