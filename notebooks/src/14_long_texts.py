@@ -38,7 +38,7 @@ for ax, title in zip(axes, ("whole rows: 256 scores", "in blocks of 4: 64 scores
 #
 # Three questions from memory.
 #
-# **1.** *(notebook 13)* Most heads of the language model put much weight on the first token of a text. Why?
+# **1.** *(notebook 13)* Many heads of the language model put much weight on the first token of a text. Why?
 #
 # - **a** a row with no fitting key would be NaN
 # - **b** each row sums to 1, so weight that no word should get must go somewhere
