@@ -19,9 +19,9 @@ hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None,
 hypothesis.settings.load_profile("attnlib")
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(autouse=True, scope="module")
 def print_options():
-    """A test that runs cells of a notebook leaves NumPy printing as it found it."""
+    """Tests and fixtures that run cells of a notebook leave NumPy printing as they found it."""
     with np.printoptions():
         yield
 

@@ -282,6 +282,7 @@ def test_every_map_has_targets_for_the_mouse():
                 "softmax going flat",
                 "its arithmetic",
                 "heads split and merged",
+                "a query and a key that rotate",
                 "the next word",
                 "what the model writes, and its loss",
             )

@@ -49,7 +49,7 @@ def rotations(*, size: float = 1.0) -> LiveView:
         return _picture(query, key, positions), {"query": query, "key": key}
 
     def static():
-        told = ["Run the cell to move both sliders."]
+        told = ["Pairs of features rotate; run the cell to move both sliders."]
         for position in (0, 5, FARTHEST):
             _, shown = render(position, 2)
             told.append(f"query at {position + 2}, key at {position}: q.k = {shown['query'] @ shown['key']:.4f}")

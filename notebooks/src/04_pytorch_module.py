@@ -733,7 +733,7 @@ for name, (low, high) in ranges.items():
     scaled = (tokens_q @ W_Q) @ (tokens_k @ W_K).T / 8  # (n_q, n_k)
     print(f"{name:<20} variance of q.k / sqrt(d_k) = {scaled.var():.2f}")
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # Xavier's does. The default gives about $1/9$: an entry of $q$ adds 64 terms of variance $1/(3 \cdot 64)$, so its variance is
 # $1/3$, as is that of $k$. And `torch.rand` gives more than ten thousand, because all its numbers are positive.
 #
