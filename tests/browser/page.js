@@ -34,7 +34,12 @@ window.ask = {
       before = now;
     }
   },
-  changed: ([selector, before]) => document.querySelector(selector).innerHTML !== before,
+  // The picture of the first view with a slider: a view above it may have buttons alone.
+  picture: () =>
+    [...document.querySelectorAll(".attnlib-view")]
+      .find((view) => view.querySelector(".noUi-handle, .ui-slider-handle"))
+      .querySelector(".attnlib-live").innerHTML,
+  changed: (before) => window.ask.picture() !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
   // Ends when the notebook is saved, or when a dialog says that it cannot be.

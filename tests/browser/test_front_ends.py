@@ -23,7 +23,7 @@ LIVE = ".attnlib-live"
 
 
 def picture(page):
-    return page.locator(LIVE).first.inner_html()
+    return page.evaluate("ask.picture()")
 
 
 def resized(page, width):
@@ -32,7 +32,7 @@ def resized(page, width):
 
 
 def wait_for_change(page, before, timeout=10_000):
-    page.wait_for_function("ask.changed", arg=[LIVE, before], timeout=timeout)
+    page.wait_for_function("ask.changed", arg=before, timeout=timeout)
 
 
 def on_page_of(*cases):
