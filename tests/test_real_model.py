@@ -261,6 +261,13 @@ def notebook(tmp_path_factory):
     matplotlib.pyplot.close("all")
 
 
+def test_a_map_of_many_layers_fits_a_laptop():
+    """Notebook 13 has 30 layers: with the slider and the line below, 600 pixels are all there is."""
+    picture = head_map({"a": np.eye(30, 9)}, np.ones((30, 9, 1, 1)), ["one"]).picture.value
+    assert int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1]) <= 520
+    assert ">9<" in picture and ">H9<" not in picture  # narrow columns have the number alone
+
+
 @needs_model
 def test_sentence_vectors_equal_those_of_transformers(notebook):
     vectors = notebook["sentence_vectors"](notebook["model"], REFERENCE["sentences"])
