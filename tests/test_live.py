@@ -108,7 +108,7 @@ def test_the_text_of_the_static_picture_tells_its_numbers():
     for d_k in (1, 8, 64):
         view.sliders["d_k"].value = d_k
         for title, weights in view.shown.items():
-            assert f"d_k = {d_k}, {title}: largest weight (mean of rows) {weights.max(-1).mean():.4f}" in text
+            assert f"d_k = {d_k}, {title}: mean largest {weights.max(-1).mean():.4f}" in text
 
 
 def test_one_row_is_drawn_as_bars():

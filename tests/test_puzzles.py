@@ -337,7 +337,7 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
     assert np.isnan(free.maps["wanted"][0]).all() and (free.maps["wanted"][1:] == [[1, 0, 0], [0, 1, 0]]).all()
     view = live.compare(lambda flags, times: check.latest_of_my_flag.show(lambda: None, flags, times), convoy="*AA")
     assert view.picture.value.count(">anything goes</text>") == 1
-    assert "largest weight (mean of rows) <b>1.00</b>" in view.picture.value  # free rows are not counted
+    assert "mean largest <b>1.00</b>" in view.picture.value  # free rows are not counted
     assert view.picture.value.count(": anything goes</title>") == 3 and "blocked" not in view.picture.value
     view.choose(query=0, key=1)
     assert view.readout.value == "wanted: query 0 “0 *”, key 1 “1 A”: <b>anything goes</b>"

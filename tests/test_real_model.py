@@ -243,6 +243,13 @@ def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured
     assert view._still()[0].axes
 
 
+def test_a_map_of_many_layers_fits_a_laptop():
+    """Notebook 13 has 30 layers: with the slider and the line below, 600 pixels are all there is."""
+    picture = head_map({"a": np.eye(30, 9)}, np.ones((30, 9, 1, 1)), ["one"]).picture.value
+    assert int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1]) <= 520
+    assert ">9<" in picture and ">H9<" not in picture  # narrow columns have the number alone
+
+
 # The model itself
 
 
@@ -259,13 +266,6 @@ def notebook(tmp_path_factory):
     names = run_cells(pasted)
     yield names
     matplotlib.pyplot.close("all")
-
-
-def test_a_map_of_many_layers_fits_a_laptop():
-    """Notebook 13 has 30 layers: with the slider and the line below, 600 pixels are all there is."""
-    picture = head_map({"a": np.eye(30, 9)}, np.ones((30, 9, 1, 1)), ["one"]).picture.value
-    assert int(re.search(r'viewBox="0 0 \d+ (\d+)"', picture)[1]) <= 520
-    assert ">9<" in picture and ">H9<" not in picture  # narrow columns have the number alone
 
 
 @needs_model

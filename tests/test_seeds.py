@@ -44,7 +44,7 @@ def printed(number):
         ("10", "each ship is handed 3.14 t"),
         ("10", "5 1.77 0.46 10 3.54 0.83 20 7.07 0.99"),
         ("10", "factor for 0.99: 18.501, so take 19"),
-        ("10", "d_k = 8, divided by sqrt(d_k): largest weight (mean of rows) 0.9941"),
+        ("10", "d_k = 8, divided by sqrt(d_k): mean largest 0.9941"),
         (
             "10",
             "*ABCA writes on: *ABCABCA *DBD writes on: *DBDBDBD *ACDBA writes on: *ACDBACD *ABC writes on: *ABCCCCC",

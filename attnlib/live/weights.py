@@ -270,19 +270,19 @@ def dead_share(weights: ArrayLike, upstream: ArrayLike) -> float:
 
 
 def readings(weights: ArrayLike, upstream: ArrayLike | None = None) -> dict[str, float]:
-    """Return what a view tells in numbers: {name: value}, each a mean over the queries.
+    """Return what a view tells in numbers: the largest weight of a row and its entropy in nats, means over the rows.
 
     Examples
     --------
-    >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["largest weight (mean of rows)"]
+    >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["mean largest"]
     0.75
     """
     weights = arguments.to_array(weights, "weights")
     if weights.ndim == 0 or weights.size == 0:
         raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
     told = {
-        "largest weight (mean of rows)": float(weights.max(-1).mean()),
-        "entropy (mean, nats)": float(core.entropy(weights).mean()),
+        "mean largest": float(weights.max(-1).mean()),
+        "mean entropy": float(core.entropy(weights).mean()),
     }
     if upstream is not None:
         told["dead queries"] = dead_share(weights, upstream)
@@ -294,8 +294,8 @@ def in_words(told):
 
     Examples
     --------
-    >>> in_words({"largest weight (mean of rows)": 0.75, "dead queries": 0.5})
-    'largest weight (mean of rows) 0.7500, dead queries 50%'
+    >>> in_words({"mean largest": 0.75, "dead queries": 0.5})
+    'mean largest 0.7500, dead queries 50%'
     """
     return ", ".join(f"{what} {_format(what, x, 4)}" for what, x in told.items())
 

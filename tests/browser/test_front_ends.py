@@ -90,16 +90,15 @@ def test_a_click_chooses_a_cell_and_the_mouse_reads_it(ran):
 def test_a_click_in_a_whole_call_lights_a_row_and_a_column(ran):
     _, page = ran
     resized(page, 1366)
-    says = "([selector, words]) => ask.says(`${selector} desc`).startsWith(words)"
+    says = "([selector, words]) => ask.says(`${selector} desc`).includes(words)"
     for title, words in (
         ("query Ben, key saw: 3.0000", "Query Ben, key saw"),
-        ("value saw, feature 1: 1.0000", "Query Ben, key saw"),
+        ("value saw, feature 1: 1.0000", "feature 1 of the output"),
     ):
         cell = page.locator(LIVE).first.locator("rect", has=page.locator(f"title:text-is('{title}')")).first
         cell.scroll_into_view_if_needed()
         cell.click()
         page.wait_for_function(says, arg=[LIVE, words], timeout=5000)
-    assert "feature 1 of the output" in page.locator(f"{LIVE} desc").first.text_content()
 
 
 @in_all("05_masks")
