@@ -123,7 +123,10 @@ def roped(folder, name, **more):
         kind = ["full_attention"] if name == "Gemma3" else []
         return module(query, embedding(query, torch.arange(query.shape[1])[None], *kind), added(mask, query))
 
-    return of(path, f"{name}Attention")(config, layer_idx=1), call
+    module = of(path, f"{name}Attention")(config, layer_idx=1)
+    if hasattr(module, "sinks"):  # GptOss makes them of memory as it is, and fills them when a whole model is made
+        torch.nn.init.normal_(module.sinks)
+    return module, call
 
 
 def whisper():
