@@ -36,7 +36,7 @@ lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is
 check test test-real-model: export OMP_NUM_THREADS = 1
 check test test-real-model: export OPENBLAS_NUM_THREADS = 1
 
-check: setup-tests  ## The first half of make test, in a minute: lint, unit and property tests, doctests
+check: setup-tests  ## The first half of make test: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m tools.build_notebooks --check
