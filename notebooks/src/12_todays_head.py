@@ -4,7 +4,7 @@
 # **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
 # the attention modules in the `transformers` library? *40 minutes. One section uses torch, if it is there.*
 #
-# Run the next two cells, and move *position*. Each circle shows two features of a query and the same two features of a key.
+# Run the next three cells, and move *position*. Each circle shows two features of a query and the same two features of a key.
 
 # %% jupyter={"source_hidden": true}
 import inspect
@@ -147,7 +147,8 @@ print(f"all 36 scores, 1000 positions on: differ by {off:.10f}")
 
 # %% [markdown]
 # How does distance alone change a score? Take a query and a key of ones, and let the key stand farther and farther back. Divided
-# by $d_k$ the score starts at 1. The last line has the same query and a key that was rotated by 20 positions more.
+# by $d_k$ the score starts at 1 in the first three lines. The last line has the same query and a key that was rotated by 20
+# positions more.
 
 # %% jupyter={"source_hidden": true}
 figure, ax = plot.subplots(figsize=(6.2, 2.8))
@@ -194,7 +195,7 @@ for name, scores in {
 
 
 # %%
-def one_back(n, d_k=64, amplitude=32**0.5):
+def one_back(n, d_k=64, amplitude=32**0.5):  # scores up to 256: sharp
     same = np.full((n, d_k), amplitude)
     scores = rotated(same, start=-1) @ rotated(same).T / np.sqrt(d_k)  # (n, n)
     return al.softmax(np.where(al.causal_mask(n), scores, -np.inf))
@@ -291,7 +292,7 @@ def line(ax, start, end):
 def draw_lane(ax, name, place, colour):
     """Draw what becomes of the queries, the keys or the values of all heads."""
     line(ax, (2, 6.1), (place, 5.3))
-    line(ax, (place, 5), (place, 0.1))
+    line(ax, (place, 5), (place, 0.5 if name == "V" else 0.1))
     box(ax, place, 5, f"$W_{name}$", colour)
     if name != "V":
         box(ax, place, 4, "QK-norm", colour, new=True)
@@ -311,7 +312,8 @@ _, ax = plot.subplots(figsize=(6.2, 3.9))
 for name, place, colour in (("Q", 0.7, QUERY), ("K", 2, KEY), ("V", 3.3, VALUE)):
     draw_lane(ax, name, place, colour)
 box(ax, 2, 6.1, "x, (n, d_model)", LINE)
-_ = ax.plot([0.7, 4.3, 4.3, 6], [0.1, 0.1, 6.1, 6.1], color="gray", lw=1, zorder=0)
+_ = ax.plot([0.7, 4.1, 4.1, 6], [0.1, 0.1, 6.1, 6.1], color="gray", lw=1, zorder=0)
+_ = ax.plot([3.3, 4.5, 4.5, 6], [0.5, 0.5, 2, 2], color=VALUE, lw=1, zorder=0)
 line(ax, (6, 6.1), (6, 0.9))
 for height, (words, new) in zip(np.linspace(6.1, 1, 6), STEPS.items()):
     box(ax, 6, height, words, LINE, new)
@@ -326,11 +328,11 @@ _ = ax.axis("off")
 # | RoPE | a score knows how far back a key is | all |
 # | [QK-norm](../REFERENCES.md#henry-2020) | a long key gets no weight for its length | Qwen3 |
 # | [softcap](../REFERENCES.md#heads-of-models) | no score leaves $\pm C$: $s$ becomes $C \tanh(s / C)$ | Gemma 2 |
-# | window | the work stops growing with the text | Gemma 2, GPT-OSS |
+# | window | the work for one token stops growing with the text | Gemma 2, GPT-OSS |
 # | [sink](../REFERENCES.md#heads-of-models) | a query that nothing answers can leave its weight somewhere | GPT-OSS |
 #
-# QK-norm divides each query and each key by its root mean square. Then each feature is multiplied by a learned **gain**, and with
-# the gain a head can still be sharp. The sink is one more score in the softmax, for a key that is not there and has no value. What
+# No model has all of these. QK-norm divides each query and each key by its root mean square, and after that no score exceeds
+# $\sqrt{d_k}$. A learned **gain** for each feature lifts the limit, so that a head can still be sharp. The sink is one more score in the softmax, for a key that is not there and has no value. What
 # these lines do as texts grow is the matter of [notebook 14](14_long_texts.ipynb). In code each is a line or two:
 
 
@@ -517,7 +519,7 @@ for n in (64, 512):
     print(f"base 500,000, {n:3d} tokens: {off(longer, MISTAKES['base 500,000']):.2f}")
 
 # %% [markdown]
-# No, the text was short. The first pair rotates by 1 radian whatever the base is, and after 11 positions only the second shows the
+# No, the text was short: no distance is above 11. The first pair rotates by 1 radian whatever the base is, and only the second shows the
 # other base. A wrong base shows late, so test it with long texts.
 #
 # ## 5 · What is not taught here
@@ -549,7 +551,7 @@ for n in (64, 512):
 # `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
 # rotated by $p\, \omega_c$. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
 # $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
-# care in the lines that compute the new `a` and `b`: the second needs `a` as it was before the first.
+# care if you write into an array: the second feature of a pair needs the first as it was.
 
 
 # %%

@@ -42,7 +42,8 @@ told = [
 plot.table(["case", "bug", "diagnose says"], told)
 
 # %% [markdown]
-# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. The table lists the cases that are modules.
+# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. The table lists the cases that are modules; 8, 13 and 15 have
+# headings of their own, and there is no 25 here.
 # `twins("case_12")` gives a patient and a healthy module with the same weights, and `sick_lines("case_12")` shows
 # what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
 #
@@ -363,7 +364,8 @@ for name, module in zip(("added:", "added, nan_to_num:"), twins("case_14")):
 # ### Case 15 · Three new tokens
 #
 # **You see** code that is right for five tokens that ask five. Now the first two are known, and only the last three ask all
-# five. One line of it must know $n_q$ *and* $n_k$; and that the shape of the mask fits is not enough:
+# five. One line of it must know $n_q$ *and* $n_k$. Which of these masks
+# is right? A mask can have the right shape and be wrong:
 
 # %%
 five = np.random.default_rng(27).normal(size=(5, 8))  # (n, d)
@@ -595,7 +597,7 @@ for name, scale in (("no scale", 1.0), ("scaled  ", 1 / 32)):
     print(f"queries whose gradients are all below 0.001: {dead:.0%}")
 
 # %% [markdown]
-# **Cause.** Most queries are dead, a few explode and carry the mean. **Fix.** Plot a median, or the share of dead
+# **Cause.** Two thirds of the queries are dead. A few of the others have gradients so large that the mean grows. **Fix.** Plot a median, or the share of dead
 # queries.
 #
 # ### Case 27 · A square matrix
