@@ -201,6 +201,14 @@ WRONG = [
     ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(n))[:, None] / np.log(n_0)")),
     ("log_n_weights", "logarithm_left_out", log_n("np.arange(1, n + 1)[:, None] / n_0")),
     ("log_n_weights", "factor_upside_down", log_n("np.log(n_0) / np.log(np.arange(1, n + 1))[:, None]")),
+    (
+        "log_n_weights",
+        "masked_before_factor",
+        log_n(
+            scores="np.where(mask, q @ np.swapaxes(k, -1, -2) / d**0.5, -np.inf) * f",
+            w="np.exp(s - s.max(-1, keepdims=True)) / np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True)",
+        ),
+    ),
     ("log_n_weights", "factor_left_out", log_n("1")),
     (
         "log_n_weights",

@@ -67,7 +67,7 @@ def test_every_bug_is_caught_by_the_right_probe_and_by_no_other(id, embed_dim, n
 
 # What the probe for a cache measures besides; nothing where none of it is so.
 SEEN_OF_A_CACHE = {
-    "places_restart": "the order of those before the newest does not count",
+    "places_restart": "the order of the tokens before the newest does not count",
     "chunk_upper_left": r"the newest does not see the \d before it",
     "places_one_ahead": "",
     "past_of_first_sequence": "each sequence alone is right",

@@ -58,7 +58,7 @@ def _why(p, start, flags):
     turned[:, :2] = p.x[:, :2].flip(1)
     known, kept = (p.moved(run(turned), run(p.x))[:, -1] for run in (lambda x: _all_at_once(p, x), fed))
     if known.all() and not kept.any():
-        return "; the order of those before the newest does not count"
+        return "; the order of the tokens before the newest does not count"
     apart = torch.cat([fed(p.x[i : i + 1]) for i in range(len(p.x))])
     return "" if p.moved(apart, _all_at_once(p)).any() else "; each sequence alone is right"
 

@@ -210,8 +210,8 @@ plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
 # %% [markdown]
 # A head of layer 2 puts 0.9 and more of its weight on the subject. Is that what makes the verb right? An **edge** joins a query to
 # a key that it may see. We forbid one edge by a mask, for the last word, in all four heads of layer 2: the edge to
-# the subject, to *that* after it, to both, or to the other noun. What remains is the **agreement**, the share of beginnings in
-# which the right number gets more probability. The numbers of five trainings are stored.
+# the subject, to *that* after it, to both, or to the other noun. We measure the **agreement**, the share of beginnings in which the
+# right number gets more probability. The numbers of five trainings are stored.
 
 # %% jupyter={"source_hidden": true}
 lines = []
@@ -244,7 +244,7 @@ plot.table(["seed", "whole", *names], lines)
 #
 # The slider *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
 # drawn one is bold. *sentence* draws others. Two sliders make things peaky or flat: *temp.* divides the logits of the next
-# word, and $d_k$ divides the scores inside every head. The model was trained with $d_k = 8$.
+# word, and $\sqrt{d_k}$ divides the scores inside every head. The model was trained with $d_k = 8$.
 
 
 # %%

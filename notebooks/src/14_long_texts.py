@@ -4,7 +4,7 @@
 # **Question.** What happens to a softmax when a text grows long, and how is it computed without its map? *25 minutes. It needs no
 # torch.*
 #
-# The picture shows the scores of a causal head. A softmax over whole rows needs all of them at once. Taken in **blocks** of keys,
+# The picture shows the scores of a head without a mask. A softmax over whole rows needs all of them at once. Taken in **blocks** of keys,
 # only one column of blocks exists at a time.
 
 # %% jupyter={"source_hidden": true}
@@ -172,11 +172,11 @@ plot.table(["d_k = 64", *names, *others], rows, tint=[*names, *others])
 
 # %% [markdown]
 # QK-norm stops the outlier, at every $n$. The gain keeps the head sharp: here 2.5, a number that a model learns. Without the norm,
-# *times 2.5* loses to the outlier. A softcap of 50 bounds the scores and does not choose among keys. Log n keeps the needle as the
+# *times 2.5* still leaves the outlier a fifth. A softcap of 50 bounds the scores and does not choose among keys. Log n keeps the needle as the
 # crowd grows, and does nothing about the outlier. The sink changes nothing here.
 #
-# Now all in one view. The **rows** are one query under seven rules. **Try.** Set $n$ to 1024, *outlier* to 1 and go through $d_k$:
-# which rule keeps the needle at $d_k = 32$? Go back to 64 and set *outlier* to 100: who wins under the softcap? Set *outlier* back to
+# Now all in one view. Each row is a rule, and its numbers are means over 64 queries. **Try.** Set $n$ to 1024, *outlier* to 1 and go through $d_k$:
+# which rules keep the needle at $d_k = 32$? Go back to 64 and set *outlier* to 100: who wins under the softcap? Set *outlier* back to
 # 1, then lower *level*, which is added to every real score, to -20: which row changes?
 
 
@@ -280,7 +280,7 @@ for n in (512, 1024, 2048):
 #
 # ## Break it · Three ways to get the factor wrong
 #
-# The same query, key by key. Each mistake leaves out one thing.
+# The same query, key by key. The first two mistakes leave out one factor. The third has a maximum for each key, and no factor.
 
 
 # %%
@@ -415,7 +415,7 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. Give `shares` a softcap of 5 in place of 50. Who wins now, and what does it do to the needle? (The crowd: at 1024 it has 0.92,
+# 1. In `RULES`, replace both 50 by 5. Who wins now, and what does it do to the needle? (The crowd: at 1024 it has 0.92,
 #    the needle 0.06.)
 # 2. In `online`, start the maximum at 0. For which scores does that go wrong? (Where all lie below -745: each $e^s$ is 0, and 0 / 0 is
 #    NaN.)

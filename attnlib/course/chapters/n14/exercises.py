@@ -134,7 +134,7 @@ EXERCISES = (
         "log_n_weights(query, key, n_0) -> (..., n, n): weights of a causal head in which the scores of query i, "
         "divided by sqrt(d_k), are multiplied by ln(i + 1) / ln(n_0): it sees i + 1 keys.",
         (
-            "Write the causal head first, then multiply its scores by the factor.",
+            "Write the causal head first. Multiply its scores by the factor, and only then mask them.",
             "There is one factor for each query. So it is a column: (n, 1).",
             "np.log(np.arange(1, n + 1))[:, None] / np.log(n_0), before the mask and the softmax.",
         ),

@@ -103,6 +103,13 @@ class LogSteps(Steps):
         return masks.causal_mask(self.q.shape[-2])
 
 
+def _masked_first(s):
+    scaled = np.where(s.mask, s.q @ swap(s.k) / np.sqrt(s.q.shape[-1]), -np.inf)
+    with np.errstate(invalid="ignore"):
+        e = np.exp((scores := scaled * s.factor) - scores.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
 def _first_maximum(before, own):
     return own if np.isneginf(before) else before
 
@@ -230,7 +237,7 @@ MISTAKES = (
     Mistake(
         "factor_inverted",
         "what stands in the sum and the output is multiplied by exp(new - old), not by exp(old - new)",
-        "With the first block, exp(new - old) is infinite, and everything after it is NaN.",
+        "With the first block exp(new - old) is infinite. Unless you guard it, everything after it is NaN.",
         "The maximum rises by 2. Do the terms so far become larger or smaller?",
         "Smaller, since they are measured against a larger maximum: multiply by exp(m - new).",
         {"factor": lambda s: _inverted},
@@ -273,7 +280,7 @@ MISTAKES = (
     Mistake(
         "sink_not_shifted",
         "the maximum is subtracted from the scores, and not from the sink",
-        "The sink then counts as if it were as far above the keys as the maximum: softmax sees another difference.",
+        "The sink then counts as if its score were larger by the maximum.",
         "Add 100 to all scores and to the sink. Do your weights change?",
         "They should not: subtract one maximum from the scores and from the sink.",
         {"of_sink": lambda s: np.exp(s.sink)},
@@ -337,6 +344,14 @@ MISTAKES = (
         "Which factor makes up for a crowd that is twice as large?",
         "One whose exp grows as the crowd does: ln(i + 1) / ln(n_0).",
         {"factor": lambda s: s.seen / s.n_0},
+    ),
+    Mistake(
+        "masked_before_factor",
+        "the scores are masked first, and multiplied by the factor then",
+        "The factor of query 0 is ln 1 = 0, and 0 times -inf is NaN.",
+        "What is your factor for query 0, and what stands at the keys that it must not see?",
+        "0 and -inf. Multiply the scores by the factor, then mask them.",
+        {"weights": _masked_first},
     ),
     Mistake(
         "factor_upside_down",
