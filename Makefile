@@ -36,14 +36,14 @@ lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is
 check test test-real-model: export OMP_NUM_THREADS = 1
 check test test-real-model: export OPENBLAS_NUM_THREADS = 1
 
-check: setup-tests  ## The first half of make test: lint, unit and property tests, doctests
+check: setup-tests  ## The quick part of make test: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m tools.build_notebooks --check
-	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
 
-test: check  ## All of it: make check, then every notebook by strict nbval, its sliders and solutions
-	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval notebooks
+test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions
+	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run -m slow --nbval notebooks tests --ignore tests/browser
 
 test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and notebooks 09 and 13 with theirs
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py tests/test_smollm*.py \

@@ -100,6 +100,7 @@ def pytest_collect_file(file_path, parent):
 
 class Notebook(IPyNbFile):
     def collect(self):
+        self.add_marker("slow")  # all its cells: `make test` selects them with what else takes long
         items = list(super().collect())
         solutions = {place + 1: (self.nb.cells[place].source, code) for place, _, code in exercises(self.nb)}
         places = [i for i, cell in enumerate(self.nb.cells) if cell.cell_type == "code"]

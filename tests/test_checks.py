@@ -162,6 +162,7 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
 
 
 # Not in 2.3: without a mask two mistakes can do what one does, transposed scores and axis as transposed weights.
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["masked_attention", "multi_head_attention", "masked_softmax"])
 def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
     exercise = EXERCISES[name]

@@ -223,6 +223,7 @@ def test_a_rehearsal_leaves_nothing_behind(capfd):
         os.waitpid(-1, os.WNOHANG)  # no copy is left
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.rehearsal
 def test_torch_with_threads_can_be_rehearsed():

@@ -13,6 +13,7 @@ import attnlib as al
 from attnlib import torch_layers
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course.engine.exercise import Module, Number
+from attnlib.course.engine.verdict import Verdict
 from attnlib.examples import SENTENCE
 
 
@@ -295,6 +296,12 @@ def test_html_escapes_what_a_learner_can_write():
 
     page = check.softmax(attack)._repr_html_()
     assert "<script>" not in page and "&lt;script&gt;" in page
+
+
+def test_html_shows_names_as_code_without_their_backticks():
+    verdict = Verdict("softmax", "wrong", "Divide by `x < y`.\nNot by `n`.")
+    assert "Divide by <code>x &lt; y</code>.<br>Not by <code>n</code>." in verdict._repr_html_()
+    assert "`x < y`" in str(verdict)
 
 
 def test_html_shows_both_maps_in_any_theme():

@@ -127,6 +127,7 @@ WARNED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
 def test_the_corpus(case):
     diagnosis = diagnose(case.module(), **case.arguments())
@@ -144,6 +145,7 @@ def test_every_probe_is_needed():
     assert clinical | {case.probe for case in corpus.CASES if case.probe} | {"layout"} == PROBES
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_corpus_says(capsys):
     corpus.main()
     assert capsys.readouterr().out in (ROOT / "docs" / "diagnose.md").read_text(encoding="utf-8")

@@ -316,6 +316,7 @@ def test_the_command_line(monkeypatch, capsys, arguments, status, printed):
     assert printed in "".join(capsys.readouterr())
 
 
+@pytest.mark.slow
 def test_the_command_line_as_a_command():
     command = [sys.executable, "-m", "attnlib.diagnose", "attnlib.course.clinic:ScaleByEmbedDim", *SIZES]
     done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)

@@ -168,6 +168,7 @@ def test_bad_arguments_are_named(arguments, error, message):
     assert "Fix: " in str(raised.value)
 
 
+@pytest.mark.slow
 def test_a_file_that_ends_the_process_ends_with_a_message(tmp_path):
     (tmp_path / "script.py").write_text("import sys\nsys.exit('usage: script')\n", encoding="utf-8")
     (tmp_path / "mods.py").write_text(

@@ -51,6 +51,7 @@ def test_a_solution_can_be_pasted_over_the_whole_cell(notebook):
         assert defined(notebook.cells[place].source) <= defined(solution), number
 
 
+@pytest.mark.slow
 def test_the_solved_handout_is_executed_and_every_check_is_green():
     """Of one notebook. `make solved` does the same with all, as CI does; one_run.py tries them in nbval's kernel."""
     handout, verdicts = solved(SOURCES[0])

@@ -65,6 +65,7 @@ def light():
     return sorted(modules - {f"attnlib.course.{name}" for name in heavy})
 
 
+@pytest.mark.slow
 def test_no_module_loads_more_than_it_needs():
     """One process imports them one after the other: each may load what stands in its row, and those before it less."""
     front_end = ("matplotlib", "ipywidgets", "IPython")

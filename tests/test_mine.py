@@ -147,6 +147,7 @@ def test_what_cannot_be_kept_is_said_and_nothing_is_written(cells, folder, code,
     assert not list(folder.glob("mine/*.py"))
 
 
+@pytest.mark.slow
 def test_a_class_of_torch_is_kept(cells, folder):
     source = Path(torch_layers.__file__).with_name("modules.py").read_text("utf-8")
     assert "class MultiHeadAttention" in source

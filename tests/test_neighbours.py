@@ -13,6 +13,7 @@ def fresh():
     return neighbours.two_trainings()
 
 
+@pytest.mark.slow
 def test_the_stored_trainings_are_those_of_the_code(fresh):
     for name, found in fresh.items():
         for what, stored in STORED[name].items():
@@ -33,6 +34,7 @@ def test_every_experiment_is_stored():
     )
 
 
+@pytest.mark.slow
 def test_two_heads_take_one_neighbour_each(fresh):
     one, two = (np.array(fresh[name]["maps"]) for name in neighbours.DRAWN)
     i = np.arange(neighbours.PLACES)
@@ -41,12 +43,14 @@ def test_two_heads_take_one_neighbour_each(fresh):
     assert sorted(np.argmax(on[1:], axis=1)) == [0, 1] and np.max(on[1:], axis=1).min() > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 3])
 def test_what_one_head_learns_with_other_seeds(seed):
     """All five seeds: `python -m bench training`."""
     assert neighbours.measured(neighbours.trained(1, seed=seed))["all right"] <= 0.3
 
 
+@pytest.mark.slow
 def test_with_four_heads_each_looks_at_one_neighbour_or_at_both():
     """The answer to the first "Try it" of notebook 06."""
     maps, i = np.array(neighbours.measured(neighbours.trained(4))["maps"]), np.arange(12)

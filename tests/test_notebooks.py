@@ -160,6 +160,7 @@ def test_01_needs_no_numpy():
             assert not (isinstance(node, ast.ImportFrom) and node.module == "numpy")
 
 
+@pytest.mark.slow
 def test_notebooks_without_torch_run_without_torch(tmp_path):
     """They must run, and say what is missing, where torch is not installed."""
     block = tmp_path / "torch"

@@ -67,6 +67,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 def test_a_notebook_with_every_fault(tmp_path):
     (tmp_path / "notebooks").mkdir()
     path = tmp_path / "notebooks" / "x.ipynb"

@@ -85,6 +85,7 @@ def boxes(figure):
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(1, 1), (3, 3), (6, 6), (2, 9), (10, 10), (12, 12), (20, 20)])
 @pytest.mark.parametrize("places", [2, 4])
 @pytest.mark.parametrize("size", [None, (2, 2), (9, 4)])

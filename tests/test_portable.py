@@ -181,12 +181,14 @@ def test_verdicts_can_be_printed_on_any_console(console):
     assert "You chose a, right is c" in printed  # the mark before it is left out where it cannot be shown
 
 
+@pytest.mark.slow
 def test_the_page_of_checks_is_utf8_on_any_machine():
     done = run(["-m", "attnlib.course"], not_utf8())
     # By lines: git may have given a checkout on Windows other line ends.
     assert done.stdout.decode("utf-8").splitlines() == (ROOT / "docs" / "checks.md").read_text("utf-8").splitlines()
 
 
+@pytest.mark.slow
 def test_runs_from_a_folder_with_spaces_and_letters_of_any_script(tmp_path, monkeypatch):
     """A copy of the package and a notebook, in a kernel started there, on a machine that is not UTF-8."""
     folder = tmp_path / "Übung 1 · 注意 'ok' & more"

@@ -540,6 +540,7 @@ def inductors():
     return names
 
 
+@pytest.mark.slow
 def test_one_layer_stays_behind_with_five_times_the_steps(inductors):
     with torch.no_grad():
         logits, _ = inductors["inductors"][1](inductors["letters"])
@@ -547,6 +548,7 @@ def test_one_layer_stays_behind_with_five_times_the_steps(inductors):
     assert 0.3 < inductors["share_right"](logits) < 0.4
 
 
+@pytest.mark.slow
 def test_after_a_letter_that_stands_twice_the_induction_head_names_both_followers(inductors):
     """The answer to the second "Try it" of notebook 08: neither is preferred whatever the letters are."""
     order = torch.rand(300, 26, generator=torch.Generator().manual_seed(0)).argsort(-1)

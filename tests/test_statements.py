@@ -152,6 +152,7 @@ def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
     assert not torch.equal(handed(scores), handed(20 * scores))
 
 
+@pytest.mark.slow
 def test_without_copies_a_place_still_gives_itself_something():
     """Section 2 of notebook 08, six letters that are all different; takes about 4 seconds."""
     names = defined("08", "# 08 ·", "## 2 ·", "^N_TOKENS")

@@ -123,6 +123,7 @@ def moving_still(view):
     return plain, png, values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("still", "tokens"), [((2, 16, 128), 1), ((2, 16, 128), 9), ((1, 32), 1), ((1, 32), 5), ((16,), 5)]
 )
@@ -147,6 +148,7 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
         assert (shown[3][..., :3] == rgb(role)).all(-1).sum() > 100, role
 
 
+@pytest.mark.slow
 def test_a_still_whose_numbers_leave_no_room_moves_without_them():
     view = live.scaling(n=6, d_k=(1, 256))
     plain, png, _ = moving_still(view)
@@ -174,6 +176,7 @@ def test_each_frame_of_a_still_shows_its_value():
     plt.close(figure)
 
 
+@pytest.mark.slow
 def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too_large(monkeypatch):
     view = live.scaling(n=4, d_k=(1, 4))  # few frames: each takes a fifth of a second
     first, again = (moving_still(view)[1] for _ in range(2))
@@ -182,6 +185,7 @@ def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too
     assert moving_still(view)[1] is None
 
 
+@pytest.mark.slow
 def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monkeypatch):
     """The try draws other values into the figure and hides axes."""
     InteractiveShell.instance()

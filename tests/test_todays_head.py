@@ -206,6 +206,7 @@ def test_what_turns_in_torch_is_rope(notebook):
     assert np.allclose(previous_letter.turned(torch.from_numpy(x)).numpy(), notebook["rotated"](x), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_with_another_seed_a_window_repairs_rope_too():
     model = previous_letter.trained("RoPE", seed=3)
     assert previous_letter.accuracy(model, 32) > 0.99 and 0.1 < previous_letter.accuracy(model, 512) < 0.5

@@ -106,6 +106,7 @@ def quick(seed=0, **options):
     return model
 
 
+@pytest.mark.slow
 def test_it_learns_and_writes_the_same_with_caches_and_without():
     model = quick()
     found = writer.measured(model)
@@ -116,6 +117,7 @@ def test_it_learns_and_writes_the_same_with_caches_and_without():
     assert writer.write(writer.all_at_once(model), ["the", "cat"])[0][:2] == ["the", "cat"]
 
 
+@pytest.mark.slow
 def test_a_model_that_cheats_has_a_loss_below_the_lowest():
     cheat = quick(is_causal=False)
     found = writer.measured(cheat)
@@ -228,6 +230,7 @@ def corpus():
     return writer.Corpus(20_000, seed=0)
 
 
+@pytest.mark.slow
 def test_the_stored_results_are_those_of_the_code(corpus):
     """One seed, the quickest of its variants: trained anew it gives what is stored."""
     cheat = writer.trained(corpus, 0, steps=210, is_causal=False)
@@ -248,6 +251,7 @@ def trained(corpus):
     return writer.trained(corpus, 0)
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_larger_d_k_flattens_every_row_and_children_keep_a_third(trained):
     tokens = writer.tokens_of("the happy children that the dog hears")
@@ -256,6 +260,7 @@ def test_a_larger_d_k_flattens_every_row_and_children_keep_a_third(trained):
     assert sharp[1, 2, 3] > 0.9 and 0.25 < flat[1, 2, 3] < 0.42
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_about_half_survives_two_averaged_heads_of_keys_and_values(trained):
     fewer = writer.Writer(num_kv_heads=2)

@@ -1,10 +1,9 @@
 """Questions to answer before a result is shown, or from memory; `predict` says which answer is right and why."""
 
-import html
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .verdict import printable
+from .verdict import as_html, printable
 
 
 class Question:
@@ -111,7 +110,7 @@ class Recalled:
 
 
 def _box(texts):
-    title, text = map(html.escape, texts)
+    title, text = map(as_html, texts)
     return (
         '<div style="color:currentColor;border-left:4px solid currentColor;padding:2px 10px;max-width:100%">'
         f"<strong>{title}</strong><div>{text}</div></div>"

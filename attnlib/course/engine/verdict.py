@@ -1,6 +1,7 @@
 """What a check says, as text and as HTML that holds in light and dark themes."""
 
 import html
+import re
 import sys
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class Verdict:
         return printable(repr(self))
 
     def _repr_html_(self):
-        text = html.escape(self.message).replace("\n", "<br>")
+        text = as_html(self.message)
         maps = "".join(
             _heatmap(title, ours, theirs, self.axes, self._range())
             for title, ours, theirs in (
@@ -101,6 +102,11 @@ class Verdict:
         """Return one colour scale for both maps, set by the expected one: a wild answer must not flatten it."""
         finite = self.expected[np.isfinite(self.expected)] if self.expected is not None else np.empty(0)
         return (finite.min(), finite.max()) if finite.size else (0, 1)
+
+
+def as_html(text):
+    """Return plain words as safe HTML: lines are kept, and what stands between backticks is shown as code."""
+    return re.sub("`([^`\n]+)`", r"<code>\1</code>", html.escape(text)).replace("\n", "<br>")
 
 
 def printable(text):
