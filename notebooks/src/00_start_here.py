@@ -37,7 +37,8 @@ who
 # They say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*.
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most?
+# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write your answer
+# down, then run the cell.
 
 # %%
 for stops in (blank, exchanged):
@@ -53,7 +54,8 @@ for stops in (blank, exchanged):
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
 # divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor, and nothing else, in all 270
-# heads. A small divisor leaves the scores far apart, and one word gets nearly everything. A large one makes them nearly equal.
+# heads. A small divisor leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly
+# equal.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -65,8 +67,8 @@ for stop in blank["stops"]:
 
 # %% [markdown]
 # At 4, *to* takes nearly everything from *When*, and the model says *the*. At 4096 all words get nearly the same share, and the
-# model says a dash. In between it names Mary. The other 269 heads change with the slider, too, so the answer does not follow
-# this one row alone. Notebook 03 explains why we divide.
+# model says a dash. In between it names Mary. In one head alone, a divisor can never change which word comes first. Here it
+# does, because the heads before this one change, too, and hand it other vectors. Notebook 03 explains why we divide.
 #
 # ## How to read a heatmap
 #
@@ -174,9 +176,9 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # %% [markdown]
 # ## How to work
 #
-# Run a cell with Shift + Enter; an error names what is missing and how to get it. Where the text says *Predict*, write your
-# answer down before you run the next cell. Its output is hidden until then. Change numbers: nothing can break that *Restart
-# Kernel* does not mend. Folded code need not be read; a click on the three dots shows it.
+# Run a cell with Shift + Enter. What answers a *Predict* is hidden until you
+# run its cell. Change numbers: nothing can break that *Restart Kernel* does not mend. Folded code need not be read; a click
+# on the three dots shows it.
 #
 # ## The notebooks
 #
@@ -195,7 +197,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 13 for one that speaks | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 #
-# Each circle is an exercise, and a full one is solved.
+# Each circle is an exercise, and a full one is solved. Those of 07 have no circles.
 
 # %% tags=["nbval-ignore-output"]
 mine.progress()

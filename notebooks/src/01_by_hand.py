@@ -57,11 +57,12 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A bank that finds out what it is
 #
-# Give each word two features: how much it has to do with nature, and how much with money. A river is all nature. *Bank* by
-# itself could be either.
+# Give each word two features: how much it has to do with nature, and how much with money. *Bank* could be
+# either.
 #
 # How much should *bank* take from its neighbour? The simplest idea: as much as the two are alike. The **dot product** measures
-# that. Multiply feature by feature, and add up. Such a number is called a **score**.
+# that, though it also grows with the length of the vectors. Multiply feature by feature, and add up. Such a number is called
+# a **score**.
 
 
 # %%
@@ -127,7 +128,8 @@ for word, token in zip(WORDS, x):
 # | $d_v$ | features of a value | 2 |
 #
 # Three matrices, set by hand for this sentence: each row belongs to a feature of the word that goes in, and each column to a
-# number that comes out. A word times a matrix is a list of dot products, one of the word with each column.
+# number that comes out. A word times a matrix is a list of dot products, one of the word with each column. Or row by row:
+# multiply each row by its feature, and add up. For *she* that is the sum of the filled rows.
 
 
 # %%
@@ -220,7 +222,8 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # ## Step 3 · Scores: one query against every key
 #
 # The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. So queries and
-# keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first:
+# keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first. She is female,
+# too, so the row *female* makes her look for somebody female.
 
 # %%
 for word, key in zip(WORDS, K):
@@ -261,7 +264,8 @@ for word, row in zip(WORDS, scores):
 #
 # ## Step 4 · Softmax: from scores to weights
 #
-# Scores are no shares. Weights must not be negative, they must sum to 1, and a larger score must get a larger weight.
+# Scores are not shares, because they may be negative. Weights must not be negative, they must sum to 1, and a larger score must
+# get a larger weight.
 #
 # **Predict.** The scores of *she* are 5, 0, 3, 2. What are her weights?
 #
@@ -365,8 +369,7 @@ predict.two_names(guess_two_names)
 #
 # Queries and keys with many features tend to have scores that lie far apart, and then one key gets nearly everything. So the attention of
 # [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) divides scores by $\sqrt{d_k}$ before the softmax. This is *scaled*
-# dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$. Notebook 03 explains why the divisor is
-# a root.
+# dot-product attention. Here $\sqrt{d_k} = \sqrt{3} \approx 1.73$.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 1.4 · A scaled output
@@ -413,8 +416,10 @@ title = "weights, scaled"
 ax = plot.attention_heatmap(scaled_weights, queries=WORDS, keys=WORDS, title=title)
 
 # %% [markdown]
-# Divided, the weights of *she* are flatter: Anna gives 0.646, where she gave 0.839. So *she* gets 0.885 at *who*, where she got
-# 1.451. Here the division only weakens a right answer. It pays with many features, as you see below. Is it what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
+# Divided, the weights of *she* are flatter: 0.646 from Anna instead of 0.839, and so 0.885 at *who* instead of 1.451. Here the
+# division only weakens a right answer. What it is good for comes in notebook 03.
+#
+# Is this what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
 
 # %%
 by_library = al.scaled_dot_product_attention(*SENTENCE.project())  # (n_q, d_v)
@@ -464,12 +469,12 @@ print(f"who is she? {wrong_output[she][0]:.3f} (was {output[she][0]:.3f})")
 
 # %% [markdown]
 # Now *she* takes from those who look for somebody female: as much from herself as from Anna. She still leans towards Anna, and no
-# error tells that this is wrong.
+# error tells you that this is wrong.
 
 # %% [markdown]
 # ## See it · From one feature to 32
 #
-# The queries above have only three features. Here is a head with 32, of MiniLM, a small real model. It reads *she sat on the
+# Here is a head with 32 features, of MiniLM, a small real model. It reads *she sat on the
 # bank of the river*, and the bars show from which words *bank* takes ([CLS] and [SEP] mark start and end). Unlike in notebook
 # 00, the slider removes features and keeps the first $d_k$; the divisor follows. *Entropy* comes in notebook 03.
 

@@ -82,7 +82,8 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 
 # %%
 scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
-weights = np.exp(scaled) / np.exp(scaled).sum(axis=1, keepdims=True)  # rows sum to 1
+e = np.exp(scaled)
+weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums, one a row
 output = weights @ V  # (n_q, d_v)
 print(weights)
 print(output)
@@ -133,8 +134,8 @@ for d_k in (3, 2, 1):
 # ## Would a test notice your mistake?
 #
 # Suppose you had tested the three lines on other numbers. `BY_HAND` has the three tokens of Karim's *Illustrated:
-# Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY` is from a problem of Deep-ML ([source](../REFERENCES.md#s1)), with
-# two tokens, and $X$, $W_Q$ and $W_K$ are the identity. Here are the scores of both.
+# Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY`, from a problem of Deep-ML ([source](../REFERENCES.md#s1)), has two
+# tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of both.
 
 # %%
 for example in (BY_HAND, IDENTITY):
@@ -176,8 +177,9 @@ plot.table(names, [[n, *off(*e.project())] for n, e in examples.items()], places
 predict.symmetric(guess_symmetric)
 
 # %% [markdown]
-# The table says how far each of four mistakes moves the output. Each 0.0000 is a mistake that nobody would notice. The scores of
-# `BY_HAND` are symmetric by accident: 4 and 4, 4 and 4, 12 and 12. Swapping $Q$ and $K$ only transposes them. And $d_v = d_k$, so the
+# The table says how far each of four mistakes moves the output. Besides the swap there are a softmax down the columns, no
+# division, and a division by $\sqrt{d_v}$. Each 0.0000 is a mistake that nobody would notice. The scores of `BY_HAND` are
+# symmetric by accident: mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12. Swapping $Q$ and $K$ only transposes them. And $d_v = d_k$, so the
 # root of $d_v$ is the right root. In `IDENTITY`, all rows and all columns of exponentials have the same sum, so even a softmax
 # over the wrong axis leaves no trace.
 #
@@ -208,7 +210,7 @@ for factor in (1, 31.6, 32):
     large = factor * Q2, factor * K2, V2
     with np.errstate(over="ignore", invalid="ignore"):
         print(f"times {factor:<5} plain softmax: {attention(*large)[0]}", end="   ")
-    print(f"al.softmax: {al.scaled_dot_product_attention(*large)[0]}")
+    print(f"attnlib: {al.scaled_dot_product_attention(*large)[0]}")
 
 # %% [markdown]
 # At 31.6 the largest score is 706, and $e^{706}$ is still a float. At 32, $e^{724}$ becomes `inf`, and `inf` divided by a sum
@@ -220,8 +222,8 @@ for factor in (1, 31.6, 32):
 # **Goal.** One line that keeps the softmax below from overflowing. *3 minutes, easy.*
 #
 # $e^{s_j} / \sum_l e^{s_l}$ does not change if you subtract the same number $m$ from every score, because the factor $e^{-m}$
-# cancels. Which $m$, for each row, makes sure that no exponent is above 0? The result sums to 1 along `axis`, and your line
-# must work for `axis=0`, too.
+# cancels. Which $m$ makes sure that no exponent is above 0? Take one $m$ for each row, or for each column with `axis=0`: the
+# result sums to 1 along `axis`.
 
 
 # %%

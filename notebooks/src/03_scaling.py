@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 03 · Why divide by the square root of $d_k$?
 #
-# **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and from which $d_k$ on does it
+# **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
 # matter? *20 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
@@ -39,7 +39,7 @@ flat
 #
 # **3.** *(notebook 00)* The slider divided the scores by a very small number. What became of the weights?
 #
-# - **a** one word got nearly everything
+# - **a** one word or two got nearly everything
 # - **b** all words got nearly the same
 # - **c** nothing changed, because softmax divides by the sum
 
@@ -59,9 +59,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown]
-# She finds Anna both times, a little more firmly without the division. So three features are too few to show what the
-# division is for, and the sentence has no more to give, because each feature has a meaning. From here on, queries and keys
-# are random, with as many features as we like. A head starts roughly like that, as notebook 04 measures: before it has
+# She finds Anna both times, a little more firmly without the division. Three features are too few to show what the division
+# is for. So from here on, queries and keys are random, with as many features as we like. A head starts roughly like that, as notebook 04 measures: before it has
 # learned anything, it compares at random.
 
 # %% [markdown] tags=["predict"]
@@ -138,7 +137,8 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 # seven of the ten stay in play at every $d_k$ from 16 on.
 #
 # Is picking bad? A head may pick, if it picks the right key. But a fresh head picks by chance, so training must be able to
-# change its mind. Training asks: if this score were a little larger, how much would its weight change? That is the
+# change its mind. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What
+# it carries back is called a **gradient**. At softmax it asks: if this score were a little larger, how much would its weight change? That is the
 # **slope** of softmax,
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
@@ -152,8 +152,7 @@ for lead in (0, 1, 2, 4, 8, 16):
     print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
 
 # %% [markdown]
-# All that $W_Q$ and $W_K$ learn comes back through the scores. Where every slope is near 0, hardly anything comes back, even if
-# the key that was picked is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore
+# Where every slope is near 0, hardly any gradient reaches the scores, even if the key that was picked is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore
 # divide.
 #
 # ## 3 · What the division takes away
@@ -172,7 +171,7 @@ in_the_plane
 # $\sqrt{d_k}$. A query longer than that still chooses more sharply, as the slider shows.
 #
 # Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
-# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere)).
+# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere), and are none).
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
@@ -184,8 +183,9 @@ for name, other in (
     print(f"{name}: the same scores? {np.allclose(scores, other, rtol=0, atol=1e-12)}")
 
 # %% [markdown] tags=["predict"]
-# Dividing scores by a number before softmax is called *temperature* ([Hinton et al. 2015](../REFERENCES.md#hinton-2015)). A
-# chat program has the same knob at its last layer. $\sqrt{d_k}$ is a temperature that is fixed by the number of features.
+# A number by which scores are divided before softmax is called a *temperature* ([Hinton et al.
+# 2015](../REFERENCES.md#hinton-2015)). A chat program has the same knob at its last layer. $\sqrt{d_k}$ is a temperature that
+# the number of features fixes.
 #
 # ## Break it · Divide by $d_k$
 #
@@ -206,9 +206,11 @@ for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
 predict.divided_by_d_k(guess_in_play)
 
 # %% [markdown]
-# Too sharp, right, too pale: these are the three parts of the slider in notebook 00.
+# Too sharp, right, too pale: these are the three parts of the slider in notebook 00. The slope does not mind too pale: it is
+# 0.090 here, and 0.083 with the root. But such a head hardly chooses, and its queries hardly matter. A step on the query moves
+# the scores only 1/8 as far, so a gradient of 0.14 reaches the query instead of 1.16 (medians, in *Controls*).
 #
-# ## 4 · From which $d_k$ on?
+# ## 4 · Where does it start to matter?
 #
 # We measure the typical slope: the mean over the keys of a query, then the median over 2000 queries. The table gives the
 # slope without the division as a share of the slope with it.
@@ -224,7 +226,7 @@ def typical_slope(d_k, scale, n):
 
 # %%
 rows, d_ks = [], (3, 8, 16, 32, 64, 128)
-for n in (3, 10, 100):
+for n in (3, 10, 100, 1000):
     shares = [typical_slope(d, 1, n) / typical_slope(d, d**-0.5, n) for d in d_ks]
     rows.append((n, *(f"{share:.2f}" for share in shares)))
 plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
@@ -232,17 +234,17 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
 # head. At $d_k = 3$ it hardly matters. For random queries with ten keys, the typical slope without it is down to half at $d_k
-# = 16$, and to a tenth at 64. With three keys that comes earlier, at 8 and 32; with a hundred later, at 32 and 128. So a long
-# text suffers less: with a thousand keys the share at 64 is still 0.44, and at 128 it is 0.21. The heads of real models have
-# 32, 64 or 128 features. And the division says where a head starts, not what it can become.
+# = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. The heads of
+# real models have 32, 64 or 128 features. And the division says where a head starts, not what it can become.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax. With ten keys
-# at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the division. Plot medians: further
-# back, on the query, the *mean* at $d_k = 1024$ is larger without the division, 4.8 against 1.3, and the median is 0.0002
-# against 1.19.
+# at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the division. Further back, on the
+# query, the division itself makes gradients $\sqrt{d_k}$ times smaller. At 64 the two effects cancel, 1.18 against 1.16; at
+# 16 the query even gets more without the division, and from 128 on it gets less. Those are medians. The *mean* at $d_k = 1024$ is
+# larger without the division, 4.8 against 1.3, because about a tenth of the queries get nine tenths of it.
 #
 # **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
 # could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
@@ -294,7 +296,7 @@ verdict
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
-# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, in nats, $-\sum_j w_j \ln w_j$: the entropy itself, not
+# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, with ln (that is, in nats), $-\sum_j w_j \ln w_j$: the entropy itself, not
 # $e^H$. A key of weight 0 is not in play, and adds 0.
 
 
@@ -351,8 +353,8 @@ verdict
 # with any variance, keys with another, and $d_k$ is any number. Three things are asked for:
 #
 # - The variance of your scores is between 0.8 and 1.25.
-# - They are large where the dot products are: where all queries have one size, and all keys have one size, your scores and
-#   the plain dot products have a correlation of 0.9 or more.
+# - As long as all queries have one size, and all keys one size, your scores follow the plain dot products, with a correlation
+#   of 0.9 or more.
 # - A score uses its own query and key only. We test this by mixing small and large tokens in one call: the first two must
 #   hold for the scores of the small ones alone, and of the large ones alone.
 #
@@ -384,9 +386,14 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. In `spread`, set $d_k$ to 64 and go through the draws. In how many of ten does query 0 give one key more than 0.9
-#    without the division? (In 7 of the draws 0 to 9.)
-# 2. Give `typical_slope` a thousand keys. At which power of 2 does the share fall below one half? (At 64, to 0.44.)
+# In `spread`, set $d_k$ to 64 and go through the draws 0 to 9. In how many does query 0 give one key more than 0.92 without the
+# division?
+#
+# <details><summary>Answer</summary>
+#
+# In six of ten.
+#
+# </details>
 #
 # **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes
 # that, so that softmax starts undecided, on its slope. With ten keys the typical slope without the division is half at
@@ -413,9 +420,11 @@ def gradients(scale, d_k, n=10, d_v=16):
 
 # %%
 rows = []
-for d_k in (64, 1024):
-    for name, scale in (("not scaled", 1), ("scaled", d_k**-0.5)):
+for d_k in (16, 64, 128, 1024):
+    for name, scale in (("1", 1), ("sqrt(d_k)", d_k**-0.5), ("d_k", 1 / d_k)):
         on_scores, on_q = gradients(scale, d_k)
         medians = [f"{np.median(of_queries):.4f}" for of_queries in (on_scores, on_q)]
-        rows.append((d_k, name, *medians, f"{on_q.mean():.1f}"))
-plot.table(["d_k", "", "median |dL/ds|", "median |dL/dq|", "mean |dL/dq|"], rows)
+        slope = f"{typical_slope(d_k, scale, n=10):.3f}"
+        rows.append((d_k, name, slope, *medians, f"{on_q.mean():.1f}"))
+names = ["median |dL/ds|", "median |dL/dq|", "mean |dL/dq|"]
+plot.table(["d_k", "divided by", "slope", *names], rows)

@@ -350,7 +350,7 @@ RECALL = (
         right="a",
         tempting="b",
         a="A column adds up what all queries take from one key. In notebook 00 every row sums to 1, "
-        "and the column of When to 9.69.",
+        "and the column of 'When' to 9.69.",
         b="Rows must sum to 1. Columns need not.",
         c="What a token divides stands in its row, and that is always 1.",
     ),
@@ -370,7 +370,7 @@ QUESTIONS = (
         right="c",
         tempting="b",
         a="In IDENTITY Q equals K, so a swap changes nothing there.",
-        b="W_Q and W_K of BY_HAND differ, but its scores are symmetric all the same: 4 and 4, 4 and 4, 12 and 12.",
+        b="W_Q and W_K of BY_HAND differ, but its scores are symmetric all the same: mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12.",
         c="In the other two examples the scores equal their transpose, and a swap only transposes them.",
         d="A single dot product is the same both ways. But a swap exchanges the rows and columns of the scores.",
     ),
