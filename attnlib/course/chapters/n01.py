@@ -385,7 +385,8 @@ QUESTIONS = (
         "softmax_by_hand",
         right="c",
         tempting="a",
-        a="5 : 3 : 2 is what dividing by the sum gives. That fails where the sum is 0. Softmax takes e to the power of each score first.",
+        a="5 : 3 : 2 is what dividing by the sum gives. That fails where the sum is 0. "
+        "Softmax takes e to the power of each score first.",
         b="Only the largest score would count. But e to the power of any score is more than 0: nobody gets nothing.",
         c="Softmax compares by differences: 5 is 2 more than 3, so Anna gets e * e = 7.4 times the weight of Ben.",
     ),

@@ -370,7 +370,8 @@ QUESTIONS = (
         right="c",
         tempting="b",
         a="In IDENTITY Q equals K, so a swap changes nothing there.",
-        b="W_Q and W_K of BY_HAND differ, but its scores are symmetric all the same: mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12.",
+        b="W_Q and W_K of BY_HAND differ, but its scores are symmetric all the same: "
+        "mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12.",
         c="In the other two examples the scores equal their transpose, and a swap only transposes them.",
         d="A single dot product is the same both ways. But a swap exchanges the rows and columns of the scores.",
     ),
