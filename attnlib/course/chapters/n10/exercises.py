@@ -162,6 +162,7 @@ BY_FLAG = (
             "pilot_in_the_circle": follows(_wanted_flag({**_WANTS, PILOT: A, D: PILOT})),
             "d_wants_nobody": follows(lambda c: where(c.kinds == D, all_alike(c), _wanted_flag(_WANTS)(c))),
         },
+        example=lambda: (rows(FLAG, 20 * np.eye(5)[list(_WANTS.values())]), rows(FLAG, np.eye(5))),
         among={"fits": lambda flags: set("ABCD") <= set(flags), "shortest": 5, "by_hand": ("*DCBA", "*AABCCDD")},
     ),
     Puzzle(
