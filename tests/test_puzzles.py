@@ -261,7 +261,7 @@ def test_without_a_name_the_shortest_convoy_and_its_worst_row_are_told():
     assert "it gives 1.00 on 1; wanted is 1.00 on 2." in verdict.message
     assert verdict.yours.shape == verdict.expected.shape == (4, 4)
     told = check.cargo_of_c(handed_in((*places(20 * I8), 2 * TONS))).message
-    assert "it is handed " in told and "; wanted is " in told
+    assert "it receives " in told and "; wanted is " in told
 
 
 def test_where_two_numbers_round_alike_more_digits_are_told():
@@ -373,16 +373,21 @@ def test_what_is_no_convoy_is_told(flags, cargo, part):
     assert part in str(caught.value)
 
 
-def test_the_notebook_folds_two_right_solutions_of_each_puzzle():
-    """one_run.py tries the first of each; here is the other one."""
+def test_the_second_solutions_that_the_notebook_folds_are_right_too():
+    """one_run.py tries the first of each; here is the other one, where there is one."""
     notebook = read_source(next(n.source for n in SERIES if n.number == "10"))
     names = {name: value for name, value in vars(world).items() if name.isupper() or name == "convoy"}
     names |= {"np": np, "check": check, "see": lambda *arguments: None}
+    tried = 0
     for place, number, solution in exercises(notebook):
         exec(solution, names)
+        if "another" not in names:
+            continue
         name = re.match(r"verdict = check\.(\w+)", notebook.cells[place + 1].source)[1]
         verdict = EXERCISES[name](names.pop("another"))
         assert verdict.passed, (number, verdict)
+        tried += 1
+    assert tried >= 7
 
 
 def test_a_row_is_told_as_the_head_gives_it():
