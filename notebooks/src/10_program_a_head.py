@@ -78,10 +78,10 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A convoy
 #
-# *Anna saw Ben; she* will not do here: a head for four words could be a list of who looks at whom, but a rule must hold for
-# texts that you have not seen. So ships sail in **convoys**, as many as we like. An empty pilot boat, `*`, leads one to seven ships. Each
-# ship flies a flag, A, B, C or D, and carries 1 to 9 tons. They sail to the left: in `* A B A C D B` the pilot is at place 0,
-# and in front of each ship sails the one to its left.
+# *Anna saw Ben; she* will not do here, because a head for four words could simply list who looks at whom, and a rule must
+# hold for texts that nobody has seen. So ships sail in **convoys**, as many as we like. An empty pilot boat, `*`, leads one to
+# seven ships. Each ship flies a flag, A, B, C or D, and carries 1 to 9 tons. They sail to the left: in `* A B A C D B` the
+# pilot is at place 0, and in front of each ship sails the one to its left.
 #
 # For the head a ship is a row of 15 numbers:
 #
@@ -140,9 +140,9 @@ two_numbers = live.flow(trace, queries=ships, query=1, key=2)
 two_numbers
 
 # %% [markdown]
-# The query of an A is 20, and the key of a B is 1. All other queries and keys are 0. So an A scores $20 \cdot 1 / \sqrt{1} =
-# 20$ with each B and 0 with everybody else, and the two ships B share its weight. The scores of every other row are equal.
-# **Try.** Choose a query A, then a query C, and click a key.
+# The query of an A is 20, and the key of a B is 1. All other queries and keys are 0. So an A scores
+# $20 \cdot 1 / \sqrt{1} = 20$ with each B and 0 with everybody else, and the two ships B share its weight. The scores of
+# every other row are equal. **Try.** Choose a query A, then a query C, and click a key.
 
 # %% [markdown]
 # ## A · Ask, be found, give
@@ -152,10 +152,11 @@ two_numbers
 # its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
 # can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. Hatched rows are free. You may type another convoy, or
-# multiply your scores by *times*, which is for looking only. Then run the check, which tries your head on convoys that you
-# have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that do it are right. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+# Run the cell, and what is wanted appears beside what your head does. Hatched rows are free: anything goes there. You may
+# type another convoy, or multiply your scores by *times*, which is for looking only. Then run the check, which tries your
+# head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
+# do it are right. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded
+# below.
 
 
 # %% jupyter={"source_hidden": true}
@@ -346,10 +347,11 @@ verdict
 # %% [markdown]
 # ### One table says it all
 #
-# Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. Its rows
-# are what a ship that asks may have, and its columns are what a ship that is found may have. A ship has a flag, a place and a one, so
-# the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$. Here is the table of your head (until it passes,
-# that of the solution), and a second head: the same queries and keys, all rotated alike.
+# Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. Its
+# rows are what a ship that asks may have, and its columns are what a ship that is found may have. A ship has a flag, a place
+# and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
+# Here is the table of your head (until it passes, that of the solution), and a second head: the same queries and keys, all
+# rotated alike.
 
 # %%
 W_Q, W_K = solved(check.who_wants_whom, my_wishes)
@@ -366,9 +368,9 @@ who_wants_whom(W_Q, W_K)
 # %% [markdown]
 # <details><summary>How many features does a table need?</summary>
 #
-# The product has rank $d_k$ at most. For five flags four features are always enough: taking its mean off a row of scores changes no
-# weight, and leaves a table of rank 4 at most. If each flag wants one flag alone, two are enough: put the keys on a circle, and
-# let each query point at the flag that it wants.
+# The product has rank $d_k$ at most. For five flags four features are always enough: taking its mean off a row of scores
+# changes no weight, and leaves a table of rank 4 at most. If each flag wants one flag alone, two are enough: put the keys on
+# a circle, and let each query point at the flag that it wants.
 #
 # </details>
 
@@ -837,7 +839,8 @@ verdict
 # see(check.what_came_next, my_next, "*ABCABAC")
 # ```
 #
-# Layers speak through columns of $x$: one writes, and the next finds by it. Which columns and which code they use is up to them.
+# Layers speak through columns of $x$: one writes, and the next finds by it. Which columns and which code they use is up to
+# them.
 #
 # </details>
 
@@ -880,9 +883,9 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
 # **Goal.** Find two groups of ships, with unequal numbers of A, for which no head gives the last ship different things.
 # *6 minutes, medium.*
 #
-# Here a ship is a flag and a 1: there is no pilot, no place, no cargo and no mask. Write two texts of A to D, at most 12 letters
-# each and of two flags or more. The **last** ship must receive the same in both texts, whatever the matrices are. The check tries
-# 200 random heads.
+# Here a ship is a flag and a 1: there is no pilot, no place, no cargo and no mask. Write two texts of A to D, at most 12
+# letters each and of two flags or more. The **last** ship must receive the same in both texts, whatever the matrices are. The
+# check tries 200 random heads.
 
 # %%
 my_pair = None  # two texts, for example ("AB", "CB")
@@ -969,18 +972,19 @@ for pilot in (True, False):
 predict.witness(guess_witness)
 
 # %% [markdown]
-# The pilot is one of two, and then one of three. Doubling the ships does not double the pilot, so its share tells their number. A
-# start token, with which many language models begin each text, can be such a witness.
+# The pilot is one of two, and then one of three. Doubling the ships does not double the pilot, so its share tells their
+# number. A start token, with which many language models begin each text, can be such a witness.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.15 · Your own head
 #
 # **Goal.** Think of a rule, and program a head that follows it. *10 minutes, hard.*
 #
-# `my_own()` returns $W_Q$, $W_K$ and your rule, a function. `rule(flags, cargo)` gets the flags as a text (in `*ABA` $n$ is 4)
-# and the tons as an array. It returns an $(n, n)$ array of True and False: True where ship $i$ should look. A row without True
-# is free. The check tries 50 random convoys, and wants more than 0.9 of each row's weight where the rule is True. Some
-# ideas: the heaviest ship (all of them, if several are), the last one, the ship two places in front, place $7 - i$ for place $i$.
+# `my_own()` returns $W_Q$, $W_K$ and your rule, a function. `rule(flags, cargo)` gets the flags as a text (in `*ABA` $n$ is
+# 4) and the tons as an array. It returns an $(n, n)$ array of True and False: True where ship $i$ should look. A row without
+# True is free. The check tries 50 random convoys, and wants more than 0.9 of each row's weight where the rule is True. Some
+# ideas: the heaviest ship (all of them, if several are), the last one, the ship two places in front, place $7 - i$ for place
+# $i$.
 
 
 # %%
@@ -1061,7 +1065,7 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 # *Answers.* 2: `turn @ turn`, at place 6. 3: 240, 120 and 12 pass; 220, 110 and 11 do not.
 #
 # **Remember.** $W_Q$ says what a ship looks for, $W_K$ what it is found by, $W_V$ what it gives. Without biases, only the
-# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. (Notebook 12 has heads that change queries and keys
-# after the product.) Equal scores share, differences of scores are logarithms of ratios, and a head that finds nothing needs a
-# place to park. Layers speak through columns: one writes, the next finds by it. No numbers make a head count: it knows shares,
-# unless a witness stands by. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
+# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. (Notebook 12 has heads that change queries
+# and keys after the product.) Equal scores share, differences of scores are logarithms of ratios, and a head that finds
+# nothing needs a place to park. Layers speak through columns: one writes, the next finds by it. No numbers make a head count:
+# it knows shares, unless a witness stands by. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
