@@ -122,6 +122,14 @@ def test_of_two_heads_the_one_with_the_mistake_is_told(name, answer, said):
     assert said in EXERCISES[name](handed_in(answer)).message
 
 
+def test_two_wishes_of_every_ship_are_not_laid_to_one_column():
+    """Every ship shares between the pilot and B here, too, but each wish has a column of its own."""
+    both = np.zeros((2, 15, 2))
+    both[0, ONE], both[1, [PILOT, B], [0, 1]] = 20, 1
+    told = check.nothing_to_do(handed_in(tuple(both)))
+    assert told.state == "wrong" and told.mistake is None
+
+
 def test_a_faint_note_is_too_little_weight():
     """Layer 1 writes 0.05 in an empty column. That is neither nothing, nor mixed with what stood there."""
     told = check.what_came_next(handed_in(((*LAYER_1[:2], 0.05 * LAYER_1[2]), READER)))

@@ -20,7 +20,7 @@ COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
 
 # %% jupyter={"source_hidden": true}
 def who_wants_whom(W_Q, W_K, ax=None):
-    """Draw W_Q W_K^T with the names of the columns of x, without the blocks that nobody uses."""
+    """Draw W_Q W_K^T with the names of the columns of x, without unused blocks."""
     wants = W_Q @ W_K.T  # (15, 15)
     blocks = np.split(np.arange(len(wants)), [5, 6, 7, 15])  # flag, tons, one, place
     used = [[b for b in blocks if wants.any(axis)[b].any()] for axis in (1, 0)]
@@ -155,8 +155,8 @@ two_numbers
 # Run the cell, and what is wanted appears beside what your head does. Hatched rows are free: anything goes there. You may
 # type another convoy, or multiply your scores by *times*, which is for looking only. Then run the check, which tries your
 # head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
-# do it are right. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded
-# below.
+# do it are right. The solution is folded below.
+# Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
 
 
 # %% jupyter={"source_hidden": true}
