@@ -356,7 +356,7 @@ verdict
 # %%
 W_Q, W_K = solved(check.who_wants_whom, my_wishes)
 rng = np.random.default_rng(0)
-R = np.linalg.qr(rng.normal(size=(W_Q.shape[1],) * 2))[0]  # a rotation, (d_k, d_k)
+R = np.linalg.qr(rng.normal(size=(W_Q.shape[1],) * 2))[0]  # R @ R.T is the identity
 Q_2, K_2 = W_Q @ R, W_K @ R
 print(f"largest change of W_Q: {np.abs(Q_2 - W_Q).max():.1f}", end=", ")
 print(f"of the table: {np.abs(Q_2 @ K_2.T - W_Q @ W_K.T).max():.6f}")
