@@ -676,7 +676,8 @@ verdict
 # see(check.latest_of_my_flag, my_latest, "*ABACDAB")
 # ```
 #
-# Scores add up, so wishes can be ranked like the digits of a number: the flag counts hundreds, the place counts twenties.
+# Scores add up, so wishes can be ranked like the digits of a number: the flag counts hundreds, the place counts
+# twenties. `who_wants_whom(*my_latest()[:2])` draws these digits.
 #
 # </details>
 
