@@ -226,6 +226,9 @@ WRONG = [
     ("nothing_to_do", "pilot_too_strong", two_wishes(([ONE, A], [40, 20]), [PILOT, B])),
     ("nothing_to_do", "tied_with_the_pilot", two_wishes(([ONE, A], [20, 20]), [PILOT, B])),
     ("nothing_to_do", "a_never_parks", (put([PILOT, B, C, D, A], [0, 0, 0, 0, 1], 2, 20), put([PILOT, B], [0, 1], 2))),
+    ("nothing_to_do", "wishes_in_one_column", (put([ONE, A], 0, 2, [20, 40]), put([PILOT, B], 0, 2))),
+    ("nothing_to_do", "wishes_in_one_column", (put([ONE, A], 0, 1, 20), put([PILOT, B], 0, 1))),
+    ("nothing_to_do", "everybody_wants_b", (put([ONE, A], 0, 1, [20, 40]), put([PILOT, B], 0, 1, [1, 2]))),
     ("nothing_to_do", "direction_turned", two_wishes(([ONE, B], [20, 40]), [PILOT, A])),
     ("nothing_to_do", "everybody_wants_b", two_wishes(([ONE, ONE], [20, 40]), [PILOT, B])),
     ("nothing_to_do", "too_little_weight", two_wishes(([ONE, A], [1, 2]), [PILOT, B])),
@@ -251,6 +254,10 @@ WRONG = [
     ("latest_of_my_flag", "place_before_flag", flag_then_place(20, 10, 20, BEFORE)),
     ("latest_of_my_flag", "place_before_flag", flag_then_place(50, 10, 20, BEFORE)),
     ("latest_of_my_flag", "nobody_parks", flag_then_place(400, 0, 20, BEFORE)),
+    *[
+        ("latest_of_my_flag", "pilot_beats_flag", flag_then_place(flag, pilot, 20, BEFORE))
+        for flag, pilot in ((200, 250), (180, 200), (200, 300), (200, 240))
+    ],
     ("latest_of_my_flag", "pilot_too_strong", flag_then_place(200, 400, 20, BEFORE)),
     ("latest_of_my_flag", "too_little_weight", flag_then_place(20, 10, 1, BEFORE)),
     ("count_with_a_witness", "average_of_ones", (*flags(20 * I5), put(ONE, 0, 1))),

@@ -196,6 +196,7 @@ def test_lines_are_in_no_colour_of_a_role():
 def test_titles_are_mathematics_and_dollars_are_not():
     ax = plot.attention_heatmap(np.eye(2), title="divided by sqrt(d_k), $5")
     assert ax.get_title() == r"divided by $\sqrt{d_{k}}$, \$5"
+    assert plot.attention_heatmap(np.eye(2), title="W_Q W_K^T").get_title() == "$W_{Q}$ $W_{K}^T$"
     name = plot.attention_heatmap(np.eye(2), title="sqrt(embed_dim)").get_title()
     assert name == r"$\sqrt{\mathrm{embed\_dim}}$"
     pixels(ax.figure)

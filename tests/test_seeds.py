@@ -41,7 +41,7 @@ def printed(number):
     ("number", "text"),
     [
         # S3: by hand
-        ("10", "each ship is handed 3.14 t"),
+        ("10", "each ship receives 3.14 t"),
         ("10", "5 1.77 0.46 10 3.54 0.83 20 7.07 0.99"),
         ("10", "factor for 0.99: 18.501, so take 19"),
         ("10", "d_k = 8, divided by sqrt(d_k): mean largest 0.9941"),
@@ -50,8 +50,9 @@ def printed(number):
             "*ABCA writes on: *ABCABCA *DBD writes on: *DBDBDBD *ACDBA writes on: *ACDBACD *ABC writes on: *ABCCCCC",
         ),
         ("10", "CDB CDBCDB outputs differ by at most 0.000000 CDB CDDB outputs differ by at most 2.38"),
-        ("10", "with the pilot CB the last ship is handed 0.50 with the pilot CBCB the last ship is handed 0.33"),
-        ("10", "without CB the last ship is handed 0.00 without CBCB the last ship is handed 0.00"),
+        ("10", "with the pilot CB the last ship receives 0.50 with the pilot CBCB the last ship receives 0.33"),
+        ("10", "without CB the last ship receives 0.00 without CBCB the last ship receives 0.00"),
+        ("10", "largest change of W_Q: 31.9, of the table: 0.000000"),
         ("10", "looks at: 7 0 1 2 3 4 5 6 smallest weight there 0.9995"),
         ("01", "Q = [[1, 0, 2], [2, 2, 2], [2, 1, 3]]"),
         ("01", "K = [[0, 1, 1], [4, 4, 0], [2, 3, 1]]"),

@@ -166,6 +166,8 @@ def test_mathematics_is_set_as_mathematics():
     title = parsed(svg.heatmap(np.eye(2), title="Q K^T / sqrt(d_k) <b> $x$"))[0].find("text")
     assert "".join(title.itertext()).replace("\u200b", "") == "Q KT / √dk <b> $x$"
     assert [t.text for t in title.iter("tspan") if t.get("font-style")] == ["K", "d"]
+    title = parsed(svg.heatmap(np.eye(2), title="W_Q W_K^T"))[0].find("text")
+    assert "".join(title.itertext()).replace("\u200b", "") == "WQ WKT"
 
 
 def test_the_three_colours_stay_apart_for_colour_blind_readers():

@@ -169,7 +169,7 @@ def at_pilot(c):
     return all_at(c, c.pilot)
 
 
-# --- rules that say what is handed over: Convoy -> (n, 1)
+# --- rules that say what each ship receives: Convoy -> (n, 1)
 
 
 def column(values):

@@ -27,9 +27,9 @@ ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fro
 NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
 ROLES = {"queries": QUERY, "query": QUERY, "keys": KEY, "key": KEY, "values": VALUE, "value": VALUE}
-# Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, K^T, q.k.
+# Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
 SYMBOL = re.compile(
-    r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'?)"
+    r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'|\^T\b|)"
     r"|\b(?P<up>[KQX])\^T\b|\b(?P<dot>q\.k)\b"
 )
 
@@ -101,7 +101,8 @@ def maths(words, markup="svg"):
         if match["root"]:
             return over.format(SYMBOL.sub(symbol, match["root"]))
         if match["letter"]:
-            return italic.format(match["letter"]) + sub.format(match["sub"]) + match["prime"]
+            raised = up.format("T") if match["prime"] == "^T" else match["prime"]
+            return italic.format(match["letter"]) + sub.format(match["sub"]) + raised
         return (
             italic.format(match["up"]) + up.format("T") if match["up"] else f"{italic.format('q')}·{italic.format('k')}"
         )

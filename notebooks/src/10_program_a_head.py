@@ -1,13 +1,10 @@
 # %% [markdown]
 # # 10 · Program a head
 #
-# **Question.** Can you set $W_Q$, $W_K$ and $W_V$ by hand so that a head looks where you want? *25 minutes
-# to read; part A 43 minutes of puzzles, B 17, C 34.*
-#
-# Usually training finds these numbers, and nobody sets them. But whoever can set them has understood what the three are
-# for. Here are fourteen puzzles, and one of your own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
+# **Question.** In notebook 01 *she* found Anna, because we had chosen $W_Q$ and $W_K$ that way. Can you choose the numbers so
+# that a head looks where *you* want? *30 minutes of reading; part A 43 minutes of puzzles, B 17, C 34. It needs no torch.*
 
-# %%
+# %% jupyter={"source_hidden": true}
 from functools import partial
 
 import numpy as np
@@ -16,6 +13,41 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
 from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, convoy
+
+COLUMNS = [*"*ABCD", "tons", "one", *(f"at {place}" for place in range(8))]
+COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
+
+
+# %% jupyter={"source_hidden": true}
+def who_wants_whom(W_Q, W_K, ax=None):
+    """Draw W_Q W_K^T with the names of the columns of x, without unused blocks."""
+    wants = W_Q @ W_K.T  # (15, 15)
+    blocks = np.split(np.arange(len(wants)), [5, 6, 7, 15])  # flag, tons, one, place
+    used = [[b for b in blocks if wants.any(axis)[b].any()] for axis in (1, 0)]
+    rows, columns = (np.concatenate(some or blocks[:1]) for some in used)
+    asks, found = ([COLUMNS[i] for i in some] for some in (rows, columns))
+    look = {"vmin": None, "vmax": None, "places": 0, "colorbar": False, "ax": ax}
+    look |= {"queries": asks, "keys": found, "title": "who wants whom: W_Q W_K^T"}
+    plot.attention_heatmap(wants[np.ix_(rows, columns)], **look)
+
+
+# %% jupyter={"source_hidden": true}
+x, ships = convoy("*ABACDB"), [f"{i} {flag}" for i, flag in enumerate("*ABACDB")]
+W_Q, W_K = np.zeros((15, 1)), np.zeros((15, 1))
+W_Q[A, 0], W_K[B, 0] = 20, 1
+_, (left, right) = plot.subplots(1, 2, figsize=(6.4, 3.3), width_ratios=(5, 6))
+who_wants_whom(W_Q, W_K, left)
+weights = al.attention_trace(x @ W_Q, x @ W_K, x).weights
+labels = {"queries": ships, "keys": ships, "title": "the head: A looks at B"}
+ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
+
+# %% [markdown]
+# On the left is a table: A wants B, and nobody else wants anything. On the right is a head with this table, at work on seven
+# tokens. The rows of both A look at the tokens B, and every other row looks at all alike. In this notebook you write such
+# tables.
+#
+# In a trained model nobody sets these numbers, because training finds them. Whoever can set them knows what they are for.
+# There are fourteen puzzles, and a head of your own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
 
 # %% [markdown]
 # ## Before you start
@@ -30,11 +62,11 @@ from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, co
 #
 # **2.** *(notebook 02)* Row 2 of the scores $Q K^T$ belongs to one token. What does it hold?
 #
-# - **a** how well each key fits what token 2 asks
-# - **b** how well token 2's key fits what each of the others asks
-# - **c** what token 2 hands over to each of the others
+# - **a** how well each key fits what token 2 looks for
+# - **b** how well the key of token 2 fits what each token looks for
+# - **c** what token 2 gives to each token
 #
-# **3.** *(notebook 01)* Which vector of a token is what it hands over when it is found?
+# **3.** *(notebook 01)* Which vector of a token reaches those that look at it?
 #
 # - **a** its query
 # - **b** its key
@@ -46,10 +78,10 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A convoy
 #
-# Ships sail in a convoy. An empty pilot boat, `*`, leads one to seven ships. Each ship flies a flag, A, B, C or D, and
-# carries 1 to 9 tons. The convoy sails to the left, the pilot first:
-#
-# `* A B A C D B`: place 0 is the foremost. In front of a ship sails the one to its left, behind it the one to its right.
+# *Anna saw Ben; she* will not do here, because a head for four words could simply list who looks at whom, and a rule must
+# hold for texts that nobody has seen. So ships sail in **convoys**, as many as we like. An empty pilot boat, `*`, leads one to
+# seven ships. Each ship flies a flag, A, B, C or D, and carries 1 to 9 tons. They sail to the left: in `* A B A C D B` the
+# pilot is at place 0, and in front of each ship sails the one to its left.
 #
 # For the head a ship is a row of 15 numbers:
 #
@@ -63,18 +95,17 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %%
 flags, tons = "*ABACDB", [0, 4, 2, 7, 1, 5, 3]
 x = convoy(flags, tons)  # (n, 15)
-ships = [f"{place} {flag}" for place, flag in enumerate(flags)]
 print(f"     {PILOT} {A} {B} {C} {D}   t   1   place")
 for ship, row in zip(ships, x.astype(int).astype(str)):
     print(ship, " ", *row[FLAG], " ", row[CARGO], " ", row[ONE], " ", *row[PLACE])
 
 # %% [markdown] tags=["predict"]
-# A ship's **query** is what it asks of the others, its **key** is what it shows to them, and its **value** is what it
-# hands over when somebody looks at it: $Q = x W_Q$, $K = x W_K$, $V = x W_V$. Each of the three matrices has 15 rows,
-# one for each column of $x$. So **row r of a matrix says what becomes of column r of x**. Rows that are 0 are not read.
+# A **query** is what a ship looks for, a **key** is what it is found by, and a **value** is what it gives: $Q = x W_Q$,
+# $K = x W_K$, $V = x W_V$. Each matrix has 15 rows, one for each column of $x$. So **row r of a matrix says what becomes of
+# column r of x**, and a column whose row is 0 is not read.
 #
-# Begin with a head of zeros: $W_Q$ and $W_K$ are 0, so nobody asks and nobody shows anything. Its $W_V$ hands over the
-# tons. **Predict.** What does its map of weights look like?
+# Begin with a head of zeros: $W_Q$ and $W_K$ are 0, and $W_V$ gives the tons. **Predict.** What does its map of weights look
+# like?
 #
 # - **a** nothing: all weights are 0
 # - **b** all alike: each ship looks at all ships equally
@@ -87,59 +118,48 @@ guess_zeros = None  # "a", "b" or "c"
 W_Q, W_K, W_V = np.zeros((15, 2)), np.zeros((15, 2)), np.zeros((15, 1))
 W_V[CARGO, 0] = 1  # the value of a ship is its tons
 zeros = al.attention_trace(x @ W_Q, x @ W_K, x @ W_V)
-ax = plot.attention_heatmap(
-    zeros.weights, queries=ships, keys=ships, title="a head of zeros"
-)
+labels = {"queries": ships, "keys": ships, "title": "a head of zeros"}
+ax = plot.attention_heatmap(zeros.weights, **labels)
 ax.figure.set_figheight(3.6)
-print(f"each ship is handed {zeros.output[0, 0]:.2f} t")
+print(f"each ship receives {zeros.output[0, 0]:.2f} t")
 
 # %%
 predict.head_of_zeros(guess_zeros)
 
 # %% [markdown]
-# Every ship is handed 3.14 t, which is 22 t divided by 7. The six ships carry 3.67 t on average: the empty pilot boat
-# is in the mean, too. Exercise 10.6 will leave it out.
+# The 3.14 t are 22 t divided by 7, because the empty pilot boat is in the mean, too. Exercise 10.6 will leave it out.
 #
-# Now set two numbers. Let each A look at the ships B:
+# Now set two numbers, those of the first picture:
 
 # %%
 W_Q, W_K = np.zeros((15, 1)), np.zeros((15, 1))  # (15, d_k), d_k = 1
 W_Q[A, 0] = 20  # a ship with flag A asks; Break it shows how far 20 goes
-W_K[B, 0] = 1  # a ship with flag B shows a 1
+W_K[B, 0] = 1  # a ship with flag B is found
 trace = al.attention_trace(x @ W_Q, x @ W_K, x @ W_V)
-ax = plot.attention_heatmap(
-    trace.weights, queries=ships, keys=ships, title="A looks at B"
-)
-ax.figure.set_figheight(3.6)
-
-# %% [markdown]
-# The two ships A have the query 20, all others 0. The two ships B have the key 1, all others 0. So the score of an A
-# with a B is $20 \cdot 1 / \sqrt{1} = 20$, and every other score is 0. Both ships B score 20, and share the weight. The
-# other rows have equal scores, and look at all alike. (A row of this map is one query, as always.)
-#
-# The picture of the whole call shows each of these numbers. **Try.** Choose a query A, then a query C, and click a key.
-
-# %%
 two_numbers = live.flow(trace, queries=ships, query=1, key=2)
 two_numbers
 
 # %% [markdown]
-# ## A · Ask, show, hand over
+# The query of an A is 20, and the key of a B is 1. All other queries and keys are 0. So an A scores
+# $20 \cdot 1 / \sqrt{1} = 20$ with each B and 0 with everybody else, and the two ships B share its weight. The scores of
+# every other row are equal. **Try.** Choose a query A, then a query C, and click a key.
+
+# %% [markdown]
+# ## A · Ask, be found, give
 #
-# **How a puzzle works.** Fill in the function: begin with zeros, set some rows, and return the matrices in the order
-# that the text gives. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by
-# $\sqrt{d_k}$, and you can't turn that off. `W_Q[FLAG]` means five rows at once, `W_Q[PLACE]` eight; `np.eye(5)` is the
-# $5 \times 5$ matrix with ones on its diagonal. `FLAG` and `PLACE` are slices, so `PLACE.start` is the first of these rows.
+# **How a puzzle works.** Fill in the function: set some rows of the matrices, and return them. `W_Q[FLAG]` means five rows at
+# once, `W_Q[PLACE]` eight, and `PLACE.start` is the first of the eight. `np.eye(5)` is the $5 \times 5$ matrix with ones on
+# its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
+# can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. Type another convoy (the pilot `*` first, then up
-# to seven flags), or multiply your scores by moving *times*. Then run the check below it: it tries your head on convoys
-# that you have not seen. Unless a puzzle says otherwise, each weight has to be within 0.01 of what is wanted. *times* is
-# for looking only: it is not handed in. Any matrices that do it are right, and a mistake is named by what your head
-# does. Hatched rows are free: anything goes there. Stuck? Run
-# `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+# Run the cell, and what is wanted appears beside what your head does. Hatched rows are free: anything goes there. You may
+# type another convoy, or multiply your scores by *times*, which is for looking only. Then run the check, which tries your
+# head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
+# do it are right. The solution is folded below.
+# Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 def see(puzzle, head, convoy="*ABACDB"):
     return live.compare(partial(puzzle.show, head), convoy=convoy)
 
@@ -153,7 +173,7 @@ def solved(puzzle, head):  # yours where it is right, else that of the solution
 #
 # **Goal.** Make each ship look at itself, whatever its flag. *4 minutes, easy.*
 #
-# `my_self()` returns $W_Q$ and $W_K$. At least 0.99 of the weight of each row belongs on its diagonal.
+# `my_self()` returns $W_Q$ and $W_K$.
 
 
 # %%
@@ -190,16 +210,16 @@ verdict
 # see(check.look_at_yourself, my_self)
 # ```
 #
-# The dot product of two one-hot vectors is 1 where they are equal and 0 where not. So a block that is handed to both
-# sides makes equal ones meet. How hard they meet is up to the factor.
+# The dot product of two one-hot vectors is 1 if they are equal, and 0 if not. So give the same block to both sides. The
+# factor decides how sharply a ship looks.
 #
 # </details>
 
 # %% [markdown]
 # ## Break it · A factor that is too small
 #
-# Why 20? A ship that looks at one other, or at itself, has one score ahead of $n - 1$ others that are 0. Here are the
-# scores of such a head with three factors, for a convoy of eight and $d_k = 8$:
+# Why 20? A ship that looks at one ship has one score above $n - 1$ zeros. Here are three factors, for a convoy of eight and
+# $d_k = 8$:
 
 # %%
 rows = []
@@ -210,17 +230,16 @@ for factor in (5, 10, 20):
 plot.table(["factor", "score / sqrt(d_k)", "weight of that key"], rows)
 
 # %% [markdown]
-# The weight of that key is $e^s / (e^s + 7)$ with $s$ the score after the division. For 0.99 it must be that
-# $e^s = 99 \cdot 7$, so the factor is $\ln(99 \cdot 7) \cdot \sqrt 8$:
+# With $s$ the divided score, that weight is $e^s / (e^s + 7)$. It is 0.99 if $e^s = 99 \cdot 7$, so the factor must be
+# $\ln(99 \cdot 7) \cdot \sqrt 8$:
 
 # %%
 print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}, so take 19")
 
 # %% [markdown]
-# So 20 is safe for eight ships and $d_k$ up to 8. In a real model $d_k$ is not yours to choose: it is 64, say, also for a head that needs 8 features. The slider adds
-# empty features to a head of 10.1: yours if it passes its check, else that of the solution, with factor 20. The numbers
-# stay, all scores stay, and $\sqrt{d_k}$ grows. **Try.** Move $d_k$ to its end. At which stop of
-# the slider has the ship at place 3, whose row is shown as bars, less than half of its weight on itself for the first time?
+# So 20 is safe for eight ships and $d_k$ up to 8. In a real model $d_k$ is 64, say, even for a head that needs 8 features. The
+# slider adds empty features to your head of 10.1 (until it passes, to that of the solution). The scores stay, and $\sqrt{d_k}$
+# grows. **Try.** At which stop does the ship at place 3 have less than half of its weight on itself?
 
 # %%
 mine = solved(check.look_at_yourself, my_self)
@@ -240,16 +259,15 @@ softer = live.weights_view(
 softer
 
 # %% [markdown]
-# With the first head of the solution it is at 128, where it has 0.46; at 96 it still has 0.52. (Half is where
-# $20 / \sqrt{d_k} = \ln 7$, which is at $d_k = 106$. Another head gets there elsewhere, or not on this slider.) The same head grows
-# softer and softer: a head that uses few of its features must use larger numbers.
+# The head of the solution is below half from $d_k = 128$ on, where it keeps 0.46. So a head that uses few of its features
+# must use larger numbers.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.2 · Your own flag
 #
 # **Goal.** Make each ship look at all ships of its flag, itself included, equally. *3 minutes, easy.*
 #
-# `my_flag()` returns $W_Q$ and $W_K$. The pilot has a flag of its own, and so looks at itself.
+# `my_flag()` returns $W_Q$ and $W_K$. The pilot has a flag of its own, so it looks at itself.
 
 
 # %%
@@ -285,8 +303,7 @@ verdict
 # see(check.your_own_flag, my_flag)
 # ```
 #
-# A head cannot prefer one among equals: ships with equal keys share the weight. And on a circle two features are enough
-# for five flags, as each is nearest to itself.
+# A head cannot prefer one among equals: ships with equal keys share the weight.
 #
 # </details>
 
@@ -322,22 +339,38 @@ verdict
 #     return W_Q, W_K
 #
 #
-# def another():  # the keys carry the table: whoever is wanted by A shows an A
-#     W_Q, W_K, wants = np.zeros((15, 5)), np.zeros((15, 5)), np.zeros((5, 5))
-#     wants[[PILOT, A, B, C, D], [PILOT, B, C, D, A]] = 20
-#     W_Q[FLAG], W_K[FLAG] = np.eye(5), wants.T
-#     return W_Q, W_K
-#
-#
 # see(check.who_wants_whom, my_wishes)
 # ```
 #
-# Scores are $Q K^T = x\,W_Q W_K^T x^T$, so only the product $W_Q W_K^T$ counts: a table of who wants whom. How you
-# split it into a query and a key is up to you, and so it is to training. With a small $d_k$ not every table of
-# five flags can be had, since the rank of the product is at most $d_k$. Four features are always
-# enough: to take its mean off a row of scores changes no weight, and a table without these means has rank 4 at most. Where
-# each wants one flag alone, even two are enough: put the keys of the five flags on a circle, and let each query point to the
-# flag that is wanted.
+# </details>
+
+# %% [markdown]
+# ### One table says it all
+#
+# Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. Its
+# rows are what a ship that asks may have, and its columns are what a ship that is found may have. A ship has a flag, a place
+# and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
+# Here is the table of your head (until it passes, that of the solution), and a second head: the same queries and keys, all
+# rotated alike.
+
+# %%
+W_Q, W_K = solved(check.who_wants_whom, my_wishes)
+rng = np.random.default_rng(0)
+R = np.linalg.qr(rng.normal(size=(W_Q.shape[1],) * 2))[0]  # R @ R.T is the identity
+Q_2, K_2 = W_Q @ R, W_K @ R
+print(f"largest change of W_Q: {np.abs(Q_2 - W_Q).max():.1f}", end=", ")
+print(f"of the table: {np.abs(Q_2 @ K_2.T - W_Q @ W_K.T).max():.6f}")
+who_wants_whom(W_Q, W_K)
+
+# %% [markdown]
+# Any two matrices with this product make the same head. `who_wants_whom(*my_c())` draws the table of your next puzzle.
+
+# %% [markdown]
+# <details><summary>How many features does a table need?</summary>
+#
+# The product has rank $d_k$ at most. For five flags four features are always enough: taking its mean off a row of scores
+# changes no weight, and leaves a table of rank 4 at most. If each flag wants one flag alone, two are enough: put the keys on
+# a circle, and let each query point at the flag that it wants.
 #
 # </details>
 
@@ -381,17 +414,16 @@ verdict
 # see(check.where_is_c, my_c)
 # ```
 #
-# A constant query asks for everybody. In a layer with a bias (notebook 04), the bias does this work, and no column `ONE`
-# is needed.
+# A constant query asks for everybody. In a layer with a bias (notebook 04) the bias does this work.
 #
 # </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.5 · What does C carry?
 #
-# **Goal.** Hand everybody the tons of C, and their mean if there are several. *3 minutes, easy.*
+# **Goal.** Give everybody the tons of C, and their mean if there are several. *3 minutes, easy.*
 #
-# `my_tons()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). The output counts, to 0.1 t, and not the map.
+# `my_tons()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). Only the output is judged, to 0.1 t.
 
 
 # %%
@@ -415,30 +447,23 @@ verdict
 # def my_tons():
 #     W_Q, W_K, W_V = np.zeros((15, 1)), np.zeros((15, 1)), np.zeros((15, 1))
 #     W_Q[ONE, 0], W_K[C, 0] = 20, 1  # whom to look at
-#     W_V[CARGO, 0] = 1  # what is handed over
-#     return W_Q, W_K, W_V
-#
-#
-# def another():  # each flag asks, in five features, for a C
-#     W_Q, W_K, W_V = np.zeros((15, 5)), np.zeros((15, 5)), np.zeros((15, 1))
-#     W_Q[FLAG, C], W_K[FLAG], W_V[CARGO, 0] = 20, np.eye(5), 1
+#     W_V[CARGO, 0] = 1  # what is given
 #     return W_Q, W_K, W_V
 #
 #
 # see(check.cargo_of_c, my_tons, "*ABCADB")
 # ```
 #
-# C is found by its flag and hands over its cargo. What a ship is found by and what it hands over are two things: hence
-# two matrices, $W_K$ and $W_V$.
+# C is found by its flag and gives its cargo. These are two things, hence two matrices, $W_K$ and $W_V$.
 #
 # </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.6 · Everybody but the pilot
 #
-# **Goal.** Hand everybody the mean tons of the ships, without the pilot, in convoys of any length. *5 minutes, medium.*
+# **Goal.** Give everybody the mean tons of the ships, without the pilot, in convoys of any length. *5 minutes, medium.*
 #
-# `my_mean()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). The output counts, to 0.05 t.
+# `my_mean()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). Only the output is judged, to 0.05 t.
 
 
 # %%
@@ -466,19 +491,11 @@ verdict
 #     return W_Q, W_K, W_V
 #
 #
-# def another():  # everybody looks at places 1 to 7
-#     W_Q, W_K, W_V = np.zeros((15, 1)), np.zeros((15, 1)), np.zeros((15, 1))
-#     W_Q[ONE, 0], W_K[PLACE, 0] = 20, np.arange(8) > 0
-#     W_V[CARGO, 0] = 1
-#     return W_Q, W_K, W_V
-#
-#
 # see(check.all_but_the_pilot, my_mean)
 # ```
 #
-# Equal scores average, whatever the number of ships. A large negative score takes a key out of the average, as a mask
-# does (notebook 05). There is one difference: a row with nothing but large negative scores still spends its 1, and a row
-# that is masked as a whole does not.
+# Equal scores average, whatever the number of ships. A large negative score takes a key out of the average, as a mask does
+# (notebook 05). One difference remains: if *all* scores of a row are large and negative, the row still spends its 1.
 #
 # </details>
 
@@ -488,7 +505,7 @@ verdict
 # **Goal.** Give each C exactly three times the weight of any other ship, in every row. *6 minutes, medium.*
 #
 # `my_ratio()` returns $W_Q$ and $W_K$. Here $d_k$ is 4. In a convoy `*ABC` each row is 1/6, 1/6, 1/6, 3/6. The weights
-# count, to 0.005.
+# must be right to 0.005.
 
 
 # %%
@@ -523,8 +540,8 @@ verdict
 # see(check.three_to_one, my_ratio)
 # ```
 #
-# Two weights compare as $e^{s_1} / e^{s_2} = e^{s_1 - s_2}$. So the difference of two scaled scores is the logarithm of
-# the ratio of the weights, and the difference before the division is $\sqrt{d_k}$ times that.
+# Two weights compare as $e^{s_1} / e^{s_2} = e^{s_1 - s_2}$. So the difference of two divided scores is the logarithm of the
+# ratio of their weights. Before the division it is $\sqrt{d_k}$ times that.
 #
 # </details>
 
@@ -533,8 +550,8 @@ verdict
 #
 # **Goal.** Make A look at B. All other ships look at the pilot, and so does A where no B sails. *7 minutes, hard.*
 #
-# `my_parking()` returns $W_Q$ and $W_K$. Several ships B share. The pilot carries 0 t, so who looks at it is handed
-# nothing.
+# `my_parking()` returns $W_Q$ and $W_K$. Several ships B share. The pilot carries 0 t, so it gives nothing to those that look
+# at it.
 
 
 # %%
@@ -571,8 +588,8 @@ verdict
 # see(check.nothing_to_do, my_parking)
 # ```
 #
-# A softmax must spend its 1, whether there is something to find or not. A head with nothing to do needs a place to
-# park, where little is handed over. Trained models have such places, too: notebook 09 shows one.
+# A softmax must spend its 1, whether there is something to find or not. A head with nothing to do needs a place to **park**,
+# which gives little. Trained heads have such places, too: notebook 09 shows one.
 #
 # </details>
 
@@ -608,25 +625,17 @@ verdict
 #     return W_Q, W_K
 #
 #
-# def another():  # 2(i - 1)j - j^2 is largest at j = i - 1, and for the pilot at j = 0
-#     W_Q, W_K, place = np.zeros((15, 2)), np.zeros((15, 2)), np.arange(8)
-#     W_Q[PLACE, 0], W_Q[ONE, 1] = 2 * (place - 1), 1
-#     W_K[PLACE, 0], W_K[PLACE, 1] = 20 * place, -20 * place**2
-#     return W_Q, W_K
-#
-#
 # see(check.ship_in_front, my_step)
 # ```
 #
-# With places a head can step. A step is a table again, of who wants whom, among places.
+# A step is a table of who wants whom, too, among places.
 #
 # </details>
 
 # %% [markdown]
 # ## B · Masks
 #
-# From here on you need masks (notebook 05), and in part C several heads and layers (06). If you have not read these, go on there
-# and come back.
+# From here on you need masks (notebook 05), and in part C several heads and layers (06).
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.10 · The latest of my flag
@@ -635,7 +644,7 @@ verdict
 # minutes, hard.*
 #
 # `my_latest()` returns $W_Q$, $W_K$ and a mask of shape (8, 8), True = may attend; a convoy of $n$ ships uses its first
-# $n$ rows and columns. Earlier means: nearer to the pilot, and not itself. What the pilot does is free.
+# $n$ rows and columns. Earlier ships are nearer to the pilot. The row of the pilot is free.
 
 
 # %%
@@ -664,31 +673,23 @@ verdict
 #     return W_Q, W_K, np.tri(8, k=-1, dtype=bool)  # without the diagonal
 #
 #
-# def another():  # a causal mask, and minus 5000 for looking at itself
-#     W_Q, W_K = np.zeros((15, 14)), np.zeros((15, 14))
-#     W_Q[FLAG, :5], W_K[FLAG, :5] = 1000 * np.eye(5), np.eye(5)
-#     W_Q[ONE, PILOT], W_Q[ONE, 5], W_K[PLACE, 5] = 500, 40, np.arange(8)
-#     W_Q[PLACE, 6:], W_K[PLACE, 6:] = -5000 * np.eye(8), np.eye(8)
-#     return W_Q, W_K, np.tri(8, dtype=bool)
-#
-#
 # see(check.latest_of_my_flag, my_latest, "*ABACDAB")
 # ```
 #
 # Scores add up, so wishes can be ranked like the digits of a number: the flag counts hundreds, the place counts
-# twenties.
+# twenties. `who_wants_whom(*my_latest()[:2])` draws these digits.
 #
 # </details>
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.11 · Count with a witness
 #
-# **Goal.** Hand each ship $1 / (1 + c)$, where $c$ counts the ships of its flag so far, itself included. *7 minutes,
+# **Goal.** Give each ship $1 / (1 + c)$, where $c$ counts the ships of its flag so far, itself included. *7 minutes,
 # medium.*
 #
 # `my_count()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). The head is causal: a ship sees itself and
-# what is in front of it. The output counts, to 0.01: 1/2 for a new flag, 1/3 for its second ship. What the pilot is
-# handed is free.
+# what is in front of it. The output must be right to 0.01: 1/2 for a new flag, 1/3 for its second ship. The row of the pilot is
+# free.
 
 
 # %%
@@ -713,22 +714,15 @@ verdict
 #     W_Q, W_K, W_V = np.zeros((15, 5)), np.zeros((15, 5)), np.zeros((15, 1))
 #     W_Q[FLAG], W_K[FLAG] = 20 * np.eye(5), np.eye(5)  # my flag
 #     W_Q[ONE, PILOT] = 20  # and the pilot, which is always there
-#     W_V[PILOT, 0] = 1  # hand over its share
-#     return W_Q, W_K, W_V
-#
-#
-# def another():  # 1 minus the share of the ships
-#     W_Q, W_K, _ = my_count()
-#     W_V = np.zeros((15, 1))
-#     W_V[ONE, 0], W_V[[A, B, C, D], 0] = 1, -1
+#     W_V[PILOT, 0] = 1  # give its share
 #     return W_Q, W_K, W_V
 #
 #
 # see(check.count_with_a_witness, my_count)
 # ```
 #
-# A head averages; it can't add up. But one witness that is always there gets a share that tells how many it shares
-# with.
+# A head averages; it cannot add up. But a witness that is always there has a share, and this share tells with how many the
+# witness shares.
 #
 # </details>
 
@@ -740,11 +734,11 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.12 · The difference
 #
-# **Goal.** Hand each ship its own tons minus those of the ship in front, and the pilot 0. *6 minutes, medium.*
+# **Goal.** Give each ship its own tons minus those of the ship in front, and the pilot 0. *6 minutes, medium.*
 #
 # `my_difference()` returns two heads and $W_O$: `(W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2), W_O`. Each $W_V$ is (15, 1).
-# The outputs of the two heads stand side by side, $(n, 2)$, and $W_O$ is (2, 1). There is no mask. The output counts,
-# to 0.2 t.
+# The outputs of the two heads stand side by side, $(n, 2)$, and $W_O$ is (2, 1). There is no mask. The output must be right to
+# 0.2 t.
 
 
 # %%
@@ -774,11 +768,6 @@ verdict
 #     return (20 * key, key, tons), (step, key, tons), np.array([[1], [-1]])
 #
 #
-# def another():  # the minus stands in W_V
-#     own, front, _ = my_difference()
-#     return own, (*front[:2], -front[2]), np.array([[1], [1]])
-#
-#
 # see(check.difference, my_difference)
 # ```
 #
@@ -787,8 +776,9 @@ verdict
 # </details>
 
 # %% [markdown]
-# In the next exercise one layer writes what another one reads. To write into, $x$ has five more columns, which are
-# empty:
+# ### Room to write
+#
+# In the next exercise one layer writes what another one reads. So $x$ gets five more columns, which are empty:
 
 # %%
 from attnlib.course.convoy import NOTE
@@ -799,15 +789,15 @@ print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.13 · What came next
 #
-# **Goal.** Hand each ship the flag that sailed right behind the earlier ships of its own flag. *12 minutes, hard.*
+# **Goal.** Give each ship the flag that sailed right behind the earlier ships of its own flag. *12 minutes, hard.*
 #
-# In `*ABCA` the last A has met an A before, and B sailed behind that one: it is handed B. If there were several, their
-# mean; if there was none, anything goes, and the check skips such rows. One layer can't do that: a ship B doesn't know that it sails behind an A. So
-# there are two layers, both causal. The first one adds what it finds to $x$, and the second one reads the sum: `x1 = x
-# + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
+# In `*ABCA` the last A has met an A before, and B sailed behind that one: the last A receives B. If there were several such
+# flags, it receives their mean; if there was none, its row is free. One layer can't do that, because a ship B doesn't know that
+# it sails behind an A. So there are two layers, both causal. The first one adds what it finds to $x$, and the second one reads
+# the sum: `x1 = x + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
 #
 # `my_next()` returns both layers, `(W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2)`. $W_{V1}$ is (20, 20): its rows say what is
-# read, its columns where it is written. $W_{V2}$ is (20, 5): the five numbers of a flag. The output counts, to 0.05.
+# read, its columns where it is written. $W_{V2}$ is (20, 5): the five numbers of a flag. The output must be right to 0.05.
 
 
 # %%
@@ -836,7 +826,7 @@ verdict
 #     W_V1[FLAG, NOTE] = np.eye(5)  # note its flag
 #     W_Q2, W_K2, W_V2 = np.zeros((20, 5)), np.zeros((20, 5)), np.zeros((20, 5))
 #     W_Q2[FLAG], W_K2[NOTE] = 20 * np.eye(5), np.eye(5)  # who has noted my flag?
-#     W_V2[FLAG] = np.eye(5)  # hand over its own
+#     W_V2[FLAG] = np.eye(5)  # give its own
 #     return (W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2)
 #
 #
@@ -850,15 +840,17 @@ verdict
 # see(check.what_came_next, my_next, "*ABCABAC")
 # ```
 #
-# The layers speak to each other through columns of $x$: one writes, the next one finds by it. Which columns and which
-# code they use is nobody's business but theirs.
+# Layers speak through columns of $x$: one writes, and the next finds by it. Which columns and which code they use is up to
+# them.
 #
 # </details>
 
 # %% [markdown]
-# Two such layers can write. What they hand to the last ship is a guess at the next flag, so a ship with that flag joins
-# the convoy, and the layers read on. The cell takes your layers, or, where yours do not pass their check, those of the
-# solution. Nothing in them was trained:
+# ### They write on
+#
+# Two such layers can write. What they give the last ship is a guess at the next flag. A ship with that flag joins the
+# convoy, and the layers read again. The cell takes your layers (until they pass, those of the solution). Nothing in them was
+# trained.
 
 
 # %%
@@ -882,19 +874,19 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
     print(f"{begun:<7} writes on: {written}")
 
 # %% [markdown]
-# Where the last flag has sailed before, always with the same flag behind it, that flag comes next: a rule for any flags and
-# orders, and these layers have seen none. In `*ABC` nobody has sailed behind a C yet, and anything goes. Notebook 08 watches two
-# trained layers find the same rule.
+# If the last flag has sailed before, always with the same flag behind it, that flag comes next. The rule holds for any flags.
+# In `*ABC` nobody has sailed behind a C yet, so anything goes. In notebook 08 two trained layers
+# find the same rule.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.14 · No head can
 #
-# **Goal.** Find two groups of ships, with unequal numbers of A, for which no head hands the last ship different things.
+# **Goal.** Find two groups of ships, with unequal numbers of A, for which no head gives the last ship different things.
 # *6 minutes, medium.*
 #
-# Without pilot, places and cargo a ship is a flag and a 1. Write two texts of A to D, at most 12 letters each and of two
-# flags or more. What the **last** ship is handed, without a mask, has to be the same for both texts, whatever the
-# matrices are. The check tries 200 random heads.
+# Here a ship is a flag and a 1: there is no pilot, no place, no cargo and no mask. Write two texts of A to D, at most 12
+# letters each and of two flags or more. The **last** ship must receive the same in both texts, whatever the matrices are. The
+# check tries 200 random heads.
 
 # %%
 my_pair = None  # two texts, for example ("AB", "CB")
@@ -914,9 +906,22 @@ verdict
 #
 # </details>
 
-# %% [markdown] tags=["predict"]
-# Now a search. Each of 1000 random heads reads `CDB` and `CDBCDB`, and then `CDB` and `CDDB`. **Predict.** For which of
-# the two pairs does some head hand the last ship different things?
+# %% [markdown]
+# ### A proof, then a search
+#
+# The check tried 200 heads. For *every* head there is a proof. Ships with one flag have the same row in $x$, hence the same key
+# and the same value. Let the last ship ask. Let $s_f$ be its divided score with a ship of flag $f$, let $v_f$ be the value of
+# such a ship, and let there be $n_f$ of them:
+#
+# $$\text{output} = \frac{\sum_j e^{s_j} v_j}{\sum_j e^{s_j}} = \frac{\sum_f n_f\, e^{s_f} v_f}{\sum_f n_f\, e^{s_f}}
+# = \frac{\sum_f 2 n_f\, e^{s_f} v_f}{\sum_f 2 n_f\, e^{s_f}}.$$
+#
+# Take twice as many ships of each flag, and the 2 cancels. So a head knows the **shares** of the flags, but not how many ships
+# there are. It doesn't know their order either, because a sum has none. A causal mask changes nothing here: it hides nothing
+# from the last ship.
+#
+# A random search agrees. Each of 1000 heads reads both texts of a pair. The second pair shows that the search can find a
+# difference:
 
 
 # %%
@@ -943,20 +948,10 @@ for pair in (("CDB", "CDBCDB"), ("CDB", "CDDB")):
     print(*pair, f"outputs differ by at most {apart(*pair):.6f}")
 
 # %% [markdown] tags=["predict"]
-# The second pair shows that the search could find something. For the first pair it fails. A search that fails proves
-# nothing, but here there is a proof. Ships with one flag have the same row in $x$, hence the
-# same key and the same value. Let the last ship ask, let $s_f$ be its scaled score with a ship of flag $f$ and $v_f$
-# that ship's value, and let there be $n_f$ of them:
+# ### The witness
 #
-# $$\text{output} = \frac{\sum_j e^{s_j} v_j}{\sum_j e^{s_j}} = \frac{\sum_f n_f\, e^{s_f} v_f}{\sum_f n_f\, e^{s_f}}
-# = \frac{\sum_f 2 n_f\, e^{s_f} v_f}{\sum_f 2 n_f\, e^{s_f}}.$$
-#
-# Twice as many of each: the 2 cancels. So such a head knows the shares of the flags, and not how many ships there are.
-# Nor does it know their order, for a sum has none; it only knows which ship asks. A causal mask changes nothing of that,
-# since for the last ship it hides nothing.
-#
-# Yet 10.11 counts. **Predict.** Take the head that counts, and give it the pair `CB`, `CBCB`, once behind a pilot and
-# once without. When does its last ship get two different numbers?
+# Yet the head of 10.11 counts. **Predict.** Give it the pair `CB`, `CBCB`, once behind a pilot and once without. When does its
+# last ship receive two different numbers?
 #
 # - **a** with the pilot
 # - **b** without the pilot
@@ -972,24 +967,25 @@ for pilot in (True, False):
         x = convoy("*" + flags)[0 if pilot else 1 :]
         out = al.scaled_dot_product_attention(x @ W_Q, x @ W_K, x @ W_V, is_causal=True)
         told = "with the pilot" if pilot else "without"
-        print(f"{told:<15} {flags:<5} the last ship is handed {out[-1, 0]:.2f}")
+        print(f"{told:<15} {flags:<5} the last ship receives {out[-1, 0]:.2f}")
 
 # %%
 predict.witness(guess_witness)
 
 # %% [markdown]
-# The pilot is one among two, and one among three. That is why it is called a witness. A start token, with which many language
-# models begin each text, can serve as one.
+# The pilot is one of two, and then one of three. Doubling the ships does not double the pilot, so its share tells their
+# number. A start token, with which many language models begin each text, can be such a witness.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.15 · Your own head
 #
 # **Goal.** Think of a rule, and program a head that follows it. *10 minutes, hard.*
 #
-# `my_own()` returns $W_Q$, $W_K$ and your rule, a function: `rule(flags, cargo)` gets the flags as a text and the tons
-# as an array, and returns an $(n, n)$ array of True and False: True where ship $i$ should look. The flags begin with `*`
-# and $n$ counts the pilot: in `*ABA` $n$ is 4. A row without True is free. Where several are heaviest, all are True. The check tries 50 random convoys and wants more than 0.9 of each row's weight where the rule is True. Some
-# ideas: the heaviest ship, the last one, the ship two places in front, place $7 - i$ for place $i$ (free where no ship sails).
+# `my_own()` returns $W_Q$, $W_K$ and your rule, a function. `rule(flags, cargo)` gets the flags as a text (in `*ABA` $n$ is
+# 4) and the tons as an array. It returns an $(n, n)$ array of True and False: True where ship $i$ should look. A row without
+# True is free. The check tries 50 random convoys, and wants more than 0.9 of each row's weight where the rule is True. Some
+# ideas: the heaviest ship (all of them, if several are), the last one, the ship two places in front, place $7 - i$ for place
+# $i$.
 
 
 # %%
@@ -1016,12 +1012,6 @@ verdict
 #         return np.tile(cargo == cargo.max(), (len(flags), 1))
 #
 #     return W_Q, W_K, rule
-#
-#
-# def another():  # two places in front
-#     W_Q, W_K = np.zeros((15, 8)), np.zeros((15, 8))
-#     W_Q[PLACE], W_K[PLACE] = 20 * np.eye(8, k=-2), np.eye(8)
-#     return W_Q, W_K, lambda flags, cargo: np.eye(len(flags), k=-2) == 1
 # ```
 #
 # </details>
@@ -1029,10 +1019,10 @@ verdict
 # %% [markdown]
 # ## See it · Heads that have names
 #
-# Close relatives of four of the heads that you have programmed are found in trained models, and have names there. Here they are on one
-# convoy. A map is yours if it passes its check, else that of the solution.
+# Trained models have close relatives of four of your heads, and there they have names. Here are the four on one convoy, yours
+# where they pass their checks.
 
-# %%
+# %% jupyter={"source_hidden": true}
 known = {
     "10.2 duplicate token": (check.your_own_flag, my_flag),
     "10.8 parking": (check.nothing_to_do, my_parking),
@@ -1047,40 +1037,36 @@ labels = {"queries": list(flags), "keys": list(flags)}
 figure = plot.head_grid(np.stack(maps), titles=list(known), **labels)
 
 # %% [markdown]
-# - A **duplicate-token head** looks at earlier copies of its own token ([Wang et al.
-#   2022](../REFERENCES.md#wang-2022)).
-# - A head **parks** on a token that is always there and hands over little: an attention sink ([Xiao et al.
-#   2023](../REFERENCES.md#xiao-2023)). Notebook 09 shows one.
-# - A **previous-token head** and an **induction head** work together: notebook 08 trains both ([Olsson et al.
+# - A **duplicate-token head** looks at earlier copies of its token ([Wang et al. 2022](../REFERENCES.md#wang-2022)).
+# - A head **parks** on a token that is always there and gives little, an attention sink ([Xiao et al.
+#   2023](../REFERENCES.md#xiao-2023)).
+# - A **previous-token head** and an **induction head** work together, as in notebook 08 ([Olsson et al.
 #   2022](../REFERENCES.md#olsson-2022)).
 #
-# Whole programs can be written in this way. RASP is a language for them ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
-# Tracr turns what is written in it into weights ([Lindner et al. 2023](../REFERENCES.md#lindner-2023)).
+# Whole programs can be written like this. RASP is a language for them ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
+# Tracr turns its programs into weights ([Lindner et al. 2023](../REFERENCES.md#lindner-2023)).
 #
 # ## Try it
 #
-# 1. Let the eight places lie on a circle, in two features. One $2 \times 2$ rotation is the step to the place in front,
-#    and the ring closes: place 0 looks at place 7.
+# 1. Put the eight places on a circle, in two features. Then one $2 \times 2$ rotation is the step to the place in front, and
+#    the ring closes: place 0 looks at place 7.
 
 # %%
 angle = 2 * np.pi * np.arange(8) / 8
 places = np.stack([np.cos(angle), np.sin(angle)], axis=1)  # (8, 2)
 turn = np.array([[1, -1], [1, 1]]) / 2**0.5  # by an eighth of a circle
 ring = al.attention_trace(40 * places @ turn, places, places).weights  # (8, 8)
-print(
-    "looks at:",
-    *ring.argmax(axis=1),
-    f"  smallest weight there {ring.max(axis=1).min():.4f}",
-)
+least = ring.max(axis=1).min()
+print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 
 # %% [markdown] tags=["remember"]
-# 2. Turn by two eighths. Which matrix does it, and whom does place 0 look at? (`turn @ turn`; at place 6.)
-# 3. In 10.10, let the three numbers of the solution shrink alike. How small can they become before the check says no?
-#    (240, 120 and 12 pass; 220, 110 and 11 do not.)
+# 2. Rotate by two eighths. Which matrix does it, and whom does place 0 look at?
+# 3. In 10.10, make the three numbers of the solution smaller, all by the same factor. How small may they become?
 #
-# **Remember.** $W_Q$ says what a ship asks, $W_K$ what it is found by, $W_V$ what it hands over. Besides $d_k$, only the
-# product $W_Q W_K^T$ counts for the weights: a table of who wants whom (in a head without biases, which neither turns nor normalises queries and
-# keys; 12 has heads that do). Equal scores share, differences of scores are logarithms of
-# ratios, and a head that finds nothing needs a place to park. Layers speak through columns: one writes, the next finds
-# by it. What a head can't do, it can't do with any numbers: it knows shares, not counts, unless a witness stands by.
-# Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
+# *Answers.* 2: `turn @ turn`, at place 6. 3: 240, 120 and 12 pass; 220, 110 and 11 do not.
+#
+# **Remember.** $W_Q$ says what a ship looks for, $W_K$ what it is found by, $W_V$ what it gives. Without biases, only the
+# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. (Notebook 12 has heads that change queries
+# and keys after the product.) Equal scores share, differences of scores are logarithms of ratios, and a head that finds
+# nothing needs a place to park. Layers speak through columns: one writes, the next finds by it. No numbers make a head count:
+# it knows shares, unless a witness stands by. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).

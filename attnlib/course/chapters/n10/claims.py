@@ -60,7 +60,7 @@ def _judge_pair(pair):
     if len(set(one + two)) == 1:
         return "one_flag", ""
     if one.count("A") == two.count("A"):
-        return "counts_equal", f"It is {one.count('A')} in each."
+        return "counts_equal", f"Each has {one.count('A')}."
     if one[-1] != two[-1]:
         return "last_ship_differs", f"{one[-1]} and {two[-1]} ask."
     most = told_apart(one, two)
@@ -124,11 +124,11 @@ CLAIMS = (
     Claim(
         "no_head_can",
         "two texts of A to D, at most 12 letters each, of two flags or more, with unequal numbers of A, for which no "
-        "head hands the last ship different things; no pilot, no places, no cargo",
+        "head gives the last ship different things; no pilot, no places, no cargo",
         (
-            "What enters a weighted average: how many there are, or which share they have?",
-            "Change the number of A and keep the share of every flag.",
-            "Take a text and write it twice.",
+            "What counts in a weighted average: how many ships there are, or which share each flag has?",
+            "Change the number of A, and keep the share of every flag.",
+            "Take a text, and write it twice.",
         ),
         judge=_judge_pair,
         names=("not_a_convoy", "one_flag", "counts_equal", "last_ship_differs", "shares_differ"),
@@ -138,9 +138,9 @@ CLAIMS = (
         "a function that returns W_Q, W_K, rule, where rule(flags, cargo) gives (n, n) of bool: where the head looks; "
         "flags begin with *, n counts the pilot; a row without True is free",
         (
-            "First the rule: for one convoy, write down the map that you want.",
-            "A wish of all ships stands in row ONE of W_Q, a wish of one flag in its row of FLAG.",
-            "np.tile(chosen, (n, 1)) makes a map of which all rows are alike.",
+            "Begin with the rule: for one convoy, write down the map that you want.",
+            "What all ships look for stands in row ONE of W_Q, what one flag looks for in the row of that flag.",
+            "np.tile(chosen, (n, 1)) makes a map whose rows are all alike.",
         ),
         judge=_judge_own,
         names=("rule_shape", "rule_says_nothing", "head_disagrees"),
@@ -151,58 +151,58 @@ MISTAKES = (
     Mistake(
         "not_a_convoy",
         "it is not two texts of the letters A to D, with at most 12 each",
-        "The pilot is left out in this puzzle.",
-        'Try two short ones: ("AB", "CB").',
-        "Then change their letters until nothing is left that a head could tell them apart by.",
+        "In this puzzle there is no pilot.",
+        'What does the check say to two short texts, ("AB", "CB")?',
+        "Then change their letters until no head can tell the texts apart.",
     ),
     Mistake(
         "one_flag",
-        "both texts have one flag alone",
-        "Whatever is averaged there, all of it is alike.",
-        "Which pair of texts with two flags or more keeps the secret?",
-        "Take one in which A and another flag both occur.",
+        "all ships of both texts fly one flag",
+        "All values are equal then, so any average of them is the same.",
+        "Which pair of texts with two flags or more does the same?",
+        "Take texts in which A and another flag both occur.",
     ),
     Mistake(
         "counts_equal",
-        "both texts hold equally many A",
-        "There is no number to tell.",
-        "How many A has the first, and how many the second?",
+        "both texts have the same number of A",
+        "The task asks for two different numbers.",
+        "How many A does the first text have, and how many the second?",
         "Make one of them longer, so that it has more A.",
     ),
     Mistake(
         "last_ship_differs",
         "the two texts end with different flags",
-        "Then the last ships ask different questions, and a head can tell them apart by that.",
-        "Which ship is it that asks?",
-        "The last one: let both texts end with the same letter.",
+        "The last ships then have different queries, and a head can give them different things.",
+        "Which ship asks?",
+        "The last one. Let both texts end with the same letter.",
     ),
     Mistake(
         "shares_differ",
         "the flags have different shares in the two texts",
-        "Then some head can tell them apart.",
-        "Which share of the ships flies an A in the first text, and which in the second?",
-        "Make them equal for every flag, though one text is longer.",
+        "Some head gives their last ships different things.",
+        "Which share of the ships flies an A in the first text, and which share in the second?",
+        "Make the shares of every flag equal, though one text is longer.",
     ),
     Mistake(
         "rule_shape",
         "the rule does not return one row per ship and one column per ship",
         "rule(flags, cargo) is called with a text and an array, and returns (n, n) of bool.",
-        'What is the shape of rule("*AB", np.array([0, 4, 2]))? The pilot is a row, too.',
-        "It should be (3, 3): n is len(flags).",
+        'What is the shape of rule("*AB", np.array([0, 4, 2]))?',
+        "It should be (3, 3): n is len(flags), because the pilot has a row, too.",
     ),
     Mistake(
         "rule_says_nothing",
         "the rule forbids nothing",
         "In each of the 50 convoys that were tried, every row of it is True everywhere or nowhere, and a row without "
         "True is free.",
-        "For which convoy does your rule say that a ship should not be looked at?",
-        "Let each row be True at the keys that the head looks at, and False at all others.",
+        "In which convoy does your rule say of a key that a ship should not look at it?",
+        "Let each row be True at the keys at which the head looks, and False at all others.",
     ),
     Mistake(
         "head_disagrees",
-        "the head does something else than the rule",
+        "the head does not follow the rule",
         "On 50 convoys each row should have more than 0.9 of its weight where the rule is True.",
-        "Draw the map of your head on the convoy that is named, and your rule beside it.",
-        "Where they differ, mend the one that does not say what you meant: the rule, or the head.",
+        "Draw the map of your head on the convoy above, and your rule beside it. Where do they differ?",
+        "Correct the one that does not say what you meant, the rule or the head.",
     ),
 )

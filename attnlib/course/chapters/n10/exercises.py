@@ -111,6 +111,18 @@ def _park(asks, finds):
     return lambda c: where((c.kinds == asks) & (finds in c.kinds), at_flag(c, finds), at_pilot(c))
 
 
+def _wishes_in_one_column(p, a):
+    """Everybody shares between the pilot and B, and there an A has larger scores than the others."""
+
+    def ahead(c):  # the score of B minus that of A, for each ship that asks
+        scores = p.traces(a, c)[-1].scaled_scores
+        return scores[:, c.kinds == B].mean(axis=-1) - scores[:, c.kinds == A].mean(axis=-1)
+
+    shared = follows(lambda c: all_at(c, (c.kinds == B) | c.pilot))
+    asked = [(ahead(c), c.kinds == A) for c in p.convoys if B in c.kinds]
+    return shared(p, a) and all(by[is_a].min() > 1.2 * by[~is_a].max() for by, is_a in asked)
+
+
 def _a_to_b(otherwise):
     return lambda c: where(c.kinds == A, at_flag(c, B), otherwise(c))
 
@@ -122,9 +134,9 @@ BY_FLAG = (
         "look_at_yourself",
         "a function without arguments that returns W_Q, W_K: each ship looks at itself, whatever its flag",
         (
-            "What has a ship that no other ship has?",
-            "Which block of x makes equal ships meet, and different ones not?",
-            "How far must one score be ahead of seven zeros, for a weight of 0.99?",
+            "What does a ship have that no other ship has?",
+            "Which block of x makes equal ships meet in the dot product, and different ones not?",
+            "How far must one score be ahead of seven zeros for a weight of 0.99?",
         ),
         want=itself,
         signs={
@@ -137,11 +149,11 @@ BY_FLAG = (
     ),
     Puzzle(
         "your_own_flag",
-        "a function that returns W_Q, W_K: each looks at all ships of its flag alike, itself included",
+        "a function that returns W_Q, W_K: each ship looks at all ships of its flag equally, itself included",
         (
             "Which block of x is the same for two ships A?",
-            "Your last puzzle, with that block in place of PLACE.",
-            "How many flags are there, with the pilot's?",
+            "Take your last puzzle, with that block in place of PLACE.",
+            "How many flags are there, the pilot's included?",
         ),
         want=same_flag,
         signs={"itself_only": follows(itself), "letter_as_number": follows(_highest_letter)},
@@ -152,9 +164,9 @@ BY_FLAG = (
         "who_wants_whom",
         "a function that returns W_Q, W_K: A looks at B, B at C, C at D, D at A, and the pilot at itself",
         (
-            "Write a 5 x 5 table: a row for the flag that asks, a column for the flag that is wanted.",
+            "Write a 5 x 5 table: a row for each flag that asks, a column for each flag that is wanted.",
             "The score of ships i and j should be table[flag of i, flag of j].",
-            "One of the two matrices carries the whole table, the other one is as before.",
+            "Let one of the two matrices carry the whole table, and leave the other as it was in the last puzzle.",
         ),
         want=_wanted_flag(_WANTS),
         signs={
@@ -162,11 +174,12 @@ BY_FLAG = (
             "pilot_in_the_circle": follows(_wanted_flag({**_WANTS, PILOT: A, D: PILOT})),
             "d_wants_nobody": follows(lambda c: where(c.kinds == D, all_alike(c), _wanted_flag(_WANTS)(c))),
         },
+        example=lambda: (rows(FLAG, 20 * np.eye(5)[list(_WANTS.values())]), rows(FLAG, np.eye(5))),
         among={"fits": lambda flags: set("ABCD") <= set(flags), "shortest": 5, "by_hand": ("*DCBA", "*AABCCDD")},
     ),
     Puzzle(
         "where_is_c",
-        "a function that returns W_Q, W_K: everybody looks at C; several C share",
+        "a function that returns W_Q, W_K: everybody looks at C; several ships C share",
         (
             "It does not matter who asks.",
             "Which column of x is the same for every ship?",
@@ -178,9 +191,13 @@ BY_FLAG = (
     ),
     Puzzle(
         "cargo_of_c",
-        "a function that returns W_Q, W_K, W_V, with W_V (15, 1): everybody is handed the tons of C, their mean if "
+        "a function that returns W_Q, W_K, W_V, with W_V (15, 1): everybody receives the tons of C, their mean if "
         "there are several",
-        ("Whom to look at you know already.", "Which column of x holds the tons?", "W_V has a single 1."),
+        (
+            "At whom to look is the last puzzle. Take its W_Q and W_K.",
+            "Which column of x holds the tons?",
+            "W_V needs a single 1.",
+        ),
         want=_tons_of_c,
         tolerance=0.1,
         d_v=(1,),
@@ -195,12 +212,12 @@ BY_FLAG = (
     ),
     Puzzle(
         "all_but_the_pilot",
-        "a function that returns W_Q, W_K, W_V: everybody is handed the mean tons of the ships, without the pilot, for "
+        "a function that returns W_Q, W_K, W_V: everybody receives the mean tons of the ships, without the pilot, for "
         "any number of ships",
         (
-            "A head of zeros is nearly right. Who is one too many?",
+            "A head of zeros is nearly right. Which ship is one too many?",
             "Which score makes a weight vanish?",
-            "Where is C?, with the pilot in place of C and a minus.",
+            "Take 10.4, with the pilot in place of C, and a minus.",
         ),
         want=_mean_of_ships,
         tolerance=0.05,
@@ -218,9 +235,9 @@ BY_FLAG = (
         "three_to_one",
         "a function that returns W_Q, W_K, both (15, 4): each C gets three times the weight of any other ship",
         (
-            "The weights of two keys compare as exp of the difference of their scores.",
+            "The ratio of two weights is exp of the difference of their scores.",
             "Which difference of scores makes a ratio of 3?",
-            "And before the division by sqrt(4)?",
+            "And how large is that difference before the division by sqrt(4)?",
         ),
         want=_times_c(3),
         tolerance=0.005,
@@ -244,9 +261,9 @@ BY_FLAG = (
         "nothing_to_do",
         "a function that returns W_Q, W_K: A looks at B; all others look at the pilot, and so does A if there is no B",
         (
-            "Scores of several features add up: one feature for each wish.",
+            "The scores of several features add up. Take one feature for each wish.",
             "First send everybody to the pilot.",
-            "Which score beats that one, and in whose row alone?",
+            "Then let B beat the pilot, in the rows of A alone.",
         ),
         want=_park(A, B),
         signs={
@@ -256,6 +273,7 @@ BY_FLAG = (
                 lambda c: where(c.kinds == A, all_at(c, (c.kinds == B) | c.pilot), at_pilot(c))
             ),
             "a_never_parks": follows(_a_to_b(at_pilot)),
+            "wishes_in_one_column": _wishes_in_one_column,
             "direction_turned": follows(_park(B, A)),
             "everybody_wants_b": follows(lambda c: at_flag(c, B) if B in c.kinds else at_pilot(c)),
         },
@@ -271,17 +289,17 @@ QUESTIONS = (
         "head_of_zeros",
         right="b",
         tempting="a",
-        a="A softmax always spends its 1. With equal scores it spends it evenly.",
+        a="A softmax always spends its 1, and equal scores share it equally.",
         b="All scores are 0, and the softmax of equal scores is uniform.",
-        c="For that the score of a ship with itself would have to be larger than with others.",
+        c="For that, the score of a ship with itself would have to be larger than its score with others.",
     ),
     Question(
         "witness",
         right="a",
         tempting="c",
-        a="The pilot is one, however many ships there are: one of two here, and one of three.",
-        b="Without the pilot only shares of the ships are left, and they are equal in both texts.",
-        c="Without the pilot only shares of the ships are left, and they are equal. With it they are not.",
+        a="There is one pilot, however many ships there are: it is one of two, and then one of three.",
+        b="Without the pilot only the shares of the flags are left, and they are equal in both texts.",
+        c="Without the pilot only the shares of the flags are left, and they are equal. With the pilot they differ.",
     ),
 )
 
@@ -290,24 +308,24 @@ RECALL = (
         "score_ahead_by_8",
         right="c",
         tempting="a",
-        a="That would be a division. Softmax takes exp of the scores first.",
-        b="Neither the number nor its square: softmax takes exp of the scores.",
-        c="Softmax compares by differences: e to the 8 is 2981.",
+        a="Weights would be 8 times as large if softmax took the scores themselves. It takes exp of them.",
+        b="64 is the square of 8, but softmax takes exp of the scores.",
+        c="The ratio of two weights is exp of the difference of their scores, and exp(8) is 2981.",
     ),
     Question(
         "row_of_scores",
         right="a",
         tempting="b",
-        a="Row i of Q K^T is query i with every key.",
-        b="That is a column: key 2 with every query.",
-        c="What is handed over are values, and they come in after the softmax.",
+        a="Row i of Q K^T holds the dot products of query i with every key.",
+        b="That is column 2: key 2 with every query.",
+        c="A token gives its value, and values come in after the softmax.",
     ),
     Question(
-        "handed_over",
+        "given",
         right="c",
         tempting="b",
-        a="The query is what it asks.",
-        b="The key is the label under which it is found.",
-        c="The query asks, the key is what a token is found by, and the value is what it hands over.",
+        a="The query is what a token looks for.",
+        b="The key is what a token is found by.",
+        c="The query is what a token looks for, the key what it is found by, and the value what it gives.",
     ),
 )

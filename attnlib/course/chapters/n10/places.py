@@ -70,13 +70,35 @@ def _late_place_beats_pilot(p, a):
     return p.does(a.hard, met) and all(row[6] > 0.9 for row in far) and all(row[0] > 0.3 for row in near)
 
 
+def _latest_behind(place):
+    """Look at the latest ship of the same flag if it is behind a place, else at the pilot; at the place, at both."""
+
+    def rule(c):
+        latest, near = _latest()(c), at_pilot(c)
+        found = latest.argmax(axis=-1)  # 0, the pilot, where there is none
+        weights = where(found > place, latest, np.where((found == place)[:, None], (latest + near) / 2, near))
+        return only(~c.pilot, weights)
+
+    return rule
+
+
+def _pilot_beats_flag(p, a):
+    """Up to some place the pilot beats the right flag, and behind it the flag wins by the help of its place."""
+    found = any(p.does(a.hard, _latest_behind(place), RULE) for place in np.arange(1, 6.1, 0.5))
+    return found and not p.does(a.hard, _only_pilot, RULE)
+
+
+def _only_pilot(c):
+    return only(~c.pilot, at_pilot(c))
+
+
 def _count(c):
     """How many ships of its flag each has met, itself included."""
     return np.array([(c.kinds[: i + 1] == kind).sum() for i, kind in enumerate(c.kinds)])
 
 
 def _handed(of_count):
-    """Return the rule by which each ship is handed a number that depends on its count and its place."""
+    """Return the rule by which each ship receives a number that depends on its count and its place."""
     return lambda c: only(~c.pilot, column(np.broadcast_to(of_count(_count(c), c.places), c.n)))
 
 
@@ -91,7 +113,7 @@ _STEP[0, 0] = 1
 
 
 def _all_ones(by_the_pilot):
-    """Everybody is handed 1: all of the weight is the pilot's, or not."""
+    """Everybody receives 1: all of the weight is the pilot's, or not."""
 
     def sign(p, a):
         pilots = all(hard_weights(p, a, c)[1:, 0].min() > 0.9 for c in p.convoys)
@@ -105,9 +127,9 @@ BY_PLACE = (
         "ship_in_front",
         "a function that returns W_Q, W_K: each ship looks at the one in front of it, the pilot at itself; no mask",
         (
-            "Who wants whom, with places in place of flags: a table of 8 x 8.",
+            "Write a table of who wants whom among places, 8 x 8.",
             "Place 3 looks at place 2. Where is the 1 of row 3? np.eye(8, k=...) makes such tables.",
-            "And where is the 1 of row 0?",
+            "And where is the 1 of row 0, the pilot's?",
         ),
         want=in_front,
         signs={
@@ -124,9 +146,9 @@ BY_PLACE = (
         "a function that returns W_Q, W_K, mask, with mask (8, 8) of bool: each ship looks at the latest earlier ship "
         "of its flag, and where there is none, at the pilot; the pilot's own row is free",
         (
-            "Three wishes: my flag; if not, the pilot; among equals, the late one.",
-            "Scores add up. Seven steps of the smallest wish must stay below one step of the next.",
-            "May a ship see itself? The mask decides: np.tri(8, dtype=bool) has the diagonal, with k=-1 it has not.",
+            "There are three wishes: first my flag, else the pilot, and among equals the latest.",
+            "Scores add up. Seven steps of the place must stay below the pilot's score, and that below the flag's.",
+            "May a ship see itself? The mask decides: np.tri(8, dtype=bool) has the diagonal, with k=-1 it does not.",
         ),
         want=_latest(),
         mask=True,
@@ -139,18 +161,19 @@ BY_PLACE = (
             "place_before_flag": _place_before_flag,
             "nobody_parks": follows(_latest(alone="front")),
             "late_place_beats_pilot": _late_place_beats_pilot,
-            "pilot_too_strong": follows(lambda c: only(~c.pilot, at_pilot(c))),
+            "pilot_beats_flag": _pilot_beats_flag,
+            "pilot_too_strong": follows(_only_pilot),
         },
         among={"by_hand": ("*AAAA", "*ABAB", "*ABACDA", "*ABCDDCB", "*AAAAAAB")},
     ),
     Puzzle(
         "count_with_a_witness",
-        "a function that returns W_Q, W_K, W_V, with W_V (15, 1), under a causal mask: each ship is handed "
+        "a function that returns W_Q, W_K, W_V, with W_V (15, 1), under a causal mask: each ship receives "
         "1 / (1 + c), where c counts the ships of its flag so far, itself included; the pilot's own row is free",
         (
             "Whose share of the weight shrinks as c grows?",
-            "Somebody who is always there must score just like a ship of my flag.",
-            "Hand over that one's share: a 1 in one row of W_V.",
+            "Somebody who is always there must score exactly like a ship of my flag.",
+            "Let that one alone give a 1, so that its share is the output.",
         ),
         want=_handed(lambda count, place: 1 / (1 + count)),
         causal=True,
@@ -172,7 +195,7 @@ BY_PLACE = (
 
 
 def _carried(own, front):
-    """Everybody is handed its own cargo and that of the ship in front, each times a number."""
+    """Everybody receives its own cargo and that of the ship in front, each times a number."""
     return lambda c: column(own * c.cargo + front * np.r_[0, c.cargo[:-1]])
 
 
@@ -269,10 +292,10 @@ TOGETHER = (
     Puzzle(
         "difference",
         "a function that returns two heads and W_O: (W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2), W_O, with each W_V (15, 1) "
-        "and W_O (2, 1): each ship is handed its own tons minus those of the ship in front, the pilot 0",
+        "and W_O (2, 1): each ship receives its own tons minus those of the ship in front, the pilot 0",
         (
-            "You have programmed both heads already.",
-            "Each of them hands over tons: that makes two columns side by side.",
+            "You have programmed both heads already, in 10.1 and 10.9.",
+            "Each of them gives tons, which makes two columns side by side.",
             "W_O turns two columns into one. Which two numbers subtract?",
         ),
         want=_carried(1, -1),
@@ -290,11 +313,11 @@ TOGETHER = (
     Puzzle(
         "what_came_next",
         "a function that returns two layers: (W_Q1, W_K1, W_V1), (W_Q2, W_K2, W_V2), with W_V1 (20, 20), W_V2 (20, 5), "
-        "all with 20 rows, under a causal mask: each ship is handed the flag behind the earlier ships of its flag, "
+        "all with 20 rows, under a causal mask: each ship receives the flag behind the earlier ships of its flag, "
         "their mean if there are several; free where there is none",
         (
-            "Which ship has my flag in front of it? That one's flag is wanted.",
-            "A ship has to know what sails in front of it. Which head of yours finds out, and where can it note it?",
+            "Which ship has my flag in front of it? Its own flag is wanted.",
+            "A ship must know which flag sails in front of it. Which head of yours finds out? Where can it note that?",
             "Layer 1: W_V1[FLAG, NOTE] = np.eye(5). Layer 2 asks with the flag and is found by the note.",
         ),
         want=_flags_behind,

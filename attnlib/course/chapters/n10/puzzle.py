@@ -61,7 +61,7 @@ class Shown(NamedTuple):
 
     ships: list
     maps: dict  # title -> weights (n, n)
-    table: tuple  # what is handed over: names of columns, rows
+    table: tuple  # what each ship receives: names of columns, rows
     line: str
 
 
@@ -149,7 +149,7 @@ class Puzzle(Exercise):
         wanted = self.want(c)
         free = np.isnan(wanted)
         near = (free | (np.abs(got - wanted) <= self.tolerance)).all(axis=-1, keepdims=True)
-        return np.where(free | near, wanted, got)  # whole rows: what is told of one adds up
+        return np.where(free | near, wanted, got)  # whole rows, so that a reported row still sums to 1
 
     # --- what an answer does
 
@@ -290,7 +290,7 @@ class Puzzle(Exercise):
     def _worst_row(self, c, yours, wanted):
         """Say what the worst row does: "Row 4, flag B: 1.00 on place 4, wanted 0.50 on 2 and 4"."""
         i = int(np.nan_to_num(np.abs(yours - wanted)).max(axis=-1).argmax())
-        tell, verb = (_tons, "is handed") if self.d_v else (_weights, "gives")
+        tell, verb = (_tons, "receives") if self.d_v else (_weights, "gives")
         flag = "the pilot" if i == 0 else f"flag {c.flags[i]}"
         digits = _digits(yours[i], wanted[i], self.tolerance)
         told, right = tell(yours[i], digits), tell(wanted[i], digits)
@@ -325,7 +325,7 @@ def _weights(row, digits):
 
 
 def _tons(row, digits=2):
-    """Write what is handed over."""
+    """Write what a ship receives."""
     if np.isnan(row).any():
         return "anything"
     told = [f"{round(float(x), digits) + 0.0:.7g}" for x in row]
@@ -377,6 +377,6 @@ def _matrix(name, m, rows, why):
 def _columns(name, m, columns):
     if m.shape[1] != columns:
         raise Unfit(
-            f"{name} must have {columns} column{'s' * (columns > 1)}, since so many numbers are handed over; yours has "
+            f"{name} must have {columns} column{'s' * (columns > 1)}, one for each number that a ship gives; yours has "
             f"{m.shape[1]}. Fix: shape ({len(m)}, {columns})."
         )
