@@ -277,7 +277,8 @@ def printed(number):
         ("09", "'it', too big against too small: cosine 0.997"),
         (
             "09",
-            "too big : 'it' and trophy 0.42, 'it' and suitcase 0.54 too small: 'it' and trophy 0.42, 'it' and suitcase 0.54",
+            "too big : 'it' and trophy 0.42, 'it' and suitcase 0.54 "
+            "too small: 'it' and trophy 0.42, 'it' and suitcase 0.54",
         ),
         ("09", "he -> man L4H2 0.02 L3H5 0.81"),
         ("09", "no scale 0.82 0.86 0.88 no padding mask 0.95 0.98 1.00 no transpose in split_heads 0.20 0.33 0.41"),

@@ -6,8 +6,8 @@
 #
 # > The teacher praised the students because **they** worked hard.
 #
-# You know at once who worked hard, although "they" alone says nothing of students. The bars show where *they* looks in a
-# trained model: in head 2 of layer 4, L4H2 for short.
+# You know at once who worked hard, although "they" alone says nothing of students. The bars show where one head of a trained
+# model looks from *they*. It is head 2 of layer 4, L4H2 for short.
 
 # %% jupyter={"source_hidden": true}
 import time
@@ -449,7 +449,7 @@ figure.set_dpi(64)
 # - **b** about the middle
 # - **c** among the last three
 #
-# With the model the next cells take about half a minute.
+# With the model the cell that measures takes ten to thirty seconds.
 
 # %%
 guess_named_head = None  # "a", "b" or "c"
@@ -480,7 +480,7 @@ def silence(head, put):
 @measured
 def cost_of_each_head(vectors, put):
     true, moved = vectors(), torch.zeros(6, 12, len(vectors()))
-    for layer, head in np.ndindex(6, 12):
+    for layer, head in live.progress(list(np.ndindex(6, 12)), "72 heads"):
         W_O = model.layers[layer].attention.W_O
         with W_O.register_forward_pre_hook(silence(head, put)):
             moved[layer, head] = 1000 * (1 - (vectors() * true).sum(-1))
@@ -642,8 +642,8 @@ for ax in axes[-1]:
     _ = ax.set_xticks(range(len(w)), tokens, rotation=90)
 
 # %% [markdown]
-# These are means over the words of the sentence. L5H6 **parks**: the value at `[CLS]` is so short that the head adds almost
-# nothing. L6H12 has its largest weight on `[CLS]`, too, but what it adds comes from the words. Over all twelve sentences:
+# These are means over the words of the sentence. L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly more
+# than *praised* does. L6H12 has its largest weight on `[CLS]`, too, but it adds mostly words. Over all twelve sentences:
 
 
 # %% jupyter={"source_hidden": true}

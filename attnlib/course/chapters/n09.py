@@ -250,8 +250,8 @@ QUESTIONS = (
         tempting="a",
         a="Taking the head away loses only what the head adds, and that is short.",
         b="The weight is the same, but the values are not: the value of a word is much longer.",
-        c="Taken away, the head adds nothing, which is nearly what it did. Forbidden to look at [CLS], it must spend "
-        "its weight on words, and their values are long.",
+        c="Taken away, the head leaves out a short sum. Forbidden to look at [CLS], it must spend its weight on words, "
+        "and their values are long.",
     ),
     Question(
         "one_word_turned",
