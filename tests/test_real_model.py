@@ -238,6 +238,7 @@ def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured
     assert 'data-row="layer" data-rows="2"' in view.picture.value and 'data-column="head"' in view.picture.value
     view._on_mouse({"new": json.dumps({"what": "click", "row": "layer", "i": 0, "column": "head", "j": 2})})
     assert list(view.shown) == ["layer 1, head 3"] and "other 0.00" in view.picture.value
+    assert "&lt;b&gt; 2.00 (rank 1)" in view.picture.value and "among the 3 heads of the layer" in view.picture.value
     view.sliders["measured"].value = "other"
     assert "layer 1, head 3: other 0.00 (rank" in view.picture.value and "<i>" not in view.picture.value
     assert view._still()[0].axes

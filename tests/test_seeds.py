@@ -265,7 +265,7 @@ def printed(number):
             "rank 6 in layer 4: L4H5 2.3 +- 0.5 rank 7 in layer 4: L4H2 2.3 +- 0.3 rank 8 in layer 4: L4H7 2.0 +- 0.3",
         ),
         ("09", "layer 6: mean cost 27.1, ranks among all 72: 1 to 12"),
-        ("09", "[CLS] forbidden: cost 36.7 taking a head away costs more than that in 2 of 72 heads"),
+        ("09", "[CLS] forbidden: cost 36.7 heads whose absence costs more than that: 2 of 72"),
         ("09", "L5H6 0.89 0.03 0.27 0.6 36.7 L4H2 0.55 0.06 0.16 2.3 4.3 L6H12 0.38 0.09 0.07 51.6 9.4"),
         ("09", "weight above 0.5: 34 heads, length 0.01 to 0.14, share up to 0.52"),
         ("09", "[CLS] forbidden: on [SEP] then 0.07"),

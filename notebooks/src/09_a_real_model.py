@@ -344,7 +344,7 @@ print(*SENTENCES, sep="\n")
 
 
 # %% [markdown]
-# Here are six measures. Each takes the tokens and all maps $(6, 12, n, n)$, and returns $(6, 12)$.
+# Here are six measures. Each takes tokens and all maps $(6, 12, n, n)$, and returns $(6, 12)$.
 #
 # | measure | weight on | mean over |
 # |---|---|---|
@@ -355,7 +355,7 @@ print(*SENTENCES, sep="\n")
 # | `on_full_stop` | the full stop | all tokens |
 # | `broad` | (entropy: 1 = all keys alike) | all tokens |
 #
-# Only the first six sentences have a pronoun. Two of the measures stand here, the other four in the folded cell.
+# Only in the first six sentences does a pronoun stand for a noun. Two measures stand here, four in the folded cell.
 
 
 # %%
@@ -522,6 +522,8 @@ for name, at in shown.items():
     rows.append(
         [f"L{at[0]}H{at[1]}", name, *(told(c, *at) for c in (cost, by_mean, there))]
     )
+
+# %%
 plot.table(names, rows)
 
 # %%
@@ -601,9 +603,7 @@ def without_cls(layer, head):
 forbidden = without_cls(5, 6)["cost"]
 print(f"L5H6 taken away: cost {cost[4, 5]:.1f}")
 print(f"[CLS] forbidden: cost {forbidden:.1f}")
-print(
-    f"taking a head away costs more than that in {(cost > forbidden).sum()} of 72 heads"
-)
+print(f"heads whose absence costs more than that: {(cost > forbidden).sum()} of 72")
 
 # %%
 predict.parking(guess_parking)
@@ -662,12 +662,12 @@ def mean_parking():
 
 
 # %% jupyter={"source_hidden": true}
-weight, against, share = mean_parking()  # (6, 12) each
+parked, against, share = mean_parking()  # (6, 12) each
 rows = []
 for layer, head in ((5, 6), (4, 2), (6, 12)):
     at = layer - 1, head - 1
     costs = f"{cost[at]:.1f}", f"{without_cls(layer, head)['cost']:.1f}"
-    rows.append([f"L{layer}H{head}", weight[at], against[at], share[at], *costs])
+    rows.append([f"L{layer}H{head}", parked[at], against[at], share[at], *costs])
 names = ["head", "weight on [CLS]", "length against a word's", "share of what is added"]
 plot.table([*names, "cost: taken away", "[CLS] forbidden"], rows)
 
@@ -715,7 +715,7 @@ real_model.sentence_view(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)]
 guess_one_word = None  # "a", "b" or "c"
 
 
-# %%
+# %% jupyter={"source_hidden": true}
 @measured
 def weights_of(text, pronoun, one, other):
     tokens, w = look(text)
@@ -740,6 +740,8 @@ for text, (pronoun, one, other, right) in PUZZLES.items():
     first, second = weights_of(text, pronoun, one, other)
     text = text.replace(" does not fit into ", " … ").replace(" because", " …")
     rows.append([text, f"{one} {first:.2f}", f"{other} {second:.2f}", right])
+
+# %%
 plot.table(["sentence", "weight on the first noun", "on the second", "meant"], rows)
 
 # %%
@@ -782,7 +784,7 @@ print(f"'it', too big against too small: cosine {found['it']:.3f}")
 #
 # </details>
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## Break it · What the mistakes cost
 #
 # Notebooks 03 to 06 showed mistakes that raise no error. What do they do to a real model? This subclass can make each of
@@ -845,6 +847,8 @@ rows = []
 for name, mistake in MISTAKES.items():
     c = cosines(mistake)
     rows.append([name, c.min(), c.mean(), c.max()])
+
+# %%
 plot.table(["mistake", "worst sentence", "mean cosine", "best sentence"], rows)
 
 # %%
@@ -1076,7 +1080,7 @@ for layer, (of, places) in enumerate(zip(cost, head_map.ranks(cost)), start=1):
 # **Parking.** All heads by their weight on `[CLS]`, and where the weight of L5H6 goes when `[CLS]` is forbidden:
 
 # %%
-for name, of in (("weight above 0.5", weight > 0.5), ("all others", weight <= 0.5)):
+for name, of in (("weight above 0.5", parked > 0.5), ("all others", parked <= 0.5)):
     print(f"{name:16}: {of.sum()} heads, length {against[of].min():.2f}", end=" to ")
     print(f"{against[of].max():.2f}, share up to {share[of].max():.2f}")
 print(f"[CLS] forbidden: on [SEP] then {without_cls(5, 6)['weight on [SEP]']:.2f}")
