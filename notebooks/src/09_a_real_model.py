@@ -546,8 +546,9 @@ predict.named_head(guess_named_head)
 # </details>
 
 # %% [markdown]
-# Here are all 72 heads. *measured* chooses the number, and a click chooses a head. Will the map of a head of layer 6 look like one
-# of the six above?
+# ### See it · All 72 heads
+#
+# *measured* chooses the number, a click the head. Will the map of a head of layer 6 look like one of the six above?
 
 # %% jupyter={"source_hidden": true}
 tables = {
@@ -557,9 +558,9 @@ tables = {
 head_map.head_map(tables, weights, tokens, layer=4, head=2)
 
 # %% [markdown] tags=["predict"]
-# L6H12 costs most of all, 51.6, and its map looks like a paler L5H6. A map does not show how much a head matters.
-#
 # ### Nine tenths on [CLS]
+#
+# L6H12 costs most of all, 51.6, and its map looks like a paler L5H6. A map does not show how much a head matters.
 #
 # Nearly half of all heads put most of a word's weight on `[CLS]`, and L5H6 puts 0.89 of it there. We can take L5H6 away. Or
 # it stays, but may not look at `[CLS]`. **Predict.** Which of the two moves the sentence vectors further?
