@@ -405,6 +405,7 @@ ROWS = {
     "8.2 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
     "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", 384 / 32, "12 is 384/32", "by d_model"),
     "1 / sqrt(12)": ("divisor_repair", "repair_inverted", 0.2887, "too small"),
+    "1 / 12": ("divisor_repair", "inverse_of_the_ratio", 1 / 12, "the root of a ratio", "12 is 384/32"),
     "sqrt(384)": ("divisor_repair", "scale_undone", 19.5959, "trained with a scale"),
     "score 4": ("parking_place", "no_room_to_park", [4, 0], "stays on the words"),
     "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "too long"),

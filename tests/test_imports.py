@@ -51,6 +51,7 @@ def light():
     files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
     modules = {".".join(path.with_suffix("").parts) for path in files}
     heavy = (
+        "block",
         "clinic",
         "head_map",
         "lookup",

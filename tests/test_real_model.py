@@ -234,10 +234,11 @@ def test_empty_and_endless_texts_get_a_message_in_the_view():
 def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured_of_it():
     tables = {"<b>": np.arange(6.0).reshape(2, 3), "other": np.eye(2, 3)}
     view = head_map(tables, np.full((2, 3, 2, 2), 0.5), ["one", "<i>"], layer=2, head=1)
-    assert list(view.shown) == ["layer 2, head 1"] and "&lt;b&gt; 3.00 (rank 3 of 6)" in view.picture.value
+    assert list(view.shown) == ["layer 2, head 1"] and "&lt;b&gt; 3.00 (rank 3)" in view.picture.value
     assert 'data-row="layer" data-rows="2"' in view.picture.value and 'data-column="head"' in view.picture.value
     view._on_mouse({"new": json.dumps({"what": "click", "row": "layer", "i": 0, "column": "head", "j": 2})})
     assert list(view.shown) == ["layer 1, head 3"] and "other 0.00" in view.picture.value
+    assert "&lt;b&gt; 2.00 (rank 1)" in view.picture.value and "among the 3 heads of the layer" in view.picture.value
     view.sliders["measured"].value = "other"
     assert "layer 1, head 3: other 0.00 (rank" in view.picture.value and "<i>" not in view.picture.value
     assert view._still()[0].axes
@@ -255,15 +256,16 @@ def test_a_map_of_many_layers_fits_a_laptop():
 
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory):
-    """What the cells of notebook 09 define after a run in which the solution of exercise 6.4 was pasted."""
+    """What the cells of notebook 09 define after a run of a reader who has kept the solution of exercise 6.4."""
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     (solution,) = [code for _, number, code in exercises(read_source(MULTI_HEAD)) if number == "6.4"]
-    text, stub = SOURCE.read_text(encoding="utf-8"), "\nMyMultiHead = None  # paste your class from exercise 6.4 here\n"
-    assert text.count(stub) == 1
-    pasted = tmp_path_factory.mktemp("pasted") / SOURCE.name
-    pasted.write_text(text.replace(stub, f"\n{solution}\n"), encoding="utf-8")
-    names = run_cells(pasted)
+    mine = tmp_path_factory.mktemp("mine")
+    kept = f"import torch\nfrom torch import nn\n\n{solution}\n\nMultiHeadAttention = MyMultiHead\n"
+    (mine / "MultiHeadAttention.py").write_text(kept, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATTNLIB_MINE", str(mine))
+        names = run_cells()
     yield names
     matplotlib.pyplot.close("all")
 
@@ -279,9 +281,10 @@ def test_sentence_vectors_equal_those_of_transformers(notebook):
 
 @needs_model
 def test_the_whole_notebook_runs_with_the_readers_own_module(notebook):
-    own = notebook["MyMultiHead"]
-    assert own is not notebook["MultiHeadAttention"] and notebook["mine_off"] < 1
+    own = notebook["Attention"]
+    assert own.__name__ == "MyMultiHead" and own is not notebook["MultiHeadAttention"]
     assert all(type(layer.attention) is own for layer in notebook["model"].layers)
+    assert notebook["measured"].fresh["largest difference"] < 1  # millionths
 
 
 @needs_model

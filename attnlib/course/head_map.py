@@ -53,15 +53,16 @@ def head_map(tables, weights, tokens, *, layer=1, head=1):
     ['layer 2, head 2']
     """
     tables = {name: np.asarray(table) for name, table in tables.items()}
-    places = {name: ranks(table) for name, table in tables.items()}
+    places = {name: np.array([ranks(layer) for layer in table]) for name, table in tables.items()}
 
     def render(name, layer, head, query, key):
         title = f"layer {layer + 1}, head {head + 1}"
         shown = np.asarray(weights[layer][head])
         told = "; ".join(
-            f"{other} {tables[other][layer, head]:.2f} (rank {places[other][layer, head]} of {tables[other].size})"
+            f"{other} {tables[other][layer, head]:.2f} (rank {places[other][layer, head]})"
             for other in dict.fromkeys((name, *tables))
         )
+        told += f". Ranks are among the {tables[name].shape[1]} heads of the layer."
         labels = {"queries": tokens, "keys": tokens, "row": query, "column": key}
         chosen = panel([svg.heatmap(shown, title=title, side=SIDE, **labels)], {})
         words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(told, quote=False)}</div>'

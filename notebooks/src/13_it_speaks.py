@@ -11,8 +11,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.colours import LINE, QUERY, VALUE
-from attnlib.course import check, head_map, mine, predict, smollm
+from attnlib.course import block, check, head_map, mine, predict, smollm
 from attnlib.course.chapters.n13 import PATIENTS
 
 # %% [markdown]
@@ -78,31 +77,8 @@ predict.before_13(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # The file holds 272 arrays: a table with one vector for each token, and 30 **blocks** of the same form.
 
-
 # %% jupyter={"source_hidden": true}
-def branch(ax, start, name, color):
-    """Draw a copy that leaves the stream, goes through two boxes, and is added."""
-    end, middle = start + 4, 2.4
-    style = {"color": "gray", "lw": 1.2, "zorder": 0}
-    _ = ax.plot([start, start, end, end], [1, middle, middle, 1.15], **style)
-    centre = {"ha": "center", "va": "center"}
-    for x, text, edge in ((start + 0.9, "norm", LINE), (start + 2.7, name, color)):
-        box = {"fc": "white", "ec": edge, "lw": 2}
-        _ = ax.text(x, middle, text, color="black", bbox=box, **centre)
-    plus = {"fc": "white", "ec": "gray"}
-    _ = ax.text(end, 1, "+", color="black", bbox=plus, **centre)
-
-
-# %% jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 2.5))
-arrow = {"arrowstyle": "-|>", "lw": 3, "color": "gray"}
-_ = ax.annotate("", (10.4, 1), (0, 1), arrowprops=arrow)
-branch(ax, 0.4, "attention", QUERY)
-branch(ax, 5.4, "feed-forward", VALUE)
-_ = ax.text(0, 0.4, "vectors of all tokens, (n, 576)")
-title = "One block: the stream goes on, two results are added"
-_ = ax.set(xlim=(-0.2, 10.5), ylim=(0.2, 3), title=title)
-_ = ax.axis("off")
+_ = block.draw(576, norm_first=True)
 
 # %% [markdown]
 # The thick line is the **residual stream**: each vector as it goes on from block to block. Attention adds what a token takes
