@@ -19,7 +19,8 @@ from puzzle_answers import RIGHT
 import attnlib as al
 from attnlib import live, masks
 from attnlib.course.convoy import convoy
-from tools.build_notebooks import code_between
+from tools.build_notebooks import code_between, read_source
+from tools.handouts import exercises
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
@@ -542,6 +543,37 @@ def inductors():
             exec(cell.replace("steps=600", "steps=600 if layers == 2 else 3000"), names)
     torch.set_flush_denormal(False)  # the notebook sets it, and other tests in this process draw such numbers
     return names
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("whose", ["ours", "the reader's"])
+def test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else(seed, whose, capsys):
+    """Notebook 08 says so of its own training, from seed 0, and of these."""
+    source = NOTEBOOKS / "src" / "06_multi_head.py"
+    names, (solution,) = {}, [code for _, number, code in exercises(read_source(source)) if number == "6.4"]
+    for cell in (
+        *code_between("08", "# 08 ·", "## 1 ·"),
+        *(cell for cell in code_between("08", "## 3 ·", "## 4 ·") if "def weight_on" in cell),
+        *code_between("08", "## 4 ·", "In each column"),
+        *code_between("08", "## Break it", "## 6 ·"),
+    ):
+        if "predict." not in cell:
+            exec(cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})"), names)
+        if whose != "ours" and "mine.load" in cell:
+            exec(solution, names)
+            names["MultiHeadAttention"] = names["MyMultiHead"]
+    torch.set_flush_denormal(False)  # the notebook sets it, and other tests in this process draw such numbers
+    told = capsys.readouterr().out
+    learned = type(names["inductors"][2].layers[0]).__name__
+    assert learned == ("MultiHeadAttention" if whose == "ours" else "MyMultiHead")
+    measured = dict(re.findall(r"(2 layers, layer \d|equal weights) +(.+)", told))
+    first, second, equal = ([float(x) for x in measured[row].split()] for row in sorted(measured))
+    assert first[0] > 0.8 > 0.3 > first[1] and second[1] > 0.8 > 0.3 > second[0] and max(equal) < 0.2
+    (without,) = re.findall(r"without layer 1: accuracy (\S+),", told)
+    reached = {parts: float(right) for parts, right in re.findall(r"layer 2's (.+?) +accuracy (\S+)", told)}
+    assert len(reached) == 5 and float(without) < 0.3
+    assert all(right > 0.95 if "keys" in parts else right < 0.3 for parts, right in reached.items())
+    assert min(map(float, re.findall(r"\d+: (\d\.\d\d)", told))) > 0.95  # periods of 3 to 16
 
 
 def test_one_layer_stays_behind_with_five_times_the_steps(inductors):
