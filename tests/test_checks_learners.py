@@ -391,7 +391,7 @@ ROWS = {
         "fool_one_layer",
         "last_letter_changed",
         lambda t: np.where(t == 0, 1, np.where(t == 1, 0, t)) if t[-1] < 2 else np.roll(t, 1),
-        "The query of the last place",
+        "The query of the last position",
         "which letters",
     ),
     "8.3 one letter more often": (

@@ -34,6 +34,7 @@ def letter(ax, i, height, text, color=LINE):
     _ = ax.text(i, height, text, color="black", ha="center", va="center", bbox=style)
 
 
+# %% jupyter={"source_hidden": true}
 def arrow(ax, start, end, color=LINE, lw=2.0, bend=0.0):
     """Draw an arrow from one letter to another."""
     style = {
@@ -437,6 +438,7 @@ def draw_arrows(ax, first, second):
             arrow(ax, (j, 1), (11, 2), VALUE if j == 4 else LINE, lw=3 * w)
 
 
+# %% jupyter={"source_hidden": true}
 def draw_words(ax):
     """Write what the key and the query say, and what each row is."""
     _ = ax.text(4, 1.27, "before me\nstood B", ha="center", va="bottom", color=KEY)
@@ -515,7 +517,7 @@ _ = left.set(xlabel="step", ylabel="weight")
 _ = right.plot(histories[2].losses, label="two layers")
 _ = right.plot(histories[1].losses, label="one layer")
 _ = right.set(xlabel="step", ylabel="loss")
-_ = left.legend(loc="center right"), right.legend()
+_ = left.legend(loc="lower right"), right.legend()
 
 # %% [markdown]
 # For a while hardly anything happens. Then both heads form within the same steps, and the loss falls with them.
@@ -624,9 +626,9 @@ predict.new_period(guess_period)
 # %% [markdown]
 # ## 6 · Does $1/\sqrt{d_k}$ matter for learning?
 #
-# Notebook 03 showed what a missing scale does to gradients at one moment. A model that trains can change its weights. Does it
-# recover? The task is the one of notebook 04: pairs of a key and a value, and one key is asked for. Here 32 pairs make it
-# harder.
+# Without the division a fresh head gets much smaller gradients on its scores (notebook 04). But training takes hundreds of steps,
+# and it can change the weights. Does it recover? The task is again recall: the model sees pairs of a key and a value, and one
+# key is asked for. Here 32 pairs make it harder.
 
 
 # %% jupyter={"source_hidden": true}

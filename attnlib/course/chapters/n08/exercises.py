@@ -324,7 +324,7 @@ QUESTIONS = (
         "no_positions",
         right="b",
         tempting="c",
-        a="That is guessing without looking. The model sees which tokens there are, and how often each.",
+        a="That is guessing blindly. Which tokens there are, and how often, can be seen without any order.",
         b="The model sees which tokens there are, and how often each. A frequent token is a better guess.",
         c="More training does not help: every query mixes the same set, so the order cannot get into the output.",
     ),
