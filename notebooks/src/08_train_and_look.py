@@ -190,8 +190,8 @@ for name, mirror, itself in zip(("with", "without"), on_mirror, on_itself):
 #
 # ## 2 · What can be known without order
 #
-# Reorder the tokens of each sequence. A model that pays no attention to order returns the same outputs, reordered in the same
-# way.
+# What can a head know at all, if it has no positions? Reorder the tokens of each sequence. A model that pays no attention to
+# order returns the same outputs, reordered in the same way.
 
 # %% tags=["nbval-ignore-output"]
 order = torch.randperm(N_POSITIONS, generator=torch.Generator().manual_seed(2))
@@ -233,9 +233,9 @@ for n, seed in ((10, 1), (9, 0), (9, 1)):
 predict.dark_diagonal(guess_diagonal)
 
 # %% [markdown]
-# With nine tokens the diagonal is hardly darker. There a position's own token is right once in nine positions, as often as any
-# other token. With ten tokens it is never right, and the head has learned to leave it out. How much is that worth? Compare two
-# ways to guess: name the most frequent of all ten tokens, or the most frequent of the other nine.
+# With nine tokens the diagonal is hardly darker. There one position of nine must name its own token, so that token is the answer
+# as often as any other. With ten tokens no position must, and the head has learned to leave its own token out. How much is that
+# worth? Compare two ways to guess: name the most frequent of all ten tokens, or the most frequent of the other nine.
 
 
 # %%

@@ -130,6 +130,13 @@ OWN = (
         "In 2 of 8 cases, and then the guess is always right. Weight both kinds of case by how often they occur.",
     ),
     Mistake(
+        "majority_as_coin_flip",
+        "where the other three tokens split 2 : 1, the guess was counted as right in half of the cases",
+        "Each of the three is equally likely to be the answer, and two of them are of the same kind.",
+        "The other three tokens are A, A and B. How often is A the answer?",
+        "In 2 of 3 cases. So the guess is right more often than in half of them.",
+    ),
+    Mistake(
         "bags_weighted_alike",
         "all mixtures of the two kinds were taken as equally likely",
         "Of the 16 sequences, 1 has no token of the first kind, and 6 have two.",
@@ -283,6 +290,7 @@ EXERCISES = (
             "order_assumed": [1.0],
             "own_token_forgotten": [11 / 16],
             "likeliest_bag_only": [2 / 3],
+            "majority_as_coin_flip": [2 / 8 + 6 / 8 / 2],
             "bags_weighted_alike": [(1 + 2 / 3 + 2 / 3 + 1) / 4, (1 + 3 / 4 + 1 / 2 + 3 / 4 + 1) / 5],
         },
     ),
