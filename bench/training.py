@@ -18,7 +18,7 @@ def sections():
     """Return code cells of 08: before its section 5, and its comparison over d_k."""
     from tools.build_notebooks import code_between
 
-    recall = code_between("08", "## 6 ·", "### Look inside")
+    recall = code_between("08", "## 6 ·", "## Exercises") + code_between("08", "### More time", "### Look inside")
     for few in ("range(3)", "(0, 1)"):
         (place,) = [i for i, cell in enumerate(recall) if few in cell]
         recall[place] = recall[place].replace(few, str(SEEDS))

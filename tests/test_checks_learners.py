@@ -375,6 +375,7 @@ ROWS = {
         silenced(lambda h, d, n: np.s_[:, (h - 1) * d : h * d]),
         "head 0 is the first",
     ),
+    "8.1 coin flip": ("bag_accuracy", "majority_as_coin_flip", 0.625, "equally likely to be the answer", "0.75"),
     "8.1 per cent": ("bag_accuracy", "accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
     "8.2 the diagonal": (
         "induction_measure",
@@ -391,7 +392,7 @@ ROWS = {
         "fool_one_layer",
         "last_letter_changed",
         lambda t: np.where(t == 0, 1, np.where(t == 1, 0, t)) if t[-1] < 2 else np.roll(t, 1),
-        "The query of the last place",
+        "The query of the last position",
         "which letters",
     ),
     "8.3 one letter more often": (

@@ -107,7 +107,11 @@ JUDGED = {
     "W_Q of no direction": (check.choose_W_Q, [[0, 9], [-9, 0], [0, -9], [0, 0]], "Letter d gives less than half"),
     "W_Q of NaN": (check.choose_W_Q, np.full((4, 2), np.nan), "Letter a gives less than half"),
     "W_Q ragged": (check.choose_W_Q, [[0, 6], [6]], "numbers only"),
-    "two mistakes": (check.fool_one_layer, lambda t: t if len(t) > 6 else t[::-1], "the last letter differs"),
+    "two mistakes": (
+        check.fool_one_layer,
+        lambda t: t if len(t) > 6 else t[::-1],
+        "last letters of the two sequences differ",
+    ),
     "in place": (check.fool_one_layer, in_place, "the arrays you were given have changed"),
 }
 

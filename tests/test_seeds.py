@@ -19,7 +19,8 @@ from puzzle_answers import RIGHT
 import attnlib as al
 from attnlib import live, masks
 from attnlib.course.convoy import convoy
-from tools.build_notebooks import code_between
+from tools.build_notebooks import code_between, read_source
+from tools.handouts import exercises
 
 NOTEBOOKS = Path(__file__).resolve().parent.parent / "notebooks"
 
@@ -470,26 +471,26 @@ def test_printed(number, text):
         ("11", "dealt out in turn .tile.: #", [(0, 0.7)]),
         ("11", "window 4: agreement # window 5: agreement #", [(0, 0.8), (0.95, 1)]),
         ("08", "positions: True accuracy #", [(0.99, 1)]),
-        ("08", "names a most frequent one of the other nine: #", [(0.98, 1)]),
-        ("08", "seed 0, head 1: before #, after #", [(0, 0.05), (0.95, 1)]),
-        ("08", "seed 0, head 2: before #, after #", [(0.95, 1), (0, 0.05)]),
-        ("08", "seed 1, head 1: before #, after #", [(0.95, 1), (0, 0.05)]),
-        ("08", "seed 1, head 2: before #, after #", [(0, 0.05), (0.95, 1)]),
+        ("08", "it names a most frequent one of the other nine: #", [(0.98, 1)]),
+        ("08", "seed 0, head 1: before #, after #", [(0.95, 1), (0, 0.05)]),
+        ("08", "seed 0, head 2: before #, after #", [(0, 0.05), (0.95, 1)]),
+        ("08", "seed 1, head 1: before #, after #", [(0, 0.05), (0.95, 1)]),
+        ("08", "seed 1, head 2: before #, after #", [(0.95, 1), (0, 0.05)]),
         ("08", "the model without positions: #", [(0.279, 0.293)]),
         (
             "08",
-            "without positions: mirrored place #, itself #, mean of the other eight #",
+            "without positions: mirrored token #, itself #, mean of the other eight #",
             [(0.09, 0.11), (0.04, 0.09), (0.1, 0.11)],
         ),
         ("08", "how far apart. positions: True # positions: False #", [(1, 100), (0, 0.01)]),
-        ("08", "10 places, seed 1: itself #, each other #", [(0.04, 0.085), (0.1, 0.11)]),
-        ("08", "9 places, seed 0: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
-        ("08", "9 places, seed 1: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
+        ("08", "10 tokens, seed 1: itself #, each other #", [(0.04, 0.085), (0.1, 0.11)]),
+        ("08", "9 tokens, seed 0: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
+        ("08", "9 tokens, seed 1: itself #, each other #", [(0.095, 0.12), (0.1, 0.12)]),
         # induction: layer 2's keys need layer 1, and nothing else does
         ("08", "2 layer.s.: accuracy #", [(0.95, 1)]),
         ("08", "1 layer.s.: accuracy #", [(0, 0.4)]),
         ("08", "1 layer with 4 heads: accuracy #", [(0, 0.4)]),
-        ("08", "1 layer, keys from the token before: accuracy #", [(0.98, 1)]),
+        ("08", "1 layer, keys from the letter before: accuracy #", [(0.98, 1)]),
         ("08", "1 layer, its positions set to 0: accuracy #", [(0, 0.1)]),
         ("08", "2 layers, layer 1 # #", [(0.8, 1), (0.05, 0.2)]),
         ("08", "2 layers, layer 2 # #", [(0.1, 0.3), (0.8, 1)]),
@@ -500,6 +501,10 @@ def test_printed(number, text):
         ("08", "layer 2's queries, values accuracy #", [(0, 0.3)]),
         ("08", "layer 2's queries, keys accuracy #", [(0.95, 1)]),
         ("08", "layer 2's keys alone accuracy #", [(0.95, 1)]),
+        ("08", "itself: weight # copies: weight # others: weight #", [(0.04, 0.09), (0.04, 0.09), (0.1, 0.12)]),
+        ("08", "begins at position 0: accuracy #", [(0.98, 1)]),
+        ("08", "begins at position 12: accuracy #", [(0, 0.1)]),
+        ("08", "d_k = 128, scaled: # d_k = 128, not scaled: #", [(0.06, 0.08), (0.69, 0.71)]),
         ("08", "accuracy at period 3: #, 4: #, 5: #", [(0.98, 1), (0.98, 1), (0.98, 1)]),
         ("08", "accuracy at period 13: #, 14: #, 16: #", [(0.95, 1), (0.95, 1), (0.95, 1)]),
         # the scale and training
@@ -554,6 +559,38 @@ def inductors():
             exec(cell.replace("steps=600", "steps=600 if layers == 2 else 3000"), names)
     torch.set_flush_denormal(False)  # the notebook sets it, and other tests in this process draw such numbers
     return names
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("whose", ["ours", "the reader's"])
+def test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else(seed, whose, capsys):
+    """Notebook 08 says so of its own training, from seed 0, and of these."""
+    source = NOTEBOOKS / "src" / "06_multi_head.py"
+    names, (solution,) = {}, [code for _, number, code in exercises(read_source(source)) if number == "6.4"]
+    for cell in (
+        *code_between("08", "# 08 ·", "## 1 ·"),
+        *(cell for cell in code_between("08", "## 3 ·", "## 4 ·") if "def weight_on" in cell),
+        *code_between("08", "## 4 ·", "In each column"),
+        *code_between("08", "## Break it", "## 6 ·"),
+    ):
+        if "predict." not in cell:
+            exec(cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})"), names)
+        if whose != "ours" and "mine.load" in cell:
+            exec(solution, names)
+            names["MultiHeadAttention"] = names["MyMultiHead"]
+    torch.set_flush_denormal(False)  # the notebook sets it, and other tests in this process draw such numbers
+    told = capsys.readouterr().out
+    learned = type(names["inductors"][2].layers[0]).__name__
+    assert learned == ("MultiHeadAttention" if whose == "ours" else "MyMultiHead")
+    measured = dict(re.findall(r"(2 layers, layer \d|equal weights) +(.+)", told))
+    first, second, equal = ([float(x) for x in measured[row].split()] for row in sorted(measured))
+    assert first[0] > 0.8 > 0.3 > first[1] and second[1] > 0.8 > 0.3 > second[0] and max(equal) < 0.2
+    (without,) = re.findall(r"without layer 1: accuracy (\S+),", told)
+    reached = {parts: float(right) for parts, right in re.findall(r"layer 2's (.+?) +accuracy (\S+)", told)}
+    assert len(reached) == 5 and float(without) < 0.3
+    assert all(right > 0.95 if "keys" in parts else right < 0.3 for parts, right in reached.items())
+    assert min(map(float, re.findall(r"\d+: (\d\.\d\d)", told))) > 0.95  # periods of 3 to 16
 
 
 @pytest.mark.slow

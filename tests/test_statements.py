@@ -155,13 +155,13 @@ def test_next_to_a_billion_scores_below_32_are_lost_and_larger_ones_are_not():
 @pytest.mark.slow
 def test_without_copies_a_place_still_gives_itself_something():
     """Section 2 of notebook 08, six letters that are all different; takes about 4 seconds."""
-    names = defined("08", "# 08 ·", "## 2 ·", "^N_TOKENS")
+    names = defined("08", "# 08 ·", "## 2 ·", "^MultiHeadAttention")
 
     def draw(generator, size=128):
         return torch.rand(size, 10, generator=generator).argsort(-1)[:, :6]
 
     torch.manual_seed(0)
-    model = names["Reverse"](False, places=6)
+    model = names["Reverse"](False, n=6)
     train(model, draw, names["loss"], steps=2000, lr=3e-3)
     torch.set_flush_denormal(False)  # the notebook sets it
     with torch.no_grad():

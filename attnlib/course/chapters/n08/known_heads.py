@@ -4,7 +4,7 @@ import numpy as np
 
 from ...engine.probes import Draw, Probe
 
-DISTANCES = range(2, 16)  # of the heads that look a fixed number of places back: all that 16 places have, but 1
+DISTANCES = range(2, 16)  # how far back heads of a fixed distance look: all distances in 16 positions but 1
 
 
 def copies(tokens):
@@ -13,7 +13,7 @@ def copies(tokens):
 
 
 def after_copy(tokens, by=1):
-    """Return (b, n_q, n_k), True where key j stands `by` places behind an earlier copy of the letter of query i."""
+    """Return (b, n_q, n_k), True where key j stands `by` positions after an earlier copy of query i's letter."""
     n = tokens.shape[-1]
     earlier = copies(tokens) & np.tri(n, k=-1, dtype=bool)
     moved = np.zeros_like(earlier)
@@ -22,13 +22,13 @@ def after_copy(tokens, by=1):
 
 
 def behind(tokens, by):
-    """Return (b, n_q, n_k), True where the key stands `by` places before the query."""
+    """Return (b, n_q, n_k), True where the key stands `by` positions before the query."""
     i = np.arange(tokens.shape[-1])
     return np.broadcast_to(i[:, None] - by == i, (*tokens.shape, tokens.shape[-1]))
 
 
 def heads_to_rank():
-    """Return batches with heads of known habits; one of them does induction, and not the sharpest."""
+    """Return batches with heads of known habits; one of them does induction, and it is not the sharpest."""
     draw = Draw("induction_measure")
     # Four patterns of different length, repeated; then letters that come back at random.
     repeated = np.stack([draw.rng.permutation(12)[np.arange(16) % period] for period in (5, 6, 7, 8)])
