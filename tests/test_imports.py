@@ -58,6 +58,7 @@ def light():
         "patients",
         "previous_letter",
         "real_model",
+        "report.page",
         "training",
         "ward",
         "writer",

@@ -2,8 +2,8 @@
 
     python -m attnlib.course report FOLDER
 
-`submissions` finds what was handed in, `judge` judges it, one notebook in one process, `apart` runs each answer in a copy
-of that process, `page` writes what was found.
+`submissions` finds what was handed in, `judge` judges it, one notebook in one process, `apart` runs each answer in a
+copy of that process, `page` writes what was found.
 """
 
 import json
@@ -49,13 +49,17 @@ class Report:
         return sorted(Counter(id for ids in wrong for id in ids).items(), key=lambda item: (not item[0], -item[1]))
 
     def votes(self, notebook):
-        """Return {question: {letter: how many}} of a notebook; "other" for what is none of the letters."""
+        """Return {question: {letter: how many}} of a notebook."""
         found = {name: dict.fromkeys(PREDICTIONS[name].options, 0) for name in notebook.guesses.values()}
+        for _, name, letter in self.cast(notebook):
+            found[name][letter] = found[name].get(letter, 0) + 1
+        return found
+
+    def cast(self, notebook):
+        """Yield (submission, question, letter) of each vote; the letter is "other" if it is no option."""
         for submission in self.handed_in(notebook):
             for name, letter in submission.votes(notebook.guesses).items():
-                letter = letter if letter in PREDICTIONS[name].options else "other"
-                found[name][letter] = found[name].get(letter, 0) + 1
-        return found
+                yield submission, name, letter if letter in PREDICTIONS[name].options else "other"
 
     def handed_in(self, notebook):
         return [submission for submission in self.submissions if submission.notebook == notebook.number]
@@ -81,8 +85,8 @@ def made(folder, notebooks=None, jobs=1):
     """
     if sys.platform != "linux":
         raise OSError(
-            f"the report runs on Linux only, here is {sys.platform}: elsewhere an answer cannot be kept apart from what "
-            "judges it. Fix: run it in a container, or in the Linux of Windows (WSL)."
+            f"the report runs on Linux only, here is {sys.platform}: elsewhere an answer cannot be kept apart from "
+            "what judges it. Fix: run it in a container, or in the Linux of Windows (WSL)."
         )
     where = notebooks or PACKAGE / "notebooks"
     known = series.series(where)

@@ -1,14 +1,15 @@
 """Run somebody's code in a copy of this process, and bring back plain data: numbers, texts, arrays, and nothing else.
 
-The copy is made by fork. In it nothing can be written or deleted, no program started, no connection opened and no process
-ended, as far as Python tells before it happens; memory and time are bounded. docs/grading.md says against what this
-protects. Linux only, as the trial of an answer in engine/sandbox.py.
+The copy is made by fork. In it no file can be written or deleted, no program started, no connection opened and no
+process ended, as far as Python tells before it happens; memory and time are bounded. docs/grading.md says against what
+this protects. Linux only, as the trial of an answer in engine/sandbox.py.
 """
 
 import base64
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import sys
@@ -87,13 +88,13 @@ def apart(work, seconds=2 * TIME_LIMIT):
             os.killpg(pid, signal.SIGKILL)
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
+        os.waitpid(pid, 0)
     if not in_time:
         raise NoAnswer(f"it did not finish within {seconds:g} seconds")
     try:
         told = json.loads(told)
         if "why" in told:
-            raise NoAnswer(str(told["why"])[:80])
+            raise NoAnswer(re.sub(r"[^ -~]", "?", str(told["why"]))[:80])
         return decode(told["found"])
     except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, AttributeError):
         raise NoAnswer("it ended Python" if not told else "what came back cannot be read") from None
@@ -143,8 +144,8 @@ def _sealed(write):
         os.dup2(silence, stream)
     os.dup2(write, 3)
     os.closerange(4, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
-    sys.stdout = sys.stderr = open(1, "w", encoding="utf-8", closefd=False)
+    sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stdout
     sys.dont_write_bytecode = True
     sys.addaudithook(_refuse)
     return 3
@@ -179,7 +180,7 @@ class Recorded:
 
 
 class Replayed:
-    """Gives what a Recorded function gave, call by call; `whole` is False once a call was asked for that is not there."""
+    """Gives what a Recorded function gave, call by call; `whole` is False once one was asked for that is not there."""
 
     def __init__(self, log):
         self.calls, self.whole = iter(log), True

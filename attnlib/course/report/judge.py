@@ -158,7 +158,7 @@ def _of_exercise(exercise, answer):
 
 
 def _tried(exercise, answer):
-    """Return "not tried", "unfit", or of each probe what an Outcome holds; a judge's place is taken by what it is given."""
+    """Return "not tried", "unfit", or of each probe what an Outcome holds; where a judge speaks, what it is given."""
     if answer is None or answer is ...:
         return "not tried"
     if exercise.judge:

@@ -1,6 +1,6 @@
 """What the notebooks of the series hold: their exercises, which cells check them, and which questions ask for a guess.
 
-Cells are dicts as a notebook file has them. What is what is told by tags, ids and the names in the code, never by words.
+Cells are dicts, as in the file of a notebook. Tags, ids and the names in the code say what a cell is, never its words.
 """
 
 import ast
@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 HEADING = re.compile(r"(\d+\.\d+)\W+(.+)")  # of an exercise: its number and its title
-# The code of a folded solution.
-SOLUTION = re.compile(r"<details><summary>.+</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL)
+SOLUTION = re.compile(  # the code of a folded one
+    r"<details><summary>.+</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL
+)
 CHECKS = re.compile(r"\b(?:check|patients|predict)\.(\w+)")
 _GUESS = re.compile(r"^predict\.(\w+)\((guess_\w+)\)", re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""What was handed in: the notebooks of a folder, which of the series each is, its votes, and the cells of an exercise."""
+"""What was handed in: the notebooks of a folder, which of the series each is, its votes, the cells of an exercise."""
 
 import hashlib
 import re
@@ -59,7 +59,9 @@ class Submission:
             for step in (-1, 1):
                 chosen |= self._beside(i, step, known - {task.ids[1]})
         mine = [self.cells[i]["source"] for i in sorted(chosen)]
-        others = [cell["source"] for i, cell in enumerate(self.cells) if cell["cell_type"] == "code" and i not in chosen]
+        others = [
+            cell["source"] for i, cell in enumerate(self.cells) if cell["cell_type"] == "code" and i not in chosen
+        ]
         return [source for source in mine if source.strip() != task.check.strip()], others
 
     def _beside(self, i, step, known):

@@ -1,0 +1,240 @@
+"""The report on a class: every planted mistake is named, and what is broken or hostile is listed and stops nothing."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from attnlib.course import EXERCISES, PREDICTIONS, report
+from attnlib.course.engine.exercise import Number
+from attnlib.course.report import apart, page, series, submissions
+
+from design_answers import DESIGNS
+from puzzle_answers import WRONG
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only")
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = series.series(ROOT / "notebooks")
+TASKS = {task.judge[1]: task for notebook in NOTEBOOKS.values() for task in notebook.tasks}
+
+ATTENTION = """\
+def my_attention(query, key, value):
+    scores = {scores}
+    e = np.exp(scores - scores.max(axis={axis}, keepdims=True))
+    return e / e.sum(axis={axis}, keepdims=True) @ value
+"""
+DOTS, SWAPPED = "query @ np.swapaxes(key, -1, -2)", "key @ np.swapaxes(query, -1, -2)"
+SOFTMAX = "def my_softmax(x, axis=-1):\n    e = np.exp({})\n    return e / e.sum({})"
+MASKED = """\
+def my_masked_softmax(scores, attn_mask=None):
+    if attn_mask is not None:
+        scores = np.where({mask}, scores, {fill})
+    return al.softmax(scores)
+"""
+MODULE = """\
+class MyMultiHead(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.W_Q, self.W_K, self.W_V, self.W_O = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+
+    def split(self, x):
+        return x.unflatten(-1, (self.h, -1)).transpose(-2, -3)
+
+    def forward(self, query, key=None, value=None, *, attn_mask=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        q, k, v = self.split(self.W_Q(query)), self.split(self.W_K(key)), self.split(self.W_V(value))
+        scores = q @ k.transpose(-1, -2) / {divisor}
+        if attn_mask is not None:
+            scores = scores.masked_fill({blocked}, -torch.inf)
+        weights = scores.softmax(-1).nan_to_num()
+        return {output}, weights
+"""
+BLOCKED = "~(attn_mask if attn_mask.ndim == 2 else attn_mask[:, None])"
+JOINED = "self.W_O((weights @ v).transpose(-2, -3).flatten(-2))"
+# What students write: exercise, the mistake in it, the cell.
+WRITTEN = [
+    ("softmax", "unstable_softmax", SOFTMAX.format("x", "axis=axis, keepdims=True")),
+    ("softmax", "one_maximum_for_all", SOFTMAX.format("x - x.max()", "axis=axis, keepdims=True")),
+    ("softmax", "softmax_over_everything", SOFTMAX.format("x - x.max()", "")),
+    ("attention_scores", "swapped_query_key", f"def my_attention_scores(query, key):\n    return {SWAPPED}"),
+    (
+        "attention_scores",
+        "scaled_already",
+        f"def my_attention_scores(query, key):\n    return {DOTS} / key.shape[-1] ** 0.5",
+    ),
+    ("scaled_dot_product_attention", "no_scale", ATTENTION.format(scores=DOTS, axis=-1)),
+    ("scaled_dot_product_attention", "scale_by_d_k", ATTENTION.format(scores=f"{DOTS} / key.shape[-1]", axis=-1)),
+    (
+        "scaled_dot_product_attention",
+        "softmax_over_queries",
+        ATTENTION.format(scores=f"{DOTS} / key.shape[-1] ** 0.5", axis=-2),
+    ),
+    (
+        "padding_mask",
+        "mask_inverted",
+        "def my_padding_mask(lengths, n_k):\n    return np.arange(n_k) >= np.asarray(lengths)[:, None, None]",
+    ),
+    (
+        "padding_mask",
+        "row_for_a_column",
+        "def my_padding_mask(lengths, n_k):\n    return np.arange(n_k) < np.asarray(lengths)",
+    ),
+    ("masked_softmax", "finite_fill", MASKED.format(mask="attn_mask", fill="-1e9")),
+    ("masked_softmax", "mask_inverted", MASKED.format(mask="~attn_mask", fill="-np.inf")),
+    ("MultiHeadAttention", "no_scale", MODULE.format(divisor="1", blocked=BLOCKED, output=JOINED)),
+    (
+        "MultiHeadAttention",
+        "scale_by_embed_dim",
+        MODULE.format(divisor="query.shape[-1] ** 0.5", blocked=BLOCKED, output=JOINED),
+    ),
+]
+FIRST = SOFTMAX.format("x", "axis=axis, keepdims=True")  # unstable_softmax
+RIGHT = SOFTMAX.format("x - x.max(axis=axis, keepdims=True)", "axis=axis, keepdims=True")
+# Cells of 2.1, and what becomes of them: a mistake, a state, or why it could not be told.
+HOSTILE = {
+    "import sys; sys.exit()": "SystemExit",
+    "import os; os._exit(0)": "ended Python",
+    "while True: pass": "within 10 seconds",
+    "import time; time.sleep(60)": "within 10 seconds",
+    "held = []\nwhile True: held.append(bytearray(10**8))": "MemoryError",
+    "open('written.txt', 'w').write('x')": "PermissionError",
+    "import os; os.remove('02_vectorized.ipynb')": "PermissionError",
+    "import os; os.kill(os.getppid(), 9)": "PermissionError",
+    "import os\nwhile True: os.fork()": "PermissionError",
+    "import os; os.system('touch written.txt')": "PermissionError",
+    "import os\nos.write(3, b'{\"found\": [[[1, 2')\nos._exit(0)": "cannot be read",
+    "import os\nos.write(3, b'{\"found\": ' + b'[' * 10**6)\nos._exit(0)": "cannot be read",
+    "import os\nos.write(3, b'{\"why\": \"\\\\u001b[2J' + b'x' * 10**4 + b'\"}')\nos._exit(0)": "?[2Jxxx",
+    "def my_softmax(x, axis=-1):\n    while True: pass": "within 5 seconds",
+    "def my_softmax(x, axis=-1):\n    return sum(range(10**12))": "within 10 seconds",
+    "def my_softmax(x, axis=-1):\n    return not_there(x)": "do not define",
+    "def my_softmax(x, axis=-1) return x": "SyntaxError",
+    "(" * 10**4: "raises",
+    f"print('x' * 10**8)\n{FIRST}": "unstable_softmax",
+    f"from attnlib.course import Verdict; Verdict.passed = property(lambda verdict: True)\n{FIRST}": "unstable_softmax",
+    f"np.isclose = np.allclose = lambda *x, **y: np.bool_(True)\n{FIRST}": "unstable_softmax",
+    "from attnlib.course.engine.exercise import Exercise\n"
+    f"Exercise.judged = lambda *arguments: ('right', ())\n{FIRST}": "unstable_softmax",
+    f"%matplotlib inline\n!pip install nothing\n{FIRST}": "unstable_softmax",
+    f"import pathlib\n{RIGHT}": "right",
+    "def my_softmax(x, axis=-1):\n    pass": "not tried",
+}
+
+
+def source(value):
+    """Return code for an answer that holds arrays."""
+    if isinstance(value, np.ndarray):
+        return f"np.array({value.tolist()!r})"
+    if isinstance(value, tuple | list):
+        return f"({''.join(f'{source(part)}, ' for part in value)})"
+    return repr(value)
+
+
+def planted():
+    """Return {exercise: [(mistake, cell), ...]}."""
+    found = {}
+    for name in TASKS:
+        (variable, *_) = TASKS[name].answers
+        exercise = EXERCISES.get(name)
+        if isinstance(exercise, Number):
+            wrong = [(id, give()) for id, answers in exercise.wrong.items() for give in answers]
+            found[name] = [(id, f"{variable} = {source(value)}") for id, value in wrong]
+        elif name in ("what_words_look_for", "example_that_tells", "sparse_masks", "two_jobs"):
+            wrong = [(id, values[0]) for id, values in DESIGNS[name].items()]
+            found[name] = [(id, f"{variable} = {source(value)}") for id, value in wrong]
+        else:
+            found[name] = [(id, code) for exercise, id, code in WRITTEN if exercise == name]
+    for name, id, value in WRONG:
+        (variable,) = TASKS[name].answers
+        code = (
+            f"{variable} = {source(value)}"
+            if name == "no_head_can"
+            else f"def {variable}():\n    return {source(value)}"
+        )
+        if name != "own_head":  # its answer holds a function
+            found[name].append((id, code))
+    return found
+
+
+def handed_in(number, cells):
+    """Return a notebook of the series, as JSON, in which some stubs are replaced: {exercise: cell}."""
+    notebook = json.loads(NOTEBOOKS[number].path.read_text("utf-8"))
+    for name, code in cells.items():
+        notebook["cells"][TASKS[name].place]["source"] = f"import numpy as np\n{code}"
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def of_class(tmp_path_factory):
+    """Return (what was planted: path -> {exercise: mistake or other word}, the report, the folder)."""
+    folder, truth = tmp_path_factory.mktemp("class"), {}
+
+    def write(path, notebook, told):
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(notebook if isinstance(notebook, str) else json.dumps(notebook), encoding="utf-8")
+        truth[path] = told
+
+    wrong = planted()
+    for number in ("01", "02", "05", "06", "10"):
+        names = [task.judge[1] for task in NOTEBOOKS[number].tasks]
+        for i, answers in enumerate(zip_longest(*(wrong[name] for name in names))):
+            cells = {name: answer for name, answer in zip(names, answers, strict=True) if answer}
+            told = {name: cells[name][0] if name in cells else "not tried" for name in names}
+            write(
+                f"{number}/student{i}/{NOTEBOOKS[number].path.name}",
+                handed_in(number, {n: code for n, (_, code) in cells.items()}),
+                told,
+            )
+    swapped = WRITTEN[3]
+    for i, (code, told) in enumerate(HOSTILE.items()):
+        write(
+            f"hostile/anna{i} 02.ipynb",
+            handed_in("02", {"softmax": code, swapped[0]: swapped[2]}),
+            {"softmax": told, swapped[0]: swapped[1]},
+        )
+    write("broken.ipynb", "{", "JSONDecodeError")
+    write("a list.ipynb", "[]", "TypeError")
+    write("empty.ipynb", {"cells": []}, "no cell of it")
+    write(".ipynb_checkpoints/02-checkpoint.ipynb", handed_in("02", {}), None)
+    before = {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()}
+    made = report.made(folder)
+    assert {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()} == before
+    return truth, made, folder
+
+
+def test_every_planted_mistake_is_named_and_what_is_hostile_stops_nothing(of_class):
+    truth, made, _ = of_class
+    assert len(truth) > 30
+    shown = {one.which: one.shown for one in made.submissions}
+    number = {task.number: name for name, task in TASKS.items()}
+    found = {}
+    for row in made.judged:
+        said = " ".join(row["mistakes"]) or row["why"] or row["state"]
+        found.setdefault(shown[row["which"]], {})[number[row["number"]]] = said
+    missed = {
+        (path, name): (told, found[path][name])
+        for path, all_told in truth.items()
+        if isinstance(all_told, dict)
+        for name, told in all_told.items()
+        if (told not in found[path][name] if path.startswith("hostile") else told != found[path][name])
+    }
+    assert missed == {}
+
+
+def test_files_that_are_no_notebooks_of_the_series_are_listed(of_class):
+    truth, made, _ = of_class
+    listed = {one.shown: why for one, number, why in made.troubles() if not number}
+    wanted = {path: told for path, told in truth.items() if isinstance(told, str)}
+    assert {path: told for path, told in wanted.items() if told not in listed.get(path, "")} == {}
+    assert len(listed) == len(wanted) and not any("checkpoint" in one.shown for one in made.submissions)
