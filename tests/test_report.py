@@ -1,24 +1,28 @@
 """The report on a class: every planted mistake is named, and what is broken or hostile is listed and stops nothing."""
 
 import csv
+import html
 import io
 import json
 import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from attnlib.course import EXERCISES, PREDICTIONS, report
-from attnlib.course.engine.exercise import Number
-from attnlib.course.report import apart, page, series, submissions
-
+import torch
 from design_answers import DESIGNS
 from puzzle_answers import WRONG
+
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, report
+from attnlib.course.engine.exercise import Number
+from attnlib.course.report import apart, judge, page, series, submissions
+from tools.handouts import course
+from tools.series import named
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only")
 ROOT = Path(__file__).resolve().parent.parent
@@ -131,6 +135,9 @@ HOSTILE = {
 }
 
 
+VOTES = "bbbcaz"  # of symmetric; right is b, and z is no option
+
+
 def source(value):
     """Return code for an answer that holds arrays."""
     if isinstance(value, np.ndarray):
@@ -203,12 +210,16 @@ def of_class(tmp_path_factory):
             handed_in("02", {"softmax": code, swapped[0]: swapped[2]}),
             {"softmax": told, swapped[0]: swapped[1]},
         )
+    for i, letter in enumerate(VOTES):
+        notebook = handed_in("02", {})
+        notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": f'guess_symmetric = "{letter}"\n'})
+        write(f"02/voter{i}.ipynb", notebook, {"softmax": "not tried"})
     write("broken.ipynb", "{", "JSONDecodeError")
     write("a list.ipynb", "[]", "TypeError")
     write("empty.ipynb", {"cells": []}, "no cell of it")
     write(".ipynb_checkpoints/02-checkpoint.ipynb", handed_in("02", {}), None)
     before = {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()}
-    made = report.made(folder)
+    made = report.made(folder, jobs=2)
     assert {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()} == before
     return truth, made, folder
 
@@ -238,3 +249,190 @@ def test_files_that_are_no_notebooks_of_the_series_are_listed(of_class):
     wanted = {path: told for path, told in truth.items() if isinstance(told, str)}
     assert {path: told for path, told in wanted.items() if told not in listed.get(path, "")} == {}
     assert len(listed) == len(wanted) and not any("checkpoint" in one.shown for one in made.submissions)
+
+
+def test_the_counts_are_those_of_what_was_planted(of_class):
+    truth, made, _ = of_class
+    told = [all_told["softmax"] for all_told in truth.values() if isinstance(all_told, dict) and "softmax" in all_told]
+    states = made.states("2.1")
+    assert states["right"] == told.count("right") and states["not tried"] == told.count("not tried")
+    assert dict(made.mistakes("2.1")) == {id: told.count(id) for id in dict(made.mistakes("2.1"))}
+    assert made.mistakes("2.1")[0] == ("unstable_softmax", told.count("unstable_softmax"))
+    assert made.votes(NOTEBOOKS["02"])["symmetric"] == {"a": 1, "b": 3, "c": 1, "d": 0, "other": 1}
+
+
+def test_names_are_shown_only_where_asked_for(of_class):
+    truth, made, _ = of_class
+    for write in (page.text, page.page, page.table):
+        assert not re.search("student|anna|voter|broken.ipynb", write(made))
+    for write in (page.text, page.page, page.table):
+        assert "anna0 02.ipynb" in write(made, names=True)
+    assert all(one in page.table(made, names=True) for one in truth if one.startswith(("01", "02", "10")))
+    order = [one.shown for one in made.submissions]
+    assert order != sorted(order)  # the numbers do not follow the names
+
+
+def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
+    _, made, _ = of_class
+    replies = page.tomllib.loads((ROOT / "attnlib/course/data/replies.toml").read_text("utf-8"))["exercises"]
+    for write in (page.text, page.page):
+        text = html.unescape(write(made))
+        assert replies["2.1"]["unstable_softmax"][1] in text and replies["1.2"]["swapped_query_key"][1] in text
+    assert page.reply(replies, "1.3", "in_per_cent") == replies["1.3"]["too_few_digits, in_per_cent"][1]
+    assert page.reply({}, "2.1", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
+
+
+def test_the_page_is_one_file_without_a_network(of_class):
+    _, made, _ = of_class
+    written = page.page(made)
+    assert "<script" not in written and "http" not in written and "unstable_softmax" in written
+    pieces = re.findall(r"<title>(right|wrong|could not tell|not tried): (\d+)</title>", written)
+    counts = Counter(row["state"] for row in made.judged)
+    assert {state: sum(int(n) for name, n in pieces if name == state) for state in counts} == counts
+    assert "&lt;b&gt;" in page.page(report.Report({}, [submissions.Submission(1, Path(), "", [], trouble="<b>")], []))
+
+
+def test_the_table_has_a_row_for_each_answer_and_vote(of_class):
+    _, made, _ = of_class
+    rows = list(csv.DictReader(io.StringIO(page.table(made))))
+    votes = [row for row in rows if row["item"] in PREDICTIONS]
+    assert len(rows) - len(votes) == len(made.judged) and len(votes) == len(VOTES)
+    found = Counter(id for row in rows if row["item"] == "2.1" for id in row["mistakes"].split())
+    assert found == dict(made.mistakes("2.1"))
+
+
+# --- how notebooks are collected
+
+
+def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
+    """Ids get lost, answers and what they need move to other cells, and the check may be gone."""
+    course([named("02_vectorized")], tmp_path)
+    handout = json.loads((tmp_path / "source/02_vectorized/02_vectorized.ipynb").read_text("utf-8"))
+    code = [cell for cell in handout["cells"] if cell["cell_type"] == "code"]
+    stub = next(cell for cell in code if cell["metadata"].get("nbgrader", {}).get("grade_id") == "answer-2-1")
+    helper = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": "from numpy import exp as e_to\ndef part(x):\n    return e_to(x)",
+    }
+    loud = {"cell_type": "code", "metadata": {}, "source": "raise ValueError('an experiment')"}
+
+    def write(who, cells):
+        target = tmp_path / "submitted" / who / "02_vectorized" / "my 02 (1).ipynb"
+        target.parent.mkdir(parents=True)
+        target.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+
+    stub["source"] = "def my_softmax(x, axis=-1):\n    return part(x) / part(x).sum(axis=axis, keepdims=True)"
+    at = handout["cells"].index(stub)
+    write("ada", [helper, loud, *handout["cells"]])
+    write("ben", [{**cell, "id": str(i)} for i, cell in enumerate([helper, *handout["cells"]])])
+    write("cem", [helper, *handout["cells"][:at], loud, stub, *handout["cells"][at + 2 :]])
+    write("dora", [cell for cell in handout["cells"] if cell is not stub])
+    made = report.made(tmp_path)
+    who = {one.which: one.shown.partition("/")[0] for one in made.submissions}
+    found = {who[row["which"]]: (row["mistakes"], row["why"]) for row in made.judged if row["number"] == "2.1"}
+    named_so = (["unstable_softmax"], "")
+    assert found == {"ada": named_so, "ben": named_so, "cem": named_so, "dora": ([], "its cell is missing")}
+
+
+def test_the_command_prints_and_writes(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "ada.ipynb").write_text(
+        json.dumps(handed_in("01", {"key_of_anna": "my_key = [1, 1, 0]"})), "utf-8"
+    )
+    out = tmp_path / "out.html", tmp_path / "out.csv"
+    command = [sys.executable, "-m", "attnlib.course", "report", tmp_path / "in", "--html", out[0], "--csv", out[1]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^1\.1 .+ 1 +0 +0 +0$", done.stdout, re.MULTILINE), done.stdout
+    assert "ada" not in done.stdout + out[0].read_text("utf-8") + out[1].read_text("utf-8")
+
+
+def test_what_cannot_be_reported_says_why(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"holds no notebooks. Expected .+ Fix: unpack"):
+        report.made(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no notebook of the series. Expected .+ Fix: --notebooks"):
+        report.made(tmp_path, tmp_path)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(OSError, match=r"runs on Linux only, here is win32.+ Fix: .+ container"):
+        report.made(tmp_path)
+
+
+# --- what comes back from a copy
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 3, 0.5, "a", ..., [1, [2.0]], (1, "b"), {"a": [None]}, np.eye(3), np.arange(4, dtype=np.int8)[::2]],
+)
+def test_plain_data_come_back_as_they_were(value):
+    back = apart.apart(lambda: value)
+    np.testing.assert_equal(back, value)
+    assert type(back) is type(value) and getattr(back, "dtype", None) == getattr(value, "dtype", None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"array": ["O", [1], ""]},
+        {"array": ["<f8", [10**9], ""]},
+        {"array": ["<f8", [-1], "AAAAAAAAAAA="]},
+        {"array": ["<f8"]},
+        {"pickle": "x"},
+        {"list": 1, "tuple": 2},
+    ],
+)
+def test_what_no_answer_sends_is_refused(told):
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        apart.decode(told)
+
+
+@pytest.mark.parametrize("value", [object(), np.array(["a"]), 1j, {1: 2}, lambda: 0], ids=str)
+def test_what_is_no_plain_data_does_not_come_back(value):
+    with pytest.raises(apart.NoAnswer, match="holds an? |holds a"):
+        apart.apart(lambda: value)
+
+
+def test_a_copy_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").write_text("x", "utf-8")
+    for work in (
+        lambda: (tmp_path / "new").write_text("x", "utf-8"),
+        (tmp_path / "kept").unlink,
+        lambda: os.mkdir("d"),
+    ):
+        with pytest.raises(apart.NoAnswer, match="PermissionError"):
+            apart.apart(work)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+PROBE = """\
+def my_probe(module, x):
+    changed = 0.0
+    for j in range(x.shape[1]):
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
+        mask[:, j] = False
+        noisy = x.clone()
+        noisy[:, j] += torch.randn(x.shape[-1], generator=torch.Generator().manual_seed(j))
+        moved = module(x.clone(), attn_mask=mask)[0] - module(noisy, attn_mask=mask)[0]
+        moved[:, j] = 0
+        changed = max(changed, float(moved.abs().max()))
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (PROBE.format("changed"), ("right", ())),
+        (PROBE.format("0.0"), ("wrong", ())),
+        (PROBE.format("not_there"), ("wrong", ())),
+        ("import os; os._exit(0)", "could not tell"),
+    ],
+)
+def test_a_probe_of_notebook_07_is_judged_by_what_its_calls_gave(code, found):
+    task = TASKS["try_probe"]
+    cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
+    one = submissions.Submission(1, Path(), "", cells, "07")
+    state, mistakes, _ = judge.judged_one(task, one, NOTEBOOKS["07"], {"torch": torch})
+    assert (state, mistakes) == found or state == found

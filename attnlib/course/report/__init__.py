@@ -100,7 +100,7 @@ def made(folder, notebooks=None, jobs=1):
     for number, notebook in known.items():
         of_it = [submission for submission in found if submission.notebook == number]
         # Each process runs the cells of the series once more: a few answers are not worth a second one.
-        parts = min(jobs, max(1, len(of_it) // 20))
+        parts = min(jobs, max(1, len(of_it) // 10))
         tasks += [(notebook, of_it[i::parts]) for i in range(parts) if of_it]
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
         judged = [row for rows in pool.map(lambda task: _judged(*task), tasks) for row in rows]

@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 import time
+import warnings
 
 import numpy as np
 
@@ -76,7 +77,9 @@ def decode(x):
 def apart(work, seconds=2 * TIME_LIMIT):
     """Return what ``work()`` returns in a copy of this process; raise NoAnswer where nothing usable comes back."""
     read, write = os.pipe()
-    pid = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python 3.12 warns of threads: the copy uses none of them
+        pid = os.fork()
     if pid == 0:
         _work_and_end(work, write)
     os.close(write)

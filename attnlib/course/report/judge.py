@@ -37,7 +37,7 @@ def judgements(notebook, submissions):
         except Exception as error:
             trouble = trouble or f"the series' own cells do not run here: {type(error).__name__}: {error}"
         for submission in submissions:
-            state, mistakes, why = _judged(task, submission, notebook, namespace, trouble)
+            state, mistakes, why = judged_one(task, submission, notebook, namespace, trouble)
             yield {
                 "which": submission.which,
                 "number": task.number,
@@ -54,7 +54,7 @@ def _run(source, namespace):
     exec(compile(source, "<cell>", "exec"), namespace)
 
 
-def _judged(task, submission, notebook, namespace, trouble):
+def judged_one(task, submission, notebook, namespace, trouble=""):
     """Return (state, mistakes, why it could not be told) of one answer."""
     cells, others = submission.cells_of(task, notebook.ids)
     if not cells:

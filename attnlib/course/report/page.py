@@ -17,7 +17,7 @@ except ModuleNotFoundError:  # Python 3.10: each mistake then says its own hint
 
 WIDE, HIGH = 420, 22  # pixels of a bar
 # Right is the lightest, so that a dark row is one to talk about; what says nothing of anybody has no colour.
-COLOURS = {"right": palette()[200], "wrong": palette()[70], "could not tell": "#ffffff", "not tried": "#ffffff"}
+COLOURS = {"right": palette()[200][0], "wrong": palette()[70][0], "could not tell": "#ffffff", "not tried": "#ffffff"}
 STYLE = """
 body { font-family: system-ui, sans-serif; max-width: 60rem; margin: 1rem auto; padding: 0 1rem; line-height: 1.4 }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1.5rem }
