@@ -276,7 +276,7 @@ def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
     _, made, _ = of_class
     replies = page.tomllib.loads((ROOT / "attnlib/course/data/replies.toml").read_text("utf-8"))["exercises"]
     for write in (page.text, page.page):
-        text = html.unescape(write(made))
+        text = re.sub("</?code>", "`", html.unescape(write(made)))
         assert replies["2.1"]["unstable_softmax"][1] in text and replies["1.2"]["swapped_query_key"][1] in text
     assert page.reply(replies, "1.3", "in_per_cent") == replies["1.3"]["too_few_digits, in_per_cent"][1]
     assert page.reply({}, "2.1", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
@@ -389,7 +389,7 @@ def test_what_no_answer_sends_is_refused(told):
 
 @pytest.mark.parametrize("value", [object(), np.array(["a"]), 1j, {1: 2}, lambda: 0], ids=str)
 def test_what_is_no_plain_data_does_not_come_back(value):
-    with pytest.raises(apart.NoAnswer, match="holds an? |holds a"):
+    with pytest.raises(apart.NoAnswer, match="its answer holds"):
         apart.apart(lambda: value)
 
 

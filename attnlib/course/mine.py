@@ -4,7 +4,7 @@
     mine.load("attention")        brings it back in another notebook, or says that ours stands in
     mine.progress()               which exercises are solved
 
-A kept file is the reader's own code on the reader's own machine. It runs when `load` asks for it, and never otherwise.
+A kept file runs when `load` asks for it, and never otherwise; docs/grading.md says what that protects against.
 """
 
 import ast

@@ -3,6 +3,7 @@
 import csv
 import html
 import io
+import re
 from pathlib import Path
 
 from ... import svg
@@ -15,7 +16,7 @@ try:
 except ModuleNotFoundError:  # Python 3.10: each mistake then says its own hint
     tomllib = None
 
-WIDE, HIGH = 420, 22  # pixels of a bar
+WIDE, HIGH = 300, 22  # pixels of a bar
 # Right is the lightest, so that a dark row is one to talk about; what says nothing of anybody has no colour.
 COLOURS = {"right": palette()[200][0], "wrong": palette()[70][0], "could not tell": "#ffffff", "not tried": "#ffffff"}
 STYLE = """
@@ -139,7 +140,7 @@ def _of_notebook(report, notebook):
 
 def _table(head, rows):
     def cell(words):
-        return words if words.startswith("<svg ") else html.escape(words)
+        return words if words.startswith("<svg ") else re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(words))
 
     head = "".join(f"<th>{html.escape(words)}</th>" for words in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell(words)}</td>' for words in row)}</tr>" for row in rows)
