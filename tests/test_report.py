@@ -112,9 +112,9 @@ HOSTILE = {
     "import time; time.sleep(60)": "within 10 seconds",
     "held = []\nwhile True: held.append(bytearray(10**8))": "MemoryError",
     "open('written.txt', 'w').write('x')": "PermissionError",
-    "import os; os.remove('02_vectorized.ipynb')": "PermissionError",
-    "import os; os.kill(os.getppid(), 9)": "PermissionError",
-    "import os\nwhile True: os.fork()": "PermissionError",
+    "import os; os.remove('not there')": "PermissionError",
+    "import os; os.kill(os.getppid(), 0)": "PermissionError",
+    "import os; os.fork()": "PermissionError",
     "import os; os.system('touch written.txt')": "PermissionError",
     "import os\nos.write(3, b'{\"found\": [[[1, 2')\nos._exit(0)": "cannot be read",
     "import os\nos.write(3, b'{\"found\": ' + b'[' * 10**6)\nos._exit(0)": "cannot be read",
@@ -428,6 +428,10 @@ def my_probe(module, x):
         (PROBE.format("0.0"), ("wrong", ())),
         (PROBE.format("not_there"), ("wrong", ())),
         ("import os; os._exit(0)", "could not tell"),
+        (
+            'import os\nos.write(3, b\'{"found": {"list": [{"dict": {"calls": {"list": []}}}]}}\')\nos._exit(0)',
+            "could not tell",
+        ),
     ],
 )
 def test_a_probe_of_notebook_07_is_judged_by_what_its_calls_gave(code, found):
