@@ -215,6 +215,9 @@ def of_class(tmp_path_factory):
         notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": f'guess_symmetric = "{letter}"\n'})
         write(f"02/voter{i}.ipynb", notebook, {"softmax": "not tried"})
     write("broken.ipynb", "{", "JSONDecodeError")
+    write("odd\x1b\udcff.ipynb", "{", "JSONDecodeError")
+    (folder / "gone.ipynb").symlink_to(folder / "nowhere")
+    truth["odd??.ipynb"] = truth.pop("odd\x1b\udcff.ipynb")
     write("a list.ipynb", "[]", "TypeError")
     write("empty.ipynb", {"cells": []}, "no cell of it")
     write(".ipynb_checkpoints/02-checkpoint.ipynb", handed_in("02", {}), None)
@@ -259,6 +262,13 @@ def test_the_counts_are_those_of_what_was_planted(of_class):
     assert dict(made.mistakes("2.1")) == {id: told.count(id) for id in dict(made.mistakes("2.1"))}
     assert made.mistakes("2.1")[0] == ("unstable_softmax", told.count("unstable_softmax"))
     assert made.votes(NOTEBOOKS["02"])["symmetric"] == {"a": 1, "b": 3, "c": 1, "d": 0, "other": 1}
+
+
+def test_a_file_that_cannot_be_read_is_listed(tmp_path, monkeypatch):
+    (tmp_path / "a.ipynb").write_text("{}", "utf-8")
+    monkeypatch.setattr(Path, "open", lambda *arguments, **options: (_ for _ in ()).throw(PermissionError("no")))
+    (one,) = submissions.found_in(tmp_path, NOTEBOOKS)
+    assert one.trouble.startswith("PermissionError")
 
 
 def test_names_are_shown_only_where_asked_for(of_class):

@@ -90,8 +90,17 @@ def found_in(folder, notebooks):
             f"{folder} holds no notebooks. Expected a folder with .ipynb files, or with submitted/STUDENT/ASSIGNMENT/. "
             "Fix: unpack what was collected, and name its folder."
         )
-    with_digest = sorted((hashlib.sha256(path.read_bytes()).hexdigest(), path) for path in paths)
+    with_digest = sorted((_digest(path), path) for path in paths)
     return [_submission(i, path, root, notebooks) for i, (_, path) in enumerate(with_digest, 1)]
+
+
+def _digest(path):
+    """Return a sum of the content of a file; "" for one that cannot be read, which is listed later."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.sha256(file.read(MOST_BYTES)).hexdigest()
+    except OSError:
+        return ""
 
 
 def _hidden(relative):
@@ -100,7 +109,8 @@ def _hidden(relative):
 
 
 def _submission(which, path, root, notebooks):
-    shown = path.relative_to(root).as_posix()
+    # A name may hold what a terminal obeys, or what is no text at all.
+    shown = "".join(x if x.isprintable() else "?" for x in path.relative_to(root).as_posix())
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"the file has more than {MOST_BYTES // 10**6} MB")
