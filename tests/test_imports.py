@@ -59,6 +59,7 @@ def light():
         "patients",
         "previous_letter",
         "real_model",
+        "report.page",
         "training",
         "ward",
         "writer",

@@ -13,16 +13,17 @@ from concurrent.futures import ProcessPoolExecutor
 
 import nbformat
 
+from attnlib.course.report.series import SOLUTION
+
 from . import build_notebooks as build
 from .licence import licence_cell
 from .links import outward
 from .series import ROOT, chosen
 
-# Tags say which cell is what; these read number, minutes and difficulty of an exercise, and the code of its solution.
+# Tags say which cell is what; these read number, minutes and difficulty of an exercise, and the call of its check.
 HEAD = re.compile(
     r"### Exercise (\d+)\.(\d+) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
-CODE = re.compile(r"<details><summary>.+</summary>\n\n```python\n(.+?)\n```\n\n(?:.+\n\n)?</details>", re.DOTALL)
 CHECK = re.compile(r"verdict = (\w+)\S+\(.*\)\nverdict")
 POINTS = {"easy": 1, "medium": 2, "hard": 3}
 # nbgrader leaves out what stands between these lines when it makes the students' copy, and grades with all of it. The
@@ -52,7 +53,7 @@ def exercises(notebook):
             assert head, f"goal, minutes, difficulty: {cell.source[:80]}"
             stub, check, solution = notebook.cells[i + 1 : i + 4]
             assert [stub.cell_type, check.cell_type] == ["code", "code"] and CHECK.fullmatch(check.source), check.source
-            folded = build.tagged(solution, "solution") and CODE.fullmatch(solution.source)
+            folded = build.tagged(solution, "solution") and SOLUTION.fullmatch(solution.source)
             assert folded, f"no folded solution: {solution.source[:80]}"
             found.append((i + 1, f"{head[1]}.{head[2]}", folded[1]))
     return found

@@ -4,7 +4,7 @@
     mine.load("attention")        brings it back in another notebook, or says that ours stands in
     mine.progress()               which exercises are solved
 
-A kept file is the reader's own code on the reader's own machine. It runs when `load` asks for it, and never otherwise.
+A kept file runs when `load` asks for it, and never otherwise; docs/grading.md says what that protects against.
 """
 
 import ast
@@ -165,7 +165,7 @@ def _collect(thing, imports, parts):
         return
     parts[name] = (thing, "")  # two functions may call each other
     source, known = _source(thing), _globals_of(thing)
-    for used in _names_used(source):
+    for used in names_used(source):
         if used not in known or used in imports or used in parts:
             continue  # a name that is nowhere is what the fresh Python reports
         _collect_used(used, known[used], thing, imports, parts)
@@ -228,7 +228,7 @@ def _source(thing):
     return "\n".join(text.splitlines()[first - 1 : node.end_lineno])
 
 
-def _names_used(source):
+def names_used(source):
     """Return the names that a piece of source takes from outside itself, in order."""
 
     def outside(table):

@@ -74,16 +74,16 @@ class Exercise:
         try:
             function = self.adapt(answer)
             with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:
-                found = self._tried(function)
+                found = self.tried(function)
         except Unfit as error:
             return describe.unfit(self, answer, error)
-        if found[0].kind == "untried":
+        state, mistakes = self.judged(function, found)
+        if state == "not tried":
             return describe.untried(self, returned=True)
-        if all_same(found, self.expected, self.probes):
+        if state == "right":
             right_answers.record(self.name, answer)
             return describe.right(self, found, ours)
         difference = first_difference(found, self.expected, self.probes)
-        mistakes = self.explain(function, found)
         located = None if mistakes else self.locate(function, difference)
         return describe.wrong(self, answer, difference, mistakes, located)
 
@@ -100,7 +100,16 @@ class Exercise:
         calls = [partial(self.run, function, probe.args, **options) for probe in self.probes]
         return run.outcomes(calls, copied=self.answer_is_code)
 
-    def _tried(self, function):
+    def judged(self, function, found):
+        """Return "not tried", "right" or "wrong", and the mistakes that explain what `function` did on the probes."""
+        if found[0].kind == "untried":
+            return "not tried", ()
+        if all_same(found, self.expected, self.probes):
+            return "right", ()
+        return "wrong", self.explain(function, found)
+
+    def tried(self, function):
+        """Return the outcomes on the probes, handed over as arrays, or as tensors where that raises less."""
         found = self.outcomes(function)
         if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
             as_tensors = self.outcomes(function, tensors=True)

@@ -143,7 +143,7 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
         for before, after in zip(args, given, strict=True)
     )
     if judge is not None and result is not None and result is not ...:
-        return _judged(judge, result, args, lists)._replace(mutated=mutated)
+        return judged(judge, result, args, lists)._replace(mutated=mutated)
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
     values, tensor = [], False
     for part in parts or [None]:
@@ -157,7 +157,7 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
     return Outcome(tuple(values), mutated=mutated, tensor=tensor)
 
 
-def _judged(judge, result, args, lists):
+def judged(judge, result, args, lists):
     """Return the Outcome in which the judge has spoken, or one that says why it cannot read the result."""
     try:
         return Outcome(told=judge(result.detach() if _is_tensor(result) else result, *args))

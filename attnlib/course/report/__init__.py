@@ -1,0 +1,137 @@
+"""Which mistakes a class made: a report on the notebooks that were handed in.
+
+    python -m attnlib.course report FOLDER
+
+`submissions` finds what was handed in, `judge` judges it, one notebook in one process, `apart` runs each answer in a
+copy of that process, `page` writes what was found.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..catalogue import PREDICTIONS
+from . import series, submissions
+
+PACKAGE = Path(__file__).parents[3]  # the folder that holds attnlib
+STATES = ("right", "wrong", "could not tell", "not tried")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a class handed in.
+
+    Attributes
+    ----------
+    notebooks : dict
+        Number -> Series, of those that somebody handed in.
+    submissions : list of Submission
+    judged : list of dict
+        Of each submission and exercise: which, number, state, mistakes, why.
+    """
+
+    notebooks: dict
+    submissions: list
+    judged: list
+
+    def states(self, number):
+        """Return how many answers to an exercise are right, wrong and so on."""
+        return Counter(row["state"] for row in self.judged if row["number"] == number)
+
+    def mistakes(self, number):
+        """Return [(mistake, how many answers), ...] of an exercise, the most frequent first; "" stands for no name."""
+        wrong = (row["mistakes"] or [""] for row in self.judged if row["number"] == number and row["state"] == "wrong")
+        return sorted(Counter(id for ids in wrong for id in ids).items(), key=lambda item: (not item[0], -item[1]))
+
+    def votes(self, notebook):
+        """Return {question: {letter: how many}} of a notebook."""
+        found = {name: dict.fromkeys(PREDICTIONS[name].options, 0) for name in notebook.guesses.values()}
+        for _, name, letter in self.cast(notebook):
+            found[name][letter] = found[name].get(letter, 0) + 1
+        return found
+
+    def cast(self, notebook):
+        """Yield (submission, question, letter) of each vote; the letter is "other" if it is no option."""
+        for submission in self.handed_in(notebook):
+            for name, letter in submission.votes(notebook.guesses).items():
+                yield submission, name, letter if letter in PREDICTIONS[name].options else "other"
+
+    def handed_in(self, notebook):
+        return [submission for submission in self.submissions if submission.notebook == notebook.number]
+
+    def troubles(self):
+        """Return [(submission, exercise or "", why it could not be told), ...]."""
+        of_files = [(submission, "", submission.trouble) for submission in self.submissions if submission.trouble]
+        by_number = {submission.which: submission for submission in self.submissions}
+        return of_files + [(by_number[row["which"]], row["number"], row["why"]) for row in self.judged if row["why"]]
+
+
+def made(folder, notebooks=None, jobs=1):
+    """Return the Report on a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        With notebooks anywhere below it, or a course of nbgrader.
+    notebooks : Path or None
+        The notebooks of the series, with their solutions; by default those beside attnlib.
+    jobs : int
+        How many processes judge at the same time.
+    """
+    if sys.platform != "linux":
+        raise OSError(
+            f"the report runs on Linux only, here is {sys.platform}: elsewhere an answer cannot be kept apart from "
+            "what judges it. Fix: run it in a container, or in the Linux of Windows (WSL)."
+        )
+    where = notebooks or PACKAGE / "notebooks"
+    known = series.series(where)
+    if not known:
+        raise FileNotFoundError(
+            f"{where} holds no notebook of the series. Expected files like 02_vectorized.ipynb with their solutions. "
+            "Fix: --notebooks FOLDER, the folder notebooks of a clone of this repository."
+        )
+    found = submissions.found_in(folder, known)
+    tasks = []
+    for number, notebook in known.items():
+        of_it = [submission for submission in found if submission.notebook == number]
+        # Each process runs the cells of the series once more: a few answers are not worth a second one.
+        parts = min(jobs, max(1, len(of_it) // 10))
+        tasks += [(notebook, of_it[i::parts]) for i in range(parts) if of_it]
+    with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
+        judged = [row for rows in pool.map(lambda task: _judged(*task), tasks) for row in rows]
+    judged.sort(key=lambda row: (row["number"].split(".")[0], int(row["number"].split(".")[1]), row["which"]))
+    return Report({notebook.number: notebook for notebook, _ in tasks}, found, judged)
+
+
+def _judged(notebook, handed_in):
+    """Return the judgements of a notebook, made in a process of their own."""
+    asked = {
+        "notebook": str(notebook.path.resolve()),
+        "submissions": [[one.which, str(one.path.resolve()), one.shown] for one in handed_in],
+    }
+    command = [sys.executable, "-c", "from attnlib.course.report import judge; judge.main()"]
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment = {**os.environ, **one, "ATTNLIB_MINE": "", "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run(
+        command,
+        input=json.dumps(asked),
+        env=environment,
+        cwd=PACKAGE,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1])
+    told = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    why = f"the process that judges ended: {told}"
+    return [
+        {"which": one.which, "number": task.number, "state": "could not tell", "mistakes": [], "why": why}
+        for one in handed_in
+        for task in notebook.tasks
+    ]

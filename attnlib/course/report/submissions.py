@@ -1,0 +1,134 @@
+"""What was handed in: the notebooks of a folder, which of the series each is, its votes, the cells of an exercise."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from .series import CHECKS, code_of, read
+
+MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
+_VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(\w+)\2", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One notebook as it was handed in.
+
+    Attributes
+    ----------
+    which : int
+        Its number in the report: it says nothing of the file's name.
+    path : Path
+    shown : str
+        Its path inside the folder.
+    cells : list of dict
+    notebook : str or None
+        The number of the notebook of the series that it is.
+    trouble : str
+        Why it cannot be judged at all; "" for nothing.
+    """
+
+    which: int
+    path: Path
+    shown: str
+    cells: list
+    notebook: str | None = None
+    trouble: str = ""
+
+    def votes(self, guesses):
+        """Return the letter of each question that has a guess: the last one that is written."""
+        code = "\n".join(cell["source"] for cell in code_of(self.cells))
+        return {guesses[name]: letter for name, _, letter in _VOTE.findall(code) if name in guesses}
+
+    def cells_of(self, task, known):
+        """Return (the cells of an exercise, all other code cells), as sources in their order.
+
+        The cells of an exercise are its stub, whatever binds its answer, and cells of the student's own beside them;
+        `known` are the ids of the series' cells. The check itself is none of them.
+        """
+        binds = re.compile("|".join(rf"^(?:def|class)\s+{n}\b|^{n}\s*(?::[^=\n]+)?=(?!=)" for n in task.answers), re.M)
+        grade_id = f"answer-{task.number.replace('.', '-')}"
+        chosen = {
+            i
+            for i, cell in enumerate(self.cells)
+            if cell["cell_type"] == "code"
+            and (cell["id"] == task.ids[0] or _grade_id(cell) == grade_id or binds.search(cell["source"]))
+        }
+        for i in sorted(chosen):
+            for step in (-1, 1):
+                chosen |= self._beside(i, step, known - {task.ids[1]})
+        mine = [self.cells[i]["source"] for i in sorted(chosen)]
+        others = [
+            cell["source"] for i, cell in enumerate(self.cells) if cell["cell_type"] == "code" and i not in chosen
+        ]
+        return [source for source in mine if source.strip() != task.check.strip()], others
+
+    def _beside(self, i, step, known):
+        """Return the places of the code cells next to one, up to a text or a cell of the series."""
+        found, i = set(), i + step
+        while 0 <= i < len(self.cells) and self.cells[i]["cell_type"] == "code" and self.cells[i]["id"] not in known:
+            found.add(i)
+            i += step
+        return found
+
+
+def _grade_id(cell):
+    grading = cell["metadata"].get("nbgrader") if isinstance(cell["metadata"], dict) else None
+    return grading.get("grade_id") if isinstance(grading, dict) else None
+
+
+def found_in(folder, notebooks):
+    """Return the Submissions in a folder: all notebooks below it, or below submitted/ in a course of nbgrader.
+
+    They are numbered in an order that says nothing of their names.
+    """
+    root = folder / "submitted" if (folder / "submitted").is_dir() else folder
+    paths = [path for path in root.rglob("*.ipynb") if not _hidden(path.relative_to(root)) and path.is_file()]
+    if not paths:
+        raise FileNotFoundError(
+            f"{folder} holds no notebooks. Expected a folder with .ipynb files, or with submitted/STUDENT/ASSIGNMENT/. "
+            "Fix: unpack what was collected, and name its folder."
+        )
+    with_digest = sorted((_digest(path), path) for path in paths)
+    return [_submission(i, path, root, notebooks) for i, (_, path) in enumerate(with_digest, 1)]
+
+
+def _digest(path):
+    """Return a sum of the content of a file; "" for one that cannot be read, which is listed later."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.sha256(file.read(MOST_BYTES)).hexdigest()
+    except OSError:
+        return ""
+
+
+def _hidden(relative):
+    """Tell whether a path leads through .ipynb_checkpoints or the like."""
+    return any(part.startswith((".", "__MACOSX")) for part in relative.parts)
+
+
+def _submission(which, path, root, notebooks):
+    # A name may hold what a terminal obeys, or what is no text at all.
+    shown = "".join(x if x.isprintable() else "?" for x in path.relative_to(root).as_posix())
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ValueError(f"the file has more than {MOST_BYTES // 10**6} MB")
+        cells = read(path)
+    except ValueError as error:
+        return Submission(which, path, shown, [], trouble=str(error))
+    number = _which_notebook(cells, notebooks)
+    trouble = "" if number else "no cell of it belongs to a notebook of the series with exercises"
+    return Submission(which, path, shown, cells, number, trouble)
+
+
+def _which_notebook(cells, notebooks):
+    """Return the number of the notebook with which these cells share most ids, checks and questions."""
+    ids = {cell["id"] for cell in cells}
+    names = {name for cell in code_of(cells) for name in CHECKS.findall(cell["source"])}
+
+    def shared(notebook):
+        return len(ids & notebook.ids) - ("setup" in ids) + len(names & notebook.names)
+
+    best = max(notebooks.values(), key=shared)
+    return best.number if shared(best) > 0 else None

@@ -1,0 +1,452 @@
+"""The report on a class: every planted mistake is named, and what is broken or hostile is listed and stops nothing."""
+
+import csv
+import html
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from design_answers import DESIGNS
+from puzzle_answers import WRONG
+
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, report
+from attnlib.course.engine.exercise import Number
+from attnlib.course.report import apart, judge, page, series, submissions
+from tools.handouts import course
+from tools.series import named
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only")
+ROOT = Path(__file__).resolve().parent.parent
+NOTEBOOKS = series.series(ROOT / "notebooks")
+TASKS = {task.judge[1]: task for notebook in NOTEBOOKS.values() for task in notebook.tasks}
+
+ATTENTION = """\
+def my_attention(query, key, value):
+    scores = {scores}
+    e = np.exp(scores - scores.max(axis={axis}, keepdims=True))
+    return e / e.sum(axis={axis}, keepdims=True) @ value
+"""
+DOTS, SWAPPED = "query @ np.swapaxes(key, -1, -2)", "key @ np.swapaxes(query, -1, -2)"
+SOFTMAX = "def my_softmax(x, axis=-1):\n    e = np.exp({})\n    return e / e.sum({})"
+MASKED = """\
+def my_masked_softmax(scores, attn_mask=None):
+    if attn_mask is not None:
+        scores = np.where({mask}, scores, {fill})
+    return al.softmax(scores)
+"""
+MODULE = """\
+class MyMultiHead(nn.Module):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__()
+        self.h = num_heads
+        self.W_Q, self.W_K, self.W_V, self.W_O = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+
+    def split(self, x):
+        return x.unflatten(-1, (self.h, -1)).transpose(-2, -3)
+
+    def forward(self, query, key=None, value=None, *, attn_mask=None):
+        key = query if key is None else key
+        value = key if value is None else value
+        q, k, v = self.split(self.W_Q(query)), self.split(self.W_K(key)), self.split(self.W_V(value))
+        scores = q @ k.transpose(-1, -2) / {divisor}
+        if attn_mask is not None:
+            scores = scores.masked_fill({blocked}, -torch.inf)
+        weights = scores.softmax(-1).nan_to_num()
+        return {output}, weights
+"""
+BLOCKED = "~(attn_mask if attn_mask.ndim == 2 else attn_mask[:, None])"
+JOINED = "self.W_O((weights @ v).transpose(-2, -3).flatten(-2))"
+# What students write: exercise, the mistake in it, the cell.
+WRITTEN = [
+    ("softmax", "unstable_softmax", SOFTMAX.format("x", "axis=axis, keepdims=True")),
+    ("softmax", "one_maximum_for_all", SOFTMAX.format("x - x.max()", "axis=axis, keepdims=True")),
+    ("softmax", "softmax_over_everything", SOFTMAX.format("x - x.max()", "")),
+    ("attention_scores", "swapped_query_key", f"def my_attention_scores(query, key):\n    return {SWAPPED}"),
+    (
+        "attention_scores",
+        "scaled_already",
+        f"def my_attention_scores(query, key):\n    return {DOTS} / key.shape[-1] ** 0.5",
+    ),
+    ("scaled_dot_product_attention", "no_scale", ATTENTION.format(scores=DOTS, axis=-1)),
+    ("scaled_dot_product_attention", "scale_by_d_k", ATTENTION.format(scores=f"{DOTS} / key.shape[-1]", axis=-1)),
+    (
+        "scaled_dot_product_attention",
+        "softmax_over_queries",
+        ATTENTION.format(scores=f"{DOTS} / key.shape[-1] ** 0.5", axis=-2),
+    ),
+    (
+        "padding_mask",
+        "mask_inverted",
+        "def my_padding_mask(lengths, n_k):\n    return np.arange(n_k) >= np.asarray(lengths)[:, None, None]",
+    ),
+    (
+        "padding_mask",
+        "row_for_a_column",
+        "def my_padding_mask(lengths, n_k):\n    return np.arange(n_k) < np.asarray(lengths)",
+    ),
+    ("masked_softmax", "finite_fill", MASKED.format(mask="attn_mask", fill="-1e9")),
+    ("masked_softmax", "mask_inverted", MASKED.format(mask="~attn_mask", fill="-np.inf")),
+    ("MultiHeadAttention", "no_scale", MODULE.format(divisor="1", blocked=BLOCKED, output=JOINED)),
+    (
+        "MultiHeadAttention",
+        "scale_by_embed_dim",
+        MODULE.format(divisor="query.shape[-1] ** 0.5", blocked=BLOCKED, output=JOINED),
+    ),
+]
+FIRST = SOFTMAX.format("x", "axis=axis, keepdims=True")  # unstable_softmax
+RIGHT = SOFTMAX.format("x - x.max(axis=axis, keepdims=True)", "axis=axis, keepdims=True")
+# Cells of 2.1, and what becomes of them: a mistake, a state, or why it could not be told.
+HOSTILE = {
+    "import sys; sys.exit()": "SystemExit",
+    "import os; os._exit(0)": "ended Python",
+    "while True: pass": "within 10 seconds",
+    "import time; time.sleep(60)": "within 10 seconds",
+    "held = []\nwhile True: held.append(bytearray(10**8))": "MemoryError",
+    "open('written.txt', 'w').write('x')": "PermissionError",
+    "import os; os.remove('not there')": "PermissionError",
+    "import os; os.kill(os.getppid(), 0)": "PermissionError",
+    "import os; os.fork()": "PermissionError",
+    "import os; os.system('touch written.txt')": "PermissionError",
+    "import os\nos.write(3, b'{\"found\": [[[1, 2')\nos._exit(0)": "cannot be read",
+    "import os\nos.write(3, b'{\"found\": ' + b'[' * 10**6)\nos._exit(0)": "cannot be read",
+    "import os\nos.write(3, b'{\"why\": \"\\\\u001b[2J' + b'x' * 10**4 + b'\"}')\nos._exit(0)": "?[2Jxxx",
+    "def my_softmax(x, axis=-1):\n    while True: pass": "within 5 seconds",
+    "def my_softmax(x, axis=-1):\n    return sum(range(10**12))": "within 10 seconds",
+    "def my_softmax(x, axis=-1):\n    return not_there(x)": "do not define",
+    "def my_softmax(x, axis=-1) return x": "SyntaxError",
+    "(" * 10**4: "raises",
+    f"print('x' * 10**8)\n{FIRST}": "unstable_softmax",
+    f"from attnlib.course import Verdict; Verdict.passed = property(lambda verdict: True)\n{FIRST}": "unstable_softmax",
+    f"np.isclose = np.allclose = lambda *x, **y: np.bool_(True)\n{FIRST}": "unstable_softmax",
+    "from attnlib.course.engine.exercise import Exercise\n"
+    f"Exercise.judged = lambda *arguments: ('right', ())\n{FIRST}": "unstable_softmax",
+    f"%matplotlib inline\n!pip install nothing\n{FIRST}": "unstable_softmax",
+    f"import pathlib\n{RIGHT}": "right",
+    "def my_softmax(x, axis=-1):\n    pass": "not tried",
+}
+
+
+VOTES = "bbbcaz"  # of symmetric; right is b, and z is no option
+
+
+def source(value):
+    """Return code for an answer that holds arrays."""
+    if isinstance(value, np.ndarray):
+        return f"np.array({value.tolist()!r})"
+    if isinstance(value, tuple | list):
+        return f"({''.join(f'{source(part)}, ' for part in value)})"
+    return repr(value)
+
+
+def planted():
+    """Return {exercise: [(mistake, cell), ...]}."""
+    found = {}
+    for name in TASKS:
+        (variable, *_) = TASKS[name].answers
+        exercise = EXERCISES.get(name)
+        if isinstance(exercise, Number):
+            wrong = [(id, give()) for id, answers in exercise.wrong.items() for give in answers]
+            found[name] = [(id, f"{variable} = {source(value)}") for id, value in wrong]
+        elif name in ("what_words_look_for", "example_that_tells", "sparse_masks", "two_jobs"):
+            wrong = [(id, values[0]) for id, values in DESIGNS[name].items()]
+            found[name] = [(id, f"{variable} = {source(value)}") for id, value in wrong]
+        else:
+            found[name] = [(id, code) for exercise, id, code in WRITTEN if exercise == name]
+    for name, id, value in WRONG:
+        (variable,) = TASKS[name].answers
+        code = (
+            f"{variable} = {source(value)}"
+            if name == "no_head_can"
+            else f"def {variable}():\n    return {source(value)}"
+        )
+        if name != "own_head":  # its answer holds a function
+            found[name].append((id, code))
+    return found
+
+
+def handed_in(number, cells):
+    """Return a notebook of the series, as JSON, in which some stubs are replaced: {exercise: cell}."""
+    notebook = json.loads(NOTEBOOKS[number].path.read_text("utf-8"))
+    for name, code in cells.items():
+        notebook["cells"][TASKS[name].place]["source"] = f"import numpy as np\n{code}"
+    return notebook
+
+
+@pytest.fixture(scope="module")
+def of_class(tmp_path_factory):
+    """Return (what was planted: path -> {exercise: mistake or other word}, the report, the folder)."""
+    folder, truth = tmp_path_factory.mktemp("class"), {}
+
+    def write(path, notebook, told):
+        target = folder / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(notebook if isinstance(notebook, str) else json.dumps(notebook), encoding="utf-8")
+        truth[path] = told
+
+    wrong = planted()
+    for number in ("01", "02", "05", "06", "10"):
+        names = [task.judge[1] for task in NOTEBOOKS[number].tasks]
+        for i, answers in enumerate(zip_longest(*(wrong[name] for name in names))):
+            cells = {name: answer for name, answer in zip(names, answers, strict=True) if answer}
+            told = {name: cells[name][0] if name in cells else "not tried" for name in names}
+            write(
+                f"{number}/student{i}/{NOTEBOOKS[number].path.name}",
+                handed_in(number, {n: code for n, (_, code) in cells.items()}),
+                told,
+            )
+    swapped = WRITTEN[3]
+    for i, (code, told) in enumerate(HOSTILE.items()):
+        write(
+            f"hostile/anna{i} 02.ipynb",
+            handed_in("02", {"softmax": code, swapped[0]: swapped[2]}),
+            {"softmax": told, swapped[0]: swapped[1]},
+        )
+    for i, letter in enumerate(VOTES):
+        notebook = handed_in("02", {})
+        notebook["cells"].append({"cell_type": "code", "metadata": {}, "source": f'guess_symmetric = "{letter}"\n'})
+        write(f"02/voter{i}.ipynb", notebook, {"softmax": "not tried"})
+    write("broken.ipynb", "{", "JSONDecodeError")
+    write("odd\x1b\udcff.ipynb", "{", "JSONDecodeError")
+    (folder / "gone.ipynb").symlink_to(folder / "nowhere")
+    truth["odd??.ipynb"] = truth.pop("odd\x1b\udcff.ipynb")
+    write("a list.ipynb", "[]", "TypeError")
+    write("empty.ipynb", {"cells": []}, "no cell of it")
+    write(".ipynb_checkpoints/02-checkpoint.ipynb", handed_in("02", {}), None)
+    before = {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()}
+    made = report.made(folder, jobs=2)
+    assert {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()} == before
+    return truth, made, folder
+
+
+def test_every_planted_mistake_is_named_and_what_is_hostile_stops_nothing(of_class):
+    truth, made, _ = of_class
+    assert len(truth) > 30
+    shown = {one.which: one.shown for one in made.submissions}
+    number = {task.number: name for name, task in TASKS.items()}
+    found = {}
+    for row in made.judged:
+        said = " ".join(row["mistakes"]) or row["why"] or row["state"]
+        found.setdefault(shown[row["which"]], {})[number[row["number"]]] = said
+    missed = {
+        (path, name): (told, found[path][name])
+        for path, all_told in truth.items()
+        if isinstance(all_told, dict)
+        for name, told in all_told.items()
+        if (told not in found[path][name] if path.startswith("hostile") else told != found[path][name])
+    }
+    assert missed == {}
+
+
+def test_files_that_are_no_notebooks_of_the_series_are_listed(of_class):
+    truth, made, _ = of_class
+    listed = {one.shown: why for one, number, why in made.troubles() if not number}
+    wanted = {path: told for path, told in truth.items() if isinstance(told, str)}
+    assert {path: told for path, told in wanted.items() if told not in listed.get(path, "")} == {}
+    assert len(listed) == len(wanted) and not any("checkpoint" in one.shown for one in made.submissions)
+
+
+def test_the_counts_are_those_of_what_was_planted(of_class):
+    truth, made, _ = of_class
+    told = [all_told["softmax"] for all_told in truth.values() if isinstance(all_told, dict) and "softmax" in all_told]
+    states = made.states("2.1")
+    assert states["right"] == told.count("right") and states["not tried"] == told.count("not tried")
+    assert dict(made.mistakes("2.1")) == {id: told.count(id) for id in dict(made.mistakes("2.1"))}
+    assert made.mistakes("2.1")[0] == ("unstable_softmax", told.count("unstable_softmax"))
+    assert made.votes(NOTEBOOKS["02"])["symmetric"] == {"a": 1, "b": 3, "c": 1, "d": 0, "other": 1}
+
+
+def test_a_file_that_cannot_be_read_is_listed(tmp_path, monkeypatch):
+    (tmp_path / "a.ipynb").write_text("{}", "utf-8")
+    monkeypatch.setattr(Path, "open", lambda *arguments, **options: (_ for _ in ()).throw(PermissionError("no")))
+    (one,) = submissions.found_in(tmp_path, NOTEBOOKS)
+    assert one.trouble.startswith("PermissionError")
+
+
+def test_names_are_shown_only_where_asked_for(of_class):
+    truth, made, _ = of_class
+    for write in (page.text, page.page, page.table):
+        assert not re.search("student|anna|voter|broken.ipynb", write(made))
+    for write in (page.text, page.page, page.table):
+        assert "anna0 02.ipynb" in write(made, names=True)
+    assert all(one in page.table(made, names=True) for one in truth if one.startswith(("01", "02", "10")))
+    order = [one.shown for one in made.submissions]
+    assert order != sorted(order)  # the numbers do not follow the names
+
+
+def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
+    _, made, _ = of_class
+    replies = page.tomllib.loads((ROOT / "attnlib/course/data/replies.toml").read_text("utf-8"))["exercises"]
+    for write in (page.text, page.page):
+        text = re.sub("</?code>", "`", html.unescape(write(made)))
+        assert replies["2.1"]["unstable_softmax"][1] in text and replies["1.2"]["swapped_query_key"][1] in text
+    assert page.reply(replies, "1.3", "in_per_cent") == replies["1.3"]["too_few_digits, in_per_cent"][1]
+    assert page.reply({}, "2.1", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
+
+
+def test_the_page_is_one_file_without_a_network(of_class):
+    _, made, _ = of_class
+    written = page.page(made)
+    assert "<script" not in written and "http" not in written and "unstable_softmax" in written
+    pieces = re.findall(r"<title>(right|wrong|could not tell|not tried): (\d+)</title>", written)
+    counts = Counter(row["state"] for row in made.judged)
+    assert {state: sum(int(n) for name, n in pieces if name == state) for state in counts} == counts
+    assert "&lt;b&gt;" in page.page(report.Report({}, [submissions.Submission(1, Path(), "", [], trouble="<b>")], []))
+
+
+def test_the_table_has_a_row_for_each_answer_and_vote(of_class):
+    _, made, _ = of_class
+    rows = list(csv.DictReader(io.StringIO(page.table(made))))
+    votes = [row for row in rows if row["item"] in PREDICTIONS]
+    assert len(rows) - len(votes) == len(made.judged) and len(votes) == len(VOTES)
+    found = Counter(id for row in rows if row["item"] == "2.1" for id in row["mistakes"].split())
+    assert found == dict(made.mistakes("2.1"))
+
+
+# --- how notebooks are collected
+
+
+def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
+    """Ids get lost, answers and what they need move to other cells, and the check may be gone."""
+    course([named("02_vectorized")], tmp_path)
+    handout = json.loads((tmp_path / "source/02_vectorized/02_vectorized.ipynb").read_text("utf-8"))
+    code = [cell for cell in handout["cells"] if cell["cell_type"] == "code"]
+    stub = next(cell for cell in code if cell["metadata"].get("nbgrader", {}).get("grade_id") == "answer-2-1")
+    helper = {
+        "cell_type": "code",
+        "metadata": {},
+        "source": "from numpy import exp as e_to\ndef part(x):\n    return e_to(x)",
+    }
+    loud = {"cell_type": "code", "metadata": {}, "source": "raise ValueError('an experiment')"}
+
+    def write(who, cells):
+        target = tmp_path / "submitted" / who / "02_vectorized" / "my 02 (1).ipynb"
+        target.parent.mkdir(parents=True)
+        target.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+
+    stub["source"] = "def my_softmax(x, axis=-1):\n    return part(x) / part(x).sum(axis=axis, keepdims=True)"
+    at = handout["cells"].index(stub)
+    write("ada", [helper, loud, *handout["cells"]])
+    write("ben", [{**cell, "id": str(i)} for i, cell in enumerate([helper, *handout["cells"]])])
+    write("cem", [helper, *handout["cells"][:at], loud, stub, *handout["cells"][at + 2 :]])
+    write("dora", [cell for cell in handout["cells"] if cell is not stub])
+    made = report.made(tmp_path)
+    who = {one.which: one.shown.partition("/")[0] for one in made.submissions}
+    found = {who[row["which"]]: (row["mistakes"], row["why"]) for row in made.judged if row["number"] == "2.1"}
+    named_so = (["unstable_softmax"], "")
+    assert found == {"ada": named_so, "ben": named_so, "cem": named_so, "dora": ([], "its cell is missing")}
+
+
+def test_the_command_prints_and_writes(tmp_path):
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "ada.ipynb").write_text(
+        json.dumps(handed_in("01", {"key_of_anna": "my_key = [1, 1, 0]"})), "utf-8"
+    )
+    out = tmp_path / "out.html", tmp_path / "out.csv"
+    command = [sys.executable, "-m", "attnlib.course", "report", tmp_path / "in", "--html", out[0], "--csv", out[1]]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^1\.1 .+ 1 +0 +0 +0$", done.stdout, re.MULTILINE), done.stdout
+    assert "ada" not in done.stdout + out[0].read_text("utf-8") + out[1].read_text("utf-8")
+
+
+def test_what_cannot_be_reported_says_why(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match=r"holds no notebooks. Expected .+ Fix: unpack"):
+        report.made(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"no notebook of the series. Expected .+ Fix: --notebooks"):
+        report.made(tmp_path, tmp_path)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(OSError, match=r"runs on Linux only, here is win32.+ Fix: .+ container"):
+        report.made(tmp_path)
+
+
+# --- what comes back from a copy
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, 3, 0.5, "a", ..., [1, [2.0]], (1, "b"), {"a": [None]}, np.eye(3), np.arange(4, dtype=np.int8)[::2]],
+)
+def test_plain_data_come_back_as_they_were(value):
+    back = apart.apart(lambda: value)
+    np.testing.assert_equal(back, value)
+    assert type(back) is type(value) and getattr(back, "dtype", None) == getattr(value, "dtype", None)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"array": ["O", [1], ""]},
+        {"array": ["<f8", [10**9], ""]},
+        {"array": ["<f8", [-1], "AAAAAAAAAAA="]},
+        {"array": ["<f8"]},
+        {"pickle": "x"},
+        {"list": 1, "tuple": 2},
+    ],
+)
+def test_what_no_answer_sends_is_refused(told):
+    with pytest.raises((ValueError, LookupError, TypeError)):
+        apart.decode(told)
+
+
+@pytest.mark.parametrize("value", [object(), np.array(["a"]), 1j, {1: 2}, lambda: 0], ids=str)
+def test_what_is_no_plain_data_does_not_come_back(value):
+    with pytest.raises(apart.NoAnswer, match="its answer holds"):
+        apart.apart(lambda: value)
+
+
+def test_a_copy_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "kept").write_text("x", "utf-8")
+    for work in (
+        lambda: (tmp_path / "new").write_text("x", "utf-8"),
+        (tmp_path / "kept").unlink,
+        lambda: os.mkdir("d"),
+    ):
+        with pytest.raises(apart.NoAnswer, match="PermissionError"):
+            apart.apart(work)
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+PROBE = """\
+def my_probe(module, x):
+    changed = 0.0
+    for j in range(x.shape[1]):
+        mask = torch.ones(x.shape[1], x.shape[1], dtype=torch.bool)
+        mask[:, j] = False
+        noisy = x.clone()
+        noisy[:, j] += torch.randn(x.shape[-1], generator=torch.Generator().manual_seed(j))
+        moved = module(x.clone(), attn_mask=mask)[0] - module(noisy, attn_mask=mask)[0]
+        moved[:, j] = 0
+        changed = max(changed, float(moved.abs().max()))
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        (PROBE.format("changed"), ("right", ())),
+        (PROBE.format("0.0"), ("wrong", ())),
+        (PROBE.format("not_there"), ("wrong", ())),
+        ("import os; os._exit(0)", "could not tell"),
+        (
+            'import os\nos.write(3, b\'{"found": {"list": [{"dict": {"calls": {"list": []}}}]}}\')\nos._exit(0)',
+            "could not tell",
+        ),
+    ],
+)
+def test_a_probe_of_notebook_07_is_judged_by_what_its_calls_gave(code, found):
+    task = TASKS["try_probe"]
+    cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
+    one = submissions.Submission(1, Path(), "", cells, "07")
+    state, mistakes, _ = judge.judged_one(task, one, NOTEBOOKS["07"], {"torch": torch})
+    assert (state, mistakes) == found or state == found
