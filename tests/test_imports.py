@@ -52,6 +52,7 @@ def light():
     modules = {".".join(path.with_suffix("").parts) for path in files}
     heavy = (
         "clinic",
+        "fetch_button",
         "head_map",
         "lookup",
         "neighbours",
