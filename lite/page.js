@@ -37,6 +37,7 @@
       become("idle");
       return;
     }
+    said.textContent = written.textContent = "";
     const message = { chosen: chosen(), prompt: prompt.value };
     if (worker) become("busy");
     else {

@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from front_end import CHROMIUM, FLAGS, ROOT
 from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
@@ -68,6 +67,8 @@ def url(speaking):
 
 def serious(page):
     """Return what axe finds serious on a page."""
+    from axe_playwright_python.sync_playwright import Axe
+
     found = Axe().run(page).response["violations"]
     return [(v["id"], v["nodes"][0]["html"][:100]) for v in found if v["impact"] in ("serious", "critical")]
 
@@ -91,7 +92,7 @@ def test_the_model_writes_in_the_first_page(url, new_page):
     model = sum(size for address, size in loaded.items() if WHEEL in address)
     assert says == [round(model / 1e6), round((sum(loaded.values()) - model) / 1e6)], loaded
     assert page.locator("#looks svg[role=img]").count() == 2
-    page.get_by_label("head").fill("5")  # another head of what is written already
+    page.get_by_role("spinbutton", name="head").fill("5")  # another head of what is written already
     page.locator("#looks svg", has_text="layer 24, head 5").first.wait_for()
     assert page.text_content("#written") == whole
     assert serious(page) == []
@@ -103,7 +104,7 @@ def test_the_model_writes_in_the_first_page(url, new_page):
     page.locator("#looks", has_text="4096").wait_for()
     idle.wait_for(timeout=120_000)
     other = page.text_content("#written")
-    assert other[:10] == whole[:10] and other.count("-") > 10 > whole.count("-"), other
+    assert other.startswith(' named "Echo') and other[:40] != whole[:40]
 
     page.locator("#prompt").fill("word " * 40)
     page.get_by_role("button", name="Let it write").click()
