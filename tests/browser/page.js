@@ -13,6 +13,14 @@ window.ask = {
       .map((cell) => [cell.execution_count, cell.outputs]),
   // Returns once the kernel has run the code.
   run: (code) => window.ask.session().kernel.requestExecute({ code }).done.then(() => 0),
+  // Returns what the code prints.
+  printed: async (code) => {
+    const future = window.ask.session().kernel.requestExecute({ code });
+    let text = "";
+    future.onIOPub = (message) => (text += message.content.text ?? message.content.evalue ?? "");
+    await future.done;
+    return text;
+  },
 
   idleClassic: () => {
     const notebook = window.Jupyter?.notebook;

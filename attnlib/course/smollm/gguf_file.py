@@ -9,6 +9,7 @@ Source: the GGUF specification of the ggml project, and the block formats in its
 
 import importlib.util
 import struct
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,8 @@ def missing():
     """
     if find() is not None:
         return ""
+    if sys.platform == "emscripten":
+        return "The model is not loaded, so stored results are shown. Fix: press the button."
     return (
         "The model is not installed, so stored results are shown. Fix: run\n"
         "    make real-decoder\n"

@@ -1,0 +1,80 @@
+"""The model on the first page: it writes a text token by token, and shows where a head looks meanwhile.
+
+worker.js runs this in the browser's Python, with NumPy, Pillow and attnlib.
+"""
+
+import numpy as np
+
+from attnlib import core, masks, svg
+from attnlib.course.smollm import results
+from attnlib.course.smollm.speaker import probabilities
+
+MOST, LONGEST = 32, 64  # tokens of a prompt, and with what is written: a longer map has no room for its words
+BARS, SIDE = 3, 420  # likely next words; pixels of a side of the map
+
+
+class Writer:
+    """A text that grows by the likeliest token at each step, at a d_k that may change in between.
+
+    Parameters
+    ----------
+    speaker : Speaker
+    prompt : str
+        Up to MOST tokens.
+
+    Raises
+    ------
+    ValueError
+        If the prompt is empty or longer.
+    """
+
+    def __init__(self, speaker, prompt):
+        self.speaker, self.past = speaker.using(), None
+        self.new = self.speaker.tokens(prompt)
+        if len(self.new) > MOST:
+            raise ValueError(f"the beginning must have at most {MOST} tokens, got {len(self.new)}. Fix: a shorter one.")
+        self.begun, self.numbers, self.following = len(self.new), list(self.new), []
+        self.queries, self.keys = [[] for _ in self.speaker.layers], [None] * len(self.speaker.layers)
+        self.speaker.watch = self._watch
+
+    def _watch(self, i, query, key, value, attn_mask):
+        self.queries[i].append(query)
+        self.keys[i] = key
+
+    def step(self, d_k):
+        """Read what is new and choose the next token, all scores divided by sqrt(d_k); return False at the end."""
+        if self.new == [self.speaker.end] or len(self.numbers) == LONGEST:
+            return False
+        self.speaker.scale = d_k**-0.5
+        x, self.past = self.speaker.read(self.new, self.past)
+        p = probabilities(self.speaker.unembedding @ x)
+        likely = np.argsort(-p, kind="stable")[:BARS]
+        self.following = [(self.speaker.tokenizer.decode([i]), float(p[i])) for i in likely]
+        self.new = [int(likely[0])]
+        if self.new != [self.speaker.end]:
+            self.numbers += self.new
+        return True
+
+    def text(self):
+        """Return the prompt, and what is written behind it."""
+        parts = self.numbers[: self.begun], self.numbers[self.begun :]
+        return [self.speaker.tokenizer.decode(part) for part in parts]
+
+    def weights(self, layer, head):
+        """Return the map of a head over all tokens that were read, each row at the d_k of its time."""
+        queries = np.concatenate(self.queries[layer - 1], axis=1)
+        keys = self.keys[layer - 1]
+        q, k = queries[head - 1], keys[(head - 1) * len(keys) // len(queries)]
+        return core.attention_trace(q, k, k, masks.causal_mask(len(q))).weights
+
+    def pictures(self, layer, head, d_k):
+        """Return the last row of the map as ribbons, and the whole map."""
+        weights = self.weights(layer, head)
+        n, name = len(weights), f"layer {layer}, head {head}"
+        told = f"d_k = {d_k:g}" + (", the model's own" if d_k == results.D_K else "")
+        options = {"nexts": [self.following[0][0]], "verdict": "it writes", "told": told, "head": name}
+        words = self.speaker.tokenizer.words(self.numbers[:n])
+        labels = [svg.visible(word) for word in words]
+        row = svg.ribbons(words, weights[-1], n - 1, self.following, **options)
+        options = {"queries": labels, "keys": labels, "attn_mask": masks.causal_mask(n)}
+        return row + svg.heatmap(weights, title=name, side=SIDE, **options)
