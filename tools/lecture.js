@@ -2,7 +2,7 @@
 // address, ?ratio=4:3 or ?ratio=16:9 holds one of them, ?exercises=no leaves exercises out, ?print-pdf is for printing.
 const HEIGHT = 768;
 const WIDTHS = { "4:3": 1024, "16:9": 1366 };
-const LARGEST = 2.4, SMALLEST = 0.5, STEP = 0.05;
+const LARGEST = 2.4, TEXT = 1.4, SMALLEST = 0.5, STEP = 0.05; // how much larger a picture is drawn, and a text in its place
 const asked = new URLSearchParams(location.search);
 const root = document.querySelector(".reveal");
 let width;
@@ -11,7 +11,7 @@ const ratio = () => asked.get("ratio") ?? (innerWidth < 1.5 * innerHeight && !as
 
 // Returns how much larger the picture can be drawn, above or beside its sentence.
 function zoom(body, picture) {
-  for (let zoom = LARGEST; zoom > SMALLEST; zoom -= STEP) {
+  for (let zoom = picture.querySelector(":scope > p, :scope > ul") ? TEXT : LARGEST; zoom > SMALLEST; zoom -= STEP) {
     picture.style.zoom = zoom;
     if (body.scrollHeight <= body.clientHeight && body.scrollWidth <= body.clientWidth) return zoom;
   }

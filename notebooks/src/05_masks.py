@@ -123,7 +123,7 @@ print(f"{count_right(text)} of {len(text) - 1} next words are right")
 guess_writes = None  # "a", "b" or "c"
 
 
-# %% tags=["slide"] says="When the head writes"
+# %% tags=["slide"] says="After dog there"
 def write(**options):
     so_far = text[:4]
     for _ in range(6):
