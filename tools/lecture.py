@@ -118,7 +118,8 @@ def deck(name):
     plan = plans.read(guide, name)
     chapters = {step.number: Chapter(guide, step.number) for step in plan.steps if step.number}
     found, now = [cover(plan)], None
-    for step in plan.steps:
+    *steps, last = plan.steps
+    for step in steps:
         if not step.number:
             found.append(slide("attnlib", f"# {step.headings[0]}", notes=markdown(minutes(step, plan))))
             continue
@@ -128,7 +129,7 @@ def deck(name):
         for heading in step.headings:
             found += now.slides(heading, step, plan)
     told = markdown("\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters.values()))
-    found.append(slide("Remember", "", told, markdown("Leave this on the screen, also while they ask.")))
+    found.append(slide(last.headings[0], "", told, markdown(minutes(last, plan))))
     dist, plugin = revealjs() / "dist", revealjs() / "plugin" / "notes"
     return Template((ROOT / "tools" / "lecture.html").read_text("utf-8")).substitute(
         title=html.escape(f"attnlib · {plan.title}"),

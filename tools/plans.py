@@ -1,9 +1,9 @@
 """What a lecture is made of: the plans of TEACHING.md, what to say, and which cells of a notebook make slides.
 
 A slide is a sentence and its picture. In the source of a notebook, the cell whose output is the picture is tagged
-"slide", and "slide-code" where the code is the point. The sentence is the first one below the picture; where another says
-it better, the cell quotes its first words: # %% tags=["slide"] says="Read a row". A heading without a tag shows its first
-picture.
+"slide", and "slide-code" where the code is the point. The sentence is the first one below the picture; where another
+says it better, the cell quotes its first words: # %% tags=["slide"] says="Read a row". A heading without a tag shows
+its first picture.
 """
 
 import re
