@@ -54,7 +54,7 @@ def test_each_heading_of_a_plan_makes_slides_with_a_sentence(name):
 
 
 def test_a_heading_that_does_not_exist_names_the_nearest():
-    with pytest.raises(SystemExit, match="03_scaling has no heading '1 · How long.* is it '1 · How large"):
+    with pytest.raises(SystemExit, match=r"03_scaling has no heading '1 · How long.* is it '1 · How large"):
         plans.section(plans.sections(CELLS["03"]), "1 · How long is a score?", "03_scaling")
 
 
