@@ -187,6 +187,7 @@ window.ask = {
     }
     return { faults, smallest, count: Reveal.getTotalSlides() };
   },
+  pages: () => document.querySelectorAll(".pdf-page").length,
   cutInPrint: () =>
     [...document.querySelectorAll(".pdf-page .body")].filter(
       (body) => body.scrollHeight > body.clientHeight + 1 || body.scrollWidth > body.clientWidth + 1,

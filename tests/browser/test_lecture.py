@@ -113,7 +113,7 @@ def test_it_prints_a_page_a_slide(new_page, built, name, ratio, box):
     opened(page, built(name))
     slides = page.evaluate("Reveal.getTotalSlides()")
     page.goto(f"{built(name)}?print-pdf&ratio={ratio}")
-    page.wait_for_function(f"document.querySelectorAll('.pdf-page').length === {slides}")
+    page.wait_for_function(f"ask.pages() === {slides}")
     assert page.evaluate("ask.cutInPrint()") == 0
     hidden = page.locator(".pdf-page .fragment").evaluate_all(
         "all => all.filter(one => !one.classList.contains('visible'))"
