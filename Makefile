@@ -1,6 +1,7 @@
 # One command to learn, one to prove: `make lab`, `make test`. `make help` lists all.
 ARGS ?=
 NB ?=
+PLAN ?=
 REPO ?=
 BRANCH ?= main
 ifeq ($(OS),Windows_NT)
@@ -91,8 +92,8 @@ real-decoder: setup  ## Install the language model that speaks in NumPy (93 MB),
 html: setup-slides  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
 	@$(RUN) -m tools.reading $(NB)
 
-slides: setup-slides  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one
-	@$(RUN) -m tools.slides $(NB)
+slides: setup-slides  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one, PLAN=45, 90 or half-day for a lecture
+	@$(RUN) -m $(if $(PLAN),tools.lecture $(PLAN),tools.slides $(NB))
 
 student: setup-tests  ## Write the notebooks without solutions and outputs into _student/, and a zip
 	@$(RUN) -m tools.handouts student $(NB)

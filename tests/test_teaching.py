@@ -8,8 +8,9 @@ import pytest
 
 from attnlib.course import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.clinic import CASES
-from tools import teaching
+from tools import plans, teaching
 from tools.build_notebooks import read_source
+from tools.plans import bold, rows
 from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,20 +58,7 @@ NOTEBOOKS = {number: Contents(path) for number, path in SOURCES.items()}
 
 
 def part(title, marks):
-    """Return the text under a heading of the guide, up to the next heading of its depth or above."""
-    (text,) = re.findall(rf"^{marks} {title}.*\n((?:(?!#{{1,{len(marks)}}} ).*\n)*)", GUIDE, re.MULTILINE)
-    return text
-
-
-def rows(text, columns):
-    """Return the cells of each row of the tables with so many columns, without their heads."""
-    split = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
-    heads = [i - 1 for i, row in enumerate(split) if set(row[0]) == {"-"}]
-    return [row for i, row in enumerate(split) if len(row) == columns and i not in heads and set(row[0]) != {"-"}]
-
-
-def bold(text):
-    return re.findall(r"\*\*(.+?)\*\*", " ".join(text.split()))
+    return plans.part(GUIDE, title, marks)
 
 
 def minutes_of(plan):

@@ -59,9 +59,14 @@ def slide(cell):
     return f'<aside class="notes">{body}</aside>' if kind == "notes" else f'<div data-type="{kind}">{body}</div>'
 
 
+def revealjs():
+    """Return the folder of reveal.js."""
+    return Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
+
+
 def deck(path):
     cells = [*nbformat.read(path, as_version=4).cells, licence_cell()]
-    reveal = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs" / "dist"
+    reveal = revealjs() / "dist"
     return Template((ROOT / "tools" / "slides.html").read_text("utf-8")).substitute(
         title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),
         reveal_css=(reveal / "reveal.css").read_text("utf-8"),

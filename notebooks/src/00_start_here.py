@@ -6,7 +6,7 @@
 # **Who gets the drink?** A real language model fills the blank. Press Shift + Enter until a slider appears, and move it to
 # both ends. What $d_k$ means comes below.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="When Mary"
 import numpy as np
 
 import attnlib as al
@@ -40,7 +40,7 @@ who
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write your answer
 # down, then run the cell.
 
-# %%
+# %% tags=["slide"] says="All other steps"
 for stops in (blank, exchanged):
     (own,) = (stop for stop in stops["stops"] if stop["d_k"] == 64)
     (word, p), row = own["next"][0], own["weights"][-1]
@@ -74,7 +74,7 @@ for stop in blank["stops"]:
 #
 # The ribbons show one word that looks. A map shows all of them at once. Here is the same head at $d_k = 64$.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Read a row"
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
 ax = plot.attention_heatmap(
@@ -92,7 +92,7 @@ ax = plot.attention_heatmap(
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
 
-# %%
+# %% tags=["slide"]
 print(f"the last row, 'to': {weights[-1].sum():.2f}")
 columns = weights.sum(axis=0)
 for word, total in list(zip(words, columns))[:4]:

@@ -15,7 +15,7 @@ from attnlib.colours import KEY, QUERY, VALUE, text_on
 from attnlib.course import check, predict, real_model
 from attnlib.examples import BY_HAND, FEATURES, SENTENCE, WORDS
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(4.6, 3.4))
 points = {"river": (2, 0), "money": (0, 2), "bank": (1, 1)}
 points |= {"river bank": (1.5, 0.5), "money bank": (0.5, 1.5)}
@@ -65,7 +65,7 @@ predict.before_01(None, None, None)  # a letter each: "a", "b" or "c"
 # a **score**.
 
 
-# %%
+# %% tags=["slide-code"]
 def dot(a, b):
     return sum(p * q for p, q in zip(a, b, strict=True))
 
@@ -77,7 +77,7 @@ print("bank.money =", dot(bank, money), "  bank.bank =", dot(bank, bank))
 # %% [markdown]
 # *Bank* scores as high with its neighbour as with itself. Equal scores get equal shares, so *bank* takes half of each vector:
 
-# %%
+# %% tags=["slide"]
 for name, neighbour in (("river", river), ("money", money)):
     mixed = [0.5 * a + 0.5 * b for a, b in zip(neighbour, bank)]
     print(f"bank, next to {name}:", mixed)
@@ -92,7 +92,7 @@ for name, neighbour in (("river", river), ("money", money)):
 # sixth says *who* it is about: 2 is Anna, and -2 is Ben. Only names carry it. All other words start at 0, until attention
 # tells them.
 
-# %%
+# %% tags=["slide"] says="Each word has six"
 x = [
     [1, 1, 0, 0, 0, 2],  # Anna, token 0
     [0, 0, 0, 1, 0, 0],  # saw
@@ -103,7 +103,7 @@ print(" " * 5, *(f"{feature:>8}" for feature in FEATURES))
 for word, token in zip(WORDS, x):
     print(f"{word:5}", *(f"{number:8}" for number in token))
 
-# %%
+# %% tags=["slide"]
 she = 3  # words are counted from 0, as Python counts
 for word, token in zip(WORDS, x):
     print(f"she.{word:4} =", dot(x[she], token))
@@ -165,7 +165,7 @@ def draw_matrix(ax, left, name, W, columns, colour):
     boxes(ax, left, -6.7, vector_times_matrix(x[she], W), colour)
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["board"]
 _, ax = plot.subplots(figsize=(5.7, 3.9))
 for i, (feature, number) in enumerate(zip(FEATURES, x[she])):
     _ = ax.text(-0.7, -i, feature, ha="right", va="center")
@@ -211,7 +211,7 @@ verdict
 #
 # </details>
 
-# %%
+# %% tags=["slide"] says="Her query says"
 Q = [vector_times_matrix(token, W_Q) for token in x]  # (n, d_k)
 K = [vector_times_matrix(token, W_K) for token in x]  # (n, d_k)
 V = [vector_times_matrix(token, W_V) for token in x]  # (n, d_v)
@@ -225,7 +225,7 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first. She is female,
 # too, so the row *female* makes her look for somebody female.
 
-# %%
+# %% tags=["slide"] says="The score of"
 for word, key in zip(WORDS, K):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
     print(f"Anna.{word:4} = {terms} = {dot(Q[0], key)}")
@@ -253,7 +253,7 @@ verdict
 #
 # </details>
 
-# %%
+# %% tags=["slide"]
 scores = [[dot(q, k) for k in K] for q in Q]  # (n_q, n_k)
 for word, row in zip(WORDS, scores):
     print(f"{word:5}", row)
@@ -311,7 +311,7 @@ verdict
 #
 # </details>
 
-# %%
+# %% tags=["slide"] says="Softmax first makes"
 exponentials = [math.exp(s) for s in scores[she]]
 total = sum(exponentials)
 for word, s, e in zip(WORDS, scores[she], exponentials):
@@ -342,7 +342,7 @@ weights = [softmax(row) for row in scores]  # (n_q, n_k)
 guess_two_names = None  # "a", "b" or "c"
 
 
-# %%
+# %% tags=["slide"]
 def weighted_sum(row, V):
     return [sum(w * value[c] for w, value in zip(row, V)) for c in range(len(V[0]))]
 
@@ -411,7 +411,7 @@ print("weights of she:", *(f"{w:.4f}" for w in scaled_weights[she]))
 for word, (who, verb) in zip(WORDS, output):
     print(f"{word:5} who {who:5.3f}   verb {verb:.3f}")
 
-# %%
+# %% tags=["slide"]
 title = "weights, scaled"
 ax = plot.attention_heatmap(scaled_weights, queries=WORDS, keys=WORDS, title=title)
 

@@ -64,7 +64,7 @@ predict.before_02(None, None, None)  # a letter each: "a", "b" or "c"
 # `X @ W_Q` multiplies every token by $W_Q$: row $i$ of the result is token $i$ times $W_Q$. Shapes read like dominoes.
 # $(n, d_{in})$ by $(d_{in}, d_k)$ gives $(n, d_k)$, because the inner axes must match, and disappear.
 
-# %%
+# %% tags=["slide-code"] says="$(n, d_{in})$ by"
 X, W_Q, W_K, W_V = SENTENCE
 Q = X @ W_Q  # (n, d_k)
 K = X @ W_K  # (n, d_k)
@@ -80,7 +80,7 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 #
 # takes three lines.
 
-# %%
+# %% tags=["slide-code"]
 scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
 e = np.exp(scaled)
 weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums, one a row
@@ -119,7 +119,7 @@ whole_call
 # %% [markdown] tags=["predict"]
 # **Predict.** At $d_k$ = 1, which matrices have another size? And whom does *she* find?
 
-# %%
+# %% tags=["slide"]
 for d_k in (3, 2, 1):
     call = call_at(d_k)
     print(f"d_k = {d_k}: Q {call.query.shape}, K^T {call.key.T.shape},", end=" ")
@@ -137,7 +137,7 @@ for d_k in (3, 2, 1):
 # Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY`, from a problem of Deep-ML ([source](../REFERENCES.md#s1)), has two
 # tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of both.
 
-# %%
+# %% tags=["slide"] says="Suppose you had"
 for example in (BY_HAND, IDENTITY):
     test_Q, test_K, _ = example.project()
     print(test_Q @ test_K.T)
@@ -161,7 +161,7 @@ def attention(Q, K, V, axis=1, d=None):  # the three lines, and room for mistake
     return weights @ V  # (n_q, d_v)
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="So ask of every"
 def off(Q, K, V):  # how far four mistakes move the output
     wrong = [attention(K, Q, V), attention(Q, K, V, axis=0)]
     wrong += [attention(Q, K, V, d=1), attention(Q, K, V, d=V.shape[1])]

@@ -8,7 +8,7 @@
 # **Move $d_k$ to both ends.** The curve is always the same; the axis stretches to hold the scores, as the numbers at its ends
 # show. What changes is where the dots fall. Where the curve is flat, a head learns next to nothing (section 2 says why).
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
 
 import attnlib as al
@@ -79,7 +79,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # %%
 guess_std = None  # "a", "b" or "c"
 
-# %%
+# %% tags=["slide"]
 rng, rows = np.random.default_rng(0), []
 for d_k in (1, 4, 16, 64, 256, 1024):
     q, k = rng.normal(size=(2, 4000, d_k))  # 4000 queries and a key for each
@@ -124,7 +124,7 @@ def peakiness(d_k, scale, n=10, draws=200):
     return weights.max(axis=-1).mean(), np.exp(al.entropy(weights)).mean()
 
 
-# %%
+# %% tags=["slide"] says="Without the division a query"
 print(f"exp(8) = {np.exp(8):.0f};  ten equal weights: H = ln 10 = {np.log(10):.4f}")
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
@@ -146,7 +146,7 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 # It follows from the quotient rule, and the cell below tabulates it. In the first picture it is the gray area. A weight near
 # 0 or 1 has a slope near 0.
 
-# %%
+# %% tags=["slide"] says="A weight near"
 for lead in (0, 1, 2, 4, 8, 16):
     w = al.softmax(np.array([lead, 0.0]))[0]  # two keys, the first leads by so much
     print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
@@ -161,7 +161,7 @@ for lead in (0, 1, 2, 4, 8, 16):
 # query makes a sharper choice. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
 # is the path of the output.
 
-# %%
+# %% tags=["slide"] says="The division removes"
 in_the_plane = live.plane()
 in_the_plane
 
@@ -224,7 +224,7 @@ def typical_slope(d_k, scale, n):
     return np.median((w * (1 - w)).mean(axis=-1))
 
 
-# %%
+# %% tags=["slide"] says="The division keeps"
 rows, d_ks = [], (3, 8, 16, 32, 64, 128)
 for n in (3, 10, 100, 1000):
     shares = [typical_slope(d, 1, n) / typical_slope(d, d**-0.5, n) for d in d_ks]

@@ -19,7 +19,7 @@ from attnlib.torch_layers import SelfAttention
 
 _ = torch.set_num_threads(1)  # tiny matrices: a second thread costs more than it brings
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 _ = torch.manual_seed(0)
 with torch.no_grad():
     _, random = SelfAttention(6, 3, 2)(torch.tensor(SENTENCE.x).float())  # (4, 4)
@@ -332,7 +332,7 @@ _ = torch.manual_seed(0)
 model = Recall()
 losses, seen = train(model, "training")
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Guessing among"
 _, ax = plot.subplots(figsize=(5.6, 2.4))
 _ = ax.plot(losses)
 _ = ax.axhline(np.log(16), linestyle="--", color="gray", label="guessing: ln 16")
@@ -416,7 +416,7 @@ def alphabet_map(model):
     return query @ key.T / query.shape[-1] ** 0.5  # (16, 16) scaled scores
 
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="This is what"
 def draw_alphabet(model, title):
     _, ax = plot.subplots(figsize=(5.9, 5.1))
     shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": 0}

@@ -19,7 +19,7 @@ from attnlib.examples import SENTENCE, WORDS
 
 np.set_printoptions(precision=4, suppress=True)
 
-# %%
+# %% tags=["slide"]
 Q, K, V = SENTENCE.project()  # (4, 3), (4, 3), (4, 2)
 may_look = live.masks(query=Q, key=K, tokens=WORDS, kinds=["none", "causal"])
 may_look
@@ -59,7 +59,7 @@ predict.before_05(None, None, None)  # a letter each: "a", "b" or "c"
 # far, which one comes next? That next word is the **target**. All exams of a text are taken in one pass through the model. That
 # is fast, but the answers are now in the input:
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(6.4, 2))
 box = {"boxstyle": "round,pad=0.4", "facecolor": "white", "edgecolor": "gray"}
 for i, (word, target) in enumerate(zip(WORDS, [*WORDS[1:], "?"])):
@@ -123,7 +123,7 @@ print(f"{count_right(text)} of {len(text) - 1} next words are right")
 guess_writes = None  # "a", "b" or "c"
 
 
-# %%
+# %% tags=["slide"] says="After dog there"
 def write(**options):
     so_far = text[:4]
     for _ in range(6):
@@ -152,7 +152,7 @@ ax = plot.attention_heatmap(
 # A token may use itself and what stands before it, and nothing that comes later. A **mask** says so. It is a boolean array
 # $(n_q, n_k)$, with a row for each query and a column for each key. **In this series True means: may attend.**
 
-# %%
+# %% tags=["slide-code"] says="In this series"
 mask = al.causal_mask(4)  # (n_q, n_k)
 print(mask.astype(int))
 
@@ -160,7 +160,7 @@ print(mask.astype(int))
 # Where the mask is False, the score becomes $-\infty$ before the softmax. Because $e^{-\infty} = 0$, the weight there is
 # exactly 0, and the rest of the row still sums to 1. Here is the sentence behind this mask:
 
-# %%
+# %% tags=["slide"]
 scaled = Q @ K.T / np.sqrt(3)  # (n_q, n_k)
 blocked = np.where(mask, scaled, -np.inf)
 weights = al.softmax(blocked)
@@ -319,7 +319,7 @@ print(padding.shape)
 # %% [markdown]
 # Drawn as the weights that equal scores would get:
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="A padding mask hides"
 texts = WORDS, ("Ben", "saw", "pad", "pad")
 _, axes = plot.subplots(2, 2, figsize=(6.4, 4.8))
 for (strip, full), labels, may in zip(axes, texts, padding):

@@ -75,7 +75,7 @@ print("saw:", one_head[1], "  she:", one_head[3])
 # | *she* | a female name, as before | the verb |
 # | *Anna*, *Ben* | the verb, as before | nothing: four equal weights |
 
-# %%
+# %% tags=["slide"]
 x, W_Q, W_K, W_V, W_O = TWO_HEADS  # (4, 6), then (6, 6) each
 for head, columns in ((1, slice(0, 3)), (2, slice(3, 6))):
     q, k, v = (x @ W[:, columns] for W in (W_Q, W_K, W_V))  # (n, d_k) each
@@ -114,7 +114,7 @@ predict.reshape(guess_reshape)
 # Take the steps one by one. Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
 # 4 merge. On the right a bare reshape does both: it first splits, and then it merges the correct heads.
 
-# %%
+# %% tags=["slide"] says="Features are cut"
 split_and_merge = live.split_heads(WORDS, num_heads=2, d_k=3)
 split_and_merge
 
@@ -232,7 +232,7 @@ except ImportError:
 # %%
 guess_heads = None  # "a", "b" or "c"
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"] says="Two heads take one"
 if torch is not None:
     found |= neighbours.two_trainings()
 for name in ("1 head(s)", "2 head(s)"):
@@ -244,7 +244,7 @@ for name in ("1 head(s)", "2 head(s)"):
 # %%
 predict.two_heads(guess_heads)
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="The one head looks"
 maps = np.concatenate([found["1 head(s)"]["maps"], found["2 head(s)"]["maps"]])
 titles = ["the one head", "head 1 of 2", "head 2 of 2"]
 figure = plot.head_grid(maps, titles=titles)
@@ -273,7 +273,7 @@ figure = plot.head_grid(maps, titles=titles)
 # products of $256 / 8 = 32$ entries. A [widely copied class](../REFERENCES.md#s0) divides by $\sqrt{256} = 16$ all the
 # same ([threads](../REFERENCES.md#threads)). **Predict.** Are its weights too peaky or too flat?
 
-# %%
+# %% tags=["slide"]
 r = np.random.default_rng(22)
 q, k = r.normal(size=(2, 32, 8, 10, 32))  # (b, h, n, d_k)
 dots = q @ k.swapaxes(-1, -2)  # (b, h, n_q, n_k)

@@ -137,7 +137,7 @@ for method in ("forward", "weights", "mask", "merge"):
 # %% [markdown]
 # Patient A is `case_01` of the clinic. A line with − is the healthy one, a line with + stands in its place:
 
-# %%
+# %% tags=["slide"]
 print(sick_lines("case_01"))
 
 # %% [markdown]
@@ -165,7 +165,7 @@ for name in NAMES:
     print(f"{name}  poke: {poke}", end="   ")
     print(f"trained: loss {loss:.2f}, accuracy {accuracy(model):.2f}")
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="case_03 hides best"
 seen = [twins(name)[0](x, attn_mask=causal)[1][0, 0] for name in NAMES]
 seen = torch.stack([*seen, healthy()(x, attn_mask=causal)[1][0, 0]])
 titles = [*NAMES, "healthy"]
@@ -574,7 +574,7 @@ for found in diagnose(TutorialAttention(24, 4), embed_dim=24, num_heads=4):
 # *Wrong* is what no good module does on purpose; *beware* is what some do. A mask of the right shape works in this class,
 # so case 11 is not in the list. Now all cases that you have met:
 
-# %%
+# %% tags=["slide"] says="Case 3 is caught"
 for name in list(CASES)[:9]:
     torch.manual_seed(0)
     report = diagnose(CASES[name].module(24, 4), embed_dim=24, num_heads=4)
@@ -631,7 +631,7 @@ print(len(report), "probes, of them wrong:", report.wrong)
 # `patients.struck` tells for which cases a probe strikes. `future` strikes for eight, so it shows that something is wrong, and
 # not what:
 
-# %%
+# %% tags=["slide"] says="Find out which"
 print(*patients.struck(future))
 
 # %% [markdown]

@@ -29,7 +29,7 @@ def missing(file):
     """Return what a test file lacks on this machine, or None."""
     if CHROMIUM is None:
         return "no Chromium on this machine"
-    if file in ("test_slides.py", "test_frames.py"):
+    if file in ("test_slides.py", "test_lecture.py", "test_frames.py"):
         return None if find_spec("sphinx_revealjs") else "sphinx-revealjs is not installed: make test-browser does it"
     if file not in ("test_lite.py", "test_decoder.py"):
         ready = (ROOT / ".venv-colab").exists()

@@ -159,4 +159,45 @@ window.ask = {
     }
     return { faults, smallest, count: slides.length, text: document.querySelector(".slides").textContent };
   },
+
+  // Of a lecture: what leaves its slide, slides without notes, the smallest letters that are no index.
+  lecture: () => {
+    const faults = [];
+    let smallest = { size: 99 };
+    const { Reveal } = window;
+    const range = document.createRange();
+    for (const slide of Reveal.getSlides()) {
+      Reveal.slide(Reveal.getIndices(slide).h);
+      const at = `slide ${Reveal.getSlidePastCount() + 1} (${slide.querySelector("header").textContent}): `;
+      if (slide.querySelector("aside.notes").textContent.trim().length < 20) faults.push(`${at}has no notes`);
+      const frame = slide.getBoundingClientRect();
+      if (Math.abs(frame.width - innerWidth) > 2 || Math.abs(frame.height - innerHeight) > 2)
+        faults.push(`${at}is ${frame.width} x ${frame.height}`);
+      const walker = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
+      while (walker.nextNode()) {
+        const parent = walker.currentNode.parentElement;
+        if (!walker.currentNode.textContent.trim() || parent.closest("aside, title, desc")) continue;
+        range.selectNodeContents(walker.currentNode);
+        for (const box of range.getClientRects())
+          if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
+            faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
+        if (parent.closest("sub, sup, tspan, math")) continue;
+        const svg = parent.closest("svg");
+        const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
+        const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
+        if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
+      }
+      for (const picture of slide.querySelectorAll("img, svg")) {
+        const box = picture.getBoundingClientRect();
+        if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
+          faults.push(`${at}a picture leaves it`);
+      }
+    }
+    return { faults, smallest, count: Reveal.getTotalSlides() };
+  },
+  pages: () => document.querySelectorAll(".pdf-page").length,
+  cutInPrint: () =>
+    [...document.querySelectorAll(".pdf-page .body")].filter(
+      (body) => body.scrollHeight > body.clientHeight + 1 || body.scrollWidth > body.clientWidth + 1,
+    ).length,
 };

@@ -1,0 +1,124 @@
+"""A deck a plan: it can be read from the last row, needs no network, moves, asks before it answers, and prints."""
+
+import re
+
+import pytest
+from front_end import prepared
+from test_slides import watched
+
+from tools import lecture
+from tools.licence import LICENCE_LINK
+
+MOST = {"45": 33, "90": 55, "half-day": 85}  # slides; about two a minute would be too many
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Return a function from the name of a plan to its file."""
+    folder = tmp_path_factory.mktemp("lectures")
+
+    def build(name):
+        file = folder / f"{name}.html"
+        if not file.exists():
+            file.write_text(lecture.deck(name), encoding="utf-8")
+        return file.as_uri()
+
+    return build
+
+
+def opened(page, address):
+    problems = watched(page)
+    page.goto(address)
+    page.wait_for_selector(".reveal.ready")
+    return problems
+
+
+@pytest.mark.parametrize("size", [(1024, 768), (1920, 1080)], ids=lambda size: f"{size[0]}")
+@pytest.mark.parametrize("name", MOST)
+def test_every_slide_fits_and_can_be_read(new_page, built, name, size):
+    page = prepared(new_page(*size))
+    problems = opened(page, built(name))
+    found = page.evaluate("ask.lecture()")
+    assert problems == [] and found["faults"] == []
+    assert found["smallest"]["size"] >= 17.99, found["smallest"]
+    assert MOST[name] / 2 < found["count"] <= MOST[name]
+    assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
+    assert page.locator("section .picture").count() > found["count"] / 2
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_the_views_are_alive(new_page, built, name):
+    page = new_page()
+    opened(page, built(name))
+    stills = page.locator("section [data-attnlib]")
+    assert stills.count() == page.locator("section .attnlib-live").count() >= 3
+    for i in range(stills.count()):
+        at = stills.nth(i).evaluate("still => Reveal.getSlides().indexOf(still.closest('section'))")
+        page.evaluate(f"Reveal.slide({at}, 0, 9)")
+        slider, view = stills.nth(i).get_by_role("slider").first, stills.nth(i).locator(".attnlib-live")
+        slider.press("Home")
+        before = view.inner_html()
+        slider.press("End")
+        assert view.inner_html() != before
+
+
+def test_the_answer_comes_with_two_clicks(new_page, built):
+    page = new_page()
+    opened(page, built("45"))
+    slide = page.locator("section:has(.question)", has_text="The scores of she are 5, 0, 3, 2.")
+    page.evaluate("at => Reveal.slide(at)", slide.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
+    picture, says, right = (slide.locator(name) for name in (".picture", ".says", "li.custom.visible"))
+    assert not picture.is_visible() and not says.is_visible() and right.count() == 0
+    page.keyboard.press("ArrowRight")
+    picture.wait_for()
+    assert not says.is_visible() and right.count() == 0
+    page.keyboard.press("ArrowRight")
+    says.wait_for()
+    assert right.inner_text().startswith("c")
+
+
+def test_the_window_or_the_address_chooses_the_ratio(new_page, built):
+    page = new_page(1024, 768)
+    opened(page, built("45"))
+    assert page.evaluate("Reveal.getConfig().width") == 1024
+    page.set_viewport_size({"width": 1920, "height": 1080})
+    page.wait_for_function("Reveal.getConfig().width === 1366")
+    opened(page, built("45") + "?ratio=4:3")
+    assert page.evaluate("Reveal.getConfig().width") == 1024
+
+
+def test_exercises_can_be_left_out(new_page, built):
+    page = new_page()
+    opened(page, built("half-day"))
+    everything, exercises = page.evaluate("Reveal.getTotalSlides()"), page.locator("[data-kind=exercise]").count()
+    assert exercises > 5
+    opened(page, built("half-day") + "?exercises=no")
+    assert page.evaluate("Reveal.getTotalSlides()") == everything - exercises
+
+
+def test_the_speaker_has_notes_and_minutes(new_page, built):
+    page = new_page()
+    opened(page, built("45") + "#/5")
+    with page.expect_popup() as opening:
+        page.keyboard.press("s")
+    notes = opening.value.locator(".speaker-controls-notes")
+    notes.get_by_text("Minutes 4 to 10 of 45").wait_for()
+    assert "Coming from 00" in notes.inner_text() and notes.locator("img").count() == 1
+
+
+@pytest.mark.parametrize("name", MOST)
+@pytest.mark.parametrize("ratio, box", [("16:9", "0 0 1025.*? 576"), ("4:3", "0 0 768.*? 576")], ids=["wide", "old"])
+def test_it_prints_a_page_a_slide(new_page, built, name, ratio, box):
+    page = prepared(new_page())
+    opened(page, built(name))
+    slides = page.evaluate("Reveal.getTotalSlides()")
+    page.goto(f"{built(name)}?print-pdf&ratio={ratio}")
+    page.wait_for_function(f"ask.pages() === {slides}")
+    assert page.evaluate("ask.cutInPrint()") == 0
+    hidden = page.locator(".pdf-page .fragment").evaluate_all(
+        "all => all.filter(one => !one.classList.contains('visible'))"
+    )
+    assert hidden == []
+    pdf = page.pdf(prefer_css_page_size=True, print_background=True)
+    assert len(re.findall(rb"/Type /Page\b", pdf)) == slides
+    assert re.search(box.encode(), pdf)

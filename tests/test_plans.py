@@ -1,0 +1,128 @@
+"""The plans of TEACHING.md as lectures: each heading has slides, each slide a sentence; an error names the fix."""
+
+import nbformat
+import pytest
+
+from tools import plans
+from tools.build_notebooks import read_source, tagged
+from tools.series import SERIES
+
+GUIDE = plans.GUIDE.read_text("utf-8")
+CELLS = {notebook.number: nbformat.read(notebook.built, as_version=4).cells for notebook in SERIES}
+
+
+def text(source, *tags):
+    return nbformat.v4.new_markdown_cell(source, metadata={"tags": list(tags)})
+
+
+def code(source, *tags, **metadata):
+    output = nbformat.v4.new_output("stream", text="1")
+    return nbformat.v4.new_code_cell(source, outputs=[output], metadata={"tags": list(tags)} | metadata)
+
+
+def test_the_plans_have_short_names():
+    assert list(plans.names(GUIDE)) == ["45", "90", "half-day"]
+
+
+def test_an_unknown_plan_names_those_there_are():
+    with pytest.raises(SystemExit, match=r"no plan '60'\. Fix: PLAN=45 or PLAN=90 or PLAN=half-day"):
+        plans.read(GUIDE, "60")
+
+
+@pytest.mark.parametrize("name, minutes", [("45", 45), ("90", 90), ("half-day", 240)])
+def test_a_plan_is_read_whole(name, minutes):
+    plan = plans.read(GUIDE, name)
+    assert plan.minutes == minutes
+    assert [step.begins for step in plan.steps][:2] == [0, plan.steps[0].minutes]
+    assert plan.steps[0].number == "00" and plan.steps[-1].headings == ["Questions"]
+    assert plan.lead.endswith(".") and "|" not in plan.lead
+
+
+@pytest.mark.parametrize("name", plans.names(GUIDE))
+def test_each_heading_of_a_plan_makes_slides_with_a_sentence(name):
+    for step in plans.read(GUIDE, name).steps:
+        if not step.number:
+            continue
+        found = plans.sections(CELLS[step.number])
+        for heading in step.headings:
+            cells = plans.section(found, heading, step.number)
+            if tagged(cells[0], "exercise"):
+                continue
+            assert plans.pictured(cells), heading
+            for cell in plans.pictured(cells):
+                assert plans.sentence(cell, cells, CELLS[step.number]), cell.source
+
+
+def test_a_heading_that_does_not_exist_names_the_nearest():
+    with pytest.raises(SystemExit, match=r"03_scaling has no heading '1 · How long.* is it '1 · How large"):
+        plans.section(plans.sections(CELLS["03"]), "1 · How long is a score?", "03_scaling")
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_every_tag_quotes_a_sentence_of_its_notebook(notebook):
+    cells = read_source(notebook.source).cells
+    for cell in cells:
+        if "says" in cell.metadata:
+            assert tagged(cell, "slide", "slide-code")
+            assert plans.sentence(cell, [cell], cells)
+
+
+def test_a_quotation_of_nothing_names_the_fix():
+    cell = code("x", "slide", says="No such words")
+    with pytest.raises(SystemExit, match=r"no sentence starts with 'No such words'\. Fix: quote its first words"):
+        plans.sentence(cell, [cell], [text("Some words.")])
+
+
+def test_the_sentence_is_the_one_below_else_the_one_above():
+    above, cell, below = text("One. Two."), code("x"), text("Three. Four.")
+    assert plans.sentence(cell, [above, cell, below], []) == "Three."
+    assert plans.sentence(cell, [above, cell], []) == "Two."
+
+
+def test_sentences_lose_links_and_keep_the_formula_they_announce():
+    said = "As [A et al. (2017)](x.md#a) say ([source](y)), it is so. *Then* we divide:\n\n$$\nw = 1.\n$$"
+    assert plans.sentences([text(said + "\n\n- **One.** Two.")]) == [
+        "As A et al. (2017) say, it is so.",
+        "*Then* we divide:\n\n$$\nw = 1.\n$$",
+        "**One.**",
+        "Two.",
+    ]
+
+
+def test_a_section_goes_on_behind_the_solution_of_its_exercise():
+    cells = [
+        text("# T"),
+        text("before\n\n## A\n\nfirst"),
+        text("### Exercise 1.1 · E\n\n**Goal.** Do.", "exercise"),
+        text("<details>\n\n# no heading\n\n</details>", "solution"),
+        code("answer"),
+        text("last\n\n## B\n\nx"),
+    ]
+    found = plans.sections(cells)
+    assert [cell.source for cell in found["A"]] == ["first", "answer", "last"]
+    assert list(found) == ["", "A", "Exercise 1.1 · E", "B"]
+
+
+def test_a_question_belongs_to_the_first_slide_below_it():
+    cells = plans.sections(CELLS["01"])["Step 4 · Softmax: from scores to weights"]
+    (cell,) = plans.pictured(cells)
+    asked, right = plans.question_of(cell, cells)
+    assert asked.startswith("The scores of *she* are 5, 0, 3, 2.") and right == "c"
+    asks = [text("Now. **Predict.** What?"), code("first", "slide"), code("second", "slide")]
+    assert plans.question_of(asks[1], asks) == ("Now. What?", "") and plans.question_of(asks[2], asks) == ("", "")
+
+
+def test_tags_choose_the_slides_else_the_first_picture_does():
+    picture = code("draw()")
+    picture.outputs = [nbformat.v4.new_output("display_data", {"image/png": ""})]
+    assert plans.pictured([code("a"), picture, code("b", "slide")])[0].source == "b"
+    assert plans.pictured([code("a"), picture])[0].source == "draw()"
+    assert plans.pictured([code("a"), code("b")])[0].source == "a"
+
+
+@pytest.mark.parametrize("number", [notebook.number for notebook in SERIES])
+def test_what_is_said_belongs_to_headings_of_the_notebook(number):
+    found = plans.sections(CELLS[number])
+    said = plans.said(GUIDE, number)
+    assert said and all(set(headings) <= set(found) for headings, _ in said)
+    assert not any("*Ask" in words or "\n" in words for _, words in said)
