@@ -1,4 +1,4 @@
-"""Build the site in which the notebooks run without a server: JupyterLite, and pages to read, in _site/.
+"""Build the site in which the notebooks run without a server: JupyterLite, and the book to read, in _site/.
 
     make site                                  Python for the browser (Pyodide) comes from its CDN
     PYODIDE_DIST=folder make site              it is part of the site, and no request leaves the machine
@@ -24,10 +24,11 @@ import nbformat
 from jinja2 import Template
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
+from tools import book
 from tools.licence import LICENCE, licence_cell
 from tools.links import outward
-from tools.page import SCRIPT, STYLE, markdown
-from tools.reading import write
+from tools.page import SCRIPT, STYLE, markdown, still
+from tools.reading import entry as told
 from tools.series import SERIES, named
 
 HERE = Path(__file__).resolve().parent
@@ -53,7 +54,7 @@ def main():
     if site.exists() and any(site.iterdir()) and not (site / "jupyter-lite.json").exists():
         sys.exit(f"--output is emptied first, and {site} holds something else than a site. Fix: name a new folder.")
     shutil.rmtree(site, ignore_errors=True)
-    notebooks = {entry.name: read(entry.built) for entry in SERIES}
+    notebooks = {notebook.name: read(notebook.built) for notebook in SERIES}
     with tempfile.TemporaryDirectory() as scratch:
         build_lite(notebooks, site, Path(scratch))
         protect(site)
@@ -89,7 +90,8 @@ def build_lite(notebooks, site, scratch):
     for name, notebook in notebooks.items():
         copy = nbformat.from_dict({**notebook, "cells": [*notebook.cells, licence_cell()]})
         nbformat.write(copy, files / f"{name}.ipynb")
-    command = [sys.executable, "-m", "jupyter", "lite", "build", "--apps", "lab", "--no-sourcemaps"]
+    command = [sys.executable, "-m", "jupyter", "lite", "build", "--no-sourcemaps"]
+    command += ["--apps", "lab", "--apps", "notebooks"]  # the latter shows one notebook, on a phone too
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
     run(command, cwd=scratch)
 
@@ -196,16 +198,17 @@ def configure(site, settings):
 
 
 def write_pages(notebooks, site):
-    """Write read/NN_name.html, and the page that a student sees first.
+    """Write the book, read/NN_name.html, and the page that a student sees first.
 
     That page is a list below the first living picture, not JupyterLab at once: it is there in a moment, on a phone too,
     says what the first start costs, and lets everybody read who cannot or need not run.
     """
-    entries = write(notebooks, site / "read", site=True)
+    book.build(site / "read", lab="../notebooks/index.html")
+    entries = [told(name, notebook) for name, notebook in notebooks.items()]
     outputs = (
         output for notebook in notebooks.values() for cell in notebook.cells for output in cell.get("outputs", [])
     )
-    view = next(output.data["text/html"] for output in outputs if "attnlib" in output.get("metadata", {}))
+    view = next(still(output) for output in outputs if "attnlib" in output.get("metadata", {}))
     template = Template((HERE / "index.html.j2").read_text("utf-8"))
     index = template.render(notebooks=entries, view=view, script=SCRIPT, style=STYLE, licence=markdown(LICENCE))
     (site / "index.html").write_text(index, "utf-8")
