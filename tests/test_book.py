@@ -1,0 +1,34 @@
+"""What `make book` would end with, seen without Sphinx: contents that lack a page, questions that lead nowhere."""
+
+import re
+
+from tools.series import ROOT, SERIES
+
+SOURCES = ROOT / "docs" / "book"
+
+
+def anchor(heading):
+    """Return the address of a heading: its letters and digits, without formulas and without a number at its start."""
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"\$.*?\$", "", heading).lower()).strip("-").lstrip("0123456789-")
+
+
+def test_the_contents_have_every_page_once():
+    listed = re.findall(r"^(\w+)$", (SOURCES / "index.md").read_text("utf-8"), re.MULTILINE)
+    there = [path.stem for folder in (ROOT / "docs", SOURCES) for path in folder.glob("*.md") if path.stem != "index"]
+    there += ["references", "teaching", *(notebook.name for notebook in SERIES)]
+    assert sorted(listed) == sorted(there)
+    assert [name for name in listed if name[0].isdigit()] == [notebook.name for notebook in SERIES]
+
+
+def test_every_question_leads_to_a_heading_that_is_there():
+    links = re.findall(r"\((\w+)\.ipynb#([\w-]+)\)", (SOURCES / "questions.md").read_text("utf-8"))
+    assert len(links) > 20
+    for name, target in links:
+        source = (ROOT / "notebooks" / "src" / f"{name}.py").read_text("utf-8")
+        assert target in map(anchor, re.findall(r"^# #+ (.+)", source, re.MULTILINE)), f"{name} has no {target}"
+
+
+def test_the_glossary_is_in_order():
+    glossary = (SOURCES / "glossary.md").read_text("utf-8").split("```")[1]
+    terms = re.findall(r"^(\w.*)$", glossary, re.MULTILINE)
+    assert terms == sorted(terms, key=str.lower) and len(terms) > 15

@@ -1,0 +1,126 @@
+"""Build the book, _book/: all notebooks with their saved outputs, and what stands beside them, as pages with a search.
+
+python -m tools.book
+
+Nothing is executed, and neither the build nor a page needs a network. A link that leads nowhere ends the build.
+"""
+
+import argparse
+import posixpath
+import re
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from sphinx.cmd.build import main as sphinx
+
+from .licence import licence_cell
+from .links import address, marked
+from .page import SCRIPT, STYLE, revive
+from .series import ROOT, SERIES
+
+SOURCES = ROOT / "docs" / "book"
+BESIDE = ["REFERENCES.md", "TEACHING.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md")))]
+# The files of the repository that are pages of the book, and their names there.
+PAGES = {file: f"{Path(file).stem.lower()}.md" for file in BESIDE}
+PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook in SERIES}
+PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
+RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
+FIRST_START = "The first start loads about 40 MB."
+
+
+def inward(text, file):
+    """Return the Markdown of a file of the repository with links and anchors as the book has them.
+
+    What is no page of the book is linked at the public address; without one the words stay.
+    """
+    where = address()
+
+    def link(found):
+        words, target, anchor = found.groups()
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(file), target))
+        if target in PAGES:
+            return f"[{words}]({PAGES[target]}{anchor})"
+        return f"[{words}](https://github.com/{where.repo}/blob/{where.branch}/{target}{anchor})" if where else words
+
+    text = re.sub(r"\[([^][]*)\]\((?!\w+:)([\w./-]+)((?:#[\w-]+)?)\)", link, text)
+    return re.sub(r'<a id="([\w-]+)"></a>', r"[]{#\1}", text)
+
+
+def page(notebook, lab):
+    """Return a notebook as the book shows it; who reads runs nothing."""
+    built = nbformat.read(notebook.built, as_version=4)
+    built.cells = [cell for cell in built.cells if cell.id not in ("badges", "setup")] + [licence_cell()]
+    title, text = built.cells[0].source.split("\n", 1)
+    built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab)}{text}"
+    for cell in built.cells:
+        if cell.cell_type == "markdown":
+            cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
+        else:
+            fold(cell)
+            revive(cell)
+    return built
+
+
+def fold(cell):
+    """Fold what JupyterLab folds: code that only draws, and the output that a reader is to predict."""
+    hidden = cell.metadata.get("jupyter", {})
+    parts = [part for part, name in (("input", "source_hidden"), ("output", "outputs_hidden")) if hidden.get(name)]
+    cell.metadata["tags"] = [f"hide-{part}" for part in parts]
+    if parts == ["output"]:
+        cell.metadata["mystnb"] = PREDICT
+
+
+def ways_to_run(notebook, lab):
+    """Return the line under a title that says where this notebook runs, or nothing."""
+    ways = []
+    if lab and notebook.browser:
+        run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
+        ways.append(f"{run}. {FIRST_START}")
+    if where := address():
+        words = where.words(notebook.name)
+        ways.append(f'<a href="{words["colab"]}">Open it in Colab</a> or <a href="{words["binder"]}">in Binder</a>.')
+    return f'\n<p class="attnlib-run">{" ".join(ways)}</p>\n' if ways else ""
+
+
+def gather(folder, lab):
+    """Put what Sphinx reads into a folder."""
+    shutil.copytree(SOURCES, folder)
+    for file in BESIDE:
+        (folder / PAGES[file]).write_text(inward((ROOT / file).read_text("utf-8"), file), "utf-8")
+    for notebook in SERIES:
+        nbformat.write(page(notebook, lab), folder / notebook.built.name)
+    if lab:
+        index = folder / "index.md"
+        index.write_text(marked(index.read_text("utf-8"), "run", RUN), "utf-8")
+    start = SERIES[0]
+    notation = inward(start.source.read_text("utf-8"), f"notebooks/{start.built.name}").split("\n# ## Notation\n")[1]
+    glossary = folder / "glossary.md"
+    text = marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
+    glossary.write_text(text, "utf-8")
+    (folder / "static").mkdir()
+    for name, ours in (("book.css", STYLE), ("book.js", SCRIPT)):
+        (folder / "static" / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
+
+
+def build(output, lab=None):
+    """Make a folder anew; on a site, `lab` is the address of JupyterLite as seen from there."""
+    shutil.rmtree(output, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))
+        gather(Path(sources), lab)
+        if sphinx(["-W", "--keep-going", "-q", "-d", trees, sources, pages]):
+            sys.exit("the book was not built, see above.")
+        shutil.copytree(pages, output)  # myst-nb leaves copies of the notebooks beside the pages
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--to", type=Path, default=ROOT / "_book", help="folder to make anew (default: _book)")
+    build(parser.parse_args().to)
+
+
+if __name__ == "__main__":
+    main()
