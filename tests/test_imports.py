@@ -60,7 +60,7 @@ def light():
         "real_model",
         "training",
         "ward",
-        "writer",
+        "writer_training",
     )
     return sorted(modules - {f"attnlib.course.{name}" for name in heavy})
 
