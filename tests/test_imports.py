@@ -63,7 +63,7 @@ def light():
         "report.page",
         "training",
         "ward",
-        "writer",
+        "writer_training",
     )
     return sorted(modules - {f"attnlib.course.{name}" for name in heavy})
 

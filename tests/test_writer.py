@@ -1,4 +1,4 @@
-"""The language of notebook 11 is judged exactly, its decoder learns, and the stored results are those of the code."""
+"""The language of notebook 11 is judged exactly, its decoder is torch's, and what is stored is what the code gives."""
 
 import functools
 import itertools
@@ -9,21 +9,13 @@ import numpy as np
 import pytest
 import torch
 
-from attnlib.course import grammar, writer
+from attnlib.course import grammar, writer, writer_training
 from attnlib.course.engine.compare import RIGHT
 from attnlib.course.engine.run import Unfit
 from attnlib.course.grammar import judge_beginning
-from attnlib.course.training import train
 
 RECORDED = writer.recorded()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+MODELS = {name: writer.stored(name) for name in writer.STORED}
 
 
 MOST = 100_000
@@ -99,47 +91,70 @@ def test_beginnings_are_all_of_their_form_and_their_verb_is_due():
         assert grammar.grammatical([*words, grammar.INTRANSITIVE[number][0], "."])
 
 
-def quick(seed=0, **options):
-    torch.manual_seed(seed)
-    model = writer.Writer(**options)
-    train(model, writer.Corpus(2000, seed=0).draw, writer.loss, steps=150, lr=5e-3)
-    return model
+def in_torch(name):
+    """Return a twin in torch, filled by the names that torch gives."""
+    weights, twin = MODELS[name].weights(), writer_training.Writer(**writer.VARIANTS[name])
+    state = {"token.weight": "0 token", "place": "0 place", "read.weight": "0 W_read", "read.bias": "0 b_read"}
+    for i in (0, 1):
+        state |= {f"attention.{i}.{W}.weight": f"{1 + i} {W}" for W in ("W_Q", "W_K", "W_V", "W_O")}
+        state |= {f"network.{i}.0.weight": f"{3 + i} W_1", f"network.{i}.0.bias": f"{3 + i} b_1"}
+        state |= {f"network.{i}.2.weight": f"{3 + i} W_2", f"network.{i}.2.bias": f"{3 + i} b_2"}
+    arrays = {ours: torch.tensor(weights[theirs]) for ours, theirs in state.items()}
+    tables = "token.weight", "place"
+    twin.load_state_dict({key: x.T if x.ndim == 2 and key not in tables else x for key, x in arrays.items()})
+    return twin
 
 
-@pytest.mark.slow
-def test_it_learns_and_writes_the_same_with_caches_and_without():
-    model = quick()
-    found = writer.measured(model)
-    assert found["loss"] < 1.75 and found["grammatical"] > 0.3
-    with_caches, without = (writer.write(f(model), size=40, seed=3) for f in (writer.with_caches, writer.all_at_once))
-    assert with_caches == without and len({tuple(words) for words in without}) > 20
+@torch.no_grad()
+@pytest.mark.parametrize("name", writer.STORED)
+def test_it_computes_what_torch_computes(name):
+    twin, tokens = in_torch(name), writer.Corpus(50, seed=3).tokens
+    for ours, theirs, off in ((MODELS[name], twin, 1e-4), (MODELS[name].astype(np.float64), twin.double(), 1e-5)):
+        logits = ours(tokens)[0]
+        assert logits.dtype == ours.token.dtype and np.abs(logits).max() > 20
+        np.testing.assert_allclose(logits, theirs(torch.tensor(tokens)), atol=off, rtol=0)
+    np.testing.assert_array_equal(twin.float().to_numpy()(tokens)[0], MODELS[name](tokens)[0])
+
+
+def test_gelu_is_that_of_torch():
+    x = np.linspace(-12, 12, 100_001)
+    np.testing.assert_allclose(writer.gelu(x), torch.nn.functional.gelu(torch.tensor(x)), atol=4e-8, rtol=0)
+    assert writer.gelu(x.astype(np.float32)).dtype == np.float32
+
+
+def test_the_weights_are_small():
+    assert set(writer.STORED) < set(writer.VARIANTS) and writer.WEIGHTS.stat().st_size < 400_000
+
+
+def test_it_writes_the_same_with_caches_and_without():
+    for model in (MODELS["writer"], MODELS["no positions"], MODELS["2 KV heads"]):
+        ways = [writer.write(f(model), size=40, seed=3) for f in (writer.with_caches, writer.all_at_once)]
+        assert ways[0] == ways[1] and len({tuple(words) for words in ways[0]}) > 20
     assert len({tuple(words) for words in writer.write(writer.all_at_once(model), size=5, temperature=0)}) == 1
     assert writer.write(writer.all_at_once(model), ["the", "cat"])[0][:2] == ["the", "cat"]
 
 
-@pytest.mark.slow
-def test_a_model_that_cheats_has_a_loss_below_the_lowest():
-    cheat = quick(is_causal=False)
-    found = writer.measured(cheat)
-    assert found["loss"] < 0.3 < writer.Corpus(2000, seed=1).lowest_loss and found["grammatical"] < 0.05
+def test_a_number_is_drawn_as_often_as_its_probability_says():
+    p = np.array([0.0, 0.6, 0.0, 0.3, 0.1, 0.0], dtype=np.float32)
+    drawn = writer.draw(np.tile(p, (100_000, 1)), np.random.default_rng(0))
+    np.testing.assert_allclose(np.bincount(drawn, minlength=6) / 100_000, p, atol=0.01)
+    assert set(drawn) == {1, 3, 4}
 
 
 def test_forbidden_edges_get_no_weight_and_heads_can_be_switched_off():
-    model, (tokens, _) = writer.Writer(), writer.beginnings()
-    with torch.no_grad():
-        maps = model(tokens, masks=writer.without_edges(2, 3))[1]
-        assert (maps[1][:, :, 6, [2, 3]] == 0).all() and (maps[1][:, :, 5, [2, 3]] > 0).all() and (maps[0] > 0).any()
-        off = writer.without_head(model, layer=2, head=3).attention[1].W_O.weight
-        assert (off[:, 16:24] == 0).all() and (off[:, :16] != 0).any()
-    assert (model.attention[1].W_O.weight[:, 16:24] != 0).any()
+    model, (tokens, _) = writer.Writer(rng=0), writer.beginnings()
+    maps = model(tokens, masks=writer.without_edges(2, 3))[1]
+    assert (maps[1][:, :, 6, [2, 3]] == 0).all() and (maps[1][:, :, 5, [2, 3]] > 0).all() and (maps[0] > 0).any()
+    off = writer.without_head(model, layer=2, head=3).attention[1].W_O
+    assert (off[16:24] == 0).all() and (off[:16] != 0).any()
+    assert (model.attention[1].W_O[16:24] != 0).any()
 
 
 def test_as_if_divides_the_scores_by_another_root():
-    model, tokens = writer.Writer(), writer.tokens_of("the cats that")
-    with torch.no_grad():
-        log_8, log_2 = (m(tokens)[1][0].log()[..., -1, :] for m in (model, writer.as_if(model, 2)))
-    centred_8, centred_2 = (x - x.mean(-1, keepdim=True) for x in (log_8, log_2))
-    torch.testing.assert_close(centred_2, 2 * centred_8, atol=1e-4, rtol=1e-4)
+    model, tokens = writer.Writer(rng=0), writer.tokens_of("the cats that")
+    log_8, log_2 = (np.log(m(tokens)[1][0][..., -1, :]) for m in (model, writer.as_if(model, 2)))
+    centred_8, centred_2 = (x - x.mean(-1, keepdims=True) for x in (log_8, log_2))
+    np.testing.assert_allclose(centred_2, 2 * centred_8, atol=1e-12)
 
 
 def test_a_window_counts_the_token_itself():
@@ -172,17 +187,15 @@ def test_out_of_reach_is_out_of_reach_of_any_writer(words, fault):
     assert judge_beginning(words)[0] == fault
     if fault in ("verb_not_due", "no_sentence", "verb_after_that_unfit"):
         return
-    torch.manual_seed(0)
-    model, subject = writer.Writer(), next(word for word in words.split() if grammar.CLASS[word] in "nN")
+    model, subject = writer.Writer(rng=0), next(word for word in words.split() if grammar.CLASS[word] in "nN")
     other = words.replace(subject, other_number(subject), 1)
     if fault == "told_by_another_verb":
         other = other.replace(" see ", " sees ")
     ends = []
     for text in (words, other):
         tokens = writer.tokens_of(text)
-        with torch.no_grad():
-            ends.append(model(tokens, masks=[writer.window(3, n=tokens.shape[1])] * 2)[0][0, -1])
-    assert torch.equal(*ends) == (fault == RIGHT)
+        ends.append(model(tokens, masks=[writer.window(3, n=tokens.shape[1])] * 2)[0][0, -1])
+    assert np.array_equal(*ends) == (fault == RIGHT)
 
 
 # --- what is stored
@@ -196,12 +209,12 @@ def test_what_the_notebook_says_of_five_seeds():
     assert len(RECORDED) == len(writer.SEEDS) == 5
     lowest = writer.Corpus(2000, seed=1).lowest_loss
     assert all(lowest < loss < lowest + 0.02 for loss in all_of("writer", "loss"))
-    for name in ("writer", "no positions", "2 KV heads", "1 KV head"):
-        assert min(all_of(name, "grammatical")) >= 0.99 and min(all_of(name, "agreement")) == 1
+    for name, least in {"writer": 0.99, "2 KV heads": 0.99, "1 KV head": 0.99, "no positions": 0.985}.items():
+        assert min(all_of(name, "grammatical")) >= least and min(all_of(name, "agreement")) == 1
     assert max(all_of("no mask", "loss")) < 0.01 and max(all_of("no mask", "grammatical")) < 0.01
     cut = [found["without subject"] for found in RECORDED]
-    assert min(cut) > 0.36 and max(cut) < 0.77  # it falls by 0.24 to 0.63
-    assert max(found["without both"] for found in RECORDED) <= 0.5 and min(cut[0], cut[2]) > 0.7
+    assert (round(1 - max(cut), 2), round(1 - min(cut), 2)) == (0.19, 0.62)  # by so much it falls
+    assert cut[0] > 0.8 and RECORDED[0]["without both"] < 0.41
     assert all(found["without other"] == 1 for found in RECORDED)  # the control
 
 
@@ -221,21 +234,29 @@ def test_the_first_token_helps_wherever_a_window_loses_something():
             bare, kept = (found[f"window {width}{also}"]["grammatical"] for also in ("", " and the first"))
             assert kept >= bare - 0.01
         assert found["window 6 and the first"]["grammatical"] > found["window 6"]["grammatical"]
-        # not for one key more: 7 keys with the start do better than 8 without
-        assert found["window 6 and the first"]["grammatical"] > found["window 8"]["grammatical"]
+    # not for one key more: 7 keys with the start do better than 8 without, by so many sentences of 500
+    six, eight = (all_of(name, "grammatical") for name in ("window 6 and the first", "window 8"))
+    assert sorted(round(500 * (a - b)) for a, b in zip(six, eight, strict=True)) == [4, 4, 5, 10, 69]
 
 
-@pytest.fixture(scope="module")
-def corpus():
-    return writer.Corpus(20_000, seed=0)
+@pytest.mark.parametrize("name", writer.STORED)
+def test_the_stored_weights_give_the_stored_results(name):
+    fresh, stored = writer.measured(MODELS[name]), RECORDED[0][name]
+    for what in stored:
+        assert fresh[what] == pytest.approx(stored[what], abs=0.004), what  # two sentences of 500
 
 
 @pytest.mark.slow
-def test_the_stored_results_are_those_of_the_code(corpus):
-    """One seed, the quickest of its variants: trained anew it gives what is stored."""
-    cheat = writer.trained(corpus, 0, steps=210, is_causal=False)
-    fresh, stored = writer.measured(cheat), RECORDED[0]["no mask"]
-    assert abs(fresh["loss"] - stored["loss"]) < 0.005 and fresh["grammatical"] == pytest.approx(0, abs=0.01)
+def test_the_stored_weights_are_those_of_the_code():
+    """On this processor to the last bits; on another the steps drift apart, and lead to a model that does the same."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    fresh = writer_training.trained(writer.Corpus(20_000, seed=0), seed=0)
+    torch.set_num_threads(threads)
+    ours, stored = (np.concatenate([x.ravel() for x in m.weights().values()]) for m in (fresh, MODELS["writer"]))
+    assert np.corrcoef(ours, stored)[0, 1] > 0.9
+    for what, value in writer.measured(fresh).items():
+        assert value == pytest.approx(RECORDED[0]["writer"][what], abs=0.02), what
 
 
 # --- the answers to "Try it"
@@ -243,30 +264,24 @@ def test_the_stored_results_are_those_of_the_code(corpus):
 
 def test_with_seed_3_a_plural_subject_is_found_by_way_of_that():
     rows = np.array(RECORDED[3]["rows"])[1, 1]  # (h, 7): plural, layer 2
-    assert rows[1].argmax() == writer.THAT and rows[1, writer.THAT] == max(rows[:, writer.THAT])
+    assert rows[1].argmax() == writer.THAT
+    assert (
+        np.array(RECORDED[3]["rows"])[0, 1, :, writer.SUBJECT].argmax() == 1
+    )  # in the singular it looks at the subject
 
 
-@pytest.fixture(scope="module")
-def trained(corpus):
-    return writer.trained(corpus, 0)
-
-
-@pytest.mark.slow
-@torch.no_grad()
-def test_a_larger_d_k_flattens_every_row_and_children_keep_a_third(trained):
+def test_a_larger_d_k_flattens_every_row_and_children_keep_a_third():
     tokens = writer.tokens_of("the happy children that the dog hears")
-    sharp, flat = (torch.stack(writer.as_if(trained, d_k)(tokens)[1])[:, 0, :, -1] for d_k in (8, 64))  # (2, h, n)
-    assert (flat.max(-1).values < sharp.max(-1).values).all()
+    ways = (writer.as_if(MODELS["writer"], d_k)(tokens)[1] for d_k in (8, 64))
+    sharp, flat = (np.stack(maps)[:, 0, :, -1] for maps in ways)  # (2, h, n)
+    assert (flat.max(-1) < sharp.max(-1)).all()
     assert sharp[1, 2, 3] > 0.9 and 0.25 < flat[1, 2, 3] < 0.42
 
 
-@pytest.mark.slow
-@torch.no_grad()
-def test_about_half_survives_two_averaged_heads_of_keys_and_values(trained):
-    fewer = writer.Writer(num_kv_heads=2)
+def test_about_half_survives_two_averaged_heads_of_keys_and_values():
     weights = {
-        name: x.unflatten(0, (2, 2, 8)).mean(1).flatten(0, 1) if "W_K" in name or "W_V" in name else x
-        for name, x in trained.state_dict().items()
+        name: x.reshape(32, 2, 2, 8).mean(2).reshape(32, 16) if "W_K" in name or "W_V" in name else x
+        for name, x in MODELS["writer"].weights().items()
     }
-    fewer.load_state_dict(weights)
-    assert 0.4 < writer.share_grammatical(writer.write(writer.all_at_once(fewer), size=500, seed=1)) < 0.6
+    fewer = writer.Writer(num_kv_heads=2).load(weights)
+    assert 0.42 < writer.share_grammatical(writer.write(writer.with_caches(fewer), size=500)) < 0.52

@@ -1,5 +1,6 @@
 """Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), minilm_results.json (09),
-writer_results.json (11), and smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
+writer_results.json with writer_weights.npz (11), and smollm_results.json and smollm_stops.json, of the decoder of 00
+and 13.
 
     make real-model && python -m tools.record_results 09 && make notebooks NB=09
     python -m tools.record_results 06 && make notebooks NB=06
@@ -69,20 +70,29 @@ def of_the_writers():
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
     corpus = writer.Corpus(20_000, seed=0)
-    return writer.RESULTS, [of_one_writer(corpus, seed) for seed in progress(list(writer.SEEDS), "seeds")]
+    found, kept = [], {}
+    for seed in progress(list(writer.SEEDS), "seeds"):
+        models = {name: of_one_variant(name, corpus, seed) for name in writer.VARIANTS}
+        found.append(of_one_seed(models))
+        if seed == 0:
+            kept = {name: models[name].weights() for name in writer.STORED}
+    np.savez_compressed(
+        writer.WEIGHTS, **{f"{name}/{key}": x for name, arrays in kept.items() for key, x in arrays.items()}
+    )
+    return writer.RESULTS, found
 
 
-def of_one_writer(corpus, seed):
+def of_one_variant(name, corpus, seed=0):
+    from attnlib.course import writer, writer_training
+
+    steps = writer_training.STEPS.get(name, 840)
+    return writer_training.trained(corpus, seed, steps=steps, **writer.VARIANTS[name])
+
+
+def of_one_seed(models):
     from attnlib.course import writer
 
-    model = writer.trained(corpus, seed)
-    variants = {
-        "no mask": writer.trained(corpus, seed, steps=210, is_causal=False),
-        "no positions": writer.trained(corpus, seed, positions=False),
-        "2 KV heads": writer.trained(corpus, seed, num_kv_heads=2),
-        "1 KV head": writer.trained(corpus, seed, num_kv_heads=1),
-    }
-    found = {name: writer.measured(variant) for name, variant in {"writer": model, **variants}.items()}
+    found, model = {name: writer.measured(one) for name, one in models.items()}, models["writer"]
     found["rows"] = writer.rows_of_the_verb(model).tolist()
     edges = {"subject": (writer.SUBJECT,), "that": (writer.THAT,), "both": writer.WAYS_BACK, "other": (writer.OTHER,)}
     for name, keys in edges.items():

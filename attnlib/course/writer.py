@@ -1,28 +1,37 @@
-"""The decoder of notebook 11: it learns the language of `grammar` and writes it, word by word.
+"""The decoder of notebook 11, in NumPy: it writes the language of `grammar` word by word, with weights that are stored.
 
 Beside it, what is measured there: agreement over a noun that stands nearer, and which heads look back to the subject.
+`writer_training` trains the weights, in torch.
 """
 
 import copy
 import json
+import math
 import random
-from pathlib import Path
 
 import numpy as np
-import torch
-from torch import nn
 
-from ..torch_layers import KVCache, MultiHeadAttention
+from ..core import softmax
+from ..heads import KVCache, MultiHeadAttention
 from .grammar import INTRANSITIVE, NOUNS, TRANSITIVE, grammatical, sentence
 from .grammar import WORDS as LANGUAGE
-from .training import train
+from .model_files import DATA
 
 START = "<s>"
 WORDS = (START, *LANGUAGE)
 NUMBER = {word: i for i, word in enumerate(WORDS)}
 LENGTH = 20  # places of the decoder; the longest sentence takes 15, with the start
 SEEDS = range(5)
-RESULTS = Path(__file__).parent / "data" / "writer_results.json"  # tools/record_results.py writes it
+# Options of `Writer` for the decoders that are compared, and which of them are stored, as trained from seed 0.
+VARIANTS = {
+    "writer": {},
+    "no mask": {"is_causal": False},
+    "no positions": {"positions": False},
+    "2 KV heads": {"num_kv_heads": 2},
+    "1 KV head": {"num_kv_heads": 1},
+}
+STORED = ("writer", "no mask", "no positions", "2 KV heads")
+RESULTS, WEIGHTS = DATA / "writer_results.json", DATA / "writer_weights.npz"  # tools/record_results.py writes both
 
 
 class Corpus:
@@ -31,7 +40,7 @@ class Corpus:
     Attributes
     ----------
     sentences : list of list of str
-    tokens : Tensor of int, (size, LENGTH)
+    tokens : ndarray of int, (size, LENGTH)
         Each behind the start, which is number 0 and also fills up what is left.
     lowest_loss : float
         Nats a word: the mean surprise of these sentences under the rules that drew them. No model that sees only the
@@ -41,21 +50,17 @@ class Corpus:
     --------
     >>> corpus = Corpus(100, seed=1)
     >>> corpus.tokens.shape, all(map(grammatical, corpus.sentences))
-    (torch.Size([100, 20]), True)
+    ((100, 20), True)
     """
 
     def __init__(self, size, seed):
         rng = random.Random(seed)
         drawn = [sentence(rng) for _ in range(size)]
         self.sentences = [words for words, _ in drawn]
-        self.tokens = torch.zeros(size, LENGTH, dtype=torch.long)
+        self.tokens = np.zeros((size, LENGTH), dtype=int)
         for row, words in zip(self.tokens, self.sentences, strict=True):
             row[: len(words) + 1] = tokens_of(words)[0]
         self.lowest_loss = sum(surprise for _, surprise in drawn) / sum(map(len, self.sentences))
-
-    def draw(self, generator):
-        """Return a batch of 64 sentences."""
-        return self.tokens[torch.randint(len(self.tokens), (64,), generator=generator)]
 
 
 def tokens_of(words):
@@ -64,10 +69,10 @@ def tokens_of(words):
     Examples
     --------
     >>> tokens_of("the cat").shape
-    torch.Size([1, 3])
+    (1, 3)
     """
     words = words.split() if isinstance(words, str) else words
-    return torch.tensor([[NUMBER[word] for word in (START, *words)]])
+    return np.array([[NUMBER[word] for word in (START, *words)]])
 
 
 def words_of(row):
@@ -81,8 +86,47 @@ def words_of(row):
     return [WORDS[i] for i in row[1:]]
 
 
-class Writer(nn.Module):
+# NumPy has no error function, which GELU needs. So Phi, the share of the normal distribution below x, is computed once
+# at 1,000 points a unit, and read off a straight line between two of them: GELU is then wrong by 4e-8 at most.
+_REACH, _FINE = 8, 1_000
+_POINTS = np.arange(-_REACH * _FINE, _REACH * _FINE + 1) / _FINE
+_PHI = np.array([(1 + math.erf(x / math.sqrt(2))) / 2 for x in _POINTS])
+_RISE = np.diff(_PHI)
+
+
+def gelu(x):
+    """x Phi(x), where Phi(x) is the share of the normal distribution below x.
+
+    Examples
+    --------
+    >>> gelu(np.array([-1.0, 0.0, 1.0])).round(4)
+    array([-0.1587,  0.    ,  0.8413])
+    """
+    place = np.clip((x + _REACH) * _FINE, 0, 2 * _REACH * _FINE - 1)
+    point = place.astype(np.int32)  # the one below
+    return (x * (_PHI[point] + (place - point) * _RISE[point])).astype(x.dtype)
+
+
+class Network:
+    """gelu(x W_1 + b_1) W_2 + b_2, with twice the width of x in between."""
+
+    def __init__(self, d_model, rng):
+        self.W_1, self.b_1 = _linear(d_model, 2 * d_model, rng)
+        self.W_2, self.b_2 = _linear(2 * d_model, d_model, rng)
+
+    def __call__(self, x):
+        return gelu(x @ self.W_1 + self.b_1) @ self.W_2 + self.b_2
+
+
+def _linear(d_in, d_out, rng):
+    limit = d_in**-0.5
+    return rng.uniform(-limit, limit, (d_in, d_out)), rng.uniform(-limit, limit, d_out)
+
+
+class Writer:
     """A small decoder: words and places, then layers that add attention, and a small network, to what came in.
+
+    `writer_training.Writer` is its twin in torch.
 
     Parameters
     ----------
@@ -91,28 +135,29 @@ class Writer(nn.Module):
         False: no vectors for places.
     is_causal : bool
         False: every word sees the words behind it, too.
+    rng : numpy.random.Generator or int, optional
+        Draws the weights, in float64; `load` puts trained ones in their place.
 
     Examples
     --------
-    >>> logits, maps = Writer()(tokens_of("the cat"))
+    >>> logits, maps = Writer(rng=0)(tokens_of("the cat"))
     >>> logits.shape, len(maps), maps[0].shape
-    (torch.Size([1, 3, 40]), 2, torch.Size([1, 4, 3, 3]))
+    ((1, 3, 40), 2, (1, 4, 3, 3))
     """
 
-    def __init__(self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True, is_causal=True):
-        super().__init__()
-        self.token, self.read = nn.Embedding(len(WORDS), d_model), nn.Linear(d_model, len(WORDS))
-        places = torch.randn(LENGTH, d_model) if positions else torch.zeros(LENGTH, d_model)
-        self.place = nn.Parameter(places, requires_grad=positions)
-        options = {"bias": False, "num_kv_heads": num_kv_heads}
-        self.attention = nn.ModuleList(MultiHeadAttention(d_model, num_heads, **options) for _ in range(layers))
-        self.network = nn.ModuleList(
-            nn.Sequential(nn.Linear(d_model, 2 * d_model), nn.GELU(), nn.Linear(2 * d_model, d_model))
-            for _ in range(layers)
-        )
+    def __init__(
+        self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True, is_causal=True, rng=None
+    ):
+        rng = np.random.default_rng(rng)
+        self.token = rng.normal(size=(len(WORDS), d_model))
+        self.place = rng.normal(size=(LENGTH, d_model)) if positions else np.zeros((LENGTH, d_model))
+        options = {"bias": False, "num_kv_heads": num_kv_heads, "rng": rng}
+        self.attention = [MultiHeadAttention(d_model, num_heads, **options) for _ in range(layers)]
+        self.network = [Network(d_model, rng) for _ in range(layers)]
+        self.W_read, self.b_read = _linear(d_model, len(WORDS), rng)
         self.is_causal = is_causal
 
-    def forward(self, tokens, caches=None, *, masks=None, is_causal=None, start=None):
+    def __call__(self, tokens, caches=None, *, masks=None, is_causal=None, start=None):
         """Return the logits of the next word at each place, (b, n, words), and the weights of each layer, (b, h, n, n).
 
         `caches` holds a KVCache for each layer, `masks` a mask for each; the first token stands at place `start`, by
@@ -123,34 +168,52 @@ class Writer(nn.Module):
         is_causal = self.is_causal if is_causal is None else is_causal
         if start is None:
             start = 0 if caches[0] is None else len(caches[0])
-        x, maps = self.token(tokens) + self.place[start : start + tokens.shape[1]], []
+        x, maps = self.token[tokens] + self.place[start : start + tokens.shape[1]], []
         layers = zip(self.attention, self.network, masks, caches, strict=True)
         for attention, network, mask, cache in layers:
             output, weights = attention(x, attn_mask=mask, is_causal=is_causal, cache=cache)
             x = x + output  # (b, n, d_model)
             x = x + network(x)
             maps.append(weights)
-        return self.read(x), maps
+        return x @ self.W_read + self.b_read, maps
 
     def caches(self, kind=KVCache):
         """Return new caches, one for each layer."""
         return [kind() for _ in self.attention]
 
+    def _parts(self):
+        """Return everything that holds arrays, and the names of its arrays."""
+        attention = [(part, ("W_Q", "W_K", "W_V", "W_O")) for part in self.attention]
+        network = [(part, ("W_1", "b_1", "W_2", "b_2")) for part in self.network]
+        return [(self, ("token", "place", "W_read", "b_read")), *attention, *network]
+
+    def weights(self):
+        """Return all arrays by name."""
+        return {f"{i} {name}": getattr(part, name) for i, (part, names) in enumerate(self._parts()) for name in names}
+
+    def load(self, weights):
+        """Put other arrays of the same names in the place of all arrays, and return the model."""
+        for i, (part, names) in enumerate(self._parts()):
+            for name in names:
+                setattr(part, name, weights[f"{i} {name}"])
+        return self
+
+    def astype(self, dtype):
+        """Return a copy that computes in another dtype."""
+        return copy.deepcopy(self).load({name: array.astype(dtype) for name, array in self.weights().items()})
+
+
+def stored(name):
+    """Return one of the models `STORED`, with the weights that training gave it, in float32."""
+    with np.load(WEIGHTS) as arrays:
+        weights = {key.removeprefix(f"{name}/"): arrays[key] for key in arrays.files if key.startswith(f"{name}/")}
+    return Writer(**VARIANTS[name]).load(weights)
+
 
 def loss(model, tokens):
     """Return nats a word: the mean of -log p(next word)."""
-    logits, _ = model(tokens[:, :-1])
-    return nn.functional.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), ignore_index=NUMBER[START])
-
-
-def trained(corpus, seed=0, *, steps=840, description=None, **options):
-    """Return a Writer after `steps` steps of Adam at rate 5e-3 and 3/7 as many at 5e-4."""
-    torch.manual_seed(seed)
-    model = Writer(**options)
-    train(model, corpus.draw, loss, steps=steps, lr=5e-3, seed=seed, description=description)
-    description = description and f"{description}, smaller steps"
-    train(model, corpus.draw, loss, steps=steps * 3 // 7, lr=5e-4, seed=seed + 100, description=description)
-    return model
+    p, following = softmax(model(tokens[:, :-1])[0]), tokens[:, 1:]
+    return float(-np.log(np.take_along_axis(p, following[..., None], -1)[..., 0])[following != NUMBER[START]].mean())
 
 
 def all_at_once(model, **options):
@@ -164,7 +227,6 @@ def with_caches(model, caches=None, **options):
     return lambda tokens: model(tokens[:, len(caches[0]) :], caches, **options)[0][:, -1]
 
 
-@torch.no_grad()
 def write(step, prompt=(), *, size=1, temperature=1.0, seed=0):
     """Write sentences, `size` at once, one word at a time.
 
@@ -184,15 +246,18 @@ def write(step, prompt=(), *, size=1, temperature=1.0, seed=0):
     list of list of str
         Up to and with the first "."; or LENGTH - 1 words, where there is none.
     """
-    generator, tokens = torch.Generator().manual_seed(seed), tokens_of(prompt).repeat(size, 1)
+    rng, tokens = np.random.default_rng(seed), tokens_of(prompt).repeat(size, axis=0)
     while tokens.shape[1] < LENGTH:
         logits = step(tokens)
-        if temperature:
-            new = (logits / temperature).softmax(-1).multinomial(1, generator=generator)
-        else:
-            new = logits.argmax(-1, keepdim=True)
-        tokens = torch.cat([tokens, new], 1)  # (size, n + 1)
+        new = draw(softmax(logits / temperature), rng) if temperature else logits.argmax(-1)
+        tokens = np.hstack([tokens, new[:, None]])  # (size, n + 1)
     return [_up_to_end(words_of(row)) for row in tokens.tolist()]
+
+
+def draw(p, rng):
+    """Draw a number from each row of probabilities, (size, words): the one in whose share a random number falls."""
+    edges = p.cumsum(-1)
+    return (edges <= rng.random((len(p), 1)) * edges[:, -1:]).sum(-1)
 
 
 def _up_to_end(words):
@@ -220,32 +285,30 @@ def beginnings():
         for other in NOUNS[not plural]
         for verb in TRANSITIVE[not plural]
     ]
-    return torch.cat([tokens_of(words) for words, _ in rows]), torch.tensor([plural for _, plural in rows])
+    return np.concatenate([tokens_of(words) for words, _ in rows]), np.array([plural for _, plural in rows])
 
 
-@torch.no_grad()
 def agreement(model, **options):
     """Return for how many of the beginnings verbs that agree with the subject get more probability than others."""
     tokens, plural = beginnings()
-    p = model(tokens, **options)[0][:, -1].softmax(-1)  # (288, words)
+    p = softmax(model(tokens, **options)[0][:, -1])  # (288, words)
     singular, plurals = (
         p[:, [NUMBER[verb] for verb in TRANSITIVE[n] + INTRANSITIVE[n]]].sum(-1) for n in (False, True)
     )
-    return ((plurals > singular) == plural).float().mean().item()
+    return float(((plurals > singular) == plural).mean())
 
 
-@torch.no_grad()
 def rows_of_the_verb(model):
     """Return the weights of every head where the verb is due, for a singular and a plural subject.
 
     Returns
     -------
-    Tensor, (2, layers, h, 7)
+    ndarray, (2, layers, h, 7)
         Means over 144 beginnings each.
     """
     tokens, plural = beginnings()
-    rows = torch.stack(model(tokens)[1])[..., -1, :]  # (layers, 288, h, 7)
-    return torch.stack([rows[:, plural == number].mean(1) for number in (False, True)])
+    rows = np.stack(model(tokens)[1])[..., -1, :]  # (layers, 288, h, 7)
+    return np.stack([rows[:, plural == number].mean(1) for number in (False, True)])
 
 
 def without_edges(*keys):
@@ -259,8 +322,7 @@ def without_head(model, layer, head):
     """Return a copy of a model in which one head, both counted from 1, hands on nothing."""
     model = copy.deepcopy(model)
     attention = model.attention[layer - 1]
-    with torch.no_grad():
-        attention.W_O.weight[:, (head - 1) * attention.d_k : head * attention.d_k] = 0
+    attention.W_O[(head - 1) * attention.d_k : head * attention.d_k] = 0
     return model
 
 
@@ -268,8 +330,7 @@ def as_if(model, d_k):
     """Return a copy of a model whose scores are divided by the root of another d_k."""
     model = copy.deepcopy(model)
     for attention in model.attention:
-        with torch.no_grad():
-            attention.W_Q.weight *= (attention.d_k / d_k) ** 0.5
+        attention.W_Q *= (attention.d_k / d_k) ** 0.5
     return model
 
 
@@ -295,8 +356,7 @@ def in_window(model, width, keep_first=False):
 
 def measured(model, seed=0):
     """Return what five seeds are compared by: loss on new sentences, share of right ones among 500, agreement."""
-    with torch.no_grad():
-        on_new = loss(model, Corpus(2000, seed=1).tokens).item()
+    on_new = loss(model, Corpus(2000, seed=1).tokens)
     sentences = write(with_caches(model) if model.is_causal else all_at_once(model), size=500, seed=seed)
     return {"loss": on_new, "grammatical": share_grammatical(sentences), "agreement": agreement(model)}
 

@@ -2,7 +2,7 @@
 # # 11 · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *40 minutes. This notebook needs torch.*
+# *40 minutes. One section uses torch, if it is there.*
 #
 # A small model learns a language in which every sentence can be judged, and writes it word by word. This is what it keeps on
 # the way.
@@ -14,22 +14,14 @@ import time
 from textwrap import dedent
 
 import numpy as np
-import torch
 from matplotlib.patches import Rectangle
-from torch.utils.flop_counter import FlopCounterMode
 
-torch.set_num_threads(1)  # for speed, as is the next line
-_ = torch.set_flush_denormal(True)
-
-# %% jupyter={"source_hidden": true}
 import attnlib as al
-from attnlib import live, plot
+from attnlib import KVCache, live, plot
 from attnlib.colours import KEY, QUERY, VALUE
 from attnlib.course import check, grammar, mine, predict, writer
-from attnlib.course.clinic import DECODERS, Decoder
-from attnlib.diagnose import diagnose
-from attnlib.torch_layers import KVCache, MultiHeadAttention
 
+# %% jupyter={"source_hidden": true}
 tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
 
 
@@ -114,32 +106,33 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 
 # %% [markdown]
 # The model is the `MultiHeadAttention` of notebook 06 in two layers, behind a causal mask. Each layer adds what its heads
-# fetched, and then what a small network makes of it. Such a model is called a **decoder**. Training takes about twenty seconds.
+# fetched, and then what a small network makes of it. Such a model is called a **decoder**. Torch trained it in twenty seconds;
+# its weights are stored, and it runs in NumPy.
 
 # %%
-model = writer.trained(corpus, seed=0, description="the writer")
-print(sum(p.numel() for p in model.parameters()), "parameters")
-print(dedent(inspect.getsource(writer.Writer.forward).split("strict=True)")[1]))
+model = writer.stored("writer")
+print(sum(W.size for W in model.weights().values()), "parameters")
+print(dedent(inspect.getsource(writer.Writer.__call__).split("strict=True)")[1]))
 
 # %% [markdown]
 # Now it writes. Eight lines do it, and every language model writes like this.
 
 
 # %%
-def write(model, generator, temperature=1.0):
+def write(model, rng, temperature=1.0):
     tokens = writer.tokens_of("")  # (1, 1): the start <s>, and nothing else
     while writer.WORDS[tokens[0, -1]] != "." and tokens.shape[1] < writer.LENGTH:
         logits = model(tokens)[0][0, -1]  # of the next word, (words,)
-        p = (logits / temperature).softmax(-1)
-        drawn = p.multinomial(1, generator=generator)  # the number of one word
-        tokens = torch.cat([tokens, drawn[None]], dim=1)  # back into the input
+        p = al.softmax(logits / temperature)
+        drawn = rng.choice(len(p), p=p)  # the number of one word
+        tokens = np.append(tokens, [[drawn]], axis=1)  # back into the input
     return writer.words_of(tokens[0])
 
 
 # %% tags=["nbval-ignore-output"]
-generator = torch.Generator().manual_seed(0)
+rng = np.random.default_rng(0)
 for _ in range(4):
-    words = write(model, generator)
+    words = write(model, rng)
     print(grammar.grammatical(words), " ".join(words))
 
 # %% [markdown]
@@ -168,7 +161,7 @@ for temperature in (0.5, 1.5, 2, 3):
 #
 # ### Cheating
 #
-# Train the same model without the mask, for five seconds. Every position then sees the word that it must predict.
+# The same model was trained without the mask, too. Every position then sees the word that it must predict.
 # **Predict.** Which loss does it reach, and what does it write?
 #
 # - **a** about 1.5, and it writes as before: no model can go below the lowest loss
@@ -178,15 +171,12 @@ for temperature in (0.5, 1.5, 2, 3):
 # %%
 guess_cheated = None  # "a", "b" or "c"
 
-# %%
-options = {"steps": 210, "is_causal": False, "description": "no mask"}
-cheat = writer.trained(corpus, seed=0, **options)
-
 # %% tags=["nbval-ignore-output"]
+cheat = writer.stored("no mask")
 of_cheat = writer.measured(cheat)
 print(f"loss {of_cheat['loss']:.3f}, grammatical {of_cheat['grammatical']:.2f}")
 for words in writer.write(writer.all_at_once(cheat), size=3, seed=1):
-    print(" ".join(words[:9]), "...")
+    print(" ".join(words[:12]))
 
 # %%
 predict.cheated(guess_cheated)
@@ -204,7 +194,7 @@ predict.cheated(guess_cheated)
 rows = writer.rows_of_the_verb(model)  # (2, layers, h, 7): singular and plural subjects
 form = ["<s>", "the", "SUBJECT", "that", "the", "OTHER", "verb"]
 heads = [f"layer {layer} head {head}" for layer in (1, 2) for head in (1, 2, 3, 4)]
-plural = rows[1].flatten(0, 1).tolist()
+plural = rows[1].reshape(8, 7).tolist()
 plot.table(["head", *form], [[name, *row] for name, row in zip(heads, plural)])
 
 # %% [markdown]
@@ -222,7 +212,7 @@ names = ["without SUBJECT", "without that", "without both", "without OTHER"]
 plot.table(["seed", "whole", *names], lines)
 
 # %% [markdown]
-# All five models get all 288 beginnings right. Without the edge to the subject, agreement falls in all five, by 0.24 to 0.63.
+# All five models get all 288 beginnings right. Without the edge to the subject, agreement falls in all five, by 0.19 to 0.62.
 # Without the edge to the other noun nothing is lost. So these models use the edge to the subject.
 
 # %% [markdown]
@@ -231,10 +221,10 @@ plot.table(["seed", "whole", *names], lines)
 # The five do it in different ways. Seeds 0, 1 and 4 have a head that looks at the subject whatever its number. In seeds 2 and 3
 # the head looks at a *singular* subject and elsewhere if the subject is plural, so where it looks tells the number.
 #
-# In seeds 0 and 2 some agreement is left without the subject, and it goes when *that* is forbidden, too. In seed 0, which you
-# have trained, *that* has looked at the word before it in layer 1 and kept its number. Forbid this as well, and about a third
+# In seed 0, which is the model here, agreement is still 0.81 without the subject, and 0.40 when *that* is forbidden, too:
+# *that* has looked at the word before it in layer 1 and kept its number. Forbid this in layer 1 instead, and about a third
 # is left. Why less than half, as by a guess? A forbidden edge does not silence a head: its weight goes to the other noun,
-# which votes for the wrong number. Forbid that noun, too, and agreement is back at about a half. Switch head 3 of layer 2 off, and
+# which votes for the wrong number. Forbid that noun, too, and agreement rises to 0.61. Switch head 3 of layer 2 off, and
 # it is a half, so no other head tells the number. Of the 288 beginnings 20 stand nowhere in the corpus. *Controls* has the numbers.
 #
 # </details>
@@ -249,9 +239,8 @@ plot.table(["seed", "whole", *names], lines)
 
 # %%
 def next_word(tokens, d_k):
-    with torch.no_grad():
-        logits, maps = writer.as_if(model, d_k)(writer.tokens_of(tokens[1:]))
-    rows = torch.stack(maps)[:, 0, :, -1].flatten(0, 1)  # (8, n)
+    logits, maps = writer.as_if(model, d_k)(writer.tokens_of(tokens[1:]))
+    rows = np.stack(maps)[:, 0, :, -1].reshape(8, -1)  # (8, n)
     return logits[0, -1], dict(zip(heads, rows))
 
 
@@ -269,9 +258,8 @@ for d_k in (1, 8, 64, 512):
 #
 # ## 4 · Without positions
 #
-# The model has a learned vector for each position. Train it without these vectors for about ten seconds. This is called **NoPE**, *no
-# positional encoding*. In notebook 08 a model without positions could not reverse a sequence. **Predict.** What
-# does this one write?
+# The model has a learned vector for each position. To train it without these vectors is called **NoPE**, *no positional
+# encoding*. In notebook 08 a model without positions could not reverse a sequence. **Predict.** What does this one write?
 #
 # - **a** nearly as good sentences as before
 # - **b** the right words in any order
@@ -280,15 +268,12 @@ for d_k in (1, 8, 64, 512):
 # %%
 guess_order = None  # "a", "b" or "c"
 
-# %%
-options = {"steps": 280, "positions": False, "description": "no positions"}
-placeless = writer.trained(corpus, seed=0, **options)
-
 # %% tags=["nbval-ignore-output"]
+placeless = writer.stored("no positions")
 found = writer.measured(placeless)
 print(", ".join(f"{name} {value:.2f}" for name, value in found.items()))
 five = [one["no positions"]["grammatical"] for one in writer.recorded()]
-print("five seeds, 840 and 360 steps:", *(f"{share:.2f}" for share in five))
+print("right in five trainings:", *(f"{share:.2f}" for share in five))
 
 # %%
 predict.causal_order(guess_order)
@@ -299,12 +284,10 @@ predict.causal_order(guess_order)
 
 # %%
 for layers in (1, 2):
-    _ = torch.manual_seed(0)
-    fresh = writer.Writer(layers, positions=False)
+    fresh = writer.Writer(layers, positions=False, rng=0)
     three = writer.tokens_of("the cats that")  # (1, 4)
-    with torch.no_grad():
-        ours, exchanged = fresh(three)[0], fresh(three[:, [0, 2, 1, 3]])[0]
-    moved = (ours - exchanged)[0, -1].abs().max()
+    ours, exchanged = fresh(three)[0], fresh(three[:, [0, 2, 1, 3]])[0]
+    moved = np.abs(ours - exchanged)[0, -1].max()
     print(f"{layers} layer(s): the last position moves by {moved:.4f}")
 
 # %% [markdown]
@@ -328,16 +311,15 @@ for layers in (1, 2):
 # after a seventh token comes, in double precision:
 
 # %% tags=["nbval-ignore-output"]
-exact = copy.deepcopy(model).double()
+exact = model.astype(np.float64)
 cats = writer.tokens_of("the cats that the dog sees")  # (1, 7)
 of_six, of_seven = exact.caches(), exact.caches()
-with torch.no_grad():
-    exact(cats[:, :6], of_six)
-    exact(cats, of_seven)
+exact(cats[:, :6], of_six)
+exact(cats, of_seven)
 for name in ("key", "value"):
     before, after = (getattr(caches[1], name) for caches in (of_six, of_seven))
-    moved = (after[..., :6, :] - before).abs().max()
-    print(f"{name}s, the largest {before.abs().max():.1f}: move by {moved:.0e}")
+    moved = np.abs(after[..., :6, :] - before).max()
+    print(f"{name}s, the largest {np.abs(before).max():.1f}: move by {moved:.0e}")
 
 # %% [markdown]
 # So keep them. This is a **KV cache**, and the picture at the top shows it: a new token brings one key and one value to each
@@ -345,8 +327,8 @@ for name in ("key", "value"):
 # ([Shazeer 2019](../REFERENCES.md#shazeer-2019) counted what reading the cache costs.) The heart of `KVCache.append` is this:
 #
 # ```python
-# key = torch.cat([self.key, key], dim=-2)
-# value = torch.cat([self.value, value], dim=-2)
+# key = np.concatenate([self.key, key], axis=-2)
+# value = np.concatenate([self.value, value], axis=-2)
 # self.key, self.value = key, value
 # ```
 #
@@ -369,26 +351,23 @@ for ax, align in zip(axes, ("lower_right", "upper_left")):
 
 # %%
 long = [words for words in new.sentences if len(words) >= 12]
-tokens = torch.cat([writer.tokens_of(words[:11]) for words in long])  # (b, 12)
+tokens = np.vstack([writer.tokens_of(words[:11]) for words in long])  # (b, 12)
 
 
 def in_chunks(model, sizes):
-    caches, parts = model.caches(), []
-    for chunk in tokens.split(sizes, dim=1):
-        parts.append(model(chunk, caches)[0])
-    return torch.cat(parts, 1)  # (b, 12, words)
+    caches, chunks = model.caches(), np.split(tokens, np.cumsum(sizes), axis=1)
+    parts = [model(chunk, caches)[0] for chunk in chunks[:-1]]  # the last is empty
+    return np.concatenate(parts, axis=1)  # (b, 12, words)
 
 
 # %% tags=["nbval-ignore-output"]
 CUTS = {"prefill 6, then one by one": [6] + [1] * 6, "one by one": [1] * 12}
 CUTS |= {"chunks of 3": [3] * 4, "chunks of 1, 7, 4": [1, 7, 4]}
 for name, sizes in CUTS.items():
-    with torch.no_grad():
-        differ = [
-            (in_chunks(m, sizes) - m(tokens)[0]).abs().max() for m in (exact, model)
-        ]
+    both = [np.abs(in_chunks(m, sizes) - m(tokens)[0]) for m in (exact, model)]
+    differ = [differences.max() for differences in both]
     print(f"{name:27} float64: {differ[0]:.0e}   float32: {differ[1]:.0e}")
-print(f"largest logit: {model(tokens)[0].abs().max():.0f}")
+print(f"largest logit: {np.abs(model(tokens)[0]).max():.0f}")
 
 # %% [markdown]
 # In float32 the same sum in another order differs in its last bits, and these logits go up to 50. A test with an absolute tolerance
@@ -410,14 +389,14 @@ class Overwritten(KVCache):
 class ValuesForgotten(KVCache):
     def append(self, key, value):
         keys, values = super().append(key, value)
-        old = torch.zeros_like(values[..., : -key.shape[-2], :])
-        return keys, torch.cat([old, value], dim=-2)
+        old = np.zeros_like(values[..., : -key.shape[-2], :])
+        return keys, np.concatenate([old, value], axis=-2)
 
 
 class NewInFront(KVCache):
     def append(self, key, value):
         n = key.shape[-2]  # roll: the last n, the new ones, go to the front
-        return tuple(x.roll(n, dims=-2) for x in super().append(key, value))
+        return tuple(np.roll(x, n, axis=-2) for x in super().append(key, value))
 
 
 # %% jupyter={"source_hidden": true}
@@ -459,7 +438,7 @@ def off_by(options, sizes):
     """The largest difference of a logit, the 12 tokens given in chunks."""
     step = stepper(exact, **options)
     parts = [step(tokens[:, :end]) for end in np.cumsum(sizes)]
-    return (torch.cat(parts, 1) - exact(tokens)[0]).abs().max().item()
+    return np.abs(np.concatenate(parts, axis=1) - exact(tokens)[0]).max()
 
 
 def last(step):
@@ -468,15 +447,16 @@ def last(step):
 
 # %% tags=["nbval-ignore-output"] jupyter={"source_hidden": true}
 print(f"{'bug':20} one by one  chunks of 3  6, then 1  grammatical")
-wrong = {}
+typical = {}
 for name, options in BUGS.items():
-    with torch.no_grad():
-        off = [off_by(options, sizes) for sizes in ([1] * 12, [3] * 4, [6] + [1] * 6)]
+    off = [off_by(options, sizes) for sizes in ([1] * 12, [3] * 4, [6] + [1] * 6)]
     sentences = writer.write(last(stepper(model, **options)), size=500)
-    share = writer.share_grammatical(sentences)
-    print(f"{name:20} {off[0]:10.0e} {off[1]:12.0e} {off[2]:10.0e} {share:12.2f}")
-    wrong[name] = min(sentences, key=grammar.grammatical)  # the first False, if any
-for name, words in wrong.items():
+    right = [grammar.grammatical(words) for words in sentences]
+    print(
+        f"{name:20} {off[0]:10.0e} {off[1]:12.0e} {off[2]:10.0e} {np.mean(right):12.3f}"
+    )
+    typical[name] = sentences[right.index(sum(right) > 250)]  # right, if most are
+for name, words in typical.items():
     print(f"{name:20}", " ".join(words[:10]))
 
 # %%
@@ -498,11 +478,10 @@ two = "the cats that the dog sees", "the cat that the dogs see"
 verbs = [*grammar.TRANSITIVE[0], *grammar.INTRANSITIVE[0]]
 singular = [writer.NUMBER[verb] for verb in verbs]
 for name, caches in {"new cache  ": None, "stale cache": model.caches()}.items():
-    with torch.no_grad():
-        for words in two:
-            kept = model.caches() if caches is None else caches
-            p = model(writer.tokens_of(words), kept)[0][0, -1].softmax(-1)
-    likely = p.argmax().item()
+    for words in two:
+        kept = model.caches() if caches is None else caches
+        p = al.softmax(model(writer.tokens_of(words), kept)[0][0, -1])
+    likely = p.argmax()
     print(f"{name}: most likely {writer.WORDS[likely]!r}, {p[likely]:.2f};", end=" ")
     print(f"all verbs in the singular {p[singular].sum():.2f}")
 
@@ -513,10 +492,9 @@ def in_turn(caches):  # the caches of each text
     fed = [writer.tokens_of(text) for text in texts]
     for _ in range(4):
         for i, text in enumerate(texts):
-            with torch.no_grad():
-                word = model(fed[i], caches[i])[0][0, -1].argmax().item()
+            word = model(fed[i], caches[i])[0][0, -1].argmax()
             text.append(writer.WORDS[word])
-            fed[i] = torch.tensor([[word]])  # (1, 1)
+            fed[i] = np.array([[word]])  # (1, 1)
     return " | ".join(map(" ".join, texts))
 
 
@@ -527,37 +505,22 @@ print("one, shared:", in_turn([model.caches()] * 2))
 # In the stale cache a verb no longer comes next: *the* does, as if *see* waited for a noun. With one cache the two texts mix. A
 # cache has no idea what it holds, so make a new one for each prompt.
 #
-# `diagnose` of notebook 07 makes these tests for any module with a cache. The clinic has decoders now, healthy or with one bug:
-
-# %%
-ward = {"healthy": Decoder}
-ward |= {name: DECODERS[name].module for name in ("places_restart", "chunk_upper_left")}
-for name, kind in ward.items():
-    _ = torch.manual_seed(0)
-    found = diagnose(kind(24, 4), embed_dim=24, num_heads=4)["cache"]
-    print(f"{name}: {found.verdict}", *found.measured.split("; "), sep="\n    ")
-
-# %% [markdown]
+# `diagnose` of notebook 07 makes these tests for any torch module with a cache. *Controls* lets it examine three decoders.
+#
 # ## 7 · What it costs
 #
-# How many multiplications does it take to write $n$ tokens? torch counts them, for a layer with $d_{model} = 256$.
-
-# %% jupyter={"source_hidden": true}
-layer = MultiHeadAttention(256, 4, bias=False)
-
-
-def multiplications(n, cache):
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        for end in range(1, n + 1):
-            x = torch.zeros(1, 1 if cache is not None else end, 256)
-            layer(x, is_causal=True, cache=cache)
-    return counter.get_total_flops() // 2  # it counts the additions, too
+# How many multiplications does it take to write $n$ tokens? We count them for one layer with $d_{model} = 256$.
 
 
 # %%
+def multiplications(n_q, n_k, d=256):
+    return 4 * n_q * d * d + 2 * n_q * n_k * d  # W_Q to W_O; scores and averages
+
+
 print("   n   everything anew      with cache   ratio")
 for n in (16, 64, 256):
-    anew, kept = multiplications(n, None), multiplications(n, KVCache())
+    anew = sum(multiplications(end, end) for end in range(1, n + 1))
+    kept = sum(multiplications(1, end) for end in range(1, n + 1))
     print(f"{n:4} {anew:17,} {kept:15,} {anew / kept:7.1f}")
 
 # %% [markdown]
@@ -569,8 +532,7 @@ for n in (16, 64, 256):
 
 # %% jupyter={"source_hidden": true}
 caches = model.caches()
-with torch.no_grad():
-    model(tokens[:1], caches)
+model(tokens[:1], caches)
 held = sum(cache.key.nbytes + cache.value.nbytes for cache in caches)
 print(f"our writer: {held // 12} bytes a token, by the formula {2 * 2 * 4 * 8 * 4}")
 
@@ -608,28 +570,28 @@ for ax, (told, serving) in zip(axes, orders.items()):
     _ = ax.axis("off")
 
 # %% [markdown]
-# To see what the wrong order does, we train a layer with two heads of keys and values. Then we copy its weights into a layer
-# with four, in both orders. The training takes about ten seconds.
-
-# %%
-options = {"steps": 280, "num_kv_heads": 2, "description": "2 heads of K and V"}
-grouped = writer.trained(corpus, seed=0, **options)
+# To see what the wrong order does, take a writer that was trained with two heads of keys and values. We copy its weights into a
+# writer with four, in both orders.
 
 
 # %% jupyter={"source_hidden": true}
 def spread(serving):  # which of the two serves each of the four heads of queries
-    full, state = writer.Writer(), grouped.state_dict()
-    for name, weight in state.items():
-        if "W_K" in name or "W_V" in name:  # (16, 32): two heads of 8 rows
-            two = weight.unflatten(0, (2, 8))  # (2, 8, 32)
-            state[name] = two[serving].flatten(0, 1)  # four heads of 8 rows, (32, 32)
-    full.load_state_dict(state)
-    return writer.measured(full)["grammatical"]
+    weights = grouped.weights()
+    for name, W in weights.items():
+        if "W_K" in name or "W_V" in name:  # (32, 16): two heads of 8 columns
+            two = W.reshape(32, 2, 8)
+            weights[name] = two[:, serving].reshape(32, 32)  # four heads of 8 columns
+    return share_right(writer.Writer().load(weights))
+
+
+def share_right(model):
+    return writer.share_grammatical(writer.write(writer.with_caches(model), size=500))
 
 
 # %% tags=["nbval-ignore-output"]
-print(f"num_kv_heads=2:          {writer.measured(grouped)['grammatical']:.2f}")
-print(f"repeated side by side:   {spread([0, 0, 1, 1]):.2f}")
+grouped = writer.stored("2 KV heads")
+print(f"num_kv_heads=2:           {share_right(grouped):.2f}")
+print(f"repeated side by side:    {spread([0, 0, 1, 1]):.2f}")
 print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 
 # %% [markdown]
@@ -653,9 +615,9 @@ for width in (3, 4, 5, 6, 7):
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# Put on after training, a window of 6 leaves 0.74 to 0.98 of the sentences right in five runs. If `<s>` stays in sight as well
-# (the idea of [Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 1.00. Is that only because it is one key more? No: 6 keys and
-# `<s>` do better than 8 keys in each of the five, clearly in two, and in three by 3 to 5 sentences of 500. `<s>` is the
+# Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well
+# (the idea of [Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99. Is that only because it is one key more? No: 6 keys and
+# `<s>` do better than 8 keys in each of the five: in one by 69 sentences of 500, in the others by 4 to 10. `<s>` is the
 # same in every sentence and tells nothing about this one. Some heads put most of their weight on it, and out of sight
 # that weight must go elsewhere. That this is the reason is likely, and not shown here. *Controls* has the numbers, and times.
 #
@@ -833,13 +795,12 @@ verdict
 # my_beginning = "the cats that the old dog sees"
 # # From "sees" two layers reach 4 tokens back, to "that". The writer, in a window of 3, with the subject
 # # in the singular and in the plural: is the last position the same?
-# with torch.no_grad():
-#     ends = []
-#     for subject in ("cat", "cats"):
-#         tokens_here = writer.tokens_of(my_beginning.replace("cats", subject))
-#         masks = [writer.window(3, n=tokens_here.shape[1])] * 2
-#         ends.append(model(tokens_here, masks=masks)[0][0, -1])
-# assert torch.equal(*ends)
+# ends = []
+# for subject in ("cat", "cats"):
+#     tokens_here = writer.tokens_of(my_beginning.replace("cats", subject))
+#     masks = [writer.window(3, n=tokens_here.shape[1])] * 2
+#     ends.append(model(tokens_here, masks=masks)[0][0, -1])
+# assert np.array_equal(*ends)
 # ```
 #
 # </details>
@@ -847,14 +808,15 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. Train with another seed (`writer.trained(corpus, seed=3)`) and run section 2 again. Which head is it now, and what does
-#    it look at if the subject is plural? (Head 2, at *that*.)
-# 2. In section 3, with sentence 8 and temperature 1, set $d_k$ to 64 and go to the step before the second *hears*: *the happy
-#    children that the dog hears hears* (on another processor the words may differ). Which rows have changed from $d_k = 8$?
+# 1. With torch, train another seed for twenty seconds: `from attnlib.course import writer_training`, then
+#    `model = writer_training.trained(corpus, seed=3)`. Run section 2 again.
+#    Which head is it now, and what does it look at if the subject is plural? (Head 2, at *that*.)
+# 2. In section 3, with sentence 8 and temperature 1, set $d_k$ to 64 and go to the step before *sees*: *the happy children
+#    that the dog hears sees*. Which rows have changed from $d_k = 8$?
 #    (All are flatter. Head 3 of layer 2 has a third of its weight on *children*, where it had nearly all.)
 # 3. Average the heads of keys and values of the trained writer down to 2 (mean of neighbours) without training. How many
-#    sentences survive? (About half: 0.49 with seed 0.)
-# 4. Two decoders of the clinic still wait: `patients.patient(4)` and `patients.patient(5)`, from `attnlib.course`. Call them as
+#    sentences survive? (About half: 0.46.)
+# 4. Two decoders of the clinic still wait, in torch: `patients.patient(4)` and `patients.patient(5)`, from `attnlib.course`. Call them as
 #    `module(x, cache)`, with $x$ of shape $(b, n, 24)$ and a `KVCache`, or without one for all tokens at once; they
 #    return (output, weights). `patients.name_bug(4, name, probe)` judges a name from `DECODERS` with a probe, as in
 #    notebook 07.
@@ -891,8 +853,7 @@ edges["SUBJECT, that, OTHER"] = (SUBJECT, THAT, OTHER)
 lines = []
 for name, keys in edges.items():
     masks = writer.without_edges(*keys)
-    with torch.no_grad():
-        maps = model(writer.beginnings()[0], masks=masks)[1]
+    maps = model(writer.beginnings()[0], masks=masks)[1]
     row = maps[1][:, 2, -1].mean(0).tolist()  # layer 2, head 3, the last word: (7,)
     lines.append([name, *row, f"{writer.agreement(model, masks=masks):.2f}"])
 plot.table(["forbidden", *form, "agreement"], lines)
@@ -917,27 +878,53 @@ for name, one in {"with positions": model, "without": placeless}.items():
     print(f"{name:14} <s> hidden: agreement {share:.2f}")
 
 # %% [markdown]
-# Section 7: the last of $n$ tokens, all anew and with a cache. The ratio of multiplications is about $n$, that of times is far
+# Section 6: `diagnose` examines decoders of the clinic, a healthy one and two with one bug each.
+
+# %% jupyter={"source_hidden": true}
+try:
+    import torch
+
+    from attnlib.course.clinic import DECODERS, Decoder
+    from attnlib.diagnose import diagnose
+
+    ward = {"healthy": Decoder}
+    ward |= {
+        name: DECODERS[name].module for name in ("places_restart", "chunk_upper_left")
+    }
+except ImportError:
+    ward = {}
+    print("torch is not installed: the decoders of the clinic wait for it.")
+    print("Fix: pip install torch")
+
+# %%
+for name, kind in ward.items():
+    _ = torch.manual_seed(0)
+    found = diagnose(kind(24, 4), embed_dim=24, num_heads=4)["cache"]
+    print(f"{name}: {found.verdict}", *found.measured.split("; "), sep="\n    ")
+
+# %% [markdown]
+# Section 7: the last of $n$ tokens, all anew and with a cache. The ratio of multiplications is about $n$, that of times is
 # less. Then fewer heads of keys and values, and windows: the share of right sentences in five trainings.
 
 
 # %%
+layer = al.MultiHeadAttention(256, 4, bias=False, rng=0)
+
+
 def seconds(x, cache=None):
     """The quickest of 20 runs, each behind the same cache: a copy of it grows."""
     took = []
     for _ in range(20):
         start = time.perf_counter()
-        with torch.no_grad():
-            layer(x, is_causal=True, need_weights=False, cache=copy.copy(cache))
+        layer(x, is_causal=True, need_weights=False, cache=copy.copy(cache))
         took.append(time.perf_counter() - start)
     return min(took)
 
 
 # %% tags=["nbval-ignore-output", "timed"]
 for n in (64, 256, 1024):
-    x, cache = torch.randn(1, n, 256), KVCache()
-    with torch.no_grad():
-        layer(x[:, :-1], is_causal=True, cache=cache)
+    x, cache = rng.normal(size=(1, n, 256)), KVCache()
+    layer(x[:, :-1], is_causal=True, cache=cache)
     ratio = seconds(x) / seconds(x[:, -1:], cache)
     print(f"n = {n:4}: everything anew takes {ratio:5.1f} times as long")
 
