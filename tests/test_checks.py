@@ -102,7 +102,7 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "SelfAttention": "no_scale scale_by_embed_dim projections_unused projections_shared",
         "MultiHeadAttention": "scale_by_embed_dim one_mask_for_first_head_only split_without_transpose "
         "merge_without_transpose heads_averaged no_output_projection projections_unused projections_shared",
-        "masked_attention": "swapped_key_value no_scale mask_ignored mask_inverted "
+        "masked_attention": "swapped_key_value no_scale no_scale_with_mask mask_ignored mask_inverted "
         "mask_after_softmax mask_multiplies_scores finite_fill nan_on_fully_masked padding_masks_queries "
         "mask_renormalised zero_times_infinity fill_not_low_enough no_mask_blocks_all",
         "variance_of_scores": "products_not_summed scaled_already std_instead_of_variance matching_pairs_only",

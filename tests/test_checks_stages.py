@@ -99,12 +99,18 @@ def test_hints_follow_the_stage_that_is_wrong(change, stage):
 
 # what is done where a mask comes; without one all are right
 ONLY_BEHIND_A_MASK = {
-    "no scale": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k), -np.inf)) @ v,
     "root of d_v": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k), -np.inf) / v.shape[-1] ** 0.5) @ v,
     "d_k": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k), -np.inf) / q.shape[-1]) @ v,
     "axis": lambda q, k, v, m: al.softmax(np.where(m, q @ swapped(k) / q.shape[-1] ** 0.5, -1e9), axis=-2) @ v,
     "no scale, mask moved": lambda q, k, v, m: al.softmax(np.where(np.roll(m, 1, -1), q @ swapped(k), -np.inf)) @ v,
 }
+
+
+def test_a_branch_behind_the_mask_without_the_scale_is_named():
+    def behind(q, k, v, m=None):
+        return right(q, k, v) if m is None else al.softmax(np.where(m, q @ swapped(k), -np.inf)) @ v
+
+    assert check.masked_attention(behind).mistake == "no_scale_with_mask"
 
 
 @pytest.mark.parametrize("behind", ONLY_BEHIND_A_MASK.values(), ids=ONLY_BEHIND_A_MASK)

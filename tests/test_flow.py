@@ -16,6 +16,7 @@ from views import read, strip
 import attnlib as al
 import attnlib.examples
 from attnlib import colours, live, svg
+from attnlib.examples import TWO_HEADS, WORDS
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
@@ -174,6 +175,15 @@ def test_flow_of_a_batch_of_heads_in_torch():
     assert "(8 terms)" in read(view)
     view.sliders["key"].value = 4
     assert "blocked" in read(view)
+
+
+def test_numbers_too_wide_for_two_decimals_have_one():
+    """Notebook 06: -1.28 left no room, and no number of the output was written."""
+    x, *projections, _ = TWO_HEADS
+    query, key, value = (al.split_heads(x @ W, 2)[None] for W in projections)
+    view = live.flow(al.attention_trace(query, key, value), queries=WORDS, query=1, key=0)
+    view.sliders["head"].value = 1  # counted from 0
+    assert ">-1.3<" in view.picture.value and ">-1.28<" not in view.picture.value
 
 
 def test_flow_draws_its_matrices_once(monkeypatch):

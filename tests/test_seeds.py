@@ -236,8 +236,8 @@ def printed(number):
         ("06", "mask: False largest difference 0.000000000000 saw female 1.064 male -1.278"),
         ("06", "mask: True largest difference 0.000000000000 saw female 1.894 male 1.521"),
         ("06", "asked with 1 and 0.9: [0.64 0.36]"),
-        ("06", "1 head(s), 5460 parameters: all right"),
-        ("06", "2 head(s), 5460 parameters: all right"),
+        ("06", "1 head(s), 5460 parameters: both right"),
+        ("06", "2 head(s), 5460 parameters: both right"),
         (
             "06",
             "correct merge outputs that move: [0 1 2 3 4 5] bare split, bare merge outputs that move: [3 4 5]",
@@ -361,8 +361,8 @@ def test_printed(number, text):
         ("04", "as it is: on the correct slot #, on itself #", [(0.8, 0.98), (0.02, 0.15)]),
         ("04", "keys of letters alone: on the correct slot #, on itself #", [(0.47, 0.5), (0.47, 0.5)]),
         # one head with a linear read-out names one neighbour; two heads, or a hidden layer, name both
-        ("06", "1 head.s., 5460 parameters: all right #", [(0, 0.3)]),
-        ("06", "2 head.s., 5460 parameters: all right #", [(0.99, 1)]),
+        ("06", "1 head.s., 5460 parameters: both right #", [(0, 0.3)]),
+        ("06", "2 head.s., 5460 parameters: both right #", [(0.99, 1)]),
         *[
             ("06", f"hidden layer, seed {seed}: shares # and # all right #", [(0.5, 0.9), (0.1, 0.45), (0.97, 1)])
             for seed in (0, 1, 3, 4)

@@ -194,7 +194,8 @@ def span(arrays, name):
 def _cells(values, at, span, options):
     sizes = {"high": at.high, "vmin": span[0], "vmax": span[1]}
     if max(values.shape) <= CELLS and min(at.wide, at.high) >= 4:
-        return parts.matrix(values, at.wide, inset=2, **sizes, **options)
+        # One decimal is better than none: the table below the picture has the numbers in full.
+        return parts.matrix(values, at.wide, least=1, inset=2, **sizes, **options)
     return parts.image(values, at.wide, **sizes, tint=options.get("tint"), blocked=options.get("blocked"))
 
 

@@ -248,6 +248,7 @@ def matrix(
     columns=None,
     names=("query", "key"),
     most=2,
+    least=None,
     inset=0,
 ):
     """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
@@ -271,8 +272,9 @@ def matrix(
         Their labels in the tooltips; numbers from 0 by default.
     names : (str, str)
         What a row and a column is, in the tooltips.
-    most : int
-        Decimals of the numbers in the cells, where these are not whole.
+    most, least : int
+        Decimals of the numbers in the cells, where these are not whole: as many as have room, by default `most` or
+        none.
     inset : int
         Pixels that stay free beside a number.
 
@@ -289,7 +291,7 @@ def matrix(
     shades = palette(tint)
     high = side if high is None else high
     room = values if blocked is None else values[~blocked]
-    places = decimals(room, side - inset, most=most) if side >= LABEL and high >= SMALL + 4 else None
+    places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
     painted = [shades[level] for level in levels(values, vmin, vmax).ravel().tolist()]
     told = [exact(value) for value in flat]

@@ -222,8 +222,8 @@ for times in (1, 3, 10):
 
 # %% [markdown]
 # The loss grows, and the gradient that could correct her vanishes. A fresh head should not be certain of anything yet, and
-# the division by $\sqrt{d_k}$ sees to that. A fresh `nn.Linear` is even less certain: with 64 features, its scaled scores
-# have variance 0.11 (*Controls*).
+# the division by $\sqrt{d_k}$ sees to that. A head made of fresh `nn.Linear` layers is even less certain: with 64 features, its
+# scaled scores have variance 0.11 (*Controls*).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -241,8 +241,8 @@ for times in (1, 3, 10):
 # The sentence will not do for training, because a layer learns four words by heart. We tried: in all of five runs its four
 # outputs came out right, and in four of the five *she* did not look at Anna. Looking pays only where each text is new.
 #
-# So here is another task ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Somebody tells you eight pairs of a letter and a
-# number, and then asks for one of the letters. `lookup.draw` makes such a *memory* anew each time.
+# So here is another task ([Graves et al. 2014](../REFERENCES.md#graves-2014)). Somebody tells you eight pairs of a letter (a to p)
+# and a number (0 to 15), and then asks for one of the letters. `lookup.draw` makes such a *memory* anew each time.
 
 # %%
 print(lookup.draw(3, torch.Generator().manual_seed(5)))
@@ -604,9 +604,14 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. Remove the division by `q.shape[-1] ** 0.5` in `Attention`. Which cell stops? (The `assert` on the sentence does.)
+# 1. Remove the division by `q.shape[-1] ** 0.5` in `Attention`. Which cell stops?
 # 2. In your module of 4.4, write `weights.detach() @ self.W_V(x)`. All outputs stay right. Which matrices does the check name?
-#    (W_Q and W_K.)
+#
+# <details><summary>Answers</summary>
+#
+# 1: the one with the `assert` on the sentence. 2: $W_Q$ and $W_K$.
+#
+# </details>
 #
 # **Remember.** A module is the same four steps with matrices that learn. Check it in float64 against numbers you know.
 # nn.Linear stores $W$ transposed. A key is how a token is found, a value is what it gives, and a loss on the answer teaches

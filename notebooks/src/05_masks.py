@@ -189,7 +189,7 @@ print("it writes:", write(is_causal=True))
 
 # %% [markdown]
 # The scores that are left are all 0, so the third token mixes three words equally. The head names the most frequent word so
-# far, and of equals the first in the alphabet. That is right twice, by luck. It writes the same nonsense as before, because its
+# far, and among equally frequent words the first in the alphabet. That is right twice, by luck. It writes the same nonsense as before, because its
 # newest token never had a future to look at. But now the exam is honest: every position answers without its target, as in
 # writing.
 
@@ -333,7 +333,8 @@ _ = axes[0, 1].set_title("spread over (b, n_q, n_k)")
 
 # %% [markdown]
 # Rows 2 and 3 of the second text are padding that asks. What these rows return means nothing, and the loss must leave it out. Do
-# not hide them as queries, too: section 9 shows the trouble. With several heads (notebook 06) its shape is $(b, 1, 1, n_k)$.
+# not hide them as queries, too: section 9 shows the trouble. With several heads (notebook 06) the padding mask
+# gets one more axis, $(b, 1, 1, n_k)$.
 #
 # Several masks combine by logical AND: a query may attend where **all** of them allow it.
 
@@ -389,7 +390,8 @@ except al.ShapeError as error:
 
 # %% [markdown]
 # torch's layer `nn.MultiheadAttention` has an argument of its own for this mask, **`key_padding_mask`**, $(b, n_k)$. There
-# **True means ignore**. (*Multi-head*: notebook 06. Here it has one head.) The rest of this notebook uses torch, if it is installed.
+# **True means ignore**. (*Multi-head*: notebook 06. Here it has one head.) The rest of this section and
+# section 9 use torch, if it is installed.
 
 # %% jupyter={"source_hidden": true}
 try:
@@ -415,6 +417,7 @@ if torch is not None:
         print(f"{name:<16} (b, n_k): off by {(result - expected).abs().max():.4f}")
 
 # %% [markdown]
+# As `key_padding_mask` the array is right. As `attn_mask` it is read as $(n_q, n_k)$, and nothing complains.
 # ## 7 · Cross-attention: queries from elsewhere
 #
 # Queries may come from another text than keys and values. This is **cross-attention**, and the formula stays the same. Here
@@ -479,10 +482,10 @@ ax = plot.attention_heatmap(
 # ## 9 · The row that may look nowhere
 #
 # *She* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. attnlib makes its weights and
-# its output exactly 0. Others do not. Here are ten random tokens, so that equal weights are 0.1. Query 1 may look
+# its output exactly 0. Not everybody does. Here are ten random tokens, so that equal weights are 0.1. Query 1 may look
 # nowhere:
 
-# %%
+# %% jupyter={"source_hidden": true}
 if torch is not None:
     torch.manual_seed(0)
     x = torch.randn(1, 10, 4)  # (b, n, d)
@@ -492,7 +495,7 @@ if torch is not None:
     mha = torch.nn.MultiheadAttention(4, 1, batch_first=True)
     _, mha_weights = mha(x, x, x, attn_mask=~allowed)
 
-# %%
+# %% jupyter={"source_hidden": true}
 if torch is not None:
     fused, filled = F.scaled_dot_product_attention, scores.masked_fill
     dead_rows = {
@@ -521,7 +524,7 @@ if torch is not None:
 # ## 10 · Dropout: a mask by chance
 #
 # While many models train, each weight is set to 0 with a probability of, say, 0.2, and the rest is divided by 0.8. That is
-# **dropout**. It comes after the softmax. **Predict.** Four queries stand behind a causal mask, and all scores are
+# **dropout**. It keeps a model from relying on any single weight, and comes after the softmax. **Predict.** Four queries stand behind a causal mask, and all scores are
 # equal. What do their rows sum to under dropout?
 #
 # - **a** 1 each, as ever
@@ -550,7 +553,7 @@ predict.dropout_rows(guess_dropout)
 # %% [markdown] tags=["predict"]
 # ## See it · Both masks at once
 #
-# Six tokens, of which the first `length` are real; random ones, so that $d_k$ can grow. **Predict.** With both masks and 2 real
+# Six random tokens (random, so that $d_k$ can grow), of which the first `length` are real. **Predict.** With both masks and 2 real
 # tokens, how many of the 36 pairs may attend? As $d_k$ moves, which row keeps its weights?
 
 # %%
@@ -745,9 +748,15 @@ verdict
 # ## Try it
 #
 # 1. Write a mask of four tokens that lets each query see itself and the token before it (a sliding window). Use it in `poke`:
-#    which outputs may move when *saw* changes? (1 and 2.)
+#    which outputs may move when *saw* changes?
 # 2. A window of 8 tokens shows each query itself and the two tokens before it. Combine it with `padding_mask([length], 8)`. Up to
-#    which length is there a dead row? (Up to 5: row 7 looks at 5, 6 and 7.)
+#    which length is there a dead row?
+#
+# <details><summary>Answers</summary>
+#
+# 1: outputs 1 and 2. 2: up to 5, because row 7 looks at 5, 6 and 7.
+#
+# </details>
 #
 # **Remember.** True = may attend. Block with $-\infty$ before the softmax. Padding hides keys, so its mask needs a query axis:
 # $(b, 1, n_k)$. Queries that continue a sequence need the lower right. Test a mask by poking what it should hide. Next:

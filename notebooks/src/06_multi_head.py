@@ -41,8 +41,8 @@ two_heads
 # - **b** `W.T`
 # - **c** whichever fits
 #
-# **3.** *(notebook 03)* A query and a key have 32 entries each, independent, with mean 0 and variance 1. Which variance has
-# their dot product?
+# **3.** *(notebook 03)* A query and a key have 32 entries each, independent, with mean 0 and variance 1. What is the
+# variance of their dot product?
 #
 # - **a** 32
 # - **b** about 5.7
@@ -112,7 +112,8 @@ predict.reshape(guess_reshape)
 
 # %% [markdown]
 # Take the steps one by one. Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
-# 4 merge. On the right a bare reshape does both: it first splits, and then it merges the correct heads.
+# 4 merge. On the right is a bare reshape. Steps 1 and 2 split with it; steps 3 and 4 start again from the correct heads and
+# merge with it.
 
 # %% tags=["slide"] says="Features are cut"
 split_and_merge = live.split_heads(WORDS, num_heads=2, d_k=3)
@@ -125,7 +126,7 @@ split_and_merge
 #
 # Project, split, attend in each head, merge. A last matrix $W_O$ follows, because the merged heads only stand side by side:
 # features 0 to 2 come from head 1, and 3 to 5 from head 2. $W_O$ mixes them. Here it writes *who* of head 1 to *female*, *who* of
-# head 2 to *male*, and the sum of both to *who*.
+# head 2 to *male*, and the sum of both to *who*. (*saw* has 0 in *female* and *male*, so there is room for a name.)
 
 
 # %%
@@ -148,8 +149,8 @@ tell(output, "she")
 
 # %% [markdown]
 # *saw* now has both names, apart: Anna in *female*, Ben in *male*. In *who*, where $W_O$ adds them, the two nearly cancel once
-# more. *she* still learns Anna: her *who* is 0.885, because in head 2 she looks for the verb, and the
-# names cancel.
+# more. *she* still learns Anna: her *who* is 0.885, because in head 2 she looks for the verb and takes equally
+# little from both names.
 #
 # Multiplying the merged heads by $W_O$ adds one part per head. Head $i$ has its own weights $A_i$, its own columns of $W_V$ and
 # its own rows of $W_O$:
@@ -181,8 +182,9 @@ for (s, split), (m, merge) in product(splits.items(), merges.items()):
     tell(merge(attention(q, k, v)) @ W_O, "saw")
 
 # %% [markdown]
-# The shapes are right and nothing fails, but *saw* learns something else in each of the three wrong layers. A round trip does
-# not show it: two bare reshapes undo each other. It has happened in public code ([thread](../REFERENCES.md#threads)).
+# The shapes are right and nothing fails, but *saw* learns something else in each of the three wrong layers. A round trip catches
+# the two mixed layers, but not the last one: two bare reshapes undo each other. It has happened in public code
+# ([thread](../REFERENCES.md#threads)).
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -237,9 +239,8 @@ if torch is not None:
     found |= neighbours.two_trainings()
 for name in ("1 head(s)", "2 head(s)"):
     got = found[name]
-    each = " ".join(f"{share:.2f}" for share in got["each"])
-    told = f"all right {got['all right']:.2f}, each {each}"
-    print(f"{name}, {got['parameters']} parameters: {told}")
+    print(f"{name}, {got['parameters']} parameters: both right {got['all right']:.2f}", end="")
+    print(" (letter before {:.2f}, letter after {:.2f})".format(*got["each"]))
 
 # %%
 predict.two_heads(guess_heads)
@@ -250,7 +251,7 @@ titles = ["the one head", "head 1 of 2", "head 2 of 2"]
 figure = plot.head_grid(maps, titles=titles)
 
 # %% [markdown]
-# *each* says how often the letter before is right, and how often the letter after. The one head looks at both neighbours, and
+# The one head looks at both neighbours, and
 # the read-out names one of the two letters nearly always, the other seldom. Two heads take one neighbour each and write their
 # answers to different features, where a linear layer can read both. So in this task
 # one head can hold both letters, but this linear read-out cannot tell them apart. Two heads make it easy.
@@ -350,7 +351,7 @@ for h in (1, 8, 64):
 # ## 7 · The same in torch
 #
 # `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in which True is blocked. Does it
-# give the same numbers with the weights of our two heads?
+# give the same numbers with the matrices of our two heads?
 
 # %%
 if torch is not None:
@@ -566,11 +567,17 @@ verdict
 # ## Try it
 #
 # 1. In `multi_head` of section 3 replace `al.merge_heads(heads)` by `np.tile(heads.mean(-3), num_heads)`, the average of the
-#    heads in place of the heads side by side. What does *saw* learn? (*female* and *male* are both -0.107: the names cancel.)
-# 2. Change $W_O$ so that *who* of *saw* becomes who of head 1 minus who of head 2. (With `W_O = W_O.copy()` and `W_O[3, 5] = -1`
-#    it is 2.341; *she* keeps 0.885.)
+#    heads in place of the heads side by side. What does *saw* learn?
+# 2. Change $W_O$ so that *who* of *saw* becomes who of head 1 minus who of head 2.
 # 3. With torch, train four heads: `w = neighbours.measured(neighbours.trained(4))["maps"]`, then `plot.head_grid(w)`. What do the
-#    extra heads do? (Nothing new is asked: each looks at one neighbour, or at both.)
+#    extra heads do?
+#
+# <details><summary>Answers</summary>
+#
+# 1: *female* and *male* are both -0.107, the names cancel. 2: with `W_O = W_O.copy()` and `W_O[3, 5] = -1` it is 2.341, and *she*
+# keeps 0.885. 3: nothing new is asked, so each looks at one neighbour, or at both.
+#
+# </details>
 #
 # **Remember.** A head is one row of weights per query, so two heads keep two answers apart. Heads share one projection, cut by
 # reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does

@@ -412,7 +412,7 @@ RECALL = (
         tempting="a",
         a="A score is a sum of d_k products. Twice as many independent products have twice the variance.",
         b="Each product has variance 1, and the variances of independent products add up. So we divide by sqrt(d_k).",
-        c="That would be the square of the sum of equal numbers. Independent products cancel in part.",
+        c="That would need all products to push the same way. Independent ones cancel in part.",
     ),
     Question(
         "added_to_all",

@@ -76,6 +76,14 @@ MISTAKES = (
         scaled_by(lambda s: 1),
     ),
     Mistake(
+        "no_scale_with_mask",
+        "the scores are scaled without a mask, and not scaled with one",
+        "Without a mask every number is right. Behind one the weights are too peaked.",
+        "Compare the two branches of your function. Which step does only one of them have?",
+        "Divide the scores by the square root of d_k in the branch with a mask, too, before the mask comes.",
+        scaled_by(lambda s: s.q.shape[-1] ** -0.5 if s.mask is None else 1),
+    ),
+    Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
         "The weights are too flat: large d_k turns attention into a plain average.",
