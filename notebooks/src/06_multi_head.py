@@ -239,7 +239,10 @@ if torch is not None:
     found |= neighbours.two_trainings()
 for name in ("1 head(s)", "2 head(s)"):
     got = found[name]
-    print(f"{name}, {got['parameters']} parameters: both right {got['all right']:.2f}", end="")
+    print(
+        f"{name}, {got['parameters']} parameters: both right {got['all right']:.2f}",
+        end="",
+    )
     print(" (letter before {:.2f}, letter after {:.2f})".format(*got["each"]))
 
 # %%
