@@ -2,7 +2,7 @@
 # # 11 · One token at a time
 #
 # **Question.** How does a model write, and what does it keep so that it need not start anew for every word?
-# *40 minutes. One section uses torch, if it is there.*
+# *40 minutes. Without torch, except for one control and two things to try.*
 #
 # A small model learns a language in which every sentence can be judged, and writes it word by word. This is what it keeps on
 # the way.
@@ -106,10 +106,10 @@ print(f"lowest honest loss: {new.lowest_loss:.3f} nats a word")
 
 # %% [markdown]
 # The model is the `MultiHeadAttention` of notebook 06 in two layers, behind a causal mask. Each layer adds what its heads
-# fetched, and then what a small network makes of it. Such a model is called a **decoder**. Torch trained it in twenty seconds;
+# fetched, and then what a small network makes of the sum. Such a model is called a **decoder**. Torch trained it in twenty seconds;
 # its weights are stored, and it runs in NumPy.
 
-# %%
+# %% jupyter={"source_hidden": true}
 model = writer.stored("writer")
 print(sum(W.size for W in model.weights().values()), "parameters")
 print(dedent(inspect.getsource(writer.Writer.__call__).split("strict=True)")[1]))
@@ -136,7 +136,8 @@ for _ in range(4):
     print(grammar.grammatical(words), " ".join(words))
 
 # %% [markdown]
-# The last row of logits says what comes next. The model draws a word, and reads that word as its own input. How good are 500
+# For each position the model gives 40 numbers, one for each word and the start. They are called **logits**, and softmax of the
+# last row is the probability of the next word. The model draws a word, and reads that word as its own input. How good are 500
 # such sentences? `writer.write` is the same loop for many sentences at once.
 #
 # The loss is $-\ln p$ of the word that came, in nats. Nobody can know which noun comes next, so the loss can't
@@ -184,7 +185,7 @@ predict.cheated(guess_cheated)
 # %% [markdown]
 # A loss below what is possible is an alarm. So work out what is possible before you train.
 #
-# ## 2 · Who tells the verb?
+# ## 2 · What tells the verb its number?
 #
 # After *the cats that the dog sees* the verb is due. The word before it is *sees*, the nearest noun is *dog*, and both
 # say singular. Something must look back to *cats*. `beginnings` makes all 288 beginnings of that form, in which the nearest noun
@@ -332,7 +333,7 @@ for name in ("key", "value"):
 # self.key, self.value = key, value
 # ```
 #
-# A prompt goes in at once, which is called **prefill**, or in chunks. Three new tokens behind two old ones need the
+# A prompt goes in at once, which is called **prefill**, or in chunks. Three new tokens after two old ones need the
 # mask on the left. The last token of a chunk sees every key, so the mask lines up at the **lower right**. The `is_causal` of torch's
 # function lines up at the upper left.
 
@@ -347,7 +348,7 @@ for ax, align in zip(axes, ("lower_right", "upper_left")):
     _ = ax.set_title(f"{align.replace('_', ' ')}, equal scores")
 
 # %% [markdown]
-# All ways to cut a sequence must give the same logits. How same?
+# All ways to cut a sequence must give the same logits. How equal are they?
 
 # %%
 long = [words for words in new.sentences if len(words) >= 12]
@@ -463,9 +464,9 @@ for name, words in typical.items():
 predict.hidden_bugs(guess_hidden)
 
 # %% [markdown]
-# Two bugs are invisible one token at a time. A single new token may see all keys, so there is nothing to mask. And its
-# output is a sum over keys, each with its own value, so their order does not matter. In a chunk the mask counts keys from the
-# oldest, and hides the wrong ones.
+# Two bugs are invisible one token at a time. *No mask*: a single new token may see all keys. *New keys in front*: its output is
+# a sum over keys, each with its own value, so their order does not matter. In a chunk the mask counts keys from the oldest,
+# and hides the wrong ones.
 #
 # The third column is how people test: the prompt in one chunk, then one by one. It finds the missing mask. New keys in
 # front stay hidden, because the cache is empty when the only chunk comes. So test with a *second* chunk longer than 1.
@@ -524,6 +525,8 @@ for n in (16, 64, 256):
     print(f"{n:4} {anew:17,} {kept:15,} {anew / kept:7.1f}")
 
 # %% [markdown]
+# With a cache each token is read once. Whoever starts anew reads $n (n + 1) / 2$ tokens to write $n$, so the ratio is about $n / 2$.
+#
 # ### Memory instead
 #
 # The cache pays for that in memory, with two vectors a token in each layer and head:
@@ -599,8 +602,8 @@ print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 # them 0.99 and more of the sentences are right in all five runs. That says little about larger languages.
 #
 # **A sliding window.** A token sees itself and $w - 1$ tokens before it, and older keys are thrown away. Two layers still
-# reach back $2(w - 1)$ tokens, because a layer hands on what it has found. The **edge of the window** is its oldest key. An
-# off-by-one there is a quiet bug: you only notice if a needed token is exactly the oldest one. In the 288 beginnings the
+# reach back $2(w - 1)$ tokens, because a layer hands on what it has found. An
+# off-by-one is a quiet bug here: you only notice it if a needed token is exactly the oldest key. In the 288 beginnings the
 # subject stands 4 tokens back. At which width does the verb begin to agree?
 
 # %% tags=["nbval-ignore-output"]
@@ -638,8 +641,8 @@ attention = mine.load("attention")
 # **Goal.** Complete one line, without an off-by-one. *5 minutes, easy.*
 #
 # `my_window(n_q, n_k, window)` gives the mask $(n_q, n_k)$ of bool, True = may attend. The queries are the last $n_q$ of
-# $n_k$ tokens; each sees itself and the $window - 1$ tokens before it. In the template `back[i, j]` tells how far key $j$ lies
-# behind query $i$; below 0 it lies ahead.
+# $n_k$ tokens; each sees itself and the $window - 1$ tokens before it. In the template `back[i, j]` tells how far key $j$ stands
+# before query $i$; a negative number means after it.
 
 
 # %%

@@ -162,7 +162,7 @@ for size in ("1", "7", "50"):
 # %% [markdown] tags=["predict"]
 # ## Break it
 #
-# Now hand in wrong functions. Each mistake of this series leaves all shapes as they were. The **loss** says how surprised
+# Now hand in wrong functions. Each of these mistakes leaves all shapes as they were. The **loss** says how surprised
 # the model is at the next token of a real text: $-\ln p$ of that token, averaged over the text. Lower is better.
 #
 # **Predict.** Take away the causal mask, so that each token sees those after it. What happens to the loss on the beginning of
@@ -204,9 +204,10 @@ for name in SHOWN:
 plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"])
 
 # %% [markdown]
-# Without the mask the model reads the answer where it should guess it. When it writes, there is no answer to read, and the
-# text is lost. So a low loss alone proves nothing. On the Python code the loss rises even so, from 1.45 to 1.90: code
-# repeats itself, the healthy model guesses it well, and what it takes from later tokens only confuses it.
+# Nobody trained this model to look ahead: unlike the cheat of notebook 11 it learned behind a mask. But attention takes from
+# whatever key fits, and now the next word is among the keys. When it writes, there is no next word to read, and the text is lost.
+# So a low loss alone proves nothing. Nor does fluent text: with values rotated, too, it still writes sentences. On the Python code
+# the loss without the mask rises, from 1.45 to 1.90, perhaps because the healthy model guesses code so well.
 #
 # The worst rows are above 10. A model that gave all 49,152 tokens the same probability would have $\ln 49152 = 10.8$.
 
@@ -232,7 +233,8 @@ predict.unseen_mistake(guess_unseen)
 # ## Three patients
 #
 # Here are three sick models, without their names. The blank is that of notebook 00, where a healthy model says Mary, 0.92. It is
-# read at once. The writing goes token by token, and so does the loss of a mistake that touches the cache alone.
+# read in one pass, without the cache. The text is written token by token, with it. Where a mistake is in the cache alone, the
+# loss is measured token by token, too.
 
 # %%
 for name, secret in PATIENTS.items():
@@ -276,7 +278,7 @@ verdict
 # ## 270 heads
 #
 # Here are all heads at once. Choose a measure, and click a head to see its map of the blank. *First token* is the mean weight
-# that later tokens put on the first one. *Token before* is what looks one back. *Copying* comes below.
+# that later tokens put on the first one. *Token before* is the mean weight on the token just before. *Copying* comes below.
 
 # %% jupyter={"source_hidden": true}
 SENTENCE = smollm.BLANK  # with the model: your own
@@ -288,10 +290,11 @@ head_map.head_map(tables, maps, [word.strip() for word in words], layer=17, head
 
 # %%
 print(f"mean weight on the first token: {sinks['mean']:.2f}")
-print(f"heads with more than half of it there: {sinks['above 0.5']} of 270")
+print(f"heads with more than half of their weight there: {sinks['above 0.5']} of 270")
 for layer in (2, 12, 24):
     mean, length = sinks["by layer"][layer - 1], sinks["length"][layer - 1]
-    print(f"layer {layer:2}: {mean:.2f}; its vector: {length:.0f} times the median")
+    told_length = f"its vector has {length:.0f} times the median length"
+    print(f"layer {layer:2}: {mean:.2f}; {told_length}")
 
 # %% [markdown]
 # Many heads **park** on the first token of *Alice*, as heads of MiniLM parked on [CLS] in notebook 09. The first vector becomes
@@ -308,8 +311,8 @@ print(f"all keys: loss {whole:.2f}")
 plot.table(names, [(width, *losses) for width, losses in rows.items()])
 
 # %% [markdown]
-# One more key brings the loss from 6.90 to 4.22. It carries hardly any news, but without it every head must spend its weight
-# on the eight words that are left ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)).
+# One more key brings the loss from 6.90 to 4.22. It carries hardly any news. The likely reason: without it every head must
+# spend its weight on the eight words that are left ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)).
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 13.3 · Keep the first
@@ -317,7 +320,7 @@ plot.table(names, [(width, *losses) for width, losses in rows.items()])
 # **Goal.** Write the mask of that experiment. *6 minutes, medium.*
 #
 # `my_kept(n_q, n_k, window, sink)`: the queries are the last $n_q$ of $n_k$ tokens. Each sees itself, the $window - 1$ tokens
-# before it, and the first `sink` tokens of the text. Return $(n_q, n_k)$ of bool, True = may attend.
+# before it, and the first `sink` tokens of the text. (The sink of notebook 12 was a score without a token.) Return $(n_q, n_k)$ of bool, True = may attend.
 
 
 # %%
@@ -434,8 +437,8 @@ verdict
 # %% [markdown]
 # ## Six banks
 #
-# MiniLM told the bank of a river from the bank with money, because it reads in both directions. This model sees nothing
-# that comes after a token. Here are the six sentences of notebook 09.
+# In MiniLM each *bank* came out most like one of its own kind. It reads in both directions. This model sees nothing that comes
+# after a token. Here are the six sentences of notebook 09.
 
 # %%
 banks = smollm.banks()
@@ -468,8 +471,8 @@ predict.equal_banks(guess_banks)
 # %% [markdown]
 # ## Too sharp, right, too pale
 #
-# The slider of notebook 00 changes the divisor in all 270 heads. Here it meets a text, and three losses. At which $d_k$ is the loss
-# smallest? Move it to both ends.
+# The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on three texts.
+# At which $d_k$ is the loss smallest? Move it to both ends.
 
 # %% jupyter={"source_hidden": true}
 view = live.speaking(smollm.stops("writing"))
@@ -486,9 +489,9 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
     print(f"       {stop['largest']:9.2f}   {stop['entropy']:6.2f}")
 
 # %% [markdown]
-# On *Alice* and on the code the loss is smallest at 64, which is the model's own $d_k$; on the third text at 80, the next stop.
-# On the left one key takes nearly everything, on the right all keys get nearly the same, and at both ends the model has lost its
-# words. The blanks are 80 sentences like that of Mary and John: rightly filled is one where the right name is likelier than
+# On *Alice* and on the code the loss is smallest at 64, which is the model's own $d_k$; on the prose at 80, the next stop.
+# On the left one key takes nearly everything, on the right all keys get nearly the same, and at both ends the model writes
+# nonsense. The blanks are 80 sentences like that of Mary and John: rightly filled is one where the right name is likelier than
 # the other. On the left it does little better than a coin, and on the right worse.
 
 # %% [markdown]
@@ -518,3 +521,5 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 # **Remember.** A language model is a table of vectors and a stack of blocks, and in each block attention is the only step in
 # which tokens meet. The functions that you wrote are those of a real model. Fluent is not right, a low loss is not right either, and
 # a head that looks at a word need not be the one that counts. Trust what you have compared.
+#
+# Next: [14, long texts](14_long_texts.ipynb).

@@ -12,7 +12,7 @@ OWN = (
     Mistake(
         "window_too_wide",
         "the window is one key too wide: the token itself is not counted as one of its keys",
-        "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
         "A window of 1: which keys does a token see? And a window of 2?",
         "Itself alone; itself and the one before. So the key lies less than `window` places back.",
         decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),
@@ -20,7 +20,7 @@ OWN = (
     Mistake(
         "window_too_narrow",
         "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
-        "Right shape, and the writing hardly changes; two programs that share a model disagree at its edge.",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
         "A window of 1: which keys does a token see? And a window of 2?",
         "Itself alone; itself and the one before. So the key lies less than `window` places back.",
         decoding.window_by(lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))),
@@ -119,7 +119,7 @@ OWN = (
     ),
     Mistake(
         "chunk_not_masked",
-        "within a chunk a token sees the ones behind it",
+        "within a chunk a token sees the ones after it",
         "One token at a time this is right, and so it hides from that test: only chunks show it.",
         "Which keys may the first token of a chunk of 4 not see?",
         "The three behind it. The mask has a row for each new token and a column for each key, old ones too.",
