@@ -25,7 +25,7 @@ def test_a_hint_is_given_once():
     )
     assert verdict.hints == ("Look back. Where is it?", "In row 3?")
     told = check.uniform_divisor(6.0)
-    assert told.hint() == f"Hint 1 of 3: {MISTAKES['unit_variance_assumed'].hints[0]}" and len(set(told.hints)) == 3
+    assert told.hint() == f"Hint 1 of 4: {MISTAKES['unit_variance_assumed'].hints[0]}" and len(set(told.hints)) == 4
 
 
 def test_the_second_hint_continues_the_first():

@@ -3,6 +3,7 @@
 import itertools
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -340,13 +341,17 @@ def test_your_own_head_is_shown_beside_its_rule():
     soft = check.own_head.show(handed_in(HEAVIEST), "*ABA", 0.01).maps["yours"]
     assert np.allclose(soft, al.softmax(0.2 * np.array([0, 4, 2, 7])))
     without = check.own_head.show(handed_in((W_Q, W_K, ...)), "*ABA")
-    assert np.isnan(without.maps["rule"]).all() and "yours" in without.maps
-    assert check.own_head.show(lambda: None, "*A").line.startswith("Your function returns nothing yet.")
+    assert list(without.maps) == ["yours"] and without.line == "There is no rule yet."
+    nothing = check.own_head.show(lambda: None, "*A")
+    assert list(nothing.maps) == ["a head of zeros"] and "Your function returns nothing yet." in nothing.line
+    assert "True nowhere" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: np.eye(len(t)) > 1)), "*A").line
     assert "asks for three things" in check.own_head.show(handed_in((W_Q, W_K)), "*A").line
     assert "it returns shape (2,)" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: t > 3)), "*A").line
     assert "ZeroDivisionError" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: 1 / 0)), "*A").line
     assert "W_Q must have 15 rows" in check.own_head.show(handed_in((W_Q[1:], W_K, rule)), "*A").line
     assert "a convoy is the pilot" in check.own_head.show(handed_in(HEAVIEST), "A").line
+    for returned in (None, (W_Q, W_K, ...), (..., ..., ...), (W_Q[1:], W_K, rule), HEAVIEST):
+        live.compare(partial(check.own_head.show, handed_in(returned)), convoy="*ABA")  # each can be drawn
 
 
 def test_figures_that_the_prose_of_the_notebook_tells():

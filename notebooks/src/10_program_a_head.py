@@ -95,9 +95,9 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %%
 flags, tons = "*ABACDB", [0, 4, 2, 7, 1, 5, 3]
 x = convoy(flags, tons)  # (n, 15)
-print("     * A B C D  tons  one  place")
+print("     ", *(COLUMNS[i] for i in (PILOT, A, B, C, D)), " tons  one   place")
 for ship, row in zip(ships, x.astype(int).astype(str)):
-    print(ship, " ", *row[FLAG], "  ", row[CARGO], "   ", row[ONE], "  ", *row[PLACE])
+    print(ship, " ", *row[FLAG], "  ", row[CARGO], "  ", row[ONE], "  ", *row[PLACE])
 
 # %% [markdown] tags=["predict"]
 # A **query** is what a ship looks for, a **key** is what it is found by, and a **value** is what it gives: $Q = x W_Q$,

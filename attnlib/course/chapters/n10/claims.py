@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from .... import core
-from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag, share
+from ...convoy import FLAGS, ONE, WIDTH, all_alike, all_at, at_pilot, in_front, itself, same_flag, share
 from ...engine.compare import RIGHT
 from ...engine.exercise import Design
 from ...engine.run import Unfit, described
@@ -106,23 +106,26 @@ class _OwnHead(Claim):
     """A head and its rule, which can be shown beside each other."""
 
     def show(self, function, flags, times=1):
-        """Return the rule, free where there is none, and what the head does; its scores are multiplied by `times`."""
-        result, problem = function(), ""
+        """Return the rule, if there is one, and what the head does; its scores are multiplied by `times`."""
+        result, ruled, problem = function(), False, ""
         matrices = tuple(result[:2]) if isinstance(result, tuple | list) else None
 
         def wanted(c):
-            nonlocal problem
-            cells = np.zeros((c.n, c.n))  # no True, so every row is free
+            nonlocal ruled, problem
             try:
-                if not is_stub(result):
-                    found, problem = _cells(_parts(result)[1], c)
-                    cells = cells if problem else found
+                cells, problem = (None, "There is no rule yet.") if is_stub(result) else _cells(_parts(result)[1], c)
             except Unfit as error:
                 problem = str(error)
-            return share(cells)
+            else:
+                problem = problem or ("" if cells.any() else "The rule is True nowhere, so anything goes.")
+            ruled = not problem
+            return share(cells) if ruled else all_alike(c)
 
         shown = replace(_own_head, want=wanted).show(lambda: matrices, flags, times)
         maps = {"rule" if title == "wanted" else title: weights for title, weights in shown.maps.items()}
+        if maps and not ruled:  # no map of a rule that is not there
+            zeros = maps.pop("rule")
+            maps = maps or {"a head of zeros": zeros}
         return shown._replace(maps=maps, line=f"{problem} {shown.line}".strip())
 
 
