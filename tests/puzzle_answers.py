@@ -258,6 +258,7 @@ WRONG = [
     ("latest_of_my_flag", "earliest", flag_then_place(400, 200, -20, BEFORE)),
     ("latest_of_my_flag", "place_before_flag", flag_then_place(20, 10, 20, BEFORE)),
     ("latest_of_my_flag", "place_before_flag", flag_then_place(50, 10, 20, BEFORE)),
+    ("latest_of_my_flag", "place_before_flag", flag_then_place(70, 30, 20, BEFORE)),
     ("latest_of_my_flag", "nobody_parks", flag_then_place(400, 0, 20, BEFORE)),
     *[
         ("latest_of_my_flag", "pilot_beats_flag", flag_then_place(flag, pilot, 20, BEFORE))
