@@ -250,9 +250,15 @@ WRONG = [
     ("latest_of_my_flag", "late_place_beats_pilot", flag_then_place(400, 20, 20, BEFORE)),
     ("latest_of_my_flag", "mask_future_only", flag_then_place(400, 200, 20, ~UP_TO)),
     ("latest_of_my_flag", "ties_shared", flag_then_place(400, 200, 0, BEFORE)),
+    *[("latest_of_my_flag", "flag_alone", flag_then_place(20, 0, 0, mask)) for mask in (BEFORE, UP_TO, ALL)],
+    *[
+        ("latest_of_my_flag", "late_place_beats_pilot", flag_then_place(*numbers, BEFORE))
+        for numbers in ((400, 200, 100), (20, 10, 5))
+    ],
     ("latest_of_my_flag", "earliest", flag_then_place(400, 200, -20, BEFORE)),
     ("latest_of_my_flag", "place_before_flag", flag_then_place(20, 10, 20, BEFORE)),
     ("latest_of_my_flag", "place_before_flag", flag_then_place(50, 10, 20, BEFORE)),
+    ("latest_of_my_flag", "place_before_flag", flag_then_place(70, 30, 20, BEFORE)),
     ("latest_of_my_flag", "nobody_parks", flag_then_place(400, 0, 20, BEFORE)),
     *[
         ("latest_of_my_flag", "pilot_beats_flag", flag_then_place(flag, pilot, 20, BEFORE))

@@ -3,10 +3,27 @@
 import itertools
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
-from puzzle_answers import BEFORE, I5, I8, LAYER_1, LOCATED, READER, RIGHT, TONS, WRONG, flag_then_place, places, wide
+from puzzle_answers import (
+    ALL,
+    BEFORE,
+    HEAVIEST,
+    I5,
+    I8,
+    LAYER_1,
+    LOCATED,
+    READER,
+    RIGHT,
+    TONS,
+    UP_TO,
+    WRONG,
+    flag_then_place,
+    places,
+    wide,
+)
 
 import attnlib as al
 from attnlib import live
@@ -149,6 +166,20 @@ def test_a_ship_that_may_attend_to_nobody_is_told_so(mask):
     assert "it gives 0.00 on each, since it may attend to nobody; wanted is 1.00 on 0." in told.message
 
 
+@pytest.mark.parametrize("mask", [UP_TO, ALL])
+def test_a_wish_for_the_pilot_that_a_mask_hides_is_there(mask):
+    """A ship that sees itself always finds its flag, so it never parks; that is not the flag alone."""
+    told = check.latest_of_my_flag(handed_in(flag_then_place(400, 200, 0, mask)))
+    assert told.state == "wrong" and told.mistake is None
+
+
+def test_a_free_row_of_a_verdict_is_called_free():
+    told = check.latest_of_my_flag(handed_in(flag_then_place(20, 0, 0, BEFORE)))
+    drawn = told._repr_html_()
+    assert np.isnan(told.expected[0]).all() and drawn.count(">free<") == 2 * len(told.expected) and "nan" not in drawn
+    assert ">≠ nan<" in check.softmax(lambda x, axis=-1: np.exp(x) / np.exp(x).sum(axis, keepdims=True))._repr_html_()
+
+
 def test_what_a_mask_hides_is_not_laid_to_the_scores():
     """Each ship may see the one in front alone; layer 1 asks for a ship that is hidden, beside another mistake."""
     told = check.latest_of_my_flag(handed_in(flag_then_place(400, 200, 20, np.eye(8, k=-1, dtype=bool))))
@@ -288,6 +319,39 @@ def test_your_own_head_is_told_the_cargo_and_the_nearest_head():
     told = check.own_head(handed_in(RIGHT["own_head"][0])).message
     assert re.search(r"The worst row is \d of \*[A-D]+ with 0, [\d, ]+ t: ", told)
     assert "nearest to one that looks at the heaviest: 1.00 of the weight in common" in told
+    assert "nearest" not in check.own_head(handed_in(RIGHT["own_head"][2])).message  # two places in front: none is near
+
+
+def test_a_rule_that_forgets_ties_is_told_so_and_a_rule_that_a_soft_head_misses_is_not():
+    def first_of_the_heaviest(flags, cargo):
+        return np.tile(np.arange(len(flags)) == cargo.argmax(), (len(flags), 1))
+
+    told = check.own_head(handed_in((*HEAVIEST[:2], first_of_the_heaviest))).message
+    assert "Your head looks at the heaviest, and your rule says something else. Are several equally heavy?" in told
+    for factor in (0.05, 0.1, 0.12, 0.13, 0.14):  # soft or nearly sharp enough, and the rule is right
+        told = check.own_head(handed_in((factor * HEAVIEST[0], *HEAVIEST[1:])))
+        assert "something else" not in told.message
+
+
+def test_your_own_head_is_shown_beside_its_rule():
+    W_Q, W_K, rule = HEAVIEST
+    shown = check.own_head.show(handed_in(HEAVIEST), "*ABA")
+    assert shown.line == "" and (shown.maps["rule"] == np.eye(4)[3]).all()  # 7 t, at place 3
+    assert np.allclose(shown.maps["yours"], shown.maps["rule"], atol=0.01)
+    soft = check.own_head.show(handed_in(HEAVIEST), "*ABA", 0.01).maps["yours"]
+    assert np.allclose(soft, al.softmax(0.2 * np.array([0, 4, 2, 7])))
+    without = check.own_head.show(handed_in((W_Q, W_K, ...)), "*ABA")
+    assert list(without.maps) == ["yours"] and without.line == "There is no rule yet."
+    nothing = check.own_head.show(lambda: None, "*A")
+    assert list(nothing.maps) == ["a head of zeros"] and "Your function returns nothing yet." in nothing.line
+    assert "True nowhere" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: np.eye(len(t)) > 1)), "*A").line
+    assert "asks for three things" in check.own_head.show(handed_in((W_Q, W_K)), "*A").line
+    assert "it returns shape (2,)" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: t > 3)), "*A").line
+    assert "ZeroDivisionError" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: 1 / 0)), "*A").line
+    assert "W_Q must have 15 rows" in check.own_head.show(handed_in((W_Q[1:], W_K, rule)), "*A").line
+    assert "a convoy is the pilot" in check.own_head.show(handed_in(HEAVIEST), "A").line
+    for returned in (None, (W_Q, W_K, ...), (..., ..., ...), (W_Q[1:], W_K, rule), HEAVIEST):
+        live.compare(partial(check.own_head.show, handed_in(returned)), convoy="*ABA")  # each can be drawn
 
 
 def test_figures_that_the_prose_of_the_notebook_tells():

@@ -210,6 +210,9 @@ def test_typed_text_is_escaped_and_messages_too():
     view.sliders["sentence"].value = "nothing"
     assert "&lt;b&gt;must&lt;/b&gt; hold words" in view.picture.value
     assert "<svg" in view.picture.value and len(view.shown) == 1  # the last map stays
+    assert "The map still shows the last sentence." in view.picture.value
+    view.sliders["sentence"].value = "three"
+    assert "still shows" not in view.picture.value
 
 
 def test_sliders_choose_layer_and_head_and_long_texts_are_drawn_as_an_image():

@@ -300,7 +300,7 @@ def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
         try:
             now.update(text=text, tokens=attend(text)[0])
         except (ValueError, LookupError) as error:  # the last picture stays
-            problem = html.escape(str(error.args[0]))[:TYPED]
+            problem = html.escape(str(error.args[0]))[:TYPED] + "<br>The map still shows the last sentence."
         tokens, weights = attend(now["text"])
         shown = np.asarray(weights[layer - 1][head - 1])
         title = f"layer {layer}, head {head}"

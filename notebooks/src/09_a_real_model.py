@@ -10,13 +10,8 @@
 # model looks from *they*. It is head 2 of layer 4, L4H2 for short.
 
 # %% jupyter={"source_hidden": true}
-import time
-
-import ipywidgets as widgets
 import numpy as np
-import psutil
 import torch
-from IPython.display import display
 from torch import nn
 
 import attnlib as al
@@ -84,7 +79,7 @@ measured = real_model.Measured(results, available=folder is not None)
 
 # %% [markdown]
 # A line `@measured` above a function says that the function needs the model. Without the model its stored result is shown, so
-# everybody can read on.
+# everybody can read on. The stored results were computed with attnlib's class; only with the download is it yours.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
@@ -155,8 +150,8 @@ class MiniLM(nn.Module):
 
 
 # %% [markdown]
-# The published weights carry other names. Two folded cells translate the names and load the weights. This model's $W_Q$, $W_K$,
-# $W_V$ and $W_O$ have a bias. If loading fails with "Unexpected key(s)", delete `bias=False` from your class and keep it again.
+# Two folded cells translate the names of the published weights and load them. This model's $W_Q$, $W_K$, $W_V$ and $W_O$ have
+# a bias. If loading fails with "Unexpected key(s)", delete `bias=False` from your class and keep it again.
 
 # %% jupyter={"source_hidden": true}
 # The order counts: "output.dense" would also match the end of "attention.output.dense".
@@ -186,11 +181,9 @@ def load(model):
 
 
 # %%
-start = time.perf_counter()
 if folder is not None:
     model = load(MiniLM(Attention))
     pieces = real_model.WordPiece.from_file(folder / "vocab.txt")
-load_seconds = time.perf_counter() - start
 
 # %% [markdown]
 # ## 2 · Words become numbers
@@ -239,9 +232,8 @@ def largest_difference():
 print(f"largest of 12 x 384 differences: {largest_difference():.2f} millionths")
 
 # %% [markdown]
-# The difference is not 0, because float32 rounds and the two programs add in another order. But it is below one millionth. The
-# module of notebook 06 runs a real model, to the sixth decimal. What is such a vector good for? Similar meaning gives similar
-# vectors:
+# The difference is not 0, because float32 rounds and the two programs add in another order. But the module of notebook 06 runs
+# a real model, to the sixth decimal. What is such a vector good for? Similar meaning gives similar vectors:
 
 
 # %%
@@ -411,15 +403,16 @@ for measure in (on_previous, on_next, on_its_noun, on_cls, on_full_stop, broad):
     tables[measure.__name__] = mean_weight(measure)  # (6, 12)
 
 # %% jupyter={"source_hidden": true}
+print(f"{'measure':13s} {'best':10s}   {'second':10s}   third")
 for name, table in tables.items():
     best, heads[name] = head_at(table, 0)
     second, third = (head_at(table, place)[0] for place in (1, 2))
-    print(f"{name:13s} {best}   next {second}   third {third}")
+    print(f"{name:13s} {best}   {second}   {third}")
 
 # %% [markdown]
-# Look at the second number. The previous token has a head of its own: 1.00, and the next head has 0.33. For the pronoun, L4H2
-# leads with 0.62, but L3H5 follows with 0.55. For `[CLS]` three heads are nearly equal. Here are the six leaders on the sentence
-# with the teacher.
+# Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the
+# pronoun, L4H2 leads with 0.62, but L3H5 follows with 0.55. For `[CLS]` three heads are nearly equal. Here are the six leaders
+# on the sentence with the teacher.
 
 # %% jupyter={"source_hidden": true}
 SENTENCE = SENTENCES[0]
@@ -531,17 +524,17 @@ predict.named_head(guess_named_head)
 
 # %% [markdown]
 # L4H2 has rank 7 of 12: a head with a job that can be named need not matter. But what does "matter" mean? The table has three
-# answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So the
-# fourth column puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. And a pronoun is only one token of
-# about twelve. The last column measures how far the vector of the *pronoun* moves. There L4H2 has rank 4, and L3H5, which finds
-# nouns too, is the first in its layer.
+# answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So
+# the fourth column puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. And a pronoun is only one
+# token of about twelve; six of the twelve sentences have no such pronoun. The last column measures how far the vector of
+# the *pronoun* moves. There L4H2 has rank 4, and L3H5, which finds nouns too, is the first in its layer.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
 # Near the middle, ranks mean little. Ranks 6, 7 and 8 of layer 4 belong to costs of 2.3, 2.3 and 2.0, and each may be off by
-# 0.3 to 0.5 with other sentences. A rank among all 72 heads would mostly tell the layer: layer 6, next to the sentence vector, holds
-# the first twelve. *Controls* has the numbers. Heads are taken away one at a time; *Try it* takes two.
+# 0.3 to 0.5 with other sentences. A rank among all 72 heads would mostly tell the layer: layer 6, next to the sentence vector,
+# holds the first twelve. *Controls* has the numbers.
 #
 # </details>
 
@@ -555,7 +548,7 @@ tables = {
     "cost (thousandths)": cost,
     "cost at the pronoun (thousandths)": there,
 } | tables
-head_map.head_map(tables, weights, tokens, layer=4, head=2)
+head_map.head_map(tables, weights, tokens, layer=6, head=12)
 
 # %% [markdown] tags=["predict"]
 # ### Nine tenths on [CLS]
@@ -610,9 +603,10 @@ print(f"heads whose absence costs more than that: {(cost > forbidden).sum()} of 
 predict.parking(guess_parking)
 
 # %% [markdown]
-# A weight says how much of a value is taken. It does not say how much there is to take: head $h$ adds $w_j W_O v_j$ to its
-# output, where $W_O$ stands for the columns of this head. So measure the length of what is added, $w_j |W_O v_j|$ ([Kobayashi
-# et al. 2020](../REFERENCES.md#kobayashi-2020)).
+# A weight says how much of a value is taken. It does not say how much there is to take. For key $j$, head $h$ adds $w_j W_O
+# v_j$ to the layer's output. $W_O$ here means this head's columns: `nn.Linear` stores (out, in), so the rows of notebook 06
+# have become columns. So measure the length of what is added, $w_j |W_O v_j|$ ([Kobayashi et al.
+# 2020](../REFERENCES.md#kobayashi-2020)).
 
 
 # %%
@@ -674,8 +668,7 @@ plot.table([*names, "cost: taken away", "[CLS] forbidden"], rows)
 
 # %% [markdown]
 # In L5H6 the value at `[CLS]` is 3 % as long as a word's. Forbidden to park, the head must spend its weight on words, and
-# their values are long. Blocking `[CLS]` for L6H12 costs 9; removing L6H12 costs 52. The largest cell of a row does not say what
-# a head is there for.
+# their values are long. The largest cell of a row does not say what a head is there for.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
@@ -749,8 +742,9 @@ plot.table(["sentence", "weight on the first noun", "on the second", "meant"], r
 predict.one_word_turned(guess_one_word)
 
 # %% [markdown]
-# With trophy and suitcase L4H2 looks at the first noun every time, whatever fits. With the teacher and with the dog it looks at
-# the second noun, and in the second row at neither. These sentences do not tell which rule the head follows.
+# With trophy and suitcase L4H2 looks at the first noun every time, whatever fits. With the teacher and with the dog it looks
+# at the second noun, and in the second row at neither. In the third row, with teachers and students exchanged, it still looks
+# at the students, now the first noun. These sentences do not tell which rule the head follows.
 #
 # That is one head of 72. Does the *model* tell the two sentences apart? Compare the vectors of *it* that come out of the last
 # layer.
@@ -772,16 +766,19 @@ def it_in_the_end():
 # %%
 found = it_in_the_end()
 print(f"'it', too big against too small: cosine {found['it']:.3f}")
+for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
+    print(f"too {size:5}: 'it' and trophy {trophy:.2f}", end=", ")
+    print(f"'it' and suitcase {suitcase:.2f}")
 
 # %% [markdown]
-# They are nearly the same vector. By this measure the model does not tell the two sentences apart either. A map shows where
-# information was read. It does not show whether the reading was right.
+# They are nearly the same vector, and both are nearer to the suitcase than to the trophy. By this measure the model does not
+# tell the two sentences apart either. A map shows where information was read. It does not show whether the reading was right.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# In both sentences the vector of *it* is nearer to that of the suitcase; another way of reading the vectors might tell them apart.
-# Where L4H2 misses the old man, L3H5 finds him, with 0.81. *Controls* has the numbers.
+# Another way of reading the vectors might tell them apart. Where L4H2 misses the old man, L3H5 finds him, with 0.81.
+# *Controls* has the numbers.
 #
 # </details>
 
@@ -900,8 +897,8 @@ for d_k in (2, 32, 384, 512):
 
 # %% [markdown]
 # A small $d_k'$ makes the weights peaky, a large one makes them flat, and both move the sentence vector away. The flat side
-# moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. A model lives with the scale it was trained
-# with, so the scale is part of its weights. The wrong width of notebook 07 is $\sqrt{384}$ here, and leaves 0.74.
+# moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The scale is part of a model's weights.
+# The wrong width of notebook 07 is $\sqrt{384}$ here, and leaves 0.74.
 #
 # ## Exercises
 #
@@ -1087,7 +1084,7 @@ for name, of in (("weight above 0.5", parked > 0.5), ("all others", parked <= 0.
 print(f"[CLS] forbidden: on [SEP] then {without_cls(5, 6)['weight on [SEP]']:.2f}")
 
 # %% [markdown]
-# **Understanding.** The vectors of *it* and of the nouns, and the two best pronoun heads in each sentence:
+# **Understanding.** The two best pronoun heads in each sentence:
 
 
 # %%
@@ -1096,28 +1093,11 @@ def noun_weights():
     return [on_its_noun(*look(text))[[3, 2], [1, 4]] for text in pronoun_of]
 
 
-for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
-    print(f"too {size:5}: 'it' and trophy {trophy:.2f}", end=", ")
-    print(f"'it' and suitcase {suitcase:.2f}")
 for (pronoun, noun), w in zip(NOUNS, noun_weights()):
     print(f"{pronoun:4s} -> {noun:8s}  L4H2 {w[0]:.2f}   L3H5 {w[1]:.2f}")
 
 # %% [markdown]
-# **Time.** The reference, and how long the model takes on your machine:
+# **The reference** was computed by:
 
-
-# %% tags=["nbval-ignore-output"]
-def speed():
-    sentence, seconds = reference["sentences"][:1], []
-    for _ in range(10):
-        start = time.perf_counter()
-        sentence_vectors(model, sentence)
-        seconds.append(time.perf_counter() - start)
-    memory = psutil.Process().memory_info().rss / 1e9
-    times = f"loading {load_seconds:.2f} s, a sentence {1000 * min(seconds):.0f} ms, "
-    return times + f"the kernel's memory {memory:.2f} GB"
-
-
+# %%
 print(*reference["origin"].split(", "), sep="\n")
-if folder is not None:
-    display(widgets.Label(speed()))  # not saved

@@ -43,11 +43,11 @@ ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 
 # %% [markdown]
 # On the left is a table: A wants B, and nobody else wants anything. On the right is a head with this table, at work on seven
-# tokens. The rows of both A look at the tokens B, and every other row looks at all alike. In this notebook you write such
-# tables.
+# tokens, `* A B A C D B`. A letter is a kind of token, and `*` comes first. The rows of both A look at the tokens B, and every
+# other row looks at all alike. In this notebook you write two matrices, whose product is such a table.
 #
-# In a trained model nobody sets these numbers, because training finds them. Whoever can set them knows what they are for.
-# There are fourteen puzzles, and a head of your own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
+# In a trained model nobody sets these numbers, because training finds them. There are fourteen puzzles, and a head of your
+# own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
 
 # %% [markdown]
 # ## Before you start
@@ -78,10 +78,10 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A convoy
 #
-# *Anna saw Ben; she* will not do here, because a head for four words could simply list who looks at whom, and a rule must
-# hold for texts that nobody has seen. So ships sail in **convoys**, as many as we like. An empty pilot boat, `*`, leads one to
-# seven ships. Each ship flies a flag, A, B, C or D, and carries 1 to 9 tons. They sail to the left: in `* A B A C D B` the
-# pilot is at place 0, and in front of each ship sails the one to its left.
+# *Anna saw Ben; she* will not do here, because a head for four words could simply list who looks at whom, and a rule must hold
+# for texts that nobody has seen. So ships sail in **convoys**. An empty pilot boat, `*`, leads one to seven ships. Each ship
+# flies a flag, A, B, C or D, and carries 1 to 9 tons. They sail to the left: in `* A B A C D B` the pilot is at place 0, and
+# in front of each ship sails the one to its left.
 #
 # For the head a ship is a row of 15 numbers:
 #
@@ -95,9 +95,9 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %%
 flags, tons = "*ABACDB", [0, 4, 2, 7, 1, 5, 3]
 x = convoy(flags, tons)  # (n, 15)
-print(f"     {PILOT} {A} {B} {C} {D}   t   1   place")
+print("     ", *(COLUMNS[i] for i in (PILOT, A, B, C, D)), " tons  one   place")
 for ship, row in zip(ships, x.astype(int).astype(str)):
-    print(ship, " ", *row[FLAG], " ", row[CARGO], " ", row[ONE], " ", *row[PLACE])
+    print(ship, " ", *row[FLAG], "  ", row[CARGO], "  ", row[ONE], "  ", *row[PLACE])
 
 # %% [markdown] tags=["predict"]
 # A **query** is what a ship looks for, a **key** is what it is found by, and a **value** is what it gives: $Q = x W_Q$,
@@ -874,9 +874,9 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
     print(f"{begun:<7} writes on: {written}")
 
 # %% [markdown]
-# If the last flag has sailed before, always with the same flag behind it, that flag comes next. The rule holds for any flags.
-# In `*ABC` nobody has sailed behind a C yet, so anything goes. In notebook 08 two trained layers
-# find the same rule.
+# If the last flag has sailed before, always with the same flag behind it, that flag comes next. In `*ABC` nobody has sailed
+# behind a C yet, so anything goes. Once a C has sailed behind a C, that is the rule. In notebook 08 two trained layers find
+# the same rule.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.14 · No head can
@@ -920,8 +920,7 @@ verdict
 # there are. It doesn't know their order either, because a sum has none. A causal mask changes nothing here: it hides nothing
 # from the last ship.
 #
-# A random search agrees. Each of 1000 heads reads both texts of a pair. The second pair shows that the search can find a
-# difference:
+# A random search agrees. The second pair shows that it can find a difference:
 
 
 # %%
@@ -996,6 +995,8 @@ def my_own():
     return W_Q, W_K, rule
 
 
+see(check.own_head, my_own)
+
 # %%
 verdict = check.own_head(my_own)
 verdict
@@ -1012,6 +1013,9 @@ verdict
 #         return np.tile(cargo == cargo.max(), (len(flags), 1))
 #
 #     return W_Q, W_K, rule
+#
+#
+# see(check.own_head, my_own)
 # ```
 #
 # </details>
@@ -1037,7 +1041,8 @@ labels = {"queries": list(flags), "keys": list(flags)}
 figure = plot.head_grid(np.stack(maps), titles=list(known), **labels)
 
 # %% [markdown]
-# - A **duplicate-token head** looks at earlier copies of its token ([Wang et al. 2022](../REFERENCES.md#wang-2022)).
+# - A **duplicate-token head** looks at earlier copies of its token ([Wang et al. 2022](../REFERENCES.md#wang-2022)). Yours has
+#   no mask, so it also sees itself and later ones.
 # - A head **parks** on a token that is always there and gives little, an attention sink ([Xiao et al.
 #   2023](../REFERENCES.md#xiao-2023)).
 # - A **previous-token head** and an **induction head** work together, as in notebook 08 ([Olsson et al.
@@ -1066,7 +1071,7 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 # *Answers.* 2: `turn @ turn`, at place 6. 3: 240, 120 and 12 pass; 220, 110 and 11 do not.
 #
 # **Remember.** $W_Q$ says what a ship looks for, $W_K$ what it is found by, $W_V$ what it gives. Without biases, only the
-# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. (Notebook 12 has heads that change queries
-# and keys after the product.) Equal scores share, differences of scores are logarithms of ratios, and a head that finds
-# nothing needs a place to park. Layers speak through columns: one writes, the next finds by it. No numbers make a head count:
-# it knows shares, unless a witness stands by. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
+# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. Equal scores share, differences of scores are
+# logarithms of ratios, and a head that finds nothing needs a place to park. Layers speak through columns: one writes, the next
+# finds by it. A head knows shares, not counts, unless a witness stands by. Next: [11 one token at a
+# time](11_one_token_at_a_time.ipynb).

@@ -172,7 +172,7 @@ OWN = (
     ),
     Mistake(
         "parked_on_a_long_value",
-        "the value of [CLS] were not added",
+        "you had not counted the value of [CLS]",
         "The weight on [CLS] is large, so nearly the whole value of [CLS] is added.",
         "Nearly all weight is on [CLS] when nothing matches. How long may the value of [CLS] be?",
         "The words use up a part of 0.1, and the value may use the rest. A length of 0 is always short enough.",
@@ -241,8 +241,7 @@ QUESTIONS = (
         a="A head with a job that can be named need not change the result much.",
         b="The head has rank 7 of 12. A sentence vector is a mean over all tokens, and what this head adds to one "
         "pronoun is a small part of that mean.",
-        c="The head adds something: without it the vectors move further than without any of five other heads of its "
-        "layer.",
+        c="The head adds something: five heads of its layer cost less.",
     ),
     Question(
         "parking",

@@ -117,7 +117,8 @@ def wrong(exercise, answer, difference, mistakes, located):
     first = tuple(hint for mistake in mistakes for hint in mistake.hints)
     if not mistakes and exercise.reveal:
         first = STAGE_HINTS.get(stage, ())
-    hints = (*first, *exercise.hints)
+    # The first hint of an exercise is a nudge, and says less than those of a mistake that has a name.
+    hints = (*first, *exercise.hints[bool(mistakes) :])
     text, id = "\n".join(filter(None, lines)), " + ".join(m.id for m in mistakes) or None
     verdict = Verdict(exercise.name, "wrong", text, id, stage, axes=exercise.axes, hints=hints, **arrays)
     return _and_what_it_reads(verdict, answer)

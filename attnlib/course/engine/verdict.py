@@ -134,9 +134,7 @@ def _heatmap(title, array, other, axes, limits):
     rows, columns = (min(size, _MOST_ROWS) for size in array.shape)
     cut = "" if array.shape == (rows, columns) else f" (the first {rows} x {columns})"
     cells = "".join(
-        "<tr>"
-        + "".join(_cell(array[i, j], limits, other is not None and _differ(array, other, i, j)) for j in range(columns))
-        + "</tr>"
+        "<tr>" + "".join(_cell(array[i, j], limits, _told(array, other, i, j)) for j in range(columns)) + "</tr>"
         for i in range(rows)
     )
     where = f"<br>{html.escape(axes[0])} (rows), {html.escape(axes[1])} (columns)" if axes else ""
@@ -154,12 +152,19 @@ def _differ(a, b, i, j):
     return not isclose(a[i, j], b[i, j], rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
-def _cell(x, limits, differs):
-    """Return one cell: colour by value, plain text for NaN and infinities, a mark instead of a colour if it differs."""
+def _told(array, other, i, j):
+    """Return what a cell says: its number, a mark if it differs, and "free" where the right answer allows anything."""
+    if other is not None and _differ(array, other, i, j):
+        return f"≠ {number(array[i, j])}"
+    return "free" if other is not None and np.isnan(array[i, j]) else number(array[i, j])
+
+
+def _cell(x, limits, told):
+    """Return one cell: its words, coloured by value; NaN and infinities have a dashed border and no colour."""
     style = "padding:2px 6px;text-align:right;"
     if np.isfinite(x):
         fill, ink = palette()[levels(x, *limits)]
         style += f"background:{fill};color:{ink};"
     else:
         style += "border:1px dashed currentColor;color:currentColor;"
-    return f'<td style="{style}">{"≠ " if differs else ""}{number(x)}</td>'
+    return f'<td style="{style}">{told}</td>'

@@ -1,9 +1,11 @@
 """Notebook 10, program a head: what is judged as a whole, 10.14 and 10.15, and its mistakes in words."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from .... import core
-from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag
+from ...convoy import FLAGS, ONE, WIDTH, all_alike, all_at, at_pilot, in_front, itself, same_flag, share
 from ...engine.compare import RIGHT
 from ...engine.exercise import Design
 from ...engine.run import Unfit, described
@@ -83,18 +85,57 @@ _KNOWN = {
 _own_head = Puzzle("own_head", "", (), want=itself, signs={}, among={"seed": 7, "count": 50})
 
 
-def _judge_own(result):
+def _parts(result):
+    """Return W_Q and W_K, and the rule."""
     if not (isinstance(result, tuple | list) and len(result) == 3 and callable(result[2])):
         raise Unfit("This puzzle asks for three things: W_Q, W_K and rule, a function. Fix: return W_Q, W_K, rule.")
-    *matrices, rule = result
-    answer, worst, says_something = _own_head.read(tuple(matrices)), (2.0, None, 0), False
+    return tuple(result[:2]), result[2]
+
+
+def _cells(rule, c):
+    """Return what a learner's rule says of a convoy, and what is wrong with its shape."""
+    try:
+        cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
+    except Exception as error:
+        raise Unfit(described(error)) from None
+    fits = cells.shape == (c.n, c.n)
+    return cells, "" if fits else f"For {c.flags} it returns shape {cells.shape}, where ({c.n}, {c.n}) is expected."
+
+
+class _OwnHead(Claim):
+    """A head and its rule, which can be shown beside each other."""
+
+    def show(self, function, flags, times=1):
+        """Return the rule, if there is one, and what the head does; its scores are multiplied by `times`."""
+        result, ruled, problem = function(), False, ""
+        matrices = tuple(result[:2]) if isinstance(result, tuple | list) else None
+
+        def wanted(c):
+            nonlocal ruled, problem
+            try:
+                cells, problem = (None, "There is no rule yet.") if is_stub(result) else _cells(_parts(result)[1], c)
+            except Unfit as error:
+                problem = str(error)
+            else:
+                problem = problem or ("" if cells.any() else "The rule is True nowhere, so anything goes.")
+            ruled = not problem
+            return share(cells) if ruled else all_alike(c)
+
+        shown = replace(_own_head, want=wanted).show(lambda: matrices, flags, times)
+        maps = {"rule" if title == "wanted" else title: weights for title, weights in shown.maps.items()}
+        if maps and not ruled:  # no map of a rule that is not there
+            zeros = maps.pop("rule")
+            maps = maps or {"a head of zeros": zeros}
+        return shown._replace(maps=maps, line=f"{problem} {shown.line}".strip())
+
+
+def _judge_own(result):
+    matrices, rule = _parts(result)
+    answer, worst, says_something = _own_head.read(matrices), (2.0, None, 0), False
     for c in _own_head.convoys:
-        try:
-            cells = np.asarray(rule(c.flags, c.cargo.copy()), dtype=bool)
-        except Exception as error:
-            raise Unfit(described(error)) from None
-        if cells.shape != (c.n, c.n):
-            return "rule_shape", f"For {c.flags} it returns shape {cells.shape}, where ({c.n}, {c.n}) is expected."
+        cells, problem = _cells(rule, c)
+        if problem:
+            return "rule_shape", problem
         judged = cells.any(axis=-1)
         says_something |= not cells[judged].all()
         on_rule = np.where(judged, (_own_head.result(answer, c) * cells).sum(axis=-1), 1)
@@ -104,18 +145,29 @@ def _judge_own(result):
     least, c, row = worst
     cargo = ", ".join(f"{tons:.0f}" for tons in c.cargo)
     told = f"The worst row is {row} of {c.flags} with {cargo} t: {least:.2f} of its weight is where the rule says."
-    return (RIGHT if least > 0.9 else "head_disagrees"), f"{told}\n{_described(answer)}"
+    state = RIGHT if least > 0.9 else "head_disagrees"
+    return state, f"{told}\n{_described(answer, None if least > 0.9 else (c, row))}".strip()
 
 
-def _described(answer):
-    """Say which of the heads that are known shares most of its weight with this one, on average."""
+def _described(answer, disagrees):
+    """Say which known head shares most of its weight with this one on average, and if so, that the rule is another.
 
+    `disagrees` is the convoy and the row in which the rule has at most 0.9 of the weight, or None.
+    """
     maps = [(c, _own_head.result(answer, c)) for c in _own_head.convoys]
     shares = {
         name: np.mean([np.minimum(weights, rule(c)).sum(axis=-1).mean() for c, weights in maps])
         for name, rule in _KNOWN.items()
     }
     nearest = max(shares, key=shares.get)
+    if shares[nearest] < 0.5:
+        return ""
+    if disagrees and shares[nearest] > 0.99:
+        c, row = disagrees
+        # More than 0.9 of this row is where the known rule is True, so the learner's rule is not the same.
+        if np.minimum(_own_head.result(answer, c), _KNOWN[nearest](c))[row].sum() > 0.9:
+            equal = " Are several equally heavy?" if nearest == "the heaviest" else ""
+            return f"Your head looks at {nearest}, and your rule says something else.{equal}"
     told = f"Of the heads we know it is nearest to one that looks at {nearest}"
     return f"{told}: {shares[nearest]:.2f} of the weight in common."
 
@@ -133,7 +185,7 @@ CLAIMS = (
         judge=_judge_pair,
         names=("not_a_convoy", "one_flag", "counts_equal", "last_ship_differs", "shares_differ"),
     ),
-    Claim(
+    _OwnHead(
         "own_head",
         "a function that returns W_Q, W_K, rule, where rule(flags, cargo) gives (n, n) of bool: where the head looks; "
         "flags begin with *, n counts the pilot; a row without True is free",

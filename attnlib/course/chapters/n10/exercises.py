@@ -235,9 +235,8 @@ BY_FLAG = (
         "three_to_one",
         "a function that returns W_Q, W_K, both (15, 4): each C gets three times the weight of any other ship",
         (
-            "The ratio of two weights is exp of the difference of their scores.",
-            "Which difference of scores makes a ratio of 3?",
-            "And how large is that difference before the division by sqrt(4)?",
+            "The ratio of two weights is exp of the difference of their scores. Which difference makes a ratio of 3?",
+            "It is np.log(3), after the division by sqrt(4). How large is it before the division?",
         ),
         want=_times_c(3),
         tolerance=0.005,

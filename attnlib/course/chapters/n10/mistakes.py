@@ -204,7 +204,7 @@ CARGO = (
     ),
     Mistake(
         "ratio_as_score",
-        "the score is 3",
+        "the ratio 3 itself were the score, before or after the division",
         "Softmax takes exp of the score, so the ratio is a power of e, and not 3.",
         "Which number x has exp(x) = 3?",
         "The natural logarithm of 3, np.log(3). Then think of the division by sqrt(4).",
@@ -315,16 +315,25 @@ PLACES = (
     Mistake(
         "later_ships_seen",
         "a ship sees itself and later ships",
-        "It finds the latest ship of its flag in the whole convoy.",
+        "It finds the latest ship of its flag in the whole convoy. Or True and False are exchanged.",
         "Is your mask True everywhere, or inverted? True = may attend.",
         "True belongs below the diagonal only: np.tri(8, k=-1, dtype=bool).",
+    ),
+    Mistake(
+        "flag_alone",
+        "only the first of three wishes were there, my flag",
+        "Ships of one flag share the weight, and a ship that finds none looks at all that it may see.",
+        "My flag, else the pilot, and among equals the latest. What in your matrices asks for the pilot, and what for "
+        "the latest?",
+        "Scores add up: give every ship a query for the pilot, and the place a feature of its own.",
     ),
     Mistake(
         "late_place_beats_pilot",
         "a late place beats the pilot",
         "Far back, a ship that finds no earlier ship of its flag looks at the ship in front of it.",
         "How large can the score of a place become, and how large is the score of the pilot?",
-        "Seven steps of the place must stay below the pilot: make the step smaller or the pilot's score larger.",
+        "Seven steps of the place must stay below the pilot: make the step smaller, or the scores of pilot and flag "
+        "larger.",
     ),
     Mistake(
         "pilot_beats_flag",

@@ -50,6 +50,24 @@ def _shared_earlier(c):
     return only(~c.pilot, where(same.any(axis=-1), share(same), at_pilot(c)))
 
 
+def _of_its_flag(seen):
+    """Look at all ships of the same flag that are seen; where there is none, at all that are seen."""
+
+    def rule(c):
+        see = np.tri(c.n, k=seen, dtype=bool)
+        same = (c.kinds[:, None] == c.kinds) & see
+        return only(~c.pilot, where(same.any(axis=-1), share(same), share(see)))
+
+    return rule
+
+
+def _flag_alone(p, a):
+    """Behind any of three masks, and behind the right one as well: there a wish for the pilot would show."""
+    free = a.each(lambda head: head._replace(mask=np.tri(PLACES, k=-1, dtype=bool)))
+    as_it_is = any(p.does(a.hard, _of_its_flag(seen), RULE) for seen in (-1, 0, PLACES))
+    return as_it_is and p.does(free.hard, _of_its_flag(-1), RULE)
+
+
 def _place_before_flag(p, a):
     """The last ship looks at the one in front of it, not at its own flag far away."""
     probes = [Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD")]
@@ -58,16 +76,18 @@ def _place_before_flag(p, a):
 
 
 def _late_place_beats_pilot(p, a):
-    """Who has met its flag is right. Who has not looks in front from the last place, and at the pilot from place 2."""
+    """Who has met its flag is right, if near. Who has not looks in front from the last place, at the pilot from 2."""
 
     def met(c):
-        return only(_count(c) > 1, _latest()(c))
+        near = c.places - 1 - _latest()(c).argmax(axis=-1) < 4  # the place may beat a flag that is further away
+        return only((_count(c) > 1) & near, _latest()(c))
 
     far, near = (
         [hard_weights(p, a, Convoy(flags, np.ones(len(flags))))[-1] for flags in texts]
         for texts in (("*AAAAAAB", "*CCCCCCD"), ("*AB", "*CD"))
     )
-    return p.does(a.hard, met) and all(row[6] > 0.9 for row in far) and all(row[0] > 0.3 for row in near)
+    parks_near = all(row[0] > 0.3 for row in near) and all(row[6] > 0.9 for row in far)
+    return p.does(a.hard, met) and parks_near and not _place_before_flag(p, a)
 
 
 def _latest_behind(place):
@@ -157,6 +177,7 @@ BY_PLACE = (
             "later_ships_seen": follows(_latest(see_all=True)),
             "mask_future_only": repaired(lambda head: head._replace(mask=head.mask.T)),
             "ties_shared": follows(_shared_earlier),
+            "flag_alone": _flag_alone,
             "earliest": follows(_latest(pick=min)),
             "place_before_flag": _place_before_flag,
             "nobody_parks": follows(_latest(alone="front")),
