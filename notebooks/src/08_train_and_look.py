@@ -471,8 +471,8 @@ _ = ax.axis("off")
 
 # %% [markdown]
 # Layer 1 is a **previous-letter head**: it adds to a letter the one that stood just before. It does so only where training
-# asked for it: every first copy stands in the first twelve positions, and the twelfth counts only for patterns of 11 or 12
-# letters.
+# asked for it: every first copy stands in the first twelve positions, and the twelfth, here the last B, counts only for patterns of
+# 11 or 12 letters.
 #
 # Layer 2 is an **induction head** ([Elhage et al. 2021](../REFERENCES.md#elhage-2021),
 # [Olsson et al. 2022](../REFERENCES.md#olsson-2022)). Its <span style="color:#0072B2">query</span> says "I am B", and one
@@ -524,13 +524,13 @@ for snapshot in snapshots.values():
 
 # %% jupyter={"source_hidden": true}
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
-both = ["layer 1, previous letter", "layer 2, after a copy"]
+both = ["layer 1,\nprevious letter", "layer 2,\nafter a copy"]
 _ = left.plot(list(snapshots), curves, label=both)
 _ = left.set(xlabel="step", ylabel="weight")
 _ = right.plot(histories[2].losses, label="two layers")
 _ = right.plot(histories[1].losses, color=plot.SERIES[2], label="one layer")
 _ = right.set(xlabel="step", ylabel="loss")
-_ = left.legend(loc="center right"), right.legend(loc="center right")
+_ = left.legend(loc="center right"), right.legend(loc=(0.45, 0.2))
 
 # %% [markdown]
 # For about 150 steps the loss falls slowly, and neither head follows its rule. Then both form within the same steps, and the loss
@@ -741,7 +741,7 @@ predict.scale_and_training(guess_scale)
 # the three seeds without the scale are at 0.06, 0.26 and 0.70 after 200 steps. Give them 600 steps, and two of the three are
 # above 0.9. So here the missing scale costs time, not ability. Start with embeddings five times smaller, and it is the other
 # way round, for a while: after 100 steps the model without the scale is at 0.99 or more, and the one with it near 0.1. After
-# 200 steps the latter has caught up. So the scale is not good in itself: it decides how large the scores are at the start, and
+# 200 steps the latter is at 1.00, too. So the scale is not good in itself: it decides how large the scores are at the start, and
 # how far a step moves them.
 
 # %% [markdown]
@@ -1050,8 +1050,7 @@ def trained_from(steps, seed, **start):
     _ = torch.manual_seed(seed)
     model = shrunk(**start)
     options = dict(steps=steps, lr=0.003, every=100, measure=recall_accuracy)
-    history = train(model, draw_pairs, recall_loss, seed=seed, **options)
-    return history.measured  # {step: accuracy}
+    return train(model, draw_pairs, recall_loss, seed=seed, **options).measured
 
 
 # %% tags=["nbval-ignore-output"]
