@@ -80,7 +80,11 @@ JUDGED = {
         lambda w, t: w[..., 0].sum((0, -1)) if t.max() > 5 else w[..., 0].max((0, -1)) - w[..., 1].max((0, -1)),
         "the induction head is",
     ),
-    "weight on key 0": (check.induction_measure, lambda w, t: w[..., 0].mean((0, -1)), "the induction head is"),
+    "weight on key 0": (
+        check.induction_measure,
+        lambda w, t: w[..., 0].mean((0, -1)),
+        "of your result; the induction head is at",
+    ),
     "length": (check.fool_one_layer, lambda t: t[1:], "a sequence of the length it was given"),
     "the page's answer": (
         check.fool_one_layer,

@@ -496,6 +496,7 @@ def test_printed(number, text):
         ("08", "1 layer, its positions set to 0: accuracy #", [(0, 0.1)]),
         ("08", "2 layers, layer 1 # #", [(0.8, 1), (0.05, 0.2)]),
         ("08", "2 layers, layer 2 # #", [(0.1, 0.3), (0.8, 1)]),
+        ("08", "layer 1, previous letter, in the last 12 positions: #", [(0, 0.1)]),
         ("08", "equal weights # #", [(0.19, 0.2), (0.09, 0.1)]),
         ("08", "step 0: layer 1, previous letter #; layer 2, after a copy #", [(0.14, 0.24), (0.06, 0.14)]),
         ("08", "without layer 1: accuracy #, induction head's weight after a copy #", [(0, 0.3), (0, 0.3)]),
@@ -526,6 +527,7 @@ def test_printed(number, text):
         ("08", "d_k = 128, rate 0.001 # #", [(0.9, 1), (0.9, 1)]),
         *[("08", f"seed {s}: as drawn #, divided at the start #", [(0, 0.9), (0.85, 1)]) for s in range(3)],
         ("08", "std 0.2, 100 steps, scaled: #, #, #", [(0, 0.3)] * 3),
+        ("08", "std 0.2, 200 steps, scaled: #, #, #", [(0.97, 1)] * 3),
         ("08", "std 0.2, 100 steps, not scaled: #, #, #", [(0.9, 1)] * 3),
         ("08", "std 0.2, 100 steps, not scaled, divided at the start: #, #, #", [(0.9, 1)] * 3),
         # the reader's module and the transformers library
@@ -601,6 +603,43 @@ def test_one_layer_stays_behind_with_five_times_the_steps(inductors):
         logits, _ = inductors["inductors"][1](inductors["letters"])
     assert len(inductors["histories"][1].losses) == 3000
     assert 0.3 < inductors["share_right"](logits) < 0.4
+
+
+def test_position_11_counts_only_for_patterns_of_11_or_12_letters():
+    """A query of section 4 of notebook 08 may look after any earlier copy of its letter; the first one is enough."""
+    first = {}  # key after a first copy: the periods that need it
+    for period in range(6, 13):
+        for query in range(11, 23):  # their answers count in the loss
+            keys = [key for key in range(1, query) if (query + 1 - key) % period == 0]
+            if keys:
+                first.setdefault(keys[0], set()).add(period)
+    assert first[11] == {11, 12} and max(first) == 11
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
+def test_layer_1_goes_as_far_as_training_asks(seed, inductors):
+    """Section 4 of notebook 08: patterns of 6 to 8 letters that begin at 0 to 12; only letters seen before count."""
+    i, train, kind = torch.arange(24), inductors["train"], inductors["AttentionOnly"]
+
+    def draw(generator, size=32):
+        order = torch.rand(size, 26, generator=generator).argsort(-1)
+        start = torch.randint(13, (size, 1), generator=generator)
+        period = torch.randint(6, 9, (size, 1), generator=generator)
+        return order.gather(1, torch.where(i < start, i, start + (i - start) % period)), start + period
+
+    def loss(model, batch):
+        counted = i[:-1] >= batch[1]  # (b, 23)
+        return torch.nn.functional.cross_entropy(model(batch[0])[0][:, :-1][counted], batch[0][:, 1:][counted])
+
+    torch.manual_seed(seed)
+    model = kind(2)
+    train(model, draw, loss, steps=1200, lr=3e-3)
+    with torch.no_grad():
+        _, maps = model(draw(torch.Generator().manual_seed(4), size=1000)[0])
+        _, as_trained = inductors["inductors"][2](inductors["letters"])
+    asked_for, not_asked = (m[0].mean((0, 1)).diagonal(-1)[11:16].mean().item() for m in (maps, as_trained))
+    assert asked_for > 0.7 and not_asked < 0.15  # positions 12 to 16
 
 
 @pytest.mark.slow

@@ -212,7 +212,8 @@ for with_positions, model in reversers.items():
 # the middle. **Predict.** Which explanation is right?
 #
 # - **a** chance: another seed would show another pattern, with nine tokens as with ten
-# - **b** with ten tokens no position has to name its own token; with nine, the middle one has to
+# - **b** with ten tokens no position has to name its own token; with nine, the middle one has to, so there the diagonal is
+#   hardly darker
 # - **c** a position knows its own token already and looks for something new, with nine tokens as with ten
 
 # %%
@@ -233,9 +234,9 @@ for n, seed in ((10, 1), (9, 0), (9, 1)):
 predict.dark_diagonal(guess_diagonal)
 
 # %% [markdown]
-# With nine tokens the diagonal is hardly darker. There one position of nine must name its own token, so that token is the answer
-# as often as any other. With ten tokens no position must, and the head has learned to leave its own token out. How much is that
-# worth? Compare two ways to guess: name the most frequent of all ten tokens, or the most frequent of the other nine.
+# With nine tokens most of the difference is gone. There one position of nine must name its own token, so that token is the
+# answer as often as any other. With ten tokens no position must, and the head has learned to count its own token less. How much
+# is that worth? Compare two ways to guess: name the most frequent of all ten tokens, or the most frequent of the other nine.
 
 
 # %%
@@ -266,11 +267,13 @@ print(f"it names a most frequent one of the other nine: {agree:.2f}")
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# The count averages over the nine possible answers, and the accuracy uses the actual one, so the two differ in the third decimal.
-# Why does a position give itself 0.07, and not 0? Positions with the same token hold the same vector, so they get the same
-# weight from every query. The head lowers its own token and with it every copy. Copies are not the only reason: on six tokens
-# that are all different, after 2000 steps, a position still gives itself more than a third of what it gives another. *Controls*
-# has the weights of copies.
+# The count averages over the nine possible answers, and the accuracy uses the actual one, so the two differ in the third
+# decimal. Why does a position give itself 0.07, and not 0? Positions with the same token hold the same vector, so they get the
+# same weight from every query. At 0 the head could not count the copies of its token at all, and a copy may be the answer. At
+# 0.07 against 0.11 its token weighs 0.21 if it stands there three times, about as much as another that stands there twice
+# (0.22): as if one of the three, itself, were taken away. Copies are not the only reason: on six tokens that are all different,
+# after 2000 steps, a position still gives itself more than a third of what it gives another. *Controls* has the weights of
+# copies.
 #
 # </details>
 
@@ -294,7 +297,7 @@ def weight_on(weights, cells):  # weights (..., b, h, n_q, n_k)
 # Try it on the two heads of notebook 06, which name the letter before and the letter after. There they were trained from seed 0;
 # now they are trained again, and only the seed differs.
 
-# %% tags=["nbval-ignore-output"]
+# %% jupyter={"source_hidden": true} tags=["nbval-ignore-output"]
 i = torch.arange(neighbours.PLACES)
 before, after = ((i[:, None] + by) % len(i) == i for by in (-1, 1))  # (n_q, n_k)
 in_06 = model_files.stored("neighbours_results")["2 head(s)"]
@@ -407,7 +410,8 @@ predict.one_layer(guess_one_layer)
 # %%
 i = torch.arange(LENGTH)
 late = i[:, None] >= 12  # (n_q, 1)
-previous = (i[:, None] - 1 == i) & ~late  # (n_q, n_k)
+one_back = i[:, None] - 1 == i  # (n_q, n_k)
+previous = one_back & ~late
 back = i[:, None] - i  # how far key j lies behind query i
 after_copy = (back > 0) & ((back + 1) % period[..., None] == 0) & late  # (b, n_q, n_k)
 measures = {"previous letter": previous, "after a copy": after_copy[:, None]}
@@ -420,11 +424,14 @@ print(f"{'':20}" + "".join(f"{name:>18}" for name in measures))
 for row, w in rows.items():
     found = [weight_on(w, cells).item() for cells in measures.values()]
     print(f"{row:20}" + "".join(f"{value:18.2f}" for value in found))
+in_late = weight_on(maps[2][0], one_back & late).item()
+print(f"layer 1, previous letter, in the last 12 positions: {in_late:.2f}")
 trained_heads = maps[2][:, :, 0].transpose(0, 1).numpy()  # (b, 2, n, n): exercise 8.2
 
 # %% [markdown]
-# In each column one head of the two layers stands out. Here they are at work. Each arrow is a weight of the trained model, and as
-# thick as that weight. Of layer 2 only the arrows to the last letter are drawn.
+# In each column one head of the two layers stands out. Here they are at work. Each arrow is a weight of the trained model, from
+# the letter that gives to the letter that takes, and as thick as that weight. Of layer 2 only the arrows to the last letter are
+# drawn.
 
 
 # %% jupyter={"source_hidden": true}
@@ -463,10 +470,14 @@ draw_words(ax)
 _ = ax.axis("off")
 
 # %% [markdown]
-# Layer 1 is a **previous-letter head**: it adds to each letter the one that stood just before. Layer 2 is an **induction head**
-# ([Elhage et al. 2021](../REFERENCES.md#elhage-2021), [Olsson et al. 2022](../REFERENCES.md#olsson-2022)). Its
-# <span style="color:#0072B2">query</span> says "I am B", and one <span style="color:#D55E00">key</span> says "before me stood
-# B". So the <span style="color:#009E73">value</span> of that letter is fetched, and the model says L.
+# Layer 1 is a **previous-letter head**: it adds to a letter the one that stood just before. It does so only where training
+# asked for it: every first copy stands in the first twelve positions, and the twelfth, here the last B, counts only for patterns of
+# 11 or 12 letters.
+#
+# Layer 2 is an **induction head** ([Elhage et al. 2021](../REFERENCES.md#elhage-2021),
+# [Olsson et al. 2022](../REFERENCES.md#olsson-2022)). Its <span style="color:#0072B2">query</span> says "I am B", and one
+# <span style="color:#D55E00">key</span> says "before me stood B". So the <span style="color:#009E73">value</span> of that letter
+# is fetched, and the model says L.
 #
 # If this story is true, a single layer has nothing to match: its keys say what a letter *is*, not what stood before it.
 
@@ -474,17 +485,19 @@ _ = ax.axis("off")
 # <details><summary><b>How sure is this?</b></summary>
 #
 # One layer with four heads is as bad as with one, and five times as many steps leave one layer below 0.4. What it can do, it
-# does by its positions: set them to 0, and 0.06 remains. But let each key be made from the letter before it, and one layer
-# with one head is enough: 1.00. So it is not the number of layers that counts, but what the keys know. *Controls* has the
-# runs.
+# does by its positions: set them to 0, and 0.06 remains. But let each key be made from the letter before it, and one layer with
+# one head is enough: 1.00. So it is not the number of layers that counts, but what the keys know. *Controls* has the other
+# runs. Layer 1 goes as far as training asks: let patterns of 6 to 8 letters begin anywhere up to position 12, and after 1200
+# steps its weight on the letter before is above 0.7 in positions 12 to 16, in both of two trainings.
 #
 # </details>
 
 # %% [markdown]
 # ## 5 · See it · A head forms
 #
-# `train` kept the weights every 25 steps. Move *step*, and the model of that time reads KRUBLEMAKRUB. Its last letter, B, asks in
-# the lowest row, and L stands in the fifth column.
+# `train` kept the model every 25 steps. Move *step*, and the model of that time reads KRUBLEMAKRUB. Its last letter, B, asks in
+# the lowest row, and L stands in the fifth column. At step 0 the bright cells are chance. Watch two places: the cells beside
+# the diagonal of layer 1, and the last four rows of layer 2.
 
 # %%
 snapshots = histories[2].snapshots
@@ -511,16 +524,17 @@ for snapshot in snapshots.values():
 
 # %% jupyter={"source_hidden": true}
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
-both = ["layer 1, previous letter", "layer 2, after a copy"]
+both = ["layer 1,\nprevious letter", "layer 2,\nafter a copy"]
 _ = left.plot(list(snapshots), curves, label=both)
 _ = left.set(xlabel="step", ylabel="weight")
 _ = right.plot(histories[2].losses, label="two layers")
-_ = right.plot(histories[1].losses, label="one layer")
+_ = right.plot(histories[1].losses, color=plot.SERIES[2], label="one layer")
 _ = right.set(xlabel="step", ylabel="loss")
-_ = left.legend(loc="lower right"), right.legend()
+_ = left.legend(loc="center right"), right.legend(loc=(0.45, 0.2))
 
 # %% [markdown]
-# For a while hardly anything happens. Then both heads form within the same steps, and the loss falls with them.
+# For about 150 steps the loss falls slowly, and neither head follows its rule. Then both form within the same steps, and the loss
+# falls with them.
 #
 # ## Break it · Take the previous-letter head away
 #
@@ -541,7 +555,7 @@ print(f"induction head's weight after a copy {w:.2f}")
 # %% [markdown] tags=["predict"]
 # Without the first head the second finds little: equal weights would give 0.09. But this proves little, because whatever you take
 # away, something may fail. The story says more. Layer 2 makes queries, keys and values, and layer 1's output can be kept
-# from each of them separately. Such an exchange of what one part of a model receives is called **patching**.
+# from each of them separately. To change what one part of a model receives, and nothing else, is called **patching**.
 #
 # **Predict.** Which of the three needs layer 1's output?
 #
@@ -560,6 +574,7 @@ def with_layer_1_in(query, key, value):
     before = inductors[2].token(letters) + inductors[2].position.weight  # (b, n, D)
     after = before + first(before, attn_mask=causal)[0]
     q, k, v = (after if given else before for given in (query, key, value))
+    # The read-out still gets layer 1, whatever layer 2 receives.
     return inductors[2].read(after + second(q, k, v, attn_mask=causal)[0])
 
 
@@ -592,7 +607,7 @@ predict.patching(guess_patching)
 guess_period = None  # "a", "b" or "c"
 
 
-# %% tags=["nbval-ignore-output"]
+# %% jupyter={"source_hidden": true}
 def accuracy_at(period, start=0):
     drawn = torch.rand(1000, N_LETTERS, generator=torch.Generator().manual_seed(7))
     pattern = start + torch.arange(LENGTH - start) % period
@@ -612,7 +627,7 @@ for periods in ((3, 4, 5), (6, 8, 10), (13, 14, 16)):
 predict.new_period(guess_period)
 
 # %% [markdown]
-# The model has learned a procedure: find the earlier copy, and name what followed.
+# Periods 3 to 5 and 13 to 16 are all new to the model. It has learned a procedure: find the earlier copy, and name what followed.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -626,9 +641,9 @@ predict.new_period(guess_period)
 # %% [markdown]
 # ## 6 · Does $1/\sqrt{d_k}$ matter for learning?
 #
-# Without the division a fresh head gets much smaller gradients on its scores (notebook 04). But training takes hundreds of steps,
-# and it can change the weights. Does it recover? The task is again recall: the model sees pairs of a key and a value, and one
-# key is asked for. Here 32 pairs make it harder.
+# Without the division a fresh head gets much smaller gradients on its scores (notebook 04). But training takes hundreds of
+# steps, and it can change the matrices. Does it recover? The task is that of notebook 04: the model sees pairs of a letter and
+# a number, and one letter is asked for. Here there are 32 pairs, and 64 different "letters".
 
 
 # %% jupyter={"source_hidden": true}
@@ -637,16 +652,16 @@ class Recall(nn.Module):
 
     def __init__(self, d_model, d_k, scaled):
         super().__init__()
-        self.key, self.value = nn.Embedding(64, d_model), nn.Embedding(32, d_model)
+        self.letter, self.number = nn.Embedding(64, d_model), nn.Embedding(32, d_model)
         self.W_Q = nn.Linear(d_model, d_k, bias=False)
         self.W_K = nn.Linear(d_model, d_k, bias=False)
         self.W_V = nn.Linear(d_model, d_model, bias=False)
         self.read = nn.Linear(d_model, 32)
         self.scale = d_k**-0.5 if scaled else 1.0
 
-    def forward(self, keys, values, asked):
-        slots = self.key(keys) + self.value(values)  # (b, 32, d_model)
-        q = self.W_Q(self.key(asked))[:, None]  # (b, 1, d_k), the asking token
+    def forward(self, letters, numbers, asked):
+        slots = self.letter(letters) + self.number(numbers)  # (b, 32, d_model)
+        q = self.W_Q(self.letter(asked))[:, None]  # (b, 1, d_k), the asking token
         scores = q @ self.W_K(slots).transpose(-1, -2) * self.scale  # (b, 1, 32)
         weights = scores.softmax(-1)
         return self.read((weights @ self.W_V(slots))[:, 0]), weights[:, 0]
@@ -654,11 +669,12 @@ class Recall(nn.Module):
 
 # %% jupyter={"source_hidden": true}
 def draw_pairs(generator, size=32, pairs=32):
-    keys = torch.rand(size, 64, generator=generator).argsort(-1)[:, :pairs]  # (b, 32)
-    values = torch.randint(32, (size, pairs), generator=generator)  # (b, 32)
+    order = torch.rand(size, 64, generator=generator).argsort(-1)
+    letters = order[:, :pairs]  # (b, 32)
+    numbers = torch.randint(32, (size, pairs), generator=generator)  # (b, 32)
     slot = torch.randint(pairs, (size,), generator=generator)  # (b,)
     rows = torch.arange(size)
-    return keys, values, keys[rows, slot], values[rows, slot]
+    return letters, numbers, letters[rows, slot], numbers[rows, slot]
 
 
 def recall_loss(model, batch):
@@ -680,11 +696,12 @@ def one_run(lr, d_k, scaled, seed, steps):
 
 
 # %% [markdown] tags=["predict"]
-# For each of three $d_k$, three seeds train with the scale and without it. That is 18 runs of 200 steps, about ten seconds. **Predict.** At which $d_k$ does the missing scale matter most?
+# For each of three $d_k$, three seeds train with the scale and without it. That is 18 runs of 200 steps, about ten seconds.
+# **Predict.** At which $d_k$ does the missing scale matter most?
 #
 # - **a** 8
 # - **b** 128
-# - **c** at none: training makes the weights as small as they need to be
+# - **c** at none: training makes the matrices as small as they need to be
 
 # %%
 guess_scale = None  # "a", "b" or "c"
@@ -722,18 +739,22 @@ predict.scale_and_training(guess_scale)
 # %% [markdown]
 # With Adam at rate 0.003 and embeddings of standard deviation 1, the gap grows with $d_k$: at 8 there is hardly any, and at 128
 # the three seeds without the scale are at 0.06, 0.26 and 0.70 after 200 steps. Give them 600 steps, and two of the three are
-# above 0.9. So here the missing scale costs time, not ability. With embeddings of standard deviation 0.2, or with SGD at the same
-# rate, it is the other way round: the model *with* the scale is far behind. Judge the scale together with the size
-# of the scores at the start, the optimiser and the learning rate.
+# above 0.9. So here the missing scale costs time, not ability. Start with embeddings five times smaller, and it is the other
+# way round, for a while: after 100 steps the model without the scale is at 0.99 or more, and the one with it near 0.1. After
+# 200 steps the latter is at 1.00, too. So the scale is not good in itself: it decides how large the scores are at the start, and
+# how far a step moves them.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # *Controls* has all runs. At rate 0.001 the gap at $d_k = 128$ is closed after 450 steps. Without the scale the largest of 32
 # weights starts at 0.70, and through such a row hardly any gradient passes; divide $W_Q$ by $\sqrt{d_k}$ once, before training,
-# and all three seeds come to about 0.9 or more in 200 steps. Where no row is peaky at the start, another thing decides: without the scale
-# a step on $W_Q$ moves the scores $\sqrt{d_k}$ times as far. SGD has one seed, and an accuracy of 400 questions is good to about
-# 0.02. Gemma 4 does without the scale, behind a norm of queries and keys ([source](../REFERENCES.md#heads-of-models)).
+# and all three seeds come to about 0.9 or more in 200 steps. Where no row is peaky at the start, another thing decides: without
+# the scale a step on $W_Q$ moves the scores $\sqrt{d_k}$ times as far. Plain steps against the gradient, as the first of
+# notebook 04, are called **SGD**. With SGD and momentum 0.9, at $d_k = 64$, the model with the scale stays behind at rate 0.003
+# (0.08 against 1.00 after 600 steps), and the one without at rate 0.03 (0.29 against 1.00 after 200). That is one seed, and an
+# accuracy of 400 questions is good to about 0.02. Gemma 4 does without the scale, behind a norm of queries and keys
+# ([source](../REFERENCES.md#heads-of-models)).
 #
 # </details>
 
@@ -748,7 +769,7 @@ predict.scale_and_training(guess_scale)
 # **Goal.** Compute an accuracy before you train. *6 minutes, medium.*
 #
 # `Reverse` without positions gets sequences of 4 tokens of only 2 kinds, equally frequent. Which accuracy can it reach at best?
-# Remember what an output depends on.
+# Remember what an output depends on. A trained model stays a little below the best.
 
 # %%
 my_accuracy = None  # a number
@@ -854,16 +875,25 @@ verdict
 #
 # </details>
 
-# %% [markdown] tags=["remember"]
+# %% [markdown]
 # ## Try it
 #
 # 1. Check 8.1 by training: write `N_TOKENS, N_POSITIONS = 2, 4` near the top, and run section 1 again. Then restart the
-#    kernel. (0.74; the best is 0.75.)
+#    kernel.
 # 2. Put a pattern in which one letter stands twice, "ABCAD" repeated, into the model of section 4. What does it say after
-#    A, and where does layer 2 look? (Now B, now D, depending on the letters. It looks at both.)
+#    A, and where does layer 2 look?
 # 3. Let `one_run` train with $d_k = 128$ at the rates 0.0003, 0.001, 0.003 and 0.01, with and without the scale, seed 0 and 450
-#    steps each. How wide is the range that works? (Without it only 0.001 arrives, with 0.98. With it all four do.)
+#    steps each. How wide is the range that works?
+
+# %% [markdown]
+# <details><summary>Answers</summary>
 #
+# 1: 0.74; the best is 0.75. 2: now B, now D, depending on the letters. It looks at both. 3: without the scale only 0.001
+# arrives, with 0.98. With it all four rates do.
+#
+# </details>
+
+# %% [markdown] tags=["remember"]
 # **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule, over
 # many inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said to
 # need. Here induction takes two heads: the first writes into each key what stood before it, and the second matches that. A missing
@@ -957,8 +987,8 @@ for _, _, scaled, seed in plan:
 # weight on the diagonal. The model at rate 0.001 trained for 450 steps, all others for 200.
 
 # %%
-keys, values, _, _ = draw_pairs(torch.Generator().manual_seed(5), size=16, pairs=16)
-asked = keys.diagonal()  # (16,): sequence i asks for its key i
+*pairs, _, _ = draw_pairs(torch.Generator().manual_seed(5), size=16, pairs=16)
+asked = pairs[0].diagonal()  # (16,): sequence i asks for its letter i
 STOPS = {"8": (0.003, 8, 0), "64": (0.003, 64, 0)}
 STOPS |= {f"128, seed {seed}": (0.003, 128, seed) for seed in SEEDS}
 STOPS |= {"128, rate 0.001": (0.001, 128, 0)}
@@ -969,7 +999,7 @@ def recall_maps(stop):
     for scaled, name in ((False, "without the scale"), (True, "with it")):
         with torch.no_grad():
             model, _ = runs[lr, d_k, scaled, seed]
-            found[name] = model(keys, values, asked)[1]  # (16, 16)
+            found[name] = model(*pairs, asked)[1]  # (16, 16)
     return found
 
 
@@ -1011,7 +1041,7 @@ def shrunk(scaled, std=1.0, factor=1.0):
     """Return a fresh model with embeddings of that std, and W_Q times `factor`."""
     model = Recall(64, 128, scaled)
     with torch.no_grad():
-        for part, by in ((model.key, std), (model.value, std), (model.W_Q, factor)):
+        for part, by in ((model.letter, std), (model.number, std), (model.W_Q, factor)):
             part.weight *= by
     return model
 
@@ -1019,23 +1049,25 @@ def shrunk(scaled, std=1.0, factor=1.0):
 def trained_from(steps, seed, **start):
     _ = torch.manual_seed(seed)
     model = shrunk(**start)
-    train(model, draw_pairs, recall_loss, steps=steps, lr=0.003, seed=seed)
-    return recall_accuracy(model)
+    options = dict(steps=steps, lr=0.003, every=100, measure=recall_accuracy)
+    return train(model, draw_pairs, recall_loss, seed=seed, **options).measured
 
 
 # %% tags=["nbval-ignore-output"]
 for seed in live.progress(SEEDS, "smaller start"):
     as_drawn = runs[0.003, 128, False, seed][1][200]
-    divided = trained_from(200, seed, scaled=False, factor=128**-0.5)
+    divided = trained_from(200, seed, scaled=False, factor=128**-0.5)[200]
     print(f"seed {seed}: as drawn {as_drawn:.2f}, divided at the start {divided:.2f}")
 
 # %% tags=["nbval-ignore-output"]
-KINDS = {"scaled": (True, 1), "not scaled": (False, 1)}
-KINDS["not scaled, divided at the start"] = (False, 128**-0.5)
-for kind, (scaled, factor) in live.progress(KINDS.items(), "std 0.2"):
+KINDS = {"scaled": (True, 1, 200), "not scaled": (False, 1, 100)}
+KINDS["not scaled, divided at the start"] = (False, 128**-0.5, 100)
+for kind, (scaled, factor, steps) in live.progress(KINDS.items(), "std 0.2"):
     start = dict(scaled=scaled, std=0.2, factor=factor)
-    found = [f"{trained_from(100, seed, **start):.2f}" for seed in SEEDS]
-    print(f"std 0.2, 100 steps, {kind}: {', '.join(found)}")
+    found = [trained_from(steps, seed, **start) for seed in SEEDS]
+    for step in range(100, steps + 1, 100):
+        told = ", ".join(f"{measured[step]:.2f}" for measured in found)
+        print(f"std 0.2, {step} steps, {kind}: {told}")
 
 # %% [markdown]
 # A step of Adam has about the same size however large the gradient is. A step of SGD grows with the gradient, and notebook 03's

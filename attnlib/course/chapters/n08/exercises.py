@@ -253,7 +253,9 @@ def _judge_measure(scores, weights, tokens):
             "of its letter, count 0 or leave it out; do not divide by 0."
         )
     yours, right = int(scores.argmax()), int(mean_on(weights, after_copy(tokens)).argmax())
-    return (RIGHT, "") if yours == right else (None, f"Largest for head {yours}; the induction head is {right}.")
+    if yours == right:
+        return RIGHT, ""
+    return None, f"Largest at index {yours} of your result; the induction head is at index {right}."
 
 
 def _judge_fooling(other, tokens):
@@ -340,7 +342,7 @@ QUESTIONS = (
         "dark_diagonal",
         right="b",
         tempting="a",
-        a="With ten tokens the dark diagonal appears in both seeds, and with nine tokens in neither.",
+        a="With ten tokens the dark diagonal appears in both seeds, and with nine tokens hardly in either.",
         b="Position i must name the token at 9 - i, and no whole number solves i = 9 - i. So with ten tokens the own "
         "token is never the answer. With nine, it is the answer at 1 of 9 positions, as any other token is.",
         c="Then nine tokens would show a dark diagonal, too, and they hardly do.",
@@ -349,7 +351,7 @@ QUESTIONS = (
         "one_layer",
         right="b",
         tempting="a",
-        a="All heads of that layer read the same keys, and these know only their own letter and position.",
+        a="Every head makes its keys from the same vectors, and these know only their own letter and position.",
         b="To be found after an earlier copy, a key must know which letter stood before it. Here only a layer below "
         "can tell it.",
         c="The mask hides later letters. The earlier copy and the letter that followed it stand before the query.",
@@ -359,7 +361,8 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="The query only says which letter asks, and the letter knows that without layer 1.",
-        b="The query asks who stood behind its letter. Only layer 1 can tell a key which letter stood before it.",
+        b="The query looks for a key that says 'before me stood B'. Only layer 1 can tell a key which letter stood "
+        "before it.",
         c="The value only has to say which letter it is, and the letter knows that without layer 1.",
     ),
     Question(
