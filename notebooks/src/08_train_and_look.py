@@ -486,7 +486,7 @@ _ = ax.axis("off")
 # `train` kept the weights every 25 steps. Move *step*, and the model of that time reads KRUBLEMAKRUB. Its last letter, B, asks in
 # the lowest row, and L stands in the fifth column.
 
-# %%
+# %% tags=["slide"] says="Move step"
 snapshots = histories[2].snapshots
 
 
@@ -509,7 +509,7 @@ for snapshot in snapshots.values():
     on_copy = weight_on(second, after_copy[:200, None])
     curves.append((weight_on(first, previous).item(), on_copy.item()))
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Then both heads form"
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
 both = ["layer 1, previous letter", "layer 2, after a copy"]
 _ = left.plot(list(snapshots), curves, label=both)
@@ -527,7 +527,7 @@ _ = left.legend(loc="lower right"), right.legend()
 # So far there is a story that fits the maps. Test it: take away what the story needs. In a copy of the model, layer 1 adds
 # zeros.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 broken = AttentionOnly(2)
 broken.load_state_dict(inductors[2].state_dict())
 with torch.no_grad():
@@ -563,7 +563,7 @@ def with_layer_1_in(query, key, value):
     return inductors[2].read(after + second(q, k, v, attn_mask=causal)[0])
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 WHERE = {"queries, keys, values": (True, True, True)}
 WHERE |= {"keys, values": (False, True, True), "queries, values": (True, False, True)}
 WHERE |= {"queries, keys": (True, True, False), "keys alone": (False, True, False)}
