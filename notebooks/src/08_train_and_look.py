@@ -499,7 +499,7 @@ _ = ax.axis("off")
 # the lowest row, and L stands in the fifth column. At step 0 the bright cells are chance. Watch two places: the cells beside
 # the diagonal of layer 1, and the last four rows of layer 2.
 
-# %%
+# %% tags=["slide"] says="Move step"
 snapshots = histories[2].snapshots
 
 
@@ -522,7 +522,7 @@ for snapshot in snapshots.values():
     on_copy = weight_on(second, after_copy[:200, None])
     curves.append((weight_on(first, previous).item(), on_copy.item()))
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Then both heads form"
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
 both = ["layer 1,\nprevious letter", "layer 2,\nafter a copy"]
 _ = left.plot(list(snapshots), curves, label=both)
@@ -541,7 +541,7 @@ _ = left.legend(loc="center right"), right.legend(loc=(0.45, 0.2))
 # So far there is a story that fits the maps. Test it: take away what the story needs. In a copy of the model, layer 1 adds
 # zeros.
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 broken = AttentionOnly(2)
 broken.load_state_dict(inductors[2].state_dict())
 with torch.no_grad():
@@ -578,7 +578,7 @@ def with_layer_1_in(query, key, value):
     return inductors[2].read(after + second(q, k, v, attn_mask=causal)[0])
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"]
 WHERE = {"queries, keys, values": (True, True, True)}
 WHERE |= {"keys, values": (False, True, True), "queries, values": (True, False, True)}
 WHERE |= {"queries, keys": (True, True, False), "keys alone": (False, True, False)}

@@ -219,7 +219,7 @@ def sentence_vectors(model, texts):
     return vectors / vectors.norm(dim=-1, keepdim=True)  # (b, 384)
 
 
-# %% tags=["nbval-ignore-output"]
+# %% tags=["nbval-ignore-output", "slide"] says="The module of notebook 06 runs"
 true_vectors = torch.tensor(reference["vectors"])  # (12, 384), from transformers
 
 
@@ -414,7 +414,7 @@ for name, table in tables.items():
 # pronoun, L4H2 leads with 0.62, but L3H5 follows with 0.55. For `[CLS]` three heads are nearly equal. Here are the six leaders
 # on the sentence with the teacher.
 
-# %% jupyter={"source_hidden": true}
+# %% jupyter={"source_hidden": true} tags=["slide"] says="The previous token has a head"
 SENTENCE = SENTENCES[0]
 tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
