@@ -89,7 +89,8 @@ class DescribedFigure(Figure):
             n_q, n_k = drawn[0].images[0].get_array().shape
             text += f". {n_q} {drawn[0].get_ylabel()} by {n_k} keys (columns)"
         elif kind == "Line chart" and drawn:
-            lines = [_plain(line.get_label()) for line in drawn[0].lines if not line.get_label().startswith("_")]
+            labels = (line.get_label() for line in drawn[0].lines)
+            lines = [" ".join(_plain(label).split()) for label in labels if not label.startswith("_")]
             text += f": {_plain(drawn[0].get_ylabel())} over {_plain(drawn[0].get_xlabel())}" + (
                 f"; {', '.join(lines)}" if lines else ""
             )
