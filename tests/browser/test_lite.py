@@ -219,7 +219,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
         assert line.count() == (name in NUMPY), name
         told |= set(line.all_inner_texts())
     page.goto(url)
-    says = re.search(r"about \d+ MB", page.inner_text("body"))[0]
+    says = re.search(r"about \d+ MB", page.text_content("body"))[0]
     assert len(told) == 1 and says in told.pop()
     requests = watched(page)
     page.goto(f"{url}/read/03_scaling.html")
