@@ -24,7 +24,10 @@ from attnlib.course.report import apart, judge, page, series, submissions
 from tools.handouts import course
 from tools.series import named
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only")
+pytestmark = [
+    pytest.mark.slow,  # each answer has a process of its own, and some never end
+    pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only"),
+]
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = series.series(ROOT / "notebooks")
 TASKS = {task.judge[1]: task for notebook in NOTEBOOKS.values() for task in notebook.tasks}
@@ -397,7 +400,9 @@ def test_what_no_answer_sends_is_refused(told):
         apart.decode(told)
 
 
-@pytest.mark.parametrize("value", [object(), np.array(["a"]), 1j, {1: 2}, lambda: 0], ids=str)
+@pytest.mark.parametrize(
+    "value", [object(), np.array(["a"]), 1j, {1: 2}, lambda: 0], ids=["object", "words", "complex", "dict", "function"]
+)
 def test_what_is_no_plain_data_does_not_come_back(value):
     with pytest.raises(apart.NoAnswer, match="its answer holds"):
         apart.apart(lambda: value)
