@@ -1,7 +1,7 @@
 """What a reader wrote is kept as a file that stands alone, comes back in another notebook, and is never lost."""
 
+import importlib
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -203,7 +203,7 @@ def test_a_file_that_does_not_load_is_said_and_stays(folder, capsys):
 def test_what_stands_in_passes_the_check_itself(kept):
     exercise = mine.KEPT[kept]
     module, _, name = exercise.kept.ours.rpartition(".")
-    thing = getattr(sys.modules[module], name)
+    thing = getattr(importlib.import_module(module), name)
     if not isinstance(thing, type):  # our class takes more arguments than the exercise's
         assert exercise(thing).passed
 

@@ -522,7 +522,7 @@ for snapshot in snapshots.values():
     on_copy = weight_on(second, after_copy[:200, None])
     curves.append((weight_on(first, previous).item(), on_copy.item()))
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Then both heads form"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Then both form"
 figure, (left, right) = plot.subplots(1, 2, figsize=(6.2, 2.7))
 both = ["layer 1,\nprevious letter", "layer 2,\nafter a copy"]
 _ = left.plot(list(snapshots), curves, label=both)

@@ -219,7 +219,7 @@ def sentence_vectors(model, texts):
     return vectors / vectors.norm(dim=-1, keepdim=True)  # (b, 384)
 
 
-# %% tags=["nbval-ignore-output", "slide"] says="The module of notebook 06 runs"
+# %% tags=["nbval-ignore-output", "slide"] says="But the module of notebook 06"
 true_vectors = torch.tensor(reference["vectors"])  # (12, 384), from transformers
 
 
