@@ -70,7 +70,8 @@ def test_the_model_gives_the_logits_of_transformers(model):
     drawn = [model.tokenizer.decode(rng.integers(20, 40_000, 20).tolist()) for _ in range(3)]
     for text in (*PROMPTS, *drawn):
         ours, theirs = model.logits(text), small_llama.logits(reference, model.tokens(text))
-        assert np.abs(ours - theirs).max() < 1e-4 and (ours.argmax(axis=1) == theirs.argmax(axis=1)).all(), text
+        # Logits reach 20 and more in float32; their last digits depend on the number of threads.
+        assert np.abs(ours - theirs).max() < 2e-4 and (ours.argmax(axis=1) == theirs.argmax(axis=1)).all(), text
 
 
 def in_chunks(model, text, size):
