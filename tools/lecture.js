@@ -42,9 +42,6 @@ function lay() {
   if (Reveal.isReady()) Reveal.configure({ width });
 }
 
-// After a drag the arrow keys turn the slides again.
-window.addEventListener("pointerup", () => document.activeElement?.matches("input") && document.activeElement.blur());
-
 window.addEventListener("load", async () => {
   await window.attnlib;
   for (const svg of document.querySelectorAll(".attnlib-live svg")) svg.style.width = svg.viewBox.baseVal.width + "px";

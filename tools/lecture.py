@@ -7,21 +7,17 @@ notebook.
 """
 
 import argparse
-import html
 import re
 from pathlib import Path
-from string import Template
 
 import nbformat
-from pygments import highlight
-from pygments.lexers import PythonLexer
 
 from . import plans
 from .build_notebooks import tagged
 from .licence import LICENCE
-from .page import SCRIPT, STYLE, markdown
+from .page import markdown
 from .series import ROOT, SERIES
-from .slides import CODE, revealjs, shown
+from .slides import coloured, in_reveal, shown
 from .teaching import WORDS
 
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
@@ -67,7 +63,7 @@ class Chapter:
 
     def picture(self, cell):
         code = re.sub(r"\nprint\(.*\)$", "", cell.source, flags=re.MULTILINE)  # what it prints is shown
-        code = highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), CODE) if tagged(cell, "slide-code") else ""
+        code = coloured(code) if tagged(cell, "slide-code") else ""
         return code + "".join(shown(output, "") for output in cell.get("outputs", []))
 
     def opening(self, step, plan, before):
@@ -130,18 +126,7 @@ def deck(name):
             found += now.slides(heading, step, plan)
     told = markdown("\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters.values()))
     found.append(slide(last.headings[0], "", told, markdown(minutes(last, plan))))
-    dist, plugin = revealjs() / "dist", revealjs() / "plugin" / "notes"
-    return Template((ROOT / "tools" / "lecture.html").read_text("utf-8")).substitute(
-        title=html.escape(f"attnlib · {plan.title}"),
-        reveal_css=(dist / "reveal.css").read_text("utf-8"),
-        reveal_js=(dist / "reveal.js").read_text("utf-8"),
-        notes_js=(plugin / "notes.js").read_text("utf-8"),
-        lecture_js=(ROOT / "tools" / "lecture.js").read_text("utf-8"),
-        view_css=STYLE,
-        view_js=SCRIPT,
-        code_css=CODE.get_style_defs(".code"),
-        slides="\n".join(found),
-    )
+    return in_reveal("lecture", f"attnlib · {plan.title}", "\n".join(found))
 
 
 def main():

@@ -3,6 +3,7 @@ const LARGER = 1.5; // a picture is drawn this much larger than in the notebook 
 const SHRINK = 0.6; // and may become this much smaller again before it gets a slide of its own
 const ZOOMS = [1.5, 1.4, 1.3, 1.2, 1.1, 1, 0.9, 0.8, 0.7, 0.6]; // of a picture with a slider; below 1.1 on its own slide
 const slides = document.querySelector(".slides");
+slides.parentElement.classList.add("paging");
 let section;
 
 function open(title) {
@@ -82,9 +83,6 @@ function place(block) {
   }
 }
 
-// After a drag the arrow keys turn the slides again.
-window.addEventListener("pointerup", () => document.activeElement?.matches("input") && document.activeElement.blur());
-
 window.addEventListener("load", async () => {
   await window.attnlib;
   for (const img of document.images) {
@@ -112,6 +110,6 @@ window.addEventListener("load", async () => {
     // After an exercise its section goes on, on a slide of its own: it may tell the answer.
     resumes ||= cell.dataset.type === "exercise-ends";
   }
-  document.querySelector(".reveal").classList.remove("paging");
+  slides.parentElement.classList.remove("paging");
   Reveal.initialize({ width: 1024, height: 768, margin: 0, center: false, hash: true, slideNumber: "c/t", transition: "none", controls: false, scrollActivationWidth: null });
 });

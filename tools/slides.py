@@ -24,6 +24,7 @@ from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, still
 from .series import ROOT, chosen
 
+TOOLS = ROOT / "tools"
 CODE = HtmlFormatter(cssclass="code", style="default")
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
@@ -54,29 +55,39 @@ def slide(cell):
         body = markdown(source)
     else:
         live = f'<p class="live">Live in the notebook: cell [{cell.execution_count}]</p>'
-        body = highlight(source.replace("\n\n\n", "\n\n"), PythonLexer(), CODE)
+        body = coloured(source)
         body += (live if LIVE.search(source) and "<img" in outputs else "") + outputs
     return f'<aside class="notes">{body}</aside>' if kind == "notes" else f'<div data-type="{kind}">{body}</div>'
 
 
-def revealjs():
-    """Return the folder of reveal.js."""
-    return Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
+def coloured(code):
+    """Return the HTML of Python code."""
+    return highlight(code.replace("\n\n\n", "\n\n"), PythonLexer(), CODE)
 
 
-def deck(path):
-    cells = [*nbformat.read(path, as_version=4).cells, licence_cell()]
-    reveal = revealjs() / "dist"
-    return Template((ROOT / "tools" / "slides.html").read_text("utf-8")).substitute(
-        title=html.escape(next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]),
-        reveal_css=(reveal / "reveal.css").read_text("utf-8"),
-        reveal_js=(reveal / "reveal.js").read_text("utf-8"),
-        slides_js=(ROOT / "tools" / "slides.js").read_text("utf-8"),
+def in_reveal(kind, title, slides):
+    """Return a page that shows HTML by reveal.js, with the style and the script of its kind: "slides" or "lecture"."""
+    revealjs = Path(find_spec("sphinx_revealjs").origin).parent / "_static" / "revealjs"
+    return Template((TOOLS / "deck.html").read_text("utf-8")).substitute(
+        title=html.escape(title),
+        reveal_css=(revealjs / "dist" / "reveal.css").read_text("utf-8"),
+        reveal_js=(revealjs / "dist" / "reveal.js").read_text("utf-8"),
+        notes_js=(revealjs / "plugin" / "notes" / "notes.js").read_text("utf-8"),
+        deck_js=(TOOLS / "deck.js").read_text("utf-8"),
+        own_css=(TOOLS / f"{kind}.css").read_text("utf-8"),
+        own_js=(TOOLS / f"{kind}.js").read_text("utf-8"),
         view_css=STYLE,
         view_js=SCRIPT,
         code_css=CODE.get_style_defs(".code"),
-        cells="\n".join(map(slide, cells)),
+        slides=slides,
     )
+
+
+def deck(path):
+    """Return the deck of one notebook."""
+    cells = [*nbformat.read(path, as_version=4).cells, licence_cell()]
+    title = next(cell.source for cell in cells if cell.source.startswith("# ")).splitlines()[0][2:]
+    return in_reveal("slides", title, "\n".join(map(slide, cells)))
 
 
 def main():
