@@ -524,7 +524,7 @@ if torch is not None:
 # ## 10 · Dropout: a mask by chance
 #
 # While many models train, each weight is set to 0 with a probability of, say, 0.2, and the rest is divided by 0.8. That is
-# **dropout**. It keeps a model from relying on any single weight, and comes after the softmax. **Predict.** Four queries stand behind a causal mask, and all scores are
+# **dropout**. It is meant to keep a model from relying on any single weight, and comes after the softmax. **Predict.** Four queries stand behind a causal mask, and all scores are
 # equal. What do their rows sum to under dropout?
 #
 # - **a** 1 each, as ever
