@@ -237,8 +237,10 @@ def test_a_table_is_read_and_told(tmp_path):
     sheets = simulated(0, 1.5)
     assert inventory.read(written(tmp_path, sheets)) == sheets
     text = inventory.told(sheets)
+    table = text.split("\n\n")[1].splitlines()
+    assert len(table) == 25 and len({len(line) for line in table}) == 1  # the columns are aligned
     n = sum(c == "no_scale" for s in sheets if s.when == "before" for c in s.chosen)
-    assert "course: 25 wrote both times, gain +0." in text and "course less control: +0." in text
+    assert "course: 25 wrote both times; gain: +0." in text and "course less control: +0." in text
     assert next(line.split()[1] for line in text.splitlines() if line.startswith("no_scale ")) == str(n)
     alone = inventory.told([s for s in sheets if s.group == "course"])
     assert "no control: the gain may come from anything" in alone
@@ -258,6 +260,18 @@ def test_a_table_that_cannot_be_read_says_why(tmp_path, change, says):
     first, *others = simulated(0, 1.0)
     with pytest.raises(ValueError, match=says):
         inventory.read(written(tmp_path, [first._replace(**change), *others]))
+
+
+def test_a_table_from_a_spreadsheet_is_read_and_a_forgotten_comma_is_seen(tmp_path):
+    sheets = simulated(0, 1.0)
+    path = written(tmp_path, sheets)
+    path.write_text("\ufeff" + path.read_text("utf-8"), encoding="utf-8")
+    assert inventory.read(path) == sheets
+    head, first, *others = path.read_text("utf-8-sig").splitlines()
+    for line, cells in ((first.replace("before,", "before"), 15), (f"{first},a", 17)):
+        path.write_text("\n".join([head, line, *others]), encoding="utf-8")
+        with pytest.raises(ValueError, match=rf"line 2: expected 16 cells, got {cells}. Fix"):
+            inventory.read(path)
 
 
 def test_a_table_with_other_columns_or_a_person_twice_says_so(tmp_path):

@@ -90,7 +90,7 @@ def test_sliders_have_names_and_follow_the_drag():
 def test_display_is_a_static_picture_then_the_widget():
     """Front ends without a kernel show the first output; the second holds only the widget, never its repr."""
     InteractiveShell.instance()  # a view shows its widget only where there is a notebook
-    view = live.scaling(n=4, d_k=(1, 64))
+    view, before = live.scaling(n=4, d_k=(1, 64)), plt.get_fignums()
     with capture_output() as captured:
         view._ipython_display_()
     static, note, widget = (output.data for output in captured.outputs)
@@ -98,7 +98,7 @@ def test_display_is_a_static_picture_then_the_widget():
     assert "Run this cell" in note["text/html"] and "Run this cell" in note["text/plain"]
     assert list(widget) == ["application/vnd.jupyter.widget-view+json"]
     assert "VBox" not in str(static["text/plain"])
-    assert not plt.get_fignums()
+    assert plt.get_fignums() == before
 
 
 def test_the_text_of_the_static_picture_tells_its_numbers():

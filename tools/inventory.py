@@ -63,17 +63,24 @@ def form(name):
 def read(path):
     """Return the Sheets of a table of answers; raise ValueError for one that cannot be read."""
     columns = ["person", "group", "when", "form", *map(str, range(1, len(ITEMS) + 1))]
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    if not rows or list(rows[0]) != columns:
-        came = list(rows[0]) if rows else "no row"
-        raise ValueError(f"{path.name}: expected the columns {','.join(columns)}; got {came}. Fix: name them so.")
-    sheets = [
-        Sheet(*(row[c] for c in columns[:4]), tuple((row[c] or "").strip().lower() for c in columns[4:]))
-        for row in rows
-    ]
-    for line, sheet in enumerate(sheets, 2):
-        _check(sheet, f"{path.name}, line {line}")
+    with path.open(encoding="utf-8-sig", newline="") as file:  # a spreadsheet may write a mark before the first name
+        head, *rows = [row for row in csv.reader(file) if row] or [[]]
+    if not rows or head != columns:
+        came = head if rows else "no row"
+        raise ValueError(
+            f"{path.name}: expected the columns {','.join(columns)}; got {came}. "
+            "Fix: name them so, with commas between them."
+        )
+    sheets = []
+    for line, row in enumerate(rows, 2):
+        where = f"{path.name}, line {line}"
+        # Without this, a forgotten comma would move all later answers by one question.
+        if len(row) != len(columns):
+            raise ValueError(
+                f"{where}: expected {len(columns)} cells, got {len(row)}. Fix: an empty cell for a question left out."
+            )
+        sheets.append(Sheet(*row[:4], tuple(cell.strip().lower() for cell in row[4:])))
+        _check(sheets[-1], where)
     twice = [key for key, n in Counter((s.person, s.when) for s in sheets).items() if n > 1]
     if twice:
         raise ValueError(f"{path.name}: {twice[0]} is there twice. Fix: one line for each code, before and after.")
@@ -110,7 +117,7 @@ def interval(*samples, seed=0):
     """
     if min(map(len, samples)) < 5:
         raise ValueError(
-            f"an interval needs 5 people who wrote both times, got {min(map(len, samples))}. Fix: tell the counts."
+            f"an interval needs 5 people who wrote both times, got {min(map(len, samples))}. Fix: report counts only."
         )
     rng, signs = np.random.default_rng(seed), (1, -1)
     drawn = [rng.choice(x, (RESAMPLES, len(x))) for x in samples]  # (RESAMPLES, n) each
@@ -145,24 +152,25 @@ def told(sheets):
     for group in ("course", "control"):
         found[group] = gains(sheets, group)
         if len(found[group]):
-            lines.append(f"{group}: {len(found[group])} wrote both times, gain {_with_interval(found[group])}")
+            lines.append(f"{group}: {len(found[group])} wrote both times; gain: {_with_interval(found[group])}")
     if len(found["control"]):
         lines.append(f"course less control: {_with_interval(found['course'], found['control'])}")
     else:
         lines.append("no control: the gain may come from anything that happened in between")
-    lines += ["", f"{'item':<34}{'form':>5}{'before':>8}{'after':>7}{'discrimination':>16}"]
+    wide = max(len(item["topic"]) for item in ITEMS)
+    lines += ["", f"{'item':<{wide + 3}}{'form':>5}{'before':>8}{'after':>7}{'discrimination':>16}"]
     for name in ("A", "B"):
         of_form = {when: [s for s in sheets if (s.form, s.when) == (name, when)] for when in ("before", "after")}
         share = {when: items(some)[0] if some else [np.nan] * len(ITEMS) for when, some in of_form.items()}
         apart = items(of_form["before"])[1] if of_form["before"] else [np.nan] * len(ITEMS)
         for i, item in enumerate(ITEMS):
             before, after = share["before"][i], share["after"][i]
-            lines.append(f"{i + 1:>2} {item['topic']:<31}{name:>5}{before:>8.2f}{after:>7.2f}{apart[i]:>16.2f}")
+            lines.append(f"{i + 1:>2} {item['topic']:<{wide}}{name:>5}{before:>8.2f}{after:>7.2f}{apart[i]:>16.2f}")
     chosen = {when: Counter(c for s in sheets if s.when == when for c in s.chosen) for when in ("before", "after")}
-    lines += ["", f"{'mistake':<34}{'before':>13}{'after':>7}"]
+    lines += ["", f"{'mistake':<{wide + 3}}{'before':>13}{'after':>7}"]
     for id, n in chosen["before"].most_common():
         if id not in ("right", ""):
-            lines.append(f"{id:<34}{n:>13}{chosen['after'][id]:>7}")
+            lines.append(f"{id:<{wide + 3}}{n:>13}{chosen['after'][id]:>7}")
     return "\n".join(lines)
 
 
