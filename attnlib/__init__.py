@@ -24,7 +24,7 @@ from .masks import (
 from .rotary import rope
 from .validation import ShapeError
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AttentionTrace",

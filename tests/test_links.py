@@ -219,6 +219,8 @@ def test_the_citation_names_this_version_and_address():
     # That the file is valid CFF 1.2 was checked with cffconvert.
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["version"] == attnlib.__version__
+    newest = re.search(r"^## (\S+), (\S+)$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    assert newest.groups() == (attnlib.__version__, str(citation["date-released"]))
     where = links.address()
     assert citation.get("repository-code") == (f"https://github.com/{where.repo}" if where else None)
     assert citation["cff-version"] == "1.2.0" and {"message", "title", "authors"} <= citation.keys()
