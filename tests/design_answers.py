@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from attnlib.course import smollm
 from attnlib.course.chapters.n13 import PATIENTS
 from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY, SENTENCE
 
@@ -24,6 +25,11 @@ CELLS = [(layer, query) for layer in (0, 1) for query in PLACE]
 
 # 6.5: the opposite place in head 1, the two beside it in head 2.
 JOBS = 10 * np.hstack([np.roll(np.eye(4), 2, axis=1), np.roll(np.eye(4), 1, axis=1) + np.roll(np.eye(4), -1, axis=1)])
+
+# 13.5: prompts as they were measured, by their first word.
+PARKED = {}
+for prompt, measured in smollm.parked_prompts().items():
+    PARKED.setdefault(prompt.split()[0], []).append(measured)
 
 
 def with_row(layer, query, keys):
@@ -98,6 +104,12 @@ DESIGNS = {
         "worse_than_a_guess": [{**PATIENTS, "C": "window of 8"}, {**PATIENTS, "B": "no scale", "C": "no scale"}],
         "blank_is_wrong_already": [{**PATIENTS, "B": "positions restart with the cache"}],
         "near_words_still_fit": [{**PATIENTS, "B": "no scale"}, {**PATIENTS, "B": "grouped heads tiled"}],
+    },
+    "waking_prompt": {
+        "one_word_again": [*PARKED["la"], PARKED["Anna"][2]],
+        "parked_elsewhere": PARKED["one"],
+        "nothing_twice": PARKED["A"],
+        "first_copy_parks": [PARKED["Anna"][0]],
     },
     "out_of_reach": {
         "verb_not_due": ["the cats that the old dog"],

@@ -1,6 +1,7 @@
 """Right answers in other forms pass, also those near to a mistake."""
 
 import functools
+import re
 
 import answers_12
 import answers_14
@@ -468,6 +469,7 @@ RIGHT = {
         lambda w: float(np.mean([w[i, i - 1] for i in range(2, len(w))])),
         lambda w: np.trace(w[2:, 1:]) / (len(w) - 2),
     ],
+    "waking_prompt": [smollm.parking(prompt) for prompt in smollm.TRIED if re.match("seven|tick|river", prompt)],
 }
 
 

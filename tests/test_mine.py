@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.course import check, mine
+from attnlib.course import check, mine, smollm
 from attnlib.course.engine import right_answers
 
 IMPORTS = "import numpy as np\nfrom attnlib.course import check, mine\n"
@@ -187,6 +187,21 @@ def test_without_a_file_the_series_own_stands_in(folder, capsys):
         ValueError, match=r"nothing is kept under the name 'attentoin'\. Fix: one of .*'plain_attention', "
     ):
         mine.load("attentoin")
+
+
+def test_several_are_told_in_two_lines_and_a_broken_file_in_one_of_its_own(folder, capsys):
+    assert set(smollm.FUNCTIONS) <= set(mine.KEPT)  # notebook 13 loads them all
+    assert mine.load_all(["rope", "plain_attention"])["plain_attention"] is al.scaled_dot_product_attention
+    assert capsys.readouterr().out == "yours: none\nours: rope, plain_attention\n"
+    (folder / "mine").mkdir()
+    (folder / "mine" / "rope.py").write_text("rope = max", encoding="utf-8")
+    (folder / "mine" / "attention.py").write_text("attention = nobody", encoding="utf-8")
+    assert mine.load_all(["rope", "attention"])["rope"] is max
+    broken, yours, ours = capsys.readouterr().out.splitlines()
+    assert broken.endswith("mine/attention.py cannot be loaded: NameError: name 'nobody' is not defined")
+    assert (yours, ours) == ("yours: rope", "ours: attention")
+    with pytest.raises(ValueError, match="nothing is kept under the name 'attentoin'"):
+        mine.load_all(["attentoin"])
 
 
 def test_a_file_that_does_not_load_is_said_and_stays(folder, capsys):

@@ -18,7 +18,7 @@ import torch
 from design_answers import DESIGNS
 from puzzle_answers import WRONG
 
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, report
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, report, smollm
 from attnlib.course.engine.exercise import Number
 from attnlib.course.report import apart, judge, page, series, submissions
 from tools.handouts import course
@@ -455,3 +455,20 @@ def test_a_probe_of_notebook_07_is_judged_by_what_its_calls_gave(code, found):
     one = submissions.Submission(1, Path(), "", cells, "07")
     state, mistakes, _ = judge.judged_one(task, one, NOTEBOOKS["07"], {"torch": torch})
     assert (state, mistakes) == found or state == found
+
+
+@pytest.mark.parametrize(
+    ("prompt", "found"),
+    [
+        ("smollm.TRIED[-1]", ("right", (), "")),
+        ("smollm.TRIED[0]", ("wrong", ("nothing_twice",), "")),
+        ("'red red'", ("could not tell", (), "Only the model can tell")),
+    ],
+)
+def test_a_prompt_of_notebook_13_that_nothing_here_can_measure_is_not_called_wrong(prompt, found):
+    task = TASKS["waking_prompt"]
+    code = f"my_prompt = {prompt}\nmy_parking = smollm.parking(my_prompt, None)"
+    cells = [{"cell_type": "code", "id": task.ids[0], "metadata": {}, "source": code}]
+    one = submissions.Submission(1, Path(), "", cells, "13")
+    state, mistakes, why = judge.judged_one(task, one, NOTEBOOKS["13"], {"smollm": smollm})
+    assert (state, tuple(mistake.id for mistake in mistakes)) == found[:2] and why.startswith(found[2])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import attnlib as al
-from attnlib.course import smollm
+from attnlib.course import check, smollm
 from attnlib.course.model_files import DATA, stored
 from attnlib.course.smollm import circuits, results
 from tools.record_results import rounded
@@ -136,6 +137,72 @@ def test_what_notebook_13_says_of_what_it_prints():
     assert max(best[48], best[80]) - best[64] < 0.04  # between 48 and 80 the losses differ little
 
 
+def parked(prompt):
+    """Return (mean weight on places to park, that on the first token) but for the first query, as stored."""
+    found = smollm.parking(prompt)
+    return tuple(float(np.mean(found[name][1:])) for name in ("parked", "first"))
+
+
+def test_what_notebook_13_says_of_prompts_that_wake_the_heads_that_copy():
+    assert round(np.mean(smollm.copying()["first token on Alice"]), 2) == 0.87
+    _, twice, six_times, counting, la, anna, _, _, spellings, solution = smollm.TRIED
+    assert len(twice.split()) == 12 and len(six_times.split()) == 36 and anna.split() == ["Anna"] * 20
+    assert [round(parked(prompt)[0], 2) for prompt in (six_times, anna, spellings)] == [0.61, 0.94, 0.49]
+    tokens = smollm.parking(spellings)["tokens"]
+    assert len(set(tokens)) == len(tokens) and len(spellings.split()) == 27  # thirteen, thirteen, and one word of all
+    assert smollm.parking(counting)["places"] == [0, 1] and round(parked(counting)[1], 2) == 0.42
+    assert smollm.parking(la)["places"] == list(range(20))
+    assert parked(solution)[0] < 0.45 and smollm.parking(solution)["places"] == [0]
+
+
+def test_a_prompt_that_nobody_measured_is_neither_right_nor_wrong():
+    assert smollm.parking(None) is smollm.parking(...) is None
+    verdict = check.waking_prompt(smollm.parking("red red"))
+    assert (verdict.state, verdict.mistake) == ("not tried", None) and not verdict
+    assert re.search(r"Only the model can tell.*Fix: choose one of those, or load the model\.", verdict.message)
+    with pytest.raises(TypeError, match=r"prompt must be a text, got list\. Fix: one text in quotes\."):
+        smollm.parking(["red", "red"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        ("red red", r"Hand in what smollm\.parking\(my_prompt, speaker\) returns, got 'red red'"),
+        ({"prompt": "red", "tokens": [5]}, r"needs two tokens at least.* Fix: more words\."),
+    ],
+)
+def test_what_is_no_measured_prompt_is_refused(answer, says):
+    verdict = check.waking_prompt(answer)
+    assert verdict.state == "wrong" and re.search(says, verdict.message)
+
+
+def measured(prompt, tokens, parked, first=None):
+    return {
+        "prompt": prompt,
+        "tokens": tokens,
+        "parked": parked,
+        "first": first or parked,
+        "copied": [0.0] * len(parked),
+    }
+
+
+@pytest.mark.parametrize(
+    ("answer", "mistake"),
+    [
+        (measured("la la la la", [1, 2, 2, 2], [0.9] * 4), "one_word_again"),
+        (measured("a2 a2", [1, 2, 3, 2], [0.9] * 4), None),  # one word of two tokens can be copied
+        (measured("to be or", [1, 2, 3], [0.9] * 3), "nothing_twice"),
+        (measured("to be or", [1, 2, 3], [0.9] * 3, [0.4] * 3), "parked_elsewhere"),
+        (measured("to be to be", [1, 2, 1, 2], [0.9, 0.9, 0.4, 0.4]), "first_copy_parks"),
+        (measured("to be to be", [1, 2, 1, 2], [0.9, 0.9, 0.6, 0.6]), None),
+        (measured("to be or not I to", [1, 2, 3, 4, 5, 1], [0.9] * 5 + [0.1]), None),  # too little to tell
+    ],
+)
+def test_of_a_prompt_only_what_is_sure_is_named(answer, mistake):
+    verdict = check.waking_prompt(answer)
+    assert (verdict.state, verdict.mistake) == ("wrong", mistake)
+
+
 def test_every_map_holds_the_map_that_the_ribbons_show():
     words, maps = smollm.every_map()
     (stop,) = (stop for stop in smollm.stops("blank")["stops"] if stop["d_k"] == 64)
@@ -198,6 +265,21 @@ def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
     assert speaker.maps(text, [results.NAME_HEAD])[results.NAME_HEAD][-1, 3] == pytest.approx(0.66, abs=0.005)
     layer = speaker.maps(smollm.BLANK, [results.AGAINST])[results.AGAINST]
     assert layer[-1, 1] == pytest.approx(0.81, abs=0.005)
+
+
+@needs_model
+def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
+    assert same(rounded(smollm.parked_prompts(speaker)), smollm.parked_prompts())
+    for share in (0.05, 0.2):  # from where on a vector counts as long decides little
+        monkeypatch.setattr(circuits, "LONG", share)
+        for prompt in smollm.TRIED[3:6]:  # a second place to park; nothing but such places; vectors of 0.06
+            fresh, kept = smollm.parking(prompt, speaker), smollm.parking(prompt)
+            assert np.mean(fresh["parked"]) == pytest.approx(np.mean(kept["parked"]), abs=0.05)
+    words = ["silver", "window", "purple", "engine", "carpet", "winter", "lemon", "doctor"]
+    assert check.waking_prompt(smollm.parking(" ".join(words * 4), speaker)).passed
+    assert check.waking_prompt(smollm.parking(" ".join(words), speaker)).mistake == "nothing_twice"
+    with pytest.raises(ValueError, match=r"prompt must have at most 200 tokens, got 209\. Fix: a shorter text\."):
+        smollm.parking(smollm.TEXTS["alice"] + " a", speaker)
 
 
 @needs_model

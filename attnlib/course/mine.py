@@ -2,6 +2,7 @@
 
     mine.keep(my_attention)       after a green check: writes mine/attention.py
     mine.load("attention")        brings it back in another notebook, or says that ours stands in
+    mine.load_all(["rope"])       brings back several, and says in two lines which are yours
     mine.progress()               which exercises are solved
 
 A kept file runs when `load` asks for it, and never otherwise; docs/grading.md says what that protects against.
@@ -92,21 +93,49 @@ def load(name):
     name : str
         "attention", for instance; an unknown name raises and lists those there are.
     """
+    found, path, told = _found(name)
+    if path:
+        print(f"{name}: yours, from {path}")
+    elif told:
+        print(told)
+    else:
+        exercise = KEPT[name]
+        print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with check.{exercise.name} and mine.keep.")
+    return found
+
+
+def load_all(names):
+    """Return {name: what `load` gives}, and print in two lines which of them are the reader's and which the series'.
+
+    Parameters
+    ----------
+    names : sequence of str
+        As of `load`.
+    """
+    found = {name: _found(name) for name in names}
+    for told in filter(None, (told for _, _, told in found.values())):
+        print(told)
+    for whose, chosen in (
+        ("yours", [name for name, (_, path, _) in found.items() if path]),
+        ("ours", [name for name, (_, path, _) in found.items() if not path]),
+    ):
+        print(f"{whose}: {', '.join(chosen) or 'none'}")
+    return {name: thing for name, (thing, _, _) in found.items()}
+
+
+def _found(name):
+    """Return (what stands under a name, its file if it is the reader's, why a file that is there cannot be loaded)."""
     if name not in KEPT:
         raise ValueError(f"nothing is kept under the name {name!r}. Fix: one of {', '.join(map(repr, KEPT))}.")
-    exercise, where = KEPT[name], right_answers.folder()
+    ours, where, told = KEPT[name].kept.ours, right_answers.folder(), ""
     path = where and where / f"{name}.py"
     if path and path.exists():
         try:
-            found = run_file(path)
-            print(f"{name}: yours, from {_shown(path)}")
-            return found
+            return run_file(path), _shown(path), ""
         except Exception as error:
-            print(f"{name}: ours ({exercise.kept.ours}). {_shown(path)} cannot be loaded: {_told(error)}")
-    else:
-        print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with check.{exercise.name} and mine.keep.")
-    module, _, attribute = exercise.kept.ours.rpartition(".")
-    return getattr(importlib.import_module(module), attribute)
+            told = f"{name}: ours ({ours}). {_shown(path)} cannot be loaded: {_told(error)}"
+    module, _, attribute = ours.rpartition(".")
+    return getattr(importlib.import_module(module), attribute), "", told
 
 
 def progress():

@@ -20,7 +20,7 @@ from attnlib.course.chapters.n13 import PATIENTS
 # seconds. In a browser a button loads it. Then run the cell again, and those below.
 
 # %% tags=["nbval-ignore-output"]
-functions = {name: mine.load(name) for name in smollm.FUNCTIONS if name in mine.KEPT}
+functions = mine.load_all(smollm.FUNCTIONS)
 speaker = None if smollm.missing() else smollm.load().using(**functions)
 print(smollm.missing() or "The model is here. It speaks through the functions above.")
 fetch_button.fetch_button()  # in a browser without the model
@@ -395,7 +395,7 @@ plot.table(names, rows, tint=["second copy"])
 # %% [markdown]
 # Without eight of 270 heads the model hardly copies any more, and it reads *Alice* as well as before. Without the
 # one head L17H1 copying is nearly lost, too, so the two kinds of heads work together as in 08. On *Alice* the copying heads have
-# nothing to copy, and there they park: all eight put 0.79 or more on the first token.
+# little to copy, and there they park: all eight put 0.79 or more on the first token.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
@@ -431,6 +431,54 @@ verdict
 # def my_looks_back(weights):
 #     return np.diagonal(weights, -1)[1:].mean()
 # ```
+#
+# </details>
+
+# %% [markdown] tags=["exercise"]
+# ### Exercise 13.5 · Wake them
+#
+# **Goal.** Write a prompt on which the copying heads do *not* park. *8 minutes, medium.*
+#
+# `my_prompt` is a text of at most 200 tokens. `smollm.parking` measures how much weight the eight heads put on places to park: on
+# the first token, and on any other token whose vector is about as long. On *Alice* the mean over all tokens but the first is 0.87.
+# Bring it below 0.5. Without the model choose a prompt from the list `smollm.TRIED`.
+
+
+# %%
+my_prompt = None  # a text, in quotes
+my_parking = smollm.parking(my_prompt, speaker)
+
+# %%
+verdict = check.waking_prompt(my_parking)
+verdict
+
+# %% [markdown] tags=["solution"]
+# <details><summary>Solution</summary>
+#
+# ```python
+# my_prompt = " ".join(["seven tiger cloud paper green window salt engine"] * 4)
+# my_parking = smollm.parking(my_prompt, speaker)
+# ```
+#
+# </details>
+
+# %% jupyter={"source_hidden": true}
+rows = []
+for prompt, found in smollm.parked_prompts().items():
+    tokens = found["tokens"]
+    again = np.mean([token in tokens[:i] for i, token in enumerate(tokens)][1:])
+    means = [np.mean(found[name][1:]) for name in ("first", "parked", "copied")]
+    rows.append((prompt[:18] + "…", len(tokens), again, *means))
+names = ["prompt", "tokens", "read before", "first token", "parked", "copied"]
+plot.table(names, rows, tint=["parked"])
+
+# %% [markdown]
+# <details><summary>How sure is this?</summary>
+#
+# The copying heads do not wake whenever a token has been read before: on six names, read six times, they park 0.61, and on *Anna*,
+# said twenty times, 0.94. Nor need any token stand twice. Thirteen words in three spellings, such as *river*, *River* and *myRiver*,
+# share no token, and there the heads park 0.49. The first token alone would mislead you. If you count from *one* to *ten*, it gets
+# 0.42, but *two* is a second place to park. In *la la la* every token is such a place.
 #
 # </details>
 
@@ -512,11 +560,8 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 # These need the model: `make real-decoder`, or the button above.
 #
 # 1. Put your own sentence into `SENTENCE` in *270 heads*. Which head looks from its last word to the word that matters?
-# 2. The copying heads park on ordinary text. Find a prompt on which they do not: `speaker.maps(text, [(19, 7)])` gives a map.
-# 3. `speaker.using(attention=...)` takes any function. Write one with a mistake of your own, guess the loss, and measure it:
+# 2. `speaker.using(attention=...)` takes any function. Write one with a mistake of your own, guess the loss, and measure it:
 #    `speaker.using(attention=wrong).loss(smollm.TEXTS["alice"])`.
-#
-# *Answers.* 2: any text that repeats itself, such as a list of names read twice.
 #
 # **Remember.** A language model is a table of vectors and a stack of blocks, and in each block attention is the only step in
 # which tokens meet. The functions that you wrote are those of a real model. Fluent is not right, a low loss is not right either, and

@@ -161,7 +161,7 @@ def test_the_functions_that_speak_are_those_that_were_kept(url, new_page):
     page.evaluate("code => ask.run(code)", KEEP)
     press(page, "The model is here")
     run_all(page)
-    assert "attention: yours, from mine/attention.py" in json.dumps(page.evaluate("ask.codeCells()")[2])
+    assert "yours: attention" in json.dumps(page.evaluate("ask.codeCells()")[2])
     assert page.evaluate("code => ask.printed(code)", "print(speaker.functions.attention.calls > 0)") == "True\n"
 
 

@@ -8,7 +8,7 @@ from ..engine.compare import RIGHT
 from ..engine.exercise import MAP_AXES, Design, Function
 from ..engine.probes import Draw, Probe
 from ..engine.questions import Question
-from ..engine.run import Unfit
+from ..engine.run import Unfit, Unmeasured
 from ..engine.steps import Steps
 from ..mistakes.mistake import Mistake
 
@@ -142,6 +142,44 @@ def _judge_patients(answer):
     if answer["B"] in _CACHE:
         return "blank_is_wrong_already", told
     return "near_words_still_fit", told
+
+
+# 13.5: a prompt on which heads that copy do not park, as attnlib.course.smollm.parking has measured it.
+ENOUGH = 0.5  # of the weight of the eight heads, the mean over all tokens but the first
+_NOT_MEASURED = (
+    "Only the model can tell, and it is not here: this prompt is none of those in smollm.TRIED. What decides is "
+    "whether the eight heads park less than half of their weight on it. Fix: choose one of those, or load the model."
+)
+
+
+def _judge_prompt(found):
+    """Judge a prompt by where the heads looked on it, and name what is sure."""
+    if not isinstance(found, dict) or "prompt" not in found:
+        raise Unfit(f"Hand in what smollm.parking(my_prompt, speaker) returns, got {found!r:.60}.")
+    if "tokens" not in found:
+        raise Unmeasured(_NOT_MEASURED)
+    tokens = found["tokens"]
+    if len(tokens) < 2:
+        raise Unfit("A prompt needs two tokens at least: the first has no other key to look at. Fix: more words.")
+    first, parked, copied = (np.array(found[name][1:]) for name in ("first", "parked", "copied"))
+    again = np.array([token in tokens[:i] for i, token in enumerate(tokens)][1:])
+    told = (
+        f"The eight heads park {parked.mean():.2f} of their weight, and give {copied.mean():.2f} to tokens that "
+        "followed the same token earlier."
+    )
+    if parked.mean() < ENOUGH:
+        return RIGHT, told
+    if again.any() and not again.all():
+        told += f" New tokens park {parked[~again].mean():.2f}, those read before {parked[again].mean():.2f}."
+    words = [word.strip(".,;:!?").lower() for word in found["prompt"].split()]
+    if len(words) > 1 and len(set(words)) == 1 and len(set(tokens[1:-1])) <= 1:  # a word of two tokens can be copied
+        return "one_word_again", told
+    if first.mean() < ENOUGH:
+        return "parked_elsewhere", f"{told} On the first token alone lies {first.mean():.2f}."
+    if not again.any():
+        return "nothing_twice", told
+    woken = again.mean() > 1 / 3 and parked[again].mean() < ENOUGH
+    return ("first_copy_parks" if woken else None), told
 
 
 OWN = (
@@ -363,6 +401,34 @@ OWN = (
         "Which mistake spares the near words?",
         "A window: the last eight tokens are there, the beginning is not.",
     ),
+    Mistake(
+        "one_word_again",
+        "one word, said again and again, gave the heads something to copy",
+        "They park on the first token, or other tokens grow as long as that and are places to park themselves.",
+        "How many different words come after your word?",
+        "Say several different words, and then all of them again.",
+    ),
+    Mistake(
+        "parked_elsewhere",
+        "the first token were the only place to park",
+        "Another token has a vector about as long as that of the first one, and the heads park there, too.",
+        'Which tokens does `my_parking["places"]` list besides 0?',
+        "Put other words in their place, and let most of the prompt be words that have been read before.",
+    ),
+    Mistake(
+        "nothing_twice",
+        "the heads had something to copy where nothing is said twice",
+        "No token of your prompt stands in it twice.",
+        "In the test above the heads looked at the token that followed last time. When was that?",
+        "When the same token had been read before. Say your words again.",
+    ),
+    Mistake(
+        "first_copy_parks",
+        "only tokens that have been read before counted",
+        "There the heads park less than half of their weight. But new tokens count, too, and there they park more.",
+        "How large a part of your prompt is new?",
+        "About half, if you say everything twice. Say it again, and again.",
+    ),
 )
 
 EXERCISES = (
@@ -426,6 +492,18 @@ EXERCISES = (
         given=lambda weights: {"map": weights},
         result=lambda s: s.measured,
         steps=_Back,
+    ),
+    Design(
+        "waking_prompt",
+        "what smollm.parking(my_prompt, speaker) measures of a prompt. The eight heads that copy are to park less than "
+        "half of their weight on it, as the mean over all tokens but the first.",
+        (
+            "The heads copied random tokens that stood twice in a row. What do they find in your prompt?",
+            "The first copy parks as any text does. The more copies, the smaller its share.",
+            "Take eight words that have nothing to do with each other, and say them four times in the same order.",
+        ),
+        judge=_judge_prompt,
+        names=("one_word_again", "parked_elsewhere", "nothing_twice", "first_copy_parks"),
     ),
 )
 

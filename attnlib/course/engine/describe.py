@@ -58,6 +58,11 @@ def without_torch(exercise):
     return Verdict(exercise.name, "not tried", told, hints=exercise.hints)
 
 
+def unmeasured(exercise, error):
+    """Return the Verdict on an answer of which nothing here can tell whether it is right."""
+    return Verdict(exercise.name, "not tried", str(error), hints=exercise.hints)
+
+
 def unfit(exercise, answer, error):
     """Return the Verdict on an answer that could not be tried."""
     return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)

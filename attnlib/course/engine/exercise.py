@@ -16,7 +16,7 @@ from .compare import RIGHT, all_same, first_difference, same
 from .explain import Pairs, explain
 from .locate import Reference, Reveal, locate
 from .probes import Probe
-from .run import Unfit
+from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, time_limit
 from .steps import Steps, replaced
 
@@ -75,6 +75,8 @@ class Exercise:
             function = self.adapt(answer)
             with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:
                 found = self.tried(function)
+        except Unmeasured as error:
+            return describe.unmeasured(self, error)
         except Unfit as error:
             return describe.unfit(self, answer, error)
         state, mistakes = self.judged(function, found)
@@ -229,7 +231,7 @@ class Design(Exercise):
     ----------
     judge : callable
         Answer -> (id of the mistake, words), with RIGHT for the id of a right answer and None where a wrong one has no
-        name. It raises Unfit for what cannot be tried.
+        name. It raises Unfit for what cannot be tried, and Unmeasured where only something missing here could tell.
     names : tuple of str
         The ids of the mistakes that it finds.
     """

@@ -79,6 +79,10 @@ class Unfit(Exception):
     """The answer cannot be tried at all; the message says why and what to do."""
 
 
+class Unmeasured(Unfit):
+    """It cannot be tried here, through no fault of the answer: what it takes to tell is missing."""
+
+
 def outcomes(calls, *, copied):
     """Return the Outcome of each call, up to the first that does not end or was not tried.
 

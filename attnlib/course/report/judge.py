@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ..catalogue import EXERCISES
 from ..chapters.n10.puzzle import Puzzle
-from ..engine.run import TIME_LIMIT, Outcome, Unfit, judged
+from ..engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, judged
 from ..engine.sandbox import TimeUp, time_limit
 from ..mine import names_used
 from .apart import NoAnswer, Recorded, Replayed, apart
@@ -147,6 +147,8 @@ def _of_exercise(exercise, answer):
     try:
         with time_limit(TIME_LIMIT):
             found = [_outcome(exercise, probe, *of_one) for probe, of_one in zip(exercise.probes, told, strict=False)]
+    except Unmeasured as error:
+        raise NoAnswer(str(error)) from None
     except Unfit:
         return "wrong", ()
     stopped = next((outcome.problem for outcome in found if outcome.kind in ("late", "ended")), "")

@@ -5,7 +5,17 @@ function of yours ``speaker.using(attention=my_attention).write(...)``. Without 
 """
 
 from .browser import fetch
-from .circuits import banks, copying, every_map, packed_maps, sinks, windows, without_heads
+from .circuits import (
+    banks,
+    copying,
+    every_map,
+    packed_maps,
+    parked_prompts,
+    parking,
+    sinks,
+    windows,
+    without_heads,
+)
 from .faults import MISTAKES
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
@@ -24,7 +34,7 @@ from .results import (
     stops_of,
 )
 from .speaker import Speaker, chat, load
-from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS
+from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS, TRIED
 from .tokenizer import BytePairs
 from .weights import to_halves
 
@@ -37,6 +47,7 @@ __all__ = [
     "MISTAKES",
     "STORY",
     "TEXTS",
+    "TRIED",
     "BytePairs",
     "Functions",
     "Speaker",
@@ -58,6 +69,8 @@ __all__ = [
     "name_arrives",
     "name_heads",
     "packed_maps",
+    "parked_prompts",
+    "parking",
     "read",
     "sayings",
     "sharpness",

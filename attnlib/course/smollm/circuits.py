@@ -11,6 +11,8 @@ from .results import ranked, replayed
 WINDOWS, FIRSTS = (8, 16, 32, 64), (0, 1, 4)
 LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
 FIRST_WORD = 17  # before it stand the control tokens
+LONGEST = 200  # tokens of a prompt whose parking is measured
+BEFORE, LONG = 17, 0.1  # the layer before the heads that copy; a vector of so much of the first one's length is long
 
 
 @replayed
@@ -143,6 +145,62 @@ def without_heads(speaker, controls=5):
             {"kind": kind, "heads": heads, "second copy": second_copy(other)[:, 1], "alice": other.loss(texts.ALICE)}
         )
     return result
+
+
+@replayed
+def parked_prompts(speaker):
+    """Return {prompt: what `parking` measures on it} for a few prompts."""
+    return {prompt: parking(prompt, speaker) for prompt in texts.TRIED}
+
+
+def parking(prompt, speaker=None):
+    """Return where the eight heads that copy look on a prompt, for each of its tokens.
+
+    A place to park is the first token, and any other whose vector, as these heads are reached, is about as long: at
+    least a tenth of it. Most other vectors have a hundredth of that length.
+
+    Parameters
+    ----------
+    prompt : str or None
+        None, where nothing is written yet, gives None.
+    speaker : Speaker, optional
+        Without one the result is that of `parked_prompts`, or holds the prompt alone.
+
+    Returns
+    -------
+    dict or None
+        prompt; tokens, as numbers; places, those to park; and for each token, as means over the eight heads, its weight
+        on the first token ("first"), on all places to park ("parked"), and on tokens that followed the same token
+        earlier ("copied").
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the prompt is no text, empty, or longer than 200 tokens.
+    """
+    if prompt is None or prompt is ...:
+        return None
+    if not isinstance(prompt, str):
+        raise TypeError(f"prompt must be a text, got {type(prompt).__name__}. Fix: one text in quotes.")
+    if speaker is None:
+        return parked_prompts().get(prompt, {"prompt": prompt})
+    numbers = np.array(speaker.tokens(prompt))
+    if len(numbers) > LONGEST:
+        raise ValueError(f"prompt must have at most {LONGEST} tokens, got {len(numbers)}. Fix: a shorter text.")
+    maps = speaker.maps_of(numbers.tolist(), [tuple(head) for head in copying()["heads"]])
+    weights = np.mean(list(maps.values()), axis=0)  # (n, n)
+    lengths = np.linalg.norm(speaker.vectors(prompt)[BEFORE - 1], axis=-1)
+    place = lengths >= LONG * lengths[0]
+    followed = np.zeros_like(weights, dtype=bool)  # key j follows a token like query i
+    followed[:, 1:] = numbers[:, None] == numbers[:-1]
+    return {
+        "prompt": prompt,
+        "tokens": numbers.tolist(),
+        "places": np.flatnonzero(place).tolist(),
+        "first": weights[:, 0].tolist(),
+        "parked": weights[:, place].sum(axis=1).tolist(),
+        "copied": np.where(followed & ~place, weights, 0).sum(axis=1).tolist(),
+    }
 
 
 @replayed

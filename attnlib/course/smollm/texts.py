@@ -1,4 +1,5 @@
-"""Texts to measure the model on: one it has surely read, one written for this series, code; and 80 blanks to fill."""
+"""Texts to measure the model on: one it has surely read, one written for this series, code; 80 blanks to fill; prompts
+on which heads that copy may park."""
 
 from itertools import product
 
@@ -71,4 +72,19 @@ _NEIGHBOURS = [(NAMES[i], NAMES[(i + 1) % len(NAMES)]) for i in range(len(NAMES)
 # (sentence, the name it asks for, the other one): five forms, eight pairs of names, each in both orders.
 BLANKS = tuple(
     (form.format(a=a, b=b), a, b) for form, pair in product(FORMS, _NEIGHBOURS) for a, b in (pair, pair[::-1])
+)
+
+# Prompts to try the heads that copy on: do they park?
+_WORDS = "river seven tiger cloud paper green window salt engine house table water north"
+TRIED = (
+    "A small robot looked for its lamp under the green bridge.",
+    "Anna Tom Sarah David Emma Paul Anna Tom Sarah David Emma Paul",
+    " ".join(("Anna Tom Sarah David Emma Paul",) * 6),
+    "one two three four five six seven eight nine ten",
+    " ".join(("la",) * 20),
+    " ".join(("Anna",) * 20),
+    " ".join(("tick tock",) * 12),
+    "Row, row, row your boat, gently down the stream. Merrily, merrily, merrily, merrily, life is but a dream.",
+    f"{_WORDS} {_WORDS.title()} my{_WORDS.title().replace(' ', '')}",  # no token twice, but each word three times
+    " ".join(("seven tiger cloud paper green window salt engine",) * 4),
 )
