@@ -68,6 +68,8 @@ class Hub:
             "SimpleLocalProcessSpawner": {"home_dir_template": str(self.home / "{username}")},
             "Spawner": {
                 "ip": "127.0.0.1",
+                "start_timeout": 120,  # a class that logs in at once waits longer than the usual 60 and 30 seconds
+                "http_timeout": 120,
                 "args": ["--allow-root"],  # no harm where it is not root
                 "environment": {**ONE_THREAD, "JUPYTER_PATH": str(self.home / "jupyter")},
             },

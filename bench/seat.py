@@ -12,7 +12,7 @@ from requests.cookies import get_cookie_header
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
-PATIENCE = 120  # seconds until something that does not answer counts as a failure
+PATIENCE = 150  # seconds until something that does not answer counts as a failure
 DRAG = 12  # steps of a slider in one go; a front end sends the next one when the last is answered
 PROTOCOL = "v1.kernel.websocket.jupyter.org"  # the one JupyterLab asks for
 
@@ -34,8 +34,9 @@ class Browser:
         page = self._ask("GET", f"{self.address}/hub/spawn/{self.account}")
         if "/spawn-pending/" in page.url:
             progress = f"{self.address}/hub/api/users/{self.account}/server/progress"
-            if not any(event.get("ready") for event in self._events(progress, {"_xsrf": self._token("/hub/")})):
-                raise RuntimeError("the server did not start")
+            *_, last = self._events(progress, {"_xsrf": self._token("/hub/")})
+            if not last.get("ready"):
+                raise RuntimeError(f"the server did not start: {last.get('message')}")
         self._ask("GET", f"{self.base}lab")
 
     def follow(self, repository):
