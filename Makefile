@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-binder test-graders test-numpy test-site notebooks links site book html slides \
+.PHONY: help lab check test test-real-model test-browser test-binder test-graders test-hub test-numpy test-site notebooks links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -41,7 +41,7 @@ check: setup-tests  ## The quick part of make test: lint, unit and property test
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m tools.build_notebooks --check
-	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders" --doctest-modules attnlib tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders and not hub" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run -m slow --nbval notebooks tests --ignore tests/browser
@@ -62,6 +62,10 @@ test-binder: setup-tests  ## Install what Binder installs, in a new environment,
 test-graders: setup-tests  ## nbgrader and otter on notebook 02, as docs/grading.md says: who gets which points
 	@$(PYTHON) -m tools.setup_env graders
 	$(RUN) -m pytest -m graders tests/test_grading.py
+
+test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they get notebook 02 by a link, run it, fetch a correction
+	@$(PYTHON) -m tools.setup_env hub
+	$(RUN) -m pytest -m hub tests/test_hub.py
 
 NUMPY_MODULES := $(foreach m,validation masks core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
@@ -108,7 +112,8 @@ solved: setup-tests  ## Write them with the solutions filled in and every check 
 nbgrader: setup-tests  ## Write them as a course for nbgrader, an assignment each with points, into _nbgrader/
 	@$(RUN) -m tools.handouts nbgrader $(NB)
 
-bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=class for 10 to 40 students at once
+bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=hub for a class of 5, 10 and 20 on a JupyterHub (half an hour)
+	@$(if $(filter hub,$(ARGS)),$(PYTHON) -m tools.setup_env hub)
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders

@@ -1,1 +1,1 @@
-"""Benchmarks: one module per subject, each with a `main()`. `python -m bench` runs them all."""
+"""Benchmarks: one module per subject, each with a `main()`. `python -m bench` runs them."""

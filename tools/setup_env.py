@@ -7,6 +7,7 @@
     python -m tools.setup_env notebook7   .venv-notebook7: Notebook 7
     python -m tools.setup_env colab       .venv-colab: the classic notebook with the versions of Colab
     python -m tools.setup_env graders     .venv-graders: nbgrader and otter (`make test-graders`)
+    python -m tools.setup_env hub         .venv-hub: JupyterHub, its proxy, nbgitpuller (`make bench ARGS=hub`)
     python -m tools.setup_env binder      the Python that runs this, in the image of Binder: the CPU-only torch
     python -m tools.setup_env lite        .venv-lite: what builds the site and the book (`make site`, `make book`)
 
@@ -26,8 +27,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 IN_MAIN = ("run", "tests", "slides", "browser")  # each holds all of the one before it
-OTHERS = ("notebook7", "colab", "graders", "lite")  # each has an environment of its own
-# For JupyterLab: no question about news over the first page, and no tab that is unsaved before anything was typed.
+OTHERS = ("notebook7", "colab", "graders", "lite", "hub")  # each has an environment of its own
+PROXY = "configurable-http-proxy@5.2.0"  # of npm; JupyterHub starts it, and it needs Node.js 20
+# For JupyterLab: no question about news over the first page, no tab that is unsaved before anything was typed, and
+# sliders that wait for no packet.
 SETTINGS = {
     "tools/lab/overrides.json": "share/jupyter/lab/settings/overrides.d/attnlib.json",
     "tools/lab/jupyter_server_config.py": "etc/jupyter/jupyter_server_config.py",
@@ -57,13 +60,18 @@ def main():
     stamps = [venv / f"attnlib-{n}-{digest()}" for n in held]
     if python.exists() and stamps[-1].exists():
         return
+    npm = npm_of_node_20() if name == "hub" else None  # before anything is installed
     make_venv(venv, python, newest_python() if name == "colab" else sys.executable)
-    if name in IN_MAIN:
+    if name in (*IN_MAIN, "hub"):
         ship_settings(venv)
+    if name in IN_MAIN:
         install_torch(python)
     print(f"installing what {name} needs into {venv.name}", flush=True)
     install(python, held)
-    if name == "run":  # tests need a third of it, and Python writes that as it goes
+    if npm:
+        options = ("--no-package-lock", "--no-save", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error")
+        subprocess.run([npm, "install", *options, "--prefix", str(venv), PROXY], check=True)
+    if name in ("run", "hub"):  # tests need a third of it, and Python writes that as it goes
         write_bytecode(python)
     for stamp in stamps:
         stamp.touch()
@@ -77,7 +85,7 @@ def install(python, held):
     packages = [package for name in held if name not in ("run", "slides") for package in groups[name]]
     if held[0] != "colab":
         packages += ["-r" if held[0] == "run" else "-c", str(ROOT / "requirements.txt")]
-    if held[0] not in ("colab", "lite"):  # as in Colab, the first cell of a notebook brings attnlib
+    if held[0] not in ("colab", "lite", "hub"):  # the first cell brings attnlib; the hub's kernels are those of .venv
         packages += ["-e", str(ROOT)]
     pip(python, *packages)
     if "slides" in held:
@@ -103,6 +111,20 @@ def newest_python():
     found = shutil.which("python3.13")
     works = found and subprocess.run([found, "--version"], capture_output=True, check=False).returncode == 0
     return found if works else sys.executable
+
+
+def npm_of_node_20():
+    """Return npm, or end the program where JupyterHub cannot run."""
+    if os.name == "nt":
+        sys.exit("JupyterHub runs on Linux and macOS, and this is Windows. Fix: run it in WSL.")
+    fix = "Fix: install Node.js 20 or newer with npm, on Debian or Ubuntu: apt install nodejs npm."
+    node, npm = shutil.which("node"), shutil.which("npm")
+    if not node or not npm:
+        sys.exit(f"JupyterHub's proxy runs in Node.js, and {'npm' if node else 'node'} was not found. {fix}")
+    version = subprocess.run([node, "--version"], capture_output=True, encoding="utf-8", check=True).stdout.strip()
+    if int(version.removeprefix("v").split(".")[0]) < 20:
+        sys.exit(f"JupyterHub's proxy needs Node.js 20 or newer, this is {version} ({node}). {fix}")
+    return npm
 
 
 def make_venv(venv, python, base):

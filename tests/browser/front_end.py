@@ -91,6 +91,12 @@ def variables(home, scripts):
     }
 
 
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
 class FrontEnd:
     """JupyterLab ("lab"), Notebook 7 ("notebook7") or the classic notebook as Colab ("classic") over a folder."""
 
@@ -98,9 +104,7 @@ class FrontEnd:
 
     def __init__(self, kind, folder, home):
         self.kind, self.folder, self.home = kind, folder, home
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            port = s.getsockname()[1]
+        port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         scripts = ROOT / self.VENV[kind] / BIN
         settings = home / "settings" / "@jupyterlab" / "notebook-extension"

@@ -1,6 +1,7 @@
 # Jupyter reads this file as its settings in the environments that tools/setup_env.py makes: c is its configuration.
 from ipykernel.ipkernel import IPythonKernel
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 
 
 class Notebooks(AsyncLargeFileManager):
@@ -19,4 +20,17 @@ class Notebooks(AsyncLargeFileManager):
         return model
 
 
+class Undelayed(ZMQChannelsWebsocketConnection):
+    """Send each message of a kernel as soon as it is there.
+
+    By default TCP holds a small packet back until the one before it was acknowledged, which Linux may do 40 ms later.
+    The new picture of a slider follows such a packet, so under JupyterHub each step of a slider took that long.
+    """
+
+    def connect(self):
+        self.websocket_handler.set_nodelay(True)
+        return super().connect()
+
+
+c.ServerApp.kernel_websocket_connection_class = Undelayed  # noqa: F821
 c.ServerApp.contents_manager_class = Notebooks  # noqa: F821
