@@ -270,6 +270,8 @@ WRONG = [
     ("count_with_a_witness", "average_of_ones", witness(20, 20, put(ONE, 0, 1))),
     ("count_with_a_witness", "no_witness", (*flags(20 * I5), STAR)),
     ("count_with_a_witness", "witness_too_strong", witness(20, 40, STAR)),
+    ("count_with_a_witness", "witness_too_strong", witness(20, 22, STAR)),
+    ("count_with_a_witness", "no_witness", witness(20, 18, STAR)),
     ("count_with_a_witness", "everybody_counted", (*flags(0 * I5, 0 * I5), STAR)),
     ("count_with_a_witness", "share_of_the_ships", witness(20, 20, put([A, B, C, D], 0, 1))),
     (

@@ -341,6 +341,22 @@ def kept(rule):
     return lambda n_q, n_k, w, s: rule(np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k), np.arange(n_k), w, s)
 
 
+def finite_top(s):
+    """Return the maximum of each row, 0 where all is blocked."""
+    return np.nan_to_num(s.max(axis=-1, keepdims=True), neginf=0)
+
+
+def crowd(factor):
+    """Return a causal head whose scores have a factor, from the number of keys that a query sees and n_0."""
+
+    def weights(query, key, n_0):
+        seen = np.arange(1, query.shape[-2] + 1)[:, None]
+        scores = query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5 * factor(seen, n_0)
+        return al.softmax(np.where(al.causal_mask(len(seen)), scores, -np.inf))
+
+    return weights
+
+
 ROWS = {
     # --- 09: a head taken away, a scale mended, a place to park
     "rows": ("without_head", "rows_silenced", silenced(lambda h, d, n: np.s_[h * d : h * d + d]), "block of columns"),
@@ -652,6 +668,9 @@ ROWS = {
     "1.4 d_in": ("output_of_she", "scale_by_embed_dim", [0.5975, 0.0698], "width of the tokens"),
     "1.4 no exp": ("output_of_she", "no_exponential", [0.4, 0], "without exp"),
     "1.4 two digits": ("output_of_she", None, [0.88, 0.04], "give more digits", "four"),
+    "1.3 exp(0) = 0": (WEIGHTS, "exp_of_zero", [0.8438, 0, 0.1142, 0.042], "gets no weight", "give more digits"),
+    "1.4 exp(0) = 0": ("output_of_she", "exp_of_zero", [0.918, 0], "exp(0) were 0"),
+    "1.4 all for Anna": ("output_of_she", "argmax_instead_of_softmax", [2, 0], "largest score"),
     "1.3 all for Anna": (WEIGHTS, "argmax_instead_of_softmax", [1, 0, 0, 0], "nothing is mixed", "gradient"),
     "1.4 exchanged": ("output_of_she", "swapped_query_key", [0.5208, 0.1198], "changed places"),
     "1.5 W_K": (WISHES, "looks_for_itself", SENTENCE.W_K, "wanted: saw", "less than"),
@@ -685,6 +704,83 @@ ROWS = {
         "saw finds saw (wanted: Ben).",
         "Row 5",
     ),
+    "2.2 reshaped": (
+        "attention_scores",
+        "key_reshaped",
+        lambda q, k: q @ k.reshape(*k.shape[:-2], k.shape[-1], k.shape[-2]),
+        "numbers of several keys",
+    ),
+    "2.3 reshaped": (
+        A,
+        "key_reshaped",
+        lambda q, k, v: al.softmax(q @ k.reshape(*k.shape[:-2], *k.shape[:-3:-1]) / q.shape[-1] ** 0.5) @ v,
+    ),
+    "2.3 shape[0]": (A, "scale_by_first_axis", student(scale="q.shape[0] ** 0.5"), "counted from the front", "axis 1,"),
+    "3.2 mean": (
+        "entropy",
+        "entropy_divided",
+        lambda w: -(w * np.log(np.where(w > 0, w, 1))).mean(-1),
+        "by their number",
+    ),
+    "3.2 from 0 to 1": (
+        "entropy",
+        "entropy_divided",
+        lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(-1) / np.log(w.shape[-1]),
+        "by its logarithm",
+    ),
+    "3.2 logarithms alone": ("entropy", "weight_left_out", lambda w: -np.log(w).sum(axis=-1)),
+    "3.2 logarithms alone, 0 left out": (
+        "entropy",
+        "weight_left_out",
+        lambda w: -np.log(np.where(w > 0, w, 1)).sum(axis=-1),
+        "without the weights in front",
+    ),
+    "3.4 queries alone": (
+        "scores_in_range",
+        "one_factor_counted",
+        lambda q, k: q / q.std(-1, keepdims=True) @ k.T / q.shape[-1] ** 0.5,
+    ),
+    "3.4 keys alone": (
+        "scores_in_range",
+        "one_factor_counted",
+        lambda q, k: q @ (k / k.std(-1, keepdims=True)).T / q.shape[-1] ** 0.5,
+    ),
+    "5.3 the mask added": (
+        "masked_softmax",
+        "mask_added_as_numbers",
+        lambda s, m=None: al.softmax(s if m is None else s + m),
+        "True adds 1",
+    ),
+    "5.4 the mask added": (MASKED, "mask_added_as_numbers", student(mask="s + m"), "no key is blocked"),
+    "5.4 the mask transposed": (
+        MASKED,
+        "padding_masks_queries",
+        lambda q, k, v, m=None: right(q, k, v, None if m is None else m.swapaxes(-1, -2)),
+        "the mask is transposed",
+        "lies along",
+    ),
+    "6.1 stacked": ("split_heads", "wrong_batch_axis", lambda x, h: np.stack(np.split(x, h, axis=-1))),
+    "9.1 the model's divisor": ("divisor_repair", "old_divisor_kept", 32**0.5, "still divides"),
+    "11.3 not itself": (
+        "decode_step",
+        "chunk_without_itself",
+        decode(mask="np.tri(n, k.shape[1], k.shape[1] - n - 1, dtype=bool)"),
+        "and not itself",
+    ),
+    "11.4 the prompt's last token again": (
+        "write_all",
+        "new_token_not_fed_back",
+        writes("", "cache = new_cache()", "new = prompt if not row else prompt[-1:]"),
+        "holds nothing of it",
+        "the same token",
+    ),
+    "12.2 one too late": (
+        "rotary_attention",
+        "queries_one_off",
+        head(q="halves(norm(q, g_q), n_k - n_q + 1)"),
+        "one position too late",
+    ),
+    "12.2 one too early": ("rotary_attention", "queries_one_off", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
     "3.4 no root of d_k": (
         "scores_in_range",
@@ -1074,6 +1170,11 @@ ROWS = {
         "rows_reordered",
         lambda w, h: w.reshape(h, -1, 2, w.shape[1]).swapaxes(1, 2).reshape(w.shape),
     ),
+    "13.1 every second row": (
+        "to_halves",
+        "rows_reordered",
+        lambda w, h: np.hstack([(r := w.reshape(h, -1, w.shape[1]))[:, ::2], r[:, 1::2]]).reshape(w.shape),
+    ),
     "13.1 b before a": (
         "to_halves",
         "second_before_first",
@@ -1097,6 +1198,12 @@ ROWS = {
         "near_keys_one_too_few",
         kept(lambda b, k, w, s: (b >= 0) & ((b < w - 1) | (k < s))),
     ),
+    "13.3 a longer window": ("kept_keys", "window_widened", kept(lambda b, k, w, s: (b >= 0) & (b < w + s))),
+    "13.3 a first key too many": (
+        "kept_keys",
+        "first_keys_one_too_many",
+        kept(lambda b, k, w, s: (b >= 0) & ((b < w) | (k <= s))),
+    ),
     "13.3 from key 0": (
         "kept_keys",
         "queries_counted_from_the_start",
@@ -1110,6 +1217,8 @@ ROWS = {
         kept(lambda b, k, w, s: (b < 0) | ((b >= w) & (k >= s))),
     ),
     "13.4 main diagonal": ("looks_back", "itself_measured", lambda w: np.diag(w).mean()),
+    "13.4 main diagonal from query 2": ("looks_back", "itself_measured", lambda w: np.diag(w)[2:].mean()),
+    "13.4 two back": ("looks_back", "two_back_measured", lambda w: np.diag(w, -2).mean()),
     "13.4 above": ("looks_back", "token_behind_measured", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
     "13.4 query 1, too": ("looks_back", "second_token_counted", lambda w: np.diag(w[1:]).mean()),
     "13.4 one too many": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[2:].mean()),
@@ -1118,6 +1227,19 @@ ROWS = {
     "13.4 sum": ("looks_back", "added_not_averaged", lambda w: np.diag(w[2:, 1:]).sum()),
     "13.4 by n": ("looks_back", "divided_by_all_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
     "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),
+    "14.2 not shifted": (
+        "sink_weights",
+        "sink_not_shifted",
+        lambda s, sink: (e := np.exp(s - finite_top(s))) / (e.sum(-1, keepdims=True) + np.exp(sink)),
+    ),
+    "14.2 the sink in front": (
+        "sink_weights",
+        "last_key_cut_off",
+        lambda s, sink: al.softmax(np.concatenate([np.full((*s.shape[:-1], 1), sink), s], axis=-1))[..., :-1],
+        "one column too far to the right",
+    ),
+    "14.3 no n_0": ("log_n_weights", "n_0_left_out", crowd(lambda i, n_0: np.log(i)), "too large"),
+    "14.3 a difference": ("log_n_weights", "logarithms_subtracted", crowd(lambda i, n_0: np.log(i / n_0))),
     "12.3 zeros": (
         "look_back",
         None,

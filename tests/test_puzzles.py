@@ -17,12 +17,17 @@ from puzzle_answers import (
     LOCATED,
     READER,
     RIGHT,
+    STAR,
     TONS,
     UP_TO,
     WRONG,
+    ask,
     flag_then_place,
+    flags,
     places,
+    put,
     wide,
+    witness,
 )
 
 import attnlib as al
@@ -32,7 +37,7 @@ from attnlib.course import convoy as world
 from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
 from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
-from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, convoy
+from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, convoy
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.series import SERIES
@@ -145,6 +150,29 @@ def test_two_wishes_of_every_ship_are_not_laid_to_one_column():
     both[0, ONE], both[1, [PILOT, B], [0, 1]] = 20, 1
     told = check.nothing_to_do(handed_in(tuple(both)))
     assert told.state == "wrong" and told.mistake is None
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "id", "never"),
+    [
+        ("ship_in_front", places(np.eye(8, k=-1)), "pilot_forgotten", "are right"),
+        ("your_own_flag", flags(np.diag([0, 1, 1, 1, 1])), "pilot_forgotten", "are right"),
+        ("count_with_a_witness", witness(20, 22, STAR), "witness_too_strong", "share is 1"),
+        ("count_with_a_witness", witness(20, 18, STAR), "no_witness", "no weight"),
+        ("cargo_of_c", (put(ONE, 0, 1), put(C, 0, 1), put(C, 0, 1)), "value_is_the_key", "1 for everybody"),
+        ("cargo_of_c", (*places(I8), TONS), "own_cargo", "receives its own cargo"),
+        ("all_but_the_pilot", (put(ONE, 0, 1), put(PILOT, 0, 1), TONS), "pilot_only", "receives 0"),
+    ],
+)
+def test_of_a_head_that_looks_faintly_nothing_is_said_that_its_numbers_deny(name, answer, id, never):
+    """A mistake is found in scores 10,000 times as large; the numbers below its words are those of the head itself."""
+    told = EXERCISES[name](handed_in(answer))
+    assert told.mistake == id and never not in told.message, told
+
+
+def test_nearly_equal_scores_are_not_called_equal():
+    told = check.three_to_one(handed_in(ask(0.01)))
+    assert told.state == "wrong" and told.mistake is None, told
 
 
 def test_a_faint_note_is_too_little_weight():

@@ -65,6 +65,13 @@ OWN = (
         "Softmax takes powers of e: write math.exp(s) in place of 2**s.",
     ),
     Mistake(
+        "exp_of_zero",
+        "exp(0) were 0",
+        "The key with the score 0 then gets no weight, and all others get a little too much.",
+        "What is a number to the power of 0?",
+        "It is 1, of e as well. So the score 0 adds 1 to the sum.",
+    ),
+    Mistake(
         "too_few_digits",
         "the weights were right, with too few digits",
         "Four decimals are asked for. A weight that is rounded here moves the output later.",
@@ -240,6 +247,7 @@ anna, _, ben, she = range(4)
 raw, scaled = _scaled_by(1), _steps()
 exchanged = Steps(q=k, k=q, v=v)
 exp = np.exp(raw.scores[she])
+zeros_lost = [e * (raw.scores[she] != 0) for e in (exp, np.exp(scaled.scaled[she]))]  # as if exp(0) were 0
 d_in, d_v, n = SENTENCE.x.shape[1], v.shape[1], len(WORDS)
 
 
@@ -293,6 +301,7 @@ EXERCISES = (
             "counted_from_one": [raw.weights[ben]],
             "wrong_token": [raw.weights[0], raw.weights[1]],
             "powers_of_two": [_scaled_by(math.log(2)).weights[she]],
+            "exp_of_zero": [zeros_lost[0] / zeros_lost[0].sum()],
             "exp_not_divided": [exp],
             "divided_by_largest": [exp / exp.max(), raw.scores[she] / raw.scores[she].max()],
             "in_per_cent": [100 * raw.weights[she].round(digits) for digits in (4, 3, 2)],
@@ -319,6 +328,8 @@ EXERCISES = (
             "counted_from_one": [scaled.context[ben]],
             "wrong_token": [scaled.context[0], scaled.context[1]],
             "powers_of_two": [_scaled_by(math.log(2) / math.sqrt(3)).context[she]],
+            "exp_of_zero": [zeros_lost[1] / zeros_lost[1].sum() @ v],
+            "argmax_instead_of_softmax": [v[anna]],
             "no_scale": [raw.context[she]],
             "scale_by_d_k": [_scaled_by(1 / 3).context[she]],
             "scale_by_embed_dim": [_scaled_by(f).context[she] for f in (d_in**-0.5, 1 / d_in)],

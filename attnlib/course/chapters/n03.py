@@ -213,6 +213,24 @@ OWN = (
         _entropy_by(lambda w: (w * _log(w)).sum(axis=-1)),
     ),
     Mistake(
+        "weight_left_out",
+        "it adds up the logarithms alone, without the weights in front",
+        "A small weight then counts most, although its key is hardly in play.",
+        "Read the formula again: what is the logarithm multiplied by?",
+        "By the weight itself, before the sum.",
+        _entropy_by(lambda w: -np.log(np.where(w > 0, w, 1)).sum(axis=-1)),
+        _entropy_by(lambda w: -_log(w).sum(axis=-1)),
+    ),
+    Mistake(
+        "entropy_divided",
+        "the sum over the keys is divided by their number, or by its logarithm",
+        "Equal weights on ten keys then give 0.23 or 1, where ln 10 = 2.30 is asked for.",
+        "What should the entropy of ten equal weights be, and what does your code give?",
+        "It should be 2.30: the sum alone, neither its mean nor its share of the largest entropy.",
+        _entropy_by(lambda w: _surprise(w) / w.shape[-1]),
+        _entropy_by(lambda w: _surprise(w) / np.log(w.shape[-1])),
+    ),
+    Mistake(
         "entropy_over_queries",
         "it sums over the wrong axis, or over all of them",
         "An entropy belongs to one query: its weights are one row. weights[weights > 0] forgets which is whose.",
@@ -292,6 +310,8 @@ OWN = (
         *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
         _scores_by(lambda s: _unit(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
         _scores_by(lambda s: s.q @ _unit(s.k).T / np.sqrt(s.q.shape[-1])),
+        _scores_by(lambda s: _by_std(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
+        _scores_by(lambda s: s.q @ _by_std(s.k).T / np.sqrt(s.q.shape[-1])),
     ),
     Mistake(
         "scores_of_the_crowd",

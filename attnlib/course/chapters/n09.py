@@ -108,6 +108,13 @@ OWN = (
         "The product is multiplied by c, too. So c alone must make up for the whole ratio.",
     ),
     Mistake(
+        "old_divisor_kept",
+        "the divisor that the model wants were the factor",
+        "The root of 32 is 5.66. But the class still divides by the root of 384.",
+        "The class divides by the root of 384. Which factor makes a division by the root of 32 of that?",
+        "One divisor over the other: the root of 384 divided by the root of 32.",
+    ),
+    Mistake(
         "scale_undone",
         "the scores had to be the raw ones, without any scale",
         "The model was trained with a scale: the right scores are q.k divided by the root of 32.",
@@ -202,6 +209,7 @@ EXERCISES = (
             "repair_inverted": [12**-0.5],
             "inverse_of_the_ratio": [1 / 12],
             "repair_shared_with_keys": [12**0.25],
+            "old_divisor_kept": [32**0.5],
             "scale_undone": [384**0.5, 384.0],
         },
     ),

@@ -41,6 +41,11 @@ def _rows_moved(s):
     return np.swapaxes(pairs, 1, 2).reshape(s.W.shape)
 
 
+def _rows_of_each_head(s):
+    rows = s.W.reshape(s.num_heads, -1, s.W.shape[1])
+    return np.concatenate([rows[:, ::2], rows[:, 1::2]], axis=1).reshape(s.W.shape)
+
+
 def _second_first(s):
     return np.swapaxes(s.pairs[..., ::-1], -1, -2).reshape(s.W.shape)
 
@@ -214,6 +219,7 @@ OWN = (
         "Which axis of W counts the features of the queries?",
         "The last. The first axis, d_in, stays as it is.",
         {"halves": _rows_moved},
+        {"halves": _rows_of_each_head},
     ),
     Mistake(
         "second_before_first",
@@ -265,6 +271,22 @@ OWN = (
         {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - s.sink, 1))},
     ),
     Mistake(
+        "window_widened",
+        "the window is made longer by `sink` keys",
+        "The number of keys is right in a long text. But the additional keys move on with the query.",
+        "Text of 100 tokens, window 8, sink 1. Which keys does the last query see?",
+        "The last 8 and key 0: a second condition on the number of the key, joined with |.",
+        {"kept": lambda s: (s.back >= 0) & (s.back < s.window + s.sink)},
+    ),
+    Mistake(
+        "first_keys_one_too_many",
+        "one key too many is kept at the beginning of the text",
+        "Keys are counted from 0, so the first `sink` keys end with sink - 1.",
+        "With a sink of 1, which of the first keys are kept?",
+        "Key 0 alone: its number is less than `sink`.",
+        {"first": lambda s: (s.back >= 0) & (np.arange(s.n_k) <= s.sink)},
+    ),
+    Mistake(
         "near_keys_one_too_many",
         "the window holds one key too many",
         "A token counts itself as one of its keys.",
@@ -313,7 +335,17 @@ OWN = (
         "Row i is query i. Which column is the token before it?",
         "Column i - 1: the diagonal below the main one, np.diagonal(weights, -1).",
         {"measured": lambda s: np.diagonal(s.map)[1:].mean()},
+        {"measured": lambda s: np.diagonal(s.map)[2:].mean()},
         {"measured": lambda s: np.diagonal(s.map).mean()},
+    ),
+    Mistake(
+        "two_back_measured",
+        "you measure the token two places before each query",
+        "That is the second diagonal below the main one.",
+        "Row i is query i. Which column is the token before it?",
+        "Column i - 1: the first diagonal below the main one, np.diagonal(weights, -1).",
+        {"measured": lambda s: np.diagonal(s.map, -2).mean()},
+        {"measured": lambda s: np.diagonal(s.map, -2)[1:].mean()},
     ),
     Mistake(
         "token_behind_measured",

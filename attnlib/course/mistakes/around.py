@@ -191,6 +191,7 @@ MISTAKES = (
         {"scores": lambda s: s.q @ np.swapaxes(s.k, 0, 1)},
         weights_by(lambda x, axis: softmax(x, 1) if axis == -1 else softmax(x, axis)),
         {"split": lambda s: lambda x: np.swapaxes(x.reshape(*x.shape[:-1], s.num_heads, -1), 0, 1)},
+        {"split": lambda s: lambda x: np.stack(np.split(x, s.num_heads, axis=-1))},
         {"merge": lambda s: lambda x: flatten_last(np.swapaxes(x, 0, 1))},
     ),
     Mistake(

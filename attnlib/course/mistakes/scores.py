@@ -6,6 +6,12 @@ from ...core import softmax
 from ..engine.steps import swap
 from .mistake import Mistake, scaled_by
 
+
+def _first_axis(s, x):
+    """Return the length of axis 0; with heads that of the last axis, as is right, or it would be their number."""
+    return x.shape[0 if s.num_heads is None else -1]
+
+
 MISTAKES = (
     # --- scores
     Mistake(
@@ -49,6 +55,14 @@ MISTAKES = (
         "A score is the dot product of two rows. What does @ combine?",
         "@ combines rows on the left with columns on the right, so each key has to become a column.",
         {"scores": lambda s: s.q @ s.k},
+    ),
+    Mistake(
+        "key_reshaped",
+        "it reshapes the keys, where it should transpose them",
+        "The shape is right, but a column then holds numbers of several keys.",
+        "Print K, its transpose, and its reshape. In which of the last two is a key still together?",
+        "In the transpose: each key becomes a column. A reshape keeps the order in memory and cuts the rows elsewhere.",
+        {"scores": lambda s: s.q @ s.k.reshape(*s.k.shape[:-2], s.k.shape[-1], s.k.shape[-2])},
     ),
     Mistake(
         "products_not_summed",
@@ -123,13 +137,15 @@ MISTAKES = (
     ),
     Mistake(
         "scale_by_first_axis",
-        "the scale is taken from axis 1, counted from the front",
-        "For (tokens, d_k) that is d_k; with a batch or with heads it is something else.",
+        "the scale is taken from an axis that is counted from the front",
+        "Of (tokens, d_k) axis 1 is d_k and axis 0 the number of tokens; with a batch or with heads neither is d_k.",
         "Print query.shape and the number you divide by, once with a batch and once without.",
         "The length of one query is always the last axis: shape[-1].",
         scaled_by(lambda s: s.q.shape[1] ** -0.5),
         scaled_by(lambda s: 1 / s.q.shape[1]),
         scaled_by(lambda s: s.k.shape[1] ** -0.5),
+        scaled_by(lambda s: _first_axis(s, s.q) ** -0.5),
+        scaled_by(lambda s: _first_axis(s, s.k) ** -0.5),
     ),
     Mistake(
         "multiply_by_sqrt_d_k",

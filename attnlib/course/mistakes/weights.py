@@ -256,6 +256,14 @@ MISTAKES = (
         filled_with(1),
     ),
     Mistake(
+        "mask_added_as_numbers",
+        "the mask is added to the scores as it is: True adds 1, and False adds 0",
+        "Allowed scores rise by 1, and no key is blocked. A query that may attend to all sees no difference.",
+        "Which number must a score become, so that its weight is 0?",
+        "-inf. Choose with np.where (in torch masked_fill): the score where the mask is True, -inf elsewhere.",
+        masked_by(lambda s: s.scaled + s.allowed),
+    ),
+    Mistake(
         "zero_times_infinity",
         "it multiplies the mask by infinity",
         "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row.",
@@ -292,8 +300,8 @@ MISTAKES = (
     ),
     Mistake(
         "padding_masks_queries",
-        "the padding mask lies along the queries: rows are hidden where columns should be",
-        "Real tokens still attend to padding; padded rows attend to nothing.",
+        "the mask is transposed: rows are hidden where columns should be",
+        "Of a padding mask: real tokens still attend to padding, and padded rows attend to nothing.",
         "Padding must not be *looked at*. Is that a row or a column of the score matrix?",
         "A column. The axis of the keys is the last one; the one before it, that of the queries, has size 1.",
         allowed_by(lambda mask, s: swap(mask))

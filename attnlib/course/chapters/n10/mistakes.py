@@ -42,14 +42,14 @@ COMMON = (
     Mistake(
         "value_multiplied",
         "it multiplies the values by a number",
-        "The output is a constant times the wanted output. W_V does not make a head look more sharply.",
+        "The output has the wrong size. W_V does not make a head look more sharply.",
         "Which matrices set the weights, and which matrix sets the contents?",
         "W_Q and W_K set the weights, W_V sets the contents. Divide W_V by the constant.",
     ),
     Mistake(
         "pilot_forgotten",
         "the pilot was left out",
-        "All other rows are right. But the pilot has a row of weights, too.",
+        "All others look where they should. But the pilot has a row of weights, too.",
         "What does row 0 of your map show?",
         "Give the pilot a query. Which rows of W_Q does a pilot read?",
     ),
@@ -81,7 +81,7 @@ FLAGS = (
     Mistake(
         "itself_only",
         "each ship looks at itself only",
-        "Row i has its weight on place i.",
+        "In row i the score of place i is the largest.",
         "At whom should row 2 look?",
         "The same rows in W_Q and W_K find equal ships. Which block finds the right ones, and are both sides the same?",
     ),
@@ -127,7 +127,7 @@ CARGO = (
     Mistake(
         "value_is_the_key",
         "the ships give a label, which is 1, and not their tons",
-        "The output is 1 for everybody.",
+        "No tons are handed over, and nobody receives more than 1.",
         "The flag of C has done its work in the key. Which column of x holds the tons?",
         "CARGO: put the 1 of W_V into that row.",
     ),
@@ -148,7 +148,7 @@ CARGO = (
     Mistake(
         "own_cargo",
         "each ship looks at itself",
-        "Everybody receives its own cargo.",
+        "Its own cargo counts most in what a ship receives.",
         "At whom does row 1 look, and at whom should it look?",
         "It should look at C. W_Q and W_K of the puzzle before do that.",
     ),
@@ -169,14 +169,14 @@ CARGO = (
     Mistake(
         "pilot_only",
         "everybody looks at the pilot",
-        "The pilot carries nothing, so everybody receives 0 t.",
+        "The pilot carries nothing. The more weight it gets, the closer all outputs are to 0 t.",
         "Should the pilot have the largest score or the smallest?",
         "The smallest: turn the sign of W_Q or of W_K.",
     ),
     Mistake(
         "only_the_pilot_asks",
         "only the pilot leaves out the pilot",
-        "Row 0 is right, and all other rows still count the pilot.",
+        "All other rows still count it.",
         "Which column of x is the same for every ship?",
         "ONE: put the query into that row of W_Q.",
     ),
@@ -286,7 +286,7 @@ PLACES = (
     Mistake(
         "attends_to_next",
         "each ship looks at the one behind it",
-        "Row i has its weight on place i + 1: the table is turned.",
+        "In row i the score of place i + 1 is the largest: the table is turned.",
         "The row of the table asks, the column is found. Whom does row 3 want now?",
         "It wants 4, and it should want 2. Use np.eye(8, k=-1) in place of k=1, or transpose.",
     ),
@@ -365,15 +365,15 @@ PLACES = (
     ),
     Mistake(
         "no_witness",
-        "the pilot gets no weight, or gives nothing",
-        "The ships receive 0, or nearly. Is the pilot's weight 0 in your map, or is its value 0?",
+        "the pilot scores lower than a ship of my flag, or gives nothing",
+        "Its share is too small, and 0 if the scores lie far apart. Or its value is 0.",
         "In the row of an A, which score has the pilot, and which score has another A?",
         "Both must have the same score, and the pilot's row of W_V a 1.",
     ),
     Mistake(
         "witness_too_strong",
-        "the pilot gets all of the weight",
-        "Its share is 1, however many ships there are.",
+        "the pilot scores higher than a ship of my flag",
+        "Its share is too large, and 1 if the scores lie far apart, however many ships there are.",
         "In the row of an A, which score has the pilot, and which score has another A?",
         "Both must have the same score: make the pilot's as large as the flag's.",
     ),
@@ -394,7 +394,7 @@ PLACES = (
     Mistake(
         "only_itself_counted",
         "each ship counts itself only",
-        "The output is 1/2 everywhere.",
+        "The others of its flag score no higher than strangers.",
         "By what does a ship find the others of its flag?",
         "By the flag: take the place out of W_Q and W_K.",
     ),
@@ -411,7 +411,7 @@ HEADS = (
     Mistake(
         "one_head_unused",
         "one of the two heads is not used",
-        "The output is the cargo of one ship.",
+        "The output depends on a single map.",
         "Which row of W_O is 0, or which head gives nothing?",
         "Neither row of W_O may be 0, and each head needs a number in row CARGO of its W_V.",
     ),

@@ -68,8 +68,12 @@ class Decoding(Grouped):
         return self.seen[1]
 
     @cached_property
+    def sizes(self):
+        return self.q.shape[-2], self.key.shape[-2]
+
+    @cached_property
     def mask(self):
-        n_q, n_k = self.q.shape[-2], self.key.shape[-2]
+        n_q, n_k = self.sizes
         return np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)
 
     @cached_property
@@ -310,6 +314,18 @@ def from_the_second(s):
 def the_first_again(s):
     first = Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=1).written
     return np.repeat(first, s.count, axis=1)
+
+
+def the_prompts_last_again(s):
+    """Every step gives the model the last token of the prompt, where the newest one belongs."""
+    rows = []
+    for prompt in s.prompts:
+        cache, tokens, new = s.new_cache(), [], list(prompt)
+        for _ in range(s.count):
+            tokens.append(int(np.argmax(s.model(new, cache))))
+            new = list(prompt[-1:])
+        rows.append(tokens)
+    return rows
 
 
 def last_token_twice(s):

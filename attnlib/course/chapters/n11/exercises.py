@@ -115,7 +115,15 @@ OWN = (
         "All at once it is right. A new token does not even see itself.",
         "One query and 5 keys: which keys may it see?",
         "All five. The mask lines up at the lower right: the last query sees every key.",
-        {"mask": lambda s: np.tri(s.q.shape[-2], s.key.shape[-2], dtype=bool)},
+        {"mask": lambda s: np.tri(*s.sizes, dtype=bool)},
+    ),
+    Mistake(
+        "chunk_without_itself",
+        "a new token sees the tokens before it, and not itself",
+        "The first token of a text then sees nothing at all.",
+        "One query and 5 keys, of which the last is its own: which keys may it see?",
+        "All five. The last query sees every key, the one before it all but one.",
+        {"mask": lambda s: np.tri(*s.sizes, k=s.sizes[1] - s.sizes[0] - 1, dtype=bool)},
     ),
     Mistake(
         "chunk_not_masked",
@@ -123,7 +131,7 @@ OWN = (
         "One token at a time this is right, and so it hides from that test: only chunks show it.",
         "Which keys may the first token of a chunk of 4 not see?",
         "The three behind it. The mask has a row for each new token and a column for each key, old ones too.",
-        {"mask": lambda s: np.ones((s.q.shape[-2], s.key.shape[-2]), dtype=bool)},
+        {"mask": lambda s: np.ones(s.sizes, dtype=bool)},
     ),
     Mistake(
         "cache_overwritten",
@@ -208,10 +216,11 @@ OWN = (
     Mistake(
         "new_token_not_fed_back",
         "a new token is never given back to the model",
-        "The logits stay those of the prompt, and the same token comes again and again.",
+        "However much it writes, the cache holds nothing of it.",
         "What does the model have to read before it can choose the second new token?",
         "The first new token: give it to the model, in a list of one, with the same cache.",
         decoding.written_by(decoding.the_first_again),
+        decoding.written_by(decoding.the_prompts_last_again),
     ),
     Mistake(
         "cache_stale",

@@ -225,6 +225,14 @@ MISTAKES = (
         {"first_position": lambda s: 0, "mask": _upper_left},
     ),
     Mistake(
+        "queries_one_off",
+        "the queries stand one position too late, or one too early",
+        "A query no longer has the position of its own key, and every distance is wrong by one.",
+        "In a whole sequence, which position has the first query, and which one its own key?",
+        "Both have 0. Behind `past` tokens the first query has the position `past`, which is n_k - n_q.",
+        *({"first_position": lambda s, by=by: s.keys.shape[-2] - s.queries.shape[-2] + by} for by in (1, -1)),
+    ),
+    Mistake(
         "positions_counted",
         "the tokens are counted through, whatever `positions` holds",
         "Right without gaps; after a gap, every token is rotated by the angle of another position.",

@@ -141,9 +141,20 @@ def _inverted_after_the_first(before, largest):
     return 0.0 if np.isneginf(before) else np.exp(largest - before)
 
 
+def _finite_maximum(s):
+    """The maximum over the keys of a row, 0 where all are blocked."""
+    largest = s.masked.max(axis=-1, keepdims=True)
+    return np.where(np.isneginf(largest), 0.0, largest)
+
+
 def _with_sink_column(s):
     sink = np.broadcast_to(s.of_sink, (*s.e.shape[:-1], 1))
     return softmax(np.concatenate([s.masked, np.log(sink) + s.largest], axis=-1))
+
+
+def _sink_in_front(s):
+    weights = _with_sink_column(s)
+    return np.concatenate([weights[..., -1:], weights[..., :-2]], axis=-1)
 
 
 MISTAKES = (
@@ -270,6 +281,14 @@ MISTAKES = (
         {"beside_sink": _with_sink_column},
     ),
     Mistake(
+        "last_key_cut_off",
+        "the weight of the last key is cut off, and that of the sink comes back as the first column",
+        "The shape is right, and every weight stands one column too far to the right.",
+        "Where did you put the column of the sink, and which column do you cut off?",
+        "Cut off the column that you have added, at the end where you have added it.",
+        {"beside_sink": _sink_in_front},
+    ),
+    Mistake(
         "sink_without_exp",
         "the sink's score itself is added to the sum, without exp",
         "A sink of 0 then takes nothing, and a negative one makes the weights larger.",
@@ -284,6 +303,7 @@ MISTAKES = (
         "Add 100 to all scores and to the sink. Do your weights change?",
         "They should not: subtract one maximum from the scores and from the sink.",
         {"of_sink": lambda s: np.exp(s.sink)},
+        {"largest": _finite_maximum, "of_sink": lambda s: np.exp(s.sink)},
         {"largest": lambda s: s.masked.max(axis=-1, keepdims=True), "of_sink": lambda s: np.exp(s.sink)},
     ),
     Mistake(
@@ -344,6 +364,22 @@ MISTAKES = (
         "Which factor makes up for a crowd that is twice as large?",
         "One whose exp grows as the crowd does: ln(i + 1) / ln(n_0).",
         {"factor": lambda s: s.seen / s.n_0},
+    ),
+    Mistake(
+        "n_0_left_out",
+        "the factor is ln(i + 1), without the division by ln(n_0)",
+        "Scores come out too large, by the factor ln(n_0).",
+        "Which of your arguments do the weights not depend on?",
+        "They should depend on n_0: for i + 1 = n_0 the factor is 1.",
+        {"factor": lambda s: np.log(s.seen)},
+    ),
+    Mistake(
+        "logarithms_subtracted",
+        "the factor is ln((i + 1) / n_0), a difference of two logarithms",
+        "The factor is 0 where it should be 1, at i + 1 = n_0, and negative before.",
+        "Which factor should a query have that sees n_0 keys?",
+        "1: divide one logarithm by the other.",
+        {"factor": lambda s: np.log(s.seen / s.n_0)},
     ),
     Mistake(
         "masked_before_factor",
