@@ -1,7 +1,7 @@
-// Python and the model beside the first page, so that the page stays alive: page.js says what to write, and is told.
+// Runs Python and the model apart from the first page, which stays responsive. page.js sends the prompt and gets the text.
 let python;
 let writer;
-let turn = 0; // of what is written: a new text, or a stop, ends the one before
+let turn = 0; // counts texts and stops: each ends the text before it
 const chosen = {};
 
 const load = async ({ pyodide, lock, wheel, script }) => {
@@ -35,7 +35,7 @@ const write = async (prompt) => {
   writer = python.globals.get("Writer")(python.globals.get("speaker"), prompt);
   while (mine === turn && writer.step(chosen.d_k)) {
     show();
-    await new Promise((later) => setTimeout(later)); // what the page says meanwhile comes in between
+    await new Promise((later) => setTimeout(later)); // lets messages of the page in
   }
   if (mine === turn) postMessage({ done: true });
 };

@@ -9,7 +9,7 @@ from attnlib import core, masks, svg
 from attnlib.course.smollm import results
 from attnlib.course.smollm.speaker import probabilities
 
-MOST, LONGEST = 32, 64  # tokens of a prompt, and with what is written: a longer map has no room for its words
+MOST, LONGEST = 32, 64  # tokens of a prompt, and of the whole text: a longer map has no room for its words
 BARS, SIDE = 3, 420  # likely next words; pixels of a side of the map
 
 

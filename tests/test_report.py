@@ -6,10 +6,12 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections import Counter
 from itertools import zip_longest
+from multiprocessing.util import spawnv_passfds
 from pathlib import Path
 
 import numpy as np
@@ -107,6 +109,9 @@ WRITTEN = [
 ]
 FIRST = SOFTMAX.format("x", "axis=axis, keepdims=True")  # unstable_softmax
 RIGHT = SOFTMAX.format("x - x.max(axis=axis, keepdims=True)", "axis=axis, keepdims=True")
+# Of each probe an answer without a number, and nothing went wrong.
+NOTHING = {"list": [{"tuple": []}, "", "", False, False, {"tuple": []}]}
+NOTHING = json.dumps({"found": {"list": [NOTHING] * len(EXERCISES["softmax"].probes)}}).encode()
 # Cells of 2.1, and what becomes of them: a mistake, a state, or why it could not be told.
 HOSTILE = {
     "import sys; sys.exit()": "SystemExit",
@@ -121,6 +126,7 @@ HOSTILE = {
     "import os; os.system('touch written.txt')": "PermissionError",
     "import os\nos.write(3, b'{\"found\": [[[1, 2')\nos._exit(0)": "cannot be read",
     "import os\nos.write(3, b'{\"found\": ' + b'[' * 10**6)\nos._exit(0)": "cannot be read",
+    f"import os\nos.write(3, {NOTHING!r})\nos._exit(0)": "cannot be read",
     "import os\nos.write(3, b'{\"why\": \"\\\\u001b[2J' + b'x' * 10**4 + b'\"}')\nos._exit(0)": "?[2Jxxx",
     "def my_softmax(x, axis=-1):\n    while True: pass": "within 5 seconds",
     "def my_softmax(x, axis=-1):\n    return sum(range(10**12))": "within 10 seconds",
@@ -221,7 +227,8 @@ def of_class(tmp_path_factory):
     write("odd\x1b\udcff.ipynb", "{", "JSONDecodeError")
     (folder / "gone.ipynb").symlink_to(folder / "nowhere")
     truth["odd??.ipynb"] = truth.pop("odd\x1b\udcff.ipynb")
-    write("a list.ipynb", "[]", "TypeError")
+    write("=list.ipynb", "[]", "TypeError")  # a spreadsheet would take it for a formula
+    truth["./=list.ipynb"] = truth.pop("=list.ipynb")
     write("empty.ipynb", {"cells": []}, "no cell of it")
     write(".ipynb_checkpoints/02-checkpoint.ipynb", handed_in("02", {}), None)
     before = {path.name: path.read_bytes() for path in (ROOT / "notebooks").iterdir() if path.is_file()}
@@ -302,7 +309,8 @@ def test_the_page_is_one_file_without_a_network(of_class):
     pieces = re.findall(r"<title>(right|wrong|could not tell|not tried): (\d+)</title>", written)
     counts = Counter(row["state"] for row in made.judged)
     assert {state: sum(int(n) for name, n in pieces if name == state) for state in counts} == counts
-    assert "&lt;b&gt;" in page.page(report.Report({}, [submissions.Submission(1, Path(), "", [], trouble="<b>")], []))
+    hostile = submissions.Submission(1, Path(), "", [], trouble="<svg onload=alert(1)>")
+    assert "&lt;svg onload" in page.page(report.Report({}, [hostile], []))
 
 
 def test_the_table_has_a_row_for_each_answer_and_vote(of_class):
@@ -346,6 +354,81 @@ def test_a_course_of_nbgrader_and_cells_that_were_moved(tmp_path):
     found = {who[row["which"]]: (row["mistakes"], row["why"]) for row in made.judged if row["number"] == "2.1"}
     named_so = (["unstable_softmax"], "")
     assert found == {"ada": named_so, "ben": named_so, "cem": named_so, "dora": ([], "its cell is missing")}
+
+
+WITH_MASK = """\
+def my_softmax(x, axis=-1, blocked=None):
+    e = np.exp(np.where(blocked, -np.inf, x - x.max(axis, keepdims=True)) if blocked is not None else x)
+    return e / e.sum(axis, keepdims=True)
+"""
+BY_HAND = {"softmax": WITH_MASK, "scaled_dot_product_attention": "my_attention = attend"}
+ATTEND = f"def attend(query, key, value):\n    x = {DOTS} / key.shape[-1] ** 0.5\n"
+# Right answers: {exercise: stub}, the cells below the check of 2.1, its check, the exercise that is right.
+ODD = {
+    "broken on purpose below its check": (
+        {"softmax": RIGHT},
+        [FIRST, "print(my_softmax(np.ones(3)))"],
+        None,
+        "softmax",
+    ),
+    "broken on purpose, and checked again": (
+        {"softmax": RIGHT},
+        [FIRST, "check.softmax(my_softmax)"],
+        None,
+        "softmax",
+    ),
+    "solved below its check": ({"softmax": FIRST}, [RIGHT], None, "softmax"),
+    "below its check, the stub left": ({}, [RIGHT], None, "softmax"),
+    "above the stub": ({}, [f"def my_attention_scores(query, key):\n    return {DOTS}"], None, "attention_scores"),
+    "by a lambda in another cell": (
+        {"attention_scores": "my_attention_scores = dots"},
+        [f"dots = lambda query, key: {DOTS}"],
+        None,
+        "attention_scores",
+    ),
+    "a name of one's own": (
+        {"softmax": RIGHT.replace("my_softmax", "soft")},
+        [],
+        "verdict = check.softmax(soft)\nverdict",
+        "softmax",
+    ),
+    "calls an earlier answer that takes more than ours": (
+        BY_HAND,
+        [f"{ATTEND}    return my_softmax(x, blocked=np.zeros(x.shape, bool)) @ value"],
+        None,
+        "scaled_dot_product_attention",
+    ),
+    "calls an earlier answer that is wrong": (
+        BY_HAND | {"softmax": FIRST.replace("e.sum", "1 + e.sum")},
+        [f"{ATTEND}    return my_softmax(x) @ value"],
+        None,
+        "scaled_dot_product_attention",
+    ),
+    "asks for help": ({"softmax": f"np.max?\n?np.exp\n{RIGHT}"}, [], None, "softmax"),
+    "imports a library in C": (
+        {"softmax": "from torch import tensor\ndef my_softmax(x, axis=-1):\n    return tensor(x).softmax(axis)"},
+        [],
+        None,
+        "softmax",
+    ),
+}
+
+
+def test_a_right_answer_in_an_odd_place_is_right(tmp_path):
+    place = TASKS["softmax"].place
+    for name, (stubs, below, check, _) in ODD.items():
+        notebook = handed_in("02", stubs)
+        if check:
+            notebook["cells"][place + 1]["source"] = check
+        own = [{"cell_type": "code", "id": f"own-{i}", "metadata": {}, "source": cell} for i, cell in enumerate(below)]
+        notebook["cells"][place + 2 : place + 2] = own
+        (tmp_path / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
+    made = report.made(tmp_path)
+    name = {one.which: Path(one.shown).stem for one in made.submissions}
+    found = {(name[row["which"]], row["number"]): row["state"] for row in made.judged}
+    assert {odd: found[odd, TASKS[exercise].number] for odd, (*_, exercise) in ODD.items()} == dict.fromkeys(
+        ODD, "right"
+    )
 
 
 def test_the_command_prints_and_writes(tmp_path):
@@ -419,6 +502,50 @@ def test_a_copy_leaves_nothing_behind(tmp_path, monkeypatch):
         with pytest.raises(apart.NoAnswer, match="PermissionError"):
             apart.apart(work)
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def spawned():
+    """Start a program without a word from Python; return its exit status."""
+    return os.waitpid(spawnv_passfds(b"/bin/mkdir", [b"mkdir", b"new"], []), 0)[1] // 256
+
+
+@pytest.mark.parametrize(
+    ("least", "work", "found"),
+    [
+        (1, lambda: torch.save({"a": 1}, "kept"), "it raises RuntimeError"),
+        (1, lambda: os.mkfifo("new"), "it raises PermissionError"),
+        (1, spawned, 255),
+        (4, lambda: str(torch.distributed.TCPStore("127.0.0.1", 0, is_master=True)), "it raises DistNetworkError"),
+        (6, lambda: signal.pidfd_send_signal(os.pidfd_open(os.getppid()), 0), "it raises PermissionError"),
+    ],
+    ids=["torch.save", "mkfifo", "program", "connection", "signal"],
+)
+def test_what_python_does_not_announce_the_kernel_refuses(tmp_path, monkeypatch, least, work, found):
+    if apart.landlock(apart._CREATE, None, 0, 1) < least:
+        pytest.skip("the kernel's Landlock knows no such right")
+    if work is spawned and os.getuid():
+        pytest.skip("only root may start a process")
+    monkeypatch.chdir(tmp_path)
+    Path("kept").write_text("x", "utf-8")
+    assert outcome(work) == found
+    assert {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()} == {"kept": "x"}
+
+
+def test_a_copy_of_anybody_but_root_starts_no_process():
+    def work():
+        if not os.getuid():
+            os.setuid(65534)
+        return spawned()
+
+    assert outcome(work) == "it raises BlockingIOError"
+
+
+def outcome(work):
+    """Return what comes back from a copy, or why nothing does."""
+    try:
+        return apart.apart(work)
+    except apart.NoAnswer as error:
+        return str(error)
 
 
 PROBE = """\

@@ -1,10 +1,10 @@
-"""One block of a model as a picture: vectors that go on, and two results that are added to them."""
+"""One block of a model as a picture: the residual stream, and two results that are added to it."""
 
 from .. import plot
 from ..colours import LINE
 from ..tables import TINT  # no role's colour
 
-STREAM, BRANCH = 1.0, 2.4  # heights: of the vectors that go on, and of what is computed from them
+STREAM, BRANCH = 1.0, 2.4  # heights of the residual stream, and of what is computed from it
 
 
 def draw(features, *, norm_first):

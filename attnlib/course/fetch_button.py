@@ -35,7 +35,7 @@ def fetch_button():
     async def load():
         try:
             await smollm.fetch(tell)
-        except Exception as error:  # nobody sees one that is raised here
+        except Exception as error:  # an error that leaves a task is never shown
             tell(f"{error}")
             button.disabled = False
         else:

@@ -355,7 +355,7 @@ def in_window(model, width, keep_first=False):
 
 
 def measured(model, seed=0):
-    """Return what five seeds are compared by: loss on new sentences, share of right ones among 500, agreement."""
+    """Return the figures that compare seeds: loss on new sentences, share of right ones among 500, agreement."""
     on_new = loss(model, Corpus(2000, seed=1).tokens)
     sentences = write(with_caches(model) if model.is_causal else all_at_once(model), size=500, seed=seed)
     return {"loss": on_new, "grammatical": share_grammatical(sentences), "agreement": agreement(model)}

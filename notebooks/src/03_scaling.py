@@ -60,8 +60,8 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 
 # %% [markdown]
 # She finds Anna both times, a little more firmly without the division. Three features are too few to show what the division
-# is for. So from here on, queries and keys are random, with as many features as we like. A head starts roughly like that, as notebook 04 measures: before it has
-# learned anything, it compares at random.
+# is for. So from here on, queries and keys are random, with as many features as we like. A head starts roughly like that, as
+# notebook 04 measures: before it has learned anything, it compares at random.
 
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
@@ -139,8 +139,8 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 #
 # Is picking bad? A head may pick, if it picks the right key. But a fresh head picks by chance, so training must be able to
 # change its mind. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What
-# it carries back is called a **gradient**. At softmax it asks: if this score were a little larger, how much would its weight change? That is the
-# **slope** of softmax,
+# it carries back is called a **gradient**. At softmax it asks: if this score were a little larger, how much would its weight
+# change? That is the **slope** of softmax,
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
@@ -153,8 +153,8 @@ for lead in (0, 1, 2, 4, 8, 16):
     print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
 
 # %% [markdown]
-# Where every slope is near 0, hardly any gradient reaches the scores, even if the key that was picked is the wrong one. [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore
-# divide.
+# Where every slope is near 0, hardly any gradient reaches the scores, even if the key that was picked is the wrong one.
+# [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore divide.
 #
 # ## 3 · What the division takes away
 #
@@ -297,8 +297,8 @@ verdict
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
-# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, with ln (that is, in nats), $-\sum_j w_j \ln w_j$: the entropy itself, not
-# $e^H$. A key of weight 0 is not in play, and adds 0.
+# `my_entropy(weights)`: $(..., n_q, n_k)$ gives $(..., n_q)$, with ln (that is, in nats), $-\sum_j w_j \ln w_j$: the entropy
+# itself, not $e^H$. A key of weight 0 is not in play, and adds 0.
 
 
 # %%

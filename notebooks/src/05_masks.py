@@ -189,9 +189,9 @@ print("it writes:", write(is_causal=True))
 
 # %% [markdown]
 # The scores that are left are all 0, so the third token mixes three words equally. The head names the most frequent word so
-# far, and among equally frequent words the first in the alphabet. That is right twice, by luck. It writes the same nonsense as before, because its
-# newest token never had a future to look at. But now the exam is honest: every position answers without its target, as in
-# writing.
+# far, and among equally frequent words the first in the alphabet. That is right twice, by luck. It writes the same nonsense as
+# before, because its newest token never had a future to look at. But now the exam is honest: every position answers without its
+# target, as in writing.
 
 # %% [markdown] tags=["predict"]
 # ## Break it · Zero after the softmax
@@ -299,8 +299,8 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
 # %% [markdown]
 # Queries that **continue** a sequence need the lower right. Queries that **begin** one need the upper left, for example when the
 # rows of a long text are computed in blocks. A test with square masks sees no difference. torch has both
-# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention` silently
-# takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).
+# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention`
+# silently takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).
 #
 # **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is all
 # True. A prompt, the text to be continued, is read in one pass and does need it. Its earlier words never saw later ones in
@@ -524,8 +524,8 @@ if torch is not None:
 # ## 10 · Dropout: a mask by chance
 #
 # While many models train, each weight is set to 0 with a probability of, say, 0.2, and the rest is divided by 0.8. That is
-# **dropout**. It is meant to keep a model from relying on any single weight, and comes after the softmax. **Predict.** Four queries stand behind a causal mask, and all scores are
-# equal. What do their rows sum to under dropout?
+# **dropout**. It is meant to keep a model from relying on any single weight, and comes after the softmax. **Predict.** Four
+# queries stand behind a causal mask, and all scores are equal. What do their rows sum to under dropout?
 #
 # - **a** 1 each, as ever
 # - **b** less than 1 each, because weights were taken away
@@ -553,8 +553,8 @@ predict.dropout_rows(guess_dropout)
 # %% [markdown] tags=["predict"]
 # ## See it · Both masks at once
 #
-# Six random tokens (random, so that $d_k$ can grow), of which the first `length` are real. **Predict.** With both masks and 2 real
-# tokens, how many of the 36 pairs may attend? As $d_k$ moves, which row keeps its weights?
+# Six random tokens (random, so that $d_k$ can grow), of which the first `length` are real. **Predict.** With both masks and 2
+# real tokens, how many of the 36 pairs may attend? As $d_k$ moves, which row keeps its weights?
 
 # %%
 both_masks = live.masks(n=6)

@@ -262,11 +262,11 @@ figure = plot.head_grid(maps, titles=titles)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# A read-out with a **hidden layer** (linear, negative numbers to 0, linear) *can* tell the letters apart. Trained together with it,
-# one head names both in 0.85 of the places at worst in five seeds. Behind such a head, not one weight changed, a fresh linear
-# read-out has both right in 0.10 of the places. Language models do have a hidden layer behind attention. But ask for three letters
-# before and three after: in 600 steps one head and the hidden layer get all six right in 0.14 of the places, eight heads in all.
-# One task, one size, and one seed for all but the five runs: *Controls* has the numbers.
+# A read-out with a **hidden layer** (linear, negative numbers to 0, linear) *can* tell the letters apart. Trained together with
+# it, one head names both in 0.85 of the places at worst in five seeds. Behind such a head, not one weight changed, a fresh linear
+# read-out has both right in 0.10 of the places. Language models do have a hidden layer behind attention. But ask for three
+# letters before and three after: in 600 steps one head and the hidden layer get all six right in 0.14 of the places, eight heads
+# in all. One task, one size, and one seed for all but the five runs: *Controls* has the numbers.
 #
 # </details>
 
@@ -332,8 +332,8 @@ view
 # %% [markdown]
 # ## 6 · What more heads cost
 #
-# Whatever $h$ is, there are four matrices of $d_{model} \times d_{model}$, and the scores and weighted sums take $2\, n^2\, d_{model}$
-# multiplications. More heads are the same matrices, cut finer. But each head has a map of its own to store.
+# Whatever $h$ is, there are four matrices of $d_{model} \times d_{model}$, and the scores and weighted sums take
+# $2\, n^2\, d_{model}$ multiplications. More heads are the same matrices, cut finer. But each head has a map of its own to store.
 
 # %%
 n, d_model = 500, 512
@@ -353,8 +353,8 @@ for h in (1, 8, 64):
 #
 # ## 7 · The same in torch
 #
-# `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in which True is blocked. Does it
-# give the same numbers with the matrices of our two heads?
+# `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in which True is blocked. Does
+# it give the same numbers with the matrices of our two heads?
 
 # %%
 if torch is not None:
@@ -491,8 +491,8 @@ verdict
 # - `forward(query, key=None, value=None, *, attn_mask=None)` returns the output and the weights $(..., h, n_q, n_k)$. `key`
 #   defaults to `query`, `value` to `key`.
 # - It is tried on batches, and on one sequence without a batch axis: count axes from the end.
-# - The mask is as in 6.3. A query that may attend to nothing has weights 0: `.nan_to_num()`. Its output is then the bias of `W_O`,
-#   if there is one.
+# - The mask is as in 6.3. A query that may attend to nothing has weights 0: `.nan_to_num()`. Its output is then the bias of
+#   `W_O`, if there is one.
 # - The gradient of the output must reach all four layers, and such a row must not turn it into NaN: use `masked_fill`.
 
 
@@ -583,8 +583,8 @@ verdict
 # </details>
 #
 # **Remember.** A head is one row of weights per query, so two heads keep two answers apart. Heads share one projection, cut by
-# reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters does
-# not depend on $h$. Next: [07 bug clinic](07_bug_clinic.ipynb).
+# reshape **and** swap. The scale is $1/\sqrt{d_k}$ with the $d_k$ of one head. $W_O$ mixes the heads. The number of parameters
+# does not depend on $h$. Next: [07 bug clinic](07_bug_clinic.ipynb).
 
 # %% [markdown]
 # ## Controls
@@ -612,8 +612,8 @@ for name, got in stored.items():
         print(f"    letters differ: {got['letters differ']:.2f}")
 
 # %% [markdown]
-# Take the letters in exact shares. A trained linear layer (stored, `neighbours.of_exact_shares()`) finds the larger share and never
-# the smaller. With weights set by hand, 1, 10, 100 and so on, it finds the smaller in half of the pairs.
+# Take the letters in exact shares. A trained linear layer (stored, `neighbours.of_exact_shares()`) finds the larger share and
+# never the smaller. With weights set by hand, 1, 10, 100 and so on, it finds the smaller in half of the pairs.
 
 # %%
 print(

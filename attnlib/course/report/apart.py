@@ -1,17 +1,20 @@
 """Run somebody's code in a copy of this process, and bring back plain data: numbers, texts, arrays, and nothing else.
 
 The copy is made by fork. In it no file can be written or deleted, no program started, no connection opened and no
-process ended, as far as Python tells before it happens; memory and time are bounded. docs/grading.md says against what
-this protects. Linux only, as the trial of an answer in engine/sandbox.py.
+process ended: Python refuses what it announces before it does it, the kernel what a library in C does unannounced.
+Memory and time are bounded. docs/grading.md says against what this protects. Linux only, as the trial of an answer in
+engine/sandbox.py.
 """
 
 import base64
 import contextlib
+import ctypes
 import json
 import os
 import re
 import select
 import signal
+import struct
 import sys
 import time
 import warnings
@@ -23,8 +26,9 @@ from ..engine.run import MOST_ENTRIES, TIME_LIMIT, words_of
 MEMORY = 2**30  # bytes, beside what the process holds already
 MOST_BYTES = 2**25  # of what comes back
 # What Python announces of these modules is refused, but for what only looks.
-_GUARDED = ("os.", "shutil.", "subprocess.", "socket.", "ctypes.", "pty.", "fcntl.", "signal.")
+_GUARDED = ("os.", "shutil.", "subprocess.", "socket.", "ctypes.", "pty.", "fcntl.", "signal.", "resource.", "sqlite3.")
 _HARMLESS = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.putenv", "os.unsetenv"}
+_CREATE, _ADD, _RESTRICT = 444, 445, 446  # the system calls of Landlock
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -139,7 +143,7 @@ def _sealed(write):
     with open("/proc/self/statm", encoding="utf-8") as pages:
         held = int(pages.read().split()[0]) * resource.getpagesize()
     seconds = int(2 * TIME_LIMIT)
-    limits = {"CORE": 0, "FSIZE": 0, "AS": held + MEMORY, "CPU": seconds}  # the last holds if nobody is left to end it
+    limits = {"CORE": 0, "FSIZE": 0, "NPROC": 0, "AS": held + MEMORY, "CPU": seconds}  # CPU: if nobody ends it
     for name, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
     silence = os.open(os.devnull, os.O_RDWR)
@@ -150,8 +154,36 @@ def _sealed(write):
     sys.stdin, sys.stdout = os.fdopen(0, encoding="utf-8"), os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = sys.stdout
     sys.dont_write_bytecode = True
+    _restricted()
     sys.addaudithook(_refuse)
     return 3
+
+
+def landlock(number, *arguments):
+    """Make a system call of Landlock; return -1 where the kernel does not know it."""
+    return ctypes.CDLL(None).syscall(number, *arguments)
+
+
+def _restricted():
+    """Have the kernel refuse writing, deleting and starting programs, also to libraries in C.
+
+    Linux 5.13 and later can, by Landlock (REFERENCES.md): 6.2 refuses to truncate files, too, 6.7 TCP connections, 6.12
+    signals to other processes. On an older kernel nothing happens here.
+    """
+    version = landlock(_CREATE, None, 0, 1)
+    if version < 1:
+        return
+    # One bit for each right, as in linux/landlock.h. What stands in the rules is refused, unless it is added below.
+    write, read, truncate = 0b10, 0b1100, 1 << 14
+    files = (1 << min(12 + version, 15)) - 1 & ~read  # all that this version knows, but reading
+    connections, signals = 0b11 * (version >= 4), 0b10 * (version >= 6)
+    rules = landlock(_CREATE, struct.pack("3Q", files, connections, signals), 24, 0)
+    silence = os.open(os.devnull, os.O_PATH)
+    landlock(_ADD, rules, 1, struct.pack("=Qi", files & (write | truncate), silence), 0)
+    ctypes.CDLL(None).prctl(38, 1, 0, 0, 0)  # PR_SET_NO_NEW_PRIVS: only then may somebody who is not root go on
+    landlock(_RESTRICT, rules, 0)
+    os.close(rules)
+    os.close(silence)
 
 
 def _refuse(event, arguments):

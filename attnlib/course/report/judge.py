@@ -25,10 +25,15 @@ from .apart import NoAnswer, Recorded, Replayed, apart
 from .series import Series, read
 from .submissions import Submission
 
+_OF_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)
+
 
 def judgements(notebook, submissions):
     """Yield {which, number, state, mistakes, why} for each exercise of a notebook and each submission."""
     namespace, place, trouble = {"__name__": "__main__", "display": lambda *things, **options: None}, 0, ""
+    if any(_OF_TORCH.search(cell["source"]) for submission in submissions for cell in submission.cells):
+        with contextlib.suppress(ImportError):  # in a copy the import is refused, because torch loads libraries in C
+            importlib.import_module("torch")
     for task in notebook.tasks:
         try:
             for cell in notebook.cells[place : task.place]:
@@ -55,16 +60,31 @@ def _run(source, namespace):
 
 
 def judged_one(task, submission, notebook, namespace, trouble=""):
-    """Return (state, mistakes, why it could not be told) of one answer."""
-    cells, others = submission.cells_of(task, notebook.ids)
-    if not cells:
+    """Return (state, mistakes, why it could not be told) of one answer, which is right if one reading of it is."""
+    task = submission.as_checked(task)
+    readings = submission.readings(task, notebook.ids)
+    if not readings:
         return "could not tell", (), "its cell is missing"
-    if all(source.strip() == task.stub.strip() for source in cells):
+    tried = [reading for reading in readings if any(source.strip() != task.stub.strip() for source in reading[0])]
+    if not tried:
         return "not tried", (), ""
     if trouble:
         return "could not tell", (), trouble
-    where, name = task.judge
-    answer = _Answer(task, cells, others, namespace)
+    found = []
+    for cells, others in tried:
+        others = [source for source in others if source not in notebook.sources]
+        for own in (False, True):
+            told = _judged(_Answer(task, cells, others, namespace, own))
+            if told[0] == "right":
+                return told
+            found += [told] * (not own)
+    # The first reading is what its check was given. Where it holds no answer, another one may.
+    return next((one for one in found if one[0] != "not tried"), found[0])
+
+
+def _judged(answer):
+    """Return (state, mistakes, why it could not be told) of one reading of an answer."""
+    where, name = answer.task.judge
     try:
         if where == "patients":
             return *_of_patient(name, answer), ""
@@ -76,18 +96,17 @@ def judged_one(task, submission, notebook, namespace, trouble=""):
 
 
 class _Answer:
-    """An answer of a student's, to be run in a copy of this process."""
+    """An answer of a student's, to be run in a copy of this process; `own`: with the student's meaning of all names."""
 
-    def __init__(self, task, cells, others, namespace):
-        self.task, self.cells, self.others, self.namespace = task, cells, others, namespace
+    def __init__(self, task, cells, others, namespace, own):
+        self.task, self.cells, self.others, self.namespace, self.own = task, cells, others, namespace, own
 
     def values(self):
         """Run the cells and return what stands in the call of the check; only the copy may do so."""
         for name in self.task.answers:
             self.namespace.pop(name, None)
-        cells = [without_magics(source) for source in self.cells]
         error = None
-        for source in [*helpers(cells, map(without_magics, self.others), self.namespace), *cells]:
+        for source in self._sources():
             try:
                 _run(source, self.namespace)
             except Exception as raised:
@@ -99,19 +118,29 @@ class _Answer:
             what = f"raises {type(error).__name__}" if error else f"defines no {' and no '.join(self.task.answers)}"
             raise NoAnswer(f"its cell {what}") from None
 
+    def _sources(self):
+        """Return the code to run: the cells, and before them what they need of other cells."""
+        cells, others = ([without_magics(source) for source in some] for some in (self.cells, self.others))
+        needed = helpers(cells, others, self.namespace)
+        if self.own:
+            missing, needed = needed, helpers(cells, others, ())
+            if needed == missing:
+                raise NoAnswer("its names mean what they mean in the series")
+        return [*needed, *cells]
+
 
 def without_magics(source):
-    """Return a cell in which lines for IPython, such as %timeit and !pip, do nothing."""
+    """Return a cell in which lines for IPython, such as %timeit, !pip and np.max?, do nothing."""
     try:
         ast.parse(source)
         return source
     except (MemoryError, RecursionError, SyntaxError, ValueError):
-        return re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.MULTILINE)
+        return re.sub(r"^(\s*)([%!?].*|\S+\?)$", r"\1pass", source, flags=re.MULTILINE)
 
 
-def helpers(cells, others, namespace):
-    """Return the definitions and imports of other cells that these cells need and the series does not have."""
-    needed, known, found = list(cells), set(namespace), {}
+def helpers(cells, others, known):
+    """Return the definitions and imports of other cells that these cells need, but for names that are known."""
+    needed, found = list(cells), {}
     definitions = {}
     for source in others:
         with contextlib.suppress(MemoryError, RecursionError, SyntaxError, ValueError):
@@ -131,6 +160,8 @@ def _bound(node):
         return [node.name]
     if isinstance(node, ast.Import | ast.ImportFrom):
         return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
     return []
 
 
@@ -146,7 +177,7 @@ def _of_exercise(exercise, answer):
         return {"unfit": "wrong"}.get(told, told), ()
     try:
         with time_limit(TIME_LIMIT):
-            found = [_outcome(exercise, probe, *of_one) for probe, of_one in zip(exercise.probes, told, strict=False)]
+            found = [_outcome(exercise, i, *of_one) for i, of_one in enumerate(told[: len(exercise.probes)])]
     except Unmeasured as error:
         raise NoAnswer(str(error)) from None
     except Unfit:
@@ -171,11 +202,13 @@ def _tried(exercise, answer):
         return "unfit"
 
 
-def _outcome(exercise, probe, values, kind, problem, mutated, tensor, told):
-    """Return the Outcome of a probe, judged here if the exercise has a judge."""
+def _outcome(exercise, i, values, kind, problem, mutated, tensor, told):
+    """Return the Outcome of probe i, judged here if the exercise has a judge; raise ValueError if it lacks arrays."""
     if told:
         lists = not exercise.answer_is_code
-        return judged(exercise.judge, told[1], probe.args, lists)._replace(mutated=mutated, tensor=tensor)
+        return judged(exercise.judge, told[1], exercise.probes[i].args, lists)._replace(mutated=mutated, tensor=tensor)
+    if not kind and len(values) != len(exercise.expected[i].values):
+        raise ValueError("as many arrays as the right answer has are expected")
     return Outcome(values, kind, problem, mutated, tensor)
 
 

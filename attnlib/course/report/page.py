@@ -3,12 +3,12 @@
 import csv
 import html
 import io
-import re
 from pathlib import Path
 
 from ... import svg
 from ...colours import LINE, palette, text_on
 from ..catalogue import MISTAKES, PREDICTIONS
+from ..engine.verdict import as_html
 from . import STATES
 
 try:
@@ -90,6 +90,10 @@ def text(report, names=False):
 # --- as a page
 
 
+class Bar(str):
+    """HTML of ours, to be put into a page as it is."""
+
+
 def bar(title, counts, colours):
     """Return a bar as an <svg> element: one piece for each of the counts that is not 0, with its number."""
     total, left, parts = max(1, sum(counts.values())), 0, []
@@ -106,7 +110,7 @@ def bar(title, counts, colours):
             parts.append(f'<g fill="{text_on(colours[name])}">{svg.text(left + 4, HIGH - 6, label)}</g>')
         left += wide
     told = ", ".join(f"{name} {n}" for name, n in counts.items())
-    return svg.picture(WIDE, HIGH, title, told, parts)
+    return Bar(svg.picture(WIDE, HIGH, title, told, parts))
 
 
 def page(report, names=False):
@@ -140,7 +144,7 @@ def _of_notebook(report, notebook):
 
 def _table(head, rows):
     def cell(words):
-        return words if words.startswith("<svg ") else re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(words))
+        return words if isinstance(words, Bar) else as_html(words)
 
     head = "".join(f"<th>{html.escape(words)}</th>" for words in head)
     body = "".join(f"<tr>{''.join(f'<td>{cell(words)}</td>' for words in row)}</tr>" for row in rows)

@@ -89,6 +89,10 @@ class Series:
         return {cell["id"] for cell in self.cells}
 
     @cached_property
+    def sources(self):
+        return {cell["source"] for cell in self.cells}
+
+    @cached_property
     def names(self):
         """The checks and the questions that its code names."""
         return {name for cell in code_of(self.cells) for name in CHECKS.findall(cell["source"])}

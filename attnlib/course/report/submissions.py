@@ -1,8 +1,10 @@
 """What was handed in: the notebooks of a folder, which of the series each is, its votes, the cells of an exercise."""
 
+import ast
 import hashlib
 import re
 from dataclasses import dataclass
+from keyword import iskeyword
 from pathlib import Path
 
 from .series import CHECKS, code_of, read
@@ -41,11 +43,34 @@ class Submission:
         code = "\n".join(cell["source"] for cell in code_of(self.cells))
         return {guesses[name]: letter for name, _, letter in _VOTE.findall(code) if name in guesses}
 
-    def cells_of(self, task, known):
+    def as_checked(self, task):
+        """Return an exercise with the name under which its check was given the answer, if somebody chose another."""
+        call = re.compile(re.escape(".".join(task.judge)) + r"\(\s*(\w+)\s*\)")
+        found = (call.search(cell["source"]) for cell in self.cells if cell["id"] == task.ids[1])
+        names = (given[1] for given in found if given and given[1].isidentifier() and not iskeyword(given[1]))
+        name = next(names, None)
+        return task._replace(check=f"{'.'.join(task.judge)}({name})") if name else task
+
+    def readings(self, task, known):
+        """Return what `cells_of` gives up to the last call of the check, for all cells, and up to the first call.
+
+        Below a check people break a right answer to see what happens, and others write a better one.
+        """
+        call = ast.unparse(task.call)
+        code = [(i, cell) for i, cell in enumerate(self.cells) if cell["cell_type"] == "code"]
+        calls = [i for i, cell in code if cell["id"] == task.ids[1] or call in cell["source"]] or [0]
+        found = {}
+        for end in (calls[-1], len(self.cells), calls[0]):
+            cells, others = self.cells_of(task, known, end)
+            found.setdefault(tuple(cells), others)
+        return [(cells, others) for cells, others in found.items() if cells]
+
+    def cells_of(self, task, known, end):
         """Return (the cells of an exercise, all other code cells), as sources in their order.
 
-        The cells of an exercise are its stub, whatever binds its answer, and cells of the student's own beside them;
-        `known` are the ids of the series' cells. The check itself is none of them.
+        The cells of an exercise are its stub, whatever binds its answer, and cells of the student's own beside them, up
+        to the place `end`; `known` are the ids of the series' cells. The check itself is none of them. An untouched
+        stub comes first, so that it does not undo an answer above it.
         """
         binds = re.compile("|".join(rf"^(?:def|class)\s+{n}\b|^{n}\s*(?::[^=\n]+)?=(?!=)" for n in task.answers), re.M)
         grade_id = f"answer-{task.number.replace('.', '-')}"
@@ -55,19 +80,24 @@ class Submission:
             if cell["cell_type"] == "code"
             and (cell["id"] == task.ids[0] or _grade_id(cell) == grade_id or binds.search(cell["source"]))
         }
+        known = known - {task.ids[1]}
         for i in sorted(chosen):
             for step in (-1, 1):
-                chosen |= self._beside(i, step, known - {task.ids[1]})
+                chosen |= self._beside(i, step, known, chosen)
+        chosen = {i for i in chosen if i < end}
         mine = [self.cells[i]["source"] for i in sorted(chosen)]
+        mine.sort(key=lambda source: source.strip() != task.stub.strip())
         others = [
             cell["source"] for i, cell in enumerate(self.cells) if cell["cell_type"] == "code" and i not in chosen
         ]
         return [source for source in mine if source.strip() != task.check.strip()], others
 
-    def _beside(self, i, step, known):
-        """Return the places of the code cells next to one, up to a text or a cell of the series."""
+    def _beside(self, i, step, known, chosen):
+        """Return the places of the code cells next to one, up to a text, a cell of the series or one chosen already."""
         found, i = set(), i + step
-        while 0 <= i < len(self.cells) and self.cells[i]["cell_type"] == "code" and self.cells[i]["id"] not in known:
+        while 0 <= i < len(self.cells) and i not in chosen:
+            if self.cells[i]["cell_type"] != "code" or self.cells[i]["id"] in known:
+                break
             found.add(i)
             i += step
         return found
@@ -109,8 +139,9 @@ def _hidden(relative):
 
 
 def _submission(which, path, root, notebooks):
-    # A name may hold what a terminal obeys, or what is no text at all.
+    # A name may hold what a terminal obeys, or what is no text at all, or begin as a formula of a spreadsheet.
     shown = "".join(x if x.isprintable() else "?" for x in path.relative_to(root).as_posix())
+    shown = f"./{shown}" if shown.startswith(tuple("=+-@")) else shown
     try:
         if path.stat().st_size > MOST_BYTES:
             raise ValueError(f"the file has more than {MOST_BYTES // 10**6} MB")
