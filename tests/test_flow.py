@@ -86,27 +86,37 @@ def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
 @pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 32, 64])
 @pytest.mark.parametrize("d", [1, 8, 64])
 def test_flow_of_any_size_fits(n, d):
-    """Its halves stand beside each other where a page has 882 pixels, and each of them has room in 592."""
+    """It takes one line where a page has 882 pixels and two where it has 592, and a phone has no part that is wider."""
     r = np.random.default_rng(n)
     view = live.flow(al.attention_trace(*r.normal(size=(3, n, d)), is_causal=True), x=r.normal(size=(n, d)))
-    *halves, table = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
-    assert len(halves) == (1 if n == 64 else 2)  # 64 tokens, six matrices and a mask shrink as one
-    assert n == 64 or (sum(wide for wide, _ in halves) <= 882 and max(wide for wide, _ in [*halves, table]) <= 592)
-    assert halves[0][0] <= 1220 and halves[0][1] + table[1] <= 510, (halves, table)
+    *parts, table = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
+    assert len(parts) == (1 if n == 64 else 4)  # 64 tokens, six matrices and a mask stand as one
+    assert n == 64 or max(wide for wide, _ in parts) <= 358
+    lines = [[]]
+    for wide, high in parts:
+        if sum(w for w, _ in lines[-1]) + wide > 592 and lines[-1]:
+            lines.append([])
+        lines[-1].append((wide, high))
+    assert n == 64 or (sum(wide for wide, _ in parts) <= 882 and len(lines) <= 2 and table[0] <= 592)
+    assert parts[0][0] <= 1220 and max(high for _, high in parts) + table[1] <= 510, (parts, table)
     assert too_wide(view.picture.value) == []
 
 
-def test_flow_stands_beside_its_other_half_as_if_it_were_one():
+def test_flow_stands_beside_its_other_parts_as_if_it_were_one():
     view = live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project()), x=al.examples.ASYMMETRIC.x)
-    left, right, table = parsed(view.picture.value)
-    sizes = [tuple(map(int, picture.get("viewBox").split()[2:])) for picture in (left, right, table)]
-    wide, high = sizes[0]
-    assert [picture.get("data-at") for picture in (left, right, table)] == ["0 0", f"{wide} 0", f"0 {high}"]
-    beams = [[rect for rect in half.iter("rect") if rect.get("opacity")] for half in (left, right)]
-    (one, other) = (next(rect for rect in half if rect.get("fill") == colours.QUERY) for half in beams)
-    assert (one.get("y"), one.get("height")) == (other.get("y"), other.get("height"))
-    assert float(one.get("x")) + float(one.get("width")) == wide == float(other.get("x"))  # moved by its group
-    shapes = {"".join(t.itertext()) for half in (left, right) for t in half.iter("text")}
+    *parts, table = parsed(view.picture.value)
+    sizes = [tuple(map(int, picture.get("viewBox").split()[2:])) for picture in parts]
+    corners = [tuple(map(int, picture.get("data-at").split())) for picture in parts]
+    ends = [(x + wide, y + high) for (x, y), (wide, high) in zip(corners, sizes, strict=True)]
+    assert [x for x, _ in corners] == [0, *(x for x, _ in ends[:-1])] and len({y for _, y in ends}) == 1
+    assert table.get("data-at") == f"0 {ends[0][1]}"
+    beams = [
+        next(r for r in part.iter("rect") if r.get("opacity") and r.get("fill") == colours.QUERY) for part in parts
+    ]
+    assert len({(beam.get("y"), beam.get("height")) for beam in beams}) == 1
+    spans = [(float(beam.get("x")), float(beam.get("x")) + float(beam.get("width"))) for beam in beams]
+    assert all(a[1] == b[0] for a, b in pairwise(spans)) and [a for a, _ in spans[1:]] == [x for x, _ in corners[1:]]
+    shapes = {"".join(t.itertext()) for part in parts for t in part.iter("text")}
     assert {"scores", "scaled", "weights", "output", "values"} <= shapes
 
 
@@ -225,7 +235,7 @@ def test_a_longer_query_is_a_sharper_choice_and_its_output_stays_in_the_hull():
     for length in (0.0, 1.0, 2.0, 4.0):
         view.sliders["length"].value = length
         largest.append(view.shown["weights"].max())
-        (picture,) = parsed(view.picture.value)
+        _, picture, _ = parsed(view.picture.value)
         hull = next(p for p in picture.iter("polygon") if p.get("opacity"))
         corners = np.array([[float(v) for v in point.split(",")] for point in hull.get("points").split()])
         output = next(c for c in picture.iter("circle") if c.get("r") == "8")
@@ -262,11 +272,10 @@ def test_scores_spread_with_the_root_of_d_k_and_not_when_scaled():
 def test_scores_draw_the_softmax_of_the_points_that_they_show():
     view = live.scores()
     view.sliders["query"].value = 3
-    (picture,) = parsed(view.picture.value)
-    for panel, weights in zip(picture.findall("g"), view.shown.values(), strict=True):
+    for panel, weights in zip(parsed(view.picture.value), view.shown.values(), strict=True):
         told = [
             {int(j): float(v) for j, v in (re.search(r"key (\d): (.*)", t.text).groups() for t in shape.iter("title"))}
-            for shape in panel.findall("g")
+            for shape in panel.find("g").findall("g")
         ]
         points, _, bars = told  # between them stands the map
         row = np.array([points[j] for j in range(8)])
@@ -309,3 +318,25 @@ def test_no_label_stands_under_the_plate_of_the_chosen_row():
         assert not [label for label, y in labels.items() if top - 3 < y < top + 27], i
         shown |= set(labels)
     assert shown == set("abcdefghijk")
+
+
+@pytest.mark.parametrize("length", [0.0, 1.5, 4.0])
+def test_no_label_of_the_plane_lies_on_a_line(length):
+    """Of any query: the line of the query, the feet of the keys, the edges of the values and the ways to the output."""
+    view = live.plane(length=length)
+    for angle in range(0, 360, 3):
+        content, _ = view.draw(angle=angle)
+        for picture in parsed(content)[:2]:
+            field = next(group for group in picture if group.get("transform"))
+            paths = (path.get("d") for path in field.iter("path") if path.get("stroke") != colours.LINE)
+            ends = [list(map(float, re.findall(r"-?[\d.]+", d))) for d in paths]
+            hull = [p.get("points").split() for p in field.iter("polygon") if p.get("opacity")]
+            corners = [[tuple(map(float, point.split(","))) for point in points] for points in hull]
+            ends += [(*a, *b) for points in corners for a, b in pairwise([*points, points[0]])]
+            dots = np.concatenate([np.linspace(end[:2], end[2:], 400) for end in ends if len(end) == 4] or [[[-9, -9]]])
+            for label in field.findall("text"):
+                x, y, wide = float(label.get("x")), float(label.get("y")), svg.width(label.text)
+                left = x - {"end": wide, "middle": wide / 2}.get(label.get("text-anchor"), 0)
+                assert left >= 0 and left + wide <= 226 and 10 <= y <= 224, (angle, label.text)
+                inside = (abs(dots - [left + wide / 2, y - 4]) < [wide / 2, 7]).all(-1)
+                assert not inside.any(), (angle, label.text)

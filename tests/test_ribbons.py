@@ -15,6 +15,7 @@ from views import parsed, read, stops
 from attnlib import live, svg
 from attnlib.live import frames
 from attnlib.svg import ribbon_row as drawing
+from attnlib.svg import ribbons_narrow
 
 PATH = re.compile(r"-?[\d.]+")
 SENTENCE = [
@@ -88,7 +89,7 @@ def test_every_stop_changes_attributes_and_texts_alone_and_every_row_can_be_chos
         row = view.shown["weights"][query]
         assert f"looks at “{svg.visible(stops()['words'][0])}”: {row[0]:.4f}" in view.picture.value
         assert "<pre>" not in view.picture.value
-    assert view.picture.value.count('data-row="query"') == 6
+    assert view.picture.value.count('data-row="query"') == 12  # both across and down
 
 
 def test_too_sharp_right_too_pale():
@@ -119,7 +120,11 @@ def test_too_sharp_right_too_pale():
 )
 def test_any_prompt_fits(words):
     view = live.ribbons(stops(tuple(words)))
-    (root,) = parsed(view.picture.value)
+    root, below = parsed(view.picture.value)
+    column = ribbons_narrow.line(tuple(words))
+    assert [i for group in column.groups for i in group] == list(range(len(words)))
+    assert ribbons_narrow.WORDS + max(column.widths) + 10 + ribbons_narrow.NUMBER <= ribbons_narrow.WIDE
+    assert int(below.get("viewBox").split()[3]) <= 650
     place = drawing.line(tuple(words), (" <Mary>", " the", "-"))
     assert place.blank + place.box <= drawing.WIDE - drawing.MARGIN + 1 and place.size >= 12
     assert place.centres[0] - place.widths[0] / 2 >= 0
@@ -145,7 +150,8 @@ def test_speaking_shows_what_is_written_and_its_loss_at_every_stop():
     line, points = None, []
     for stop in given["stops"]:
         view.sliders["d_k"].value = stop["d_k"]
-        (root,) = parsed(view.picture.value)
+        root, below = parsed(view.picture.value)
+        assert f"{stop['loss']['prose']:.2f}" in "".join(below.itertext())
         texts = [text.text or "" for text in root.iter("text")]
         assert stop["text"].split(",")[0].strip() in " ".join(texts)
         assert f"{stop['loss']['prose']:.2f}" in texts and "its own: 64" in texts

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
 NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
+TITLES = NAMES | {"query": "queries", "key": "keys", "value": "values"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 TABLE = 588  # pixels of the table: what JupyterLab has at 1024 x 768 beside its file browser
 
@@ -196,22 +197,21 @@ class _Call:
         one, blocked = self.at(at)
         told = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
         drawn = drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked)
-        return drawing.halves(self.place, drawn), told
+        return drawing.apart(self.place, drawn), told
 
     def draw(self, i, j, c, at):
-        """Yield the pictures in which query i, key j and feature c of the output are chosen: two halves, a table."""
+        """Yield the pictures in which query i, key j and feature c of the output are chosen: parts, and a table."""
         place, (one, blocked), (base, told) = self.place, self.at(at), self.base(at)
-        beams = drawing.halves(place, drawing.beams(place, i, j, c))
-        lit = drawing.halves(place, drawing.lit(place, self.queries, self.keys, i, j, c))
+        beams = drawing.apart(place, drawing.beams(place, i, j, c))
+        lit = drawing.apart(place, drawing.lit(place, self.queries, self.keys, i, j, c))
         sums = self.words(i, j, c, at)
         words = f"{sums} {told}"
-        ends, titles = (place.broken, place.wide), ("one attention call", "its weights and its output")
-        yield '<div class="attnlib-halves">'
-        left = 0
-        for right, title, drawn in zip(ends, titles, map("".join, zip(beams, base, lit, strict=True)), strict=True):
-            if right > left:
-                yield svg.picture(right - left, place.high, title, words, [drawn], at=(left, 0))
-            left, words = right, f"Feature {c} of the output is {one['output'][i, c]:.4g}."
+        yield '<div class="attnlib-parts">'
+        for (left, top, right), *drawn in zip(place.parts, beams, base, lit, strict=True):
+            held = [TITLES.get(name, name) for name, at in place.places.items() if left <= at.x < right]
+            yield svg.picture(right - left, place.high - top, ", ".join(held), words, drawn, at=(left, top))
+            chosen = f"Query {self.queries[i]}, key {self.keys[j]}, feature {c}"
+            words = f"{chosen} of the output {one['output'][i, c]:.4g}."  # the first part tells of all of them
         yield "</div>"
         rows = self._rows(one, None if blocked is None else blocked[i], i, c)
         below = self._product(one, i, j), drawing.steps_table(rows, self.keys, j, TABLE)

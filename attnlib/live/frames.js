@@ -1,6 +1,15 @@
 // The pictures of a view (frames.py) in a page without a kernel: each still that carries them becomes the picture with a
 // slider. A page without scripts keeps the still. `window.attnlib` is kept once all of them stand in the page.
 {
+  // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does.
+  const wide = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      if (target.scrollWidth > target.clientWidth) target.setAttribute("tabindex", 0);
+      else target.removeAttribute("tabindex");
+    }
+  });
+  window.attnlibScrolls = (box) => wide.observe(box);
+
   const unpacked = (text) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
@@ -18,7 +27,7 @@
     const elements = [view, ...view.querySelectorAll("*")];
     const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
     const readout = made("output", { textContent: labels[at] });
-    readout.style.minWidth = `${Math.max(...labels.map((label) => label.length)) + 1}ch`;
+    readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
     slider.ariaValueText = labels[at];
     let shown = at;
     slider.addEventListener("input", () => {
@@ -38,6 +47,7 @@
     });
     const control = made("label", { className: "attnlib-control" }, name, slider, readout);
     box.replaceChildren(control, view);
+    window.attnlibScrolls(view);
     if (walk)
       window.attnlibMotion.walk(box, control, walk, (stop) => {
         slider.value = stop;

@@ -22,7 +22,8 @@ KEYS = ((2.0, 0.6), (-1.5, 1.6), (-0.4, -2.0))
 VALUES = ((1.8, -1.0), (-0.2, 1.9), (-1.9, -1.3))
 LENGTHS = [x / 4 for x in range(17)]
 SIDE, REACH = 226, 4.2  # pixels of a plane, and the largest coordinate in it
-GAP, WIDE = 134, 588  # between the planes, where the bars of the weights stand; the whole: see flow_view.TABLE
+GAP = 132  # beside the left plane, where the bars of the weights stand: a page of 390 pixels has room for both
+WIDE = 2 * SIDE + GAP
 GROW, TOP = 1.28, 28
 GRID = 42  # places in a plane that can be clicked, across and down
 
@@ -116,25 +117,31 @@ def _words(trace, length):
 
 
 def _picture(trace, angle, length):
+    """Return the plane of the keys and the weights, the plane of the values, and a table; each may grow."""
     weights, names = trace.weights[0], [str(j) for j in range(len(trace.key))]
-    right = SIDE + GAP
-    drawn = [svg.tag(0, 17, "query", QUERY, anchor="start"), svg.tag(56, 17, "keys", KEY, anchor="start")]
-    drawn += [svg.text(SIDE + GAP / 2, 17, "weights", bold=True, anchor="middle")]
-    drawn += [
-        svg.tag(right, 17, "values", VALUE, anchor="start"),
-        svg.text(right + 66, 17, "output, their average"),
-    ]
-    drawn.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace))}</g>')
-    drawn.append(f'<g transform="translate({SIDE + 36} {TOP + 24})">{_bars(weights, names)}</g>')
-    drawn.append(f'<g transform="translate({right} {TOP})">{"".join(_values(trace, angle))}</g>')
-    low, high = -REACH * 2, REACH * 2
-    span = {"vmin": low, "vmax": high, "rows": ["0"]}
+    keys = [svg.tag(0, 17, "query", QUERY, anchor="start"), svg.tag(56, 17, "keys", KEY, anchor="start")]
+    keys += [svg.text(SIDE + GAP / 2, 17, "weights", bold=True, anchor="middle")]
+    keys.append(f'<g transform="translate(0 {TOP})">{"".join(_keys(trace))}</g>')
+    keys.append(f'<g transform="translate({SIDE + 36} {TOP + 24})">{_bars(weights, names)}</g>')
+    values = [svg.tag(0, 17, "values", VALUE, anchor="start"), svg.text(66, 17, "output, their average")]
+    values.append(f'<g transform="translate(0 {TOP})">{"".join(_values(trace, angle))}</g>')
+    span = {"vmin": -REACH * 2, "vmax": REACH * 2, "rows": ["0"]}
     rows = [("q.k", trace.scores[0], span, None), ("÷ √2", trace.scaled_scores[0], span, None)]
     rows.append(("weight", weights, {"rows": ["0"]}, float(weights.sum())))
-    drawn.append(f'<g transform="translate(0 {TOP + SIDE + 8})">{drawing.steps_table(rows, names, None, WIDE)}</g>')
-    high = TOP + SIDE + 12 + 4 * drawing.ROW
-    words = f"Query at {angle} degrees, {_words(trace, length)}"
-    return svg.picture(WIDE, high, "attention in the plane", words, drawn, grow=GROW)
+    table = [drawing.steps_table(rows, names, None, SIDE + GAP)]
+    told, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
+    high, low, options = TOP + SIDE + 4, 4 + 4 * drawing.ROW, {"grow": GROW, "whole": WIDE}
+    pictures = {
+        "attention in the plane: keys": (SIDE + GAP, high, keys, (0, 0)),
+        "attention in the plane: values": (SIDE, high, values, (SIDE + GAP, 0)),
+        "its arithmetic": (SIDE + GAP, low, table, (0, high + 4)),
+    }
+    words = [f"Query at {angle} degrees, {_words(trace, length)}", f"output ({x:.4f}, {y:.4f})", ", ".join(told)]
+    drawn = [
+        svg.picture(*size, title, word, parts, at=at, **options)
+        for (title, (*size, parts, at)), word in zip(pictures.items(), words, strict=True)
+    ]
+    return f'<div class="attnlib-parts">{"".join(drawn[:2])}</div>{drawn[2]}'
 
 
 def _at(point, reach=REACH):
@@ -154,16 +161,17 @@ def _keys(trace):
     query = trace.query[0]
     long = math.hypot(*query)
     along = query / long if long else None
+    places, lines = [_at(key) for key in trace.key.tolist()], []
     if long:
-        (x1, y1), (x2, y2) = _at(-5 * along), _at(5 * along)
-        yield _clipped(x1, y1, x2, y2)
-    for j, key in enumerate(trace.key):
-        x, y = _at(key.tolist())
+        lines.append(_clipped(*_at(-5 * along), *_at(5 * along)))
+        yield _line(*lines[0], QUERY, 1)
+    for (x, y), key in zip(places, trace.key, strict=True):
         if long:
-            foot_x, foot_y = _at(((key @ along) * along).tolist())
-            yield _line(x, y, foot_x, foot_y, KEY, 1.5, "4 4")
-            yield f'<circle cx="{foot_x:.1f}" cy="{foot_y:.1f}" r="3" fill="{KEY}"/>'
-        yield _point(x, y, f"key {j}", KEY, f"key {j}: ({key[0]:g}, {key[1]:g})")
+            lines.append((x, y, *_at(((key @ along) * along).tolist())))
+            yield _line(*lines[-1], KEY, 1.5, "4 4")
+            yield f'<circle cx="{lines[-1][2]:.1f}" cy="{lines[-1][3]:.1f}" r="3" fill="{KEY}"/>'
+    for j, (key, word) in enumerate(zip(trace.key, _labelled(places, "key", lines), strict=True)):
+        yield _point(*places[j], KEY, f"key {j}: ({key[0]:g}, {key[1]:g})") + word
     yield _arrow(query)
     yield svg.target(0, 0, SIDE, SIDE, row="row", rows=GRID, column="column", columns=GRID)
 
@@ -173,18 +181,22 @@ def _values(trace, angle):
     values = trace.value
     reach = max(1.0, 1.25 * float(np.abs(values).max()))
     yield _axes()
-    yield f'<polygon points="{_points(_hull(values), reach)}" fill="{VALUE}" opacity="0.25"/>'
+    hull = _hull(values)
+    yield f'<polygon points="{_points(hull, reach)}" fill="{VALUE}" opacity="0.25"/>'
     turn = math.radians(angle)
     steps = np.linspace(0, LENGTHS[-1], 33)[:, None] * [math.cos(turn), math.sin(turn)]  # (33, 2)
     way = core.scaled_dot_product_attention(steps, trace.key, trace.value)
     dashed = f'stroke="{LINE}" stroke-width="2" stroke-dasharray="2 4"'
     yield f'<polyline points="{_points(way, reach)}" fill="none" {dashed}/>'
     x, y = _at(trace.output[0].tolist(), reach)
+    places, corners = ([_at(point, reach) for point in points.tolist()] for points in (values, hull))
+    lines = [(*place, x, y) for place in places]
+    edges = [(*a, *b) for a, b in zip(corners, corners[1:] + corners[:1], strict=True)]
+    words = _labelled(places, "value", lines + edges)
     for j, (value, weight) in enumerate(zip(values.tolist(), trace.weights[0].tolist(), strict=True)):
+        yield _line(*lines[j], VALUE, 1 + 5 * weight)
         told = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
-        px, py = _at(value, reach)
-        yield _line(px, py, x, y, VALUE, 1 + 5 * weight)
-        yield _point(px, py, f"value {j}", VALUE, told)
+        yield _point(*places[j], VALUE, told) + words[j]
     ring = f'r="8" fill="{VALUE}" stroke="#fff" stroke-width="2.5"'
     yield f'<circle cx="{x:.1f}" cy="{y:.1f}" {ring}><title>output</title></circle>'
 
@@ -217,17 +229,65 @@ def _line(x1, y1, x2, y2, colour, wide, dash="none"):
 
 
 def _clipped(x1, y1, x2, y2):
-    """Return the line of the query through the middle of the plane, cut at its frame."""
+    """Return the ends of the line of the query through the middle of the plane, cut at its frame."""
     half = SIDE / 2
     part = min(1.0, half / max(abs(x2 - half), abs(y2 - half)))
-    ends = [half + part * (v - half) for v in (x1, y1, x2, y2)]
-    return _line(*ends, QUERY, 1)
+    return [half + part * (v - half) for v in (x1, y1, x2, y2)]
 
 
-def _point(x, y, words, colour, told):
-    left = x > SIDE - 52
-    label = svg.text(x - 10 if left else x + 10, y - 8, words, anchor="end" if left else "start")
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{told}</title></circle>{label}'
+def _point(x, y, colour, told):
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{told}</title></circle>'
+
+
+ALONG = np.linspace(0, 1, 65)
+# Where a label may stand beside its point: its anchor, how far across and down; the first that is free is taken.
+BESIDE = (
+    *(("start", 10, -8), ("end", -10, -8), ("start", 10, 18), ("end", -10, 18), ("middle", 0, -13), ("middle", 0, 22)),
+    *(("start", 12, 4), ("end", -12, 4)),
+)
+
+
+def _labelled(places, name, lines):
+    """Return the labels of points as SVG, each beside all lines and other points if there is such a place.
+
+    Parameters
+    ----------
+    places : list of (float, float)
+    name : str
+        The label of point j is the name and j.
+    lines : list of (x1, y1, x2, y2)
+    """
+    ends = np.array([*lines, *((x, y, x, y) for x, y in places)]).reshape(-1, 2, 1, 2)
+    along = ALONG[:, None]
+    dots = (ends[:, 0] * (1 - along) + ends[:, 1] * along).reshape(-1, 2)  # along every line, 6 pixels apart at most
+    words = [f"{name} {j}" for j in range(len(places))]
+    drawn = []
+    for (x, y), word in zip(places, words, strict=True):
+        least = math.inf
+        for option in BESIDE:
+            covered = _covered(_box(x + option[1], y + option[2], word, option[0]), dots)
+            if covered < least:
+                least, (anchor, dx, dy) = covered, option
+            if not least:
+                break
+        drawn.append(svg.text(round(x + dx), round(y + dy), word, anchor=anchor))
+    return drawn
+
+
+def _box(x, y, words, anchor):
+    """Return left, top, right and bottom of a text."""
+    wide = svg.width(words)
+    left = x - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+    return left, y - 12, left + wide, y + 4
+
+
+def _covered(box, dots):
+    """Return how many dots lie under a box; what leaves the plane is worse than any."""
+    left, top, right, bottom = box
+    if left < 0 or top < 0 or right > SIDE or bottom > SIDE:
+        return len(dots)
+    across, down = dots.T
+    return int(((across > left - 3) & (across < right + 3) & (down > top - 3) & (down < bottom + 3)).sum())
 
 
 def _arrow(query):

@@ -88,16 +88,12 @@ class _Ribbons(LiveView):
 
 
 def _picture(held, stop, query, verdict):
-    """Return the ribbons of one token at one stop."""
-    return svg.ribbons(
-        held.words,
-        stop.weights[query],
-        query,
-        stop.next,
-        nexts=[other.next[0][0] for other in held.stops],
-        verdict=verdict,
-        told=f"d_k = {stop.d_k:g}" + (", the model's own" if stop.d_k == held.own else ""),
-        head=held.head,
-        rows=range(len(held.words)),
-        at=(0, 0),
+    """Return the ribbons of one token at one stop: over the sentence, and beside it for a narrow page."""
+    words = held.words, stop.weights[query], query, stop.next
+    told = f"d_k = {stop.d_k:g}" + (", the model's own" if stop.d_k == held.own else "")
+    options = {"verdict": verdict, "told": told, "head": held.head, "rows": range(len(held.words))}
+    nexts = [other.next[0][0] for other in held.stops]
+    return (
+        f'<div class="attnlib-across">{svg.ribbons(*words, nexts=nexts, at=(0, 0), **options)}</div>'
+        f'<div class="attnlib-down">{svg.ribbon_column(*words, **options)}</div>'
     )

@@ -71,19 +71,24 @@ def _pairs(x):
 def _picture(query, key, positions):
     pairs = list(zip(_pairs(query).tolist(), _pairs(key).tolist(), strict=True))
     angles = [_between(q, k) for q, k in pairs]
-    drawn = [
-        svg.tag(0, 17, f"query at {positions[0]}", QUERY, anchor="start"),
-        svg.tag(140, 17, f"key at {positions[1]}", KEY, anchor="start"),
-        svg.text(270, 17, f"q.k = {query @ key:.4f}", math=True),
+    heads = [
+        svg.tag(0, 17, f"query at {positions[0]}", QUERY, anchor="start")
+        + svg.tag(DIAL + GAP, 17, f"key at {positions[1]}", KEY, anchor="start"),
+        svg.text(0, 17, f"q.k = {query @ key:.4f}", math=True),
     ]
-    for c, (q, k) in enumerate(pairs):
-        parts = [svg.text(DIAL / 2, 0, f"pair {c}", anchor="middle"), *_dial(q, k)]
-        parts.append(svg.text(DIAL / 2, DIAL + 28, f"{angles[c]:.1f}° between", anchor="middle"))
-        drawn.append(f'<g transform="translate({c * (DIAL + GAP)} {TOP})">{"".join(parts)}</g>')
-    told = ", ".join(f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles))
-    words = f"Query at position {positions[0]}, key at {positions[1]}. Between them: {told}"
-    wide = len(pairs) * (DIAL + GAP) - GAP
-    return svg.picture(wide, TOP + DIAL + 36, "a query and a key that rotate", words, drawn, grow=1.15)
+    told = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
+    words = [f"Query at position {positions[0]}, key at {positions[1]}.", f"q.k = {query @ key:.4f}."]
+    wide, drawn = 2 * (DIAL + GAP), []
+    for half, head in enumerate(heads):
+        dials = [head]
+        for i, c in enumerate((2 * half, 2 * half + 1)):
+            parts = [svg.text(DIAL / 2, 0, f"pair {c}", anchor="middle"), *_dial(*pairs[c])]
+            parts.append(svg.text(DIAL / 2, DIAL + 28, f"{angles[c]:.1f}° between", anchor="middle"))
+            dials.append(f'<g transform="translate({i * (DIAL + GAP)} {TOP})">{"".join(parts)}</g>')
+        title, options = "a query and a key that rotate", {"at": (half * wide, 0), "grow": 1.15, "whole": 2 * wide}
+        between = f"{words[half]} Between them: {', '.join(told[2 * half : 2 * half + 2])}"
+        drawn.append(svg.picture(wide, TOP + DIAL + 36, title, between, dials, **options))
+    return f'<div class="attnlib-parts">{"".join(drawn)}</div>'
 
 
 def _between(q, k):

@@ -15,7 +15,7 @@ from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
 QUERIES, DOTS = 500, 40  # of the median, and in the picture
-PANEL, APART, LEFT, HIGH, TOP = 262, 34, 30, 190, 34  # pixels: at 1024 x 768 there are 592 beside all else
+PANEL, APART, LEFT, HIGH, TOP = 262, 4, 28, 190, 34  # pixels: at 1024 x 768 there are 592 for two panels
 REACH = 3  # standard deviations of the lead, to both sides
 LEADS = np.linspace(-REACH, REACH, 97)
 
@@ -72,17 +72,19 @@ def saturation(
 
     def render(d_k):
         both = at(d_k)
-        drawn = [
-            f'<g transform="translate({LEFT + i * (PANEL + APART)} 0)">{_drawn(title, panel)}</g>'
-            for i, (title, panel) in enumerate(both.items())
-        ]
-        wide, tall = LEFT + 2 * PANEL + APART, TOP + HIGH + 26
-        picture = svg.picture(wide, tall, "softmax going flat", _words(d_k, both), drawn)
+        panels, left = [], 0
+        for title, panel in both.items():
+            drawn = [f'<g transform="translate({LEFT} 0)">{_drawn(title, panel)}</g>']
+            size = LEFT + PANEL + APART, TOP + HIGH + 26
+            words = f"softmax going flat, {title}", _words(d_k, title, panel)
+            panels.append(svg.picture(*size, *words, drawn, at=(left, 0)))
+            left += size[0]
+        picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
         return picture, {title: panel.weights for title, panel in both.items()}
 
     def static():
         told = [f"The picture at d_k = {start}; run the cell for a slider."]
-        told += [_words(d, at(d)) for d in sorted({low, start, high})]
+        told += [_words(d, *panel) for d in sorted({low, start, high}) for panel in at(d).items()]
         return still.figure(render(start)[0]), "\n".join(told)
 
     return _Saturation({"d_k": choice("d_k", stops(low, high, start), start)}, render, static, size=size)
@@ -114,9 +116,8 @@ def _two(lead):
     return core.softmax(np.stack([lead, np.zeros_like(lead)], axis=-1))
 
 
-def _words(d_k, both):
-    told = [f"{title}: median slope {_slope(panel)}" for title, panel in both.items()]
-    return f"d_k = {d_k}, {'; '.join(told)}"
+def _words(d_k, title, panel):
+    return f"d_k = {d_k}, {title}: median slope {_slope(panel)}"
 
 
 def _slope(panel):
@@ -141,7 +142,7 @@ def _drawn(title, panel):
     slope = f"0,{TOP + HIGH} {_line(panel.curve * (1 - panel.curve))} {PANEL},{TOP + HIGH}"
     drawn = [
         svg.text(0, 17, title, bold=True, size=15, math=True),
-        svg.text(PANEL, 17, f"median slope {_slope(panel)}", anchor="end"),
+        svg.text(PANEL, 17, f"median slope {_slope(panel)}", size=12, anchor="end"),
         _axes(),
         svg.text(0, TOP + HIGH + 18, f"key 1 leads by {panel.end:.3g}"),
         svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {panel.end:.3g}", anchor="end"),

@@ -15,7 +15,7 @@ from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
 PAIRS, KEYS = 96, 8  # queries and keys of the histogram, and of the map
-PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 16, 4, 110, 80, 30  # pixels: at 1024 x 768 there are 592 beside all else
+PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 110, 80, 30  # pixels: at 1024 x 768 there are 592 for two panels
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
@@ -62,18 +62,22 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
         return {title: _spread(x, reach) for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))}
 
     def picture(d_k, query, draw):
-        both = at(d_k, draw)
-        panels = [_panel(title, one, query, reach) + _below(title, one.weights, query) for title, one in both.items()]
-        moved = [f'<g transform="translate({MARGIN + i * (PANEL + APART)} 0)">{x}</g>' for i, x in enumerate(panels)]
-        size = 2 * MARGIN + 2 * PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
-        return svg.picture(*size, "scores and their softmax", _words(d_k, both, query), moved)
+        panels, left = [], 0
+        for title, one in at(d_k, draw).items():
+            drawn = _panel(title, one, query, reach) + _below(title, one.weights, query)
+            moved = [f'<g transform="translate({MARGIN} 0)">{drawn}</g>']
+            size = PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
+            words = f"scores and their softmax, {title}", _words(d_k, title, one, query)
+            panels.append(svg.picture(*size, *words, moved, at=(left, 0)))
+            left += size[0]
+        return f'<div class="attnlib-parts">{"".join(panels)}</div>'
 
     def render(d_k, query, draw, key):
         return picture(d_k, query, draw), {title: one.weights for title, one in at(d_k, draw).items()}
 
     def static():
         told = [f"The picture at d_k = {start}; run the cell for a slider."]
-        told += [_words(d, at(d, seed), 0) for d in sorted({low, start, high})]
+        told += [_words(d, *one, 0) for d in sorted({low, start, high}) for one in at(d, seed).items()]
         return still.figure(picture(start, 0, seed)), "\n".join(told)
 
     controls = {
@@ -104,12 +108,9 @@ def _spread(x, reach):
     return _Spread(few, core.softmax(few), float(x.std()), _histogram(x, reach))
 
 
-def _words(d_k, both, query):
-    told = [
-        f"{title}: standard deviation {one.deviation:.2f}, largest weight {one.weights[query].max():.4f}"
-        for title, one in both.items()
-    ]
-    return f"d_k = {d_k}, {'; '.join(told)}"
+def _words(d_k, title, one, query):
+    largest = one.weights[query].max()
+    return f"d_k = {d_k}, {title}: standard deviation {one.deviation:.2f}, largest weight {largest:.4f}"
 
 
 def _histogram(x, reach):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,10 +14,21 @@ from .controls import choice
 from .stops import read
 from .view import LiveView
 
-WIDE, MARGIN, SIZE, ROW = 588, 8, 17, 24  # pixels: the picture, beside it, a letter, a line of text
-PROMPT, WRITTEN = 2, 4  # lines at most
-LEFT, HIGH, FIELD = 44, 112, 440  # of the curve: where it begins, how high and how wide it is
+MARGIN, ROW = 8, 24  # pixels beside the picture, and of a line of text
+LEFT, HIGH, LEGEND = 44, 112, 104  # of the curve: where it begins, how high it is, and the room of its names
 DASHES = ("none", "7 4", "2 4")
+
+
+class Page(NamedTuple):
+    """The pixels of a picture and of its letters; how many lines of the prompt, and of what is written, it has."""
+
+    wide: int
+    size: int
+    prompt: int
+    written: int
+
+
+ACROSS, DOWN = Page(588, 17, 2, 4), Page(328, 15, 4, 8)  # the latter for a narrow page
 
 
 def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
@@ -51,32 +63,12 @@ def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
     True
     """
     held = read(stops, writes=True)
-    prompt = _lines("".join(held.words), PROMPT, last=True)
-    written = {stop.d_k: _lines(stop.text, WRITTEN) for stop in held.stops}
-    rows = max(map(len, written.values()))
-    curve = _Curve(held)
-
-    text, top = 34 + ROW * (len(prompt) + 1), 34 + ROW * (len(prompt) + 1 + rows) + 30
-    high = top + HIGH + 24
+    pictures = {"across": _Picture(held, ACROSS), "down": _Picture(held, DOWN)}
 
     def render(d_k):
         stop = held.at(d_k)
-        drawn = [
-            svg.text(MARGIN, 22, f"d_k = {d_k:g}", size=20, bold=True, math=True),
-            svg.text(MARGIN + 130, 22, "the model's own" if d_k == held.own else "", size=14),
-            *(svg.text(MARGIN, 54 + ROW * i, line, size=SIZE) for i, line in enumerate(prompt)),
-            svg.tag(MARGIN, text - 4, "the model goes on", VALUE, anchor="start"),
-            f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * rows + 6}" fill="{VALUE}"/>',
-        ]
-        for i in range(rows):
-            line = written[d_k][i] if i < len(written[d_k]) else ""
-            drawn.append(svg.text(MARGIN + 14, text + 18 + ROW * i, line, size=SIZE, bold=True))
-        drawn.append(f'<g transform="translate(0 {top})">{curve.drawn}{curve.point(stop)}</g>')
-        losses = ", ".join(f"{name} {value:.2f}" for name, value in stop.loss.items())
-        told = f"At d_k = {d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
-        options = {"at": (0, 0), "grow": 2, "tall": 0.66}
-        picture = svg.picture(WIDE, high, "what the model writes, and its loss", told, drawn, **options)
-        return picture, {"weights": stop.weights}
+        drawn = (f'<div class="attnlib-{name}">{picture.draw(stop)}</div>' for name, picture in pictures.items())
+        return "".join(drawn), {"weights": stop.weights}
 
     def static():
         picture, _ = render(held.own)
@@ -91,18 +83,51 @@ class _Speaking(LiveView):
     hint = ""
 
 
-def _lines(words, most, last=False):
+class _Picture:
+    """What is written, and below it the loss, on a page of one width."""
+
+    def __init__(self, held, page):
+        self.held, self.page = held, page
+        self.prompt = _lines("".join(held.words), page, page.prompt, last=True)
+        self.written = {stop.d_k: _lines(stop.text, page, page.written) for stop in held.stops}
+        self.rows = max(map(len, self.written.values()))
+        self.curve = _Curve(held, page.wide - LEFT - LEGEND)
+
+    def draw(self, stop):
+        size, text = self.page.size, 34 + ROW * (len(self.prompt) + 1)
+        drawn = [
+            svg.text(MARGIN, 22, f"d_k = {stop.d_k:g}", size=20, bold=True, math=True),
+            svg.text(MARGIN + 130, 22, "the model's own" if stop.d_k == self.held.own else "", size=14),
+            *(svg.text(MARGIN, 54 + ROW * i, line, size=size) for i, line in enumerate(self.prompt)),
+            svg.tag(MARGIN, text - 4, "the model goes on", VALUE, anchor="start"),
+            f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * self.rows + 6}" fill="{VALUE}"/>',
+        ]
+        lines = self.written[stop.d_k]
+        for i in range(self.rows):
+            line = lines[i] if i < len(lines) else ""
+            drawn.append(svg.text(MARGIN + 14, text + 18 + ROW * i, line, size=size, bold=True))
+        top = text + ROW * self.rows + 30
+        drawn.append(f'<g transform="translate(0 {top})">{self.curve.drawn}{self.curve.point(stop)}</g>')
+        losses = ", ".join(f"{name} {value:.2f}" for name, value in stop.loss.items())
+        told = f"At d_k = {stop.d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
+        options = {"at": (0, 0), "grow": 2, "tall": 0.66} if self.page == ACROSS else {}
+        size = self.page.wide, top + HIGH + 44
+        return svg.picture(*size, "what the model writes, and its loss", told, drawn, **options)
+
+
+def _lines(words, page, most, last=False):
     """Return a text as lines that fit; of a longer one the first lines, or the last."""
-    found = [""]
+    found, room = [""], page.wide - 2 * MARGIN - 20
     for word in re.sub(r"\n+", lambda ends: f" {svg.visible(ends[0])} ", words).split():
         while word:
             line = f"{found[-1]} {word}".strip()
-            if svg.length(line, SIZE * 1.16) <= WIDE - 2 * MARGIN - 20:
+            if svg.length(line, page.size * 1.16) <= room:
                 found[-1], word = line, ""
             elif found[-1]:
                 found.append("")
             else:  # one word longer than a line
-                found[-1], word = word[:40], word[40:]
+                most_letters = room // round(0.8 * page.size)
+                found[-1], word = word[:most_letters], word[most_letters:]
     if len(found) > most:
         found = ["… " + found[-most], *found[1 - most :]] if last else [*found[: most - 1], found[most - 1] + " …"]
     return found
@@ -111,13 +136,14 @@ def _lines(words, most, last=False):
 class _Curve:
     """The loss of each text over d_k, on a logarithmic axis; only its points move."""
 
-    def __init__(self, held):
+    def __init__(self, held, field):
+        self.field = field
         self.names = list(held.stops[0].loss)[: len(DASHES)]
         losses = [[stop.loss[name] for name in self.names] for stop in held.stops]
         self.low = np.floor(np.min(losses))
         self.high = max(np.ceil(np.max(losses)), self.low + 1)
         logs = np.log2(held.d_ks)
-        places = LEFT + FIELD * (logs - logs[0]) / (logs[-1] - logs[0])
+        places = LEFT + self.field * (logs - logs[0]) / (logs[-1] - logs[0])
         self.x = dict(zip(held.d_ks, places.round(1).tolist(), strict=True))
         self.drawn = "".join([*self._ground(held), *(self._line(held, i) for i in range(len(self.names)))])
 
@@ -128,24 +154,24 @@ class _Curve:
         """Yield the grid, the ticks that have room, and the model's own d_k."""
         yield svg.text(LEFT, -12, "loss (nats a token): lower is better", size=13, bold=True)
         for loss in (self.low, self.high):
-            yield f'<path d="M{LEFT} {self.y(loss):g}h{FIELD}" stroke="{LINE}" opacity="0.6"/>'
+            yield f'<path d="M{LEFT} {self.y(loss):g}h{self.field}" stroke="{LINE}" opacity="0.6"/>'
             yield svg.text(LEFT - 8, round(self.y(loss)) + 4, f"{loss:g}", anchor="end")
         own = self.x[held.own]
         yield f'<path d="M{own} 20v{HIGH - 20}" stroke="{LINE}" stroke-width="1.5" stroke-dasharray="4 3"/>'
         yield svg.text(own, 14, f"its own: {held.own:g}", size=12, anchor="middle")
-        yield svg.text(LEFT + 10, HIGH - 10, "too sharp", size=14)
-        yield svg.text(LEFT + FIELD - 10, HIGH - 10, "too pale", size=14, anchor="end")
+        yield svg.text(LEFT, HIGH + 38, "too sharp", size=14)
+        yield svg.text(LEFT + self.field, HIGH + 38, "too pale", size=14, anchor="end")
         taken = []
         for d_k in sorted(held.d_ks, key=lambda d_k: (d_k != held.own, -abs(self.x[d_k] - own))):
             if all(abs(self.x[d_k] - x) > 36 for x in taken):
                 taken.append(self.x[d_k])
                 yield svg.text(self.x[d_k], HIGH + 18, f"{d_k:g}", anchor="middle", bold=d_k == held.own)
-        yield svg.text(LEFT + FIELD + 26, HIGH + 18, "d_k", math=True)
+        yield svg.text(LEFT + self.field + 26, HIGH + 18, "d_k", math=True)
 
     def _line(self, held, i):
         points = " ".join(f"{self.x[stop.d_k]:g},{self.y(stop.loss[self.names[i]]):g}" for stop in held.stops)
         stroke = f'stroke="currentColor" stroke-width="2" stroke-dasharray="{DASHES[i]}"'
-        x, y = LEFT + FIELD + 18, 14 + 36 * i
+        x, y = LEFT + self.field + 18, 14 + 36 * i
         name = svg.text(x + 30, y + 4, svg.cut(self.names[i], 8), size=13)
         return f'<polyline points="{points}" fill="none" {stroke}/><path d="M{x} {y}h24" {stroke}/>{name}'
 
@@ -155,5 +181,5 @@ class _Curve:
         for i, name in enumerate(self.names):
             loss = stop.loss[name]
             drawn.append(f'<circle class="attnlib-moves" cx="{x}" cy="{self.y(loss)}" r="6"/>')
-            drawn.append(svg.text(LEFT + FIELD + 48, 34 + 36 * i, f"{loss:.2f}", size=15, bold=True))
+            drawn.append(svg.text(LEFT + self.field + 48, 34 + 36 * i, f"{loss:.2f}", size=15, bold=True))
         return "".join(drawn)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 STEPS = ["0: x", "1: cut", "2: heads", "3: swap back", "4: join"]
-SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 34  # pixels of a cell, and of the room around the blocks
+SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 16  # pixels of a cell, and of the room around the blocks
 MOST = 10  # tokens, and features: each has one digit
 
 
@@ -120,15 +120,16 @@ def _rows(step, words):
 
 def _picture(ways, k, words, num_heads, d_k):
     n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
-    wide, high = 2 * across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
-    drawn, told = [], []
+    wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
+    drawn = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}", size=12)]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
-        drawn.append(f'<g transform="translate({column * (across + BETWEEN)} 0)">{"".join(parts)}</g>')
-        told.append(f"{way}: {step.code}, {_rows(step, words)}")
-    return svg.picture(wide, high, "heads split and merged", "; ".join(told), drawn, grow=1.2)
+        told = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
+        options = {"at": (column * wide, 0), "grow": 1.2, "whole": len(ways) * wide}
+        drawn.append(svg.picture(wide, high, *told, parts, **options))
+    return f'<div class="attnlib-parts">{"".join(drawn)}</div>'
 
 
 def _labels(step, words, whole):

@@ -13,8 +13,9 @@ const timer = setInterval(() => {
   if (++tries > 20) clearInterval(timer);
 }, 200);
 
-// Where a reader can point or choose, as Python drew it: a grid of so many rows and columns.
-const targets = () => [...box.querySelectorAll('.attnlib-target')];
+// Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
+// narrow pages stands in the page twice, one of them hidden.
+const targets = () => [...box.querySelectorAll('.attnlib-target')].filter(target => target.getClientRects().length);
 
 // The cell of a target at a point of the window. Targets are only measured: tooltips below them still work.
 const cellAt = (target, [left, top]) => {

@@ -100,9 +100,9 @@ def writing(
         chosen = key if key is not None and key < n else None
         drawn = [_sentence(tokens, n, right, joined), _heads(list(weights), maps, tokens[:n], longest, chosen)]
         left = svg.picture(right, TOP + SLANT + len(maps) * ROW, "a sentence being written", told, drawn, at=(0, 0))
-        bars = f'<g transform="translate(0 {TOP})">{_bars(p, vocabulary, tokens[n], joined)}</g>'
+        bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n], joined)}</g>'
         words = ", ".join(f"{svg.visible(vocabulary[i], joined)} {p[i]:.2f}" for i in _likely(p))
-        size = NAME + BAR + 50, TOP + BARS * ROW
+        size = NAME + BAR + 50, ROW * (BARS + 1)
         return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
     def static():

@@ -25,6 +25,7 @@ from .parts import (
 )
 from .ribbon_row import describe as describe_row
 from .ribbon_row import ribbons
+from .ribbons_narrow import ribbon_column
 from .tokens import length, starts_word, visible
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "maths",
     "matrix",
     "picture",
+    "ribbon_column",
     "ribbons",
     "starts_word",
     "tag",

@@ -2,7 +2,7 @@
 
 Of a product A B, A stands to the left of the result and B above it: row i of A and column j of B meet in the cell that
 they make. So K^T stands above the scores, V above the output, and query i is one line through the whole picture. Where
-that line has no room, it is broken at an arrow: all that is drawn comes as (x, SVG text), x says in which half.
+that line has no room, it is broken behind arrows: all that is drawn comes as (x, SVG text), x says in which part.
 """
 
 import math
@@ -20,7 +20,7 @@ WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 7
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
-SLOT, NEAR, ARROW = 68, 14, 16  # room of a caption; between matrices that meet in a product; around words on an arrow
+SLOT, NEAR, ARROW = 68, 14, 20  # room of a caption; between matrices that meet in a product; around words on an arrow
 KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
@@ -53,13 +53,13 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The place of each matrix by name, words on arrows as (words, x, y), the size of all, and where it is broken."""
+    """The place of each matrix by name, words on arrows as (words, x, y), the size of all, and the parts of it."""
 
     places: dict
     arrows: list
     wide: int
     high: int
-    broken: int
+    parts: list  # (left, top, right) of each: what does not stand below K^T or V is low
 
 
 def layout(maps, queries, keys, d_in, d_k, d_v, before):
@@ -122,9 +122,15 @@ def _with_cells(side, maps, queries, keys, features, before):
     places["value"] = Place(over[1].x, y - NEAR - round(n_k * v_high), n_k, d_v, f_v, v_high)
     wide = 8 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
     past_keys = places["key"].x + _captioned("keys", "K^T", d_k, n_k)
-    # What is too wide for one line on most screens would stand too high on two: it shrinks as one.
-    breaks = [at for _, at, _ in arrows if at >= past_keys and wide <= WIDE] or [wide]
-    return Layout(places, arrows, wide, y + n_q * side + 38, min(breaks, key=lambda at: max(at, wide - at)))
+    high = y + n_q * side + 38
+    # What is too wide for one line on most screens would stand too high on two: it scrolls as one.
+    ends = [at + ARROW + round(width(words)) - 6 for words, at, _ in arrows]  # frames are wider than matrices
+    breaks = [end for end in ends if not over[0].x < end < past_keys and wide <= WIDE]
+    parts = []
+    for left, right in pairwise([0, *breaks, wide]):
+        holds = any(left <= product.x < right for product in over)
+        parts.append((left, 0 if holds else min(y, y + n_q * side // 2 - 20), right))
+    return Layout(places, arrows, wide, high, parts)
 
 
 def _captioned(role, symbol, rows, columns):
@@ -164,8 +170,8 @@ def matrices(place, arrays, names, queries, keys, blocked=None):
     return [*drawn, *_labels(place, keys)]
 
 
-def halves(place, drawn):
-    """Return what is drawn before the place where the picture is broken, and what after it, moved to the left edge.
+def apart(place, drawn):
+    """Return what is drawn in each part of the picture, moved to its own corner.
 
     Parameters
     ----------
@@ -174,12 +180,13 @@ def halves(place, drawn):
 
     Returns
     -------
-    (str, str)
-        The second is empty where the picture cannot be broken.
+    list of str
     """
     drawn = list(drawn)
-    first, second = ("".join(part for x, part in drawn if (x >= place.broken) == after) for after in (False, True))
-    return first, second and f'<g transform="translate({-place.broken} 0)">{second}</g>'
+    return [
+        f'<g transform="translate({-left} {-top})">{"".join(part for x, part in drawn if left <= x < right)}</g>'
+        for left, top, right in place.parts
+    ]
 
 
 def span(arrays, name):
@@ -217,7 +224,7 @@ def _small(x, y, words):
 
 
 def _arrow(words, x, y):
-    long = ARROW - 8 + round(width(words))
+    long = ARROW - 12 + round(width(words))
     head = f'<path d="M{x + 4} {y + 4}h{long}m-6 -4l6 4l-6 4" stroke="{LINE}" stroke-width="1.5" fill="none"/>'
     return head + text(x + 4 + long / 2, y - 4, words, anchor="middle", math=True)
 
@@ -281,7 +288,7 @@ def beams(place, i, j, c):
         (key.x + j * key.wide, key.bottom, key.wide, y - key.bottom, KEY),
         (value.x + c * value.wide, value.bottom, value.wide, y - value.bottom, VALUE),
     ]
-    ends = [first.x, *([place.broken] if place.broken < last.right else []), last.right]
+    ends = [first.x, *(left for left, _, _ in place.parts if first.x < left < last.right), last.right]
     boxes += [(x, y, end - x, last.high, QUERY) for x, end in pairwise(ends)]
     return [
         (x, f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="{colour}" opacity="0.3"/>')

@@ -39,12 +39,12 @@ cached = lru_cache(maxsize=1024, typed=True)
 escape = cached(html.escape)
 
 
-def picture(width, height, title, description, parts, *, at=None, grow=1, tall=None):
+def picture(width, height, title, description, parts, *, at=None, grow=1, tall=None, whole=None):
     """Return an <svg> element of this size, with a name and a description for screen readers.
 
     `at` is its corner among the pictures of a view that stand beside or below each other, where a still draws them all
     as one; `grow` is by how much it may grow where there is room, `tall` the share of the window's height that it may
-    then fill.
+    then fill. A part of a picture that grows takes its share of the room: `whole` is the width of all of it.
 
     Examples
     --------
@@ -54,7 +54,8 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
     window = "" if tall is None else f",{100 * tall * width / height:.0f}vh"
     wide = f'width="{width:.0f}" style="max-width:100%;'
     if grow != 1:
-        wide = f'style="width:min(100%,{width * grow:.0f}px{window});'
+        share = 100 * width / (whole or width)
+        wide = f'style="min-width:{width:.0f}px;width:min({share:.4g}%,{width * grow:.0f}px{window});'
     place = "" if at is None else f' data-at="{at[0]:g} {at[1]:g}"'
     return (
         f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" {wide}height:auto"{place} {FONT}>'

@@ -15,7 +15,7 @@ from . import parts
 from .parts import escape, exact, tag, target, text
 from .tokens import length, starts_word, visible
 
-WIDE, HIGH, FOOT = 588, 282, 140  # pixels of the picture; FOOT is where the ribbons stand on the words
+WIDE, HIGH, FOOT = 588, 286, 140  # pixels of the picture; FOOT is where the ribbons stand on the words
 BAND = 44  # width of all ribbons together
 LARGEST, SMALLEST = 22, 13  # size of the words
 PITCH = 31  # pixels from word to word at least: the room of a number
@@ -52,10 +52,7 @@ def line(words, nexts):
     ('The', 'cat')
     """
     for shown in range(len(words), 0, -1):
-        left = len(words) - shown
-        groups = [(i,) for i in range(len(words))]
-        if left:  # the first token often takes much: it stays, and dots stand for what follows it
-            groups = [(0,), tuple(range(1, left + 2)), *groups[left + 2 :]]
+        groups = grouped(len(words), shown)
         for size in np.arange(LARGEST, SMALLEST - 0.5, -0.5):
             made, end = _set(words, groups, nexts, float(size))
             if end <= WIDE - MARGIN:
@@ -66,11 +63,29 @@ def line(words, nexts):
     return made
 
 
+def grouped(n, shown):
+    """Return the tokens of each place where `shown` of `n` have room.
+
+    Examples
+    --------
+    >>> grouped(3, 3), grouped(5, 3)
+    ([(0,), (1,), (2,)], [(0,), (1, 2, 3), (4,)])
+    """
+    left, groups = n - shown, [(i,) for i in range(n)]
+    # The first token often takes much: it stays, and dots stand for what follows it.
+    return [(0,), tuple(range(1, left + 2)), *groups[left + 2 :]] if left else groups
+
+
+def written(words, group, letters):
+    """Return what stands at a place: its token, or dots."""
+    return parts.cut(visible(words[group[0]]), letters) if len(group) == 1 else "…"
+
+
 def _set(words, groups, nexts, size):
     """Return the line at a size of its letters, and where it ends."""
     x, shown, centres, widths = MARGIN, [], [], []
     for group in groups:
-        word = parts.cut(visible(words[group[0]]), LETTERS) if len(group) == 1 else "…"
+        word = written(words, group, LETTERS)
         wide = length(word, size)
         half = BAND / 2 if group == groups[-1] else wide / 2
         x += 0 if not shown else 0.45 * size if starts_word(words[group[0]]) or len(group) > 1 else 1
@@ -120,11 +135,11 @@ def ribbons(words, weights, query, following, *, nexts, verdict, told, head, row
         text(MARGIN, 22, verdict, size=20, bold=True),
         text(MARGIN + round(length(verdict, 22)) + 14, 22, told, size=14, math=True),
         text(WIDE - MARGIN, 22, head, size=12, anchor="end"),
-        *_bands(place, shares, looking),
+        *bands(place, shares, looking),
         *_sentence(place, shares, looking),
         _blank(place, *following[0]),
-        _likely(following[:BARS]),
-        _roles(place, shares, looking),
+        likely(following),
+        roles(place, shares, looking),
         *(target(*_box(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1),
     ]
     words = f"{verdict}, {told}. {describe(place.words, shares, looking)} Next word: " + ", ".join(
@@ -154,7 +169,7 @@ def describe(words, shares, looking):
     return f"“{words[looking]}” looks {where}."
 
 
-def _bands(place, shares, looking):
+def bands(place, shares, looking):
     """Return the ribbons, each a band between two arcs; the nearest word on either side has the innermost."""
     centre, wide = place.centres[looking], (BAND * shares).tolist()
     left, n = [*range(looking - 1, -1, -1)], len(shares)
@@ -238,10 +253,10 @@ def _blank(place, word, p):
     )
 
 
-def _likely(following):
+def likely(following):
     """Return the likely next words as bars."""
     drawn, top = [tag(NAME, FOOT + 76, "the next word", VALUE, anchor="start")], FOOT + 84
-    for i, (word, p) in enumerate(following):
+    for i, (word, p) in enumerate(following[:BARS]):
         y, name = top + i * ROW, escape(parts.cut(visible(word, joined=True), BRIEF))
         bold = ' font-weight="600"' if i == 0 else ""
         drawn.append(
@@ -253,7 +268,7 @@ def _likely(following):
     return "".join(drawn)
 
 
-def _roles(place, shares, looking):
+def roles(place, shares, looking):
     """Return in words what the two colours of the ribbons mean here."""
     y, words = FOOT + 76, describe(place.words, shares, looking)
     where = words[words.rindex("looks ") :].removesuffix(".")

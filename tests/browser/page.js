@@ -98,8 +98,40 @@ window.ask = {
   textSizes: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
       const scale = svg.getBoundingClientRect().width / svg.viewBox.baseVal.width;
-      return [...svg.querySelectorAll("text")].map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);
+      const texts = [...svg.querySelectorAll("text")].filter((text) => text.getClientRects().length);
+      return texts.map((text) => parseFloat(getComputedStyle(text).fontSize) * scale);
     }),
+  // What is smaller than 11 pixels on this page: its texts, but for indices, and pictures that shrink below 0.92.
+  tooSmall: () => {
+    const page = document.querySelector("article") ?? document.body;
+    const walker = document.createTreeWalker(page, NodeFilter.SHOW_TEXT);
+    const found = [];
+    while (walker.nextNode()) {
+      const parent = walker.currentNode.parentElement;
+      const words = walker.currentNode.textContent.trim();
+      if (!words || parent.closest("title, desc, style, script, sub, sup, math, tspan[dy]")) continue;
+      if (!parent.getClientRects().length) continue;
+      const turned = parent.closest("text")?.getScreenCTM();
+      const scale = turned ? Math.hypot(turned.a, turned.b) : parent.currentCSSZoom;
+      const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
+      if (size < 11) found.push([Math.round(10 * size) / 10, words]);
+    }
+    for (const image of page.querySelectorAll("img"))
+      if (image.getClientRects().length && image.clientWidth < 0.92 * image.naturalWidth)
+        found.push([image.clientWidth / image.naturalWidth, image.alt]);
+    return found;
+  },
+  // The lengths of all sliders, and where they begin beside their views.
+  rails: () => [
+    ...new Set(
+      [...document.querySelectorAll(".attnlib-control input")].map((rail) => {
+        const [box, view] = [rail, rail.closest("[data-attnlib]")].map((one) => one.getBoundingClientRect());
+        return `${Math.round(box.left - view.left)} + ${Math.round(box.width)}`;
+      }),
+    ),
+  ],
+  seen: (view) =>
+    [...view.querySelectorAll("text")].filter((text) => text.getClientRects().length).map((text) => text.textContent),
   says: (selector) => document.querySelector(selector).textContent,
   boxes: (selector) => [...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect()),
   tops: (selector) => window.ask.boxes(selector).map((box) => box.top),
@@ -183,7 +215,7 @@ window.ask = {
         for (const box of range.getClientRects())
           if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
             faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
-        if (parent.closest("sub, sup, tspan, math")) continue;
+        if (parent.closest("sub, sup, tspan, math") || !parent.getClientRects().length) continue;
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;

@@ -67,16 +67,36 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     assert len(page.select("details.hide:not([open])")) == folds
 
 
-@pytest.mark.parametrize("name", ["00_start_here", "03_scaling"])
-def test_a_slider_moves_a_picture(new_page, book, name):
-    page, problems = opened(new_page, book, name, 1366)
+@pytest.mark.parametrize("width", [390, 1366])
+@pytest.mark.parametrize("name", ["00_start_here", "03_scaling", "13_it_speaks"])
+def test_a_slider_moves_a_picture(new_page, book, name, width):
+    page, problems = opened(new_page, book, name, width)
     for still in page.locator("[data-attnlib]").all():
         slider, view = still.get_by_role("slider").first, still.locator(".attnlib-live")
         slider.press("Home")
-        before = view.inner_html()
+        before = view.evaluate("ask.seen")
         slider.press("End")
-        assert view.inner_html() != before
+        assert view.evaluate("ask.seen") != before
     assert page.locator("[data-attnlib]").count() and problems == []
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1366])
+@pytest.mark.parametrize("name", NAMES)
+def test_words_in_pictures_can_be_read(new_page, book, name, width):
+    page, _ = opened(new_page, book, name, width)
+    assert page.evaluate("ask.tooSmall()") == [] and page.evaluate("ask.clipped()") == []
+    assert page.evaluate("ask.fitsAcross()")
+    assert len(page.evaluate("ask.rails()")) == 1
+
+
+def test_a_narrow_page_has_its_own_layouts(new_page, book):
+    """Words stand below each other, and each part of a call fits the page."""
+    page, _ = opened(new_page, book, "00_start_here")
+    ribbons, call = page.locator("[data-attnlib]").all()
+    assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
+    assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
+    page.set_viewport_size({"width": 1024, "height": 768})
+    assert ribbons.locator(".attnlib-across").is_visible() and not ribbons.locator(".attnlib-down").is_visible()
 
 
 def test_the_search_finds_softmax(new_page, book):

@@ -72,11 +72,11 @@ def test_a_picture_walks_once_through_all_stops_then_says_that_it_can_be_dragged
     page.wait_for_function("ask.standsAt", arg="3", timeout=15_000)
     page.wait_for_selector(".attnlib-drag", timeout=15_000)
     assert slider.input_value() == "2" and problems == []
-    before = page.locator(".attnlib-live svg").bounding_box()
+    before = page.locator(".attnlib-across svg").bounding_box()
     slider.focus()
     page.keyboard.press("ArrowRight")
     assert slider.input_value() == "3" and page.locator(".attnlib-drag").count() == 0
-    assert page.locator(".attnlib-live svg").bounding_box() == before
+    assert page.locator(".attnlib-across svg").bounding_box() == before
 
 
 @pytest.mark.parametrize("how", ["mouse", "finger", "key"])

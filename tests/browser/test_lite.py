@@ -163,7 +163,9 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
 def test_on_a_phone_the_first_page_is_for_reading(url, new_page):
     page = prepared(new_page(390, 844))
     page.goto(url)
-    assert page.evaluate("ask.fitsAcross()")
+    page.wait_for_function("ask.allAlive()")
+    assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.tooSmall()") == []
+    assert page.locator(".attnlib-down").is_visible() and not page.locator(".attnlib-across").is_visible()
     assert page.locator("a:visible", has_text="Run").count() == 0
     page.locator("a:visible", has_text="Read").first.click()
     assert page.url.endswith(f"read/{NAMES[0]}.html")
