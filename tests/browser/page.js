@@ -193,6 +193,9 @@ window.ask = {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
           faults.push(`${at}a picture leaves it`);
+        // A figure of a notebook has letters of 10 points, 13.9 of its pixels.
+        const letters = picture.naturalWidth ? (13.9 * box.width) / picture.naturalWidth : 18;
+        if (letters < 18) faults.push(`${at}the letters of its figure are ${letters} pixels high`);
       }
     }
     return { faults, smallest, count: Reveal.getTotalSlides() };

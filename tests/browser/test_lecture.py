@@ -9,7 +9,7 @@ from test_slides import watched
 from tools import lecture
 from tools.licence import LICENCE_LINK
 
-MOST = {"45": 33, "90": 55, "half-day": 85}  # slides; about two a minute would be too many
+MOST = {"45": 27, "90": 46, "half-day": 78}  # slides: one for 100 seconds is too many already
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_exercises_can_be_left_out(new_page, built):
 
 def test_the_speaker_has_notes_and_minutes(new_page, built):
     page = new_page()
-    opened(page, built("45") + "#/5")
+    opened(page, built("45") + "#/3")
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
