@@ -83,7 +83,7 @@ class Chapter:
         return code + "".join(shown(output, "") for output in cell.get("outputs", []))
 
     def opening(self, before):
-        """Return the slide that leads from the notebook before to this one: its question, and on a click its picture."""
+        """Return the slide that leads from the notebook before to this one: its question, then its picture."""
         notes = self.notes("")
         if before:
             notes += markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}")

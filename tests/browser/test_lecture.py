@@ -9,7 +9,7 @@ from test_slides import watched
 from tools import lecture
 from tools.licence import LICENCE_LINK
 
-MOST = {"45": 27, "90": 46, "half-day": 78}  # slides: one for 100 seconds is too many already
+MOST = {"45": 27, "90": 46, "half-day": 78}  # slides at most
 
 
 @pytest.fixture(scope="module")
