@@ -79,7 +79,9 @@ for stop in blank["stops"]:
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
 _, ax = plot.subplots(figsize=(5.6, 4.25))
 labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
-ax = plot.attention_heatmap(weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax)
+ax = plot.attention_heatmap(
+    weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax
+)
 
 # %% [markdown] tags=["predict"]
 # The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to

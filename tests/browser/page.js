@@ -169,7 +169,7 @@ window.ask = {
     const { Reveal } = window;
     const range = document.createRange();
     for (const slide of Reveal.getSlides()) {
-      Reveal.slide(Reveal.getIndices(slide).h);
+      Reveal.slide(Reveal.getIndices(slide).h, 0, 9); // with all its fragments
       const at = `slide ${Reveal.getSlidePastCount() + 1} (${slide.querySelector("header").textContent}): `;
       if (slide.querySelector("aside.notes").textContent.trim().length < 20) faults.push(`${at}has no notes`);
       const frame = slide.getBoundingClientRect();
@@ -189,7 +189,7 @@ window.ask = {
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
         if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
       }
-      for (const picture of slide.querySelectorAll("img, svg")) {
+      for (const picture of slide.querySelectorAll(".body img, .body svg")) {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
           faults.push(`${at}a picture leaves it`);
