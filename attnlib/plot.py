@@ -138,6 +138,7 @@ def head_grid(
     columns: int = 4,
     vmax: float = 1.0,
     row_name: str = "query",
+    width: float = WIDEST,
 ) -> Figure:
     """Draw the maps of several heads (or of anything else) side by side, on one colour scale from 0 to `vmax`.
 
@@ -156,6 +157,8 @@ def head_grid(
         The upper end of the colour scale.
     row_name : str
         As in `attention_heatmap`.
+    width : float
+        Inches that the figure has at most. The text keeps its size, so it is larger beside smaller maps.
 
     Returns
     -------
@@ -179,7 +182,7 @@ def head_grid(
     columns, vmax = min(arguments.whole(columns, "columns", 1), h), arguments.number(vmax, "vmax", above=0)
     rows = -(-h // columns)
     wide, high = _size(n_q, n_k, colorbar=False)
-    shrink = min(1.0, WIDEST / (wide * columns))
+    shrink = min(1.0, arguments.number(width, "width", above=0) / (wide * columns))
     size = (wide * columns * shrink, high * rows * shrink)
     # "constrained" would leave no room for slanted tokens: it does not know that the cells are squares.
     figure, axes = subplots(rows, columns, figsize=size, squeeze=False, layout="compressed")

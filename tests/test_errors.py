@@ -586,6 +586,7 @@ PICTURES = [
         TypeError,
         ("places must be a whole number, got 2.5",),
     ),
+    ("width 0", lambda: plot.head_grid(ROWS, width=0), ValueError, ("width must be finite and above 0, got 0",)),
     ("vmax NaN", lambda: plot.head_grid(ROWS, vmax=np.nan), ValueError, ("vmax must be finite and above 0, got nan",)),
     (
         "vmin",

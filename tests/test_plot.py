@@ -252,6 +252,8 @@ def test_head_grid():
     figure = plot.head_grid(np.full((5, 4, 3), 1 / 3), attn_mask=np.ones((4, 3), dtype=bool))
     assert [ax.get_title() for ax in figure.axes[:5]] == [f"head {i}" for i in range(1, 6)]
     assert all(ax.images[0].get_clim() == (0, 1) for ax in figure.axes[:5])
+    widths = [plot.head_grid(np.full((3, 12, 12), 1 / 12), **width).get_figwidth() for width in ({}, {"width": 6.3})]
+    assert np.allclose(widths, [9.5, 6.3])
 
 
 def test_torch_weights_with_gradient():

@@ -9,6 +9,7 @@ notebook.
 import argparse
 import re
 from pathlib import Path
+from typing import NamedTuple
 
 import nbformat
 
@@ -20,26 +21,41 @@ from .series import ROOT, SERIES
 from .slides import coloured, in_reveal, shown
 from .teaching import WORDS
 
+ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
-def slide(head, words, picture="", notes="", question="", kind=""):
-    """Return the HTML of a slide. Below a question, the picture comes with a click, and with another the sentence."""
+class Slide(NamedTuple):
+    """A sentence and its picture. Below a question, the picture comes with a click, and with another the sentence."""
 
-    def block(name, inner, click):
-        hidden = f' fragment" data-fragment-index="{click}' if question and click is not None else ""
-        return f'<div class="{name}{hidden}">{inner}</div>' if inner else ""
+    head: str
+    words: str
+    picture: str = ""
+    notes: str = ""
+    question: str = ""
+    kind: str = ""
+    minutes: str = ""
 
-    asked, shown, said = (
-        block("question", question, None),
-        block("picture", picture, 0),
-        block("says", markdown(words), 1),
-    )
-    body = asked + shown + said if question else said + shown
-    return (
-        f'<section data-kind="{kind}"><header>{markdown(head)}</header><div class="body">{body}</div>'
-        f'<aside class="notes">{notes}</aside></section>'
-    )
+    @property
+    def html(self):
+        def block(name, inner, click):
+            hidden = f' fragment" data-fragment-index="{click}' if self.question and click is not None else ""
+            return f'<div class="{name}{hidden}">{inner}</div>' if inner else ""
+
+        asked = block("question", self.question, None)
+        shown, said = block("picture", self.picture, 0), block("says", markdown(self.words), 1)
+        body = asked + shown + said if self.question else said + shown
+        return (
+            f'<section data-kind="{self.kind}"><header>{markdown(self.head)}</header><div class="body">{body}</div>'
+            f'<aside class="notes">{markdown(self.minutes)}{self.notes}</aside></section>'
+        )
+
+
+def joined(opening, first, *rest):
+    """Return the slides of a notebook. A question without a picture stands above what the first one prints."""
+    if opening.picture or first.question or first.kind or "<img" in first.picture:
+        return [opening, first, *rest]
+    return [first._replace(question=opening.question, notes=opening.notes + first.notes), *rest]
 
 
 def minutes(step, plan):
@@ -56,29 +72,30 @@ class Chapter:
         self.sections = plans.sections(self.cells)
         self.said = plans.said(guide, number)
 
-    def notes(self, step, plan, heading):
-        """Return the minutes of a row and what is said at a heading, "" for the opening."""
+    def notes(self, heading):
+        """Return what is said at a heading, "" for the opening."""
         said = [words for headings, words in self.said if heading in headings or not (heading or headings)]
-        return markdown("\n\n".join([minutes(step, plan), *said]))
+        return markdown("\n\n".join(said))
 
     def picture(self, cell):
         code = re.sub(r"\nprint\(.*\)$", "", cell.source, flags=re.MULTILINE)  # what it prints is shown
         code = coloured(code) if tagged(cell, "slide-code") else ""
         return code + "".join(shown(output, "") for output in cell.get("outputs", []))
 
-    def opening(self, step, plan, before):
-        """Return the slide that leads from the notebook before to this one: its question, and the picture below it."""
-        notes = self.notes(step, plan, "")
+    def opening(self, before):
+        """Return the slide that leads from the notebook before to this one: its question, then its picture."""
+        notes = self.notes("")
         if before:
             notes += markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}")
         notes += "".join(self.picture(cell) for cell in self.cells if tagged(cell, "board"))
         shows = "".join(self.picture(cell) for cell in self.sections[""] if tagged(cell, "slide"))
-        return slide(f"{self.notebook.number} · {self.notebook.title}", plans.opening(self.sections[""]), shows, notes)
+        head, asks = f"{self.notebook.number} · {self.notebook.title}", plans.opening(self.sections[""])
+        return Slide(head, "", shows, notes, markdown(asks))
 
-    def slides(self, heading, step, plan):
+    def slides(self, heading):
         """Return the slides of a section. Each carries the notes of the section."""
         cells = plans.section(self.sections, heading, self.notebook.name)
-        notes = self.notes(step, plan, heading)
+        notes = self.notes(heading)
         head = f"{self.notebook.number} · {heading}"
         if tagged(cells[0], "exercise"):
             return [self.exercise(heading, head, notes)]
@@ -89,10 +106,10 @@ class Chapter:
             question = markdown(question).replace(f"<li><strong>{right}</strong>", RIGHT.format(right))
             says = plans.sentence(cell, cells, self.cells)
             picture = self.picture(cell)
-            if question and "attnlib-still" in picture:  # a view needs the room
-                found.append(slide(head, "", "", notes + told, question))
+            if question and ALIVE in picture:
+                found.append(Slide(head, "", "", notes + told, question))
                 question = told = ""
-            found.append(slide(head, says, picture, notes + told, question))
+            found.append(Slide(head, says, picture, notes + told, question))
         return found
 
     def exercise(self, heading, head, notes):
@@ -100,12 +117,19 @@ class Chapter:
         goal, _, task = self.sections[heading][0].source.partition("\n\n")
         number = re.search(r"\d+\.\d+", heading)[0]
         replies = "\n".join(f"- {shows}: {reply}" for shows, reply in WORDS["exercises"][number].values())
-        return slide(head, plans.without_links(goal), markdown(task), notes + markdown(replies), kind="exercise")
+        return Slide(head, plans.without_links(goal), markdown(task), notes + markdown(replies), kind="exercise")
 
 
 def cover(plan):
     lead, _, rest = plan.lead.partition(". ")
-    return slide("attnlib", f"# {plan.title}\n\n{lead.rstrip('.')}.\n\n{LICENCE}", notes=markdown(rest or lead))
+    return Slide(f"attnlib · {plan.title}", f"# {lead.rstrip('.')}\n\n{LICENCE}", notes=markdown(rest or lead))
+
+
+def told(chapters, plan):
+    """Return the last slide: what a reader of each notebook is to remember."""
+    remember = markdown("\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters))
+    last = plan.steps[-1]
+    return Slide(last.headings[0], "", remember, minutes=minutes(last, plan))
 
 
 def deck(name):
@@ -114,19 +138,15 @@ def deck(name):
     plan = plans.read(guide, name)
     chapters = {step.number: Chapter(guide, step.number) for step in plan.steps if step.number}
     found, now = [cover(plan)], None
-    *steps, last = plan.steps
-    for step in steps:
-        if not step.number:
-            found.append(slide("attnlib", f"# {step.headings[0]}", notes=markdown(minutes(step, plan))))
-            continue
-        if chapters[step.number] is not now:
+    for step in plan.steps[:-1]:
+        slides = [Slide("attnlib", f"# {step.headings[0]}")]
+        if step.number:
             before, now = now, chapters[step.number]
-            found.append(now.opening(step, plan, before))
-        for heading in step.headings:
-            found += now.slides(heading, step, plan)
-    told = markdown("\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters.values()))
-    found.append(slide(last.headings[0], "", told, markdown(minutes(last, plan))))
-    return in_reveal("lecture", f"attnlib · {plan.title}", "\n".join(found))
+            slides = [slide for heading in step.headings for slide in now.slides(heading)]
+            slides = slides if now is before else joined(now.opening(before), *slides)
+        found += [slide._replace(minutes=minutes(step, plan)) for slide in slides]
+    found.append(told(chapters.values(), plan))
+    return in_reveal("lecture", f"attnlib · {plan.title}", "\n".join(slide.html for slide in found))
 
 
 def main():

@@ -74,15 +74,13 @@ for stop in blank["stops"]:
 #
 # The ribbons show one word that looks. A map shows all of them at once. Here is the same head at $d_k = 64$.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Read a row"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Each row sums"
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
+_, ax = plot.subplots(figsize=(5.6, 4.25))
+labels = {"queries": words, "keys": words, "title": "SmolLM2, layer 24, head 1"}
 ax = plot.attention_heatmap(
-    weights,
-    queries=words,
-    keys=words,
-    attn_mask=al.causal_mask(len(words)),
-    title="SmolLM2, layer 24, head 1",
+    weights, **labels, attn_mask=al.causal_mask(len(words)), ax=ax
 )
 
 # %% [markdown] tags=["predict"]
@@ -92,7 +90,7 @@ ax = plot.attention_heatmap(
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
 
-# %% tags=["slide"]
+# %%
 print(f"the last row, 'to': {weights[-1].sum():.2f}")
 columns = weights.sum(axis=0)
 for word, total in list(zip(words, columns))[:4]:

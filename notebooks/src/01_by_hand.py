@@ -77,7 +77,7 @@ print("bank.money =", dot(bank, money), "  bank.bank =", dot(bank, bank))
 # %% [markdown]
 # *Bank* scores as high with its neighbour as with itself. Equal scores get equal shares, so *bank* takes half of each vector:
 
-# %% tags=["slide"]
+# %% tags=["slide-code"] says="Equal scores get"
 for name, neighbour in (("river", river), ("money", money)):
     mixed = [0.5 * a + 0.5 * b for a, b in zip(neighbour, bank)]
     print(f"bank, next to {name}:", mixed)
@@ -92,7 +92,7 @@ for name, neighbour in (("river", river), ("money", money)):
 # sixth says *who* it is about: 2 is Anna, and -2 is Ben. Only names carry it. All other words start at 0, until attention
 # tells them.
 
-# %% tags=["slide"] says="Each word has six"
+# %% tags=["slide"] says="The sixth says"
 x = [
     [1, 1, 0, 0, 0, 2],  # Anna, token 0
     [0, 0, 0, 1, 0, 0],  # saw
@@ -159,7 +159,7 @@ def draw_matrix(ax, left, name, W, columns, colour):
     _ = ax.text(middle, 1.5, f"$W_{name[0].upper()}$", ha="center")
     _ = ax.text(middle, -7.8, name, ha="center")
     for j, column in enumerate(columns):
-        _ = ax.text(left + 1.2 * j, 0.7, column, ha="center", fontsize=8)
+        _ = ax.text(left + 1.2 * j, 0.7, column, ha="center", fontsize=8.5)
     for i, row in enumerate(W):
         boxes(ax, left, -i, row, colour if x[she][i] else "#ffffff")
     boxes(ax, left, -6.7, vector_times_matrix(x[she], W), colour)
@@ -171,7 +171,7 @@ for i, (feature, number) in enumerate(zip(FEATURES, x[she])):
     _ = ax.text(-0.7, -i, feature, ha="right", va="center")
     boxes(ax, 0, -i, [number])
 _ = ax.text(0, 1.5, "she", ha="center")
-_ = ax.text(-0.7, -6.7, "sum of filled rows", ha="right", va="center", fontsize=8)
+_ = ax.text(-0.7, -6.7, "sum of filled rows", ha="right", va="center", fontsize=8.5)
 draw_matrix(ax, 1.8, "query", W_Q, ("name", "female", "verb"), QUERY)
 draw_matrix(ax, 6, "key", W_K, ("name", "female", "verb"), KEY)
 draw_matrix(ax, 10.2, "value", W_V, ("who", "verb"), VALUE)
@@ -211,7 +211,7 @@ verdict
 #
 # </details>
 
-# %% tags=["slide"] says="Her query says"
+# %% tags=["slide"] says="How I am found"
 Q = [vector_times_matrix(token, W_Q) for token in x]  # (n, d_k)
 K = [vector_times_matrix(token, W_K) for token in x]  # (n, d_k)
 V = [vector_times_matrix(token, W_V) for token in x]  # (n, d_v)
@@ -225,7 +225,7 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first. She is female,
 # too, so the row *female* makes her look for somebody female.
 
-# %% tags=["slide"] says="The score of"
+# %%
 for word, key in zip(WORDS, K):
     terms = " + ".join(f"{p}*{q}" for p, q in zip(Q[0], key))
     print(f"Anna.{word:4} = {terms} = {dot(Q[0], key)}")
@@ -253,7 +253,7 @@ verdict
 #
 # </details>
 
-# %% tags=["slide"]
+# %% tags=["slide"] says="The score of"
 scores = [[dot(q, k) for k in K] for q in Q]  # (n_q, n_k)
 for word, row in zip(WORDS, scores):
     print(f"{word:5}", row)

@@ -135,9 +135,10 @@ for d_k in (3, 2, 1):
 #
 # Suppose you had tested the three lines on other numbers. `BY_HAND` has the three tokens of Karim's *Illustrated:
 # Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY`, from a problem of Deep-ML ([source](../REFERENCES.md#s1)), has two
-# tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of both.
+# tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of these two examples,
+# first `BY_HAND`, then `IDENTITY`.
 
-# %% tags=["slide"] says="Suppose you had"
+# %% tags=["slide"] says="Here are the scores"
 for example in (BY_HAND, IDENTITY):
     test_Q, test_K, _ = example.project()
     print(test_Q @ test_K.T)
@@ -161,7 +162,7 @@ def attention(Q, K, V, axis=1, d=None):  # the three lines, and room for mistake
     return weights @ V  # (n_q, d_v)
 
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="So ask of every"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Each 0.0000 is"
 def off(Q, K, V):  # how far four mistakes move the output
     wrong = [attention(K, Q, V), attention(Q, K, V, axis=0)]
     wrong += [attention(Q, K, V, d=1), attention(Q, K, V, d=V.shape[1])]

@@ -116,6 +116,9 @@ spread
 # 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is 1 if one key has
 # everything, and 10 if ten keys share equally. We call $e^H$ the number of keys *in play*.
 
+# %%
+print(f"exp(8) = {np.exp(8):.0f};  ten equal weights: H = ln 10 = {np.log(10):.4f}")
+
 
 # %%
 def peakiness(d_k, scale, n=10, draws=200):
@@ -126,7 +129,6 @@ def peakiness(d_k, scale, n=10, draws=200):
 
 
 # %% tags=["slide"] says="Without the division a query"
-print(f"exp(8) = {np.exp(8):.0f};  ten equal weights: H = ln 10 = {np.log(10):.4f}")
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
     (w0, keys0), (w1, keys1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
@@ -147,7 +149,7 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 # It follows from the quotient rule, and the cell below tabulates it. In the first picture it is the gray area. A weight near
 # 0 or 1 has a slope near 0.
 
-# %% tags=["slide"] says="A weight near"
+# %%
 for lead in (0, 1, 2, 4, 8, 16):
     w = al.softmax(np.array([lead, 0.0]))[0]  # two keys, the first leads by so much
     print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")

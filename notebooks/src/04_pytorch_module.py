@@ -404,7 +404,6 @@ predict.equal_weights(guess_equal)
 # ## 7 · What is a key?
 #
 # Open the head that works. Make a query of each of the 16 letters and a key of each, and compute all 256 scores.
-#
 # **Predict.** What will their map look like?
 
 
@@ -418,7 +417,7 @@ def alphabet_map(model):
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="This is what"
 def draw_alphabet(model, title):
-    _, ax = plot.subplots(figsize=(5.9, 5.1))
+    _, ax = plot.subplots(figsize=(4.6, 3.7))
     shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": 0}
     shown |= {"vmin": None, "vmax": None}  # scores, not weights: any numbers
     return plot.attention_heatmap(alphabet_map(model), title=title, ax=ax, **shown)

@@ -123,7 +123,7 @@ print(f"{count_right(text)} of {len(text) - 1} next words are right")
 guess_writes = None  # "a", "b" or "c"
 
 
-# %% tags=["slide"] says="After dog there"
+# %% tags=["slide"] says="The head does not predict"
 def write(**options):
     so_far = text[:4]
     for _ in range(6):
@@ -152,7 +152,7 @@ ax = plot.attention_heatmap(
 # A token may use itself and what stands before it, and nothing that comes later. A **mask** says so. It is a boolean array
 # $(n_q, n_k)$, with a row for each query and a column for each key. **In this series True means: may attend.**
 
-# %% tags=["slide-code"] says="In this series"
+# %% tags=["slide-code"] says="Where the mask"
 mask = al.causal_mask(4)  # (n_q, n_k)
 print(mask.astype(int))
 
@@ -160,7 +160,7 @@ print(mask.astype(int))
 # Where the mask is False, the score becomes $-\infty$ before the softmax. Because $e^{-\infty} = 0$, the weight there is
 # exactly 0, and the rest of the row still sums to 1. Here is the sentence behind this mask:
 
-# %% tags=["slide"]
+# %%
 scaled = Q @ K.T / np.sqrt(3)  # (n_q, n_k)
 blocked = np.where(mask, scaled, -np.inf)
 weights = al.softmax(blocked)
@@ -321,15 +321,16 @@ print(padding.shape)
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="A padding mask hides"
 texts = WORDS, ("Ben", "saw", "pad", "pad")
-_, axes = plot.subplots(2, 2, figsize=(6.4, 4.8))
+_, axes = plot.subplots(2, 2, figsize=(5.6, 4))
 for (strip, full), labels, may in zip(axes, texts, padding):
     row = al.softmax(np.where(may, 0.0, -np.inf))  # (1, n_k)
     for ax, shape, queries in ((strip, (1, 4), ["all"]), (full, (4, 4), labels)):
         wide, drawn = np.broadcast_to(row, shape), np.broadcast_to(may, shape)
         labelled = {"queries": queries, "keys": labels, "attn_mask": drawn}
         _ = plot.attention_heatmap(wide, **labelled, colorbar=False, ax=ax)
-_ = axes[0, 0].set_title("(b, 1, n_k)")
-_ = axes[0, 1].set_title("spread over (b, n_q, n_k)")
+_ = axes[0, 0].set(title="(b, 1, n_k)", xlabel="")
+_ = axes[0, 1].set(title="spread over (b, n_q, n_k)", xlabel="", ylabel="")
+_ = axes[1, 1].set(ylabel="")
 
 # %% [markdown]
 # Rows 2 and 3 of the second text are padding that asks. What these rows return means nothing, and the loss must leave it out. Do

@@ -222,14 +222,14 @@ except ImportError:
     print("section 7 and exercise 6.4 wait for torch. Fix: pip install torch")
 
 # %% [markdown] tags=["predict"]
+# The two trainings take five to ten seconds.
+#
 # **Predict.** One head, or two heads with half the features each: the number of parameters is the same. Which learns to name
 # both neighbours?
 #
 # - **a** both: the parameters are equally many
 # - **b** the two small heads
 # - **c** neither
-#
-# The two trainings take five to ten seconds.
 
 # %%
 guess_heads = None  # "a", "b" or "c"
@@ -251,7 +251,7 @@ predict.two_heads(guess_heads)
 # %% jupyter={"source_hidden": true} tags=["slide"] says="The one head looks"
 maps = np.concatenate([found["1 head(s)"]["maps"], found["2 head(s)"]["maps"]])
 titles = ["the one head", "head 1 of 2", "head 2 of 2"]
-figure = plot.head_grid(maps, titles=titles)
+figure = plot.head_grid(maps, titles=titles, width=6.3)
 
 # %% [markdown]
 # The one head looks at both neighbours, and

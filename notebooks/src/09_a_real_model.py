@@ -414,13 +414,13 @@ for name, table in tables.items():
 # pronoun, L4H2 leads with 0.62, but L3H5 follows with 0.55. For `[CLS]` three heads are nearly equal. Here are the six leaders
 # on the sentence with the teacher.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="The previous token has a head"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Here are the six"
 SENTENCE = SENTENCES[0]
 tokens, weights = look(SENTENCE)  # n, (6, 12, n, n)
 maps = np.stack([weights[layer - 1, head - 1] for layer, head in heads.values()])
-titles = [f"L{layer}H{head}  {name}" for name, (layer, head) in heads.items()]
-figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
-figure.set_dpi(64)
+titles = [f"L{layer}H{head} {name}" for name, (layer, head) in heads.items()]
+labels = {"queries": tokens, "keys": tokens, "titles": titles}
+figure = plot.head_grid(maps, **labels, columns=3, width=6.2)
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
@@ -693,13 +693,11 @@ real_model.sentence_view(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)]
 # %% [markdown] tags=["predict"]
 # ## 6 · Attention is not understanding
 #
-# Back to *they*. L4H2 finds the students. Does it *understand* the sentence? Here are two sentences that differ in one word
-# ([Levesque et al. 2012](../REFERENCES.md#levesque-2012)):
+# Back to *they*. L4H2 finds the students. Does it *understand* the sentence? Change one word of the next one, and *it* means
+# another noun ([Levesque et al. 2012](../REFERENCES.md#levesque-2012)).
 #
-# - The trophy does not fit into the suitcase because it is too **big**. (*It* is the trophy.)
-# - The trophy does not fit into the suitcase because it is too **small**. (*It* is the suitcase.)
-#
-# In the first, L4H2 looks from *it* at the trophy, with 0.61. **Predict.** Where does it look in the second?
+# *The trophy does not fit into the suitcase because it is too **big**.* Here *it* is the trophy, and L4H2 looks there, with
+# 0.61. Write **small** in place of **big**, and *it* is the suitcase. **Predict.** Where does L4H2 look then?
 #
 # - **a** at the suitcase
 # - **b** at the trophy, as before

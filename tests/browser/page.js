@@ -201,7 +201,7 @@ window.ask = {
     const { Reveal } = window;
     const range = document.createRange();
     for (const slide of Reveal.getSlides()) {
-      Reveal.slide(Reveal.getIndices(slide).h);
+      Reveal.slide(Reveal.getIndices(slide).h, 0, 9); // with all its fragments
       const at = `slide ${Reveal.getSlidePastCount() + 1} (${slide.querySelector("header").textContent}): `;
       if (slide.querySelector("aside.notes").textContent.trim().length < 20) faults.push(`${at}has no notes`);
       const frame = slide.getBoundingClientRect();
@@ -221,10 +221,13 @@ window.ask = {
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
         if (size < smallest.size) smallest = { size, at, text: walker.currentNode.textContent };
       }
-      for (const picture of slide.querySelectorAll("img, svg")) {
+      for (const picture of slide.querySelectorAll(".body img, .body svg")) {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
           faults.push(`${at}a picture leaves it`);
+        // A figure of a notebook has letters of 10 points, 13.9 of its pixels.
+        const letters = picture.naturalWidth ? (13.9 * box.width) / picture.naturalWidth : 18;
+        if (letters < 18) faults.push(`${at}the letters of its figure are ${letters} pixels high`);
       }
     }
     return { faults, smallest, count: Reveal.getTotalSlides() };

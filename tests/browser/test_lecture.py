@@ -9,7 +9,7 @@ from test_slides import watched
 from tools import lecture
 from tools.licence import LICENCE_LINK
 
-MOST = {"45": 33, "90": 55, "half-day": 85}  # slides; about two a minute would be too many
+MOST = {"45": 27, "90": 46, "half-day": 78}  # slides at most
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +77,13 @@ def test_the_answer_comes_with_two_clicks(new_page, built):
     assert right.inner_text().startswith("c")
 
 
+def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
+    asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<pre>1</pre>", "b")
+    assert lecture.joined(asks, first, first) == [first._replace(notes="ab", question="?"), first]
+    for other in (first._replace(question="?"), first._replace(kind="exercise"), first._replace(picture="<img>")):
+        assert lecture.joined(asks, other) == [asks, other]
+
+
 def test_the_window_or_the_address_chooses_the_ratio(new_page, built):
     page = new_page(1024, 768)
     opened(page, built("45"))
@@ -98,7 +105,7 @@ def test_exercises_can_be_left_out(new_page, built):
 
 def test_the_speaker_has_notes_and_minutes(new_page, built):
     page = new_page()
-    opened(page, built("45") + "#/5")
+    opened(page, built("45") + "#/3")
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
