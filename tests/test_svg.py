@@ -79,7 +79,7 @@ def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
     seen = {}
     for name, broken in (("palette", 0.5), ("colours", np.nan)):
         values[-1, -1] = broken  # a NaN has a colour that no scale has
-        png = re.search("base64,([^\"]*)", svg.image(values, 1, tint=tint))[1]
+        png = re.search('base64,([^"]*)', svg.image(values, 1, tint=tint))[1]
         seen[name] = Image.open(io.BytesIO(base64.b64decode(png)))
     assert [image.mode for image in seen.values()] == ["P", "RGB"]
     indexed, coloured = (np.asarray(image.convert("RGB")) for image in seen.values())
