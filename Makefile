@@ -56,7 +56,7 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) -m tools.setup_env colab
 	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser --ignore tests/browser/test_firefox.py
 
-test-firefox: setup-slides  ## 00 and 03 in Firefox, as pages to read and in JupyterLab, where a Firefox is installed
+test-firefox: setup-slides  ## Notebooks 00 and 03 as pages to read in Firefox, where one is installed
 	$(RUN) -m pytest -m browser tests/browser/test_firefox.py
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there

@@ -3,7 +3,6 @@
 Of the protocol only what the tests need: open a page, run a script in it, press a key, hear of its errors.
 """
 
-import base64
 import json
 import os
 import re
@@ -14,7 +13,7 @@ import time
 from websocket import create_connection
 
 FIREFOX = next(filter(None, map(shutil.which, ("firefox-esr", "firefox"))), None)
-KEYS = {"ArrowRight": "\ue014", "ArrowLeft": "\ue012", "Home": "\ue011", "End": "\ue010"}
+KEYS = {"Home": "\ue011", "End": "\ue010"}
 SPEAKS = re.compile(r"WebDriver BiDi listening on (ws://\S+)")
 # Nothing is asked of the network: no settings from afar, no updates, no measurements.
 QUIET = {
@@ -89,20 +88,10 @@ class Firefox:
         assert told["type"] == "success", told["exceptionDetails"]["text"]
         return json.loads(told["result"].get("value", "null"))
 
-    def wait(self, expression, seconds=20):
-        end = time.monotonic() + seconds
-        while not self.evaluate(expression):
-            assert time.monotonic() < end, f"after {seconds} s: {expression}"
-            time.sleep(0.1)
-
     def press(self, key):
         actions = [{"type": kind, "value": KEYS[key]} for kind in ("keyDown", "keyUp")]
         keyboard = {"type": "key", "id": "keyboard", "actions": actions}
         self._ask("input.performActions", context=self.context, actions=[keyboard])
-
-    def picture(self, file):
-        """Write what the window shows as a PNG."""
-        file.write_bytes(base64.b64decode(self._ask("browsingContext.captureScreenshot", context=self.context)["data"]))
 
     def close(self):
         self.socket.close()
