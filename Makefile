@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-binder test-graders test-hub test-numpy test-site notebooks links site book html slides \
+.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-site notebooks links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -54,7 +54,10 @@ test-browser:  ## The live views in real Chromium: JupyterLab, Notebook 7, and t
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env notebook7
 	@$(PYTHON) -m tools.setup_env colab
-	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser
+	$(RUN) -m pytest -n 2 --dist loadgroup -m browser tests/browser --ignore tests/browser/test_firefox.py
+
+test-firefox: setup-slides  ## Notebooks 00 and 03 as pages to read in Firefox, where one is installed
+	$(RUN) -m pytest -m browser tests/browser/test_firefox.py
 
 test-binder: setup-tests  ## Install what Binder installs, in a new environment, and run two notebooks there
 	$(RUN) -m pytest -m binder tests/test_binder.py

@@ -1,6 +1,8 @@
 """Pictures as SVG: what they tell, that nothing a learner types is markup, and that numbers and words have room."""
 
+import base64
 import functools
+import io
 import re
 from itertools import pairwise
 from xml.etree import ElementTree
@@ -8,6 +10,7 @@ from xml.etree import ElementTree
 import matplotlib.colors
 import numpy as np
 import pytest
+from PIL import Image
 
 import attnlib as al
 from attnlib import colours, plot, svg
@@ -68,6 +71,20 @@ def test_what_a_learner_types_is_text(draw):
     assert "script" not in "".join(tags(root))
     assert root.find("title").text == HOSTILE[0]
     assert "a&b" in [t.text for t in root.iter("text")]
+
+
+@pytest.mark.parametrize("tint", [None, colours.QUERY])
+def test_an_image_of_many_cells_has_a_palette_and_the_same_colours(tint):
+    values = np.random.default_rng(0).random((257, 256))
+    seen = {}
+    for name, broken in (("palette", 0.5), ("colours", np.nan)):
+        values[-1, -1] = broken  # a NaN has a colour that no scale has
+        png = re.search('base64,([^"]*)', svg.image(values, 1, tint=tint))[1]
+        seen[name] = Image.open(io.BytesIO(base64.b64decode(png)))
+    assert [image.mode for image in seen.values()] == ["P", "RGB"]
+    indexed, coloured = (np.asarray(image.convert("RGB")) for image in seen.values())
+    assert (indexed == coloured).all(-1).sum() == values.size - 1
+    assert indexed[-1, -1].tolist() == colours.colour_table(tint)[127].tolist()
 
 
 def test_large_maps_are_one_image():

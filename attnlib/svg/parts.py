@@ -20,6 +20,7 @@ from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, colour_table, levels,
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
+MANY_CELLS = 256 * 256  # more of them are an image with a palette, where a small one would only be larger for it
 AIR = 3  # pixels between two numbers in a row; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
 # Widths of letters in DejaVu Sans at size 1, at most.
@@ -339,12 +340,18 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     >>> image(np.eye(2), 10)[:30]
     '<image width="20" height="20" '
     """
-    pixels = colour_table(tint)[levels(values, vmin, vmax)]  # (n, m, 3)
-    pixels[~np.isfinite(values)] = rgb(NOT_FINITE)
+    n, m = values.shape
+    size = f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"'
+    level, finite = levels(values, vmin, vmax), np.isfinite(values)
+    if values.size > MANY_CELLS and blocked is None and finite.all():
+        indexed = Image.fromarray(level)  # a byte per cell instead of three: half the time of a large map is the PNG
+        indexed.putpalette(colour_table(tint).tobytes())
+        return _png(indexed, size)
+    pixels = colour_table(tint)[level]  # (n, m, 3)
+    pixels[~finite] = rgb(NOT_FINITE)
     if blocked is not None:
         pixels[blocked] = colours.striped(*np.nonzero(blocked))
-    n, m = values.shape
-    return _png(pixels, f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"')
+    return _png(Image.fromarray(pixels), size)
 
 
 @lru_cache(maxsize=32)
@@ -356,13 +363,13 @@ def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     >>> ">0.25</text>" in colour_bar(100, 0, 0.25)
     True
     """
-    bar = _png(colour_table(tint)[::-4, None], f'width="12" height="{high:g}"')
+    bar = _png(Image.fromarray(colour_table(tint)[::-4, None]), f'width="12" height="{high:g}"')
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 
-def _png(pixels, size):
+def _png(drawn, size):
     buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG", compress_level=1)
+    drawn.save(buffer, "PNG", compress_level=1)
     data = base64.b64encode(buffer.getvalue()).decode()
     style = 'preserveAspectRatio="none" style="image-rendering:pixelated"'
     return f'<image {size} {style} href="data:image/png;base64,{data}"/>'

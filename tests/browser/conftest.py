@@ -5,6 +5,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from firefox import FIREFOX
 from front_end import CHROMIUM, FLAGS, PUBLIC, ROOT, FrontEnd, offline
 
 from tools import links
@@ -27,6 +28,8 @@ def pytest_collection_modifyitems(items):
 
 def missing(file):
     """Return what a test file lacks on this machine, or None."""
+    if file == "test_firefox.py":
+        return None if FIREFOX else "no Firefox on this machine: on Debian, apt install firefox-esr"
     if CHROMIUM is None:
         return "no Chromium on this machine"
     if file in ("test_slides.py", "test_lecture.py", "test_frames.py"):

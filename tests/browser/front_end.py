@@ -45,6 +45,14 @@ def prepared(page):
     return page
 
 
+def serious(page, **how):
+    """Return what axe finds serious or critical on a page, or in the part of it that `context` includes."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, **how).response["violations"]
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in found if one["impact"] in ("serious", "critical")]
+
+
 def colab(home):
     """Make an environment that looks like Colab without attnlib; return its Python and the variables to run it with.
 

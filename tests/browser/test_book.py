@@ -8,7 +8,7 @@ import subprocess
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from front_end import BIN, ROOT, prepared
+from front_end import BIN, ROOT, prepared, serious
 from test_slides import watched
 
 from tools.links import address
@@ -132,16 +132,12 @@ def test_the_dark_theme_keeps_stills_on_a_light_card(new_page, book):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious(chromium, book, scheme):
-    from axe_playwright_python.sync_playwright import Axe
-
     context = chromium.new_context(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page, found = prepared(context.new_page()), []
     for name in [*NAMES, *BESIDE, "search"]:
         page.goto((book / f"{name}.html").as_uri())
         page.evaluate("ask.unfold()")
         page.wait_for_timeout(200)  # what is wider than its box takes the focus after a frame
-        for violation in Axe().run(page, options={"preload": False}).response["violations"]:
-            if violation["impact"] in ("serious", "critical"):
-                found.append((name, violation["id"], violation["nodes"][0]["html"][:120]))
+        found += [(name, *fault) for fault in serious(page, options={"preload": False})]
     context.close()
     assert found == []

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from front_end import CHROMIUM, FLAGS, ROOT
+from front_end import CHROMIUM, FLAGS, ROOT, serious
 from test_lite import Quiet, build, elsewhere, open_live, problems, run_all, served, watched
 
 from attnlib.course import smollm
@@ -63,14 +63,6 @@ def speaking(tmp_path_factory, wheel):
 def url(speaking):
     with served(speaking) as address:
         yield address
-
-
-def serious(page):
-    """Return what axe finds serious on a page."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    found = Axe().run(page).response["violations"]
-    return [(v["id"], v["nodes"][0]["html"][:100]) for v in found if v["impact"] in ("serious", "critical")]
 
 
 def test_the_model_writes_in_the_first_page(url, new_page):

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from front_end import prepared
+from front_end import prepared, serious
 from test_slides import watched
 
 from tools import lecture
@@ -129,3 +129,10 @@ def test_it_prints_a_page_a_slide(new_page, built, name, ratio, box):
     pdf = page.pdf(prefer_css_page_size=True, print_background=True)
     assert len(re.findall(rb"/Type /Page\b", pdf)) == slides
     assert re.search(box.encode(), pdf)
+
+
+@pytest.mark.parametrize("how", ["", "?print-pdf"], ids=["first slide", "all slides"])
+def test_axe_finds_nothing_serious(new_page, built, how):
+    page = new_page()
+    opened(page, built("45") + how)
+    assert serious(page) == []

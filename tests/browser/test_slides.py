@@ -2,7 +2,7 @@
 
 import nbformat
 import pytest
-from front_end import prepared
+from front_end import prepared, serious
 
 from tools import reading, slides
 from tools.licence import LICENCE_LINK
@@ -36,6 +36,17 @@ def test_every_slide_fits(new_page, tmp_path, path):
     assert found["count"] >= len(headings)
     assert page.locator(f'a[href="{LICENCE_LINK}"]').count() == 1
     assert "Solution" not in found["text"] and "not tried yet" not in found["text"]
+
+
+@pytest.mark.parametrize("how", ["", "?print-pdf"], ids=["first slide", "all slides"])
+def test_axe_finds_nothing_serious_in_a_deck(new_page, tmp_path, how):
+    (path,) = (notebook.built for notebook in SERIES if notebook.number == "06")
+    file = tmp_path / "deck.html"
+    file.write_text(slides.deck(path), encoding="utf-8")
+    page = new_page()
+    page.goto(file.as_uri() + how)
+    page.wait_for_selector(".reveal.ready")
+    assert serious(page) == []
 
 
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
