@@ -33,6 +33,9 @@ setup-slides:
 lab: setup  ## Open the series in JupyterLab; ARGS="--no-browser --port 8899" is passed on
 	@$(RUN) -m jupyterlab --LabApp.default_url=/lab/tree/notebooks/00_start_here.ipynb $(ARGS)
 
+# Else each of a hundred processes would compile torch again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Two processes on two cores: threads of their own would only wait for each other.
 check test test-real-model: export OMP_NUM_THREADS = 1
 check test test-real-model: export OPENBLAS_NUM_THREADS = 1
@@ -40,7 +43,6 @@ check test test-real-model: export OPENBLAS_NUM_THREADS = 1
 check: setup-tests  ## The quick part of make test: lint, unit and property tests, doctests
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
-	$(RUN) -m tools.build_notebooks --check
 	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders and not hub" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions

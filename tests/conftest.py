@@ -1,6 +1,7 @@
 """Shared by all tests: the NumPy library and its torch twin behind one face, and hypothesis made repeatable."""
 
 import dataclasses
+import gc
 import os
 import sys
 
@@ -13,10 +14,18 @@ import attnlib as al
 from attnlib import torch_layers
 from attnlib.course.engine import run
 
+# jsonschema, which nbformat imports, would build 38 parsers of addresses of the web: a second in each process.
+sys.modules.setdefault("rfc3987_syntax", None)
 os.environ["ATTNLIB_MINE"] = ""  # what the person at this machine has kept is left alone
 torch.set_num_threads(1)
 hypothesis.settings.register_profile("attnlib", derandomize=True, deadline=None, database=None, max_examples=60)
 hypothesis.settings.load_profile("attnlib")
+
+
+def pytest_collection_finish():
+    """What is imported by now stays: the garbage collector need not go through all of torch again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -19,7 +19,17 @@ from attnlib.course import EXERCISES, check
 from attnlib.course.chapters import n02, n03, n04, n05
 from attnlib.course.chapters.n08 import exercises as n08
 from attnlib.course.engine import run as running
+from attnlib.course.engine.compare import near
 from attnlib.course.engine.probes import LOW_MASKED
+
+
+def test_numbers_are_near_where_numpy_says_so():
+    numbers = np.array([np.nan, np.inf, -np.inf, 0, 1e-9, 0.3, 0.30001, 0.31, 1, -1, 2, 1e300, -1e300])
+    x, y = (numbers.repeat(len(numbers)), np.tile(numbers, len(numbers)))
+    assert (near(x, y, 1e-3) == np.isclose(x, y, rtol=1e-3, atol=1e-3, equal_nan=True)).all()
+    small = np.array([0, 1e-6])  # where all is small, the tolerance is, too
+    assert near(small + 5e-10, small, 1e-3).all() and not near(small + 5e-9, small, 1e-3).any()
+    assert near(np.array([5e-4]), np.array([0.0]), 1e-3).all()
 
 
 def test_an_error_in_a_helper_shows_the_helpers_line():

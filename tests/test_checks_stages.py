@@ -260,7 +260,6 @@ def staged(name, change):
     return submit(exercise, exercise.with_steps(steps)), truth.split()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name, change", UNNAMED)
 def test_the_stage_is_told_truly_or_not_at_all(name, change):
     verdict, truth = staged(name, change)

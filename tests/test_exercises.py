@@ -22,12 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCES = [notebook.source for notebook in TAUGHT]
 
 
-@pytest.fixture(params=SOURCES, ids=lambda path: path.stem)
+@pytest.fixture(params=SOURCES, ids=lambda path: path.stem, scope="module")
 def path(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def notebook(path):
     return build.read_source(path)
 

@@ -180,7 +180,7 @@ def sheet(rng, person, group, when, form, ability, noise=()):
     letters = []
     for item, is_right in zip(ITEMS, right, strict=True):
         fitting = [x for x in inventory.LETTERS if (item[form][x][1] == "right") == is_right]
-        letters.append(str(rng.choice(fitting)))
+        letters.append(fitting[int(rng.random() * len(fitting))])
     return inventory.Sheet(person, group, when, form, tuple(letters))
 
 

@@ -27,12 +27,12 @@ def name(path):
     return path.stem
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=name)
+@pytest.fixture(params=NOTEBOOKS, ids=name, scope="module")
 def path(request):
     return request.param
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def notebook(path):
     return nbformat.read(path, as_version=4)
 
@@ -60,7 +60,10 @@ def test_was_run_top_to_bottom(notebook):
 
 def test_equals_its_source(path, notebook):
     source = build.read_source(path.parent / "src" / f"{path.stem}.py")
-    assert build.cells(notebook) == build.cells(source)
+    cells, written = (
+        [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in n.cells] for n in (notebook, source)
+    )
+    assert cells == written, "not built from the source beside it. Fix: make notebooks"
 
 
 def test_is_stable(path, notebook):

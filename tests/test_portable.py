@@ -4,6 +4,7 @@ That the notebooks run offline and write nothing beside themselves is seen in te
 """
 
 import ast
+import functools
 import os
 import re
 import shutil
@@ -46,10 +47,15 @@ ASKS_FIRST = {
 }
 
 
+@functools.lru_cache(1)
+def nodes(source):
+    return list(ast.walk(ast.parse(source)))
+
+
 def posix_only(source):
     """Return what `source` uses that Windows has not."""
     found = set()
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names} & POSIX_MODULES
         elif isinstance(node, ast.ImportFrom):
@@ -71,7 +77,7 @@ def leaves_encoding_open(source):
     ruff's PLW1514 would not do: it sees no path that is an argument or an expression, and no `text=True`.
     """
     lines = []
-    for node in ast.walk(ast.parse(source)):
+    for node in nodes(source):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", None)

@@ -63,6 +63,7 @@ def test_a_small_llama_gives_the_logits_of_transformers(tmp_path, seed):
         assert np.abs(weights - maps[layer - 1][0, head - 1].detach().numpy()).max() < 1e-4
 
 
+@pytest.mark.slow
 @needs_model
 def test_the_model_gives_the_logits_of_transformers(model):
     reference = in_transformers(*smollm.read())
@@ -87,6 +88,7 @@ def test_a_cache_in_chunks_gives_the_same(babbler, size):
     assert np.abs(in_chunks(babbler, TEXT, size) - babbler.logits(TEXT)).max() < 1e-4
 
 
+@pytest.mark.slow
 @needs_model
 @pytest.mark.parametrize("size", [1, 7, 50])
 def test_a_cache_in_chunks_gives_the_same_in_the_model(model, size):
@@ -330,6 +332,7 @@ def test_the_loss_is_the_mean_surprise(babbler):
     assert abs(babbler.loss(TEXT * 6) - expected) < 1e-4
 
 
+@pytest.mark.slow
 @needs_model
 def test_what_the_model_says(model):
     """The figures of the blank, to two digits; what it writes is in tests/test_smollm_results.py."""

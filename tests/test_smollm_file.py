@@ -47,6 +47,7 @@ def test_the_three_kinds_of_numbers_are_read_as_gguf_reads_them(small):
         assert w.dtype == np.float32 and w.shape == theirs[name].shape and np.array_equal(w, theirs[name]), name
 
 
+@pytest.mark.slow
 @needs_model
 def test_the_whole_model_is_read_as_gguf_reads_it():
     (settings, ours), theirs = smollm.read(), read_by_gguf(smollm.find())
@@ -204,6 +205,7 @@ def test_tokens_are_those_of_the_tokenizers_library():
         assert ours.decode(ours.encode(text)) == text
 
 
+@pytest.mark.slow
 @needs_model
 def test_the_models_tokens_are_those_of_the_tokenizers_library():
     ours = smollm.load(bar=iter).tokenizer

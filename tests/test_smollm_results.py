@@ -225,6 +225,7 @@ def same(fresh, kept, tolerance=2e-3):
     return abs(fresh - kept) <= tolerance * max(1, abs(kept))
 
 
+@pytest.mark.slow
 @needs_model
 @pytest.mark.parametrize(
     "name",
@@ -235,6 +236,7 @@ def test_a_mistake_comes_out_again(speaker, name):
     assert same(fresh, {name: smollm.mistakes()[name]})
 
 
+@pytest.mark.slow
 @needs_model
 @pytest.mark.parametrize("d_k", [1, 64, 4096])
 def test_a_stop_comes_out_again(speaker, d_k):
@@ -258,6 +260,7 @@ def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
     assert np.abs(trace.output[0] - blank["heads"][0]).max() < 1e-2
 
 
+@pytest.mark.slow
 @needs_model
 def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
     assert same(rounded(smollm.name_arrives(speaker)), smollm.name_arrives())
@@ -267,6 +270,7 @@ def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
     assert layer[-1, 1] == pytest.approx(0.81, abs=0.005)
 
 
+@pytest.mark.slow
 @needs_model
 def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
     assert same(rounded(smollm.parked_prompts(speaker)), smollm.parked_prompts())
@@ -336,6 +340,7 @@ def gaps(said, **environment):
     return json.loads(done.stdout)
 
 
+@pytest.mark.slow
 @needs_model
 def test_stored_texts_end_before_a_token_that_another_processor_might_choose_otherwise():
     """OpenBLAS adds in another order with the kernels of an older processor: gaps of logits then drift.

@@ -1,5 +1,6 @@
 """TEACHING.md agrees with the notebooks: headings, questions and their answers, exercises, mistakes, minutes."""
 
+import functools
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -54,7 +55,9 @@ class Contents:
                 self.questions[question[1]] = set(above.values())
 
 
-NOTEBOOKS = {number: Contents(path) for number, path in SOURCES.items()}
+@functools.cache
+def contents(number):
+    return Contents(SOURCES[number])
 
 
 def part(title, marks):
@@ -74,7 +77,7 @@ def number(request):
 
 @pytest.fixture
 def notebook(number):
-    return NOTEBOOKS[number]
+    return contents(number)
 
 
 @pytest.fixture
@@ -93,7 +96,7 @@ def test_a_plan_names_headings_and_leaves_time_for_their_questions_and_exercises
     for minutes, number, headings in minutes_of(plan)[0]:
         if not number:
             continue
-        notebook = NOTEBOOKS[number]
+        notebook = contents(number)
         assert headings and set(headings) <= notebook.headings, f"{number}: {set(headings) - notebook.headings}"
         asked = [name for name, above in notebook.questions.items() if above & set(headings)]
         tasks = [task.minutes for n, task in notebook.exercises.items() if f"Exercise {n} · {task.title}" in headings]
@@ -151,6 +154,7 @@ def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, t
 
 
 def test_no_words_are_left_over():
-    questions = {name for notebook in NOTEBOOKS.values() for name in notebook.questions}
-    exercises = {number for notebook in NOTEBOOKS.values() for number in notebook.exercises}
+    notebooks = [contents(number) for number in SOURCES]
+    questions = {name for notebook in notebooks for name in notebook.questions}
+    exercises = {number for notebook in notebooks for number in notebook.exercises}
     assert (set(teaching.WORDS["questions"]), set(teaching.WORDS["exercises"])) == (questions, exercises)

@@ -2,7 +2,6 @@
 
     python -m tools.build_notebooks            all
     python -m tools.build_notebooks 03 05      those whose name starts so
-    python -m tools.build_notebooks --check    execute nothing; fail if a pair differs in its cells
 
 The written file is a function of the source, of the public address (tools/links.py) and of what the cells print: cell
 ids come from the cell text, no timestamps, no widget models. Two builds on one machine give the same bytes: a cell that
@@ -13,10 +12,11 @@ The source says nothing of where a notebook is opened: tools/first_cells.py does
 
 import argparse
 import base64
+import copy
+import functools
 import hashlib
 import io
 import os
-import sys
 
 import jupytext
 import nbformat
@@ -40,16 +40,13 @@ METADATA = {
 
 def read_source(path):
     """Return the notebook of a py:percent file and its first cells, without outputs, with ids made from the cells."""
-    notebook = jupytext.read(path, fmt="py:percent")
+    notebook = copy.deepcopy(parsed(path.read_text("utf-8")))
     notebook.metadata = nbformat.from_dict(METADATA)
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen = {}
-    rows = "\n".join(
-        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
-        for n in SERIES[1:]
-    )
     for cell in notebook.cells:
-        cell.source = cell.source.replace("<!-- series -->", rows)  # notebook 00 lists all others
+        if "<!-- series -->" in cell.source:  # notebook 00 lists all others
+            cell.source = cell.source.replace("<!-- series -->", rows())
         digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:8]
         seen[digest] = seen.get(digest, 0) + 1
         cell.id = f"{digest}-{seen[digest]}"
@@ -58,6 +55,19 @@ def read_source(path):
     notebook.cells = [*([badges] if badges else []), title, setup, *others]  # a reader wants the title first
     hide_answers(notebook)
     return notebook
+
+
+@functools.cache
+def parsed(text):
+    """Return the notebook of a py:percent text; a text is parsed once, since tests and tools read each many times."""
+    return jupytext.reads(text, fmt="py:percent")
+
+
+def rows():
+    return "\n".join(
+        f"| {n.number} | [{n.title}]({n.name}.ipynb) | {n.question} | {n.minutes} | {n.exercise_minutes} | {n.torch} |"
+        for n in SERIES[1:]
+    )
 
 
 def tagged(cell, *tags):
@@ -154,25 +164,10 @@ def on_a_page(pixels):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
-    parser.add_argument("--check", action="store_true", help="only compare the cells of each pair")
-    arguments = parser.parse_args()
-    drifted = []
-    for notebook in chosen(arguments.prefixes):
-        fresh = read_source(notebook.source)
-        if arguments.check:
-            if not notebook.built.exists() or cells(nbformat.read(notebook.built, as_version=4)) != cells(fresh):
-                drifted.append(notebook.built.name)
-            continue
+    for notebook in chosen(parser.parse_args().prefixes):
         print(f"building {notebook.built.name}", flush=True)
-        nbformat.write(keep_times(execute(fresh), notebook.built), notebook.built)
-    if drifted:
-        sys.exit(f"{', '.join(drifted)}: not built from the source beside it. Fix: make notebooks")
-    if not arguments.check:
-        links.rewrite(links.address())  # the table of README
-
-
-def cells(notebook):
-    return [(cell.id, cell.cell_type, cell.source, cell.metadata) for cell in notebook.cells]
+        nbformat.write(keep_times(execute(read_source(notebook.source)), notebook.built), notebook.built)
+    links.rewrite(links.address())  # the table of README
 
 
 if __name__ == "__main__":

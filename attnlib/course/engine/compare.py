@@ -7,7 +7,7 @@ import numpy as np
 RIGHT = ""  # what a judge says in the place of a mistake
 
 # Keep our own references: a notebook that patches np.allclose must not change what counts as right.
-_abs, allclose, isclose, _isfinite = np.abs, np.allclose, np.isclose, np.isfinite
+_abs, allclose, isclose, _isfinite, _isnan = np.abs, np.allclose, np.isclose, np.isfinite, np.isnan
 
 
 class Difference(NamedTuple):
@@ -52,9 +52,11 @@ class Difference(NamedTuple):
 def near(x, y, tolerance):
     """Compare two arrays of one shape entry by entry; `tolerance` is relative to y and to its largest entry."""
     x, y = x.astype(np.float64), y.astype(np.float64)
-    finite = _abs(y[_isfinite(y)])
-    largest = min(1.0, finite.max()) if finite.size else 1.0
-    return isclose(x, y, rtol=tolerance, atol=tolerance * (largest or 1.0), equal_nan=True)
+    size, finite = _abs(y), _isfinite(y)
+    largest = min(1.0, size[finite].max(initial=0.0)) or 1.0
+    with np.errstate(invalid="ignore"):  # inf - inf
+        within = (_abs(x - y) <= tolerance * (largest + size)) & finite
+    return within | (x == y) | (_isnan(x) & _isnan(y))  # as np.isclose, which is slower
 
 
 def close(x, y, tolerance):

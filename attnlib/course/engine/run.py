@@ -116,9 +116,8 @@ def calls_into_attnlib(names):
     seen = set()
 
     def watch(frame, event, arg):
-        code = frame.f_code
-        if event == "call" and code.co_name in names and code.co_filename.startswith(_PACKAGE):
-            seen.add(code.co_name)
+        if event == "call" and frame.f_code.co_name in names and frame.f_code.co_filename.startswith(_PACKAGE):
+            seen.add(frame.f_code.co_name)
 
     before = sys.getprofile()
     sys.setprofile(watch)
