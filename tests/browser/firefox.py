@@ -75,7 +75,7 @@ class Firefox:
 
     def prepare(self, script):
         """Run the text of a script in each page that is opened from now on."""
-        self._ask("script.addPreloadScript", functionDeclaration=f"() => {{{script}}}")
+        self._ask("script.addPreloadScript", functionDeclaration=f"function () {{{script}}}")
 
     def evaluate(self, expression):
         """Return what an expression of the page is, once it has settled."""

@@ -61,6 +61,9 @@ window.ask = {
   showsASavedPicture: () =>
     [...document.querySelectorAll(".jp-OutputArea img")].some((image) => image.naturalWidth > 100),
   allAlive: () => !document.querySelector("[data-attnlib]:not(:has(.attnlib-live))"),
+  stills: () => document.querySelectorAll("[data-attnlib]").length,
+  views: () => [...document.querySelectorAll(".attnlib-live")].map((view) => view.innerHTML),
+  focusSlider: (i) => document.querySelectorAll("[data-attnlib]")[i].querySelector("input").focus(),
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
   formulasAreDrawn: () => [...document.querySelectorAll("article math")].every((math) => math.getBoundingClientRect().width > 3),

@@ -11,7 +11,6 @@ from tools.series import SERIES
 
 NAMES = ["00_start_here", "03_scaling"]
 ASK = Path(__file__).with_name("page.js").read_text("utf-8")
-SHOWN = "[...document.querySelectorAll('.attnlib-live')].map(view => view.innerHTML)"
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +26,14 @@ def test_a_page_to_read_is_alive(firefox, tmp_path, name):
     (path,) = (notebook.built for notebook in SERIES if notebook.name == name)
     reading.write({name: nbformat.read(path, as_version=4)}, tmp_path)
     firefox.open((tmp_path / f"{name}.html").as_uri())
-    stills = "document.querySelectorAll('[data-attnlib]').length"
-    count = firefox.evaluate(stills)
-    assert count == firefox.evaluate(f"{SHOWN}.length") > 0
+    count = firefox.evaluate("ask.stills()")
+    assert count == len(firefox.evaluate("ask.views()")) > 0
     for i in range(count):
-        firefox.evaluate(f"document.querySelectorAll('[data-attnlib]')[{i}].querySelector('input').focus()")
+        firefox.evaluate(f"ask.focusSlider({i})")
         firefox.press("Home")
-        first = firefox.evaluate(SHOWN)
+        first = firefox.evaluate("ask.views()")
         firefox.press("End")
-        last = firefox.evaluate(SHOWN)
+        last = firefox.evaluate("ask.views()")
         assert [k for k in range(count) if first[k] != last[k]] == [i]
     assert firefox.evaluate("ask.fitsAcross()") and firefox.evaluate("ask.imagesAreShown()")
     assert firefox.problems == []
