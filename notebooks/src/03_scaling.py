@@ -6,7 +6,8 @@
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
 # **Move $d_k$ to both ends.** The curve is always the same; the axis stretches to hold the scores, as the numbers at its ends
-# show. What changes is where the dots fall. Where the curve is flat, a head learns next to nothing (section 2 says why).
+# show. What changes is where the dots fall. Where the curve is flat, a score can change and its weight hardly does. Section 2
+# says why that matters.
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
@@ -24,8 +25,8 @@ flat
 #
 # Three questions from memory. Write a letter in place of each `None`.
 #
-# **1.** *(notebook 02)* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. Which shapes have the
-# weights and the output?
+# **1.** *(notebook 02)* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. What shapes do the
+# weights and the output have?
 #
 # - **a** weights (5, 5), output (5, 4)
 # - **b** weights (5, 3), output (5, 4)
@@ -59,9 +60,10 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown]
-# She finds Anna both times, a little more firmly without the division. Three features are too few to show what the division
-# is for. So from here on, queries and keys are random, with as many features as we like. A head starts roughly like that, as
-# notebook 04 measures: before it has learned anything, it compares at random.
+# She finds Anna both times, a little more firmly without the division. Three features are too few to show what the division is
+# for. So from here on, queries and keys are random, with as many features as we like. A head that has learned nothing compares
+# at random, too. How large its entries are depends on how its layers are drawn, as notebook 04 measures. Here all have
+# variance 1.
 
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
@@ -73,7 +75,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # **Predict.** What is the standard deviation of the scores at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
-# - **b** 8
+# - **b** 8, the root of 64
 # - **c** 64, one for each push
 
 # %%
@@ -96,7 +98,7 @@ predict.score_std(guess_std)
 # Up to chance, the variance is $d_k$. Three lines say why:
 #
 # 1. $E$ means average. With mean 0, the variance is the average square, and for independent factors the averages multiply.
-#    So a product has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
+#    So the product of feature $c$, $q_c k_c$, has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. The standard deviation is the root of that. Dividing by $\sqrt{d_k}$ brings it back to 1.
 #
@@ -140,9 +142,9 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 # seven of the ten stay in play at every $d_k$ from 16 on.
 #
 # Is picking bad? A head may pick, if it picks the right key. But a fresh head picks by chance, so training must be able to
-# change its mind. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What
-# it carries back is called a **gradient**. At softmax it asks: if this score were a little larger, how much would its weight
-# change? That is the **slope** of softmax,
+# change its mind. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
+# carries back is called a **gradient**. At softmax the question is: if this score were a little larger, how much would its
+# weight change? That is the **slope** of softmax,
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
@@ -174,7 +176,7 @@ in_the_plane
 # $\sqrt{d_k}$. A query longer than that still chooses more sharply, as the slider shows.
 #
 # Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
-# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere), and are none).
+# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one).
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
@@ -209,9 +211,9 @@ for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
 predict.divided_by_d_k(guess_in_play)
 
 # %% [markdown]
-# Too sharp, right, too pale: these are the three parts of the slider in notebook 00. The slope does not mind too pale: it is
-# 0.090 here, and 0.083 with the root. But such a head hardly chooses, and its queries hardly matter. A step on the query moves
-# the scores only 1/8 as far, so a gradient of 0.14 reaches the query instead of 1.16 (medians, in *Controls*).
+# Too sharp, right, too pale: these are the three parts of the slider in notebook 00. When the weights are too pale, the slope
+# stays: it is 0.090 here, and 0.083 with the root. But such a head hardly chooses. Whatever the query is, all keys get nearly the
+# same weight, and the output is nearly the plain average of the values.
 #
 # ## 4 · Where does it start to matter?
 #
@@ -236,18 +238,20 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. At $d_k = 3$ it hardly matters. For random queries with ten keys, the typical slope without it is down to half at $d_k
-# = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. The heads of
-# real models have 32, 64 or 128 features. And the division says where a head starts, not what it can become.
+# head. At $d_k = 3$ it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
+# is down to half at $d_k = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the
+# table down. The heads of real models have 32, 64 or 128 features. And the division says where a head starts, not what it can
+# become.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
 # **Slope and gradient.** A slope is not yet a gradient. *Controls* sends random gradients back through softmax. With ten keys
 # at $d_k = 64$, the median gradient on the scores is more than ten times smaller without the division. Further back, on the
-# query, the division itself makes gradients $\sqrt{d_k}$ times smaller. At 64 the two effects cancel, 1.18 against 1.16; at
-# 16 the query even gets more without the division, and from 128 on it gets less. Those are medians. The *mean* at $d_k = 1024$ is
-# larger without the division, 4.8 against 1.3, because about a tenth of the queries get nine tenths of it.
+# query, the division itself makes gradients $\sqrt{d_k}$ times smaller. At 64 the two effects cancel, 1.18 against 1.16, where
+# dividing by $d_k$ leaves 0.14. At 16 the query even gets more without the division, and from 128 on it gets less. Those are
+# medians. The *mean* at $d_k = 1024$ is larger without the division, 4.8 against 1.3, because about a tenth of the queries get
+# nine tenths of it.
 #
 # **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
 # could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
@@ -389,12 +393,13 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# In `spread`, set $d_k$ to 64 and go through the draws 0 to 9. In how many does query 0 give one key more than 0.92 without the
-# division?
+# In `spread`, set $d_k$ to 64 and go through the draws 0 to 9. In how many does the division change which key gets the largest
+# weight?
 #
 # <details><summary>Answer</summary>
 #
-# In six of ten.
+# In none. Dividing by a positive number keeps the order of the scores, and softmax keeps it, too. The division changes how
+# firmly a query chooses, not what.
 #
 # </details>
 #

@@ -486,7 +486,7 @@ QUESTIONS = (
         "score_std",
         right="b",
         tempting="c",
-        a="1 is the standard deviation of one entry. A score adds up 64 products.",
+        a="The pushes cancel only on average: each adds its variance of 1, and 64 of them add up to 64.",
         b="The variances of 64 products add up to 64, and the standard deviation is the root of that.",
         c="64 is the variance, the mean of the squares.",
     ),
