@@ -95,7 +95,8 @@ DESIGNS = {
     },
     "parking_place": {
         "no_room_to_park": [[0.0, 0.0], [-5.0, 1.0]],
-        "parked_on_a_long_value": [[6.0, 1.0]],
+        "parked_on_a_long_value": [[6.0, 1.0], [6.0, 0.11]],
+        "words_add_too": [[6.0, 0.1], [7.0, 0.1], [7.6, 0.0999]],
         "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0]],
     },
     "three_patients": {
@@ -110,6 +111,7 @@ DESIGNS = {
         "parked_elsewhere": PARKED["one"],
         "nothing_twice": PARKED["A"],
         "first_copy_parks": [PARKED["Anna"][0]],
+        "repeated_but_parked": [PARKED["Anna"][1], *PARKED["Row,"]],
     },
     "out_of_reach": {
         "verb_not_due": ["the cats that the old dog"],

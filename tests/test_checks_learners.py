@@ -426,6 +426,13 @@ ROWS = {
     "sqrt(384)": ("divisor_repair", "scale_undone", 19.5959, "trained with a scale"),
     "score 4": ("parking_place", "no_room_to_park", [4, 0], "stays on the words"),
     "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "too long"),
+    "a value as short as the limit": (
+        "parking_place",
+        "words_add_too",
+        [7, 0.1],
+        "words keep a part",
+        "not counted the value",
+    ),
     "as high as a match": ("parking_place", "parking_drowns_the_match", [10, 0.01], "less than 0.9"),
     # --- named wrongly
     "NaN -> uniform": (

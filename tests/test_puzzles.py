@@ -37,8 +37,8 @@ from attnlib.course import convoy as world
 from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
 from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
-from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, convoy
-from tools.build_notebooks import read_source
+from attnlib.course.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, A, B, C, convoy
+from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
 from tools.series import SERIES
 
@@ -296,7 +296,9 @@ def test_what_does_not_fit_is_told(returned, parts):
 
 def test_masks_values_and_joints_that_do_not_fit_are_told():
     W = np.ones((15, 2))
-    assert "mask must be (8, 8) and boolean" in check.latest_of_my_flag(handed_in((W, W, np.ones((8, 8))))).message
+    told = check.latest_of_my_flag(handed_in((W, W, np.tri(8, k=-1)))).message
+    assert "mask must be (8, 8) and boolean" in told and told.endswith("Fix: mask.astype(bool).")
+    assert "Fix: np.tri(8, dtype=bool)" in check.latest_of_my_flag(handed_in((W, W, np.ones((3, 3), bool)))).message
     assert (
         "for a mask, too, (8, 8) and boolean; yours is None" in check.latest_of_my_flag(handed_in((W, W, None))).message
     )
@@ -500,3 +502,18 @@ def test_a_row_is_told_as_the_head_gives_it():
     verdict = check.nothing_to_do(answer)
     assert verdict.mistake == "too_little_weight"
     assert "it gives 0.493 on 1 and 2, 0.014 on 0; wanted is 0.500 on 1 and 2" in verdict.message
+
+
+@pytest.mark.parametrize("factor", [20, 1000])
+def test_layers_that_park_firmly_write_on(factor):
+    """Notebook 10: where no flag matches, the pilot receives most. It is never written: it can sail in front only."""
+    cells = [cell for cell in code_between("10", "### They write on", "10.14") if "def " in cell]
+    names = {"al": al, "convoy": convoy}
+    exec("\n".join(cells), names)
+    step, match, note, give = np.zeros((20, 8)), np.zeros((20, 5)), np.zeros((20, 20)), np.zeros((20, 5))
+    places, noted = np.zeros((20, 8)), np.zeros((20, 5))
+    step[PLACE], places[PLACE], step[PLACE.start, 0] = factor * np.eye(8, k=-1), np.eye(8), factor
+    note[FLAG, NOTE] = match[FLAG] = noted[NOTE] = give[FLAG] = np.eye(5)
+    layers = (step, places, note), (factor * match, noted, give)
+    assert names["write_on"](layers, "*ABCA") == "*ABCABCA"
+    assert set(names["write_on"](layers, "*ABC")[1:]) <= set("ABCD")

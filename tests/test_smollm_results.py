@@ -194,7 +194,7 @@ def measured(prompt, tokens, parked, first=None):
         (measured("to be or", [1, 2, 3], [0.9] * 3), "nothing_twice"),
         (measured("to be or", [1, 2, 3], [0.9] * 3, [0.4] * 3), "parked_elsewhere"),
         (measured("to be to be", [1, 2, 1, 2], [0.9, 0.9, 0.4, 0.4]), "first_copy_parks"),
-        (measured("to be to be", [1, 2, 1, 2], [0.9, 0.9, 0.6, 0.6]), None),
+        (measured("to be to be", [1, 2, 1, 2], [0.9, 0.9, 0.6, 0.6]), "repeated_but_parked"),
         (measured("to be or not I to", [1, 2, 3, 4, 5, 1], [0.9] * 5 + [0.1]), None),  # too little to tell
     ],
 )

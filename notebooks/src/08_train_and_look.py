@@ -234,9 +234,10 @@ for n, seed in ((10, 1), (9, 0), (9, 1)):
 predict.dark_diagonal(guess_diagonal)
 
 # %% [markdown]
-# With nine tokens most of the difference is gone. There one position of nine must name its own token, so that token is the
-# answer as often as any other. With ten tokens no position must, and the head has learned to count its own token less. How much
-# is that worth? Compare two ways to guess: name the most frequent of all ten tokens, or the most frequent of the other nine.
+# With nine tokens most of the difference is gone, and a small rest stays that the following count does not explain. There one
+# position of nine must name its own token, so that token is the answer as often as any other. With ten tokens no position
+# must, and the head has learned to count its own token less. How much is that worth? Compare two ways to guess: name the most
+# frequent of all ten tokens, or the most frequent of the other nine.
 
 
 # %%
@@ -471,8 +472,8 @@ _ = ax.axis("off")
 
 # %% [markdown]
 # Layer 1 is a **previous-letter head**: it adds to a letter the one that stood just before. It does so only where training
-# asked for it: every first copy stands in the first twelve positions, and the twelfth, here the last B, counts only for patterns of
-# 11 or 12 letters.
+# asked for it, in the first twelve positions, where every letter of a pattern stands for the first time. The last B, in the
+# twelfth, has only thin arrows: just patterns of 11 or 12 letters ever need it.
 #
 # Layer 2 is an **induction head** ([Elhage et al. 2021](../REFERENCES.md#elhage-2021),
 # [Olsson et al. 2022](../REFERENCES.md#olsson-2022)). Its <span style="color:#0072B2">query</span> says "I am B", and one
@@ -480,15 +481,16 @@ _ = ax.axis("off")
 # is fetched, and the model says L.
 #
 # If this story is true, a single layer has nothing to match: its keys say what a letter *is*, not what stood before it.
+# What it gets right it gets by its positions: set them to 0, and 0.06 remains.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# One layer with four heads is as bad as with one, and five times as many steps leave one layer below 0.4. What it can do, it
-# does by its positions: set them to 0, and 0.06 remains. But let each key be made from the letter before it, and one layer with
-# one head is enough: 1.00. So it is not the number of layers that counts, but what the keys know. *Controls* has the other
-# runs. Layer 1 goes as far as training asks: let patterns of 6 to 8 letters begin anywhere up to position 12, and after 1200
-# steps its weight on the letter before is above 0.7 in positions 12 to 16, in both of two trainings.
+# One layer with four heads is as bad as with one, and five times as many steps leave one layer below 0.4. But let each key be
+# made from the letter before it, and one layer with one head is enough: 1.00. So it is not the number of layers that counts,
+# but what the keys know. *Controls* has the other runs. Layer 1 goes as far as training asks: let patterns of 6 to 8 letters
+# begin anywhere up to position 12, and after 1200 steps its weight on the letter before is above 0.7 in positions 12 to 16, in
+# both of two trainings.
 #
 # </details>
 
@@ -496,7 +498,8 @@ _ = ax.axis("off")
 # ## 5 · See it · A head forms
 #
 # `train` kept the model every 25 steps. Move *step*, and the model of that time reads KRUBLEMAKRUB. Its last letter, B, asks in
-# the lowest row, and L stands in the fifth column. At step 0 the bright cells are chance. Watch two places: the cells beside
+# the lowest row, and L stands in the fifth column. Pull it to 0 first, where the bright cells are
+# chance, and then move it slowly from 100 to 250. Watch two places: the cells beside
 # the diagonal of layer 1, and the last four rows of layer 2.
 
 # %% tags=["slide"] says="Move step"
@@ -739,10 +742,12 @@ predict.scale_and_training(guess_scale)
 # %% [markdown]
 # With Adam at rate 0.003 and embeddings of standard deviation 1, the gap grows with $d_k$: at 8 there is hardly any, and at 128
 # the three seeds without the scale are at 0.06, 0.26 and 0.70 after 200 steps. Give them 600 steps, and two of the three are
-# above 0.9. So here the missing scale costs time, not ability. Start with embeddings five times smaller, and it is the other
-# way round, for a while: after 100 steps the model without the scale is at 0.99 or more, and the one with it near 0.1. After
-# 200 steps the latter is at 1.00, too. So the scale is not good in itself: it decides how large the scores are at the start, and
-# how far a step moves them.
+# above 0.9. So here the missing scale costs time, not ability.
+#
+# Is the scale always good, then? PyTorch draws embeddings with standard deviation 1. Start with embeddings five times smaller,
+# and it is the other way round, for a while: after 100 steps the model without the scale is at 0.99 or more, and the one with
+# it near 0.1. After 200 steps the latter is at 1.00, too. The scale decides how large the scores are at the start, and how far
+# a step moves them.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -831,7 +836,7 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 8.3 · Fool one layer
 #
-# **Goal.** Design an input that shows why one layer must fail. *8 minutes, medium.*
+# **Goal.** Design an input that shows what one layer without positions cannot tell apart. *8 minutes, medium.*
 #
 # A layer without positions reads "D A B C E A". The last letter is A, and the A before was followed by B, so B is right. Which
 # other sequence makes the **same** mixture at the last position, though another letter is right?
@@ -880,8 +885,9 @@ verdict
 #
 # 1. Check 8.1 by training: write `N_TOKENS, N_POSITIONS = 2, 4` near the top, and run section 1 again. Then restart the
 #    kernel.
-# 2. Put a pattern in which one letter stands twice, "ABCAD" repeated, into the model of section 4. What does it say after
-#    A, and where does layer 2 look?
+# 2. Put a pattern in which one letter stands twice into the model of section 4:
+#    `inductors[2](torch.tensor([[LETTERS.index(c) for c in ("ABCAD" * 5)[:24]]]))`. What does it say after A, and where does
+#    layer 2 look?
 # 3. Let `one_run` train with $d_k = 128$ at the rates 0.0003, 0.001, 0.003 and 0.01, with and without the scale, seed 0 and 450
 #    steps each. How wide is the range that works?
 
@@ -894,10 +900,10 @@ verdict
 # </details>
 
 # %% [markdown] tags=["remember"]
-# **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule, over
-# many inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said to
-# need. Here induction takes two heads: the first writes into each key what stood before it, and the second matches that. A missing
-# scale costs time or saves time, depending on how training starts. Next: [09 a real model](09_a_real_model.ipynb).
+# **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule,
+# over many inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said
+# to need. Here induction takes two heads: the first writes into each key what stood before it, and the second matches that. A
+# missing scale costs time or saves time, depending on how training starts. Next: [09 a real model](09_a_real_model.ipynb).
 
 # %% [markdown]
 # ## Controls

@@ -249,7 +249,7 @@ for other_text in ("A kitten naps on the couch.", "The train arrived late."):
 # %% [markdown]
 # ### Six banks
 #
-# Can your module tell a river bank from a bank with money? Here are six sentences, three of each kind.
+# Can the model tell a river bank from a money bank? Here are six sentences, three of each kind.
 
 # %%
 BANKS = [
@@ -412,7 +412,8 @@ for name, table in tables.items():
 # %% [markdown]
 # Compare the best with the second. The previous token has a head of its own: 1.00, and the second head has 0.33. For the
 # pronoun, L4H2 leads with 0.62, but L3H5 follows with 0.55. For `[CLS]` three heads are nearly equal. Here are the six leaders
-# on the sentence with the teacher.
+# on the sentence with the teacher. Only every second token has a label: *they* is the row between *because* and *worked*, and
+# *students* the column between *the* and *because*.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Here are the six"
 SENTENCE = SENTENCES[0]
@@ -525,7 +526,8 @@ predict.named_head(guess_named_head)
 # %% [markdown]
 # L4H2 has rank 7 of 12: a head with a job that can be named need not matter. But what does "matter" mean? The table has three
 # answers. A head that adds the same vector everywhere is missed when it is set to 0, although it carries no information. So
-# the fourth column puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. And a pronoun is only one
+# the column *its mean instead* puts the head's mean over all tokens in its place, and L4H2 rises to rank 5. There the heads
+# for the previous and the next token are the first of their layers. And a pronoun is only one
 # token of about twelve; six of the twelve sentences have no such pronoun. The last column measures how far the vector of
 # the *pronoun* moves. There L4H2 has rank 4, and L3H5, which finds nouns too, is the first in its layer.
 
@@ -541,7 +543,8 @@ predict.named_head(guess_named_head)
 # %% [markdown]
 # ### See it · All 72 heads
 #
-# *measured* chooses the number, a click the head. Will the map of a head of layer 6 look like one of the six above?
+# The slider *measured* chooses what the left map shows, and a click on a cell the head at the right. Will the map of a head of
+# layer 6 look like one of the six above?
 
 # %% jupyter={"source_hidden": true}
 tables = {
@@ -637,8 +640,8 @@ for ax in axes[-1]:
     _ = ax.set_xticks(range(len(w)), tokens, rotation=90)
 
 # %% [markdown]
-# These are means over the words of the sentence. L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly more
-# than *praised* does. L6H12 has its largest weight on `[CLS]`, too, but it adds mostly words. Over all twelve sentences:
+# These are means over the words of the sentence. L5H6 **parks**: nearly all its weight is on `[CLS]`, but `[CLS]` adds hardly
+# more than *praised* does. L6H12 has its largest weight on `[CLS]`, too, but it adds mostly words. Over all twelve sentences:
 
 
 # %% jupyter={"source_hidden": true}
@@ -673,11 +676,11 @@ plot.table([*names, "cost: taken away", "[CLS] forbidden"], rows)
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# Parked is not nothing: `[CLS]` still makes up a quarter of the lengths that L5H6 adds, and lengths do not tell what cancels. 34
-# heads have more than half of a word's weight on `[CLS]`. In all 34 the value there is at most 0.14 as long as a word's, and `[CLS]`
-# makes up at most 0.52 of what they add. When `[CLS]` is forbidden in L5H6, the freed weight goes to words and the full stop, and
-# hardly to `[SEP]`. One explanation of parking is that weights must sum to 1 and have to go somewhere ([Clark et al.
-# 2019](../REFERENCES.md#clark-2019), [Xiao et al. 2023](../REFERENCES.md#xiao-2023)); nothing here tests it.
+# Parked is not nothing: `[CLS]` still makes up a quarter of the lengths that L5H6 adds, and lengths do not tell what cancels.
+# 34 heads have more than half of a word's weight on `[CLS]`. In all 34 the value there is at most 0.14 as long as a word's,
+# and `[CLS]` makes up at most 0.52 of what they add. When `[CLS]` is forbidden in L5H6, the freed weight goes to words and the
+# full stop, and hardly to `[SEP]`. One explanation of parking is that weights must sum to 1 and have to go somewhere ([Clark
+# et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al. 2023](../REFERENCES.md#xiao-2023)); nothing here tests it.
 #
 # </details>
 
@@ -887,7 +890,7 @@ figure, ax = plot.subplots(figsize=(6, 3))
 cosine_at = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [rescaled[d_k]["weights"].max(-1).mean() for d_k in D_K]
 ax.semilogx(D_K, cosine_at, "o-", base=2, label="cosine with the true sentence vector")
-ax.semilogx(D_K, largest, "s--", base=2, label="largest weight, L4H2")
+ax.semilogx(D_K, largest, "s--", base=2, label="largest weight of a row, mean of L4H2")
 ax.set(xlabel="$d_k'$ in the scale (trained: 32)", ylim=(0, 1.05))
 _ = ax.legend()
 for d_k in (2, 32, 384, 512):
@@ -895,7 +898,8 @@ for d_k in (2, 32, 384, 512):
 
 # %% [markdown]
 # A small $d_k'$ makes the weights peaky, a large one makes them flat, and both move the sentence vector away. The flat side
-# moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The scale is part of a model's weights.
+# moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The weights were trained for one
+# scale, and work only with it.
 # The wrong width of notebook 07 is $\sqrt{384}$ here, and leaves 0.74.
 #
 # ## Exercises
@@ -970,8 +974,9 @@ verdict
 #
 # **Goal.** Let a head do nothing unless there is something to do. *8 minutes, hard.*
 #
-# A query meets `[CLS]` and 8 words. Scores are those that go into the softmax. A word that matches has score 10, and all others have
-# score 0; the values of the words have length 1. You choose the score of `[CLS]` and the length of its value, so that
+# A query meets `[CLS]` and 8 words. Scores are those that go into the softmax. A word that matches has score 10, and all
+# others have score 0; the values of the words have length 1. You choose the score of `[CLS]` and the length of its value, so
+# that
 #
 # - without a match, the output is at most 0.1 long, in whatever directions the values point, and
 # - with one match, at least 0.9 of the weight is on it.
@@ -1001,17 +1006,22 @@ verdict
 #
 # These need the model, because nothing is stored of what you ask here.
 #
-# 1. Swap Q and K in `Mistaken`. Predict the cosine first, then add a row. (The mean is 0.29, about as bad as without $W_O$.)
+# 1. Swap Q and K in `Mistaken`. Predict the cosine first, then add a row.
 # 2. Take the two best pronoun heads away together, L4H2 and L3H5, and measure at the pronoun. Is the cost the sum of the two?
-#    (No: 30.1, and $8.3 + 16.2 = 24.5$.)
-# 3. Write a measure of your own, for example "looks at the same token elsewhere", and add it to the map of the 72 heads. (The
-#    best is L1H9 with 0.44, and its cost has rank 10 in its layer.)
-# 4. Find another sentence in which L4H2 misses the noun. ("The woman fed the birds before she went home": 0.03 on the woman,
-#    0.17 on the birds.)
+# 3. Write a measure of your own, for example "looks at the same token elsewhere", and add it to the map of the 72 heads.
+# 4. Find another sentence in which L4H2 misses the noun.
 #
-# **Remember.** Your module is the real thing: with the right weights it gives the right vectors. Some heads have jobs that can be
-# measured. But a job is not importance, a weight is not what is added, and neither is understanding. A mistake without an error
-# message can cost a real model almost everything, so compare with known numbers. Next: [10 program a
+# <details><summary>Answers</summary>
+#
+# 1: the mean is 0.29, about as bad as without $W_O$. 2: no, it is 30.1, and $8.3 + 16.2 = 24.5$. 3: for that measure the best
+# is L1H9 with 0.44, and its cost has rank 10 in its layer. 4: in "The woman fed the birds before she went home" 0.03 lies on the
+# woman, and 0.17 on the birds.
+#
+# </details>
+#
+# **Remember.** A module that passes 06 is the real thing: with the right weights it gives the right vectors. Some heads have
+# jobs that can be measured. But a job is not importance, a weight is not what is added, and neither is understanding. A
+# mistake without an error message can cost a real model almost everything, so compare with known numbers. Next: [10 program a
 # head](10_program_a_head.ipynb).
 
 # %% [markdown]

@@ -363,7 +363,8 @@ print(f"of the table: {np.abs(Q_2 @ K_2.T - W_Q @ W_K.T).max():.6f}")
 who_wants_whom(W_Q, W_K)
 
 # %% [markdown]
-# Any two matrices with this product make the same head. `who_wants_whom(*my_c())` draws the table of your next puzzle.
+# Any two matrices with this product, and the same $d_k$, give the same weights. `who_wants_whom(*my_c())` draws the table of
+# your next puzzle.
 
 # %% [markdown]
 # <details><summary>How many features does a table need?</summary>
@@ -640,11 +641,11 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.10 · The latest of my flag
 #
-# **Goal.** Make each ship look at the latest earlier ship of its flag, and at the pilot where there is none. *10
+# **Goal.** Make each ship look at the nearest ship of its flag in front of it, and at the pilot if there is none. *10
 # minutes, hard.*
 #
-# `my_latest()` returns $W_Q$, $W_K$ and a mask of shape (8, 8), True = may attend; a convoy of $n$ ships uses its first
-# $n$ rows and columns. Earlier ships are nearer to the pilot. The row of the pilot is free.
+# `my_latest()` returns $W_Q$, $W_K$ and a mask of shape (8, 8), True = may attend. A convoy with $n$ rows, the pilot's
+# included, uses the first $n$ rows and columns of the mask. The row of the pilot is free.
 
 
 # %%
@@ -789,10 +790,11 @@ print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.13 · What came next
 #
-# **Goal.** Give each ship the flag that sailed right behind the earlier ships of its own flag. *12 minutes, hard.*
+# **Goal.** For each ship, find the ships of its own flag in front of it, and give it the flag that sails right behind
+# them. *12 minutes, hard.*
 #
-# In `*ABCA` the last A has met an A before, and B sailed behind that one: the last A receives B. If there were several such
-# flags, it receives their mean; if there was none, its row is free. One layer can't do that, because a ship B doesn't know that
+# In `*ABCA` the last A has an A in front of it, and right behind that one sails B: the last A receives B. With several such
+# flags it receives their mean; with none, its row is free. One layer can't do that, because a ship B doesn't know that
 # it sails behind an A. So there are two layers, both causal. The first one adds what it finds to $x$, and the second one reads
 # the sum: `x1 = x + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
 #
@@ -840,8 +842,8 @@ verdict
 # see(check.what_came_next, my_next, "*ABCABAC")
 # ```
 #
-# Layers speak through columns of $x$: one writes, and the next finds by it. Which columns and which code they use is up to
-# them.
+# Layers talk through columns of $x$: one writes a note there, and the next matches on it. Which columns and which code they
+# use is up to them.
 #
 # </details>
 
@@ -864,7 +866,7 @@ def write_on(layers, flags, n=8):
         x = convoy(flags, notes=True)  # (n, 20)
         x1 = x + causal_head(x, *head1)  # (n, 20)
         out = causal_head(x1, *head2)  # (n, 5)
-        flags += "*ABCD"[out[-1].argmax()]
+        flags += "ABCD"[out[-1, 1:].argmax()]  # never the pilot
     return flags
 
 
@@ -875,7 +877,7 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
 
 # %% [markdown]
 # If the last flag has sailed before, always with the same flag behind it, that flag comes next. In `*ABC` nobody has sailed
-# behind a C yet, so anything goes. Once a C has sailed behind a C, that is the rule. In notebook 08 two trained layers find
+# behind a C yet, so anything goes. What the layers write there becomes the rule. In notebook 08 two trained layers find
 # the same rule.
 
 # %% [markdown] tags=["exercise"]
@@ -973,7 +975,9 @@ predict.witness(guess_witness)
 
 # %% [markdown]
 # The pilot is one of two, and then one of three. Doubling the ships does not double the pilot, so its share tells their
-# number. A start token, with which many language models begin each text, can be such a witness.
+# number. Without the pilot the last ship receives 0 here, because only the pilot has something to give. By the proof no other
+# $W_V$ would help: without the pilot both texts get the same shares. A start token, with which many language models begin each
+# text, can be such a witness.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.15 · Your own head
@@ -1068,10 +1072,14 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 # 2. Rotate by two eighths. Which matrix does it, and whom does place 0 look at?
 # 3. In 10.10, make the three numbers of the solution smaller, all by the same factor. How small may they become?
 #
-# *Answers.* 2: `turn @ turn`, at place 6. 3: 240, 120 and 12 pass; 220, 110 and 11 do not.
+# <details><summary>Answers</summary>
+#
+# 2: `turn @ turn`, at place 6. 3: 240, 120 and 12 pass; 220, 110 and 11 do not.
+#
+# </details>
 #
 # **Remember.** $W_Q$ says what a ship looks for, $W_K$ what it is found by, $W_V$ what it gives. Without biases, only the
-# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. Equal scores share, differences of scores are
-# logarithms of ratios, and a head that finds nothing needs a place to park. Layers speak through columns: one writes, the next
-# finds by it. A head knows shares, not counts, unless a witness stands by. Next: [11 one token at a
-# time](11_one_token_at_a_time.ipynb).
+# product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. Equal scores share, and the difference of two
+# scores is the logarithm of the ratio of their weights. A head that finds nothing needs a place to park. Layers talk through
+# columns of $x$: one writes a note there, and the next matches on it. A head knows shares, not counts, unless a witness stands
+# by. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).

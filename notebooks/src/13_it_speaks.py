@@ -11,6 +11,7 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.colours import LINE
 from attnlib.course import block, check, fetch_button, head_map, mine, predict, smollm
 from attnlib.course.chapters.n13 import PATIENTS
 
@@ -42,8 +43,9 @@ print(said["question"], "\n")
 print("\n".join(fill(line, 68) for line in answer.splitlines()))
 
 # %% [markdown]
-# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, and nobody checked what
-# the words say. With 135 million numbers it is also a small model.
+# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, and then on
+# examples of questions and answers. While it writes, nothing checks whether the words are true. With 135 million numbers it is
+# also a small model.
 
 # %% [markdown]
 # ## Before you start
@@ -88,7 +90,10 @@ _ = block.draw(576, norm_first=True)
 # %%
 d_model, d_k, heads, kv_heads, layers = 576, 64, 9, 3, 30
 one_layer = 2 * d_model * heads * d_k + 2 * d_model * kv_heads * d_k  # Q, O; K, V
-parts = {"attention": layers * one_layer, "feed-forward": layers * 3 * d_model * 1536}
+parts = {
+    "attention": layers * one_layer,
+    "feed-forward": layers * 3 * d_model * 1536,  # 3 matrices: one is a gate
+}
 parts["table of tokens"] = 49152 * d_model
 parts["norms"] = (2 * layers + 1) * d_model
 for name, numbers in parts.items():
@@ -191,7 +196,9 @@ print(f"loss on Alice: {before:.2f}, without the mask {after:.2f}")
 predict.next_word_in_sight(guess_in_sight)
 
 # %% [markdown]
-# Here are more mistakes, with what each writes after *Once upon a time, a small robot*.
+# Here are more mistakes, with what each writes after *Once upon a time, a small robot*. *Neighbours paired* rotates features 0
+# and 1, 2 and 3, as in 12, where this model rotates halves. *The past is not looked at* is a mistake in the cache, so its
+# loss is measured token by token.
 
 # %% jupyter={"source_hidden": true}
 SHOWN = ["none", "no causal mask", "no scale", "1/sqrt(576), the whole width"]
@@ -205,11 +212,12 @@ plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"
 
 # %% [markdown]
 # Nobody trained this model to look ahead: unlike the cheat of notebook 11 it learned behind a mask. But attention takes from
-# whatever key fits, and now the next word is among the keys. When it writes, there is no next word to read, and the text is lost.
-# So a low loss alone proves nothing. Nor does fluent text: with values rotated, too, it still writes sentences. On the Python code
-# the loss without the mask rises, from 1.45 to 1.90, perhaps because the healthy model guesses code so well.
+# whatever key fits, and now the next word is among the keys. When it writes, there is no next word to read, and the text is
+# lost. So a low loss alone proves nothing. Nor does fluent text: with values rotated, too, it still writes sentences. On the
+# Python code the loss without the mask rises, from 1.45 to 1.90, perhaps because the healthy model guesses code so well.
 #
-# The worst rows are above 10. A model that gave all 49,152 tokens the same probability would have $\ln 49152 = 10.8$.
+# The worst row, *heads cut by reshape alone*, is above 10. A model that gave all 49,152 tokens the same probability would have
+# $\ln 49152 = 10.8$.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Which of these mistakes would you *not* notice in a text of 32 tokens?
@@ -249,8 +257,8 @@ for name, secret in PATIENTS.items():
 #
 # **Goal.** Find out what each of them has. *8 minutes, hard.*
 #
-# Each has one of five mistakes: `grouped heads tiled`, `no scale`, `positions restart with the cache`,
-# `upper-left mask with the cache`, `window of 8`. Hand in a dictionary such as `{"A": "no scale", "B": "no scale", "C": "no scale"}`.
+# Each has one of five mistakes: `grouped heads tiled`, `no scale`, `positions restart with the cache`, `upper-left mask with
+# the cache`, `window of 8`. Hand in a dictionary such as `{"A": "no scale", "B": "no scale", "C": "no scale"}`.
 
 # %%
 my_diagnoses = None  # a dictionary
@@ -293,13 +301,13 @@ print(f"mean weight on the first token: {sinks['mean']:.2f}")
 print(f"heads with more than half of their weight there: {sinks['above 0.5']} of 270")
 for layer in (2, 12, 24):
     mean, length = sinks["by layer"][layer - 1], sinks["length"][layer - 1]
-    told_length = f"its vector has {length:.0f} times the median length"
+    told_length = f"the first token's vector has {length:.0f} times the median length"
     print(f"layer {layer:2}: {mean:.2f}; {told_length}")
 
 # %% [markdown]
-# Many heads **park** on the first token of *Alice*, as heads of MiniLM parked on [CLS] in notebook 09. The first vector becomes
-# very long in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need it? Let each token see only a
-# window of near keys, with and without the first token:
+# Many heads **park** on the first token of *Alice*, as heads of MiniLM parked on [CLS] in notebook 09. The first vector
+# becomes very long in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need it? Let
+# each token see only a window of near keys, with and without the first token:
 
 # %%
 rows = {}
@@ -320,7 +328,8 @@ plot.table(names, [(width, *losses) for width, losses in rows.items()])
 # **Goal.** Write the mask of that experiment. *6 minutes, medium.*
 #
 # `my_kept(n_q, n_k, window, sink)`: the queries are the last $n_q$ of $n_k$ tokens. Each sees itself, the $window - 1$ tokens
-# before it, and the first `sink` tokens of the text. (The sink of notebook 12 was a score without a token.) Return $(n_q, n_k)$ of bool, True = may attend.
+# before it, and the first `sink` tokens of the text. (The sink of notebook 12 was a score without a token.) Return
+# $(n_q, n_k)$ of bool, True = may attend.
 
 
 # %%
@@ -349,8 +358,8 @@ verdict
 # In notebook 08 two heads learned to copy together. The first tells each token what stood before it. The second looks for the
 # token after the last *A*, wherever *A* is read again. In notebook 10 you set such heads by hand. Are they in this model, too?
 #
-# The test is the same: 40 random tokens, twice in a row. Nothing but the first copy tells the second. *Copying* measures how
-# much the second copy looks at the token that followed last time.
+# The test is the same: 40 random tokens, twice in a row. Only the first copy can tell what comes in the second. *Copying*
+# measures how much the second copy looks at the token that followed last time.
 
 # %%
 for (layer, head), (least, most) in zip(
@@ -394,7 +403,8 @@ plot.table(names, rows, tint=["second copy"])
 
 # %% [markdown]
 # Without eight of 270 heads the model hardly copies any more, and it reads *Alice* as well as before. Without the
-# one head L17H1 copying is nearly lost, too, so the two kinds of heads work together as in 08. On *Alice* the copying heads have
+# one head L17H1 the loss on the second copy rises to 8.66, higher than without the two best copying heads. So the two kinds of
+# heads work together, as in 08. On *Alice* the copying heads have
 # little to copy, and there they park: all eight put 0.79 or more on the first token.
 
 # %% [markdown]
@@ -439,9 +449,9 @@ verdict
 #
 # **Goal.** Write a prompt on which the copying heads do *not* park. *8 minutes, medium.*
 #
-# `my_prompt` is a text of at most 200 tokens. `smollm.parking` measures how much weight the eight heads put on places to park: on
-# the first token, and on any other token whose vector is about as long. On *Alice* the mean over all tokens but the first is 0.87.
-# Bring it below 0.5. Without the model choose a prompt from the list `smollm.TRIED`.
+# `my_prompt` is a text of at most 200 tokens. `smollm.parking` measures how much weight the eight heads put on places to park:
+# on the first token, and on any other token whose vector is about as long. On *Alice* the mean over all tokens but the first
+# is 0.87. Bring it below 0.5. Without the model choose a prompt from the list `smollm.TRIED`.
 
 
 # %%
@@ -462,23 +472,14 @@ verdict
 #
 # </details>
 
-# %% jupyter={"source_hidden": true}
-rows = []
-for prompt, found in smollm.parked_prompts().items():
-    tokens = found["tokens"]
-    again = np.mean([token in tokens[:i] for i, token in enumerate(tokens)][1:])
-    means = [np.mean(found[name][1:]) for name in ("first", "parked", "copied")]
-    rows.append((prompt[:18] + "…", len(tokens), again, *means))
-names = ["prompt", "tokens", "read before", "first token", "parked", "copied"]
-plot.table(names, rows, tint=["parked"])
-
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# The copying heads do not wake whenever a token has been read before: on six names, read six times, they park 0.61, and on *Anna*,
-# said twenty times, 0.94. Nor need any token stand twice. Thirteen words in three spellings, such as *river*, *River* and *myRiver*,
-# share no token, and there the heads park 0.49. The first token alone would mislead you. If you count from *one* to *ten*, it gets
-# 0.42, but *two* is a second place to park. In *la la la* every token is such a place.
+# The copying heads do not wake whenever a token has been read before: on six names, read six times, they park 0.61, and on
+# *Anna*, said twenty times, 0.94. Nor need any token stand twice. Thirteen words in three spellings, such as *river*, *River*
+# and *myRiver*, share no token, and there the heads park 0.49. The first token alone would mislead you. If you count from
+# *one* to *ten*, it gets 0.42, but *two* is a second place to park. In *la la la* every token is such a place. *Controls* has
+# all ten prompts.
 #
 # </details>
 
@@ -496,7 +497,7 @@ for i, sentence in enumerate(banks["sentences"]):
 # %% [markdown] tags=["predict"]
 # **Predict.** In how many of them does *bank* have the very same vector, in every layer?
 #
-# - **a** in none, each sentence is another one
+# - **a** in none, because the sentences differ
 # - **b** in three
 # - **c** in all six
 
@@ -512,15 +513,20 @@ ax = plot.attention_heatmap(
     title="cosines of “bank” after layer 30",
     row_name="sentence",
 )
+_ = ax.set_xlabel("sentence", color=LINE), ax.set_ylabel("sentence", color=LINE)
 
 # %%
 predict.equal_banks(guess_banks)
 
 # %% [markdown]
+# In 2, 3 and 5 only *The* stands before *bank*. So the *bank* of a stream has the very vector of the two
+# banks with money.
+
+# %% [markdown]
 # ## Too sharp, right, too pale
 #
-# The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on three texts.
-# At which $d_k$ is the loss smallest? Move it to both ends.
+# The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on three
+# texts. At which $d_k$ is the loss smallest? Move it to both ends.
 
 # %% jupyter={"source_hidden": true}
 view = live.speaking(smollm.stops("writing"))
@@ -545,12 +551,12 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# Between 48 and 80 the losses differ little. The model was trained at 64 and nowhere else, so the curve shows what it is used to,
-# not which $d_k$ would be best for training. In all 80 sentences the right name is the second word. Head L24H1 of notebook 00 gives
-# it the most weight of all heads. Without that head the right name still wins in 96 % of the sentences, and its mean
-# probability falls from 0.49 to 0.36; without the five heads that look at it most in 90 %, 0.25. Three draws of five other heads of the same layers left
-# 0.40 to 0.44. A head that looks at the name need not bring it: without L25H5, second in that list, the right name is
-# *likelier*, 0.58.
+# Between 48 and 80 the losses differ little. The model was trained at 64 and nowhere else, so the curve shows what it is used
+# to, not which $d_k$ would be best for training. In all 80 sentences the right name is the second word. Head L24H1 of notebook
+# 00 gives it the most weight of all heads. Without that head the right name still wins in 96 % of the sentences, and its mean
+# probability falls from 0.49 to 0.36; without the five heads that look at it most in 90 %, 0.25. Three draws of five other
+# heads of the same layers left 0.40 to 0.44. A head that looks at the name need not bring it: without L25H5, second in that
+# list, the right name is *likelier*, 0.58.
 #
 # </details>
 
@@ -564,7 +570,23 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 #    `speaker.using(attention=wrong).loss(smollm.TEXTS["alice"])`.
 #
 # **Remember.** A language model is a table of vectors and a stack of blocks, and in each block attention is the only step in
-# which tokens meet. The functions that you wrote are those of a real model. Fluent is not right, a low loss is not right either, and
-# a head that looks at a word need not be the one that counts. Trust what you have compared.
+# which tokens meet. The functions that you wrote are those of a real model. Fluent is not right, a low loss is not right
+# either, and a head that looks at a word need not be the one that counts. Trust what you have compared.
 #
 # Next: [14, long texts](14_long_texts.ipynb).
+
+# %% [markdown]
+# ## Controls
+#
+# Where the eight copying heads look on the prompts of 13.5. *Read before* is the share of tokens that stand earlier in the
+# prompt, *copied* the weight on the token that followed the same token earlier. *Parked* counts all places to park.
+
+# %% jupyter={"source_hidden": true}
+rows = []
+for prompt, found in smollm.parked_prompts().items():
+    tokens = found["tokens"]
+    again = np.mean([token in tokens[:i] for i, token in enumerate(tokens)][1:])
+    means = [np.mean(found[name][1:]) for name in ("first", "parked", "copied")]
+    rows.append((prompt[:18] + "…", len(tokens), again, *means))
+names = ["prompt", "tokens", "read before", "first token", "parked", "copied"]
+plot.table(names, rows, tint=["parked"])

@@ -70,6 +70,11 @@ def _judge_parking(answer):
     if idle[1:].sum() > 0.1:
         return "no_room_to_park", "Of your head: without a match, too much weight stays on the words."
     if idle[1:].sum() + idle[0] * length > 0.1:
+        if length <= 0.1:
+            return (
+                "words_add_too",
+                "Of your head: without a match, the words and [CLS] together make the output too long.",
+            )
         return (
             "parked_on_a_long_value",
             "Of your head: without a match, the value of [CLS] makes the output too long.",
@@ -185,6 +190,13 @@ OWN = (
         "The words use up a part of 0.1, and the value may use the rest. A length of 0 is always short enough.",
     ),
     Mistake(
+        "words_add_too",
+        "you had counted the value of [CLS] alone",
+        "That value is short enough by itself. But the words keep a part of the weight, and what they add counts, too.",
+        "How much weight do the words keep without a match? Their values have length 1.",
+        "Their part of 0.1 and the length of the value of [CLS] add up. A length of 0 is always short enough.",
+    ),
+    Mistake(
         "parking_drowns_the_match",
         "the score of [CLS] were so high that no match wins against it",
         "A match has score 10, and must keep 0.9 of the weight.",
@@ -237,7 +249,7 @@ EXERCISES = (
             "The score must lie between 4.3 and 7.7. The value must be short, and 0 is always short enough.",
         ),
         judge=_judge_parking,
-        names=("no_room_to_park", "parked_on_a_long_value", "parking_drowns_the_match"),
+        names=("no_room_to_park", "parked_on_a_long_value", "words_add_too", "parking_drowns_the_match"),
     ),
 )
 

@@ -183,8 +183,9 @@ def _judge_prompt(found):
         return "parked_elsewhere", f"{told} On the first token alone lies {first.mean():.2f}."
     if not again.any():
         return "nothing_twice", told
-    woken = again.mean() > 1 / 3 and parked[again].mean() < ENOUGH
-    return ("first_copy_parks" if woken else None), told
+    if again.mean() <= 1 / 3:  # too little is read again to tell
+        return None, told
+    return ("first_copy_parks" if parked[again].mean() < ENOUGH else "repeated_but_parked"), told
 
 
 OWN = (
@@ -461,6 +462,13 @@ OWN = (
         "How large a part of your prompt is new?",
         "About half, if you say everything twice. Say it again, and again.",
     ),
+    Mistake(
+        "repeated_but_parked",
+        "any repetition were enough",
+        "Even on tokens that have been read before, the heads park half of their weight or more.",
+        "What changes if you say it more often, or take words that have nothing to do with each other?",
+        "The heads park less on each further copy. Random words need fewer copies than a sentence or a rhyme.",
+    ),
 )
 
 EXERCISES = (
@@ -535,7 +543,7 @@ EXERCISES = (
             "Take eight words that have nothing to do with each other, and say them four times in the same order.",
         ),
         judge=_judge_prompt,
-        names=("one_word_again", "parked_elsewhere", "nothing_twice", "first_copy_parks"),
+        names=("one_word_again", "parked_elsewhere", "nothing_twice", "first_copy_parks", "repeated_but_parked"),
     ),
 )
 

@@ -163,8 +163,8 @@ BY_PLACE = (
     ),
     Puzzle(
         "latest_of_my_flag",
-        "a function that returns W_Q, W_K, mask, with mask (8, 8) of bool: each ship looks at the latest earlier ship "
-        "of its flag, and where there is none, at the pilot; the pilot's own row is free",
+        "a function that returns W_Q, W_K, mask, with mask (8, 8) of bool: each ship looks at the nearest ship of "
+        "its flag in front of it, and where there is none, at the pilot; the pilot's own row is free",
         (
             "There are three wishes: first my flag, else the pilot, and among equals the latest.",
             "Scores add up. Seven steps of the place must stay below the pilot's score, and that below the flag's.",

@@ -264,9 +264,12 @@ class Puzzle(Exercise):
             *matrices, mask = matrices
             mask = np.asarray(mask)
             if mask.shape != (PLACES, PLACES) or mask.dtype != bool:
+                fix = (
+                    "mask.astype(bool)" if mask.shape == (PLACES, PLACES) else "np.tri(8, dtype=bool) is the causal one"
+                )
                 raise Unfit(
                     f"mask must be (8, 8) and boolean, True = may attend; yours is {mask.shape}, {mask.dtype}. "
-                    "Fix: np.tri(8, dtype=bool) is the causal one."
+                    f"Fix: {fix}."
                 )
         found = [
             _matrix(name, m, width, "one row for each column of x") for name, m in zip(names, matrices, strict=False)
