@@ -85,7 +85,7 @@ measured = real_model.Measured(results, available=folder is not None)
 # <details><summary>How sure is this?</summary>
 #
 # With the model, a result that agrees with the stored one to 0.002 is printed with the stored digits, because the last digit
-# differs between processors. Any other result is printed as you got it. The weights are checked by their sha256 sum. *Controls*
+# differs between processors. *Controls*
 # says which version of `transformers` computed the bars above and the vectors of section 3.
 #
 # </details>
@@ -607,8 +607,7 @@ predict.parking(guess_parking)
 
 # %% [markdown]
 # A weight says how much of a value is taken. It does not say how much there is to take. For key $j$, head $h$ adds $w_j W_O
-# v_j$ to the layer's output. $W_O$ here means this head's columns: `nn.Linear` stores (out, in), so the rows of notebook 06
-# have become columns. So measure the length of what is added, $w_j |W_O v_j|$ ([Kobayashi et al.
+# v_j$ to the layer's output. So measure the length of what is added, $w_j |W_O v_j|$ ([Kobayashi et al.
 # 2020](../REFERENCES.md#kobayashi-2020)).
 
 
@@ -619,6 +618,7 @@ def value_lengths(text):  # |W_O v| of each head and token
     x, lengths = model.embed(ids), []
     for layer in model.layers:
         v = layer.attention.W_V(x)[0].unflatten(-1, (12, 32))  # (n, 12, 32)
+        # nn.Linear stores (out, in): a head has columns, where notebook 06 has rows.
         W_O = layer.attention.W_O.weight.unflatten(1, (12, 32))  # (384, 12, 32)
         # W_O v of each head h and token n: a sum over the head's features c.
         lengths.append(torch.einsum("nhc,dhc->hnd", v, W_O).norm(dim=-1))  # (12, n)
@@ -677,8 +677,7 @@ plot.table([*names, "cost: taken away", "[CLS] forbidden"], rows)
 # <details><summary>How sure is this?</summary>
 #
 # Parked is not nothing: `[CLS]` still makes up a quarter of the lengths that L5H6 adds, and lengths do not tell what cancels.
-# 34 heads have more than half of a word's weight on `[CLS]`. In all 34 the value there is at most 0.14 as long as a word's,
-# and `[CLS]` makes up at most 0.52 of what they add. When `[CLS]` is forbidden in L5H6, the freed weight goes to words and the
+# *Controls* has the same for all heads that park. When `[CLS]` is forbidden in L5H6, the freed weight goes to words and the
 # full stop, and hardly to `[SEP]`. One explanation of parking is that weights must sum to 1 and have to go somewhere ([Clark
 # et al. 2019](../REFERENCES.md#clark-2019), [Xiao et al. 2023](../REFERENCES.md#xiao-2023)); nothing here tests it.
 #

@@ -366,15 +366,6 @@ who_wants_whom(W_Q, W_K)
 # Any two matrices with this product, and the same $d_k$, give the same weights. `who_wants_whom(*my_c())` draws the table of
 # your next puzzle.
 
-# %% [markdown]
-# <details><summary>How many features does a table need?</summary>
-#
-# The product has rank $d_k$ at most. For five flags four features are always enough: taking its mean off a row of scores
-# changes no weight, and leaves a table of rank 4 at most. If each flag wants one flag alone, two are enough: put the keys on
-# a circle, and let each query point at the flag that it wants.
-#
-# </details>
-
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.4 · Where is C?
 #
@@ -628,8 +619,6 @@ verdict
 #
 # see(check.ship_in_front, my_step)
 # ```
-#
-# A step is a table of who wants whom, too, among places.
 #
 # </details>
 
@@ -911,7 +900,7 @@ verdict
 # %% [markdown]
 # ### A proof, then a search
 #
-# The check tried 200 heads. For *every* head there is a proof. Ships with one flag have the same row in $x$, hence the same key
+# For *every* head there is a proof. Ships with one flag have the same row in $x$, hence the same key
 # and the same value. Let the last ship ask. Let $s_f$ be its divided score with a ship of flag $f$, let $v_f$ be the value of
 # such a ship, and let there be $n_f$ of them:
 #
