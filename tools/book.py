@@ -29,6 +29,7 @@ PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook i
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
 FIRST_START = "The first start loads about 40 MB."
+SAVED = "Saved results: the main sliders move. To click cells, run code and do the exercises, run the notebook."
 
 
 def inward(text, file):
@@ -74,15 +75,15 @@ def fold(cell):
 
 
 def ways_to_run(notebook, lab):
-    """Return the line under a title that says where this notebook runs, or nothing."""
-    ways = []
+    """Return the line under a title that says what a page cannot do, and where this notebook runs."""
+    ways = [SAVED]
     if lab and notebook.browser:
         run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
         ways.append(f"{run}. {FIRST_START}")
     if where := address():
         words = where.words(notebook.name)
         ways.append(f'<a href="{words["colab"]}">Open it in Colab</a> or <a href="{words["binder"]}">in Binder</a>.')
-    return f'\n<p class="attnlib-run">{" ".join(ways)}</p>\n' if ways else ""
+    return f'\n<p class="attnlib-run">{" ".join(ways)}</p>\n'
 
 
 def gather(folder, lab):

@@ -3,8 +3,8 @@
 #
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
-# **Who gets the drink?** A real language model fills the blank. Press Shift + Enter until a slider appears, and move it to
-# both ends. What $d_k$ means comes below.
+# **Who gets the drink?** A real language model fills the blank. Move the slider to both ends; in a notebook it appears
+# when you press Shift + Enter. What $d_k$ means comes below.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="When Mary"
 import numpy as np

@@ -18,7 +18,7 @@ from attnlib.course.chapters.n13 import PATIENTS
 # %% [markdown]
 # The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, the function of the series stands in. Then
 # it looks for the model that filled the blank in notebook 00. The model is a download of 93 MB, and reading it takes a few
-# seconds. In a browser a button loads it. Then run the cell again, and those below.
+# seconds. If you run this in a browser, a button loads it. Then run the cell again, and those below.
 
 # %% tags=["nbval-ignore-output"]
 functions = mine.load_all(smollm.FUNCTIONS)
@@ -285,7 +285,7 @@ verdict
 # %% [markdown]
 # ## 270 heads
 #
-# Here are all heads at once. Choose a measure, and click a head to see its map of the blank. *First token* is the mean weight
+# Here are all heads at once. Choose a measure, and in a running notebook click a head to see its map of the blank. *First token* is the mean weight
 # that later tokens put on the first one. *Token before* is the mean weight on the token just before. *Copying* comes below.
 
 # %% jupyter={"source_hidden": true}
@@ -563,7 +563,7 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# These need the model: `make real-decoder`, or the button above.
+# These need the model: `make real-decoder`, or, in a browser, the button at the top.
 #
 # 1. Put your own sentence into `SENTENCE` in *270 heads*. Which head looks from its last word to the word that matters?
 # 2. `speaker.using(attention=...)` takes any function. Write one with a mistake of your own, guess the loss, and measure it:
