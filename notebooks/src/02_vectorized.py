@@ -81,7 +81,7 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 # %% tags=["slide-code"] says="The last row of"
 scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
 e = np.exp(scaled)
-weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums, one a row
+weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums
 output = weights @ V  # (n_q, d_v)
 print(weights)
 print(output)

@@ -6,6 +6,7 @@ import pytest
 from front_end import prepared, serious
 from test_slides import watched
 
+from attnlib.course import PREDICTIONS
 from tools import lecture
 from tools.licence import LICENCE_LINK
 
@@ -118,6 +119,13 @@ def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, h
     assert page.evaluate("Reveal.getIndices().h") == here
 
 
+def test_the_notes_reply_to_each_wrong_letter():
+    question = PREDICTIONS["score_std"]
+    told = lecture.vote(question)
+    assert "Right is <strong>b</strong>" in told and question.why["b"] not in told
+    assert told.count("<li>") == 2 and question.why["a"] in told and question.why["c"] in told
+
+
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<pre>1</pre>", "b")
     assert lecture.joined(asks, first, first) == [first._replace(notes="ab", question="?"), first]
@@ -150,7 +158,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
-    notes.get_by_text("Minutes 4 to 10 of 45").wait_for()
+    notes.get_by_text("Minutes 5 to 11 of 45").wait_for()
     assert "Coming from 00" in notes.inner_text() and notes.locator("img").count() == 1
 
 
