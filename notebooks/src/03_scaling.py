@@ -68,11 +68,11 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
 #
-# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Each product pushes the score up or down. How far
-# from 0 does the score end? The standard deviation measures that.
+# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ How far from 0 does the score end? The standard
+# deviation measures that.
 #
-# Let the entries of both vectors be independent random numbers with mean 0 and variance 1. Then each push is about 1.
-# **Predict.** What is the standard deviation of the scores at $d_k = 64$?
+# Let the entries of both vectors be independent random numbers with mean 0 and variance 1. Then each product pushes the score up
+# or down, by about 1. **Predict.** What is the standard deviation of the scores at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8, the root of 64
