@@ -73,6 +73,12 @@ def test_a_quotation_of_nothing_names_the_fix():
         plans.sentence(cell, [cell], [text("Some words.")])
 
 
+def test_a_cell_may_quote_several_sentences():
+    cell = code("x", "slide", says=["Three", "We divide", "One"])
+    texts = [text("One. Two."), text("We divide:\n\n$$\nw = 1.\n$$\n\n*Three*.")]
+    assert plans.sentence(cell, [cell, *texts], []) == "*Three*. We divide:\n\n$$\nw = 1.\n$$\n\n One."
+
+
 def test_the_sentence_is_the_one_below_else_the_one_above():
     above, cell, below = text("One. Two."), code("x"), text("Three. Four.")
     assert plans.sentence(cell, [above, cell, below], []) == "Three."
@@ -106,10 +112,10 @@ def test_a_section_goes_on_behind_the_solution_of_its_exercise():
 def test_a_question_belongs_to_the_first_slide_below_it():
     cells = plans.sections(CELLS["01"])["Step 4 · Softmax: from scores to weights"]
     (cell,) = plans.pictured(cells)
-    asked, right = plans.question_of(cell, cells)
-    assert asked.startswith("The scores of *she* are 5, 0, 3, 2.") and right == "c"
+    asked, question = plans.question_of(cell, cells)
+    assert asked.startswith("The scores of *she* are 5, 0, 3, 2.") and question.right == "c"
     asks = [text("Now. **Predict.** What?"), code("first", "slide"), code("second", "slide")]
-    assert plans.question_of(asks[1], asks) == ("Now. What?", "") and plans.question_of(asks[2], asks) == ("", "")
+    assert plans.question_of(asks[1], asks) == ("Now. What?", None) and plans.question_of(asks[2], asks) == ("", None)
 
 
 def test_tags_choose_the_slides_else_the_first_picture_does():

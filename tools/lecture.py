@@ -63,6 +63,12 @@ def minutes(step, plan):
     return f"**Minutes {step.begins} to {step.begins + step.minutes} of {plan.minutes}:** {', '.join(step.headings)}"
 
 
+def vote(question):
+    """Return what a speaker needs at a question with options: the right letter, and what to reply to each other one."""
+    wrong = [f"- *{letter}*: {why}" for letter, why in question.why.items() if letter != question.right]
+    return markdown("\n".join([f"Vote first. Right is **{question.right}**. What to reply to the others:\n", *wrong]))
+
+
 class Chapter:
     """A notebook in a lecture: its sections, its pictures, and what TEACHING says of it."""
 
@@ -101,15 +107,16 @@ class Chapter:
             return [self.exercise(heading, head, notes)]
         found = []
         for cell in plans.pictured(cells):
-            question, right = plans.question_of(cell, cells)
-            told = markdown(f"Vote first. Right is **{right}**.") if right else ""
-            question = markdown(question).replace(f"<li><strong>{right}</strong>", RIGHT.format(right))
+            question, asked = plans.question_of(cell, cells)
+            told, question = vote(asked) if asked else "", markdown(question)
+            if asked:
+                question = question.replace(f"<li><strong>{asked.right}</strong>", RIGHT.format(asked.right))
             says = plans.sentence(cell, cells, self.cells)
             picture = self.picture(cell)
             if question and ALIVE in picture:
-                found.append(Slide(head, "", "", notes + told, question))
+                found.append(Slide(head, "", "", told + notes, question))
                 question = told = ""
-            found.append(Slide(head, says, picture, notes + told, question))
+            found.append(Slide(head, says, picture, told + notes, question))
         return found
 
     def exercise(self, heading, head, notes):
@@ -122,7 +129,8 @@ class Chapter:
 
 def cover(plan):
     lead, _, rest = plan.lead.partition(". ")
-    return Slide(f"attnlib · {plan.title}", f"# {lead.rstrip('.')}\n\n{LICENCE}", notes=markdown(rest or lead))
+    words, notes = f"# {lead.rstrip('.')}\n\n{LICENCE}", markdown(rest or lead)
+    return Slide(f"attnlib · {plan.title}", words, notes=notes, minutes=minutes(plan.steps[0], plan))
 
 
 def told(chapters, plan):

@@ -2,8 +2,8 @@
 
 A slide is a sentence and its picture. In the source of a notebook, the cell whose output is the picture is tagged
 "slide", and "slide-code" where the code is the point. The sentence is the first one below the picture; where another
-says it better, the cell quotes its first words: # %% tags=["slide"] says="Read a row". A heading without a tag shows
-its first picture.
+says it better, the cell quotes its first words: # %% tags=["slide"] says="Read a row". Several are a list. A heading
+without a tag shows its first picture.
 """
 
 import re
@@ -134,14 +134,19 @@ def sentences(cells):
 
 
 def sentence(cell, cells, notebook):
-    """Return what a slide says: the sentence that its cell quotes, else the first one below it, else the last above."""
-    if quoted := cell.metadata.get("says"):
-        for said in (*sentences(cells), *sentences(notebook)):
-            if re.sub(r"[*`]", "", said).startswith(quoted):
-                return said
-        sys.exit(f"no sentence starts with {quoted!r}. Fix: quote its first words in says= above:\n{cell.source}")
+    """Return what a slide says: what its cell quotes, else the first sentence below it, else the last one above."""
+    if says := cell.metadata.get("says"):
+        return " ".join(quoted(start, cell, cells, notebook) for start in ([says] if isinstance(says, str) else says))
     i = cells.index(cell)
     return next(iter([*sentences(cells[i:]), *reversed(sentences(cells[:i]))]), "")
+
+
+def quoted(start, cell, cells, notebook):
+    """Return the sentence that starts with some words: one of the section of a cell, else one of the notebook."""
+    for said in (*sentences(cells), *sentences(notebook)):
+        if re.sub(r"[*`]", "", said).startswith(start):
+            return said + "\n\n" * said.endswith("$$")
+    sys.exit(f"no sentence starts with {start!r}. Fix: quote its first words in says= above:\n{cell.source}")
 
 
 def pictured(cells):
@@ -154,7 +159,7 @@ def pictured(cells):
 
 
 def question_of(cell, cells):
-    """Return (the text of the question that a cell answers, its right letter), both empty where it answers none.
+    """Return (the text of the question that a cell answers, its Question), "" and None where there is none.
 
     A question belongs to the first slide below it.
     """
@@ -162,12 +167,12 @@ def question_of(cell, cells):
     asks = [k for k, other in enumerate(cells) if "**Predict.**" in other.source]
     at = max((k for k in asks if k < i), default=i)
     if at == i or any(other in pictured(cells) for other in cells[at:i]):
-        return "", ""
+        return "", None
     after = min((k for k in asks if k > i), default=len(cells))
     asked = re.search(r"^predict\.(\w+)\(", "\n".join(c.source for c in cells[at:after]), re.MULTILINE)
     text = re.search(r"(?:.+\n)*.*\*\*Predict\.\*\*(?:.|\n)+", cells[at].source)[0]
     text = re.sub(r"\*\*Predict\.\*\*\s+", "", text)
-    return without_links(text), PREDICTIONS[asked[1]].right if asked else ""
+    return without_links(text), PREDICTIONS[asked[1]] if asked else None
 
 
 def section(found, heading, name):

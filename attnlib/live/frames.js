@@ -48,7 +48,8 @@
     const control = made("label", { className: "attnlib-control" }, name, slider, readout);
     box.replaceChildren(control, view);
     window.attnlibScrolls(view);
-    if (walk)
+    // In a deck nothing moves by itself: the lecturer moves it.
+    if (walk && !box.closest(".reveal"))
       window.attnlibMotion.walk(box, control, walk, (stop) => {
         slider.value = stop;
         slider.dispatchEvent(new Event("input"));

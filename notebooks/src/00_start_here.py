@@ -74,7 +74,7 @@ for stop in blank["stops"]:
 #
 # The ribbons show one word that looks. A map shows all of them at once. Here is the same head at $d_k = 64$.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Each row sums"
+# %% jupyter={"source_hidden": true} tags=["slide"] says=["Each row belongs", "Each column belongs", "Hatched cells"]
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
 weights, words = own["weights"], [word.strip() for word in blank["words"]]
 _, ax = plot.subplots(figsize=(5.6, 4.25))

@@ -92,7 +92,7 @@ for name, neighbour in (("river", river), ("money", money)):
 # sixth says *who* it is about: 2 is Anna, and -2 is Ben. Only names carry it. All other words start at 0, until attention
 # tells them.
 
-# %% tags=["slide"] says="The sixth says"
+# %% tags=["slide"] says=["Anna saw Ben; she", "Each word has six", "The sixth says"]
 x = [
     [1, 1, 0, 0, 0, 2],  # Anna, token 0
     [0, 0, 0, 1, 0, 0],  # saw

@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 02 · The same numbers as matrix products
 #
-# **Question.** Notebook 01 went through *Anna saw Ben; she* in loops. Which matrix products do all of it at once, and what
-# breaks if you pick the wrong axis? *20 minutes.*
+# **Question.** By hand, *Anna saw Ben; she* took a dot product for each query and key, one after the other. Which matrix
+# products do all of it at once, and what breaks if you pick the wrong axis? *20 minutes.*
 
 # %% jupyter={"source_hidden": true}
 import math
@@ -74,23 +74,21 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 
 # %% [markdown]
 # All dot products of queries with keys are one product, too, $Q K^T$. The transpose turns each key into a column, so that
-# $d_k$ becomes the inner axis of both. Then
+# $d_k$ becomes the inner axis of both. So attention takes three lines:
 #
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V$$
-#
-# takes three lines.
 
-# %% tags=["slide-code"]
+# %% tags=["slide-code"] says="The last row of"
 scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
 e = np.exp(scaled)
-weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums, one a row
+weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums
 output = weights @ V  # (n_q, d_v)
 print(weights)
 print(output)
 
 # %% [markdown]
-# The last row of each belongs to *she*: she takes 0.646 from Anna and gets 0.885 as *who*, as in notebook 01. Here is the whole
-# call in loops once more. Does it give the same output?
+# The last row of each belongs to *she*: she takes 0.646 from Anna and gets 0.885 as *who*, as by hand. Here is the whole call
+# in loops once more. Does it give the same output?
 
 
 # %% jupyter={"source_hidden": true}
@@ -417,8 +415,8 @@ mine.keep(my_attention)
 # </details>
 
 # %% [markdown] tags=["remember"]
-# **Remember.** Attention is $QK^T$, scale, softmax over the keys, times $V$. Subtract the row maximum before `exp`. Count axes
-# from the end, and ask of every test which mistake it would catch. Next: [03 scaling](03_scaling.ipynb).
+# **Remember.** Attention is $\text{softmax}(QK^T / \sqrt{d_k})\,V$: compare, scale, softmax over the keys, mix the values. Subtract
+# the row maximum before `exp`. Count axes from the end, and ask of every test which mistake it would catch. Next: [03 scaling](03_scaling.ipynb).
 # An optional exercise, 2.4, stands after *Controls*.
 
 # %% [markdown]

@@ -68,11 +68,11 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
 #
-# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ Let the entries of both vectors be independent
-# random numbers with mean 0 and variance 1. Then each product pushes the score up or down, by about 1. How far from 0 does
-# the score end? The standard deviation measures that.
+# A score adds up $d_k$ products, $q \cdot k = q_1 k_1 + q_2 k_2 + \dots$ How far from 0 does the score end? The standard
+# deviation measures that.
 #
-# **Predict.** What is the standard deviation of the scores at $d_k = 64$?
+# Let the entries of both vectors be independent random numbers with mean 0 and variance 1. Then each product pushes the score up
+# or down, by about 1. **Predict.** What is the standard deviation of the scores at $d_k = 64$?
 #
 # - **a** 1, since the pushes cancel
 # - **b** 8, the root of 64
@@ -81,7 +81,7 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
 # %%
 guess_std = None  # "a", "b" or "c"
 
-# %% tags=["slide"]
+# %% tags=["slide"] says=["Up to chance", "So the standard deviation"]
 rng, rows = np.random.default_rng(0), []
 for d_k in (1, 4, 16, 64, 256, 1024):
     q, k = rng.normal(size=(2, 4000, d_k))  # 4000 queries and a key for each
@@ -100,7 +100,7 @@ predict.score_std(guess_std)
 # 1. $E$ means average. With mean 0, the variance is the average square, and for independent factors the averages multiply.
 #    So the product of feature $c$, $q_c k_c$, has mean 0, and variance $E[q_c^2]\,E[k_c^2] = 1 \cdot 1$.
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
-# 3. The standard deviation is the root of that. Dividing by $\sqrt{d_k}$ brings it back to 1.
+# 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
 #
 # **Try.** Move $d_k$. The points are the scores of the framed query, the bars are its weights.
 
@@ -115,8 +115,8 @@ spread
 # $d_k = 64$ a difference of 8 is not rare. So one key takes nearly all, and the row of weights becomes *peaky*.
 #
 # Two numbers say how peaky. One is the **largest weight**. The other is the **entropy** ([Shannon
-# 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is 1 if one key has
-# everything, and 10 if ten keys share equally. We call $e^H$ the number of keys *in play*.
+# 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is the number of keys *in play*.
+# Ten keys that share equally are 10 in play; if one key has everything, it is 1.
 
 # %%
 print(f"exp(8) = {np.exp(8):.0f};  ten equal weights: H = ln 10 = {np.log(10):.4f}")
@@ -130,7 +130,7 @@ def peakiness(d_k, scale, n=10, draws=200):
     return weights.max(axis=-1).mean(), np.exp(al.entropy(weights)).mean()
 
 
-# %% tags=["slide"] says="Without the division a query"
+# %% tags=["slide"] says=["Ten keys that share", "Without the division a query"]
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
     (w0, keys0), (w1, keys1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
@@ -138,7 +138,7 @@ for d_k in (1, 16, 64, 256, 1024):
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# These are means over 2000 queries with ten keys each. Without the division a query ends up picking one key. With it, about
+# These are means over 2000 random queries with ten keys each. Without the division a query ends up picking one key of ten. With it, about
 # seven of the ten stay in play at every $d_k$ from 16 on.
 #
 # Is picking bad? A head may pick, if it picks the right key. But a fresh head picks by chance, so training must be able to
@@ -403,8 +403,8 @@ verdict
 #
 # </details>
 #
-# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$. Dividing by $\sqrt{d_k}$ undoes
-# that, so that softmax starts undecided, on its slope. With ten keys the typical slope without the division is half at
+# **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$; divided by $\sqrt{d_k}$ it has
+# variance 1, so softmax starts undecided, on its slope. With ten keys the typical slope without the division is half at
 # $d_k = 16$ and a tenth at 64. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
 
 # %% [markdown]

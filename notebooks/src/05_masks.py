@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 05 · Masks: who may look where?
 #
-# **Question.** A model that writes must not see the words it has yet to write. Short texts are padded to a common length, and
-# padding is not text. How does one boolean array say who may look where, and which mistakes raise no error? *40 minutes.*
+# **Question.** A model that writes must not see the words it has yet to write. How does one boolean array say who may look
+# where, and which mistakes raise no error? *40 minutes.*
 #
 # Run the next three cells, and compare *none* with *causal* in the map of *Anna saw Ben; she*.
 
@@ -75,7 +75,7 @@ _ = ax.set_title("targets shifted under inputs")
 # %% [markdown]
 # Target $i$ is token $i + 1$, and token $i + 1$ is in the input.
 #
-# The next head uses that. It was set by hand and knows no English. Each word's query asks for the next position. Its key is its
+# The next head uses that. It was set by hand and knows no English. Each word's query asks for the next position, its key is its
 # own position, and its value is the word itself. Our sentence is too short for an exam, so the head reads a longer one.
 
 # %% jupyter={"source_hidden": true}
@@ -108,12 +108,18 @@ def count_right(tokens, **options):
     return sum(guess == word for guess, word in pairs)
 
 
-# %%
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Each word's query"
+shown = look_ahead(text)
 print(f"{count_right(text)} of {len(text) - 1} next words are right")
+_, ax = plot.subplots(figsize=(5.2, 4.1))
+labels = {"queries": text, "keys": text, "title": "set by hand: one position ahead"}
+ax = plot.attention_heatmap(shown.weights, **labels, ax=ax)
 
 # %% [markdown] tags=["predict"]
-# Ten of ten. Now the head writes. It gets four words, its newest token names the next word, that word is added to the text, and
-# so on. **Predict.** What will it write?
+# Row 0 has all its weight on *farmer*, the word it was asked to name.
+#
+# Ten of ten. Now the head writes. It gets *the farmer sees the*, its newest token names the next word, that word is added to
+# the text, and so on. **Predict.** What will it write?
 #
 # - **a** the text continues as well as in the exam
 # - **b** it says one word over and over
@@ -136,15 +142,9 @@ print(write())
 # %%
 predict.writes_on(guess_writes)
 
-# %% jupyter={"source_hidden": true}
-shown = look_ahead(text)
-ax = plot.attention_heatmap(
-    shown.weights, queries=text, keys=text, title="set by hand: one position ahead"
-)
-
 # %% [markdown]
-# Row 0 has all its weight on *farmer*, the word it was asked to name. The head does not predict, it copies. After *dog* there
-# is nothing to copy: all scores are 0, all weights are equal, and the most frequent word wins. When the head writes, its
+# The head does not predict, it copies. After *dog* there is nothing to copy: all scores of the last row are 0, all its weights
+# are equal, and the most frequent word wins. When the head writes, its
 # newest token is always in that situation. Training finds this cheat by itself, as notebook 11 shows.
 #
 # ## 2 · The causal mask
@@ -181,7 +181,7 @@ print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 # Now the head that looks ahead takes its exam behind a mask. **Predict.** The only large score of each row is hidden. What are
 # the weights of row 2, the third token?
 
-# %%
+# %% tags=["slide"] says="But now the exam"
 hidden = look_ahead(text, is_causal=True)
 print("row 2:", hidden.weights[2, :5].round(2))
 print(f"{count_right(text, is_causal=True)} of {len(text) - 1} next words are right")

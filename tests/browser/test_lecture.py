@@ -6,6 +6,7 @@ import pytest
 from front_end import prepared, serious
 from test_slides import watched
 
+from attnlib.course import PREDICTIONS
 from tools import lecture
 from tools.licence import LICENCE_LINK
 
@@ -77,6 +78,54 @@ def test_the_answer_comes_with_two_clicks(new_page, built):
     assert right.inner_text().startswith("c")
 
 
+def at_view(page, built, number):
+    """Open the view below the title of a notebook, without its fragments, and return its slider."""
+    opened(page, built("45"))
+    header, slider = page.locator("header", has_text=f"{number} · "), page.locator("input")
+    slide = page.locator("section", has=header).filter(has=slider).first
+    page.evaluate("at => Reveal.slide(at)", slide.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
+    return slide.locator("input")
+
+
+def test_nothing_moves_by_itself(new_page, built):
+    page = new_page()
+    slider = at_view(page, built, "00")
+    own = slider.input_value()
+    page.wait_for_timeout(3000)  # a view walks after 1.6 s
+    assert slider.input_value() == own and page.locator(".attnlib-drag").count() == 0
+
+
+@pytest.mark.parametrize("how", ["click", "drag"])
+def test_a_slider_in_use_keeps_its_keys_until_the_slide_turns(new_page, built, how):
+    page = new_page()
+    slider = at_view(page, built, "03")
+    here = page.evaluate("Reveal.getIndices().h")
+    page.keyboard.press("PageDown")
+    box = slider.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    if how == "drag":
+        page.mouse.move(box["x"] + box["width"] / 4, box["y"] + box["height"] / 2)
+    page.mouse.up()
+    seen = []
+    for key in ("Home", "End", "ArrowLeft"):
+        page.keyboard.press(key)
+        seen.append(int(slider.input_value()))
+    last = int(slider.get_attribute("max"))
+    assert seen == [0, last, last - 1] and page.evaluate("Reveal.getIndices().h") == here
+    page.keyboard.press("PageDown")
+    assert page.evaluate("Reveal.getIndices().h") == here + 1 and int(slider.input_value()) == last - 1
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("Reveal.getIndices().h") == here
+
+
+def test_the_notes_reply_to_each_wrong_letter():
+    question = PREDICTIONS["score_std"]
+    told = lecture.vote(question)
+    assert "Right is <strong>b</strong>" in told and question.why["b"] not in told
+    assert told.count("<li>") == 2 and question.why["a"] in told and question.why["c"] in told
+
+
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
     asks, first = lecture.Slide("02", "", notes="a", question="?"), lecture.Slide("x", "So.", "<pre>1</pre>", "b")
     assert lecture.joined(asks, first, first) == [first._replace(notes="ab", question="?"), first]
@@ -109,7 +158,7 @@ def test_the_speaker_has_notes_and_minutes(new_page, built):
     with page.expect_popup() as opening:
         page.keyboard.press("s")
     notes = opening.value.locator(".speaker-controls-notes")
-    notes.get_by_text("Minutes 4 to 10 of 45").wait_for()
+    notes.get_by_text("Minutes 5 to 11 of 45").wait_for()
     assert "Coming from 00" in notes.inner_text() and notes.locator("img").count() == 1
 
 
