@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional as F
 
 import attnlib as al
+from attnlib import plot
 from attnlib.course.clinic import CopiedHeads
 from attnlib.course.real_model import stored
 from attnlib.course.training import train
@@ -91,7 +92,7 @@ def test_a_dead_row_of_the_layer_of_torch_is_nan_only_if_weights_are_asked_for()
 
 
 def test_of_equally_frequent_words_the_head_of_notebook_05_names_the_first_in_the_alphabet():
-    names = {"al": al, "np": np}
+    names = {"al": al, "np": np, "plot": plot}
     for cell in code_between("05", "The next head uses that", "Ten of ten"):
         exec(cell, names)
     named = names["next_words"](names["text"], is_causal=True)
