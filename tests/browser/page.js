@@ -65,6 +65,8 @@ window.ask = {
   views: () => [...document.querySelectorAll(".attnlib-live")].map((view) => view.innerHTML),
   focusSlider: (i) => document.querySelectorAll("[data-attnlib]")[i].querySelector("input").focus(),
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
+  fades: () =>
+    [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
   formulasAreDrawn: () => [...document.querySelectorAll("article math")].every((math) => math.getBoundingClientRect().width > 3),
   imagesAreShown: () => [...document.images].every((image) => image.naturalWidth > 50 && image.alt.length > 20),
