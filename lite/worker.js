@@ -17,7 +17,7 @@ const load = async ({ pyodide, lock, wheel, script }) => {
     from attnlib.course import smollm
     if smollm.missing():
         await smollm.fetch(tell)
-    tell("Reading the model: about ten seconds.")
+    tell("Reading the model, which takes some seconds.")
     speaker = smollm.load()
   `);
 };

@@ -403,8 +403,8 @@ plot.table(names, rows, tint=["second copy"])
 
 # %% [markdown]
 # Without eight of 270 heads the model hardly copies any more, and it reads *Alice* as well as before. Without the
-# one head L17H1 the loss on the second copy rises to 8.66, higher than without the two best copying heads. So the two kinds of
-# heads work together, as in 08. On *Alice* the copying heads have
+# one head L17H1 the loss on the second copy rises to 8.66, higher than without the two best copying heads. So copying needs both
+# kinds of heads, as in 08. On *Alice* the copying heads have
 # little to copy, and there they park: all eight put 0.79 or more on the first token.
 
 # %% [markdown]

@@ -467,7 +467,8 @@ OWN = (
         "any repetition were enough",
         "Even on tokens that have been read before, the heads park half of their weight or more.",
         "What changes if you say it more often, or take words that have nothing to do with each other?",
-        "The heads park less on each further copy. Random words need fewer copies than a sentence or a rhyme.",
+        "Six names park 0.71 when said twice, and 0.61 when said six times. Eight words "
+        "that have nothing to do with each other park 0.40 when said four times.",
     ),
 )
 
