@@ -537,7 +537,7 @@ ROWS = {
         "with size 1",
     ),
     "3.2 an axis in front": ("entropy", None, lambda w: al.entropy(w)[None], "shape (1, 4)", "as if"),
-    "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "no root"),
+    "3.3 a factor and the root": ("uniform_divisor", "factor_and_root_forgotten", 12, "or a root"),
     "3.3 a list": ("uniform_divisor", None, [2.0], "without brackets", "shape"),
     "5.3 no maximum, NaN to 0": (
         "masked_softmax",

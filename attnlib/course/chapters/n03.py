@@ -326,8 +326,9 @@ OWN = (
     ),
     Mistake(
         "factor_and_root_forgotten",
-        "only q, or only k, had a variance other than 1, and no root was taken",
-        "12 is 36 times 1/3. The variance of a product is the product of both variances, and the divisor is a root.",
+        "too large: a variance or a root is missing",
+        "12 is 36 times 1/3, or 6 times 2. The variance of a product is the product of both variances. Times d_k it is "
+        "the variance of a score, and the divisor is its root.",
         "What is the variance of one product of two such entries?",
         "It is the product of both variances. Times d_k it is the variance of a score, and its root is the divisor.",
     ),
