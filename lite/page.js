@@ -21,11 +21,14 @@
     if (data.told) said.textContent = data.told;
     if (data.text) {
       if (form.dataset.state === "loading") become("busy");
-      said.textContent = "";
+      if (form.dataset.state === "busy") said.textContent = "";
       [prompted.textContent, written.textContent] = data.text;
       picture.innerHTML = data.picture;
     }
-    if (data.failed) said.textContent = data.failed;
+    if (data.failed) {
+      said.textContent = data.failed;
+      prompted.textContent = written.textContent = picture.innerHTML = ""; // they are not of this prompt
+    }
     if (data.failed && form.dataset.state === "loading") worker = worker.terminate(); // the next press begins anew
     if (data.failed || data.done) become("idle");
   };
@@ -54,6 +57,9 @@
   for (const field of [d_k, layer, head])
     field.addEventListener("input", () => {
       d_k.nextElementSibling.textContent = d_k.ariaValueText = stops[d_k.value];
-      if (form.reportValidity()) worker?.postMessage({ chosen: chosen() });
+      if (!form.reportValidity()) return;
+      worker?.postMessage({ chosen: chosen() });
+      if (field === d_k && written.textContent && form.dataset.state === "idle")
+        said.textContent = `The text below has its d_k. Press “${names.idle}” to write it again at ${stops[d_k.value]}.`;
     });
 }

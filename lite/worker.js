@@ -24,7 +24,7 @@ const load = async ({ pyodide, lock, wheel, script }) => {
 
 const show = () => {
   if (!writer) return;
-  const picture = writer.pictures(chosen.layer, chosen.head, chosen.d_k);
+  const picture = writer.pictures(chosen.layer, chosen.head);
   postMessage({ text: writer.text().toJs(), picture });
 };
 
@@ -37,15 +37,20 @@ const write = async (prompt) => {
     show();
     await new Promise((later) => setTimeout(later)); // lets messages of the page in
   }
-  if (mine === turn) postMessage({ done: true });
+  if (mine !== turn) return;
+  show();
+  postMessage({ done: true });
 };
 
 onmessage = async ({ data }) => {
   Object.assign(chosen, data.chosen);
   try {
     if (data.load) await load(data.load);
-    if (data.stop) turn += 1;
-    else if (data.prompt) await write(data.prompt);
+    if (data.stop) {
+      turn += 1;
+      if (writer) writer.writing = false;
+      show();
+    } else if (data.prompt) await write(data.prompt);
     else show();
   } catch (error) {
     const told = error.message.trim().split("\n").at(-1); // the last line of a traceback is the message

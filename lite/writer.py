@@ -34,6 +34,7 @@ class Writer:
         if len(self.new) > MOST:
             raise ValueError(f"the beginning must have at most {MOST} tokens, got {len(self.new)}. Fix: a shorter one.")
         self.begun, self.numbers, self.following = len(self.new), list(self.new), []
+        self.writing, self.d_k = True, None
         self.queries, self.keys = [[] for _ in self.speaker.layers], [None] * len(self.speaker.layers)
         self.speaker.watch = self._watch
 
@@ -44,8 +45,9 @@ class Writer:
     def step(self, d_k):
         """Read what is new and choose the next token, all scores divided by sqrt(d_k); return False at the end."""
         if self.new == [self.speaker.end] or len(self.numbers) == LONGEST:
+            self.writing = False
             return False
-        self.speaker.scale = d_k**-0.5
+        self.d_k, self.speaker.scale = d_k, d_k**-0.5
         x, self.past = self.speaker.read(self.new, self.past)
         p = probabilities(self.speaker.unembedding @ x)
         likely = np.argsort(-p, kind="stable")[:BARS]
@@ -67,12 +69,13 @@ class Writer:
         q, k = queries[head - 1], keys[(head - 1) * len(keys) // len(queries)]
         return core.attention_trace(q, k, k, masks.causal_mask(len(q))).weights
 
-    def pictures(self, layer, head, d_k):
-        """Return the last row of the map as ribbons, and the whole map."""
+    def pictures(self, layer, head):
+        """Return the last row of the map as ribbons, at the d_k that it was read with, and the whole map."""
         weights = self.weights(layer, head)
         n, name = len(weights), f"layer {layer}, head {head}"
-        told = f"d_k = {d_k:g}" + (", the model's own" if d_k == results.D_K else "")
-        options = {"nexts": [self.following[0][0]], "verdict": "it writes", "told": told, "head": name}
+        told = f"d_k = {self.d_k:g}" + (", the model's own" if self.d_k == results.D_K else "")
+        verdict = "it writes" if self.writing else "it wrote"
+        options = {"nexts": [self.following[0][0]], "verdict": verdict, "told": told, "head": name}
         words = self.speaker.tokenizer.words(self.numbers[:n])
         labels = [svg.visible(word) for word in words]
         row = svg.ribbons(words, weights[-1], n - 1, self.following, **options)

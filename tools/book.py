@@ -53,7 +53,8 @@ def inward(text, file):
 def page(notebook, lab):
     """Return a notebook as the book shows it; who reads runs nothing."""
     built = nbformat.read(notebook.built, as_version=4)
-    built.cells = [cell for cell in built.cells if cell.id not in ("badges", "setup")] + [licence_cell()]
+    shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
+    built.cells = [*joined(shown), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab)}{text}"
     for cell in built.cells:
@@ -63,6 +64,22 @@ def page(notebook, lab):
             fold(cell)
             revive(cell)
     return built
+
+
+def joined(cells):
+    """Yield the cells; folded code that shows nothing goes into the fold that follows at once: one line to click."""
+    above = []
+    for cell, following in zip(cells, [*cells[1:], None], strict=True):
+        if is_folded(cell) and not cell.outputs and following and is_folded(following):
+            above.append(cell.source)
+            continue
+        if above:
+            cell.source, above = "\n\n".join([*above, cell.source]), []
+        yield cell
+
+
+def is_folded(cell):
+    return cell.cell_type == "code" and cell.metadata.get("jupyter", {}).get("source_hidden", False)
 
 
 def fold(cell):
@@ -77,9 +94,11 @@ def fold(cell):
 def ways_to_run(notebook, lab):
     """Return the line under a title that says what a page cannot do, and where this notebook runs."""
     ways = [SAVED]
-    if lab and notebook.browser:
-        run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
-        ways.append(f"{run}. {FIRST_START}")
+    if lab:
+        if notebook.browser:
+            run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
+            ways.append(f"{run}. {FIRST_START}")
+        ways.append('<a href="../index.html">To the first page</a>')
     if where := address():
         words = where.words(notebook.name)
         ways.append(f'<a href="{words["colab"]}">Open it in Colab</a> or <a href="{words["binder"]}">in Binder</a>.')

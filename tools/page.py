@@ -16,6 +16,7 @@ SCRIPT = "".join(
     (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
 )  # once in a page that has a `still`
 STYLE = (VIEW / "view.css").read_text("utf-8")
+NEEDS_A_KERNEL = re.compile("attnlib-note|… [^:]+: not tried yet")
 
 
 class Renderer(IPythonRenderer):
@@ -51,10 +52,10 @@ def still(output, css=""):
 def revive(cell):
     """Give the stills among a cell's outputs their descriptions, and those of live views their sliders.
 
-    The line below a live view, which says what to run, is not for a page.
+    What only a kernel makes true is not for a page: the line that says what to run, and the verdict on an empty answer.
     """
     if cell.cell_type == "code":
-        cell.outputs = [output for output in cell.outputs if "attnlib-note" not in str(output.get("data"))]
+        cell.outputs = [output for output in cell.outputs if not NEEDS_A_KERNEL.search(str(output.get("data")))]
         for output in cell.outputs:
             if "image/png" in output.get("data", {}):
                 output.data = nbformat.from_dict({"text/html": still(output)})

@@ -1,14 +1,19 @@
 // The pictures of a view (frames.py) in a page without a kernel: each still that carries them becomes the picture with a
 // slider. A page without scripts keeps the still. `window.attnlib` is kept once all of them stand in the page.
 {
-  // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does.
-  const wide = new ResizeObserver((entries) => {
-    for (const { target } of entries) {
-      if (target.scrollWidth > target.clientWidth) target.setAttribute("tabindex", 0);
-      else target.removeAttribute("tabindex");
-    }
-  });
-  window.attnlibScrolls = (box) => wide.observe(box);
+  // What is wider than its box can be scrolled with the keyboard, too: it takes the focus, and nothing else does. Where
+  // it goes on, its edge fades.
+  const goesOn = ({ target }) => {
+    const hidden = target.scrollWidth - target.clientWidth;
+    if (hidden > 0) target.setAttribute("tabindex", 0);
+    else target.removeAttribute("tabindex");
+    target.classList.toggle("attnlib-goes-on", target.scrollLeft < hidden - 1);
+  };
+  const wide = new ResizeObserver((entries) => entries.forEach(goesOn));
+  window.attnlibScrolls = (box) => {
+    wide.observe(box);
+    box.addEventListener("scroll", goesOn);
+  };
 
   const unpacked = (text) => {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));

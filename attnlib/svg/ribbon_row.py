@@ -87,14 +87,19 @@ def _set(words, groups, nexts, size):
     for group in groups:
         word = written(words, group, LETTERS)
         wide = length(word, size)
-        half = BAND / 2 if group == groups[-1] else wide / 2
+        half = _plate(wide) / 2 if group == groups[-1] else wide / 2
         x += 0 if not shown else 0.45 * size if starts_word(words[group[0]]) or len(group) > 1 else 1
         centre = max(x + half, centres[-1] + PITCH) if centres else x + half
         x = centre + wide / 2
         shown, centres, widths = [*shown, word], [*centres, round(centre, 1)], [*widths, round(wide, 1)]
     box = max(BLANK, *(round(length(parts.cut(visible(word), LETTERS), size * 1.1)) + 14 for word in nexts))
-    blank = round(centres[-1] + BAND / 2 + 0.4 * size, 1)
+    blank = round(centres[-1] + half + 0.4 * size, 1)
     return Line(size, tuple(shown), tuple(groups), tuple(centres), tuple(widths), blank, box), blank + box
+
+
+def _plate(wide):
+    """Return how wide the box of the word that looks is: as all ribbons together, and wider for a longer word."""
+    return BAND if wide <= BAND - 4 else wide + 8
 
 
 def ribbons(words, weights, query, following, *, nexts, verdict, told, head, rows=(), at=None):
@@ -224,7 +229,7 @@ def _sentence(place, shares, looking):
         around = f'x="{x - wide / 2 - 4:.1f}" width="{wide + 8:.1f}" {plate}'
         if j == looking:
             if j == len(shares) - 1:  # room is kept for it
-                around = f'x="{x - BAND / 2:.1f}" width="{BAND}" {plate}'
+                around = f'x="{x - _plate(wide) / 2:.1f}" width="{_plate(wide):g}" {plate}'
             yield f'<rect {around} fill="{QUERY}"/>'
             yield f'<rect x="{x - BAND / 2:.1f}" y="{FOOT}" width="{BAND}" height="5" fill="{QUERY}"/>'
         else:

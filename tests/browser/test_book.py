@@ -59,13 +59,15 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     said = [o.metadata["image/png"]["alt"] for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
     page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser").article
     assert [picture["alt"] for picture in page("img")] == said and all(len(alt) > 20 for alt in said)
-    assert "attnlib-note" not in str(page) and "No description" not in str(page)
+    assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
-    folds = sum(fold.get("source_hidden", False) for fold in hidden)
-    folds += sum(
-        fold.get("outputs_hidden", False) and bool(cell.outputs) for fold, cell in zip(hidden, code, strict=True)
-    )
-    assert len(page.select("details.hide:not([open])")) == folds
+    to_predict = [cell for cell, one in zip(code, hidden, strict=True) if one.get("outputs_hidden") and cell.outputs]
+    assert len(page.select("details.below-input:not([open])")) == len(to_predict)
+    folds = page.select("details.above-input:not([open])")
+    folded = [cell.source for cell, one in zip(code, hidden, strict=True) if one.get("source_hidden")]
+    assert "\n".join(fold.select_one("pre").get_text() for fold in folds).split() == "\n".join(folded).split()
+    silent = "div.cell:has(> details.above-input):not(:has(.cell_output))"
+    assert not page.select(f"{silent} + div.cell > details.above-input")  # one line to click, not two below each other
 
 
 @pytest.mark.parametrize("width", [390, 1366])
@@ -96,8 +98,22 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
     ribbons, call = page.locator("[data-attnlib]").all()
     assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
     assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
+    assert ribbons.get_by_role("slider").bounding_box()["width"] > 340  # the row is the slider's
     page.set_viewport_size({"width": 1024, "height": 768})
     assert ribbons.locator(".attnlib-across").is_visible() and not ribbons.locator(".attnlib-down").is_visible()
+
+
+def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
+    page, _ = opened(new_page, book, "00_start_here")
+    table = page.locator(".table-wrapper").first
+    fades = "box => getComputedStyle(box).maskImage"
+    assert "gradient" in table.evaluate(fades)
+    table.evaluate("box => { box.scrollLeft = box.scrollWidth }")
+    page.wait_for_function("box => !box.classList.contains('attnlib-goes-on')", arg=table.element_handle())
+    assert table.evaluate(fades) == "none"
+    assert page.locator(".attnlib-goes-on:not([tabindex])").count() == 0
+    page.set_viewport_size({"width": 1366, "height": 768})
+    page.wait_for_function("!document.querySelector('.table-wrapper.attnlib-goes-on')")
 
 
 def test_the_search_finds_softmax(new_page, book):

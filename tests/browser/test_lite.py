@@ -153,7 +153,7 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     forms = ("read/{}.html", "notebooks/index.html?path={}.ipynb")
     wanted = [form.format(name) for name in NAMES for form in forms] + ["read/teaching.html"]
     files = ["LICENSE.txt", "LICENSE-CC-BY-4.0.txt", "NOTICE.txt"]
-    assert set(links) == {*wanted, *files, LICENCE_LINK}
+    assert set(links) == {*wanted, *files, LICENCE_LINK, "#stops"}
     wanted += files
     assert all((site / link.partition("?")[0]).exists() for link in wanted)
     assert page.locator("a:visible", has_text="Run").count() == len(NUMPY) + 1
@@ -166,7 +166,7 @@ def test_on_a_phone_the_first_page_is_for_reading(url, new_page):
     page.wait_for_function("ask.allAlive()")
     assert page.evaluate("ask.fitsAcross()") and page.evaluate("ask.tooSmall()") == []
     assert page.locator(".attnlib-down").is_visible() and not page.locator(".attnlib-across").is_visible()
-    assert page.locator("a:visible", has_text="Run").count() == 0
+    assert page.locator("a:visible", has_text="Run").count() == 0 and page.locator(".narrow").is_visible()
     page.locator("a:visible", has_text="Read").first.click()
     assert page.url.endswith(f"read/{NAMES[0]}.html")
 
@@ -220,6 +220,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
         line = page.locator(".attnlib-run", has_text="in your browser")
         assert line.count() == (name in NUMPY), name
         told |= set(line.all_inner_texts())
+        assert page.locator(".attnlib-run a[href='../index.html']").count() == 1
     page.goto(url)
     says = re.search(r"about \d+ MB", page.text_content("body"))[0]
     assert len(told) == 1 and says in told.pop()
