@@ -21,6 +21,8 @@ VENV = ROOT / ".venv-hub"
 PROXY = VENV / "node_modules" / ".bin" / "configurable-http-proxy"
 # Many kernels share few cores: a kernel that starts a thread for each core slows all others down, and gains nothing.
 ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+# By itself the C library keeps ever more of what large arrays took. A fixed number of bytes makes it give memory back.
+GIVE_BACK = {"MALLOC_TRIM_THRESHOLD_": "131072"}
 MB = 1e6
 
 
@@ -71,7 +73,7 @@ class Hub:
                 "start_timeout": 120,  # a class that logs in at once waits longer than the usual 60 and 30 seconds
                 "http_timeout": 120,
                 "args": ["--allow-root"],  # no harm where it is not root
-                "environment": {**ONE_THREAD, "JUPYTER_PATH": str(self.home / "jupyter")},
+                "environment": {**ONE_THREAD, **GIVE_BACK, "JUPYTER_PATH": str(self.home / "jupyter")},
             },
         }
 

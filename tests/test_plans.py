@@ -36,6 +36,8 @@ def test_a_plan_is_read_whole(name, minutes):
     assert [step.begins for step in plan.steps][:2] == [0, plan.steps[0].minutes]
     assert plan.steps[0].number == "00" and plan.steps[-1].headings == ["Questions"]
     assert plan.lead.endswith(".") and "|" not in plan.lead
+    late = plans.bold(plan.lead.partition("If you are late,")[2])
+    assert late and set(late) <= {heading for step in plan.steps for heading in step.headings}
 
 
 @pytest.mark.parametrize("name", plans.names(GUIDE))

@@ -16,6 +16,7 @@ import nbformat
 from . import plans
 from .build_notebooks import tagged
 from .licence import LICENCE
+from .links import address
 from .page import markdown
 from .series import ROOT, SERIES
 from .slides import coloured, in_reveal, shown
@@ -134,10 +135,21 @@ def cover(plan):
 
 
 def told(chapters, plan):
-    """Return the last slide: what a reader of each notebook is to remember."""
-    remember = markdown("\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters))
+    """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
+    remember = "\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters)
     last = plan.steps[-1]
-    return Slide(last.headings[0], "", remember, minutes=minutes(last, plan))
+    return Slide(last.headings[0], "", markdown(f"{remember}\n\n{at_home(chapters)}"), minutes=minutes(last, plan))
+
+
+def at_home(chapters):
+    """Return what a listener can do next, and where."""
+    numbers = ", ".join(chapter.notebook.number for chapter in chapters)
+    where = f" {address().words(numbers)['page']}," if address() else ""
+    (speaks,) = (notebook for notebook in SERIES if notebook.number == "13")
+    return (
+        f"**At home:**{where} notebooks {numbers} with their exercises, which name your mistake. The way on leads to "
+        f"{speaks.number} · {speaks.title}, where a language model speaks through your own code."
+    )
 
 
 def deck(name):

@@ -417,7 +417,7 @@ def alphabet_map(model):
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="This is what"
 def draw_alphabet(model, title):
-    _, ax = plot.subplots(figsize=(4.6, 3.7))
+    _, ax = plot.subplots(figsize=(4.3, 3.4))
     shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": 0}
     shown |= {"vmin": None, "vmax": None}  # scores, not weights: any numbers
     return plot.attention_heatmap(alphabet_map(model), title=title, ax=ax, **shown)
