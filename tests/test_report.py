@@ -322,6 +322,16 @@ def test_the_table_has_a_row_for_each_answer_and_vote(of_class):
     assert found == dict(made.mistakes("2.1"))
 
 
+def test_who_writes_below_nothing_but_the_stub_is_read_once(of_class):
+    """Each reading costs a process of its own, and a check is no part of an answer."""
+    _, made, _ = of_class
+    found = Counter()
+    for one in made.submissions:
+        for task in NOTEBOOKS[one.notebook].tasks if one.notebook in ("01", "02", "10") else ():
+            found[len(one.readings(one.as_checked(task), NOTEBOOKS[one.notebook].ids))] += 1
+    assert set(found) == {1}, found
+
+
 # --- how notebooks are collected
 
 

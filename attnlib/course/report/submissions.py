@@ -49,7 +49,8 @@ class Submission:
         found = (call.search(cell["source"]) for cell in self.cells if cell["id"] == task.ids[1])
         names = (given[1] for given in found if given and given[1].isidentifier() and not iskeyword(given[1]))
         name = next(names, None)
-        return task._replace(check=f"{'.'.join(task.judge)}({name})") if name else task
+        given = f"{'.'.join(task.judge)}({name})"
+        return task._replace(check=task.check.replace(ast.unparse(task.call), given)) if name else task
 
     def readings(self, task, known):
         """Return what `cells_of` gives up to the last call of the check, for all cells, and up to the first call.
