@@ -93,8 +93,9 @@ class Chapter:
         """Return the slide that leads from the notebook before to this one: its question, then its picture."""
         notes = self.notes("")
         if before:
-            notes += markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}")
-        notes += "".join(self.picture(cell) for cell in self.cells if tagged(cell, "board"))
+            notes = markdown(f"**Coming from {before.notebook.number}.** {plans.remember(before.cells)}") + notes
+        board = "".join(self.picture(cell) for cell in self.cells if tagged(cell, "board"))
+        notes += markdown("**For the board:**") + board if board else ""
         shows = "".join(self.picture(cell) for cell in self.sections[""] if tagged(cell, "slide"))
         head, asks = f"{self.notebook.number} · {self.notebook.title}", plans.opening(self.sections[""])
         return Slide(head, "", shows, notes, markdown(asks))
@@ -137,8 +138,9 @@ def cover(plan):
 def told(chapters, plan):
     """Return the last slide: what a reader of each notebook is to remember, and where to go from here."""
     remember = "\n".join(f"- {plans.remember(chapter.cells)}" for chapter in chapters)
-    last = plan.steps[-1]
-    return Slide(last.headings[0], "", markdown(f"{remember}\n\n{at_home(chapters)}"), minutes=minutes(last, plan))
+    last, notes = plan.steps[-1], "" if address() else markdown("Write on the board where the notebooks are.")
+    words = markdown(f"{remember}\n\n{at_home(chapters)}")
+    return Slide(last.headings[0], "", words, notes, minutes=minutes(last, plan))
 
 
 def at_home(chapters):
