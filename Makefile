@@ -46,7 +46,7 @@ check: setup-tests  ## The quick part of make test: lint, unit and property test
 	$(RUN) -m pytest -n 2 --dist loadfile -p no:nbval -m "not slow and not binder and not graders and not hub" --doctest-modules attnlib tests --ignore tests/browser
 
 test: check  ## All of it: make check, then what takes longer: every notebook by strict nbval, its sliders and solutions
-	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run -m slow --nbval notebooks tests --ignore tests/browser
+	$(RUN) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -p tests.one_run -m slow --nbval tests notebooks --ignore tests/browser
 
 test-real-model: setup-tests  ## What make real-model and make real-decoder add to the tests: the models, and notebooks 09 and 13 with theirs
 	$(RUN) -m pytest -n 2 --dist loadfile -p tests.one_run --nbval tests/test_real_model.py tests/test_smollm*.py \

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 TINT = "#7B61D9"  # no role's colour
-CELL = "padding:2px 10px;text-align:right;font-variant-numeric:tabular-nums"
+CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"
 
 
 class Table:
@@ -24,6 +24,10 @@ class Table:
 
     def __init__(self, names, rows, places, tint):
         self.names, self.rows, self.places, self.tint = list(names), [list(row) for row in rows], places, set(tint)
+        # Numbers stand right, so that their digits do; a column of words begins at the left.
+        self.sides = [
+            "left" if all(isinstance(x, str) for x in column) else "right" for column in zip(*self.rows, strict=True)
+        ]
 
     def _text(self, value):
         if isinstance(value, (bool, np.bool_, numbers.Integral)) or not isinstance(value, numbers.Real):
@@ -33,17 +37,22 @@ class Table:
     def __repr__(self):
         lines = [self.names, *([self._text(value) for value in row] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join("   ".join(f"{text:>{w}}" for text, w in zip(line, widths, strict=True)) for line in lines)
+        signs = ["<" if side == "left" else ">" for side in self.sides]
+        padded = (zip(line, signs, widths, strict=True) for line in lines)
+        return "\n".join("   ".join(f"{text:{sign}{w}}" for text, sign, w in line).rstrip() for line in padded)
 
     def _repr_html_(self):
         tinted = [j for j, name in enumerate(self.names) if name in self.tint]
         largest = max((abs(row[j]) for row in self.rows for j in tinted), default=1)
-        head = "".join(f'<th scope="col" style="{CELL}">{maths(name, "html")}</th>' for name in self.names)
+        styles = [CELL.format(side) for side in self.sides]
+        head = "".join(
+            f'<th scope="col" style="{style}">{maths(name, "html")}</th>'
+            for name, style in zip(self.names, styles, strict=True)
+        )
         lines = [f"<tr>{head}</tr>"]
         for row in self.rows:
             cells = []
-            for j, value in enumerate(row):
-                style = CELL
+            for j, (value, style) in enumerate(zip(row, styles, strict=True)):
                 if j in tinted:
                     fill, ink = palette(TINT)[int(levels(abs(value), 0, largest))]
                     style += f";background:{fill};color:{ink}"

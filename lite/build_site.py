@@ -220,7 +220,7 @@ def write_pages(notebooks, site, settings):
     That page is no JupyterLab: it is there in a moment, on a phone too. The model writes in it where the browser has a
     place to load it from; `settings` then say where Python is, and are None otherwise.
     """
-    book.build(site / "read", lab="../notebooks/index.html")
+    book.build(site / "read", lab="../notebooks/index.html", model=bool(settings))
     entries = [told(name, notebook) for name, notebook in notebooks.items()]
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}

@@ -8,6 +8,7 @@
   const stops = JSON.parse(form.dataset.stops);
   const names = { idle: "Let it write", busy: "Stop" };
   let worker;
+  let own; // the d_k of the last word
 
   const chosen = () => ({ d_k: stops[d_k.value], layer: Number(layer.value), head: Number(head.value) });
   const whole = (path) => new URL(path, location).href;
@@ -24,6 +25,7 @@
       if (form.dataset.state === "busy") said.textContent = "";
       [prompted.textContent, written.textContent] = data.text;
       picture.innerHTML = data.picture;
+      own = data.d_k;
     }
     if (data.failed) {
       said.textContent = data.failed;
@@ -31,6 +33,8 @@
     }
     if (data.failed && form.dataset.state === "loading") worker = worker.terminate(); // the next press begins anew
     if (data.failed || data.done) become("idle");
+    if (data.done && !written.textContent)
+      said.textContent = "The model ended the text at once. Give it the beginning of a text, not a question.";
   };
 
   form.addEventListener("submit", (event) => {
@@ -60,6 +64,7 @@
       if (!form.reportValidity()) return;
       worker?.postMessage({ chosen: chosen() });
       if (field === d_k && written.textContent && form.dataset.state === "idle")
-        said.textContent = `The text below has its d_k. Press “${names.idle}” to write it again at ${stops[d_k.value]}.`;
+        said.textContent =
+          stops[d_k.value] === own ? "" : `This text keeps its d_k. Press “${names.idle}” to write at ${stops[d_k.value]}.`;
     });
 }

@@ -25,7 +25,7 @@ const load = async ({ pyodide, lock, wheel, script }) => {
 const show = () => {
   if (!writer) return;
   const picture = writer.pictures(chosen.layer, chosen.head);
-  postMessage({ text: writer.text().toJs(), picture });
+  postMessage({ text: writer.text().toJs(), picture, d_k: writer.d_k });
 };
 
 const write = async (prompt) => {

@@ -32,9 +32,12 @@ class Writer:
         self.speaker, self.past = speaker.using(), None
         self.new = self.speaker.tokens(prompt)
         if len(self.new) > MOST:
-            raise ValueError(f"the beginning must have at most {MOST} tokens, got {len(self.new)}. Fix: a shorter one.")
+            raise ValueError(
+                f"The beginning must have at most {MOST} tokens, about {MOST * 3 // 4} words, got {len(self.new)}. "
+                "Fix: a shorter one."
+            )
         self.begun, self.numbers, self.following = len(self.new), list(self.new), []
-        self.writing, self.d_k = True, None
+        self.writing, self.d_k, self.d_ks = True, None, set()  # the d_k of the last word, and of all
         self.queries, self.keys = [[] for _ in self.speaker.layers], [None] * len(self.speaker.layers)
         self.speaker.watch = self._watch
 
@@ -48,14 +51,18 @@ class Writer:
             self.writing = False
             return False
         self.d_k, self.speaker.scale = d_k, d_k**-0.5
+        self.d_ks.add(d_k)
         x, self.past = self.speaker.read(self.new, self.past)
         p = probabilities(self.speaker.unembedding @ x)
         likely = np.argsort(-p, kind="stable")[:BARS]
-        self.following = [(self.speaker.tokenizer.decode([i]), float(p[i])) for i in likely]
+        self.following = [(self._word(i), float(p[i])) for i in likely]
         self.new = [int(likely[0])]
         if self.new != [self.speaker.end]:
             self.numbers += self.new
         return True
+
+    def _word(self, i):
+        return "(end)" if i == self.speaker.end else self.speaker.tokenizer.decode([i])
 
     def text(self):
         """Return the prompt, and what is written behind it."""
@@ -69,12 +76,18 @@ class Writer:
         q, k = queries[head - 1], keys[(head - 1) * len(keys) // len(queries)]
         return core.attention_trace(q, k, k, masks.causal_mask(len(q))).weights
 
+    def _d_k(self):
+        """Return the d_k of the last word in words, and whether it is that of all."""
+        last = f"d_k = {self.d_k:g}"
+        if len(self.d_ks) > 1:
+            return f"{last} for the last word"
+        return last + (", the model's own" if self.d_k == results.D_K else "")
+
     def pictures(self, layer, head):
         """Return the last row of the map as ribbons, at the d_k that it was read with, and the whole map."""
         weights = self.weights(layer, head)
         n, name = len(weights), f"layer {layer}, head {head}"
-        told = f"d_k = {self.d_k:g}" + (", the model's own" if self.d_k == results.D_K else "")
-        verdict = "it writes" if self.writing else "it wrote"
+        told, verdict = self._d_k(), "it writes" if self.writing else "it wrote"
         options = {"nexts": [self.following[0][0]], "verdict": verdict, "told": told, "head": name}
         words = self.speaker.tokenizer.words(self.numbers[:n])
         labels = [svg.visible(word) for word in words]

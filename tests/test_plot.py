@@ -310,6 +310,7 @@ def test_figures_say_in_words_what_they_show():
 def test_tables_tell_the_same_as_html_and_as_text():
     made = plot.table(["d_k", "std(q.k)", "<b>"], [(1, 1.0, "a&b"), (64, 8.0, True)], tint=["std(q.k)"])
     assert repr(made) == "d_k   std(q.k)    <b>\n  1       1.00    a&b\n 64       8.00   True"
+    assert repr(plot.table(["one", "b"], [(1, "x"), (10, "yz")])) == "one   b\n  1   x\n 10   yz"  # words begin left
     page = made._repr_html_()
     assert "<i>q</i>·<i>k</i>" in page and "&lt;b&gt;" in page and "a&amp;b" in page
     tints = re.findall(r"background:(#\w+);color:(#\w+)", page)

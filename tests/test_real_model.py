@@ -244,7 +244,9 @@ def test_a_click_on_the_map_of_heads_chooses_one_and_tells_all_that_was_measured
     assert "&lt;b&gt; 2.00 (rank 1)" in view.picture.value and "among the 3 heads of the layer" in view.picture.value
     view.sliders["measured"].value = "other"
     assert "layer 1, head 3: other 0.00 (rank" in view.picture.value and "<i>" not in view.picture.value
-    assert view._still()[0].axes
+    assert view._still()[0].axes and "blocked" not in view.picture.value
+    hidden = head_map(tables, np.full((2, 3, 2, 2), 0.5), ["one", "<i>"], attn_mask=np.tri(2, dtype=bool))
+    assert hidden.picture.value.count("blocked") == 1
 
 
 def test_a_map_of_many_layers_fits_a_laptop():

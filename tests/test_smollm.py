@@ -371,9 +371,19 @@ def test_another_d_k_holds_from_the_next_word_on(babbler):
     while other.step(4):
         pass
     assert "it wrote" in other.pictures(1, 1) and "it writes" not in other.pictures(1, 1)
+    assert "d_k = 4 for the last word" in other.pictures(1, 1) and "last word" not in writer.pictures(1, 1)
 
 
-@pytest.mark.parametrize(("prompt", "told"), [("", "at least one token"), ("a\n" * 40, "at most 32 tokens, got ")])
+def test_the_end_of_a_text_has_a_name_that_fits(babbler):
+    writer = Writer(babbler, TEXT)
+    assert writer._word(babbler.end) == "(end)" and writer._word(writer.new[0]) == babbler.tokenizer.decode(
+        writer.new[:1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"), [("", "at least one token"), ("a\n" * 40, "at most 32 tokens, about 24 words, got ")]
+)
 def test_the_first_page_says_what_it_cannot_write(babbler, prompt, told):
     with pytest.raises(ValueError, match=told):
         Writer(babbler, prompt)

@@ -50,13 +50,13 @@ def inward(text, file):
     return re.sub(r'<a id="([\w-]+)"></a>', r"[]{#\1}", text)
 
 
-def page(notebook, lab):
+def page(notebook, lab, model):
     """Return a notebook as the book shows it; who reads runs nothing."""
     built = nbformat.read(notebook.built, as_version=4)
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
     built.cells = [*joined(shown), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
-    built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab)}{text}"
+    built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab, model)}{text}"
     for cell in built.cells:
         if cell.cell_type == "markdown":
             cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
@@ -91,27 +91,28 @@ def fold(cell):
         cell.metadata["mystnb"] = PREDICT
 
 
-def ways_to_run(notebook, lab):
+def ways_to_run(notebook, lab, model):
     """Return the line under a title that says what a page cannot do, and where this notebook runs."""
     ways = [SAVED]
     if lab:
         if notebook.browser:
             run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
             ways.append(f"{run}. {FIRST_START}")
-        ways.append('<a href="../index.html">To the first page</a>')
+        first = "The model writes on the first page" if model and notebook.number == "13" else "To the first page"
+        ways.append(f'<a href="../index.html">{first}</a>')
     if where := address():
         words = where.words(notebook.name)
         ways.append(f'<a href="{words["colab"]}">Open it in Colab</a> or <a href="{words["binder"]}">in Binder</a>.')
     return f'\n<p class="attnlib-run">{" ".join(ways)}</p>\n'
 
 
-def gather(folder, lab):
+def gather(folder, lab, model):
     """Put what Sphinx reads into a folder."""
     shutil.copytree(SOURCES, folder)
     for file in BESIDE:
         (folder / PAGES[file]).write_text(inward((ROOT / file).read_text("utf-8"), file), "utf-8")
     for notebook in SERIES:
-        nbformat.write(page(notebook, lab), folder / notebook.built.name)
+        nbformat.write(page(notebook, lab, model), folder / notebook.built.name)
     if lab:
         index = folder / "index.md"
         index.write_text(marked(index.read_text("utf-8"), "run", RUN), "utf-8")
@@ -125,12 +126,12 @@ def gather(folder, lab):
         (folder / "static" / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 
 
-def build(output, lab=None):
-    """Make a folder anew; on a site, `lab` is the address of JupyterLite as seen from there."""
+def build(output, lab=None, model=False):
+    """Make a folder anew; on a site `lab` is the address of JupyterLite, and `model` tells if its first page writes."""
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))
-        gather(Path(sources), lab)
+        gather(Path(sources), lab, model)
         if sphinx(["-W", "--keep-going", "-q", "-d", trees, sources, pages]):
             sys.exit("the book was not built, see above.")
         shutil.copytree(pages, output)  # myst-nb leaves copies of the notebooks beside the pages

@@ -37,7 +37,7 @@ OPEN = """\
 - [In this browser]({site}): the notebooks without torch run with no server at all; the others are
   there to read.
 """
-WITHOUT_TORCH = {"no": "yes", "one section": "yes, but for one section", "yes": "no"}
+WITHOUT_TORCH = {"no": "yes", "in part": "yes, but for a part", "yes": "no"}
 
 
 class Address(NamedTuple):

@@ -28,7 +28,7 @@ def ranks(table):
     return places.reshape(table.shape)
 
 
-def head_map(tables, weights, tokens, *, layer=1, head=1):
+def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
     """Show one number for every head of a model; a click on a head shows where it looks in a sentence.
 
     Parameters
@@ -38,6 +38,8 @@ def head_map(tables, weights, tokens, *, layer=1, head=1):
     weights : ndarray, (layers, heads, n, n)
         Of one sentence.
     tokens : sequence of str, (n,)
+    attn_mask : ndarray of bool, (n, n), or None
+        True = may attend; the other cells are hatched.
     layer, head : int
         The head that is chosen at the start, counted from 1.
 
@@ -63,7 +65,7 @@ def head_map(tables, weights, tokens, *, layer=1, head=1):
             for other in dict.fromkeys((name, *tables))
         )
         told += f". Ranks are among the {tables[name].shape[1]} heads of the layer."
-        labels = {"queries": tokens, "keys": tokens, "row": query, "column": key}
+        labels = {"queries": tokens, "keys": tokens, "row": query, "column": key, "attn_mask": attn_mask}
         chosen = panel([svg.heatmap(shown, title=title, side=SIDE, **labels)], {})
         words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(told, quote=False)}</div>'
         return panel([draw(name, tables[name], layer, head)], {}) + chosen + words, {title: shown}

@@ -67,6 +67,8 @@ window.ask = {
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
+  masked: (box) => getComputedStyle(box).maskImage,
+  toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
   formulasAreDrawn: () => [...document.querySelectorAll("article math")].every((math) => math.getBoundingClientRect().width > 3),
   imagesAreShown: () => [...document.images].every((image) => image.naturalWidth > 50 && image.alt.length > 20),

@@ -105,15 +105,14 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
 
 def test_what_goes_on_beyond_its_box_fades_until_its_end_is_seen(new_page, book):
     page, _ = opened(new_page, book, "00_start_here")
-    table = page.locator(".table-wrapper").first
-    fades = "box => getComputedStyle(box).maskImage"
-    assert "gradient" in table.evaluate(fades)
-    table.evaluate("box => { box.scrollLeft = box.scrollWidth }")
-    page.wait_for_function("box => !box.classList.contains('attnlib-goes-on')", arg=table.element_handle())
-    assert table.evaluate(fades) == "none"
-    assert page.locator(".attnlib-goes-on:not([tabindex])").count() == 0
+    table, going_on = page.locator(".table-wrapper").first, page.locator(".attnlib-goes-on")
+    assert "gradient" in table.evaluate("ask.masked")
+    table.evaluate("ask.toItsEnd")
+    table.and_(page.locator(":not(.attnlib-goes-on)")).wait_for()
+    assert table.evaluate("ask.masked") == "none"
+    assert going_on.count() and page.locator(".attnlib-goes-on:not([tabindex])").count() == 0
     page.set_viewport_size({"width": 1366, "height": 768})
-    page.wait_for_function("!document.querySelector('.table-wrapper.attnlib-goes-on')")
+    page.locator(".table-wrapper.attnlib-goes-on").first.wait_for(state="detached")
 
 
 def test_the_search_finds_softmax(new_page, book):
