@@ -25,9 +25,7 @@ class Table:
     def __init__(self, names, rows, places, tint):
         self.names, self.rows, self.places, self.tint = list(names), [list(row) for row in rows], places, set(tint)
         # Numbers stand right, so that their digits do; a column of words begins at the left.
-        self.sides = [
-            "left" if all(isinstance(x, str) for x in column) else "right" for column in zip(*self.rows, strict=True)
-        ]
+        self.sides = ["left" if _words(column) else "right" for column in zip(*self.rows, strict=True)]
 
     def _text(self, value):
         if isinstance(value, (bool, np.bool_, numbers.Integral)) or not isinstance(value, numbers.Real):
@@ -60,6 +58,11 @@ class Table:
             lines.append(f"<tr>{''.join(cells)}</tr>")
         # With the body that a browser would add: a page without a kernel counts elements.
         return f'<table class="attnlib-table"><tbody>{"".join(lines)}</tbody></table>'
+
+
+def _words(column):
+    """Return whether a column holds words; numbers may be written as text, too."""
+    return all(isinstance(x, str) for x in column) and any(x[:1].isalpha() for x in column)
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence], *, places: int = 2, tint: Sequence[str] = ()) -> Table:

@@ -310,12 +310,17 @@ def test_figures_say_in_words_what_they_show():
 def test_tables_tell_the_same_as_html_and_as_text():
     made = plot.table(["d_k", "std(q.k)", "<b>"], [(1, 1.0, "a&b"), (64, 8.0, True)], tint=["std(q.k)"])
     assert repr(made) == "d_k   std(q.k)    <b>\n  1       1.00    a&b\n 64       8.00   True"
-    assert repr(plot.table(["one", "b"], [(1, "x"), (10, "yz")])) == "one   b\n  1   x\n 10   yz"  # words begin left
     page = made._repr_html_()
     assert "<i>q</i>·<i>k</i>" in page and "&lt;b&gt;" in page and "a&amp;b" in page
     tints = re.findall(r"background:(#\w+);color:(#\w+)", page)
     assert len(set(tints)) == 2 and all(colours.contrast(*pair) >= 4.5 for pair in tints)
     assert page.count("<tbody>") == page.count("</tbody>") == 1  # as in a browser: pages count elements
+
+
+def test_words_begin_at_the_left_and_numbers_end_at_the_right():
+    made = plot.table(["one", "b", "as text"], [(1, "x", "9"), (10, "yz", "-1")])
+    assert repr(made) == "one   b    as text\n  1   x          9\n 10   yz        -1"
+    assert re.findall(r"text-align:(\w+)", made._repr_html_()) == ["right", "left", "right"] * 3
 
 
 @pytest.mark.parametrize(

@@ -295,7 +295,9 @@ copying, sinks = smollm.copying(), smollm.sinks()
 tables = {"first token": sinks["share"], "token before": copying["previous"]}
 tables["copying"] = copying["copy"]
 causal = al.causal_mask(len(words))
-head_map.head_map(tables, maps, [word.strip() for word in words], attn_mask=causal, layer=17, head=1)
+head_map.head_map(
+    tables, maps, [word.strip() for word in words], attn_mask=causal, layer=17, head=1
+)
 
 # %%
 print(f"mean weight on the first token: {sinks['mean']:.2f}")
