@@ -1,5 +1,6 @@
 """The pictures that open the series: ribbons share one band and never cross, and what a model writes at each d_k."""
 
+import html
 import json
 import re
 from itertools import pairwise
@@ -103,6 +104,8 @@ def test_too_sharp_right_too_pale():
         "right",
         "too pale",
     ]
+    first = {stop["d_k"]: html.escape(svg.visible(stop["next"][0][0])) for stop in stops()["stops"]}
+    assert [d for d in told if f": {first[d]}" not in told[d]] == []  # the verdict is on that word
     assert "the model's own" in told[64] and "the model's own" not in told[4]
     assert "as trained" in read(live.ribbons(stops(), middle="as trained"))
 

@@ -28,7 +28,7 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
     query : int, optional
         The token that looks at first; by default the last, behind which the next word stands. A click chooses others.
     middle : str
-        What the picture calls the stops whose next word is that of the model's own d_k.
+        What the picture calls the stops whose next word is that of the model's own d_k, before that word.
     size : float
         1.5 enlarges the picture for a projector.
 
@@ -58,7 +58,8 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
 
     def render(d_k, query):
         stop = held.at(d_k)
-        return _picture(held, stop, query, held.verdict(stop, middle)), {"weights": stop.weights}
+        verdict = f"{held.verdict(stop, middle)}: {svg.visible(stop.next[0][0])}"  # it is a verdict on that word
+        return _picture(held, stop, query, verdict), {"weights": stop.weights}
 
     def static():
         picture, _ = render(held.own, query)
