@@ -8,7 +8,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from one_run import OFFLINE_AND_READ_ONLY, grows
+from one_run import NO_TORCH, OFFLINE_AND_READ_ONLY, grows
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -20,15 +20,17 @@ ROOT = Path(__file__).resolve().parent.parent
         ("__import__('os').mkdir('made')", PermissionError),
         ("__import__('urllib.request').request.urlopen('http://github.com')", OSError),
         ("__import__('socket').create_connection(('192.0.2.1', 80), 1)", OSError),
+        (f"{NO_TORCH}\nimport torch.nn", ImportError),
     ],
 )
-def test_the_hook_forbids_writing_and_connecting(tmp_path, code, error):
+def test_the_hooks_forbid_writing_connecting_and_torch(tmp_path, code, error):
     (tmp_path / "notebooks").mkdir()
     script = f"{OFFLINE_AND_READ_ONLY}\nopen(_sys.executable, 'rb').close()\n{code}"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path / "notebooks", capture_output=True, encoding="utf-8", check=False
     )
-    assert ("cannot be written" if error is PermissionError else "no network") in done.stderr
+    told = {PermissionError: "cannot be written", OSError: "no network", ImportError: "No module named 'torch'"}
+    assert told[error] in done.stderr
     assert not list((tmp_path / "notebooks").iterdir())
 
 
