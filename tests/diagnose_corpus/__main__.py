@@ -8,7 +8,6 @@ from attnlib.diagnose import diagnose
 
 from .cases import CASES
 
-
 _DIAGNOSES = {}
 
 
