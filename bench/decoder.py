@@ -12,8 +12,6 @@ import time
 
 import numpy as np
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.generation.streamers import BaseStreamer
 
 from attnlib.course import smollm
 
@@ -45,6 +43,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform 
 
 def in_transformers(said, weights, **options):
     """Return the LlamaForCausalLM with these dequantised weights; the file keeps W_Q and W_K in another order."""
+    from transformers import LlamaConfig, LlamaForCausalLM  # here: they take seconds, and tests need READERS alone
+
     h, g = said["llama.attention.head_count"], said["llama.attention.head_count_kv"]
     config = LlamaConfig(
         vocab_size=len(said["tokenizer.ggml.tokens"]),
@@ -78,8 +78,8 @@ def in_transformers(said, weights, **options):
     return model.eval()
 
 
-class First(BaseStreamer):
-    """Remembers when the first token came."""
+class First:
+    """A streamer of transformers, which remembers when the first token came."""
 
     def __init__(self):
         self.times = []

@@ -6,11 +6,17 @@ nbval's own items stay as they are. Between them stand: each cell a second time,
 stub. After the last cell every slider is moved. All this without a network, and in a folder that cannot be written to.
 """
 
+# ruff: noqa: E402
 import os
 import re
+import sys
 from collections import defaultdict
+from pathlib import Path
 
 import pytest
+
+sys.modules.setdefault("rfc3987_syntax", None)  # as in conftest.py, which comes too late: plugins are imported first
+
 from nbformat.v4 import new_code_cell
 from nbval.plugin import IPyNbCell, IPyNbFile
 
@@ -18,6 +24,7 @@ from tools.handouts import exercises
 from tools.series import SERIES
 
 FREE = {notebook.name for notebook in SERIES if notebook.d_k == "free"}
+WITHOUT_TORCH = {notebook.name for notebook in SERIES if notebook.torch == "no"}
 
 os.environ["ATTNLIB_MINE"] = ""  # what the person at this machine has kept is left alone
 
@@ -40,6 +47,16 @@ def _forbid(event, arguments):
 _root = _os.path.dirname(_os.getcwd())
 _sys.addaudithook(_forbid)
 """
+
+# Where torch is installed, a notebook that needs none has none, either.
+NO_TORCH = """
+def _miss(event, arguments):
+    if event == "import" and arguments[0] == "torch":
+        raise ModuleNotFoundError("No module named 'torch'")
+
+_sys.addaudithook(_miss)
+"""
+NO_COMPILER = (Path(__file__).parent / "no_compiler.py").read_text(encoding="utf-8")
 
 # A cell that trains gives the second time what it gave the first time: the same seeds, the same weights. So the second
 # time they are put back, and the minutes of training are spent once.
@@ -114,7 +131,11 @@ class Notebook(IPyNbFile):
     def setup(self):
         super().setup()
         self.run(OFFLINE_AND_READ_ONLY)
+        if self.path.stem in WITHOUT_TORCH:
+            self.run(NO_TORCH)
         self.trains = any(re.search(TRAINS, cell.source) for cell in self.nb.cells)
+        if self.trains or any("torch.optim" in cell.source for cell in self.nb.cells):
+            self.run(NO_COMPILER)
         if self.trains:
             self.run(TRAIN_ONCE)
 

@@ -130,7 +130,7 @@ WARNED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("case", corpus.CASES, ids=lambda case: case.name)
 def test_the_corpus(case):
-    diagnosis = diagnose(case.module(), **case.arguments())
+    diagnosis = corpus.diagnosed(case)
     if case.probe is None:
         assert diagnosis.wrong == [] and diagnosis.ok, diagnosis
         declared = {"layout"} if "batch_first" in case.more else set()

@@ -86,7 +86,7 @@ def boxes(figure):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (6, 6), (2, 9), (10, 10), (12, 12), (20, 20)])
+@pytest.mark.parametrize("shape", [(1, 1), (6, 6), (2, 9), (12, 12), (13, 13)])
 @pytest.mark.parametrize("places", [2, 4])
 @pytest.mark.parametrize("size", [None, (2, 2), (9, 4)])
 def test_values_never_leave_their_cells(shape, places, size):

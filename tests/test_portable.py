@@ -17,6 +17,7 @@ import pytest
 from nbclient import NotebookClient
 
 import attnlib as al
+from attnlib.course import MISTAKES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
@@ -197,22 +198,38 @@ def test_verdicts_can_be_printed_on_any_console(console):
     assert "You chose a, right is c" in printed  # the mark before it is left out where it cannot be shown
 
 
-@pytest.mark.slow
+# The page without its exercises, of which every wrong answer would be tried: test_checks.py has the whole.
+PAGE = """
+import runpy
+from attnlib.course import catalogue
+catalogue.EXERCISES.clear()
+runpy.run_module("attnlib.course", run_name="__main__")
+"""
+
+
 def test_the_page_of_checks_is_utf8_on_any_machine():
-    done = run(["-m", "attnlib.course"], not_utf8())
+    done = run(["-c", PAGE], not_utf8())
     # By lines: git may have given a checkout on Windows other line ends.
-    assert done.stdout.decode("utf-8").splitlines() == (ROOT / "docs" / "checks.md").read_text("utf-8").splitlines()
+    table = done.stdout.decode("utf-8").splitlines()[-len(MISTAKES) :]
+    assert not "".join(table).isascii() and all(line.startswith("| `") for line in table)
+    assert table == (ROOT / "docs" / "checks.md").read_text("utf-8").splitlines()[-len(MISTAKES) :]
+
+
+def pictures(cell):
+    return [output for output in cell.get("outputs", []) if "image/png" in output.get("data", {})]
 
 
 @pytest.mark.slow
 def test_runs_from_a_folder_with_spaces_and_letters_of_any_script(tmp_path, monkeypatch):
-    """A copy of the package and a notebook, in a kernel started there, on a machine that is not UTF-8."""
+    """A copy of the package and a notebook up to its first picture, in a kernel there, on a machine not of UTF-8."""
     folder = tmp_path / "Übung 1 · 注意 'ok' & more"
     shutil.copytree(Path(al.__file__).parent, folder / "attnlib", ignore=shutil.ignore_patterns("__pycache__"))
     notebook = nbformat.read(ROOT / "notebooks" / "01_by_hand.ipynb", as_version=4)
+    first = next(i for i, cell in enumerate(notebook.cells) if pictures(cell))
+    notebook.cells = notebook.cells[: first + 1]
     code = "import os, attnlib; assert os.path.samefile(attnlib.__file__, 'attnlib/__init__.py'), attnlib.__file__"
     notebook.cells.insert(0, nbformat.v4.new_code_cell(code))
     for name, value in {**NOT_UTF8, "PYTHONPATH": str(folder)}.items():
         monkeypatch.setenv(name, value)
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
-    assert any("image/png" in output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", []))
+    assert pictures(notebook.cells[-1])

@@ -110,7 +110,6 @@ def test_too_sharp_right_too_pale():
     assert "as trained" in read(live.ribbons(stops(), middle="as trained"))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -579,7 +579,8 @@ def test_layer_1_must_reach_the_keys_of_layer_2_and_nothing_else(seed, whose, ca
         *code_between("08", "## Break it", "## 6 ·"),
     ):
         if "predict." not in cell:
-            exec(cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})"), names)
+            cell = cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})")
+            exec(cell.replace("steps=600", "steps=600 if layers == 2 else 1"), names)  # of one layer nothing is asked
         if whose != "ours" and "mine.load" in cell:
             exec(solution, names)
             names["MultiHeadAttention"] = names["MyMultiHead"]

@@ -114,25 +114,29 @@ def test_after_its_pictures_a_view_still_tells_of_the_one_it_shows():
 
 
 def moving_still(view):
-    """Return (first frame as it is without moving, the animated PNG) of a view."""
+    """Return the animated PNG of a view."""
     change, start = view._moving
-    plain = Image.open(io.BytesIO(save(view._still()[0])))
     values = [value for _, value in frames.stops_of(view.sliders[view.main])]
     png = moving.moving_png(view._still()[0], change, values, start)
     plt.close("all")
-    return plain, png, values
+    return png
+
+
+def plain_still(view):
+    """Return the first frame as it is without moving, as an array (height, width, RGBA)."""
+    plain = Image.open(io.BytesIO(save(view._still()[0])))
+    plt.close("all")
+    return np.asarray(plain.convert("RGBA")).astype(int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("still", "tokens"), [((2, 16, 128), 1), ((2, 16, 128), 9), ((1, 32), 1), ((1, 32), 5), ((16,), 5)]
-)
+@pytest.mark.parametrize(("still", "tokens"), [((2, 16, 128), 9), ((1, 32), 1), ((16,), 5)])
 def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, tokens):
     query, key = np.random.default_rng(0).normal(size=(2, 9, 128))
     view = live.weights_view(
         lambda d: {"raw": al.softmax(query[:tokens, :d] @ key[:, :d].T)}, d_k=(1, 128), still=still
     )
-    plain, png, _ = moving_still(view)
+    png = moving_still(view)
     movie = Image.open(io.BytesIO(png))
     assert len(png) <= moving.MOST_BYTES and movie.info["loop"] == 3 and movie.n_frames >= 4
     shown = []
@@ -141,7 +145,7 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
         shown.append(np.asarray(movie.convert("RGBA")).astype(int))
     assert np.array_equal(shown[0], shown[-1])
     assert len({x.tobytes() for x in shown}) == movie.n_frames - 1
-    first = np.asarray(plain.convert("RGBA")).astype(int)
+    first = plain_still(view)
     visible = first[..., 3:] > 0
     assert first.shape == shown[0].shape and np.abs((first - shown[0]) * visible).mean() < 1
     for role in (QUERY, KEY) if tokens > 1 else (KEY,):
@@ -149,15 +153,16 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
 
 
 @pytest.mark.slow
-def test_a_still_whose_numbers_leave_no_room_moves_without_them():
-    view = live.scaling(n=6, d_k=(1, 256))
-    plain, png, _ = moving_still(view)
+def test_a_still_whose_numbers_leave_no_room_moves_without_them(monkeypatch):
+    monkeypatch.setattr(moving, "MOST_BYTES", 40_000)  # two maps of 4 x 4 cells, which draw quickly, need 64,000
+    view = live.scaling(n=4, d_k=(1, 8))
+    png = moving_still(view)
     movie = Image.open(io.BytesIO(png))
     assert len(png) <= moving.MOST_BYTES and movie.n_frames >= 5
-    numbers, none = (np.asarray(picture.convert("RGBA")).astype(int) for picture in (plain, movie))
+    numbers, none = plain_still(view), np.asarray(movie.convert("RGBA")).astype(int)
     differ = np.abs(numbers - none).sum(-1) > 100
     rows, columns = np.nonzero(differ)
-    assert differ.mean() > 0.01 and rows.min() > 30 and columns.min() > 90  # in the maps alone: labels stay
+    assert differ.mean() > 0.01 and rows.min() > 30 and columns.min() > 80  # in the maps alone: labels stay
     assert {tuple(rgb(QUERY)), tuple(rgb(KEY))} <= {tuple(shade[:3]) for shade in none.reshape(-1, 4).tolist()}
 
 
@@ -176,13 +181,18 @@ def test_each_frame_of_a_still_shows_its_value():
     plt.close(figure)
 
 
+def small_view():
+    """Few cells and frames: each frame takes a tenth of a second and more."""
+    return live.weights_view(lambda d: {"map": np.full((2, 2), 1 / d)}, still=(1,), d_k=(1, 3))
+
+
 @pytest.mark.slow
 def test_a_still_is_the_same_at_each_build_and_stays_still_where_it_would_be_too_large(monkeypatch):
-    view = live.scaling(n=4, d_k=(1, 4))  # few frames: each takes a fifth of a second
-    first, again = (moving_still(view)[1] for _ in range(2))
+    view = small_view()
+    first, again = (moving_still(view) for _ in range(2))
     assert first and first == again
     monkeypatch.setattr(moving, "MOST_BYTES", 1000)
-    assert moving_still(view)[1] is None
+    assert moving_still(view) is None
 
 
 @pytest.mark.slow
@@ -190,9 +200,8 @@ def test_a_still_that_is_too_large_to_move_shows_what_it_would_show_anyway(monke
     """The try draws other values into the figure and hides axes."""
     InteractiveShell.instance()
     monkeypatch.setattr(moving, "MOST_BYTES", 1000)
-    view = live.scaling(n=4, d_k=(1, 4))
+    view = small_view()
     with capture_output() as captured:
         view._ipython_display_()
     shown = Image.open(io.BytesIO(base64.b64decode(captured.outputs[0].data["image/png"])))
-    assert np.array_equal(shown, Image.open(io.BytesIO(save(view._still()[0]))))
-    plt.close("all")
+    assert np.array_equal(np.asarray(shown.convert("RGBA")), plain_still(view))

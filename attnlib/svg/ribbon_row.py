@@ -51,7 +51,7 @@ def line(words, nexts):
     >>> line(("The", " cat"), (" sat",)).words
     ('The', 'cat')
     """
-    for shown in range(len(words), 0, -1):
+    for shown in range(min(len(words), (WIDE - 2 * MARGIN) // PITCH + 1), 0, -1):  # more never have room
         groups = grouped(len(words), shown)
         for size in np.arange(LARGEST, SMALLEST - 0.5, -0.5):
             made, end = _set(words, groups, nexts, float(size))
