@@ -6,7 +6,6 @@ import os
 import sys
 
 import hypothesis
-import no_compiler  # noqa: F401
 import numpy as np
 import pytest
 import torch

@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections import defaultdict
-from pathlib import Path
 
 import pytest
 
@@ -56,7 +55,6 @@ def _miss(event, arguments):
 
 _sys.addaudithook(_miss)
 """
-NO_COMPILER = (Path(__file__).parent / "no_compiler.py").read_text(encoding="utf-8")
 
 # A cell that trains gives the second time what it gave the first time: the same seeds, the same weights. So the second
 # time they are put back, and the minutes of training are spent once.
@@ -134,8 +132,6 @@ class Notebook(IPyNbFile):
         if self.path.stem in WITHOUT_TORCH:
             self.run(NO_TORCH)
         self.trains = any(re.search(TRAINS, cell.source) for cell in self.nb.cells)
-        if self.trains or any("torch.optim" in cell.source for cell in self.nb.cells):
-            self.run(NO_COMPILER)
         if self.trains:
             self.run(TRAIN_ONCE)
 
