@@ -116,7 +116,6 @@ NOTHING = json.dumps({"found": {"list": [NOTHING] * len(EXERCISES["softmax"].pro
 HOSTILE = {
     "import sys; sys.exit()": "SystemExit",
     "import os; os._exit(0)": "ended Python",
-    "while True: pass": "within 10 seconds",
     "import time; time.sleep(60)": "within 10 seconds",
     "held = []\nwhile True: held.append(bytearray(10**8))": "MemoryError",
     "open('written.txt', 'w').write('x')": "PermissionError",
