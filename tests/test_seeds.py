@@ -162,7 +162,7 @@ def printed(number):
         ("04", "numbers that the value alone names: 16 of 16"),
         ("05", "10 of 10 next words are right"),
         ("05", "the farmer sees the the the the the the the"),
-        ("05", "row 2: [0.33 0.33 0.33 0. 0. ] 2 of 10 next words are right"),
+        ("05", "row 2: 0.33 0.33 0.33 0.0 0.0 ... 2 of 10 next words are right"),
         ("05", "2 of 10 next words are right it writes: the farmer sees the the the the the the the"),
         # the sentence behind a mask
         (

@@ -183,7 +183,7 @@ print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 
 # %% tags=["slide"] says="But now the exam"
 hidden = look_ahead(text, is_causal=True)
-print("row 2:", hidden.weights[2, :5].round(2))
+print("row 2:", *hidden.weights[2, :5].round(2), "...")
 print(f"{count_right(text, is_causal=True)} of {len(text) - 1} next words are right")
 print("it writes:", write(is_causal=True))
 
