@@ -14,6 +14,7 @@ matplotlib.use("agg")
 from views import parsed, read, stops
 
 from attnlib import live, svg
+from attnlib.colours import QUERY
 from attnlib.live import frames
 from attnlib.svg import ribbon_row as drawing
 from attnlib.svg import ribbons_narrow
@@ -91,6 +92,14 @@ def test_every_stop_changes_attributes_and_texts_alone_and_every_row_can_be_chos
         assert f"looks at “{svg.visible(stops()['words'][0])}”: {row[0]:.4f}" in view.picture.value
         assert "<pre>" not in view.picture.value
     assert view.picture.value.count('data-row="query"') == 12  # both across and down
+
+
+@pytest.mark.parametrize("word", [" it", " she", " chocolate"])
+def test_the_box_of_the_word_that_looks_holds_it(word):
+    place = drawing.line(("a", " b", word), (" c",))
+    drawn = "".join(drawing._sentence(place, np.array([0.2, 0.3, 0.5]), 2))
+    (left, wide), _ = re.findall(rf'<rect x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{QUERY}"', drawn)
+    assert float(wide) >= max(drawing.BAND, place.widths[2]) and float(left) + float(wide) < place.blank
 
 
 def test_too_sharp_right_too_pale():

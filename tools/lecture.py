@@ -145,11 +145,11 @@ def told(chapters, plan):
 
 def at_home(chapters):
     """Return what a listener can do next, and where."""
-    numbers = ", ".join(chapter.notebook.number for chapter in chapters)
-    where = f" {address().words(numbers)['page']}," if address() else ""
+    numbers, where = ", ".join(chapter.notebook.number for chapter in chapters), address()
+    page = f" {where.words(SERIES[0].name)['page']}," if where else ""
     (speaks,) = (notebook for notebook in SERIES if notebook.number == "13")
     return (
-        f"**At home:**{where} notebooks {numbers} with their exercises, which name your mistake. The way on leads to "
+        f"**At home:**{page} notebooks {numbers} with their exercises. A check names your mistake. The way on leads to "
         f"{speaks.number} · {speaks.title}, where a language model speaks through your own code."
     )
 

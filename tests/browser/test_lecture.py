@@ -9,6 +9,7 @@ from test_slides import watched
 from attnlib.course import PREDICTIONS
 from tools import lecture
 from tools.licence import LICENCE_LINK
+from tools.links import Address
 
 MOST = {"45": 27, "90": 46, "half-day": 78}  # slides at most
 
@@ -124,6 +125,15 @@ def test_the_notes_reply_to_each_wrong_letter():
     told = lecture.vote(question)
     assert "Right is <strong>b</strong>" in told and question.why["b"] not in told
     assert told.count("<li>") == 2 and question.why["a"] in told and question.why["c"] in told
+
+
+@pytest.mark.parametrize("where", [None, Address("octocat/attnlib", "main")])
+def test_the_last_slide_says_where_to_go(monkeypatch, where):
+    monkeypatch.setattr(lecture, "address", lambda: where)
+    *_, last = re.findall("<section.*?</section>", lecture.deck("45"), re.DOTALL)
+    assert "notebooks 00, 01, 02, 03, 05 with their exercises" in last and "13 · it speaks" in last
+    assert ("https://github.com/octocat/attnlib" in last) == (where is not None)
+    assert ("Write on the board" in last) == (where is None)
 
 
 def test_a_question_without_a_picture_stands_above_what_the_first_slide_prints():
