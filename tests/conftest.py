@@ -28,6 +28,11 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def pytest_sessionfinish():
+    """Nor through all that the tests have left, before it ends."""
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def print_options():
     """Tests and fixtures that run cells of a notebook leave NumPy printing as they found it."""

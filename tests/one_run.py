@@ -63,7 +63,7 @@ TRAINS = r"attnlib.*\b(training|neighbours|previous_letter)\b"
 TRAIN_ONCE = """
 from attnlib.course import training as _training
 
-_train, _trained, _second_time = _training.train, [], False
+_train = _training.train
 
 def _train_once(model, *arguments, **options):
     if _second_time:
@@ -75,6 +75,21 @@ def _train_once(model, *arguments, **options):
     return history
 
 _training.train = _train_once
+"""
+
+# The same of the stills of live views, whose frames are most of what it takes to show a view.
+DRAW_ONCE = """
+from attnlib import live as _live
+
+_move, _moved, _trained, _second_time = _live.LiveView._moved, {}, [], False
+
+def _move_once(view, figure):
+    first = view.picture.value
+    if first not in _moved or not _second_time:
+        _moved[first] = _move(view, figure)
+    return _moved[first]
+
+_live.LiveView._moved = _move_once
 """
 
 # Views without a name count, too. Of the two that a cell made by running twice, which start alike, one is moved.
@@ -131,8 +146,8 @@ class Notebook(IPyNbFile):
         self.run(OFFLINE_AND_READ_ONLY)
         if self.path.stem in WITHOUT_TORCH:
             self.run(NO_TORCH)
-        self.trains = any(re.search(TRAINS, cell.source) for cell in self.nb.cells)
-        if self.trains:
+        self.run(DRAW_ONCE)
+        if any(re.search(TRAINS, cell.source) for cell in self.nb.cells):
             self.run(TRAIN_ONCE)
 
     def run(self, code):
@@ -157,13 +172,11 @@ class NotCompared(IPyNbCell):
 
 class SecondTime(NotCompared):
     def runtest(self):
-        if not self.parent.trains:
-            return super().runtest()
         self.parent.run("_second_time = True")
         try:
             super().runtest()
         finally:
-            self.parent.run("_second_time = False; _trained.clear()")
+            self.parent.run("_second_time = False; _trained.clear(); _moved.clear()")
 
 
 class Solved(NotCompared):

@@ -9,6 +9,7 @@ engine/sandbox.py.
 import base64
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import re
@@ -120,6 +121,7 @@ def _received(read, deadline):
 
 def _work_and_end(work, write):
     """Do the work in a sealed copy, send what it returns, and never return."""
+    gc.freeze()  # else the collector would go through all that the process holds, and have it copied
     with contextlib.suppress(BaseException):
         write = _sealed(write)
         try:
