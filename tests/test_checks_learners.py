@@ -788,6 +788,8 @@ ROWS = {
         "one position too late",
     ),
     "12.2 one too early": ("rotary_attention", "queries_one_off", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
+    "3.2 over everything": ("entropy", "entropy_over_queries", lambda w: -np.sum(w * np.log(w))),
+    "3.2 Python's sum": ("entropy", "entropy_over_queries", lambda w: -sum(w * np.log(w))),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
     "3.4 no root of d_k": (
         "scores_in_range",

@@ -228,6 +228,7 @@ OWN = (
         "What should the entropy of ten equal weights be, and what does your code give?",
         "It should be 2.30: the sum alone, neither its mean nor its share of the largest entropy.",
         _entropy_by(lambda w: _surprise(w) / w.shape[-1]),
+        _entropy_by(lambda w: -(w * _log(w)).mean(axis=-1)),
         _entropy_by(lambda w: _surprise(w) / np.log(w.shape[-1])),
     ),
     Mistake(
@@ -241,6 +242,8 @@ OWN = (
         _entropy_by(lambda w: _surprise(w, axis=1)),
         _entropy_by(lambda w: _surprise(w, axis=0)),
         _entropy_by(lambda w: _surprise(w).mean()),
+        # The same with the logarithm of 0: the shape is wrong first. Python's own sum adds up the first axis.
+        *(_entropy_by(lambda w, axis=axis: -(w * _log(w)).sum(axis=axis)) for axis in (-2, None, 1, 0)),
     ),
     Mistake(
         "summed_axis_kept",
@@ -249,6 +252,7 @@ OWN = (
         "How many numbers does one query give, and which shape do 4 queries give?",
         "One each, so (4,). A sum with keepdims=True gives (4, 1): leave keepdims out.",
         _entropy_by(lambda w: _surprise(w)[..., None]),
+        _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1, keepdims=True)),
     ),
     Mistake(
         "exponential_of_entropy",

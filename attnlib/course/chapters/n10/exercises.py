@@ -4,6 +4,8 @@ claims.py.
 Their mistakes in words stand in mistakes.py.
 """
 
+from functools import partial
+
 import numpy as np
 
 from ...convoy import (
@@ -53,6 +55,19 @@ def _heavy_win(p, a):
 
 def _last(c):
     return only(~c.pilot, all_at(c, c.places == c.n - 1))
+
+
+def _at_one_of(places, rule):
+    """With hard scores the head does what a rule, (place, convoy) -> weights, says of one of these places."""
+    return lambda p, a: any(follows(partial(rule, place))(p, a) for place in places)
+
+
+def _itself_at(place, c):
+    return where(c.places == place, itself(c), all_alike(c))
+
+
+def _all_at_place(place, c):
+    return all_at(c, c.places == place)
 
 
 def _highest_letter(c):
@@ -143,6 +158,7 @@ BY_FLAG = (
             "ties_shared": follows(same_flag),
             "the_heavy_win": _heavy_win,
             "last_place_wins": follows(_last),
+            "one_place_only": _at_one_of(range(PLACES), _itself_at),
         },
         example=lambda: (rows(PLACE, 20 * np.eye(PLACES)), rows(PLACE, np.eye(PLACES))),
         among={"by_hand": ("*AAAA", "*ABCDABC")},
@@ -186,7 +202,11 @@ BY_FLAG = (
             "One feature is enough: d_k = 1.",
         ),
         want=_at_c,
-        signs={"only_c_asks": follows(_only_c(_at_c, all_alike)), "own_flag": follows(same_flag)},
+        signs={
+            "only_c_asks": follows(_only_c(_at_c, all_alike)),
+            "own_flag": follows(same_flag),
+            "place_instead_of_flag": _at_one_of(range(1, PLACES), _all_at_place),
+        },
         among=_HAS_C,
     ),
     Puzzle(

@@ -47,6 +47,13 @@ COMMON = (
         "W_Q and W_K set the weights, W_V sets the contents. Divide W_V by the constant.",
     ),
     Mistake(
+        "nothing_given",
+        "the ships give 0",
+        "Whoever a ship looks at, it receives 0.",
+        "Which column of x holds what is to be given, and which row of W_V reads it?",
+        "W_V needs a number in the row of that column. Where W_O joins two heads, it needs a number for each.",
+    ),
+    Mistake(
         "pilot_forgotten",
         "the pilot was left out",
         "All others look where they should. But the pilot has a row of weights, too.",
@@ -63,6 +70,13 @@ FLAGS = (
         "Equal keys get equal scores, so these ships share the weight.",
         "In which columns of x do two ships of one flag differ?",
         "In PLACE: let the place decide between them.",
+    ),
+    Mistake(
+        "one_place_only",
+        "one ship looks at itself, and the others look for nobody",
+        "Only one place is asked for, and it finds itself. All other rows are uniform.",
+        "PLACE is eight columns of x. How many of them do W_Q and W_K read?",
+        "All eight, each in a feature of its own: np.eye(8) in the rows PLACE of both.",
     ),
     Mistake(
         "the_heavy_win",
@@ -123,6 +137,13 @@ CARGO = (
         "All other rows are uniform, because their query is zero.",
         "Which column of x is the same for every ship?",
         "ONE. What stands in that row of W_Q is part of every query.",
+    ),
+    Mistake(
+        "place_instead_of_flag",
+        "everybody looks at one place, whichever flag is there",
+        "C may have been there in one convoy. In the next one it sails elsewhere.",
+        "In which column of x does every C have a 1, wherever it sails?",
+        "In column C. Put the 1 of W_K into that row, and leave PLACE out.",
     ),
     Mistake(
         "value_is_the_key",

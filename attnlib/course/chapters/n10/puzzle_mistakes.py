@@ -75,6 +75,10 @@ def _column_off_by_one(p, a):
     return not p.does(a.hard) and repaired(*rolled("W_Q", "W_K", "W_V"))(p, a)
 
 
+def _nothing_given(p, a):
+    return bool(p.d_v) and not any(p.result(a, c).any() for c in p.convoys)
+
+
 def _value_multiplied(p, a):
     return bool(p.d_v) and multiple(p, a, p.want)
 
@@ -89,6 +93,7 @@ def _pilot_forgotten(p, a):
 
 # Tried in this order after the mistakes of the puzzle; the first that fits gives the name.
 COMMON = {
+    "nothing_given": _nothing_given,
     "too_little_weight": _too_soft,
     "swapped_asking_and_found": repaired(exchange),
     "sign_turned": _sign_turned,
