@@ -223,6 +223,7 @@ WRONG = [
     ("three_to_one", "one_to_three", ask(-2 * np.log(3))),
     ("three_to_one", "hard_choice", ask(20)),
     ("three_to_one", "only_c_asks", (put(C, 0, 4, 2 * np.log(3)), put(C, 0, 4))),
+    ("three_to_one", "pilot_forgotten", (put([A, B, C, D], 0, 4, 2 * np.log(3)), put(C, 0, 4))),
     ("three_to_one", "swapped_asking_and_found", (put(C, 0, 4, 2 * np.log(3)), put(ONE, 0, 4))),
     ("three_to_one", "everybody_alike", (np.zeros((15, 4)), put(C, 0, 4))),
     ("three_to_one", "column_off_by_one", (put(ONE, 0, 4, 2 * np.log(3)), put(C - 1, 0, 4))),

@@ -270,6 +270,7 @@ BY_FLAG = (
             "one_to_three": _ratio_is(-np.log(3)),
             "hard_choice": lambda p, a: p.does(a, _at_c, 0.01),
             "only_c_asks": lambda p, a: p.does(a, _only_c(_times_c(3), all_alike)),
+            "pilot_forgotten": lambda p, a: p.does(a, lambda c: where(c.pilot, all_alike(c), _times_c(3)(c))),
             "swapped_asking_and_found": lambda p, a: p.does(a.each(exchange)),
             "everybody_alike": lambda p, a: p.does(a, all_alike, 1e-6) and not p.does(a.each(exchange)),
             "column_off_by_one": lambda p, a: any(p.does(a.each(roll)) for roll in rolled("W_Q", "W_K")),
