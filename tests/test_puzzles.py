@@ -10,14 +10,17 @@ import pytest
 from puzzle_answers import (
     ALL,
     BEFORE,
+    FIND_C,
     HEAVIEST,
     I5,
     I8,
     LAYER_1,
     LOCATED,
+    OWN,
     READER,
     RIGHT,
     STAR,
+    STEP,
     TONS,
     UP_TO,
     WRONG,
@@ -168,6 +171,23 @@ def test_of_a_head_that_looks_faintly_nothing_is_said_that_its_numbers_deny(name
     """A mistake is found in scores 10,000 times as large; the numbers below its words are those of the head itself."""
     told = EXERCISES[name](handed_in(answer))
     assert told.mistake == id and never not in told.message, told
+
+
+BACK = np.eye(8, k=-1)
+
+
+@pytest.mark.parametrize(
+    ("name", "answer", "id"),
+    [
+        ("cargo_of_c", (*FIND_C, put([CARGO, ONE], 0, 1)), None),
+        ("difference", (OWN, (*places(20 * STEP, BACK), TONS), np.array([[1], [-1]])), None),
+        ("all_but_the_pilot", (np.zeros((15, 1)), np.zeros((15, 1)), 20 * TONS), "everybody_alike"),
+    ],
+)
+def test_what_a_moved_row_or_a_factor_mends_by_chance_is_not_laid_to_it(name, answer, id):
+    """Two columns, of which one is right; steps that undo each other; a factor that fits no length."""
+    told = EXERCISES[name](handed_in(answer))
+    assert told.state == "wrong" and told.mistake == id, told
 
 
 def test_nearly_equal_scores_are_not_called_equal():

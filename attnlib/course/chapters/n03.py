@@ -141,14 +141,14 @@ OWN = (
     Mistake(
         "std_instead_of_variance",
         "it gives the standard deviation",
-        "Grows with sqrt(d_k), where the variance grows with d_k.",
+        "It grows with sqrt(d_k), where the variance grows with d_k.",
         "How does the result change if all numbers are doubled?",
         "The variance grows fourfold, the standard deviation twofold. Square it, or take np.var.",
         {"variance": lambda s: np.std(s.raw_scores)},
     ),
     Mistake(
         "variance_per_query",
-        "it gives one variance per query",
+        "it gives one variance per query, or per key",
         "An array, where one number for all scores is asked for.",
         "Along which axes do you average?",
         "Over all entries at once: give no axis.",
@@ -178,7 +178,7 @@ OWN = (
     Mistake(
         "matching_pairs_only",
         "it scores query i with key i only",
-        "A variance over a few of the scores. Where n_q and n_k differ there may be an error.",
+        "Only these few of all scores are used. Where n_q and n_k differ there may be an error.",
         "4 queries and 3 keys: how many scores are there?",
         "12, one for each query and key. query * key pairs them row by row; query @ key.T has them all.",
         {"variance": lambda s: (s.q * s.k).sum(axis=-1).var()},
@@ -193,6 +193,14 @@ OWN = (
         "What does your code do with [0.5, 0.5, 0]?",
         "ln 0 is -inf, and 0 times that is NaN. Put 1 in place of the 0 inside the logarithm.",
         _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1)),
+    ),
+    Mistake(
+        "row_with_zero_lost",
+        "a row with a weight of 0 has the entropy 0",
+        "0 times ln 0 is NaN, and so is the sum. Made to 0 after the sum, the other weights of the row are lost.",
+        "What should the entropy of [0.5, 0.5, 0] be, and what does your code give?",
+        "It should be ln 2. Mend each product before the sum, or the weight inside the logarithm.",
+        _entropy_by(lambda w: np.nan_to_num(-(w * _log(w)).sum(axis=-1))),
     ),
     Mistake(
         "log2_instead_of_ln",
@@ -233,8 +241,8 @@ OWN = (
     ),
     Mistake(
         "entropy_over_queries",
-        "it sums over the wrong axis, or over all of them",
-        "An entropy belongs to one query: its weights are one row. weights[weights > 0] forgets which is whose.",
+        "it puts queries together: it sums or averages over the wrong axis, or over all of them",
+        "An entropy belongs to one query: its weights are one row. weights[weights > 0] makes one list of all rows.",
         "Along which axis do the weights sum to 1?",
         "Along the last one, the keys. Sum over axis=-1 and get one number for each query.",
         _entropy_by(lambda w: _surprise(w, axis=-2)),
@@ -242,6 +250,8 @@ OWN = (
         _entropy_by(lambda w: _surprise(w, axis=1)),
         _entropy_by(lambda w: _surprise(w, axis=0)),
         _entropy_by(lambda w: _surprise(w).mean()),
+        _entropy_by(lambda w: _surprise(w, axis=None) / w.size),
+        _entropy_by(lambda w: -(w * _log(w)).mean()),
         # The same with the logarithm of 0: the shape is wrong first. Python's own sum adds up the first axis.
         *(_entropy_by(lambda w, axis=axis: -(w * _log(w)).sum(axis=axis)) for axis in (-2, None, 1, 0)),
     ),
@@ -276,6 +286,7 @@ OWN = (
         "Dividing by a number divides the variance by its square.",
         "A variance is a square. What brings it to 1?",
         "Its root: divide by standard deviations.",
+        _scores_by(lambda s: s.raw_scores / s.q.shape[-1]),
         _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
         _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
         _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
@@ -290,6 +301,14 @@ OWN = (
         _scores_by(lambda s: _cosines(s.q, s.k)),
     ),
     Mistake(
+        "cosines_divided",
+        "cosines are divided by sqrt(d_k) once more",
+        "The variance of a cosine is about 1/d_k already. Divided, it is 1/d_k squared.",
+        "By which factor must a cosine grow for its variance to be 1?",
+        "By sqrt(d_k): multiply, where you divide.",
+        _scores_by(lambda s: _cosines(s.q, s.k) / np.sqrt(s.q.shape[-1])),
+    ),
+    Mistake(
         "root_of_d_k_left_out",
         "the entries are brought to variance 1, and the division by sqrt(d_k) is missing",
         "A score adds up d_k products of variance 1, so its variance is about d_k.",
@@ -300,7 +319,7 @@ OWN = (
     Mistake(
         "unit_variance_assumed",
         "the entries had variance 1; these have another",
-        "sqrt(d_k) alone leaves a variance that is that of a query's entry times that of a key's.",
+        "Divided by sqrt(d_k) alone, a score has the variance of a query's entry times that of a key's.",
         "What is the variance of one product of two such entries?",
         "The two variances multiplied. Add up as many as there are features, then take the root.",
         _scores_by(lambda s: s.scaled),
@@ -308,7 +327,7 @@ OWN = (
     Mistake(
         "one_factor_counted",
         "only q, or only k, had a variance other than 1",
-        "The variance of a product is the product of both variances.",
+        "The variance of a product is the product of both variances. Or is one of yours a standard deviation?",
         "A score multiplies two entries, each with a variance of its own.",
         "Multiply both variances, that of the queries and that of the keys.",
         *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
@@ -330,7 +349,7 @@ OWN = (
     ),
     Mistake(
         "factor_and_root_forgotten",
-        "too large: a variance or a root is missing",
+        "it is too large: a variance or a root is missing",
         "12 is 36 times 1/3, or 6 times 2. The variance of a product is the product of both variances. Times d_k it is "
         "the variance of a score, and the divisor is its root.",
         "What is the variance of one product of two such entries?",
@@ -339,7 +358,7 @@ OWN = (
     Mistake(
         "multiplied_by_divisor",
         "it is the factor, not the divisor",
-        "To multiply by 1/c is to divide by c.",
+        "To multiply by 1/c is to divide by c. Or was the variance 1/12, as of entries in 0 .. 1?",
         "Should the divisor make scores of variance 4 smaller or larger?",
         "Smaller: hand in what the scores are divided by.",
     ),

@@ -37,7 +37,7 @@ from ...mistakes.weights import FUTURE_ONLY
 from . import claims, mistakes
 from .places import BY_PLACE, TOGETHER
 from .puzzle import Puzzle
-from .puzzle_mistakes import exchange, follows, hard_weights, multiple, rolled
+from .puzzle_mistakes import exchange, follows, hard_weights, rolled
 
 OWN = (*mistakes.MISTAKES, *claims.MISTAKES, FUTURE_ONLY)
 
@@ -71,10 +71,14 @@ def _all_at_place(place, c):
 
 
 def _highest_letter(c):
-    return only(~c.pilot, at_flag(c, c.kinds.max()))
+    return only(~c.pilot, _everybody_at_highest(c))
 
 
 _WANTS = {PILOT: PILOT, A: B, B: C, C: D, D: A}
+
+
+def _everybody_at_highest(c):
+    return at_flag(c, c.kinds.max())
 
 
 def _wanted_flag(wants):
@@ -103,6 +107,20 @@ def _heaviest(c):
 
 def _mean_of_ships(c):
     return every(c, c.cargo[1:].mean())
+
+
+def _mean_of_length(n):
+    """The mean with the pilot, times what is right for a convoy of n."""
+    return lambda c: n / (n - 1) * _mean(c)
+
+
+def _mean_without_d(c):
+    found = ~c.pilot & (c.kinds != D)
+    return every(c, c.cargo[found if found.any() else ...].mean())
+
+
+def _same_flag_without_d(pilot):
+    return lambda c: where((c.kinds == D) | (c.pilot & (not pilot)), all_alike(c), same_flag(c))
 
 
 def _pilot_only(p, a):
@@ -172,7 +190,11 @@ BY_FLAG = (
             "How many flags are there, the pilot's included?",
         ),
         want=same_flag,
-        signs={"itself_only": follows(itself), "letter_as_number": follows(_highest_letter)},
+        signs={
+            "itself_only": follows(itself),
+            "letter_as_number": follows(_highest_letter),
+            "d_left_out": lambda p, a: any(follows(_same_flag_without_d(pilot))(p, a) for pilot in (True, False)),
+        },
         example=lambda: (rows(FLAG, 20 * np.eye(5)), rows(FLAG, np.eye(5))),
         among={"by_hand": ("*AAAA", "*ABCD", "*DDAAD")},
     ),
@@ -205,6 +227,7 @@ BY_FLAG = (
         signs={
             "only_c_asks": follows(_only_c(_at_c, all_alike)),
             "own_flag": follows(same_flag),
+            "letter_as_number": follows(_everybody_at_highest),
             "place_instead_of_flag": _at_one_of(range(1, PLACES), _all_at_place),
         },
         among=_HAS_C,
@@ -222,6 +245,7 @@ BY_FLAG = (
         tolerance=0.1,
         d_v=(1,),
         signs={
+            "letter_as_number": follows(lambda c: every(c, c.cargo[c.kinds == c.kinds.max()].mean())),
             "value_is_the_key": follows(lambda c: every(c, 1)),
             "all_columns_added": follows(lambda c: _tons_of_c(c) + 3),
             "cargo_as_key": follows(_heaviest),
@@ -245,7 +269,8 @@ BY_FLAG = (
         signs={
             "pilot_counted": follows(_mean),
             "pilot_only": _pilot_only,
-            "one_length_only": lambda p, a: multiple(p, a, _mean),
+            "one_length_only": lambda p, a: any(follows(_mean_of_length(n))(p, a) for n in range(2, PLACES + 1)),
+            "d_left_out": follows(_mean_without_d),
             "the_heavy_win": follows(_heaviest),
             "only_the_pilot_asks": follows(lambda c: where(c.pilot, _mean_of_ships(c), _mean(c))),
         },
@@ -263,6 +288,7 @@ BY_FLAG = (
         d_k=4,
         signs={
             "scale_forgotten": _ratio_is(np.log(3) / 2),
+            "scale_applied_twice": _ratio_is(np.log(3) / 4),
             "scale_squared": _ratio_is(2 * np.log(3)),
             "ratio_as_score": _ratio_is(1.5, 3),
             "whole_row_filled": _ratio_is(4 * np.log(3)),

@@ -28,9 +28,9 @@ COMMON = (
     Mistake(
         "column_off_by_one",
         "one matrix reads the column of x beside the right one",
-        "PILOT is column 0 of x, A is column 1, and D is column 4.",
+        "PILOT is column 0 of x, A is 1, D is 4, CARGO is 5, ONE is 6, and PLACE begins at 7.",
         "Which row of your matrix belongs to which column of x?",
-        "Use the names PILOT, A, B, C and D in place of numbers: W_Q[A] is the row for the column A.",
+        "Use the names in place of numbers: W_Q[A] is the row for the column A.",
     ),
     Mistake(
         "swapped_asking_and_found",
@@ -55,7 +55,7 @@ COMMON = (
     ),
     Mistake(
         "pilot_forgotten",
-        "the pilot was left out",
+        "the pilot asks for nothing",
         "All others look where they should. But the pilot has a row of weights, too.",
         "What does row 0 of your map show?",
         "Give the pilot a query. Which rows of W_Q does a pilot read?",
@@ -105,6 +105,13 @@ FLAGS = (
         "D counts more than A. But flags have no size, and none is closer to another.",
         "A flag is one-hot, in five columns. What is the dot product of two equal one-hot vectors?",
         "It is 1; of different ones it is 0. np.eye(5) in the rows FLAG gives each flag a feature of its own.",
+    ),
+    Mistake(
+        "d_left_out",
+        "ships of flag D are left out",
+        "A slice ends before its end: A:D is A, B and C.",
+        "How many rows has W_Q[A:D]?",
+        "Three. W_Q[FLAG] is all five flags, W_Q[[A, B, C, D]] the four of ships.",
     ),
     Mistake(
         "own_flag",
@@ -209,10 +216,17 @@ CARGO = (
         "It halves the score, so make the product twice as large.",
     ),
     Mistake(
+        "scale_applied_twice",
+        "the score is divided by sqrt(d_k) twice",
+        "The head divides by sqrt(d_k) itself. With your division the ratio becomes 3 ** (1 / d_k).",
+        "The head will divide your product by sqrt(4). How large must it be before?",
+        "Twice the logarithm of 3: multiply by sqrt(4), where you divided.",
+    ),
+    Mistake(
         "scale_squared",
         "the score was multiplied by d_k, and not by its root",
-        "Scores are divided by the root alone, so the ratio becomes 3 ** sqrt(d_k). Or did you fill a whole row, four "
-        "features?",
+        "Scores are divided by the root alone, so the ratio becomes 3 ** sqrt(d_k). Or does another feature add to the "
+        "difference, or a lower score of the others?",
         "Scores are divided by sqrt(4), not by 4. And W_Q[ONE] is four numbers, W_Q[ONE, 0] is one.",
         "Two times the logarithm is enough, in a single feature.",
     ),
@@ -261,7 +275,7 @@ CARGO = (
     Mistake(
         "pilot_too_strong",
         "the pilot wins even where there is something to find",
-        "The default has a larger score than what should beat it.",
+        "The default has a larger score than what should beat it, or nothing asks for that at all.",
         "Compare two scores of one row: that of the pilot, and that of the ship to be found.",
         "The ship's score must be larger by far, about twice the pilot's.",
     ),
@@ -427,7 +441,7 @@ HEADS = (
         "the outputs of the two heads are added",
         "The numbers in W_O may be negative.",
         "What does W_O = [[1], [-1]] do with two outputs?",
-        "It subtracts the second from the first.",
+        "It subtracts the second from the first, unless W_V is negative, too: two minus signs cancel.",
     ),
     Mistake(
         "one_head_unused",

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ...convoy import only
+from ...convoy import PLACE, only
 
 RULE = 0.02  # how near a head has to come to a wrong rule
 
@@ -34,11 +34,18 @@ def flip(head):
 
 
 def rolled(*names):
-    """Return the changes that move the rows of one matrix by one."""
+    """Return the changes that move the rows of one matrix by one, if a wrong name of a column may have moved them.
+
+    It has not where a feature reads several columns, or where places are moved to places: these are steps.
+    """
 
     def move(name, by, head):
         matrix = getattr(head, name)
-        return head if matrix is None else head._replace(**{name: np.roll(matrix, by, axis=0)})
+        if matrix is None or np.count_nonzero(matrix, axis=0).max() > 1:
+            return head
+        moved = np.roll(matrix, by, axis=0)
+        steps = all(not np.delete(W, np.r_[PLACE], axis=0).any() for W in (matrix, moved))
+        return head if steps else head._replace(**{name: moved})
 
     return [partial(move, name, by) for name in names for by in (1, -1)]
 
