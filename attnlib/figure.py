@@ -70,7 +70,8 @@ class DescribedFigure(Figure):
         for legend in self.findobj(Legend):
             legend.set_frame_on(False)
         for text in self.findobj(Text):
-            if text.get_bbox_patch() is None and text.get_gid() != ON_CELL:
+            box = text.get_bbox_patch()
+            if (box is None or not box.get_facecolor()[3]) and text.get_gid() != ON_CELL:
                 text.set_path_effects([patheffects.withStroke(linewidth=3, foreground=PAPER)])
                 if colors.to_hex(text.get_color()) == "#000000":
                     text.set_color(INK)

@@ -124,10 +124,11 @@ GROUNDS = {"white": 255, "JupyterLab dark": 0x11, "black": 0}
 
 
 @pytest.mark.parametrize("ground", GROUNDS)
-def test_text_can_be_read_on_every_page(ground):
+@pytest.mark.parametrize("box", [None, {"facecolor": "none"}], ids=["no box", "empty box"])
+def test_text_can_be_read_on_every_page(ground, box):
     """Text is drawn once without and once on a page; its own colour and the halo around it are both there."""
     figure, ax = plot.subplots(figsize=(3, 2))
-    ax.text(0.5, 0.5, "MMMMM", fontsize=20, ha="center")
+    ax.text(0.5, 0.5, "MMMMM", fontsize=20, ha="center", bbox=box)
     ax.set_axis_off()
     drawn = Image.open(io.BytesIO(plot.save(figure)))
     assert drawn.getpixel((2, 2))[3] == 0  # no slab

@@ -283,7 +283,7 @@ print("upper_left: ", al.causal_mask(1, 4, align="upper_left").astype(int))
 try:
     al.causal_mask(1, 4)
 except al.ShapeError as error:
-    print(fill(str(error), 88))
+    print(fill(str(error), 76))
 
 # %% [markdown]
 # Let only two words ask. They must get what they got in the whole sentence.
@@ -387,7 +387,7 @@ predict.equal_sizes(guess_sizes)
 try:
     al.scaled_dot_product_attention(*project(x[:3]), flat[:3])  # b = 3, n = 4
 except al.ShapeError as error:
-    print(fill(str(error), 88))
+    print(fill(str(error), 76))
 
 # %% [markdown]
 # torch's layer `nn.MultiheadAttention` has an argument of its own for this mask, **`key_padding_mask`**, $(b, n_k)$. There
@@ -461,7 +461,7 @@ print("from_zero_blocked:", al.from_zero_blocked(np.array([1, 1, 0])))
 try:
     al.scaled_dot_product_attention(Q, K, V, np.tril(np.ones((4, 4), dtype=int)))
 except TypeError as error:
-    print(fill(str(error), 88))
+    print(fill(str(error), 76))
 
 # %% [markdown]
 # Here is the causal mask with inverted polarity. `fully_masked` marks the queries that may look nowhere:
