@@ -238,6 +238,24 @@ def test_a_mistake_comes_out_again(speaker, name):
 
 @pytest.mark.slow
 @needs_model
+def test_without_a_mask_a_prompt_read_token_by_token_gives_the_healthy_text(speaker):
+    """What spoils the text is the prompt that is read in one pass, its words with a view of those after them."""
+    seeing = speaker.using(
+        attention=lambda query, key, value, attn_mask=None: al.attention_trace(query, key, value).output
+    )
+    past, written = None, []
+    for token in seeing.tokens(smollm.STORY):
+        x, past = seeing([token], past)
+    for _ in range(8):
+        written.append(int(np.argmax(seeing.unembedding @ x[-1])))
+        x, past = seeing(written[-1:], past)
+    text = seeing.tokenizer.decode(written)
+    assert smollm.mistakes()["none"]["writes"].startswith(text) and len(text) > 20
+    assert not smollm.mistakes()["no causal mask"]["writes"].startswith(text[:8])
+
+
+@pytest.mark.slow
+@needs_model
 @pytest.mark.parametrize("d_k", [1, 64, 4096])
 def test_a_stop_comes_out_again(speaker, d_k):
     at = results.STOPS.index(d_k)

@@ -105,6 +105,13 @@ def test_true_for_blocked_is_the_upper_triangle_without_the_diagonal():
     assert (np.tril(ones) == al.causal_mask(4)).all() and (np.triu(ones, k=1) == ~al.causal_mask(4)).all()
 
 
+def test_padding_hidden_as_a_query_or_in_front_leaves_rows_that_may_look_nowhere():
+    """Notebook 05, section 9."""
+    padding = np.array([True, True, False, False])
+    assert (~(padding[:, None] & padding).any(axis=-1)).tolist() == [False, False, True, True]
+    assert (~(al.causal_mask(4) & ~padding).any(axis=-1)).tolist() == [True, True, False, False]
+
+
 def test_the_poke_of_ben_misses_a_leak_into_saw():
     """Notebook 05: saw gives Ben and a second Anna the same score. And the window of its Try it moves 1 and 2."""
     names = defined("05", "## 3 ·", "## 4 ·", "^import")
@@ -112,6 +119,11 @@ def test_the_poke_of_ben_misses_a_leak_into_saw():
     query, key, _ = SENTENCE.project()
     assert (query @ key.T)[1, 2] == (query @ key[[0, 1, 0, 3]].T)[1, 2]
     assert names["poke"](names["zero_after"], 2)[1] == 0 < names["poke"](names["zero_after"], 3)[1]
+    assert not any(names["poke"](names["zero_after"], token)[2] for token in (0, 3))  # nor does Ben's leak show
+    x = SENTENCE.x.copy()
+    x[3] = np.random.default_rng(0).normal(size=6)
+    moved = names["zero_after"](*names["project"](x)) - names["zero_after"](*SENTENCE.project())
+    assert (np.abs(moved[:3]).max(axis=-1) > 0.005).all()  # numbers at random show all three
     window = al.causal_mask(4) & ~np.tri(4, k=-2, dtype=bool)
     moved = names["poke"](lambda q, k, v: al.scaled_dot_product_attention(q, k, v, window), 1)
     assert (moved > 0).tolist() == [False, True, True, False]

@@ -254,7 +254,8 @@ for token in (2, 3):
 # %% [markdown]
 # Behind the causal mask, an output before the change does not move, not even in its last digit. With zeros after the softmax,
 # *Anna* moves by 0.07 when *Ben* changes. But *saw* does not: it gives Ben and a second Anna the same score, so this poke misses
-# its leak. Poking *she* shows it, but misses Anna's. To be sure, poke every token in turn.
+# its leak. Poking *she* shows it, but misses Anna's and Ben's. To be sure, poke every token in turn, and put in random numbers,
+# which give no two keys the same score.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -303,8 +304,8 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
 # silently takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).
 #
 # **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is all
-# True. A prompt, the text to be continued, is read in one pass and does need it. Its earlier words never saw later ones in
-# training.
+# True. A prompt, the text to be continued, is read in one pass and does need it. In training no word saw a later one, so with a
+# view of the future its words get keys and values that the model never met. Notebook 13 shows what it writes then.
 #
 # ## 5 · The padding mask
 #
@@ -370,7 +371,7 @@ print("outputs of Ben and saw move by", np.abs(after - before)[1, :2].max())
 guess_sizes = None  # "a", "b" or "c"
 
 # %%
-x = np.stack([SENTENCE.x] * 4)  # (b, n, d_in)
+x = np.stack([SENTENCE.x] * 4)  # (b, n, d_in): words beyond a length are padding
 flat = np.arange(4) < np.array([[1], [2], [3], [4]])  # (b, n_k): lengths 1 to 4
 wrong = al.scaled_dot_product_attention(*project(x), flat)  # read as (n_q, n_k)
 right = al.scaled_dot_product_attention(*project(x), flat[:, None, :])  # (b, 1, n_k)
@@ -435,9 +436,9 @@ print("output ", cross.output.shape, cross.output)
 # One query, three keys, and *she* finds Anna again. No causal mask is needed, because the first text was complete before *she*
 # asked.
 #
-# **Why do the values not come from the decoder?** In a translator the *encoder* reads and the *decoder* writes, and keys and
-# values both come from the encoder ([Vaswani et al. 2017](../REFERENCES.md#vaswani-2017)). Weight $j$ says how much to take of
-# token $j$ that was read, so value $j$ must belong to the same token ([thread](../REFERENCES.md#asked)).
+# **Could the values come from the text that asks?** No. Weight $j$ says how much to take of token $j$ that was read, so value
+# $j$ must belong to the same token ([thread](../REFERENCES.md#asked)). In a translator the *encoder* reads and the *decoder*
+# writes, and keys and values both come from the encoder ([Vaswani et al. 2017](../REFERENCES.md#vaswani-2017)).
 #
 # ## 8 · Polarity: what does True mean?
 #
@@ -482,8 +483,9 @@ ax = plot.attention_heatmap(
 # %% [markdown]
 # ## 9 · The row that may look nowhere
 #
-# *She* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. attnlib makes its weights and
-# its output exactly 0. Not everybody does. Here are ten random tokens, so that equal weights are 0.1. Query 1 may look
+# *She* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. Honest code has some, too: where
+# padding is hidden as a query, or stands in front of the text behind a causal mask. attnlib makes its weights and its output
+# exactly 0. Not everybody does. Here are ten random tokens, so that equal weights are 0.1. Query 1 may look
 # nowhere:
 
 # %% jupyter={"source_hidden": true}
@@ -750,7 +752,7 @@ verdict
 #
 # 1. Write a mask of four tokens that lets each query see itself and the token before it (a sliding window). Use it in `poke`:
 #    which outputs may move when *saw* changes?
-# 2. A window of 8 tokens shows each query itself and the two tokens before it. Combine it with `padding_mask([length], 8)`. Up to
+# 2. A window of 3, over 8 tokens, shows each query itself and the two before it. Combine it with `padding_mask([length], 8)`. Up to
 #    which length is there a dead row?
 #
 # <details><summary>Answers</summary>

@@ -11,7 +11,6 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.colours import LINE
 from attnlib.course import block, check, fetch_button, head_map, mine, predict, smollm
 from attnlib.course.chapters.n13 import PATIENTS
 
@@ -105,7 +104,7 @@ print(f"{'all':16}{sum(parts.values()):12,}")
 #
 # **One surprise.** The file keeps the columns of $W_Q$ and $W_K$ in another order. Your rotation wants the two features of a
 # pair 32 apart, and the file has them side by side. All shapes fit, and nothing complains. This is what the model writes if
-# you do not know it:
+# you do not know it. (We reorder the columns. To rotate neighbours would do as well, but then it is not your `rope`.)
 
 # %%
 told = smollm.mistakes()["W_Q and W_K in the file's order"]
@@ -197,8 +196,8 @@ predict.next_word_in_sight(guess_in_sight)
 
 # %% [markdown]
 # Here are more mistakes, with what each writes after *Once upon a time, a small robot*. *Neighbours paired* rotates features 0
-# and 1, 2 and 3, as in 12, where this model rotates halves. *The past is not looked at* is a mistake in the cache, so its
-# loss is measured token by token.
+# and 1, 2 and 3, as in 12, although the columns now stand in halves. *The past is not looked at* is a mistake in the cache, so
+# its loss is measured token by token.
 
 # %% jupyter={"source_hidden": true}
 SHOWN = ["none", "no causal mask", "no scale", "1/sqrt(576), the whole width"]
@@ -212,9 +211,11 @@ plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"
 
 # %% [markdown]
 # Nobody trained this model to look ahead: unlike the cheat of notebook 11 it learned behind a mask. But attention takes from
-# whatever key fits, and now the next word is among the keys. When it writes, there is no next word to read, and the text is
-# lost. So a low loss alone proves nothing. Nor does fluent text: with values rotated, too, it still writes sentences. On the
-# Python code the loss without the mask rises, from 1.45 to 1.90, perhaps because the healthy model guesses code so well.
+# whatever key fits, and now the next word is among the keys. When it writes, there is no next word to read. And the words of
+# the prompt, read in one pass, have seen what follows them: their keys and values are not those that the model knows, and the
+# text is lost. Read token by token, the same prompt gives the healthy text. So a low loss alone proves nothing. Nor does
+# fluent text: with values rotated, too, it still writes sentences. On the Python code the loss without the mask rises, from
+# 1.45 to 1.90, perhaps because the healthy model guesses code so well.
 #
 # The worst row, *heads cut by reshape alone*, is above 10. A model that gave all 49,152 tokens the same probability would have
 # $\ln 49152 = 10.8$.
@@ -257,8 +258,9 @@ for name, secret in PATIENTS.items():
 #
 # **Goal.** Find out what each of them has. *8 minutes, hard.*
 #
-# Each has one of five mistakes: `grouped heads tiled`, `no scale`, `positions restart with the cache`, `upper-left mask with
-# the cache`, `window of 8`. Hand in a dictionary such as `{"A": "no scale", "B": "no scale", "C": "no scale"}`.
+# Each has one of five mistakes, two of which you have met: `grouped heads tiled`, `no scale`, `positions restart with the
+# cache`, `upper-left mask with the cache`, `window of 8`. Hand in a dictionary such as `{"A": "no scale", "B": "no scale",
+# "C": "no scale"}`.
 
 # %%
 my_diagnoses = None  # a dictionary
@@ -285,8 +287,9 @@ verdict
 # %% [markdown]
 # ## 270 heads
 #
-# Here are all heads at once. Choose a measure, and in a running notebook click a head to see its map of the blank. *First token* is the mean weight
-# that later tokens put on the first one. *Token before* is the mean weight on the token just before. *Copying* comes below.
+# Here are all heads at once. Choose a measure, and in a running notebook click a head to see its map of the blank. *First
+# token* is the mean weight that later tokens of *Alice* put on the first one. *Token before*, on *Alice*, too, is that on the
+# token just before. *Copying* comes below.
 
 # %% jupyter={"source_hidden": true}
 SENTENCE = smollm.BLANK  # with the model: your own
@@ -302,13 +305,13 @@ head_map.head_map(
 # %%
 print(f"mean weight on the first token: {sinks['mean']:.2f}")
 print(f"heads with more than half of their weight there: {sinks['above 0.5']} of 270")
-for layer in (2, 12, 24):
+for layer in (8, 11, 12, 13, 24):
     mean, length = sinks["by layer"][layer - 1], sinks["length"][layer - 1]
     told_length = f"the first token's vector has {length:.0f} times the median length"
     print(f"layer {layer:2}: {mean:.2f}; {told_length}")
 
 # %% [markdown]
-# Many heads **park** on the first token of *Alice*, as heads of MiniLM parked on [CLS] in notebook 09. The first vector
+# Many heads **park** on the first token, as heads of MiniLM parked on [CLS] in notebook 09. The first vector
 # becomes very long in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need it? Let
 # each token see only a window of near keys, with and without the first token:
 
@@ -331,8 +334,8 @@ plot.table(names, [(width, *losses) for width, losses in rows.items()])
 # **Goal.** Write the mask of that experiment. *6 minutes, medium.*
 #
 # `my_kept(n_q, n_k, window, sink)`: the queries are the last $n_q$ of $n_k$ tokens. Each sees itself, the $window - 1$ tokens
-# before it, and the first `sink` tokens of the text. (The sink of notebook 12 was a score without a token.) Return
-# $(n_q, n_k)$ of bool, True = may attend.
+# before it and, of the tokens up to itself, the first `sink` of the text. (The sink of notebook 12 was a score without a
+# token.) Return $(n_q, n_k)$ of bool, True = may attend.
 
 
 # %%
@@ -454,7 +457,7 @@ verdict
 #
 # `my_prompt` is a text of at most 200 tokens. `smollm.parking` measures how much weight the eight heads put on places to park:
 # on the first token, and on any other token whose vector is about as long. On *Alice* the mean over all tokens but the first
-# is 0.87. Bring it below 0.5. Without the model choose a prompt from the list `smollm.TRIED`.
+# is 0.87. Bring it below 0.5. Without the model print `smollm.TRIED` and choose one of its prompts.
 
 
 # %%
@@ -516,7 +519,8 @@ ax = plot.attention_heatmap(
     title="cosines of “bank” after layer 30",
     row_name="sentence",
 )
-_ = ax.set_xlabel("sentence", color=LINE), ax.set_ylabel("sentence", color=LINE)
+for name in (ax.xaxis.label, ax.yaxis.label):  # no query and no key: no plate
+    name.set(text="sentence", color="black", bbox=None)
 
 # %%
 predict.equal_banks(guess_banks)
@@ -528,16 +532,16 @@ predict.equal_banks(guess_banks)
 # %% [markdown]
 # ## Too sharp, right, too pale
 #
-# The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on three
-# texts. At which $d_k$ is the loss smallest? Move it to both ends.
+# The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on
+# *Alice*, on a page of prose and on Python code. At which $d_k$ is the loss smallest? Move it to both ends.
 
 # %% jupyter={"source_hidden": true}
 view = live.speaking(smollm.stops("writing"))
 view
 
 # %%
-print("       loss    blanks filled   largest  entropy")
-print(" d_k   Alice   rightly of 80   weight   (nats)")
+print("       loss    right name in   largest  entropy")
+print(" d_k   Alice     80 blanks     weight   (nats)")
 for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
     print(
         f"{stop['d_k']:4}   {stop['loss']['alice']:5.2f}   {blank['right']:8.0%}",
