@@ -70,15 +70,15 @@ def _all_at_place(place, c):
     return all_at(c, c.places == place)
 
 
+def _everybody_at_highest(c):
+    return at_flag(c, c.kinds.max())
+
+
 def _highest_letter(c):
     return only(~c.pilot, _everybody_at_highest(c))
 
 
 _WANTS = {PILOT: PILOT, A: B, B: C, C: D, D: A}
-
-
-def _everybody_at_highest(c):
-    return at_flag(c, c.kinds.max())
 
 
 def _wanted_flag(wants):

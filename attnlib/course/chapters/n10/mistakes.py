@@ -104,7 +104,8 @@ FLAGS = (
         "a flag is a number, and the highest letter wins",
         "D counts more than A. But flags have no size, and none is closer to another.",
         "A flag is one-hot, in five columns. What is the dot product of two equal one-hot vectors?",
-        "It is 1; of different ones it is 0. np.eye(5) in the rows FLAG gives each flag a feature of its own.",
+        "It is 1; of different ones it is 0. np.eye(5) in the rows FLAG gives each flag a feature of its own; a 1 in "
+        "the row of one flag finds that flag alone.",
     ),
     Mistake(
         "d_left_out",
