@@ -298,14 +298,16 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
         print(f"  {align:<11} differs by {np.abs(two - output[part]).max():.4f}")
 
 # %% [markdown]
-# Queries that **continue** a sequence need the lower right. Queries that **begin** one need the upper left, for example when the
-# rows of a long text are computed in blocks. A test with square masks sees no difference. torch has both
-# ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention`
-# silently takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).
+# Queries that **continue** a sequence need the lower right. Queries that **begin** one need the upper left, as the first block
+# does when a long text is computed in blocks of rows. A block in the middle needs its own rows of the square mask. A test with
+# square masks sees no difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But
+# `is_causal=True` of its `scaled_dot_product_attention` silently takes the upper left, which is wrong for a model that writes
+# token by token ([a thread](../REFERENCES.md#threads)).
 #
-# **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is all
-# True. A prompt, the text to be continued, is read in one pass and does need it. In training no word saw a later one, so with a
-# view of the future its words get keys and values that the model never met. Notebook 13 shows what it writes then.
+# **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is
+# all True. A prompt, the text to be continued, is read in one pass and does need it. In training no word saw a later one. With
+# a view of the future its words give the next layer other vectors, and from these come keys and values that the model never
+# met. Notebook 13 shows what it writes then.
 #
 # ## 5 · The padding mask
 #
@@ -423,7 +425,7 @@ if torch is not None:
 # ## 7 · Cross-attention: queries from elsewhere
 #
 # Queries may come from another text than keys and values. This is **cross-attention**, and the formula stays the same. Here
-# *she* begins a second text and asks in the first, *Anna saw Ben*:
+# *she* begins a second text and looks into the first, *Anna saw Ben*:
 
 # %%
 q = project(SENTENCE.x[3:])[0]  # (n_q, d_k): she asks
@@ -436,9 +438,9 @@ print("output ", cross.output.shape, cross.output)
 # One query, three keys, and *she* finds Anna again. No causal mask is needed, because the first text was complete before *she*
 # asked.
 #
-# **Could the values come from the text that asks?** No. Weight $j$ says how much to take of token $j$ that was read, so value
-# $j$ must belong to the same token ([thread](../REFERENCES.md#asked)). In a translator the *encoder* reads and the *decoder*
-# writes, and keys and values both come from the encoder ([Vaswani et al. 2017](../REFERENCES.md#vaswani-2017)).
+# **Could the values come from the text that asks?** No. Weight $j$ says how much to take of token $j$ of the text that is
+# read, so value $j$ must belong to the same token ([thread](../REFERENCES.md#asked)). In a translator the *encoder* reads and
+# the *decoder* writes, and keys and values both come from the encoder ([Vaswani et al. 2017](../REFERENCES.md#vaswani-2017)).
 #
 # ## 8 · Polarity: what does True mean?
 #
@@ -483,10 +485,10 @@ ax = plot.attention_heatmap(
 # %% [markdown]
 # ## 9 · The row that may look nowhere
 #
-# *She* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. Honest code has some, too: where
-# padding is hidden as a query, or stands in front of the text behind a causal mask. attnlib makes its weights and its output
-# exactly 0. Not everybody does. Here are ten random tokens, so that equal weights are 0.1. Query 1 may look
-# nowhere:
+# Behind the inverted mask *she* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. Correct
+# code has dead rows, too: where padding is also hidden as a query, or where a text is padded on the left and the mask is
+# causal, so that its first rows see only padding. attnlib makes its weights and its output exactly 0. Not everybody does. Here
+# are ten random tokens, so that equal weights are 0.1. Query 1 may look nowhere:
 
 # %% jupyter={"source_hidden": true}
 if torch is not None:

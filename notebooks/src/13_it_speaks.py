@@ -77,7 +77,7 @@ predict.before_13(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## What is in the box
 #
-# The file holds 272 arrays: a table with one vector for each token, and 30 **blocks** of the same form.
+# The file holds 272 arrays: a table with one vector for each token, nine arrays in each of 30 **blocks**, and a last norm.
 
 # %% jupyter={"source_hidden": true}
 _ = block.draw(576, norm_first=True)
@@ -91,7 +91,7 @@ d_model, d_k, heads, kv_heads, layers = 576, 64, 9, 3, 30
 one_layer = 2 * d_model * heads * d_k + 2 * d_model * kv_heads * d_k  # Q, O; K, V
 parts = {
     "attention": layers * one_layer,
-    "feed-forward": layers * 3 * d_model * 1536,  # 3 matrices: one is a gate
+    "feed-forward": layers * 3 * d_model * 1536,  # 3 matrices: one scales what another makes
 }
 parts["table of tokens"] = 49152 * d_model
 parts["norms"] = (2 * layers + 1) * d_model
@@ -104,7 +104,7 @@ print(f"{'all':16}{sum(parts.values()):12,}")
 #
 # **One surprise.** The file keeps the columns of $W_Q$ and $W_K$ in another order. Your rotation wants the two features of a
 # pair 32 apart, and the file has them side by side. All shapes fit, and nothing complains. This is what the model writes if
-# you do not know it. (We reorder the columns. To rotate neighbours would do as well, but then it is not your `rope`.)
+# you overlook that. (We reorder the columns. To call your `rope` with `pairing="neighbours"` would do as well.)
 
 # %%
 told = smollm.mistakes()["W_Q and W_K in the file's order"]
@@ -196,8 +196,8 @@ predict.next_word_in_sight(guess_in_sight)
 
 # %% [markdown]
 # Here are more mistakes, with what each writes after *Once upon a time, a small robot*. *Neighbours paired* rotates features 0
-# and 1, 2 and 3, as in 12, although the columns now stand in halves. *The past is not looked at* is a mistake in the cache, so
-# its loss is measured token by token.
+# and 1, 2 and 3, although the columns now stand in halves. *The past is not looked at* is a mistake in the cache, so its loss
+# is measured token by token.
 
 # %% jupyter={"source_hidden": true}
 SHOWN = ["none", "no causal mask", "no scale", "1/sqrt(576), the whole width"]
@@ -210,15 +210,15 @@ for name in SHOWN:
 plot.table(["mistake", "Alice", "Python code", "it writes"], rows, tint=["Alice"])
 
 # %% [markdown]
-# Nobody trained this model to look ahead: unlike the cheat of notebook 11 it learned behind a mask. But attention takes from
-# whatever key fits, and now the next word is among the keys. When it writes, there is no next word to read. And the words of
-# the prompt, read in one pass, have seen what follows them: their keys and values are not those that the model knows, and the
-# text is lost. Read token by token, the same prompt gives the healthy text. So a low loss alone proves nothing. Nor does
-# fluent text: with values rotated, too, it still writes sentences. On the Python code the loss without the mask rises, from
-# 1.45 to 1.90, perhaps because the healthy model guesses code so well.
+# Nobody trained this model to look ahead: it learned behind a mask, unlike the model that cheated in notebook 11. But
+# attention takes from whatever key fits, and now the next word is among the keys. When it writes, there is no next word to
+# read. And the words of the prompt, read in one pass, have seen what follows them: their keys and values are not those that
+# the model knows, and the text is lost. Read token by token, the same prompt gives the healthy text. So a low loss alone
+# proves nothing. Nor does fluent text: with values rotated, too, it begins fluently, at a loss of 5.00. On the Python code the
+# loss without the mask rises, from 1.45 to 1.90, perhaps because the healthy model guesses code so well.
 #
-# The worst row, *heads cut by reshape alone*, is above 10. A model that gave all 49,152 tokens the same probability would have
-# $\ln 49152 = 10.8$.
+# The worst row is *heads cut by reshape alone*, 10.21 and 10.96. A model that gave all 49,152 tokens the same probability
+# would have $\ln 49152 = 10.8$.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Which of these mistakes would you *not* notice in a text of 32 tokens?
@@ -288,8 +288,8 @@ verdict
 # ## 270 heads
 #
 # Here are all heads at once. Choose a measure, and in a running notebook click a head to see its map of the blank. *First
-# token* is the mean weight that later tokens of *Alice* put on the first one. *Token before*, on *Alice*, too, is that on the
-# token just before. *Copying* comes below.
+# token* is the mean weight that later tokens of *Alice* put on the first one. *Token before* is the mean weight, again on
+# *Alice*, on the token just before. *Copying* comes below.
 
 # %% jupyter={"source_hidden": true}
 SENTENCE = smollm.BLANK  # with the model: your own
@@ -307,13 +307,13 @@ print(f"mean weight on the first token: {sinks['mean']:.2f}")
 print(f"heads with more than half of their weight there: {sinks['above 0.5']} of 270")
 for layer in (8, 11, 12, 13, 24):
     mean, length = sinks["by layer"][layer - 1], sinks["length"][layer - 1]
-    told_length = f"the first token's vector has {length:.0f} times the median length"
+    told_length = f"after it the first token's vector has {length:.0f} times the median length"
     print(f"layer {layer:2}: {mean:.2f}; {told_length}")
 
 # %% [markdown]
-# Many heads **park** on the first token, as heads of MiniLM parked on [CLS] in notebook 09. The first vector
-# becomes very long in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need it? Let
-# each token see only a window of near keys, with and without the first token:
+# Many heads **park** on the first token, as heads of MiniLM parked on [CLS] in notebook 09. The first vector becomes very long
+# in layer 12, and from the next layer on the mean weight there is 0.3 and more. Does the model need that token? Let each token
+# see only a window of near keys, with and without the first token:
 
 # %%
 rows = {}
@@ -325,8 +325,8 @@ print(f"all keys: loss {whole:.2f}")
 plot.table(names, [(width, *losses) for width, losses in rows.items()])
 
 # %% [markdown]
-# One more key brings the loss from 6.90 to 4.22. It carries hardly any news. The likely reason: without it every head must
-# spend its weight on the eight words that are left ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)).
+# One more key brings the loss from 6.90 to 4.22. It says hardly anything about the text. The likely reason: without it every
+# head must spend its weight on the eight tokens that are left ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)).
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 13.3 · Keep the first
@@ -334,7 +334,7 @@ plot.table(names, [(width, *losses) for width, losses in rows.items()])
 # **Goal.** Write the mask of that experiment. *6 minutes, medium.*
 #
 # `my_kept(n_q, n_k, window, sink)`: the queries are the last $n_q$ of $n_k$ tokens. Each sees itself, the $window - 1$ tokens
-# before it and, of the tokens up to itself, the first `sink` of the text. (The sink of notebook 12 was a score without a
+# before it, and the first `sink` tokens of the text, but no token after itself. (The sink of notebook 12 was a score without a
 # token.) Return $(n_q, n_k)$ of bool, True = may attend.
 
 
@@ -408,7 +408,7 @@ names = ["taken away", "heads", "second copy", "least", "most", "Alice"]
 plot.table(names, rows, tint=["second copy"])
 
 # %% [markdown]
-# Without eight of 270 heads the model hardly copies any more, and it reads *Alice* as well as before. Without the
+# Without eight of 270 heads the model hardly copies any more, and it reads *Alice* almost as well as before. Without the
 # one head L17H1 the loss on the second copy rises to 8.66, higher than without the two best copying heads. So copying needs both
 # kinds of heads, as in 08. On *Alice* the copying heads have
 # little to copy, and there they park: all eight put 0.79 or more on the first token.
@@ -526,8 +526,8 @@ for name in (ax.xaxis.label, ax.yaxis.label):  # no query and no key: no plate
 predict.equal_banks(guess_banks)
 
 # %% [markdown]
-# In 2, 3 and 5 only *The* stands before *bank*. So the *bank* of a stream has the very vector of the two
-# banks with money.
+# In 2, 3 and 5 only *The* stands before *bank*. So the *bank* of a stream has the very vector of the two banks with money.
+# What follows, river or money, only later tokens can take in.
 
 # %% [markdown]
 # ## Too sharp, right, too pale
@@ -550,10 +550,10 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
     print(f"       {stop['largest']:9.2f}   {stop['entropy']:6.2f}")
 
 # %% [markdown]
-# On *Alice* and on the code the loss is smallest at 64, which is the model's own $d_k$; on the prose at 80, the next stop.
-# On the left one key takes nearly everything, on the right all keys get nearly the same, and at both ends the model writes
-# nonsense. The blanks are 80 sentences like that of Mary and John: rightly filled is one where the right name is likelier than
-# the other. On the left it does little better than a coin, and on the right worse.
+# On *Alice* and on the code the loss is smallest at 64, which is the model's own $d_k$; on the prose at 80, the next stop. At
+# small $d_k$ one key takes nearly everything, at large $d_k$ all keys get nearly the same, and at both ends the model writes
+# nonsense. The blanks are 80 sentences like that of Mary and John. A blank counts as right if the right name is likelier than
+# the other: at small $d_k$ that is little better than a coin, at large $d_k$ worse.
 
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
