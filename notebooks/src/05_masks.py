@@ -299,15 +299,13 @@ for name, part in (("last", slice(2, 4)), ("first", slice(0, 2))):
 
 # %% [markdown]
 # Queries that **continue** a sequence need the lower right. Queries that **begin** one need the upper left, as the first block
-# does when a long text is computed in blocks of rows. A block in the middle needs its own rows of the square mask. A test with
-# square masks sees no difference. torch has both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But
-# `is_causal=True` of its `scaled_dot_product_attention` silently takes the upper left, which is wrong for a model that writes
-# token by token ([a thread](../REFERENCES.md#threads)).
+# of a long text does; a middle block needs its own rows of the mask. A test with square masks sees no difference. torch has
+# both ([`torch.nn.attention.bias`](../REFERENCES.md#torch-causal)). But `is_causal=True` of its `scaled_dot_product_attention`
+# silently takes the upper left, which is wrong for a model that writes token by token ([a thread](../REFERENCES.md#threads)).
 #
 # **Is the causal mask needed at inference**, when a trained model writes? One new query does not need it, because its row is
 # all True. A prompt, the text to be continued, is read in one pass and does need it. In training no word saw a later one. With
-# a view of the future its words give the next layer other vectors, and from these come keys and values that the model never
-# met. Notebook 13 shows what it writes then.
+# a view of the future its words give the next layer vectors that the model never met. Notebook 13 shows what it writes then.
 #
 # ## 5 · The padding mask
 #
@@ -486,9 +484,9 @@ ax = plot.attention_heatmap(
 # ## 9 · The row that may look nowhere
 #
 # Behind the inverted mask *she* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. Correct
-# code has dead rows, too: where padding is also hidden as a query, or where a text is padded on the left and the mask is
-# causal, so that its first rows see only padding. attnlib makes its weights and its output exactly 0. Not everybody does. Here
-# are ten random tokens, so that equal weights are 0.1. Query 1 may look nowhere:
+# code has them, too: padding that is hidden as a query, too, and the first rows of a text padded on the left behind a
+# causal mask. attnlib makes its weights and its output exactly 0. Not everybody does. Here are ten random tokens, so that
+# equal weights are 0.1. Query 1 may look nowhere:
 
 # %% jupyter={"source_hidden": true}
 if torch is not None:
