@@ -484,7 +484,7 @@ ax = plot.attention_heatmap(
 # ## 9 · The row that may look nowhere
 #
 # Behind the inverted mask *she* has no key left. Her softmax would be $0/0$. Such a row is **fully masked**, or dead. Correct
-# code has them, too: padding that is hidden as a query, too, and the first rows of a text padded on the left behind a
+# code has such rows, too: padding that is also hidden as a query, and the first rows of a text padded on the left behind a
 # causal mask. attnlib makes its weights and its output exactly 0. Not everybody does. Here are ten random tokens, so that
 # equal weights are 0.1. Query 1 may look nowhere:
 
