@@ -91,7 +91,7 @@ d_model, d_k, heads, kv_heads, layers = 576, 64, 9, 3, 30
 one_layer = 2 * d_model * heads * d_k + 2 * d_model * kv_heads * d_k  # Q, O; K, V
 parts = {
     "attention": layers * one_layer,
-    "feed-forward": layers * 3 * d_model * 1536,  # 3 matrices: one scales what another makes
+    "feed-forward": layers * 3 * d_model * 1536,  # 3 matrices: one scales another
 }
 parts["table of tokens"] = 49152 * d_model
 parts["norms"] = (2 * layers + 1) * d_model
@@ -307,7 +307,7 @@ print(f"mean weight on the first token: {sinks['mean']:.2f}")
 print(f"heads with more than half of their weight there: {sinks['above 0.5']} of 270")
 for layer in (8, 11, 12, 13, 24):
     mean, length = sinks["by layer"][layer - 1], sinks["length"][layer - 1]
-    told_length = f"after it the first token's vector has {length:.0f} times the median length"
+    told_length = f"after it the first vector has {length:.0f} times the median length"
     print(f"layer {layer:2}: {mean:.2f}; {told_length}")
 
 # %% [markdown]
