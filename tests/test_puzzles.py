@@ -182,10 +182,11 @@ BACK = np.eye(8, k=-1)
         ("cargo_of_c", (*FIND_C, put([CARGO, ONE], 0, 1)), None),
         ("difference", (OWN, (*places(20 * STEP, BACK), TONS), np.array([[1], [-1]])), None),
         ("all_but_the_pilot", (np.zeros((15, 1)), np.zeros((15, 1)), 20 * TONS), "everybody_alike"),
+        ("cargo_of_c", (put(ONE, 0, 1, 1000), STAR, TONS), None),
     ],
 )
 def test_what_a_moved_row_or_a_factor_mends_by_chance_is_not_laid_to_it(name, answer, id):
-    """Two columns, of which one is right; steps that undo each other; a factor that fits no length."""
+    """Two columns, of which one is right; steps that undo each other; a factor that fits no length; the empty pilot."""
     told = EXERCISES[name](handed_in(answer))
     assert told.state == "wrong" and told.mistake == id, told
 

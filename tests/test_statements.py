@@ -107,9 +107,10 @@ def test_true_for_blocked_is_the_upper_triangle_without_the_diagonal():
 
 def test_padding_hidden_as_a_query_or_in_front_leaves_rows_that_may_look_nowhere():
     """Notebook 05, section 9."""
-    padding = np.array([True, True, False, False])
-    assert (~(padding[:, None] & padding).any(axis=-1)).tolist() == [False, False, True, True]
-    assert (~(al.causal_mask(4) & ~padding).any(axis=-1)).tolist() == [True, True, False, False]
+    x, real = np.ones((4, 3)), np.arange(4) < 2
+    masks = {"as a query": real[:, None] & real, "in front": al.causal_mask(4) & ~real}
+    dead = {where: al.attention_trace(x, x, x, mask).fully_masked.tolist() for where, mask in masks.items()}
+    assert dead == {"as a query": [False, False, True, True], "in front": [True, True, False, False]}
 
 
 def test_the_poke_of_ben_misses_a_leak_into_saw():

@@ -327,7 +327,7 @@ OWN = (
     Mistake(
         "one_factor_counted",
         "only q, or only k, had a variance other than 1",
-        "The variance of a product is the product of both variances. Or is one of yours a standard deviation?",
+        "The variance of a product is the product of both variances. Under a root belong variances, not their roots.",
         "A score multiplies two entries, each with a variance of its own.",
         "Multiply both variances, that of the queries and that of the keys.",
         *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),

@@ -57,9 +57,9 @@ def _last(c):
     return only(~c.pilot, all_at(c, c.places == c.n - 1))
 
 
-def _at_one_of(places, rule):
-    """With hard scores the head does what a rule, (place, convoy) -> weights, says of one of these places."""
-    return lambda p, a: any(follows(partial(rule, place))(p, a) for place in places)
+def _follows_one_of(rule, values):
+    """With hard scores the head does what a rule, (value, convoy) -> result, says for one of these values."""
+    return lambda p, a: any(follows(partial(rule, value))(p, a) for value in values)
 
 
 def _itself_at(place, c):
@@ -109,9 +109,9 @@ def _mean_of_ships(c):
     return every(c, c.cargo[1:].mean())
 
 
-def _mean_of_length(n):
-    """The mean with the pilot, times what is right for a convoy of n."""
-    return lambda c: n / (n - 1) * _mean(c)
+def _mean_of_length(n, c):
+    """Return the mean with the pilot, times what is right for a convoy of n."""
+    return n / (n - 1) * _mean(c)
 
 
 def _mean_without_d(c):
@@ -119,8 +119,8 @@ def _mean_without_d(c):
     return every(c, c.cargo[found if found.any() else ...].mean())
 
 
-def _same_flag_without_d(pilot):
-    return lambda c: where((c.kinds == D) | (c.pilot & (not pilot)), all_alike(c), same_flag(c))
+def _same_flag_without(kinds, c):
+    return where(np.isin(c.kinds, kinds), all_alike(c), same_flag(c))
 
 
 def _pilot_only(p, a):
@@ -176,7 +176,7 @@ BY_FLAG = (
             "ties_shared": follows(same_flag),
             "the_heavy_win": _heavy_win,
             "last_place_wins": follows(_last),
-            "one_place_only": _at_one_of(range(PLACES), _itself_at),
+            "one_place_only": _follows_one_of(_itself_at, range(PLACES)),
         },
         example=lambda: (rows(PLACE, 20 * np.eye(PLACES)), rows(PLACE, np.eye(PLACES))),
         among={"by_hand": ("*AAAA", "*ABCDABC")},
@@ -193,7 +193,7 @@ BY_FLAG = (
         signs={
             "itself_only": follows(itself),
             "letter_as_number": follows(_highest_letter),
-            "d_left_out": lambda p, a: any(follows(_same_flag_without_d(pilot))(p, a) for pilot in (True, False)),
+            "d_left_out": _follows_one_of(_same_flag_without, ([D], [D, PILOT])),
         },
         example=lambda: (rows(FLAG, 20 * np.eye(5)), rows(FLAG, np.eye(5))),
         among={"by_hand": ("*AAAA", "*ABCD", "*DDAAD")},
@@ -228,7 +228,7 @@ BY_FLAG = (
             "only_c_asks": follows(_only_c(_at_c, all_alike)),
             "own_flag": follows(same_flag),
             "letter_as_number": follows(_everybody_at_highest),
-            "place_instead_of_flag": _at_one_of(range(1, PLACES), _all_at_place),
+            "place_instead_of_flag": _follows_one_of(_all_at_place, range(1, PLACES)),
         },
         among=_HAS_C,
     ),
@@ -269,7 +269,7 @@ BY_FLAG = (
         signs={
             "pilot_counted": follows(_mean),
             "pilot_only": _pilot_only,
-            "one_length_only": lambda p, a: any(follows(_mean_of_length(n))(p, a) for n in range(2, PLACES + 1)),
+            "one_length_only": _follows_one_of(_mean_of_length, range(2, PLACES + 1)),
             "d_left_out": follows(_mean_without_d),
             "the_heavy_win": follows(_heaviest),
             "only_the_pilot_asks": follows(lambda c: where(c.pilot, _mean_of_ships(c), _mean(c))),

@@ -83,7 +83,9 @@ def _column_off_by_one(p, a):
 
 
 def _nothing_given(p, a):
-    return bool(p.d_v) and not any(p.result(a, c).any() for c in p.convoys)
+    """Nothing is received, and it would not be if all keys counted alike: it is not that an empty ship is looked at."""
+    alike = a.each(lambda head: head._replace(W_Q=0 * head.W_Q))
+    return bool(p.d_v) and not any(p.result(one, c).any() for one in (a, alike) for c in p.convoys)
 
 
 def _value_multiplied(p, a):
