@@ -49,11 +49,11 @@ def _example(*matrices, kind=Example):
 # have yet to find it. Every row of the scores differs from its column, and each common mistake moves the output of
 # "she" by 0.12 or more (tests/test_core.py).
 WORDS = ("Anna", "saw", "Ben", "she")
-FEATURES = ("name", "female", "male", "verb", "pronoun", "who")
+FEATURES = ("name", "male", "female", "verb", "pronoun", "who")
 SENTENCE = _example(
-    [[1, 1, 0, 0, 0, 2], [0, 0, 0, 1, 0, 0], [1, 0, 1, 0, 0, -2], [0, 1, 0, 0, 1, 0]],
-    [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]],  # what each feature looks for
-    [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],  # under what it is found: name, female, verb
+    [[1, 0, 1, 0, 0, 2], [0, 0, 0, 1, 0, 0], [1, 1, 0, 0, 0, -2], [0, 0, 1, 0, 1, 0]],
+    [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]],  # what each feature looks for
+    [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],  # under what it is found: name, female, verb
     [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]],  # what it gives: who, verb
 )
 
@@ -63,10 +63,10 @@ SENTENCE = _example(
 # 0.2 or more (tests/test_heads.py).
 TWO_HEADS = _example(
     SENTENCE.x,
-    [[0, 0, 3, 0, 0, 0], [0, 2, 0, 0, 0, 0], [0] * 6, [2, 3, 0, 2, 3, 0], [3, 0, 0, 0, 0, 3], [0] * 6],
-    [[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1], [0] * 6, [0] * 6],
+    [[0, 0, 3, 0, 0, 0], [0] * 6, [0, 2, 0, 0, 0, 0], [2, 3, 0, 2, 3, 0], [3, 0, 0, 0, 0, 3], [0] * 6],
+    [[1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1], [0] * 6, [0] * 6],
     [[0] * 6, [0] * 6, [0] * 6, [0, 1, 0, 0, 1, 0], [0] * 6, [1, 0, 0, 1, 0, 0]],  # who and verb, in each head
-    [[0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6, [0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6],
+    [[0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6, [0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6],
     kind=HeadsExample,
 )
 

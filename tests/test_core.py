@@ -303,6 +303,8 @@ def test_the_sentence_hides_no_mistake(twin):
     x, w_q, w_k, w_v = SENTENCE
     assert x.shape == (len(WORDS), len(FEATURES)) and w_q.shape == w_k.shape == (6, 3) and w_v.shape == (6, 2)
     query, key, value = SENTENCE.project()
+    slices = [x[0, start : start + 3].tolist() for start in range(4)]
+    assert key[0].tolist() == [1, 1, 0] and key[0].tolist() not in slices  # else 1.1 could be solved without W_K
     scores, right = query @ key.T, twin.attend(query, key, value)
     assert all((scores[i] != scores[:, i]).any() for i in range(4))
     mistakes = {"sqrt(d_in)": math.sqrt(6), "sqrt(d_v)": math.sqrt(2), "sqrt(n)": 2, "d_k": 3, "nothing": 1}

@@ -693,7 +693,7 @@ def test_the_layer_of_notebook_06_runs_through_the_readers_own_attention(two_hea
 
 def test_what_the_first_answers_of_try_it_in_notebook_06_say(two_heads):
     names, (layer, *_) = two_heads
-    saw, she, (female, male, who) = 1, 3, (1, 2, 5)
+    saw, she, (male, female, who) = 1, 3, (1, 2, 5)
     merged, averaged = "al.merge_heads(heads)", "np.tile(heads.mean(-3), num_heads)"
     assert merged in layer
     others = dict(names)

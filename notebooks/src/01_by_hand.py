@@ -94,10 +94,10 @@ for name, neighbour in (("river", river), ("money", money)):
 
 # %% tags=["slide"] says=["Anna saw Ben; she", "Each word has six", "The sixth says"]
 x = [
-    [1, 1, 0, 0, 0, 2],  # Anna, token 0
+    [1, 0, 1, 0, 0, 2],  # Anna, token 0
     [0, 0, 0, 1, 0, 0],  # saw
-    [1, 0, 1, 0, 0, -2],  # Ben
-    [0, 1, 0, 0, 1, 0],  # she, token 3
+    [1, 1, 0, 0, 0, -2],  # Ben
+    [0, 0, 1, 0, 1, 0],  # she, token 3
 ]
 print(" " * 5, *(f"{feature:>8}" for feature in FEATURES))
 for word, token in zip(WORDS, x):
@@ -133,8 +133,8 @@ for word, token in zip(WORDS, x):
 
 
 # %%
-W_Q = [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]]  # (d_in, d_k)
-W_K = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]  # (d_in, d_k)
+W_Q = [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]]  # (d_in, d_k)
+W_K = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]  # (d_in, d_k)
 W_V = [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]]  # (d_in, d_v)
 
 
@@ -193,7 +193,7 @@ _ = ax.set(xlim=(-3.2, 12), ylim=(-7.9, 2), title=title), ax.axis("off")
 #
 # **Goal.** Compute the key of Anna, token 0. *3 minutes, easy.*
 #
-# Take `x[0]` = [1, 1, 0, 0, 0, 2] and `W_K`. Write three numbers as a list, such as `[1, 2, 3]`.
+# Take `x[0]` = [1, 0, 1, 0, 0, 2] and `W_K`. Write three numbers as a list, such as `[1, 2, 3]`.
 
 # %%
 my_key = None  # a list of three numbers
@@ -515,7 +515,7 @@ view
 #
 # Think first, then try. The checks and attnlib still expect the original numbers, so they will complain.
 #
-# 1. Make Ben female: `x[2] = [1, 1, 0, 0, 0, -2]`. Who is *she* now?
+# 1. Make Ben female: `x[2] = [1, 0, 1, 0, 0, -2]`. Who is *she* now?
 # 2. Let *saw* give 2 at *verb*: which matrix must change? Does any other have to?
 # 3. Give `W_V` five columns. What else must change?
 # 4. Give `W_Q` a fourth column. Which line complains, and why?
