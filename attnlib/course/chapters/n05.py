@@ -454,12 +454,4 @@ QUESTIONS = (
         b="NumPy and torch line up the last axes: (b, n_k) is read as (n_q, n_k), and is the same for every text.",
         c="Two axes that fit are read as (n_q, n_k). A mask cannot tell that you meant (b, n_k).",
     ),
-    Question(
-        "dropout_rows",
-        right="c",
-        tempting="b",
-        a="Weights are dropped after the softmax, and nobody divides by the new sum.",
-        b="Only without the division by 0.8, which keeps the mean at 1.",
-        c="What survives is divided by 0.8. A row gains where little was dropped, and loses where much was.",
-    ),
 )
