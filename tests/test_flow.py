@@ -117,7 +117,7 @@ def test_flow_stands_beside_its_other_parts_as_if_it_were_one():
     spans = [(float(beam.get("x")), float(beam.get("x")) + float(beam.get("width"))) for beam in beams]
     assert all(a[1] == b[0] for a, b in pairwise(spans)) and [a for a, _ in spans[1:]] == [x for x, _ in corners[1:]]
     shapes = {"".join(t.itertext()) for part in parts for t in part.iter("text")}
-    assert {"scores", "scaled", "weights", "output", "values"} <= shapes
+    assert {"scores", "scaled scores", "weights", "output", "values"} <= shapes
 
 
 def test_flow_of_many_queries_and_few_keys_fits():
@@ -218,7 +218,7 @@ def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
     mouse(view, "over", row="query", i=1, column="key", j=3, shown="weights")
     assert f"weights: query 1, key 3: {svg.exact(view.shown['weights'][1, 3])}" in strip(view.readout.value)
     mouse(view, "over", row="query", i=1, column="key", j=3, shown="scaled_scores")
-    assert "scaled: query 1, key 3: " in strip(view.readout.value)  # as in the picture
+    assert "scaled scores: query 1, key 3: " in strip(view.readout.value)  # as in the picture
 
 
 def test_plane_tells_what_attention_computes():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
-NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
+NAMES = {"x": "tokens", "scaled_scores": "scaled scores", "masked_scores": "masked scores"}
 TITLES = NAMES | {"query": "queries", "key": "keys", "value": "values"}
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 TABLE = 588  # pixels of the table: what JupyterLab has at 1024 x 768 beside its file browser

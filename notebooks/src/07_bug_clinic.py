@@ -131,7 +131,7 @@ predict.too_good(guess_too_good)
 # several times. `with_head_axis` gives a mask $(b, n_q, n_k)$ an axis for the heads.
 
 # %%
-for method in ("forward", "weights", "mask", "merge"):
+for method in ("forward", "weights", "masked_scores", "merge"):
     print(getsource(getattr(Attention, method)))
 
 # %% [markdown]
@@ -234,7 +234,7 @@ examine(healthy=healthy(), patient_A=patient_A)
 # %%
 def steps(module, mask=None):
     q, k, v = module.project(x, x, x)  # (b, h, n, d_k) each
-    scores = module.scores(q, k)  # (b, h, n_q, n_k)
+    scores = module.scaled_scores(q, k)  # (b, h, n_q, n_k)
     weights = module.weights(scores, mask)
     merged = module.merge(weights @ v)  # (b, n_q, embed_dim)
     return {"q": q, "k": k, "scores": scores, "weights": weights, "merged": merged}

@@ -167,7 +167,7 @@ EXERCISES = (
         given=lambda x, W_Q, W_K, W_V, learning=(): dict(
             query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
         ),
-        result=lambda s: (s.context, s.shown),
+        result=lambda s: (s.output, s.shown),
         axes=OUTPUT_AXES,
         reveal=locate.self_attention(),
         unpack=_unpack,

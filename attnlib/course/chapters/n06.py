@@ -69,7 +69,7 @@ def multi_head_probes(name, same_width=False):
 def _first_head_only(mask, s):
     if s.num_heads is None:
         return mask
-    mask = np.broadcast_to(mask, s.scaled.shape).copy()
+    mask = np.broadcast_to(mask, s.scaled_scores.shape).copy()
     mask[..., 1:, :, :] = True
     return mask
 
@@ -124,7 +124,7 @@ _SINGLE_HEAD = {
 
 
 def _average(s):
-    return s.context.mean(axis=-3)
+    return s.output.mean(axis=-3)
 
 
 # The design: W_Q for two heads on a ring of four tokens, x = I and W_K = [I I].
@@ -264,12 +264,12 @@ OWN = (
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
         "The merged row has h times as many: put the heads side by side, then multiply by W_O.",
-        {"output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
-        {"output": lambda s: np.tile(s.context.sum(axis=-3), s.num_heads) @ s.W_O},
+        {"projected": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
+        {"projected": lambda s: np.tile(s.output.sum(axis=-3), s.num_heads) @ s.W_O},
         {"merge": lambda s: lambda x: x.mean(axis=-3)},
         {"merge": lambda s: lambda x: x.sum(axis=-3)},
-        {"output": _average},
-        {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
+        {"projected": _average},
+        {"projected": lambda s: _average(s) @ s.W_O[: s.output.shape[-1]]},
     ),
     Mistake(
         "weights_averaged",
@@ -294,7 +294,7 @@ OWN = (
         "The heads' features never mix.",
         "Which of the four matrices does your output not depend on?",
         "Not on W_O: multiply the merged heads by it at the end.",
-        {"output": lambda s: s.merge(s.context)},
+        {"projected": lambda s: s.merge(s.output)},
     ),
     Mistake(
         "scale_by_num_heads",
@@ -391,7 +391,7 @@ EXERCISES = (
         kept=Kept("multi_head", "attnlib.course.chapters.n06.multi_head"),
         probes=multi_head_probes("multi_head_attention"),
         given=_given,
-        result=lambda s: s.output,
+        result=lambda s: s.projected,
         axes=OUTPUT_AXES,
         reveal=locate.multi_head(),
     ),
@@ -411,7 +411,7 @@ EXERCISES = (
         kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention", grown_from="SelfAttention"),
         probes=multi_head_probes("MultiHeadAttention", same_width=True),
         given=_given,
-        result=lambda s: (s.output, s.shown),
+        result=lambda s: (s.projected, s.shown),
         axes=OUTPUT_AXES,
         reveal=locate.multi_head(),
         unpack=_unpack,

@@ -29,9 +29,9 @@ class Steps:
     Examples
     --------
     >>> q = np.array([[2.0, 0.0]])
-    >>> Steps(q=q, k=q).scaled.round(4)
+    >>> Steps(q=q, k=q).scaled_scores.round(4)
     array([[2.8284]])
-    >>> replaced(Steps, {"scaled": lambda s: s.scores})(q=q, k=q).scaled
+    >>> replaced(Steps, {"scaled_scores": lambda s: s.scores})(q=q, k=q).scaled_scores
     array([[4.]])
     """
 
@@ -70,7 +70,7 @@ class Steps:
         return self.scores
 
     @cached_property
-    def scaled(self):
+    def scaled_scores(self):
         return self.scores / np.sqrt(self.q.shape[-1])
 
     @cached_property
@@ -78,12 +78,12 @@ class Steps:
         return self.mask
 
     @cached_property
-    def masked(self):
-        return self.scaled if self.mask is None else np.where(self.allowed, self.scaled, self.fill)
+    def masked_scores(self):
+        return self.scaled_scores if self.mask is None else np.where(self.allowed, self.scaled_scores, self.fill)
 
     @cached_property
     def weights(self):
-        return core.softmax(self.masked, self.axis)
+        return core.softmax(self.masked_scores, self.axis)
 
     @cached_property
     def shown(self):
@@ -91,7 +91,7 @@ class Steps:
         return self.weights
 
     @cached_property
-    def context(self):
+    def output(self):
         return self.weights @ self.v
 
     @cached_property
@@ -99,8 +99,8 @@ class Steps:
         return heads.merge_heads
 
     @cached_property
-    def output(self):
-        return self.merge(self.context) @ self.W_O
+    def projected(self):
+        return self.merge(self.output) @ self.W_O
 
     @cached_property
     def gradient_fault(self):
