@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from .core import AttentionTrace
-
 
 class Step(NamedTuple):
     """One step of attention.
@@ -147,8 +145,8 @@ def run(given: Mapping[str, Any], own: Mapping[str, Callable] | None = None) -> 
     return values
 
 
-def maps(trace: AttentionTrace) -> dict[str, str]:
-    """Return the names of all maps (n_q, n_k) of a trace in their order, each with the symbol of its step.
+def maps(trace: Any) -> dict[str, str]:
+    """Return the names of all maps (n_q, n_k) of an `AttentionTrace` in their order, each with the symbol of its step.
 
     A step that handed on what it was given, as a mask of None does, is left out.
     """
@@ -161,6 +159,6 @@ def maps(trace: AttentionTrace) -> dict[str, str]:
     return found
 
 
-def said(words: str | Callable[[Any], str], trace: AttentionTrace) -> str:
+def said(words: str | Callable[[Any], str], trace: Any) -> str:
     """Return a formula or symbol as this call has it."""
     return words if isinstance(words, str) else words(trace)
