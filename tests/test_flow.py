@@ -143,39 +143,44 @@ def test_flow_with_a_slider_for_d_k_changes_the_queries_and_keys_alone():
         assert np.array_equal(view.shown["weights"], expected)
 
 
-def cut_off(monkeypatch, at):
-    """Return a trace with a step more, which stands at place `at` of the steps and halves what it takes."""
+def longer(monkeypatch, ahead_of):
+    """Return a trace with a step more, ahead of another one: it halves what that would have taken."""
     fields = dataclasses.make_dataclass("Longer", [("halved", object, None)], bases=(al.AttentionTrace,), frozen=True)
-    before, rest = al.steps.STEPS[:at], al.steps.STEPS[at:]
-    halved = al.steps.Step("halved", "n_q, n_k", "half of it", "÷ 2", (before[-1].name,), lambda x: x / 2)
-    changed = rest[0]._replace(takes=("halved", *rest[0].takes[1:]))
-    monkeypatch.setattr(al.steps, "STEPS", (*before, halved, changed, *rest[1:]))
+    at = [step.name for step in al.steps.STEPS].index(ahead_of)
+    before, (taker, *rest) = al.steps.STEPS[:at], al.steps.STEPS[at:]
+    halved = al.steps.Step("halved", "n_q, n_k", "half of it", "÷ 2", taker.takes[:1], lambda x: x / 2)
+    changed = taker._replace(takes=("halved", *taker.takes[1:]))
+    monkeypatch.setattr(al.steps, "STEPS", (*before, halved, changed, *rest))
     monkeypatch.setattr(al.core, "AttentionTrace", type("Longer", (fields,), {"__repr__": al.AttentionTrace.__repr__}))
     return al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)
 
 
-@pytest.mark.parametrize("at", [5, 6, 7], ids=["after the scale", "after the mask", "after the softmax"])
-def test_a_step_that_is_added_is_kept_listed_drawn_and_told(monkeypatch, at):
+@pytest.mark.parametrize("ahead_of", ["masked_scores", "weights", "output"])
+def test_a_step_that_is_added_is_kept_listed_drawn_and_told(monkeypatch, ahead_of):
     """In the order of the trace: on the arrows, in the table below, in the words for screen readers."""
-    trace = cut_off(monkeypatch, at)
-    names, symbols = [step.name for step in al.steps.STEPS], al.steps.maps(trace)
-    assert [name for name, *_ in trace.steps()] == names and "halved         (n_q, n_k)  (4, 4)  half" in repr(trace)
+    trace = longer(monkeypatch, ahead_of)
+    symbols = al.steps.maps(trace)
+    names = list(symbols)
+    assert [name for name, *_ in trace.steps()] == [step.name for step in al.steps.STEPS]
+    assert "halved         (n_q, n_k)  (4, 4)  half of it" in repr(trace)
     view = live.flow(trace, query=2, key=1)
-    assert list(view.shown) == list(symbols) == names[3:-1] and np.array_equal(view.shown["halved"], trace.halved)
+    assert list(view.shown) == names and np.array_equal(view.shown["halved"], trace.halved)
     place = svg.flow.layout(symbols, list("0123"), list("0123"), 0, 2, 5)
-    assert sorted(symbols, key=lambda name: place.places[name].x) == list(symbols)
+    assert sorted(names, key=lambda name: place.places[name].x) == names
     assert [words for words, *_ in place.arrows] == list(symbols.values())[1:]
     rows = [(words[0], row) for words, row in table_of(view).values() if not words[0].startswith(("exp", "weight"))]
     for (words, row), (name, symbol) in zip(rows, symbols.items(), strict=True):
         assert words.replace("·", ".") == ("÷ sum = weight" if name == "weights" else symbol)
         assert row == [f"{v:.4f}" for v in getattr(trace, name)[2, : len(row)]]
-        hatched = list(symbols).index(name) >= list(symbols).index("masked_scores")
+        hatched = names.index(name) >= names.index("masked_scores")
         assert len(row) == 4 - hatched  # the last key
     told = parsed(view.picture.value)[0].find("desc").text.split("; ")
-    order = [next(k for k, words in enumerate(told) if words.startswith(start)) for start in ("÷ √2", "may", "weight")]
-    assert order == sorted(order) and f"÷ 2: {trace.halved[2, 1]:.4g}" == told[at - 3 + (at == 7)]
     before = getattr(trace, names[names.index("weights") - 1])[2]
-    assert f"exp({before[1]:.4g}) = {np.exp(before[1]):.4g}, sum over the keys {np.exp(before).sum():.4g}" in told
+    begins = symbols | {"scores": "Query 2", "masked_scores": "may attend"}
+    begins["weights"] = f"exp({before[1]:.4g}) = {np.exp(before[1]):.4g}, sum over the keys {np.exp(before).sum():.4g}"
+    begins["halved"] += f": {trace.halved[2, 1]:.4g}"
+    places = [next(k for k, words in enumerate(told) if words.startswith(begins[name])) for name in names]
+    assert places == sorted(places)
 
 
 def test_flow_takes_no_more_tokens_than_have_room():
