@@ -8,12 +8,21 @@ from functools import cached_property
 
 import numpy as np
 
-from ... import core, heads
+from ... import heads, steps
+
+ATTENTION = {step.name: step for step in steps.STEPS}
+HELD = {"query": "q", "key": "k", "value": "v"}  # what attention is handed: the projected tokens
 
 
 def swap(x):
     """Swap the last two axes."""
     return np.swapaxes(x, -1, -2)
+
+
+def attention_step(name):
+    """Return a step of attention as it is, computed from what `Steps` holds."""
+    step = ATTENTION[name]
+    return cached_property(lambda s: step.function(*(getattr(s, HELD.get(taken, taken)) for taken in step.takes)))
 
 
 class Steps:
@@ -60,9 +69,7 @@ class Steps:
     def v(self):
         return self.split(self.value @ self.W_V)
 
-    @cached_property
-    def scores(self):
-        return self.q @ swap(self.k)
+    scores, scaled_scores, output = map(attention_step, ("scores", "scaled_scores", "output"))
 
     @cached_property
     def raw_scores(self):
@@ -70,8 +77,8 @@ class Steps:
         return self.scores
 
     @cached_property
-    def scaled_scores(self):
-        return self.scores / np.sqrt(self.q.shape[-1])
+    def scale(self):
+        return 1 / np.sqrt(self.q.shape[-1])
 
     @cached_property
     def allowed(self):
@@ -83,16 +90,12 @@ class Steps:
 
     @cached_property
     def weights(self):
-        return core.softmax(self.masked_scores, self.axis)
+        return ATTENTION["weights"].function(self.masked_scores, self.axis)
 
     @cached_property
     def shown(self):
         """The weights that a module returns with its output."""
         return self.weights
-
-    @cached_property
-    def output(self):
-        return self.weights @ self.v
 
     @cached_property
     def merge(self):
