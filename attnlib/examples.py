@@ -57,6 +57,10 @@ SENTENCE = _example(
     [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]],  # what it gives: who, verb
 )
 
+ASKED, GIVEN = ("name", "female", "verb"), ("who", "verb")  # the features of queries and keys, and of values
+W_O = np.array([[0.0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]])  # brings a value back to the word: who to who, verb to verb
+W_O.setflags(write=False)
+
 # The same sentence with two heads of 3. Head 1 is the head above, but "saw" asks it for somebody female; head 2 finds
 # the male name for "saw" and the verb for "she". W_O writes who the woman is to "female", who the man is to "male", and
 # both together to "who": there they cancel, as in one head. Each common mistake moves what "saw" learns about Ben by
@@ -71,7 +75,7 @@ TWO_HEADS = _example(
 )
 
 # Three tokens of a well-known text (S3), all numbers small. Its scores are symmetric by accident.
-BY_HAND = _example(
+KARIM = _example(
     [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]],
     [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]],
     [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]],

@@ -113,7 +113,7 @@ def printed(number):
         ("02", "largest difference: 0.56"),
         ("02", "3-D @: (2, 3, 5) 3-D dot: (2, 3, 2, 5)"),
         # swapped, softmax over queries, no scale, root of d_v
-        ("02", "sentence 0.4644 0.5817 0.5660 0.2025 BY_HAND 0.0000 5.9953 0.3775 0.0000"),
+        ("02", "sentence 0.4644 0.5817 0.5660 0.2025 KARIM 0.0000 5.9953 0.3775 0.0000"),
         ("02", "IDENTITY 0.0000 0.0000 0.1226 0.0000 ASYMMETRIC 4.6302 2.0021 0.6471 0.8443"),
         ("02", "[0.6461 0.036 0.2036 0.1143]]"),
         ("02", "largest difference to the loops: 0.000000000000"),

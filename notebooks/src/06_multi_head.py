@@ -16,7 +16,7 @@ import numpy as np
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, mine, model_files, predict
-from attnlib.examples import BY_HAND, FEATURES, SENTENCE, TWO_HEADS, WORDS
+from attnlib.examples import FEATURES, KARIM, SENTENCE, TWO_HEADS, WORDS
 
 np.set_printoptions(precision=3, suppress=True)
 q, k, v = (al.split_heads(TWO_HEADS.x @ W, 2)[None] for W in TWO_HEADS[1:4])
@@ -666,9 +666,9 @@ verdict
 # The function of 6.3, yours or ours, with one head on the text of notebook 01 and the identity as $W_O$:
 
 # %%
-kept, text = mine.load("multi_head"), BY_HAND.x
+kept, text = mine.load("multi_head"), KARIM.x
 with np.printoptions(precision=6):
-    print(kept(text, text, text, *BY_HAND[1:], np.eye(3), num_heads=1))
+    print(kept(text, text, text, *KARIM[1:], np.eye(3), num_heads=1))
 
 # %% [markdown]
 # The other models of section 4 train for half a minute, so their results are stored. With torch,
