@@ -53,7 +53,7 @@ def attention_heatmap(
     vmin: float | None = 0.0,
     vmax: float | None = 1.0,
     colorbar: bool = True,
-    places: int = 2,
+    places: int | None = 2,
     row_name: str = "query",
 ) -> Axes:
     """Draw one map of attention weights: row i shows where query i looks.
@@ -73,8 +73,8 @@ def attention_heatmap(
     vmin, vmax : float or None
         Ends of the colour scale; None takes the smallest and largest finite value.
     colorbar : bool
-    places : int
-        Decimals of the values in the cells; where they do not fit into the cells as drawn, none is written.
+    places : int or None
+        Decimals of the values in the cells. None writes none, nor are any written that do not fit their cells.
     row_name : str
         What a row is, where it is no query.
 
@@ -98,7 +98,8 @@ def attention_heatmap(
     """
     fix = "pick one head and one sequence, weights[0, 0], or use head_grid for (h, n_q, n_k)"
     weights = arguments.shaped(weights, "one map", "(n_q, n_k)", fix)
-    allowed, places = arguments.mask(attn_mask, weights.shape), arguments.whole(places, "places", 0, MOST_PLACES)
+    allowed, written = arguments.mask(attn_mask, weights.shape), places is not None
+    places = arguments.whole(places if written else 0, "places", 0, MOST_PLACES)
     masked = np.zeros(weights.shape, dtype=bool) if allowed is None else ~allowed
     for end, name in ((vmin, "vmin"), (vmax, "vmax")):
         if end is not None:
@@ -115,7 +116,8 @@ def attention_heatmap(
     image = ax.imshow(cells, cmap=_colour_map(), vmin=vmin, vmax=vmax, aspect="equal", interpolation="nearest")
     if masked.any():
         _hatch(ax, masked)
-    ax.add_artist(_Values(image, weights, masked, places))
+    if written:
+        ax.add_artist(_Values(image, weights, masked, places))
     cell = _cell(ax, *weights.shape)
     _ticks(ax.xaxis, keys, weights.shape[1], "keys", cell)
     _ticks(ax.yaxis, queries, weights.shape[0], "queries", cell)
