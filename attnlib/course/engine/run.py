@@ -237,26 +237,10 @@ def _as_array(x, lists):
             return None, _too_large(tuple(x.shape))
         x = x.detach().cpu()
         x = (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()
-    elif isinstance(x, (list, tuple)) and not lists:
-        what = f"a {type(x).__name__} of {len(x)}"
-        fix = "np.array(...) around it, all rows of the same length"
-        if isinstance(x, tuple):
-            fix = "return only what the exercise asks for"
-        elif any(isinstance(part, np.ndarray) or _is_tensor(part) for part in x):
-            fix = "np.stack(..., axis=...) makes one of them, and the axis says where in the shape their number stands"
-        return None, f"You return {what}, where one array is expected. Fix: {fix}."
     elif lists and isinstance(x, Iterable) and not isinstance(x, (np.ndarray, list, tuple, str, bytes, dict, set)):
         x = list(itertools.islice(x, MOST_ENTRIES))  # a generator, map, or a column of a table
-    elif not isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
-        if lists:
-            letter = isinstance(x, str) and len(x) == 1 and x.isalpha()
-            fix = (
-                "the number that belongs to this letter"
-                if letter
-                else "numbers without quotes, several as a list: [1, 2]"
-            )
-            return None, f"You hand in {_kind(x)}, where numbers are expected. Fix: {fix}."
-        return None, f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
+    elif problem := _no_numbers(x, lists):
+        return None, problem
     try:
         number = isinstance(x, Number)
         x = np.asarray(x)
@@ -264,17 +248,35 @@ def _as_array(x, lists):
             return None, _too_large(x.shape)
         if x.dtype == object and (lists or number):  # fractions, decimals, integers beyond int64
             x = x.astype(np.float64)
-        if lists and x.dtype.kind in "bf":  # True is 1
-            x = x.astype(np.float64)
-        if lists and x.size > 1 and max(x.shape) == x.size:  # a row or a column
-            x = x.ravel()
     except OverflowError:
         return None, "One of your numbers is too large: a float ends near 1.8e308. Fix: print it; which step made it?"
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: tensors that require a gradient
         return None, "Your list does not hold numbers only. Fix: rows of the same length, numbers in each."
     if x.dtype.kind not in "bfiu":
         return None, f"Your array has dtype {x.dtype}, real numbers are expected. Fix: np.array(..., dtype=float)."
+    if lists:  # by hand True is 1, and a row or a column a list
+        x = x.astype(np.float64).ravel() if 1 < x.size == max(x.shape) else x.astype(np.float64)
     return x, ""
+
+
+def _no_numbers(x, lists):
+    """Say what keeps an answer that is no tensor from being numbers; "" if nothing does at first sight."""
+    if isinstance(x, (list, tuple)) and not lists:
+        fix = "np.array(...) around it, all rows of the same length"
+        if isinstance(x, tuple):
+            fix = "return only what the exercise asks for"
+        elif any(isinstance(part, np.ndarray) or _is_tensor(part) for part in x):
+            fix = "np.stack(..., axis=...) makes one of them, and the axis says where in the shape their number stands"
+        return f"You return a {type(x).__name__} of {len(x)}, where one array is expected. Fix: {fix}."
+    if isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
+        return ""
+    if lists:
+        letter = isinstance(x, str) and len(x) == 1 and x.isalpha()
+        fix = (
+            "the number that belongs to this letter" if letter else "numbers without quotes, several as a list: [1, 2]"
+        )
+        return f"You hand in {_kind(x)}, where numbers are expected. Fix: {fix}."
+    return f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
 
 
 def _too_large(shape):
