@@ -9,8 +9,10 @@ from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Design, Function, Kept, M
 from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
+from ..engine.steps import Steps
 from ..mistakes.around import flatten_last
 from ..mistakes.mistake import Mistake, allowed_by, scaled_by
+from ..mistakes.weights import CAUSAL_ADDED
 
 
 def split_probes():
@@ -116,6 +118,16 @@ _SINGLE_HEAD = {
 }
 
 
+def _with_heads(which):
+    """Leave only the heads that `which(number of the head, how many)` keeps."""
+
+    def output(s):
+        numbers = np.arange(s.num_heads)[:, None, None]
+        return s.merge(np.where(which(numbers, s.num_heads), s.context, 0)) @ s.W_O
+
+    return {"output": output}
+
+
 def _average(s):
     return s.context.mean(axis=-3)
 
@@ -177,6 +189,7 @@ def _judge_jobs(result):
 
 
 OWN = (
+    CAUSAL_ADDED,
     Mistake(
         "one_mask_for_first_head_only",
         "the mask reaches the first head only",
@@ -263,6 +276,18 @@ OWN = (
         {"merge": lambda s: lambda x: x.sum(axis=-3)},
         {"output": _average},
         {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
+    ),
+    Mistake(
+        "heads_left_out",
+        "one head or some heads have no part in the output, or one does the work of all",
+        "A loop over heads that returns in its first round, ends too early, or keeps only the last, does that.",
+        "If you have a loop over heads: what does each round leave behind, and where does `return` stand?",
+        "Each round adds one block of features. Behind the loop all blocks stand side by side, then comes W_O.",
+        *({"output": lambda s, i=i: s.context[..., i, :, :]} for i in (0, -1)),
+        {"output": lambda s: s.context[..., 0, :, :], "shown": lambda s: s.weights[..., 0, :, :]},
+        *(_with_heads(lambda i, h, first=first: i == first % h) for first in (0, -1)),
+        *(_with_heads(lambda i, h, first=first: i != first % h) for first in (0, -1)),
+        {"context": lambda s: np.repeat(Steps.context.func(s)[..., -1:, :, :], s.num_heads, axis=-3)},
     ),
     Mistake(
         "weights_averaged",

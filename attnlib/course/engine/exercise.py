@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import describe, modules, right_answers, run
-from .compare import RIGHT, all_same, first_difference, same
+from .compare import RIGHT, all_same, close, first_difference, same
 from .explain import PLAIN, Pairs, explain
 from .locate import Reference, Reveal, locate
 from .probes import Probe
@@ -231,6 +233,16 @@ class Number(Exercise):
 
     def _variants(self):
         return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
+
+    def explain(self, function, found):
+        """Return the slip that was handed in, or the only one that it is when rounded to three digits or more."""
+        mistakes = super().explain(function, found)
+        if mistakes or found[0].kind:
+            return mistakes
+        (yours,), every = found[0].values, [(id, value) for id, values in self.slips.items() for value in values]
+        places = [n for n in (1, 2) if np.abs(yours).max() * 10**n >= 100]
+        fits = {id for id, x in every for n in places if close(yours, np.asarray(x).round(n), 1e-9)}
+        return tuple(m for m in self.mistakes if fits == {m.id})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

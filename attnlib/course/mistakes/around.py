@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import softmax
 from ...heads import split_heads
-from ..engine.steps import Steps, swap
+from ..engine.steps import swap
 from .mistake import Mistake, weights_by
 
 
@@ -45,7 +45,7 @@ def _only(fits, step):
     def raising(s):
         if not fits(s):
             raise ValueError("axes do not match")
-        return getattr(Steps, step).func(s)
+        return getattr(type(s).__mro__[1], step).func(s)  # of the right steps, which may have their own
 
     return {step: raising}
 
@@ -189,7 +189,7 @@ MISTAKES = (
     # --- arrays
     Mistake(
         "wrong_batch_axis",
-        "it counts axes from the front, so that a batch axis shifts them",
+        "it counts axes from the front or turns all of them round (.T), so that a batch axis shifts them",
         "Right for one sequence; with a batch an error, or wrong numbers if the axes happen to be equally long.",
         "Which axes stay where they are, whatever comes before them? Count from the other end.",
         "The last two stay: name them -1 and -2, and let .T alone.",
@@ -220,6 +220,15 @@ MISTAKES = (
         *(_only(lambda s, n=n: s.x.ndim == n, "split") for n in (2, 3)),
         *(_only(lambda s, n=n: s.x.ndim == n, "merge") for n in (3, 4)),
         {"split": _rows_as_sequences},
+        raises=True,
+    ),
+    Mistake(
+        "as_many_keys_as_queries",
+        "there were as many keys as queries",
+        "Right in self-attention. With fewer or more keys an error: two lengths are taken for one.",
+        "Which of your lines takes a length from query.shape, and uses it for keys or values?",
+        "Take the length of each array from that array: n_q from the queries, n_k from the keys, or -1 in reshape.",
+        _only(lambda s: s.q.shape[-2] == s.k.shape[-2], "scores"),
         raises=True,
     ),
     Mistake(
