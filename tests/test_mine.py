@@ -262,3 +262,24 @@ def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):
     monkeypatch.setenv("ATTNLIB_MINE", "")
     check.softmax(al.softmax)
     assert right_answers.folder() is None and not (folder / "mine").exists()
+
+
+def test_solving_an_exercise_fills_a_picture_and_an_earlier_one_empties_nothing(monkeypatch, tmp_path):
+    from views import one_row
+
+    monkeypatch.setenv("ATTNLIB_MINE", "")
+    monkeypatch.setattr(right_answers, "LISTENERS", [])
+    monkeypatch.setattr(right_answers, "ANSWERS", {})
+    solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}, "output_of_she": {"stage": 6, "d_k": 3}}
+    view = one_row(stage=1, d_k=1)
+    mine.fills(view, **solved)
+    check.scores_of_she([5, 0, 3, 1])
+    assert view.sliders["stage"].value == 1
+    check.scores_of_she([5, 0, 3, 2])
+    check.key_of_anna([1, 1, 0])
+    assert view.sliders["stage"].value == 3 and view.sliders["d_k"].value == 1
+    check.output_of_she([0.885, 0.036])
+    assert view.sliders["stage"].value == 6 and view.sliders["d_k"].value == 3
+    later = one_row(stage=1)
+    mine.fills(later, **solved)  # what was solved before counts at once
+    assert later.sliders["stage"].value == 6

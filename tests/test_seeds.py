@@ -113,7 +113,7 @@ def printed(number):
         ("02", "largest difference: 0.56"),
         ("02", "3-D @: (2, 3, 5) 3-D dot: (2, 3, 2, 5)"),
         # swapped, softmax over queries, no scale, root of d_v
-        ("02", "sentence 0.4644 0.5817 0.5660 0.2025 BY_HAND 0.0000 5.9953 0.3775 0.0000"),
+        ("02", "sentence 0.4644 0.5817 0.5660 0.2025 KARIM 0.0000 5.9953 0.3775 0.0000"),
         ("02", "IDENTITY 0.0000 0.0000 0.1226 0.0000 ASYMMETRIC 4.6302 2.0021 0.6471 0.8443"),
         ("02", "[0.6461 0.036 0.2036 0.1143]]"),
         ("02", "largest difference to the loops: 0.000000000000"),
@@ -693,7 +693,7 @@ def test_the_layer_of_notebook_06_runs_through_the_readers_own_attention(two_hea
 
 def test_what_the_first_answers_of_try_it_in_notebook_06_say(two_heads):
     names, (layer, *_) = two_heads
-    saw, she, (female, male, who) = 1, 3, (1, 2, 5)
+    saw, she, (male, female, who) = 1, 3, (1, 2, 5)
     merged, averaged = "al.merge_heads(heads)", "np.tile(heads.mean(-3), num_heads)"
     assert merged in layer
     others = dict(names)

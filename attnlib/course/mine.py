@@ -4,6 +4,7 @@
     mine.load("attention")        brings it back in another notebook, or says that ours stands in
     mine.load_all(["rope"])       brings back several, and says in two lines which are yours
     mine.progress()               which exercises are solved
+    mine.fills(view, ...)         a picture that is filled as exercises are solved
 
 A kept file runs when `load` asks for it, and never otherwise; docs/grading.md says what that protects against.
 """
@@ -149,6 +150,27 @@ def progress():
     where = right_answers.folder()
     kept = sorted(path.stem for path in where.glob("*.py") if path.stem in KEPT) if where and where.is_dir() else []
     return Note("\n".join([*lines, f"kept: {', '.join(kept) or 'nothing yet'}"]))
+
+
+def fills(view, **solved):
+    """Fill a picture stage by stage as exercises are solved, and at once as far as they are.
+
+    Parameters
+    ----------
+    view : LiveView
+    **solved : dict
+        For each exercise, by its name, what its controls are set to when it is solved.
+    """
+
+    def listen(name):
+        controls, now = solved.get(name, {}), view.sliders[view.fills].value
+        if controls.get(view.fills, now) >= now:  # solved again, an early exercise empties nothing
+            view.choose(**controls)
+
+    done = {*right_answers.recorded(), *right_answers.ANSWERS}
+    for name in [name for name in solved if name in done]:
+        listen(name)
+    right_answers.LISTENERS.append(listen)
 
 
 def _shown(path):

@@ -13,7 +13,7 @@ import torch
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
+from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM
 
 _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
@@ -463,7 +463,7 @@ def off_by(right, Q, K, V, axis=-1):
     return np.abs(weights @ V - right).max()
 
 
-examples = {"identity": IDENTITY, "by hand": BY_HAND, "asymmetric": ASYMMETRIC}
+examples = {"identity": IDENTITY, "by hand": KARIM, "asymmetric": ASYMMETRIC}
 for name, case in examples.items():
     q, k, v = case.project()
     right = al.scaled_dot_product_attention(q, k, v)
