@@ -293,6 +293,7 @@ EXERCISES = (
         result=lambda s: s.weights,
         axes=MAP_AXES,
         stage="softmax",
+        kept=Kept("softmax", "attnlib.softmax"),
     ),
     Function(
         "attention_scores",
