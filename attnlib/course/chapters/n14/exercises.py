@@ -96,6 +96,11 @@ class _Online(Function):
         answer = super().adapt(answer)
         return lambda blocks: answer(_OnePass(blocks))
 
+    def _variants(self):
+        ways = super()._variants()
+        del ways["mutates_input"]  # what is handed out are copies
+        return ways
+
 
 OWN = MISTAKES
 
