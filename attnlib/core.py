@@ -39,7 +39,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
     TypeError
         If `x` does not hold real numbers, or is a list with rows of different lengths, or a tensor.
     ShapeError
-        If `x` is a single number or empty.
+        If `x` is a single number or empty, or has no such axis.
 
     Notes
     -----
@@ -56,6 +56,7 @@ def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
             f"x must hold at least one score along at least 1 axis, got shape {x.shape}. "
             "Fix: pass the whole row of scores, not one of them."
         )
+    validation.has_axis(x, axis, "x")
     largest = np.max(x, axis=axis, keepdims=True)
     largest[np.isneginf(largest)] = 0  # a row of -inf: exp(-inf - 0) = 0, where -inf - -inf would be NaN
     weights = x - largest
@@ -94,6 +95,7 @@ def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
     array([0.6931, 0.    ])
     """
     weights = validation.real_array(weights, "weights")
+    validation.has_axis(weights, axis, "weights")
     if (weights < 0).any() or (weights > 1 + 1e-3).any():
         raise ValueError(
             f"weights must lie between 0 and 1, got {np.nanmin(weights):.4g} to {np.nanmax(weights):.4g}. "

@@ -44,6 +44,15 @@ def as_array(x, name):
         ) from None
 
 
+def has_axis(x, axis, name):
+    """Raise ShapeError if the array `x` has no such axis; NumPy's own error names neither the array nor a fix."""
+    if axis not in range(-x.ndim, x.ndim):
+        raise ShapeError(
+            f"axis must be one of the {x.ndim} axes of {name}, from {-x.ndim} to {x.ndim - 1}: got axis = {axis!r}, "
+            f"{name} {x.shape}. Fix: axis=-1, the keys."
+        )
+
+
 def real_array(x, name):
     """Return `x` as a floating NumPy array, float64 if it holds integers; raise TypeError if it holds anything else."""
     given, x = x, as_array(x, name)
