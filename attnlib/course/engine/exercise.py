@@ -296,7 +296,7 @@ class Function(Exercise):
         if not callable(answer):
             raise Unfit(
                 f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
-                "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
+                f"Fix: pass the function itself, without calling it: check.{self.name}(my_{self.name})."
             )
         return answer
 
