@@ -214,7 +214,7 @@ def test_a_table_with_other_columns_or_a_person_twice_says_so(tmp_path):
 @pytest.mark.slow
 def test_the_notebook_of_the_analysis_is_its_source_run():
     made, kept = (
-        json.loads(text) for text in (inventory.notebook(), (inventory.FOLDER / "analysis.ipynb").read_text())
+        json.loads(text) for text in (inventory.notebook(), (inventory.FOLDER / "analysis.ipynb").read_text("utf-8"))
     )
     assert [c["source"] for c in made["cells"]] == [c["source"] for c in kept["cells"]]
     for new, old in zip(made["cells"], kept["cells"], strict=True):
