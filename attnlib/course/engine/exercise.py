@@ -200,10 +200,11 @@ def _errors(found):
 
 
 class Kept(NamedTuple):
-    """Under which name `mine` keeps a right answer, and what stands in for it: a public name of attnlib."""
+    """Under which name `mine` keeps a right answer, what of attnlib stands in for it, and what it has grown from."""
 
     name: str
     ours: str
+    grown_from: str = ""  # the name of another that is kept
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -240,7 +241,7 @@ class Number(Exercise):
         if mistakes or found[0].kind:
             return mistakes
         (yours,), every = found[0].values, [(id, value) for id, values in self.slips.items() for value in values]
-        places = [n for n in (1, 2) if np.abs(yours).max() * 10**n >= 100]
+        places = [n for n in (1, 2) if np.abs(yours).max(initial=0) * 10**n >= 100]
         fits = {id for id, x in every for n in places if close(yours, np.asarray(x).round(n), 1e-9)}
         return tuple(m for m in self.mistakes if fits == {m.id})
 
@@ -317,7 +318,7 @@ class Function(Exercise):
         if not callable(answer):
             raise Unfit(
                 f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
-                "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
+                f"Fix: pass the function itself, without calling it: check.{self.name}(my_{self.name})."
             )
         return answer
 

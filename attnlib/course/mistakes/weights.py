@@ -12,7 +12,7 @@ def _after_softmax(change):
     """Replace the weights by `change(unmasked weights, what is allowed)`; without a mask nothing changes."""
 
     def weights(s):
-        unmasked = softmax(s.scaled, s.axis)
+        unmasked = softmax(s.scaled_scores, s.axis)
         return unmasked if s.mask is None else change(unmasked, s.allowed)
 
     return {"weights": weights}
@@ -31,7 +31,7 @@ def _over_sum(x, guarded=False):
 
 def _masked_exp(s):
     """Take exp of all scores, blocked ones too, and set those to 0."""
-    return np.exp(s.scaled) if s.mask is None else np.exp(s.scaled) * s.allowed
+    return np.exp(s.scaled_scores) if s.mask is None else np.exp(s.scaled_scores) * s.allowed
 
 
 def _one_hot(x, axis):
@@ -40,17 +40,17 @@ def _one_hot(x, axis):
 
 
 def _fill(value):
-    return [filled_with(value), masked_by(lambda s: s.scaled + np.where(s.allowed, 0, value))]
+    return [filled_with(value), masked_by(lambda s: s.scaled_scores + np.where(s.allowed, 0, value))]
 
 
 def _filled_then_zeroed(value, zeroed=lambda allowed: allowed):
     """Fill blocked scores, take the softmax, and set those weights to 0 as well, or only rows without any key."""
 
     def weights(s):
-        w = softmax(s.masked, s.axis)
+        w = softmax(s.masked_scores, s.axis)
         return w if s.mask is None else w * zeroed(s.allowed)
 
-    ways = masked_by(lambda s: np.where(s.allowed, s.scaled, value)), _fill(value)[1]
+    ways = masked_by(lambda s: np.where(s.allowed, s.scaled_scores, value)), _fill(value)[1]
     return [way | {"weights": weights} for way in ways]
 
 
@@ -74,8 +74,8 @@ def _one_maximum(guarded=False):
 
     def weights(s):
         if s.num_heads is not None:
-            return softmax(s.masked, s.axis)
-        return _exp_over_sum(s.masked, s.axis, s.masked.max(), guarded)
+            return softmax(s.masked_scores, s.axis)
+        return _exp_over_sum(s.masked_scores, s.axis, s.masked_scores.max(), guarded)
 
     return {"weights": weights}
 
@@ -211,7 +211,7 @@ MISTAKES = (
         "Tokens see what they must not see.",
         "Name a key that some query must not see. Which line of yours keeps it out?",
         "There the mask has to be False. Where it is False, the scaled score becomes -inf before the softmax.",
-        masked_by(lambda s: s.scaled)
+        masked_by(lambda s: s.scaled_scores)
         | {
             "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
             "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
@@ -263,7 +263,7 @@ MISTAKES = (
         "Allowed scores rise by 1, and no key is blocked. A query that may attend to all sees no difference.",
         "Which number must a score become, so that its weight is 0?",
         "-inf. Choose with np.where (in torch masked_fill): the score where the mask is True, -inf elsewhere.",
-        masked_by(lambda s: s.scaled + s.allowed),
+        masked_by(lambda s: s.scaled_scores + s.allowed),
     ),
     Mistake(
         "zero_times_infinity",
@@ -271,9 +271,9 @@ MISTAKES = (
         "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row. nan_to_num makes 0 of it.",
         "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
         "NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it belongs.",
-        masked_by(lambda s: s.scaled + np.where(s.allowed, np.nan, -np.inf)),
-        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled), -np.inf)),
-        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled), np.finfo(float).min)),
+        masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
+        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
+        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
         _after_softmax(lambda w, mask: 0 * w),
     ),
     Mistake(
@@ -332,10 +332,10 @@ def _with_causal(align, keep):
     """Put a causal mask over the scores: beside the mask that is given, or in its place."""
 
     def masked(s):
-        causal = masks.causal_mask(*s.scaled.shape[-2:], align=align)
-        return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled, -np.inf)
+        causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
+        return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
 
-    return {"masked": masked}
+    return {"masked_scores": masked}
 
 
 # Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.

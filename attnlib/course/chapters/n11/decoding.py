@@ -44,7 +44,7 @@ class Grouped(Steps):
 
 def attend(query, key, value, attn_mask=None):
     """What the step of decoding is handed: attention whose heads may share keys and values."""
-    return Grouped(q=query, key=key, value=value, mask=attn_mask).context
+    return Grouped(q=query, key=key, value=value, mask=attn_mask).output
 
 
 class Decoding(Grouped):
@@ -78,7 +78,7 @@ class Decoding(Grouped):
 
     @cached_property
     def returned(self):
-        return self.context
+        return self.output
 
 
 class Driving(Steps):
