@@ -380,7 +380,7 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
         images = [image.make_image(figure.canvas.get_renderer())[0] for ax in figure.axes for image in ax.images]
         return {colours.rgb(matplotlib.colors.to_hex(colour)) for colour in shown}.union(*map(shades, images))
 
-    for n in (6, 17, 80):  # numbers in the cells, an image, a hatch without polygons
+    for n in (4, 17, 65):  # numbers in the cells, an image, a hatch without polygons
         mask = np.tri(n, dtype=bool)
         drawn = plot.attention_heatmap(np.tri(n) / n, attn_mask=mask, colorbar=False).figure
         assert looks <= shades(pixels(drawn)), n
