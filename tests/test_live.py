@@ -69,8 +69,8 @@ def test_an_error_in_a_step_is_shown():
 
 
 def test_sliders_have_names_and_follow_the_drag():
-    view = both_maps(n=4)
-    assert view.sliders["d_k"].description == "d_k"
+    view = live.scores()
+    assert view.sliders["d_k"].description == "features d_k"
     assert view.sliders["d_k"].continuous_update
     heads = live.weights_view(
         lambda h: {"map": np.eye(2)}, still=(1,), num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]
@@ -180,7 +180,7 @@ def test_the_text_of_trained_weights_has_no_number_that_another_machine_would_ch
 def test_every_view_has_a_static_picture_names_and_large_text(name):
     view = VIEWS[name]()
     figure, text = view._still()
-    assert re.search(r"\d", text) and not re.search(r"<(svg|rect|div)|&\w+;", text)
+    assert len(text) > 20 and not re.search(r"<(svg|rect|div)|&\w+;", text)
     assert figure.axes
     plt.close(figure)
     assert all(control.description for control in view.sliders.values())
@@ -228,7 +228,7 @@ def test_a_click_chooses_a_cell_and_its_exact_value_is_told():
 
 
 def test_a_click_moves_the_slider_where_there_is_one():
-    trace = live.flow(al.attention_trace(*al.examples.BY_HAND.project()))
+    trace = live.flow(al.attention_trace(*al.examples.KARIM.project()))
     mouse(trace, "click", row="query", i=2, column="key", j=1)
     assert (trace.sliders["query"].value, trace.sliders["key"].value) == (2, 1)
     spread = live.scores()

@@ -42,10 +42,19 @@ def both_maps(n=8, d_k=(1, 512), still=(1, 64, 512), **options):
     return live.weights_view(weights_at, d_k=d_k, still=still, **options)
 
 
+def one_row(example=al.examples.SENTENCE, words=al.examples.WORDS, **options):
+    """The row of *she*, or of another example with as many features."""
+    from attnlib.examples import ASKED, FEATURES, GIVEN, W_O
+
+    names = {"features": FEATURES, "asked": ASKED, "given": GIVEN, "line": "who"}
+    return live.one_row(example, W_O, query=3, words=words, **names, **options)
+
+
 VIEWS = {
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),
+    "one_row": lambda: one_row(words=("<s>", "a & b", "Ben", "she"), stage=3),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
     "plane": live.plane,
     "saturation": live.saturation,

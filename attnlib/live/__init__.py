@@ -2,6 +2,7 @@
 
 flow          one whole attention call, with the arithmetic of a chosen query, key and feature
 weights_view  maps that depend on d_k or on another number, with a slider for each
+one_row       one row of attention, from the query to the vector plus what it takes, stage by stage
 scores        how far scores spread as d_k grows, and what softmax makes of them
 saturation    where softmax goes flat
 plane         attention in two dimensions: an arrow, points, their average
@@ -21,6 +22,7 @@ from ..progress import progress
 from .compare_view import compare
 from .flow_view import flow
 from .masks_view import masks
+from .one_row_view import one_row
 from .plane_view import plane
 from .ribbons_view import ribbons
 from .rotary_view import rotations
@@ -38,6 +40,7 @@ __all__ = [
     "compare",
     "flow",
     "masks",
+    "one_row",
     "plane",
     "progress",
     "readings",

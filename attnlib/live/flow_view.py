@@ -13,7 +13,7 @@ from ..colours import KEY, QUERY, VALUE
 from ..core import AttentionTrace
 from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
-from .controls import choice, integers
+from .controls import BOTH, choice, integers
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -110,10 +110,10 @@ def flow(
     for name, n in call.axes.items():
         first = name == "head"  # heads are counted from 1, as in every view
         controls[name] = choice(name, [(str(i + first), i) for i in range(n)], 0)
-    if d_k is not None:
-        controls["d_k"] = choice("d_k", d_k, start)
     for control in controls.values():  # three beside each other, so that the picture stands high
         control.layout.width = "290px"
+    if d_k is not None:
+        controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
     return _Flow(controls, render, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 
 from .. import svg
-from .controls import choice
+from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
 
-WIDTH = "480px"  # of the control: a hint has room beside it
+WIDTH = "560px"  # of the control: a hint has room beside it
 
 
 def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
@@ -60,7 +60,7 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
         verdict = f"{held.verdict(stop, middle)}: {svg.visible(stop.next[0][0])}"  # it is a verdict on that word
         return _picture(held, stop, query, verdict), {"weights": stop.weights}
 
-    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
+    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     control.layout.width = WIDTH
     return _Ribbons(
         {"d_k": control},

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY
-from .controls import choice, stops
+from .controls import FEATURES, choice, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED
 
@@ -81,7 +81,7 @@ def saturation(
         picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
         return picture, {title: panel.weights for title, panel in both.items()}
 
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start)}, render, size=size)
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, size=size)
 
 
 class _Saturation(LiveView):

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY, palette
-from .controls import choice, integers, stops
+from .controls import FEATURES, choice, integers, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED
 
@@ -75,7 +75,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
         return picture(d_k, query, draw), {title: one.weights for title, one in at(d_k, draw).items()}
 
     controls = {
-        "d_k": choice("d_k", stops(low, high, start), start),
+        "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
         "query": integers("query", 0, KEYS - 1, 0),
         "draw": integers("draw", seed, seed + 20, seed),
     }

@@ -88,7 +88,7 @@ def sentence(
         maps = np.stack([weights[layer - 1, head - 1] for layer, head in still])
         titles = [f"layer {layer}, head {head}" for layer, head in still]
         figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
-        return figure, f"{', '.join(titles)}: where each word looks in “{text}”"
+        return figure, f"{', '.join(titles)}, where each word looks:\n{text}"
 
     options = {"picked": {"query": 0, "key": None}, "labels": lambda: (now["tokens"], now["tokens"], None)}
     return LiveView(sliders, render, static, size=size, **options)

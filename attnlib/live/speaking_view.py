@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import svg
 from ..colours import LINE, NEXT
-from .controls import choice
+from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
 
@@ -69,7 +69,7 @@ def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
         drawn = (f'<div class="attnlib-{name}">{picture.draw(stop)}</div>' for name, picture in pictures.items())
         return "".join(drawn), {"weights": stop.weights}
 
-    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
+    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     return _Speaking({"d_k": control}, render, size=size)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from .. import arguments, core, svg
 from ..colours import KEY, NEXT
 from ..validation import ShapeError
-from .controls import choice, integers, stops
+from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def writing(
     controls = {
         "step": integers("step", 0, longest - first, step),
         "temperature": choice("temp.", TEMPERATURES, 1),
-        "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k),
+        "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
     labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}

@@ -25,7 +25,7 @@ AIR = 3  # pixels between two numbers in a row; a sign is air, too
 TIMES = "\u00d7"  # of shapes: 3 by 4
 # Widths of letters in DejaVu Sans at size 1, at most.
 ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
-FREE = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
+NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
 ROLES = {"queries": QUERY, "query": QUERY, "keys": KEY, "key": KEY, "values": VALUE, "value": VALUE}
 # Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
@@ -303,7 +303,7 @@ def matrix(
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
     for i, j in striped:
         k = i * m + j
-        painted[k], told[k], shown[k] = (colours.MASKED if hidden == "blocked" else FREE, ""), hidden, None
+        painted[k], told[k], shown[k] = (colours.MASKED if hidden == "blocked" else NO_FILL, ""), hidden, None
     at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
     cells = [
         f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, told, strict=True)

@@ -13,7 +13,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.examples import BY_HAND, IDENTITY
+from attnlib.examples import IDENTITY, KARIM
 
 _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
@@ -540,7 +540,7 @@ for factor in (31.6, 32):
 # slider to $\sqrt 3$.
 
 # %%
-Q, K, V = BY_HAND.project()
+Q, K, V = KARIM.project()
 for name, scale in (("broken", 1.0), ("fixed ", None)):
     trace = al.attention_trace(Q, K, V, scale=scale)
     print(f"{name}: weights of query 0 {trace.weights[0].round(6)}")

@@ -165,7 +165,7 @@ def _judge_wishes(W_Q):
     if W_Q.shape != SENTENCE.W_Q.shape or not np.isfinite(W_Q).all():
         raise Unfit(
             "W_Q must be 6 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
-            "Fix: [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]] has the form."
+            "Fix: [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]] has the form."
         )
     found = _found(W_Q)
     if _all_right(found):

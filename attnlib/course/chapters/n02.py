@@ -155,7 +155,7 @@ OWN = (
     Mistake(
         "symmetric_scores",
         "it catches neither the swap nor the root of d_v",
-        "BY_HAND does the same: symmetric scores, and d_v = d_k.",
+        "KARIM does the same: symmetric scores, and d_v = d_k.",
         "Compare Q K^T with its transpose. Then count the columns of V.",
         "Let token 0 prefer 1 without 1 preferring 0. And give V a different number of columns from K.",
     ),
@@ -293,6 +293,7 @@ EXERCISES = (
         result=lambda s: s.weights,
         axes=MAP_AXES,
         stage="softmax",
+        kept=Kept("softmax", "attnlib.softmax"),
     ),
     Function(
         "attention_scores",
@@ -370,7 +371,7 @@ QUESTIONS = (
         right="c",
         tempting="b",
         a="In IDENTITY Q equals K, so a swap changes nothing there.",
-        b="W_Q and W_K of BY_HAND differ, but its scores are symmetric all the same: "
+        b="W_Q and W_K of KARIM differ, but its scores are symmetric all the same: "
         "mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12.",
         c="In the other two examples the scores equal their transpose, and a swap only transposes them.",
         d="A single dot product is the same both ways. But a swap exchanges the rows and columns of the scores.",

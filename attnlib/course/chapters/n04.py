@@ -5,7 +5,7 @@ import numpy as np
 from ...core import attention_trace
 from ..engine import locate
 from ..engine.compare import RIGHT, close
-from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Design, Module, Number
+from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Design, Kept, Module, Number
 from ..engine.probes import Draw, Probe, edges, gradient
 from ..engine.questions import Question
 from ..engine.run import numbers
@@ -172,6 +172,7 @@ EXERCISES = (
         reveal=locate.self_attention(),
         unpack=_unpack,
         biases=False,
+        kept=Kept("SelfAttention", "attnlib.torch_layers.SelfAttention"),
     ),
     Design(
         "alphabet_scores",

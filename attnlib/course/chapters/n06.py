@@ -13,6 +13,13 @@ from ..mistakes.around import flatten_last
 from ..mistakes.mistake import Mistake, allowed_by, scaled_by
 
 
+def multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
+    """Project, split, attend in every head, merge, project: `attnlib.MultiHeadAttention` as one function."""
+    q, k, v = (heads.split_heads(x @ W, num_heads) for x, W in ((query, W_Q), (key, W_K), (value, W_V)))
+    attn_mask = attn_mask if attn_mask is None or attn_mask.ndim < 3 else attn_mask[:, None]
+    return heads.merge_heads(core.scaled_dot_product_attention(q, k, v, attn_mask)) @ W_O
+
+
 def split_probes():
     draw = Draw("split_heads")
     return (
@@ -381,6 +388,7 @@ EXERCISES = (
             "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask (n_q, n_k) does not: ask for "
             "attn_mask.ndim.",
         ),
+        kept=Kept("multi_head", "attnlib.course.chapters.n06.multi_head"),
         probes=multi_head_probes("multi_head_attention"),
         given=_given,
         result=lambda s: s.projected,
@@ -400,7 +408,7 @@ EXERCISES = (
             "(n_q, n_k) does not: ask for attn_mask.ndim.",
             "Merge with transpose and flatten(-2), then W_O.",
         ),
-        kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention"),
+        kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention", grown_from="SelfAttention"),
         probes=multi_head_probes("MultiHeadAttention", same_width=True),
         given=_given,
         result=lambda s: (s.projected, s.shown),

@@ -55,12 +55,18 @@ def _rows_as_sequences(s):
     return lambda x: split_heads(x if x.ndim > 2 else x[:, None], s.num_heads)
 
 
+def _overwrite(arguments):
+    for x in arguments:
+        if isinstance(x, np.ndarray):
+            x[...] = 0
+        elif type(x) in (tuple, list):
+            _overwrite(x)
+
+
 def _overwriting(s):
     def finish(y):
         y = np.array(y)
-        for array in s.arguments:
-            if isinstance(array, np.ndarray):
-                array[...] = 0
+        _overwrite(s.arguments)
         return y
 
     return finish
