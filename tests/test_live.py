@@ -180,7 +180,7 @@ def test_the_text_of_trained_weights_has_no_number_that_another_machine_would_ch
 def test_every_view_has_a_static_picture_names_and_large_text(name):
     view = VIEWS[name]()
     figure, text = view._still()
-    assert len(text) > 20 and not re.search(r"<(svg|rect|div)|&\w+;", text)
+    assert len(text) > 20 and max(map(len, text.splitlines())) <= 120 and not re.search(r"<(svg|rect|div)|&\w+;", text)
     assert figure.axes
     plt.close(figure)
     assert all(control.description for control in view.sliders.values())

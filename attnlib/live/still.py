@@ -4,6 +4,7 @@ import base64
 import html
 import io
 import re
+import textwrap
 from xml.etree import ElementTree
 
 import numpy as np
@@ -62,7 +63,8 @@ def words(content):
     """
     told = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
     told = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in told)
-    return "\n".join(dict.fromkeys(filter(None, told)))  # a picture for narrow pages says the same
+    # A picture for narrow pages says the same as the wide one; a projector shows 88 columns.
+    return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, told)))
 
 
 def _draw(ax, parent, place, held):
