@@ -4,7 +4,8 @@ import statistics
 
 import numpy as np
 import pytest
-from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, right, student
+import torch
+from answers import MODULE, A, Layer, M, SelfAttention, as_module, layer, masked_softmax, multi_head, right, student
 from answers_12 import head
 
 import attnlib as al
@@ -86,8 +87,8 @@ def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answe
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
 
 
-def masked_exp(s, m):
-    return np.exp(s - s.max(-1, keepdims=True)) * (1 if m is None else m)
+def masked_exp(s, m, top=lambda s: s.max(-1, keepdims=True)):
+    return np.exp(s - top(s)) * (1 if m is None else m)
 
 
 def sm(x, axis=-1):
@@ -659,7 +660,7 @@ ROWS = {
     "1.1 column": ("key_of_anna", "column_instead_of_row", [1, 0, 1, 0], "All features of one token are a row"),
     "1.2 row 2": ("scores_of_she", "counted_from_one", [0, 3, 0, 0], "counted from 0"),
     "1.2 row 0": ("scores_of_she", "wrong_token", [2, 3, 0, 2]),
-    "1.2 column": ("scores_of_she", "swapped_query_key", [2, 0, 0, 2], "changed places"),
+    "1.2 column, or a feature": ("scores_of_she", "feature_or_column", [2, 0, 0, 2], "left out, or queries and keys"),
     "1.2 queries": ("scores_of_she", "query_met_others", [4, 3, 0, 13], "a row of Q with a row of K", "another W"),
     "1.2 likeness": ("scores_of_she", "query_met_others", [1, 0, 0, 2]),
     "1.2 names alone": ("scores_of_she", "feature_left_out", [3, 0, 3, 0]),
@@ -724,6 +725,114 @@ ROWS = {
         lambda q, k, v: al.softmax(q @ k.reshape(*k.shape[:-2], *k.shape[:-3:-1]) / q.shape[-1] ** 0.5) @ v,
     ),
     "2.3 shape[0]": (A, "scale_by_first_axis", student(scale="q.shape[0] ** 0.5"), "counted from the front", "axis 1,"),
+    "2.3 d_k**1/2": (A, "half_for_root", student(scale="q.shape[-1]**1/2"), "In Python the power comes first"),
+    "2.3 / d_k**1/2": (A, "half_for_root", student(scale="q.shape[-1] * 2"), "by d_k and by 2"),
+    "4.4 d_k**1/2": (
+        "SelfAttention",
+        "half_for_root",
+        type("S", (SelfAttention,), {"scale": lambda self, s: s / (self.W_Q.out_features**1 / 2)}),
+    ),
+    "1.4 d_k**1/2": (
+        "output_of_she",
+        "half_for_root",
+        al.softmax(np.array([5, 0, 3, 2]) / 1.5) @ [[2, 0], [0, 1], [-2, 0], [0, 0]],
+    ),
+    "2.3 q * k": (A, "products_not_summed", lambda q, k, v: al.softmax(q * k / q.shape[-1] ** 0.5) @ v, "raises"),
+    "2.2 q * k": ("attention_scores", "products_not_summed", lambda q, k: q * k),
+    "3.2 log10": ("entropy", "log10_instead_of_ln", lambda w: -(w * np.log10(np.where(w > 0, w, 1))).sum(-1), "0.43"),
+    "2.3 causal": (
+        A,
+        "causal_mask_added",
+        lambda q, k, v: right(q, k, v, np.tri(q.shape[-2], k.shape[-2], dtype=bool)),
+        "nobody asked for",
+    ),
+    "4.4 causal": (
+        "SelfAttention",
+        "causal_mask_added",
+        type(
+            "S",
+            (SelfAttention,),
+            {
+                "scale": lambda self, s: (s / s.new_tensor(self.W_Q.out_features) ** 0.5).masked_fill(
+                    ~torch.ones(s.shape[-2:], dtype=bool).tril(), -torch.inf
+                )
+            },
+        ),
+    ),
+    "5.3 causal": (
+        "masked_softmax",
+        "causal_mask_added",
+        lambda s, m=None: al.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)),
+    ),
+    "5.4 causal, too": (
+        MASKED,
+        "causal_mask_added",
+        lambda q, k, v, m=None: right(
+            q, k, v, np.tri(q.shape[-2], k.shape[-2], dtype=bool) & (True if m is None else m)
+        ),
+    ),
+    "5.4 over queries behind a mask": (
+        MASKED,
+        "softmax_over_queries",
+        student(softmax="al.softmax(s, -1 if m is None else -2)"),
+    ),
+    "5.4 another root behind a mask": (
+        MASKED,
+        "scale_by_d_v",
+        student(mask="np.where(m, s * (q.shape[-1] / v.shape[-1]) ** 0.5, -np.inf)"),
+    ),
+    "5.4 divided again behind a mask": (
+        MASKED,
+        "scale_by_d_k",
+        student(mask="np.where(m, s / q.shape[-1] ** 0.5, -np.inf)"),
+    ),
+    "5.4 0 times inf, then 0 for NaN": (
+        MASKED,
+        "zero_times_infinity",
+        student(mask="np.nan_to_num(s + (1 - m) * -np.inf)"),
+        "nan_to_num makes 0 of it",
+    ),
+    "5.4 0 times inf, 0 for NaN, -inf stays": (
+        MASKED,
+        "zero_times_infinity",
+        student(mask="np.nan_to_num(s + (1 - m) * -np.inf, neginf=-np.inf)"),
+    ),
+    "5.4 0 times inf, weights 0 for NaN": (
+        MASKED,
+        "zero_times_infinity",
+        student(mask="s + (1 - m) * -np.inf", softmax="np.nan_to_num(al.softmax(s))"),
+    ),
+    "5.3 0 for the scores": (
+        "masked_softmax",
+        "zero_times_infinity",
+        lambda s, m=None: al.softmax(s if m is None else np.where(m, 0 * s, -np.inf)),
+        "has 0 where the scores",
+    ),
+    "5.3 1e-6 in the sum": (
+        "masked_softmax",
+        None,
+        lambda s, m=None: (
+            (e := masked_exp(s if m is None else np.where(m, s, -np.inf), None, finite_top))
+            / (e.sum(-1, keepdims=True) + 1e-6)
+        ),
+        "has the weight 1; yours is 0.999999. Is something added to the sum?",
+        "as if",
+    ),
+    "5.2 numbers at the upper left": (
+        "causal_mask",
+        "causal_upper_left + mask_as_numbers",
+        lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q))),
+        "Two mistakes",
+    ),
+    "5.2 integers at the upper left": (
+        "causal_mask",
+        "causal_upper_left + mask_as_numbers",
+        lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q), int)),
+    ),
+    "1.3 exp, one decimal": (WEIGHTS, "exp_not_divided", [148.4, 1, 20.1, 7.4], "", "more digits"),
+    "1.3 exp, two decimals": (WEIGHTS, "exp_not_divided", [148.41, 1, 20.09, 7.39]),
+    "1.3 exp, a slip": (WEIGHTS, None, [148.4, 1, 20.1, 7.5], "", "as if"),
+    "1.4 no scale, one decimal": ("output_of_she", None, [1.5, 0.0], "", "as if"),  # also that of other slips
     "3.2 mean": (
         "entropy",
         "entropy_divided",
@@ -997,6 +1106,48 @@ ROWS = {
         "softmax",
     ),
     "6.3 W_O.T": (M, "projection_transposed", multi_head(out="merge(w @ v) @ W_O.T")),
+    "6.3 first head alone": (
+        M,
+        "heads_left_out",
+        multi_head(out="(w @ v)[..., 0, :, :]"),
+        "returns in its first",
+        "Two",
+    ),
+    "6.3 first head and its W_O": (M, "heads_left_out", multi_head(out="(w @ v)[..., 0, :, :] @ W_O[:d_k]"), "", "Two"),
+    "6.3 last head alone": (M, "heads_left_out", multi_head(out="(w @ v)[..., -1, :, :]")),
+    "6.3 all but the last head": (
+        M,
+        "heads_left_out",
+        multi_head(out="merge((w @ v)[..., :-1, :, :]) @ W_O[: (h - 1) * d_k]"),
+    ),
+    "6.3 all but the first head": (
+        M,
+        "heads_left_out",
+        multi_head(out="merge((w @ v) * (np.arange(h) > 0)[:, None, None]) @ W_O"),
+    ),
+    "6.3 the last head for all": (M, "heads_left_out", multi_head(out="np.tile((w @ v)[..., -1, :, :], h) @ W_O")),
+    "6.4 first head alone": (
+        MODULE,
+        "heads_left_out",
+        layer(give=lambda self, o, w, x: (o[..., : self.d // self.h], w[..., 0, :, :])),
+    ),
+    "6.3 half of each head": (M, None, multi_head(out="merge((w @ v) * (np.arange(d_k) > 0)) @ W_O"), "", "as if"),
+    "6.3 lengths of the queries": (
+        M,
+        "as_many_keys_as_queries",
+        multi_head(split="np.swapaxes(x.reshape(*query.shape[:-1], h, -1), -2, -3)"),
+        "as many keys as queries",
+    ),
+    "6.4 lengths of the queries": (
+        MODULE,
+        "as_many_keys_as_queries",
+        layer(
+            forward=lambda self, query, *others, attn_mask=None: (
+                setattr(self, "n", query.shape[:-1]) or Layer.forward(self, query, *others, attn_mask=attn_mask)
+            ),
+            split=lambda self, x: x.reshape(*self.n, self.h, -1).transpose(-2, -3),
+        ),
+    ),
     "6.3 residual": (M, "residual_added", multi_head(out="merge(w @ v) @ W_O + query"), "", "softmax"),
     "6.4 residual": (MODULE, "residual_added", layer(give=lambda self, o, w, x: (self.W_O(o) + x, w))),
     "6.3 value = key": (M, "keys_for_values", multi_head(v="split(key @ W_V)"), "", "softmax"),

@@ -302,7 +302,7 @@ def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
         text = re.sub("</?code>", "`", html.unescape(write(made)))
         assert (
             replies["softmax"]["unstable_softmax"][1] in text
-            and replies["scores_of_she"]["swapped_query_key"][1] in text
+            and replies["scores_of_she"]["feature_or_column"][1] in text
         )
     assert (
         page.reply(replies, "weights_of_she", "in_per_cent")

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ... import masks
 from ...core import softmax
 from ..engine.steps import swap
 from .mistake import Mistake, allowed_by, filled_with, masked_by, weights_by
@@ -98,6 +99,7 @@ MISTAKES = (
         "Whose weights have to sum to 1: those of one query, or those of one key?",
         "Each row belongs to one query, so maximum and sum both run over the keys, the last axis.",
         {"axis": lambda s: -2},
+        {"axis": lambda s: -1 if s.mask is None else -2},
         weights_by(lambda x, axis: softmax(x, -2)),
         weights_by(lambda x, axis: softmax(x, 0)),
     ),
@@ -265,11 +267,14 @@ MISTAKES = (
     ),
     Mistake(
         "zero_times_infinity",
-        "it multiplies the mask by infinity",
-        "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row.",
+        "it multiplies the mask by infinity, or has 0 where the scores of allowed keys belong",
+        "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row. nan_to_num makes 0 of it.",
         "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
         "NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it belongs.",
         masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
+        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
+        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
+        _after_softmax(lambda w, mask: 0 * w),
     ),
     Mistake(
         "finite_fill",
@@ -286,7 +291,7 @@ MISTAKES = (
         "to 0 afterwards does not give it back.",
         "Which number is lower than any score there can be?",
         "-inf is. No row that has a key left is harmed by it.",
-        *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value)),
+        *(way for value in (-1e4, -1e3, -10) for way in _filled_then_zeroed(value)),
         *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value, _some)),
     ),
     Mistake(
@@ -320,4 +325,25 @@ FUTURE_ONLY = Mistake(
     {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     {"causal": lambda s: triangle(s).T},
     {"causal": lambda s: np.tri(s.n_k, dtype=bool).T[: s.n_q]},
+)
+
+
+def _with_causal(align, keep):
+    """Put a causal mask over the scores: beside the mask that is given, or in its place."""
+
+    def masked_scores(s):
+        causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
+        return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
+
+    return {"masked_scores": masked_scores}
+
+
+# Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
+CAUSAL_ADDED = Mistake(
+    "causal_mask_added",
+    "a causal mask is at work that nobody asked for",
+    "Right behind a causal mask. Elsewhere, as in a chunk behind a cache, it hides keys that may be seen.",
+    "Which keys does your first query see if no mask is given?",
+    "All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
+    *(_with_causal(align, keep) for align in ("lower_right", "upper_left") for keep in (True, False)),
 )

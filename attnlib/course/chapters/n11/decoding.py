@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from .... import core, masks
+from .... import core
 from ...engine.exercise import Function
 from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe
 from ...engine.run import Unfit
@@ -137,6 +137,7 @@ class InChunks(Function):
     def _variants(self):
         ways = super()._variants()
         del ways["mask_ignored"], ways["causal_mask_added"]  # chunk_not_masked and chunk_upper_left say more here
+        del ways["as_many_keys_as_queries"]  # only a prompt has: an error after it has many causes
         return ways
 
     def with_steps(self, overrides):
@@ -219,17 +220,6 @@ def back_from(start):
 
 def window_by(change):
     return {"window_mask": change}
-
-
-def with_causal(align, keep):
-    """Put a causal mask over the scores: beside the mask that is given, or in its place."""
-
-    def masked_scores(s):
-        causal = masks.causal_mask(s.q.shape[-2], s.k.shape[-2], align=align)
-        allowed = causal & s.mask if keep and s.mask is not None else causal
-        return np.where(allowed, s.scaled_scores, -np.inf)
-
-    return {"masked_scores": masked_scores}
 
 
 def dealt_out(s):

@@ -6,6 +6,7 @@ from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
 from ...engine.questions import Question
 from ...grammar import BEGINNING_SAYS, judge_beginning
 from ...mistakes.mistake import Mistake
+from ...mistakes.weights import CAUSAL_ADDED
 from . import decoding
 
 OWN = (
@@ -101,14 +102,7 @@ OWN = (
         {"serving_values": decoding.dealt_out},
         {"serving": decoding.dealt_out, "serving_values": decoding.side_by_side},
     ),
-    Mistake(
-        "causal_mask_added",
-        "a causal mask is at work that nobody asked for",
-        "Right behind a causal mask. In a chunk behind a cache it hides keys that the given mask allows.",
-        "Which keys does your first query see if no mask is given?",
-        "All of them. Hand on `attn_mask` as it is, and nothing beside it.",
-        *(decoding.with_causal(align, keep) for align in ("lower_right", "upper_left") for keep in (True, False)),
-    ),
+    CAUSAL_ADDED,
     Mistake(
         "chunk_upper_left",
         "the first new token stands at the first key (upper left): it sees the oldest token and nothing else",

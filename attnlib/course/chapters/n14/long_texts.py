@@ -367,8 +367,8 @@ MISTAKES = (
         "A row whose scores lie 745 or more below that maximum becomes 0 / 0.",
         "One row has scores near 1000, the next near 0. What is exp(s - m) in the second?",
         "0 for every key. Each row needs its own maximum: axis=-1, keepdims=True.",
-        {"largest": lambda s: np.maximum(s.masked.max(), s.sink)},
-        {"largest": lambda s: np.maximum(s.masked.max(axis=(-1, -2), keepdims=True), s.sink)},
+        {"largest": lambda s: np.maximum(s.masked_scores.max(), s.sink)},
+        {"largest": lambda s: np.maximum(s.masked_scores.max(axis=(-1, -2), keepdims=True), s.sink)},
     ),
     Mistake(
         "maximum_of_columns",
@@ -376,7 +376,7 @@ MISTAKES = (
         "The order of the keys in a row is lost: a column with large scores everywhere loses its lead.",
         "Which numbers are compared in a softmax: one row, or one column?",
         "A row. So the maximum is that of a row: axis=-1, keepdims=True.",
-        *({"largest": lambda s, a=a: np.maximum(s.masked.max(axis=a, keepdims=True), s.sink)} for a in (-2, 0)),
+        *({"largest": lambda s, a=a: np.maximum(s.masked_scores.max(axis=a, keepdims=True), s.sink)} for a in (-2, 0)),
     ),
     Mistake(
         "sink_without_maximum",
