@@ -218,8 +218,8 @@ WRONG = [
         ("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({axis}), k)"))
         for axis in ("", "axis=(-1, -2), keepdims=True")
     ],
-    *[("sink_weights", "maximum_of_columns", sink(f"np.maximum(s.max({a}, keepdims=True), k)")) for a in (-2, 0)],
-    ("sink_weights", "maximum_of_keys_missed", sink("k")),
+    *[("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({a}, keepdims=True), k)")) for a in (-2, 0)],
+    ("sink_weights", "sink_without_maximum", sink("k")),
     ("sink_weights", "last_key_cut_off", lambda s, sink: by_a_column(s, sink, slice(1, None))),
     (
         "sink_weights",
