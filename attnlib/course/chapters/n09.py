@@ -64,8 +64,8 @@ def _judge_parking(answer):
         )
     match, words, length = _measured(*answer)
     told = (
-        f"Of your head: a match gets {match:.3f} of the weight. Without one the words keep {words:.3f}, and the output is "
-        f"up to {length:.3f} long."
+        f"Of your head: a match gets {match:.3f} of the weight. Without one the words keep {words:.3f}, and the output "
+        f"is up to {length:.3f} long."
     )
     if match < 0.9:
         return "parking_drowns_the_match", told

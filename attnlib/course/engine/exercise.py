@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from . import describe, modules, right_answers, run
 from .compare import RIGHT, all_same, first_difference, same
-from .explain import Pairs, explain
+from .explain import PLAIN, Pairs, explain
 from .locate import Reference, Reveal, locate
 from .probes import Probe
 from .run import Unfit, Unmeasured
@@ -121,11 +121,11 @@ class Exercise:
     @property
     def names(self):
         """The ids of the mistakes that this check can name."""
-        return tuple(self.wrong)
+        return (*self.wrong, *(PLAIN if self.answer_is_code and not self.judge else ()))
 
     def explain(self, function, found):
         """Return the mistakes that explain what `function` did on the probes."""
-        return explain(found, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
+        return explain(found, self.expected, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
 
     def locate(self, function, difference):
         """Return (the first stage that differs, or None; what was measured). Exercises without stages return None."""
@@ -148,7 +148,13 @@ class Exercise:
     def pairs(self):
         """All pairs of mistakes that replace different steps."""
         single = [(id, overrides, o) for id, made in self._made.items() for _, o, overrides in made if overrides]
-        return Pairs(self.probes, single, self._raising, lambda by, probe: self.run(self.with_steps(by), probe.args))
+        return Pairs(
+            self.probes,
+            self.expected,
+            single,
+            self._raising,
+            lambda by, probe: self.run(self.with_steps(by), probe.args),
+        )
 
     @property
     def _raising(self):

@@ -238,6 +238,28 @@ MISTAKES = (
         "Convert nothing on the way, and give no dtype.",
         {"finish": lambda s: lambda y: y if y.dtype == bool else y.astype(np.float16)},
     ),
+    # --- seen in the results alone: engine/explain.py
+    Mistake(
+        "constant_result",
+        "every number of its result were the same, such as 0, whatever it is given",
+        "Its result does not depend on the numbers that go in.",
+        "Which line writes into the array that you return, and what does it write?",
+        "np.zeros and np.ones only make room. And one number alone, divided by its sum, is always 1: over which axis?",
+    ),
+    Mistake(
+        "part_of_result",
+        "it returns a part of the right result, and the rest is missing or left at 0",
+        "What is there is right.",
+        "If you have a loop: does `return` stand inside it, and with which number does it begin and end?",
+        "Let it run over all, and return behind it. Without a loop: which slice cuts something off?",
+    ),
+    Mistake(
+        "order_turned",
+        "it returns the right numbers in another order: an axis backwards, or the last two exchanged",
+        "Row i then belongs to another query.",
+        "Which line turns an axis round: [::-1], flip, .T, swapaxes?",
+        "In the result nothing is to be turned: row i belongs to query i, in the order of the queries.",
+    ),
     # --- gradients: every number is right
     Mistake(
         "gradient_cut",
