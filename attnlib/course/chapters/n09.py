@@ -72,7 +72,7 @@ def _judge_parking(answer):
     if length <= 0.1:
         return RIGHT, ""
     match, _, other = _measured(*answer[::-1])
-    if answer[1] >= 1 and match >= 0.9 and other <= 0.1:
+    if answer[0] >= 0 and match >= 0.9 and other <= 0.1:
         return "score_and_length_exchanged", told
     if words > 0.1:
         return "no_room_to_park", told
