@@ -1126,7 +1126,7 @@ ROWS = {
         "decode_step",
         "constant_result",
         decode(mask="np.zeros((n, k.shape[1]), bool)"),
-        "hides every",
+        "such as 0",
     ),
     "11.3 mask of numbers": (
         "decode_step",

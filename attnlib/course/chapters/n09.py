@@ -63,9 +63,9 @@ def _judge_parking(answer):
             f"You hand in {answer.tolist()}. Fix: my_parking = [score, length]."
         )
     match, words, length = _measured(*answer)
-    told = (
-        f"Of your head: a match gets {match:.3f} of the weight. Without one the words keep {words:.3f}, and the output "
-        f"is up to {length:.3f} long."
+    told = (  # digits cut off, not rounded: 0.8999 is less than 0.9
+        f"Of your head: a match gets {np.floor(1e3 * match) / 1e3:.3f} of the weight. Without one the words keep "
+        f"{words:.3f}, and the output is up to {length:.3f} long."
     )
     if match < 0.9:
         return "parking_drowns_the_match", told

@@ -290,6 +290,9 @@ MISTAKES = (
         "m, z and o should. Store the new maximum, add to z and o, and return after the loop.",
         {"carried": lambda s: lambda largest: -np.inf},
         {"online": lambda s: next(softmax(scores) @ values for scores, values in s.blocks)},
+        {
+            "online": lambda s: next((softmax(x) + 0 * x.max()) @ values for x, values in s.blocks)
+        },  # NaN if all is blocked
     ),
     # --- the sink
     Mistake(
@@ -393,11 +396,11 @@ MISTAKES = (
     ),
     Mistake(
         "keys_counted_from_zero",
-        "query i is said to see i keys",
-        "It sees itself, too. For query 0, ln 0 is -inf.",
+        "query i is said to see i keys, or i + 2",
+        "It sees itself and the i before it. For query 0, ln 0 is -inf.",
         "How many keys does query 0 see?",
         "One, itself: query i sees i + 1 keys.",
-        {"seen": lambda s: np.arange(s.q.shape[-2])[:, None]},
+        *({"seen": lambda s, by=by: np.arange(s.q.shape[-2])[:, None] + by} for by in (0, 2)),
         {"seen": lambda s: np.maximum(np.arange(s.q.shape[-2]), 1)[:, None]},
     ),
     Mistake(
