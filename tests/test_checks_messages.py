@@ -37,7 +37,7 @@ ODD = {
     "complex": (lambda *a: right(*a) + 0j, "wrong", "dtype complex128"),
     "float16": (lambda *a: right(*a).astype(np.float16) + np.float16(1), "wrong", "dtype float16"),
     "tensor": (lambda *a: torch.tensor(right(*a)), "right", "you return torch tensors"),
-    "shape": (lambda *a: right(*a)[..., :1], "wrong", "shape (4, 1), expected (4, 2)"),
+    "shape": (lambda *a: 1 + right(*a)[..., :1], "wrong", "shape (4, 1), expected (4, 2)"),
     "NaN": (lambda *a: right(*a) * np.nan, "wrong", "holds NaN (8 of 8 entries)"),
     "no mask": (lambda q, k, v: right(q, k, v), "right", "attnlib's own scaled_dot_product_attention"),
     "not a function": (np.eye(2), "wrong", "asks for a function"),

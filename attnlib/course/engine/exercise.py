@@ -17,7 +17,7 @@ from .explain import PLAIN, Pairs, explain
 from .locate import Reference, Reveal, locate
 from .probes import Probe
 from .run import Unfit, Unmeasured
-from .sandbox import TimeUp, time_limit
+from .sandbox import TimeUp, few_words, time_limit
 from .steps import Steps, replaced
 
 # What the axes of an answer are called.
@@ -71,6 +71,10 @@ class Exercise:
         """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
         if answer is None or answer is ...:
             return describe.untried(self)
+        with few_words():
+            return self._verdict(answer)
+
+    def _verdict(self, answer):
         try:
             function = self.adapt(answer)
             with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:

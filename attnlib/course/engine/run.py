@@ -67,12 +67,14 @@ def late(seconds):
 
 
 def _ended(name):
-    """Return the Outcome of code that ended Python by the signal `name`."""
-    return Outcome(
-        kind="ended",
-        problem=f"Your code makes Python itself end ({name}). "
-        "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
+    """Return the Outcome of code that ended Python by the signal `name`, or by "an exit"."""
+    told = (
+        "ends Python, or closes the files that it needs. Fix: leave out os._exit and os.closerange."
+        if name == "an exit"
+        else f"makes Python itself end ({name}). "
+        "Fix: look for an array too large for this machine, or for a function that calls itself without end."
     )
+    return Outcome(kind="ended", problem=f"Your code {told}")
 
 
 class Unfit(Exception):
@@ -259,11 +261,15 @@ def _kind(x):
 
 
 def words_of(error):
-    """Return what an error says; "" where it cannot: a class may have a `__str__` that raises."""
+    """Return what an error says, if it is long its beginning; "" where it cannot: a `__str__` may raise."""
     try:
-        return str(error)
+        return shortened(str(error), 1000)
     except Exception:
         return ""
+
+
+def shortened(text, most):
+    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 def described(error):
@@ -274,7 +280,7 @@ def described(error):
     code = ""
     if own:
         file, line = own[-1]
-        code = linecache.getline(file, line).strip()
+        code = shortened(linecache.getline(file, line).strip(), 200)
         text += f"\nLine {line}: {code}".rstrip(": ")
     fix = _fix(words_of(error), code.partition("#")[0])
     return text + (f"\nFix: {fix}" if fix else "")
