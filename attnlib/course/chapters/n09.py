@@ -209,7 +209,7 @@ OWN = (
     ),
     Mistake(
         "parking_drowns_the_match",
-        "a match could do with less than 0.9 of the weight: the score of [CLS] is too high",
+        "a match needed less than 0.9 of the weight: the score of [CLS] is too high",
         "A match has score 10. What it does not get, [CLS] takes.",
         "With a match the two large terms are exp(10) and exp(score). Which ratio do they need?",
         "9 to 1. So the score must be at least 2.2 below 10, and a little more for the other words.",

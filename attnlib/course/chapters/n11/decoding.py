@@ -303,13 +303,14 @@ def in_turn(s):
     return tokens
 
 
-def all_again(s):
-    """All tokens so far go into the cache at every step."""
+def all_again(s, prompt_too=True):
+    """All tokens so far, or all new ones, go into the cache at every step."""
     rows = []
     for prompt in s.prompts:
         cache, tokens = s.new_cache(), list(prompt)
         for _ in range(s.count):
-            tokens.append(int(np.argmax(s.model(tokens, cache))))
+            given = tokens if prompt_too else tokens[len(prompt) :] or tokens
+            tokens.append(int(np.argmax(s.model(given, cache))))
         rows.append(tokens[len(prompt) :])
     return rows
 
@@ -371,17 +372,6 @@ def last_token_twice(s):
 def with_part(part, least):
     """Only this part is read of each prompt that has `least` tokens or more."""
     return written_by(lambda s: rightly(s, prompts=[p[part] if len(p) >= least else p for p in s.prompts]))
-
-
-def the_new_again(s):
-    """At every step all new tokens so far go into the cache."""
-    rows = []
-    for prompt in s.prompts:
-        cache, tokens = s.new_cache(), []
-        for _ in range(s.count):
-            tokens.append(int(np.argmax(s.model(tokens or prompt, cache))))
-        rows.append(tokens)
-    return rows
 
 
 def behind_prompts(s):

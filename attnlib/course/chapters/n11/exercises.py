@@ -211,7 +211,7 @@ OWN = (
         "Which tokens does the cache not hold yet?",
         "The newest token alone. Give the model no more than that.",
         decoding.written_by(decoding.all_again),
-        decoding.written_by(decoding.the_new_again),
+        decoding.written_by(lambda s: decoding.all_again(s, prompt_too=False)),
     ),
     Mistake(
         "cache_new_each_step",
