@@ -9,7 +9,7 @@ from ...examples import SENTENCE, WORDS
 from ..engine.compare import RIGHT
 from ..engine.exercise import Design, Number
 from ..engine.questions import Question
-from ..engine.run import Unfit
+from ..engine.run import Unfit, numbers
 from ..engine.steps import Steps, replaced
 from ..mistakes.mistake import Mistake
 
@@ -159,8 +159,8 @@ _SAME = 1e-9  # weights that differ by less are equal
 
 def _judge_wishes(W_Q):
     try:
-        W_Q = np.asarray(W_Q, dtype=np.float64)
-    except (TypeError, ValueError):
+        W_Q = numbers(W_Q, lists=True)
+    except Unfit:
         W_Q = np.empty(0)
     if W_Q.shape != SENTENCE.W_Q.shape or not np.isfinite(W_Q).all():
         raise Unfit(

@@ -77,7 +77,7 @@ class Exercise:
     def _verdict(self, answer):
         try:
             function = self.adapt(answer)
-            with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:
+            with run.calls_into_libraries({self.name, *self.our_functions}) as ours:
                 found = self.tried(function)
         except Unmeasured as error:
             return describe.unmeasured(self, error)
