@@ -239,9 +239,8 @@ def mended(module):
         return verdict("wrong", f"Hand over the class: expected a subclass of nn.Module, got {module!r}. Fix: no ().")
     try:
         with time_limit(4 * TIME_LIMIT):  # twenty probes, on a machine that may be busy
-            fresh(module)(
-                torch.ones(2, 5, 24), torch.ones(2, 7, 24), torch.ones(2, 5, 7, dtype=torch.bool)
-            )  # may raise
+            text, clips, mask = torch.ones(2, 5, 24), torch.ones(2, 7, 24), torch.ones(2, 5, 7, dtype=torch.bool)
+            fresh(module)(text, clips, mask)  # raises what is its own; diagnose would tell of the call
             report = diagnose(fresh(module), embed_dim=24, num_heads=4, call=_with_a_mask)
     except TimeUp:
         return verdict("wrong", late(4 * TIME_LIMIT).problem)
