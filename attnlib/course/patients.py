@@ -118,6 +118,7 @@ def name_bug(number, answer, probe=None):
     try:
         with time_limit(TIME_LIMIT):
             trouble = _unproved(number, probe) or _unlike(unknown.name, answer, probe, cases)
+        with time_limit(4 * TIME_LIMIT):  # four draws of weights
             trouble = trouble or _tuned(number, probe)
     except TimeUp:
         trouble = late(TIME_LIMIT).problem
