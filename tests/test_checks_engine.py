@@ -164,7 +164,7 @@ def test_in_some_row_all_allowed_scores_are_lower_than_a_common_fill(name):
     exercise = EXERCISES[name]
     (probe,) = (probe for probe in exercise.probes if probe.name == LOW_MASKED)
     steps = exercise.steps_on(probe.args)
-    assert np.where(steps.mask, steps.scaled, -np.inf).max(axis=-1).min() < -9_999
+    assert np.where(steps.mask, steps.scaled_scores, -np.inf).max(axis=-1).min() < -9_999
 
 
 # --- time and memory

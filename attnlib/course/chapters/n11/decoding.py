@@ -90,7 +90,7 @@ class Decoding(Grouped):
 
     @cached_property
     def returned(self):
-        return self.context
+        return self.output
 
 
 class Driving(Steps):
@@ -239,12 +239,12 @@ def driving_probes():
 def with_causal(align, keep):
     """Put a causal mask over the scores: beside the mask that is given, or in its place."""
 
-    def masked(s):
+    def masked_scores(s):
         causal = masks.causal_mask(s.q.shape[-2], s.k.shape[-2], align=align)
         allowed = causal & s.mask if keep and s.mask is not None else causal
-        return np.where(allowed, s.scaled, -np.inf)
+        return np.where(allowed, s.scaled_scores, -np.inf)
 
-    return {"masked": masked}
+    return {"masked_scores": masked_scores}
 
 
 def only_if(fits):

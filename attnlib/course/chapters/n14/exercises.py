@@ -131,7 +131,7 @@ EXERCISES = (
             "of them and exp(sink - largest).",
         ),
         probes=sink_probes(),
-        given=lambda scores, sink: {"masked": scores, "sink": sink},
+        given=lambda scores, sink: {"masked_scores": scores, "sink": sink},
         result=lambda s: s.beside_sink,
         axes=MAP_AXES,
         steps=SinkSteps,

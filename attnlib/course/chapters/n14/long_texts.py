@@ -72,11 +72,11 @@ class SinkSteps(Steps):
 
     @cached_property
     def largest(self):
-        return np.maximum(self.masked.max(axis=self.axis, keepdims=True), self.sink)
+        return np.maximum(self.masked_scores.max(axis=self.axis, keepdims=True), self.sink)
 
     @cached_property
     def e(self):
-        return np.exp(self.masked - self.largest)
+        return np.exp(self.masked_scores - self.largest)
 
     @cached_property
     def of_sink(self):
@@ -151,13 +151,13 @@ def _inverted_after_the_first(before, largest):
 
 def _finite_maximum(s):
     """The maximum over the keys of a row, 0 where all are blocked."""
-    largest = s.masked.max(axis=-1, keepdims=True)
+    largest = s.masked_scores.max(axis=-1, keepdims=True)
     return np.where(np.isneginf(largest), 0.0, largest)
 
 
 def _with_sink_column(s):
     sink = np.broadcast_to(s.of_sink, (*s.e.shape[:-1], 1))
-    return softmax(np.concatenate([s.masked, np.log(sink) + s.largest], axis=-1))
+    return softmax(np.concatenate([s.masked_scores, np.log(sink) + s.largest], axis=-1))
 
 
 def _sink_in_front(s):
@@ -302,7 +302,7 @@ MISTAKES = (
         "What do the weights of a row sum to, if the sink takes some?",
         "To less than 1. Divide by the sum of exp(s) plus exp(sink), and do not divide again.",
         {"of_sink": lambda s: 0.0},
-        {"beside_sink": lambda s: softmax(s.masked)},
+        {"beside_sink": lambda s: softmax(s.masked_scores)},
     ),
     Mistake(
         "sink_returned",
@@ -337,7 +337,7 @@ MISTAKES = (
         "They should not: subtract one maximum from the scores and from the sink.",
         {"of_sink": lambda s: np.exp(s.sink)},
         {"largest": _finite_maximum, "of_sink": lambda s: np.exp(s.sink)},
-        {"largest": lambda s: s.masked.max(axis=-1, keepdims=True), "of_sink": lambda s: np.exp(s.sink)},
+        {"largest": lambda s: s.masked_scores.max(axis=-1, keepdims=True), "of_sink": lambda s: np.exp(s.sink)},
     ),
     Mistake(
         "sink_score_ignored",
@@ -354,7 +354,7 @@ MISTAKES = (
         "Right as long as some key is allowed. Where all are blocked, it is -inf, and -inf minus -inf is NaN.",
         "What is your maximum in a row of -inf?",
         "The sink's score, if it is one of those that are compared: np.maximum(s.max(...), sink).",
-        {"largest": lambda s: s.masked.max(axis=-1, keepdims=True)},
+        {"largest": lambda s: s.masked_scores.max(axis=-1, keepdims=True)},
     ),
     Mistake(
         "maximum_of_other_rows",
@@ -364,7 +364,7 @@ MISTAKES = (
         "One row has scores near 1000, the next near 0. Which number should be subtracted in each?",
         "Its own maximum, the largest score over the keys of that row: axis=-1, keepdims=True.",
         *(
-            {"largest": lambda s, axis=axis: np.maximum(s.masked.max(axis=axis, keepdims=True), s.sink)}
+            {"largest": lambda s, axis=axis: np.maximum(s.masked_scores.max(axis=axis, keepdims=True), s.sink)}
             for axis in (None, (-1, -2), -2, 0)
         ),
     ),
@@ -460,7 +460,7 @@ MISTAKES = (
         "Larger scores: multiply before the softmax.",
         {
             "scores": lambda s: s.q @ swap(s.k),
-            "weights": lambda s: softmax(s.masked) * s.factor,
+            "weights": lambda s: softmax(s.masked_scores) * s.factor,
         },
     ),
 )
