@@ -21,6 +21,7 @@ _ROLES = {
 }  # fmt: skip
 
 _NOT_SEQUENCES = ("cos", "sin", "freq", "rope", "rot", "pos", "bias", "emb", "cache", "step", "len", "size", "shape")
+OFFSETS = {"start_pos", "offset", "start", "past_len", "past_length", "seq_offset", "position_offset"}
 _SIZES = {"h", "w", "n", "b", "t"}
 
 
@@ -84,13 +85,15 @@ class Caller:
         (n_q, n_k, batch) -> the mask that allows everything, for a module that insists on one.
     hands_mask : bool
         A mask reaches the module: a call of one's own may drop it.
+    held : (str, Tensor) or None
+        What a decoder reads besides: the argument, and the same tokens for each sequence.
     ignored : str or None
         An argument called as a context that does nothing.
     """
 
     def __init__(self, module, own, num_heads):
         self.own, self.num_heads, self.layout = own, num_heads, LAYOUTS[0]
-        self.neutral, self.hands_mask, self.ignored = None, True, None
+        self.neutral, self.hands_mask, self.ignored, self.held = None, True, None, None
         parameters = list(inspect.signature(module.forward).parameters.values())
         self.swallows = own is None and any(p.kind is p.VAR_KEYWORD for p in parameters)
         self.parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -177,10 +180,14 @@ class Caller:
         given = {"query": query, "key": key, "value": value, "x": query}
         if self.two and key is not query:
             given["context"] = key
-        arguments = {name: None for name in self.required - set(self.roles.values())}
+        arguments = {name: 0 if name in OFFSETS else None for name in self.required - set(self.roles.values())}
         for role, name in self.roles.items():
             if role != "context" or "context" in given or name in self.required:
                 arguments[name] = self.layout.into(given.get(role, query), self.num_heads)
+        if self.held:
+            name, memory = self.held
+            memory = memory.to(query.dtype).expand(len(query), -1, -1) if query.ndim == 3 else memory.to(query.dtype)
+            arguments[name] = self.layout.into(memory.clone(), self.num_heads)
         arguments |= masks or {}
         leading = [arguments.pop(name) for name in self._leading(arguments)]
         result = module(*leading, **arguments)
