@@ -100,11 +100,20 @@ def test_what_is_compiled_is_examined_as_it_was_written():
         assert diagnosis["score scale"].verdict == diagnosis["dead parameters"].verdict == "ok"
 
 
-def test_a_module_that_is_only_its_own_copy_after_compile_in_place():
-    module = self_attention.FusedCausal(bug="v is k")
-    module.compile(backend="eager")
-    assert of(module).wrong == ["dead parameters"]
-    assert module._compiled_call_impl is not None
+def test_nothing_is_compiled_and_the_module_stays_compiled():
+    """A kernel of a real backend hides its operations."""
+    compiled = []
+
+    def backend(graph, inputs):
+        compiled.append(graph)
+        return graph.forward
+
+    inside = nn.Sequential(nn.LayerNorm(32), torch.compile(self_attention.FusedCausal(), backend=backend))
+    in_place = self_attention.FusedCausal(bug="v is k")
+    in_place.compile(backend=backend)
+    assert of(inside).wrong == [] and of(in_place).wrong == ["dead parameters"]
+    assert compiled == []
+    assert in_place._compiled_call_impl is not None and "_orig_mod" in inside[1]._modules
 
 
 def test_where_no_run_is_left_nothing_is_said_of_parameters():

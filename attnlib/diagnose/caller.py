@@ -1,5 +1,6 @@
 """Call anybody's attention module as (query, key, value, mask arguments) -> output, whatever its own signature is."""
 
+import copy
 import inspect
 import itertools
 import traceback
@@ -58,15 +59,16 @@ def _channels(x, heads=None):
     return x.mT.contiguous()
 
 
+SEQUENCE_FIRST = _Layout("(tokens, batch, features)", 3, _swapped, _swapped)
 LAYOUTS = (
     _Layout("(batch, tokens, features)", 3, _same, _same),
+    SEQUENCE_FIRST,
     _Layout("(batch, heads, tokens, features)", 4, _heads_before, lambda y: y.transpose(1, 2).flatten(2)),
     _Layout("(batch, tokens, heads, features)", 4, _heads_after, lambda y: y.flatten(2)),
     _Layout("(tokens, features)", 2, _same, _same),
     _Layout("(batch, features, 1, tokens)", 4, lambda x, heads: _channels(x)[:, :, None], lambda y: y.flatten(2).mT),
     _Layout("(batch, features, tokens)", 3, _channels, _channels),
 )
-SEQUENCE_FIRST = _Layout("(tokens, batch, features)", 3, _swapped, _swapped)
 
 
 class Caller:
@@ -106,6 +108,12 @@ class Caller:
                 if p.name.lower().removesuffix("s") in names and role not in self.by_name:
                     self.by_name[role] = p.name
         self.roles = {}
+
+    def tried(self, layout, roles):
+        """Return a Caller of the same signature that calls this way."""
+        one = copy.copy(self)
+        one.layout, one.roles, one.required = layout, roles, set(self.required)
+        return one
 
     def ways(self):
         """Yield every assignment of roles to arguments that the signature suggests, the likeliest first."""
@@ -247,7 +255,8 @@ def refusal(errors, embed_dim):
     )
 
 
-def combinations(caller):
+def combinations(caller, batch_first=True):
     """Yield every (layout, roles), the likeliest first."""
-    layouts = LAYOUTS if caller.own is None else LAYOUTS[:1]
+    layouts = LAYOUTS if batch_first else (SEQUENCE_FIRST, LAYOUTS[0], *LAYOUTS[2:])
+    layouts = layouts if caller.own is None else layouts[:2]
     yield from itertools.product(layouts, list(caller.ways()))

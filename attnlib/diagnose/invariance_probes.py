@@ -112,36 +112,29 @@ def dead(p):
     if any(mask.any() for mask in zeroed.values()):
         return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
     measured = _counted(p, {}, "do nothing")
-    if said := _the_same_for_all(p) or _untrained(p):
+    if said := _projections(p):
         return "beware", f"{measured}; {said}", "how the projections begin, requires_grad, detach()"
     return "ok", measured
 
 
-_SIDES = ("queries", "keys", "values")
+def _projections(p):
+    """Return what is amiss with queries, keys or values, which `dead` cannot see: they are filled, and set free, there.
 
-
-def _sides(p, module):
-    """Yield for each use of weights what queries, keys and values are; where scores are no products, nothing."""
-    for use in p.watch(p.x[:2], need=False, module=module).uses:
-        if use.scores.sides:
-            yield (*use.scores.sides, use.values)
-
-
-def _the_same_for_all(p):
-    """Projections that start at 0, which other probes fill with numbers to see what is behind them."""
-    found = set()
-    for sides in _sides(p, copied(p.unfilled).to(p.dtype)):
-        found |= {name for name, x in zip(_SIDES, sides, strict=True) if x.alike}
-    return f"the {' and '.join(sorted(found))} start as the same for all tokens" if found else ""
-
-
-def _untrained(p):
-    """Queries, keys or values that are projected, and no gradient goes through, while one goes through others."""
-    found = set()
-    for sides in _sides(p, p.module):
-        if any(x.trained for x in sides):
-            found |= {name for name, x in zip(_SIDES, sides, strict=True) if x.projected and not x.trained}
-    return f"no gradient goes through the {' and '.join(sorted(found))}" if found else ""
+    Projections that start at 0; projected ones that no gradient goes through, while one goes through others.
+    """
+    said = []
+    starts = copied(p.unfilled).to(p.dtype)
+    for module, what in ((starts, "start as the same for all tokens"), (p.module, "let no gradient through")):
+        found = set()
+        for use in p.watch(p.x[:2], need=False, module=module).uses:
+            sides = {"keys": use.scores.keys, "queries": use.scores.queries, "values": use.values}
+            if not use.scores.keys or not any(x.trained for x in sides.values()):
+                continue
+            for name, x in sides.items():
+                if x.alike if module is starts else x.projected and not x.trained:
+                    found.add(name)
+        said += [f"the {' and '.join(sorted(found))} {what}"] if found else []
+    return "; ".join(said)
 
 
 def _counted(p, found, what):

@@ -41,22 +41,21 @@ def copied(module):
     return made
 
 
-def _rebound(function, memo):
-    """Return a function that closes over copies of what `function` closes over."""
-    if id(function) in memo or not function.__closure__:
-        return memo.get(id(function), function)
-    cells = tuple(types.CellType() for _ in function.__closure__)
-    made = types.FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells)
-    made.__kwdefaults__ = function.__kwdefaults__
-    vars(made).update(vars(function))
-    memo[id(function)], memo[id(made)] = made, made
-    for old, new in zip(function.__closure__, cells, strict=True):
-        with contextlib.suppress(ValueError):  # nothing is in it yet
-            new.cell_contents = content = old.cell_contents
-            with contextlib.suppress(Exception):  # what cannot be copied stays as it is
-                rebound = isinstance(content, types.FunctionType)
-                new.cell_contents = _rebound(content, memo) if rebound else copy.deepcopy(content, memo)
-    return made
+def _rebound(x, memo):
+    """Return a copy; of a function one that closes over copies. What cannot be copied stays as it is."""
+    if not isinstance(x, types.FunctionType):
+        with contextlib.suppress(Exception):
+            return copy.deepcopy(x, memo)
+        return x
+    if id(x) not in memo and x.__closure__:
+        cells = tuple(types.CellType() for _ in x.__closure__)
+        made = types.FunctionType(x.__code__, x.__globals__, x.__name__, x.__defaults__, cells)
+        made.__kwdefaults__, made.__dict__ = x.__kwdefaults__, dict(vars(x))
+        memo[id(x)] = made
+        for old, new in zip(x.__closure__, cells, strict=True):
+            with contextlib.suppress(ValueError):  # nothing is in it yet
+                new.cell_contents = _rebound(old.cell_contents, memo)
+    return memo.get(id(x), x)
 
 
 def _uncompiled(module):
@@ -89,14 +88,13 @@ class Patient:
         self.unfilled = _uncompiled(copied(module._modules.get("_orig_mod", module))).cpu().float().eval()
         self.original = _with_zeros_filled(copied(self.unfilled))
         self.caller = calling.Caller(module, own_call, num_heads)
-        self._runnable, self.convolves, self.stateful, self.sequence_first = None, False, False, False
+        self._runnable, self.convolves, self.stateful = None, False, False
         self._choose()
         self.stateful = self._keeps_state()
         self._hold_what_it_reads()
         self.output = self.run(self.x)
         self.__dict__.pop("tolerance", None)
         self.spread = float((self.output - self.output.mean((0, 1))).detach().abs().nan_to_num(0, 0, 0).max()) or 1.0
-        self._turn_if_sequences_come_first()
 
     def _choose(self):
         """Find a way to call the module; TypeError if there is none."""
@@ -104,34 +102,41 @@ class Patient:
         taken = {self.num_heads, head_dim, self.embed_dim, *range(3)}
         # Windows and tables of positions may insist on a size: 4, 9, 16, 49 and 64 are squares.
         first = next(n for n in (5, 7, 11, 13) if n not in taken and self.embed_dim % n)
-        errors = []
+        errors, signature = [], self.caller
         for n in (first, 4, 9, 16, 49, 64):
             for dtype in (torch.float64, torch.float32):
                 self.n, self.dtype = n, dtype
                 self.module = copied(self.original).to(dtype)
-                self.x, found = self.draw(n), []
-                for way in calling.combinations(self.caller):
-                    self.caller.layout, self.caller.roles = way
+                self.x, found = self.draw(n), {}
+                for way in calling.combinations(signature, self.declared.batch_first is not False):
+                    self.caller = signature.tried(*way)
                     if self._works(errors):
-                        caller = self.caller
-                        found.append((self._attends(), -len(found), caller.layout, caller.roles, caller.neutral))
-                        if found[-1][0] == 2:
-                            return
+                        found.setdefault(self._attends(), self.caller)
+                        if 2 in found:
+                            break
+                    signature.ignored = signature.ignored or self.caller.ignored
                 if found:
-                    *_, self.caller.layout, self.caller.roles, self.caller.neutral = max(found, key=lambda x: x[:2])
+                    self.caller = found[max(found)]
                     return
                 if self._any_mask():
                     return
         raise calling.refusal(errors, self.embed_dim) from None
 
     def _attends(self):
-        """How much the present layout looks like that of tokens: 2, weights are seen; 1, they reach each other."""
-        if self.caller.own or self.watch(self.x, need=False).uses:
+        """How much the present layout looks like that of tokens: 2, weights are seen; 1, they reach each other.
+
+        Fewer sequences than tokens: attention along their axis has other sizes.
+        """
+        if self.watch(self.x[:3], need=False).uses:
             return 2
         changed = self.x.clone()
         changed[:, 0] = self.draw(self.n)[:, 0]
         same = torch.isclose(self.run(changed), self.run(self.x), equal_nan=True)
         return int(not same[:, 1:].all())
+
+    @property
+    def sequence_first(self):
+        return self.caller.layout is calling.SEQUENCE_FIRST
 
     def _keeps_state(self):
         """Whether a second call of the same module gives something else, without any chance."""
@@ -153,16 +158,12 @@ class Patient:
             return
         memory = self.draw(self.n + 2, 1)[0]
         caller.roles, caller.held = {"x": roles["x"]}, (name, memory)
-        layouts = [caller.layout, calling.SEQUENCE_FIRST] if caller.layout is calling.LAYOUTS[0] else [caller.layout]
-        for caller.layout in layouts:
-            with contextlib.suppress(Exception):
-                if self._runs([]) and self.watch(self.x[:2], need=False).uses:
-                    self.sequence_first = caller.layout is calling.SEQUENCE_FIRST
-                    other = ("cross", "memory", "enc", "src", "context")
-                    masks = [mask for mask in caller.masks if not any(word in mask for word in other)]
-                    caller.masks = masks or caller.masks
-                    return
-        caller.layout, caller.roles, caller.held = layouts[0], roles, None
+        if self._runs([]) and self.watch(self.x[:2], need=False).uses:
+            other = ("cross", "memory", "enc", "src", "context")
+            masks = [mask for mask in caller.masks if not any(word in mask for word in other)]
+            caller.masks = masks or caller.masks
+        else:
+            caller.roles, caller.held = roles, None
 
     def _works(self, errors):
         """Whether the present way to call runs; where a mask is insisted on, with one that allows everything."""
@@ -299,24 +300,6 @@ class Patient:
     @property
     def masks(self):
         return self.caller.masks or (["attention_mask", "attn_mask", "mask"] if self.caller.swallows else [])
-
-    def _turn_if_sequences_come_first(self):
-        """Attention along the first axis and not along the second one: the module takes (tokens, batch, features).
-
-        Where neither shows, or both do, what its author says is believed.
-        """
-        if self.caller.layout is not calling.LAYOUTS[0]:
-            return
-        first, second, change = False, False, torch.randn(self.embed_dim, dtype=self.dtype)
-        for i in (0, self.n - 1):  # no other token may see the first one, or the last one
-            changed = self.x.clone()
-            changed[i, i] += change
-            moved = self.moved(self.run(changed), self.output)
-            moved[i, i] = False
-            first, second = first or bool(moved[:, i].any()), second or bool(moved[i].any())
-        if (first and not second) or (first == second and self.declared.batch_first is False):
-            self.sequence_first, self.caller.layout = True, calling.SEQUENCE_FIRST
-            self.output = self.run(self.x)
 
     def draw(self, n, batch=None):
         return torch.randn(batch or self.n, n, self.embed_dim, dtype=self.dtype)

@@ -29,7 +29,8 @@ class _Tag(NamedTuple):
     width: int | None = None  # of scores: how many features a query and a key have
     rms: tuple = ()  # of scores: root mean square of queries and of keys
     projected: bool = False  # of features: a parameter multiplied them
-    sides: tuple = ()  # of scores: the queries and the keys, as in Side
+    queries: tuple = ()  # of scores: their Side
+    keys: tuple = ()
     softmax: bool = False
     less: str = ""  # why the rows of weights may sum to less than 1 on purpose
     name: str | None = None  # of a parameter that is still whole
@@ -182,8 +183,8 @@ class Watch(TorchDispatchMode):
         if stages == (FEATURES, FEATURES) and self._are_pairs(a.shape[-2], b.shape[-1]):
             factor = first.factor * second.factor * kwargs.get("alpha", 1)
             rms = tuple(float(x.detach().square().mean()) ** 0.5 for x in (a, b))
-            sides = _side(a, -2, first), _side(b, -1, second)
-            return _Tag(SCORES, factor, first.learned or second.learned, width=a.shape[-1], rms=rms, sides=sides)
+            tag = _Tag(SCORES, factor, first.learned or second.learned, width=a.shape[-1], rms=rms)
+            return tag._replace(queries=_side(a, -2, first), keys=_side(b, -1, second))
         if sum(stage >= SCORES for stage in stages) == 1:
             weights, tag = (a, first) if first.stage >= SCORES else (b.transpose(-1, -2), second)
             values = _side(b, -2, second) if first.stage >= SCORES else _side(a, -1, first)
