@@ -1,6 +1,7 @@
 """Attention modules of the transformers library, random weights, called directly: none is accused."""
 
 import importlib
+from pathlib import Path
 
 import pytest
 import torch
@@ -251,11 +252,16 @@ LAYERS = {
     "ELECTRA": lambda kind: layer("electra", "ElectraLayer", "ElectraConfig", SMALL, kind),
     "Llama": lambda kind: roped_layer("llama", "Llama", "DecoderLayer", kind),
     "Mistral": lambda kind: roped_layer("mistral", "Mistral", "DecoderLayer", kind, head_dim=8),
-    "Granite": lambda kind: roped_layer("granite", "Granite", "Attention", kind, attention_multiplier=1 / 8),
+    "Granite": lambda kind: roped_layer("granite", "Granite", "DecoderLayer", kind, attention_multiplier=1 / 8),
     "Qwen 2": lambda kind: roped_layer("qwen2", "Qwen2", "DecoderLayer", kind),
     "OLMo 2": lambda kind: roped_layer("olmo2", "Olmo2", "DecoderLayer", kind),
     "Cohere": lambda kind: roped_layer("cohere", "Cohere", "DecoderLayer", kind),
 }
+
+
+def test_the_page_counts_the_families():
+    page = " ".join((Path(__file__).parent.parent / "docs" / "diagnose.md").read_text(encoding="utf-8").split())
+    assert f"whole layers of {len({name.partition(',')[0] for name in LAYERS})} families" in page
 
 
 @pytest.mark.parametrize("kind", ["eager", "sdpa"])

@@ -1,13 +1,16 @@
 """What `diagnose` says of strangers' modules is true, and points to the right place; what it promises it keeps."""
 
 import warnings
+from pathlib import Path
 
 import pytest
 import torch
 from test_diagnose import caught
 from torch import nn
 
+from attnlib.course.clinic import Attention
 from attnlib.diagnose import diagnose
+from attnlib.diagnose.caller import Caller
 from tests.diagnose_corpus import layers, other_styles, self_attention, two_masks
 from tests.diagnose_corpus.cases import CASES
 
@@ -185,6 +188,14 @@ def test_adapters_on_frozen_weights_are_no_finding():
     assert of(layers.LowRank())["dead parameters"].verdict == "ok"
     assert "the queries" in of(two_masks.Plain(bug="W_Q frozen"))["dead parameters"].measured
     assert of(two_masks.Plain().requires_grad_(False))["dead parameters"].verdict == "ok"  # not being trained
+
+
+def test_the_page_counts_the_calls(monkeypatch):
+    called, old = [], Caller.__call__
+    monkeypatch.setattr(Caller, "__call__", lambda self, *given, **more: called.append(1) or old(self, *given, **more))
+    of(Attention(32, 4))
+    page = Path(__file__).parent.parent / "docs" / "diagnose.md"
+    assert 70 < len(called) < 140 and "about a hundred times" in page.read_text(encoding="utf-8")
 
 
 def test_the_styles_of_the_corpus_are_there():
