@@ -192,7 +192,7 @@ class MultiHeadAttention:
         self.num_kv_heads = validation.key_value_heads(num_heads, num_kv_heads)
         self.kdim = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
         self.vdim = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
-        rng = np.random.default_rng(rng)
+        rng = validation.generator(rng)
 
         def weight(d_in, d_out):
             limit = np.sqrt(6 / (d_in + d_out))
@@ -262,7 +262,7 @@ class MultiHeadAttention:
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
             attn_mask = add_head_axis(masks.check_mask(attn_mask), shape)
-        if is_causal and before:  # the queries are the last tokens
+        if validation.flag(is_causal, "is_causal") and before:  # the queries are the last tokens
             causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
             attn_mask, is_causal = masks.combine_masks(attn_mask, causal), False
         trace = core.attention_trace(q, k, v, attn_mask, is_causal=is_causal)

@@ -72,7 +72,13 @@ def causal_mask(
         )
     if align is None:
         validation.one_causal_mask(n_q, n_k)
-    return np.tri(n_q, n_k, k=n_k - n_q if align == "lower_right" else 0, dtype=bool)
+    try:
+        return np.tri(n_q, n_k, k=n_k - n_q if align == "lower_right" else 0, dtype=bool)
+    except (MemoryError, ValueError):  # NumPy has no axis that long, or this machine no room
+        raise MemoryError(
+            f"a mask ({n_q}, {n_k}) takes {n_q * n_k / 2**30:.3g} GiB, more than there is. "
+            'Fix: a block of queries at a time, causal_mask(block, keys_so_far, align="lower_right").'
+        ) from None
 
 
 def padding_mask(lengths: ArrayLike, n_k: int) -> np.ndarray:
@@ -248,8 +254,10 @@ def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarr
             f"attn_mask must be a NumPy array, boolean (True = may attend) or floating, got {type(mask).__name__}. "
             "Fix: np.array(attn_mask)."
         )
+    validation.unmasked(mask, "attn_mask")
     validation.mask_kind(mask.dtype.kind, mask.dtype)
     if mask.dtype.kind == "f":
+        validation.added_on_purpose(mask.any() and not mask.all() and ((mask == 0) | (mask == 1)).all())
         validation.mask_values(np.isnan(mask).any() or np.isposinf(mask).any(), mask.dtype)
     if scores_shape is not None:
         validation.mask_shape(mask.shape, scores_shape)
@@ -269,6 +277,7 @@ def apply_mask(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
 
 
 def _boolean(mask, function):
+    validation.unmasked(mask, "mask")
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:
         got = f"dtype {mask.dtype}" if isinstance(mask, np.ndarray) else type(mask).__name__
         fix = "from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
@@ -281,6 +290,7 @@ def _boolean(mask, function):
 
 
 def _array(x, name):
+    validation.unmasked(x, name)
     try:
         return np.asarray(x)
     except ValueError:

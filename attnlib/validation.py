@@ -30,6 +30,7 @@ def kind_of(x):
 def as_array(x, name):
     """Return `x` as an array, which it is or NumPy makes of it; raise TypeError for tensors and ragged lists."""
     kind = kind_of(x)
+    unmasked(x, name)
     if kind.startswith("torch."):
         raise TypeError(
             f"{name} must be a NumPy array or a list of numbers, got {kind}. "
@@ -145,6 +146,44 @@ def mask_kind(kind, dtype):
         f"attn_mask must be boolean (True = may attend) or floating (added to the scores), got {dtype}. "
         "Fix: build it by a comparison, for example token_ids != pad_id."
     )
+
+
+def added_on_purpose(only_zeros_and_ones):
+    """Raise if a floating mask holds 0 and 1 and nothing else: it is meant to forbid, and would be added."""
+    if only_zeros_and_ones:
+        raise ValueError(
+            "a floating attn_mask is added to the scores, and this one holds only 0 and 1, which forbids nothing: "
+            "expected True and False, or 0 and -inf. Fix: attn_mask.astype(bool), in torch attn_mask.bool(), or "
+            "from_zero_blocked(attn_mask), if 0 means blocked. If 1 is meant to be added, attn_mask - 1 gives the same "
+            "weights, for a number that is added to all scores of a row changes none."
+        )
+
+
+def flag(value, name):
+    """Return `value` if it is True or False: "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}. Fix: {name}=True, or leave it out.")
+    return value
+
+
+def generator(rng):
+    """Return a NumPy generator made of a seed, of a generator or of None."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"rng must be a seed, a whole number of at least 0, or a generator, got {rng!r}. "
+            "Fix: rng=0, or rng=np.random.default_rng(0)."
+        ) from None
+
+
+def unmasked(x, name):
+    """Raise for an array of np.ma, whose mask every computation here would drop without a word."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} must be a plain array, got numpy.ma.MaskedArray, whose own mask would be dropped. "
+            f"Fix: {name}.filled(...); who may attend to whom goes into attn_mask."
+        )
 
 
 def mask_values(has_nan_or_plus_inf, dtype):

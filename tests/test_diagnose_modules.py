@@ -116,9 +116,10 @@ def test_what_goes_wrong_inside_a_probe_is_a_finding_not_an_error():
 
     diagnosis = diagnose(Picky(24, 4), embed_dim=24, num_heads=4)
     unknown = {f.probe for f in diagnosis if f.verdict == "could not tell"}
-    assert unknown == {"batch consistency", "causality", "padding", "mask polarity", "fully masked row", "cache"} | {
+    assert unknown == {"causality", "padding", "mask polarity", "fully masked row", "cache"} | {
         "heads differ"  # looks at one sequence
     }
+    assert diagnosis["batch consistency"].verdict == "beware"
     assert "only batches" in diagnosis["batch consistency"].measured
     assert "<b>" not in diagnosis._repr_html_()
 

@@ -15,6 +15,7 @@ matplotlib.use("agg")
 
 import attnlib as al
 from attnlib import ShapeError, live, plot, torch_layers
+from attnlib.course import writer
 
 
 def a(*shape, dtype=float):
@@ -152,6 +153,21 @@ ATTENTION = [
         ValueError,
         ("got NaN or +inf in", "float16", "Fix: 0 where a query may attend"),
     ),
+    (
+        "mask of 0.0 and 1.0",
+        (Q, K, V),
+        {"attn_mask": np.tril(a(3, 5))},
+        ValueError,
+        (
+            "is added to the scores",
+            "holds only 0 and 1",
+            "astype(bool)",
+            "from_zero_blocked(attn_mask)",
+            "attn_mask - 1",
+        ),
+    ),
+    ("is_causal a word", (Q, Q, Q), {"is_causal": "no"}, TypeError, ("is_causal must be True or False, got 'no'",)),
+    ("is_causal 0", (Q, Q, Q), {"is_causal": 0}, TypeError, ("is_causal must be True or False, got 0",)),
     ("mask a list", (Q, K, V), {"attn_mask": [[True] * 5] * 3}, TypeError, ("attn_mask must be a", "got list")),
     ("mask a ragged list", (Q, K, V), {"attn_mask": [[True], []]}, TypeError, ("attn_mask must be a", "got list")),
     ("mask True", (Q, K, V), {"attn_mask": True}, TypeError, ("attn_mask must be a", "got bool")),
@@ -421,6 +437,31 @@ CALLS += [
     ("causal: 0", lambda: al.causal_mask(0), ValueError, ("n_q must be at least 1, got 0", "positive n_q")),
     ("causal: n_k -1", lambda: al.causal_mask(2, -1), ValueError, ("n_k must be at least 1, got -1",)),
     ("causal: 2.0", lambda: al.causal_mask(2.0), TypeError, ("n_q must be a whole number, got float",)),
+    (
+        "causal: more than there is",
+        lambda: al.causal_mask(10**7),
+        MemoryError,
+        ("a mask (10000000, 10000000) takes 9.31e+04 GiB", "a block of queries at a time"),
+    ),
+    ("causal: longer than an axis", lambda: al.causal_mask(10**20), MemoryError, ("more than there is",)),
+    (
+        "a mask of np.ma",
+        lambda: al.attention_trace(Q, K, V, np.ma.masked_array(a(3, 5), a(3, 5) > 0)),
+        TypeError,
+        ("attn_mask must be a plain array", "would be dropped", ".filled("),
+    ),
+    ("scores of np.ma", lambda: al.softmax(np.ma.masked_array(a(3))), TypeError, ("x must be a plain array",)),
+    ("lengths of np.ma", lambda: al.padding_mask(np.ma.array([1]), 2), TypeError, ("lengths must be a plain array",)),
+    ("to_blocked of np.ma", lambda: al.to_blocked(np.ma.array([True])), TypeError, ("mask must be a plain array",)),
+    (
+        "a mask of np.ma, in torch",
+        lambda: torch_layers.attention_trace(T, T, T, np.ma.masked_array(a(3, 3) > 0)),
+        TypeError,
+        ("attn_mask must be a plain array",),
+    ),
+    ("rng a word", lambda: al.MultiHeadAttention(4, 2, rng="x"), TypeError, ("rng must be a seed", "got 'x'", "rng=0")),
+    ("rng -1", lambda: al.MultiHeadAttention(4, 2, rng=-1), TypeError, ("rng must be a seed", "got -1")),
+    ("writer, rng a word", lambda: writer.Writer(rng="x"), TypeError, ("rng must be a seed", "got 'x'")),
     ("causal: n_q != n_k", lambda: al.causal_mask(3, 5), ShapeError, TWO_WAYS),
     (
         "causal: another word",

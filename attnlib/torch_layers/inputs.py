@@ -40,6 +40,7 @@ def mask_tensor(mask, device):
     """Return a tensor or array as a tensor; an array is copied, for torch refuses read-only and reversed ones."""
     if isinstance(mask, np.ndarray):
         if not torch.compiler.is_compiling():  # torch.compile makes a tensor of it, which has no NumPy dtype
+            validation.unmasked(mask, "attn_mask")
             validation.mask_kind(mask.dtype.kind, mask.dtype)
             mask = np.array(mask)
     elif not isinstance(mask, torch.Tensor):
@@ -52,6 +53,7 @@ def mask_tensor(mask, device):
 
 def mask_for(mask, is_causal, shape, query):
     """Check a mask, bring it to the query's device (and dtype, where floating), and fold in the causal one."""
+    validation.flag(is_causal, "is_causal")
     if mask is not None:
         mask = mask_tensor(mask, query.device)
         is_float, is_bool = mask.is_floating_point(), mask.dtype == torch.bool
@@ -59,6 +61,8 @@ def mask_for(mask, is_causal, shape, query):
         if is_float:
             mask = mask.to(query.dtype)
             if not torch.compiler.is_compiling():  # a graph has no branch on what a tensor holds
+                some, ones = bool(mask.any()), bool(mask.all())
+                validation.added_on_purpose(some and not ones and bool(((mask == 0) | (mask == 1)).all()))
                 validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
         validation.mask_shape(mask.shape, shape)
     return with_causal(mask, masks.causal_mask(*shape[-2:]), query.device) if is_causal else mask

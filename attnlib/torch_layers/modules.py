@@ -220,7 +220,7 @@ class MultiHeadAttention(nn.Module):
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
             attn_mask = heads.add_head_axis(mask_tensor(attn_mask, q.device), shape)
-        if is_causal and before:  # the queries are the last tokens
+        if validation.flag(is_causal, "is_causal") and before:  # the queries are the last tokens
             causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
             attn_mask, is_causal = with_causal(attn_mask, causal, q.device), False
         output, weights = attend(q, k, v, attn_mask, is_causal, need_weights)
