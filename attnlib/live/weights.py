@@ -190,7 +190,8 @@ def draw_maps(
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
-        figures.append(panel([drawing], readings(judged, upstream)))
+        alone = len(weights) == 1 and upstream is None  # a mean of one row says nothing
+        figures.append(panel([drawing], {} if alone else readings(judged, upstream)))
     return "".join(figures)
 
 
