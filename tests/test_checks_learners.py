@@ -1246,7 +1246,7 @@ ROWS = {
         "sink_weights",
         "last_key_cut_off",
         lambda s, sink: al.softmax(np.concatenate([np.full((*s.shape[:-1], 1), sink), s], axis=-1))[..., :-1],
-        "one column too far to the right",
+        "one column too far to one side",
     ),
     "14.3 no n_0": ("log_n_weights", "n_0_left_out", crowd(lambda i, n_0: np.log(i)), "too large"),
     "14.3 a difference": ("log_n_weights", "logarithms_subtracted", crowd(lambda i, n_0: np.log(i / n_0))),

@@ -300,9 +300,15 @@ def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
     replies = page.tomllib.loads((ROOT / "attnlib/course/data/replies.toml").read_text("utf-8"))["exercises"]
     for write in (page.text, page.page):
         text = re.sub("</?code>", "`", html.unescape(write(made)))
-        assert replies["2.1"]["unstable_softmax"][1] in text and replies["1.2"]["swapped_query_key"][1] in text
-    assert page.reply(replies, "1.3", "in_per_cent") == replies["1.3"]["too_few_digits, in_per_cent"][1]
-    assert page.reply({}, "2.1", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
+        assert (
+            replies["softmax"]["unstable_softmax"][1] in text
+            and replies["scores_of_she"]["swapped_query_key"][1] in text
+        )
+    assert (
+        page.reply(replies, "weights_of_she", "in_per_cent")
+        == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
+    )
+    assert page.reply({}, "softmax", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
 
 
 def test_the_page_is_one_file_without_a_network(of_class):

@@ -11,6 +11,7 @@ A kept file runs when `load` asks for it, and never otherwise; docs/grading.md s
 
 import ast
 import builtins
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -46,7 +47,8 @@ def keep(answer):
     """Write a function or class that its check has found right to ``mine/NAME.py``, and say so.
 
     Yes is said only after the file was loaded in a fresh Python and has passed the check again there: what it needs
-    from the notebook is written with it. A file that is there already stays as NAME.1.py, NAME.2.py and so on.
+    from the notebook is written with it. A file that is there already stays as NAME.1.py, NAME.2.py and so on. What has
+    changed is shown: since that file, or since the answer of an earlier notebook that this one has grown from.
 
     Parameters
     ----------
@@ -78,12 +80,13 @@ def keep(answer):
             path.write_text(text, encoding="utf-8")
             if problem := wrong_elsewhere(path, exercise):
                 return Note(f"Nothing is kept: in a fresh Python {problem}")
+            changed = _changes(where, exercise.kept, text)
             target, aside = where / path.name, _put_aside(where / path.name, text)
             path.replace(target)
     except OSError as error:
         return Note(f"Nothing is kept: {error}. Fix: make the folder {where} writable.")
     older = f" The one before is {aside.name} now." if aside else ""
-    return Note(f"✓ kept as {_shown(target)}: a fresh Python loads it, and it passes its check there.{older}")
+    return Note(f"✓ kept as {_shown(target)}: a fresh Python loads it, and it passes its check there.{older}{changed}")
 
 
 def load(name):
@@ -181,6 +184,17 @@ def _told(error):
     return f"{type(error).__name__}: {error}"
 
 
+def _changes(where, kept, text):
+    """Return the lines that differ from the file before, or from that of the answer this one has grown from."""
+    before = [where / f"{name}.py" for name in (kept.name, kept.grown_from)]
+    older = next((path for path in before if path.is_file()), None)
+    if older is None:
+        return ""
+    lines = [file.partition("\n\n")[2].splitlines() for file in (older.read_text("utf-8"), text)]
+    told = [line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[1:].strip() and line[:2] != "@@"]
+    return "\n".join([f"\nWhat has changed since {_shown(older)}:", *told[2:]]) if told else ""
+
+
 def _put_aside(path, text):
     """Give an older file of another content a name of its own; return the new path, or None."""
     if not path.exists() or path.read_text("utf-8") == text:
@@ -211,8 +225,8 @@ def _collect(thing, imports, parts):
     """Add a function or class to `parts`, name -> (object, source), behind what it uses."""
     name = thing.__name__
     if name in parts:
-        if parts[name][0] is not thing:
-            raise Unkeepable(f"two things are called {name} here, and one uses the other. Fix: rename yours.")
+        if parts[name][0] is not thing and not _alike(thing, imports, parts):
+            raise Unkeepable(f"two different things are called {name} here, and both are needed. Fix: rename yours.")
         return
     parts[name] = (thing, "")  # two functions may call each other
     source, known = _source(thing), _globals_of(thing)
@@ -222,6 +236,14 @@ def _collect(thing, imports, parts):
         _collect_used(used, known[used], thing, imports, parts)
     del parts[name]
     parts[name] = (thing, source)  # behind what it uses
+
+
+def _alike(thing, imports, parts):
+    """Tell whether a function, with all that it needs, is written already: two kept files may hold the same softmax."""
+    other_imports, other = {}, {}
+    _collect(thing, other_imports, other)
+    known = {name: source for name, (_, source) in parts.items()}
+    return other_imports.items() <= imports.items() and all(known.get(n) == source for n, (_, source) in other.items())
 
 
 def _collect_used(used, value, thing, imports, parts):
