@@ -92,8 +92,13 @@ def printed(number):
         ("01", "same signs: 5 opposite signs: -5 one of each: 0 ten times the key: 50"),
         ("01", "d_k = 3 not scaled largest weight 0.67 d_k = 3 scaled largest weight 0.57"),
         ("01", "d_k = 128 not scaled largest weight 0.95 d_k = 128 scaled largest weight 0.60"),
-        ("00", "the model says Mary 0.92; 'to' takes most from Mary 0.69"),
-        ("00", "the model says John 0.91; 'to' takes most from John 0.61"),
+        ("00", "“Mary” 0.92 at d_k = 64"),
+        ("00", "“John” 0.91 at d_k = 64"),
+        (
+            "00",
+            "64 Mary 0.69 ' Mary' 0.92 80 Mary 0.59 ' Mary' 0.91 128 Mary 0.39 ' Mary' 0.86 256 John 0.24 ' Mary' 0.48",
+        ),
+        ("00", "1024 John 0.08 '_' 0.01 4096 John 0.08 '-' 0.50"),
         ("00", "the column of When 9.69"),
         ("00", "before 8.9 5.9 head 1 12.9 3.9 after 54.7 5.8"),
         ("00", "before 7.3 5.4 head 1 4.4 12.3 after 8.7 29.3"),
@@ -280,7 +285,10 @@ def printed(number):
         ("09", "before he went home. man 0.02 birds 0.13 man"),
         ("09", "it was angry. dog 0.13 cat 0.53 either"),
         ("09", "cosine: it 0.997, trophy 1.000, suitcase 1.000, because 0.997, is 0.996"),
-        ("09", "forbidding [CLS] costs more than taking away: 33 of 34 heads forbidden, with the old length: at most 0.2"),
+        (
+            "09",
+            "forbidding [CLS] costs more than taking away: 33 of 34 heads forbidden, with the old length: at most 0.2",
+        ),
         (
             "09",
             "too big : 'it' and trophy 0.42, 'it' and suitcase 0.54 "

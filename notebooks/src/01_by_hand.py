@@ -13,7 +13,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, QUERY, VALUE, text_on
 from attnlib.course import check, mine, predict, real_model
-from attnlib.examples import ASKED, FEATURES, GIVEN, KARIM, SENTENCE, W_O, WORDS
+from attnlib.examples import FEATURES, KARIM, NAMES, SENTENCE, W_O, WORDS
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(4.6, 3.4))
@@ -229,8 +229,7 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # number to see how it was made. The slider is for step 6; until then it divides by 1.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Here is the way"
-names = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}
-her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **names)
+her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **NAMES)
 solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}}
 solved |= {"weights_of_she": {"stage": 4}, "output_of_she": {"stage": 6, "d_k": 3}}
 mine.fills(her_row, **solved)
@@ -496,7 +495,7 @@ for word, row in zip(WORDS, after):
 # Here the division only weakens a right answer. What it is good for comes in notebook 03.
 
 # %%
-live.one_row(SENTENCE, W_O, query=3, line="who", **names)
+live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 
 # %% [markdown]
 # ## Break it · Queries and keys exchanged

@@ -2,7 +2,7 @@
 # # 03 · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
-# matter? *20 minutes.*
+# matter? *25 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
 # **Move *features $d_k$* to both ends.** The curve stands still, and at the left the dots run off to where it is flat. There a
