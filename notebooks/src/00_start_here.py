@@ -114,8 +114,8 @@ whole_call
 
 # %% [markdown]
 # The query meets each key: multiply number by number, add up, and that is a score. The scores are divided by $\sqrt{64}$.
-# Softmax turns them into weights: take exp of each, and divide by the sum. (The table first subtracts the largest score, which
-# changes no weight.) The weights mix the values. Click a cell to see its numbers.
+# Softmax turns them into weights: take exp of each, and divide by the sum. The weights mix the values. Click a cell to see its
+# numbers.
 #
 # ## The vector plus what it takes
 #
