@@ -31,12 +31,9 @@ def stops(words=("When", " <Mary>", " &", "\n", " gave", " to"), d_ks=(1, 4, 64,
     return {"prompt": "".join(words), "words": list(words), "layer": 25, "head": 5, "d_k": own, "stops": found}
 
 
-def one_row(example=al.examples.SENTENCE, words=al.examples.WORDS, **options):
-    """The row of *she*, or of another example with as many features."""
-    from attnlib.examples import ASKED, FEATURES, GIVEN, W_O
-
-    names = {"features": FEATURES, "asked": ASKED, "given": GIVEN, "line": "who"}
-    return live.one_row(example, W_O, query=3, words=words, **names, **options)
+def one_row(**options):
+    """The row of *she*."""
+    return live.one_row(al.examples.SENTENCE, al.examples.W_O, query=3, line="who", **al.examples.NAMES | options)
 
 
 VIEWS = {
