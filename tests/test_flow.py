@@ -395,7 +395,7 @@ def test_flow_shows_zeros_as_zeros_names_features_and_hides_what_cannot_be_chose
     assert shades == {colours.palette(colours.VALUE)[0][0]}
     ends = {rect.get("fill") for rect in cells if re.fullmatch(r"value .*: -?2\.0000", rect[0].text)}
     assert ends == {colours.palette(colours.VALUE)[255][0]}
-    assert "× verb" in read(view) and "V[:, " not in read(view)
+    assert f"{svg.TIMES} verb" in read(view) and "V[:, " not in read(view)
     assert view.sliders["query"].layout.display == "none" and view.sliders["key"].layout.display is None
     assert [words for words, _ in view.sliders["feature"]._options_full] == ["who", "verb"]
     many = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 14, 4))))
