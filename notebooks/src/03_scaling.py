@@ -261,7 +261,7 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. At $d_k = 3$ it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
+# head. At $d_k = 3$, that of *she*, it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
 # is down to half at $d_k = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the
 # table down. The heads of real models have 32, 64 or 128 features. The division sets where a head starts; training can take it
 # elsewhere.
