@@ -581,8 +581,6 @@ PICTURES = [
     ("bars: NaN", lambda: plot.bar_chart([np.nan], title="a", ax=axes()), ValueError, ("between 0 and 1, got nan",)),
     ("bar grid: a row", lambda: plot.bar_grid([0.5, 0.5], titles=["a"]), ShapeError, ("(charts, n_k)", "row[None]")),
     ("bar grid: titles", lambda: plot.bar_grid(ROWS[0], titles=["a"]), ShapeError, ("titles", "expected 3, got 1")),
-    ("dead_share", lambda: live.dead_share(ROWS, ROWS[0]), ShapeError, ("expected (2, 3, 3), got (3, 3)", "upstream")),
-    ("dead_share: inf", lambda: live.dead_share(ROWS, ROWS * np.inf), ValueError, ("upstream must be finite",)),
     ("readings of nothing", lambda: live.readings([]), ShapeError, ("(..., n_k)", "got shape (0,)")),
     # numbers
     ("columns 0", lambda: plot.head_grid(ROWS, columns=0), ValueError, ("columns must be at least 1, got 0",)),
@@ -665,7 +663,6 @@ PICTURES = [
     ("an array", lambda: maps_at(lambda d: ROWS), TypeError, ("must return a dict of titles and weights",)),
     ("no maps", lambda: maps_at(lambda d: {}), TypeError, ("a dict of titles and weights, got {}",)),
     ("heads", lambda: maps_at(lambda d: {"a": ROWS}), ShapeError, ("weights of 'a' must be (n_q, n_k)", "pick one")),
-    ("upstream", lambda: maps_at(lambda d: FLAT, upstream=a(2, 3)), ShapeError, ("expected (3, 3), got (2, 3)",)),
     (
         "stills of several shapes",
         lambda: view(lambda n: {"a": np.eye(n)}, still=(2, 3), n=(1, 3))._still(),

@@ -130,18 +130,6 @@ def test_rows_that_are_no_queries_are_named_everywhere():
     plt.close("all")
 
 
-def test_dead_share_by_automatic_differentiation():
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    scores = torch.tensor(rng.normal(size=(50, 6)) * 8, requires_grad=True)
-    upstream = rng.normal(size=(50, 6))
-    weights = scores.softmax(-1)
-    (weights * torch.tensor(upstream)).sum().backward()
-    dead = (scores.grad.abs() < 1e-3).all(-1).double().mean().item()
-    assert 0 < dead < 1
-    assert live.dead_share(weights.detach().numpy(), upstream) == dead
-
-
 @pytest.mark.parametrize(
     ("call", "fragments"),
     [

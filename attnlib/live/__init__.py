@@ -20,13 +20,12 @@ from .sentence_view import sentence
 from .speaking_view import speaking
 from .split_view import split_heads
 from .view import LiveView
-from .weights import dead_share, readings, weights_view
+from .weights import readings, weights_view
 from .writing_view import writing
 
 __all__ = [
     "LiveView",
     "compare",
-    "dead_share",
     "flow",
     "heads",
     "masks",

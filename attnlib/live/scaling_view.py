@@ -75,13 +75,12 @@ def scaling(
             shown = {maps: shown[maps]}
         query = None if query is None else min(query, n - 1)
         drawn = {"row": query, "column": key, "bars": row is not None}
-        pictures = draw_maps(shown, upstream=nested.vectors(seed)[2][:n, :n], **drawn)
+        pictures = draw_maps(shown, **drawn)
         line = svg.curve(grid, nested.largest(tuple(grid), n, seed), mark=d_k, title="largest weight", x_name="d_k")
         return f"{pictures}<div>{line}</div>", shown
 
     def static():
-        upstream = nested.vectors(seed)[2][:n, :n]
-        return draw_static("d_k", {d: nested.weights(d, n, seed) for d in still}, upstream=upstream)
+        return draw_static("d_k", {d: nested.weights(d, n, seed) for d in still})
 
     def moving(figure, d_k):
         return redraw_static(figure, len(still) // 2, "d_k", d_k, nested.weights(d_k, n, seed))
@@ -106,10 +105,10 @@ class _Nested:
 
     def _draw(self, seed):
         rng = np.random.default_rng(seed)
-        return rng.normal(size=(64, self.d_k)), rng.normal(size=(64, self.d_k)), rng.normal(size=(64, 64))
+        return rng.normal(size=(2, 64, self.d_k))
 
     def weights(self, d_k, n, seed):
-        query, key, _ = self.vectors(seed)
+        query, key = self.vectors(seed)
         scores = query[:n, :d_k] @ key[:n, :d_k].T  # (n, n)
         return {PLAIN: core.softmax(scores), SCALED: core.softmax(scores / np.sqrt(d_k))}
 
