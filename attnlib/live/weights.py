@@ -184,7 +184,8 @@ def draw_maps(
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
-        figures.append(panel([drawing], readings(judged) if len(weights) > 1 else {}))  # a mean of one row says nothing
+        alike = len(weights) > 1 and attn_mask is None  # a mean over rows of 1 to n keys says nothing
+        figures.append(panel([drawing], readings(judged) if alike else {}))
     return "".join(figures)
 
 
