@@ -10,7 +10,6 @@ from torch.nn import functional as F
 import attnlib as al
 from attnlib import plot
 from attnlib.course.clinic import CopiedHeads
-from attnlib.course.real_model import stored
 from attnlib.course.training import train
 from attnlib.examples import SENTENCE, WORDS
 from tools.build_notebooks import code_between
@@ -25,21 +24,6 @@ def defined(number, start, stop, wanted):
         if re.search(rf"^(?:def|class|import|from) |{wanted}", cell, re.M) and "predict." not in cell:
             exec(cell, found)
     return found
-
-
-def test_in_a_random_order_river_leads_from_about_the_twelfth_feature():
-    """Notebook 01: in the stored order the seventh decides."""
-    results = stored("minilm_results")
-    head, tokens = results["L1H5 of the first bank"], results["six banks"]["tokens"][0]
-    terms = np.array(head["query"][tokens.index("bank")]) * np.array(head["key"])  # (n, 32)
-
-    def leads_from(order):
-        others = terms[:, order].cumsum(axis=1).argmax(axis=0) != tokens.index("river")
-        return 1 + max(np.flatnonzero(others) + 1, default=0)  # counted from 1
-
-    rng = np.random.default_rng(0)
-    assert leads_from(np.arange(32)) == 7
-    assert 11 <= np.median([leads_from(rng.permutation(32)) for _ in range(2000)]) <= 13
 
 
 def test_adam_moves_a_number_whose_gradient_has_become_0():

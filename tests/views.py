@@ -42,12 +42,9 @@ def both_maps(n=8, d_k=(1, 512), still=(1, 64, 512), **options):
     return live.weights_view(weights_at, d_k=d_k, still=still, **options)
 
 
-def one_row(example=al.examples.SENTENCE, words=al.examples.WORDS, **options):
-    """The row of *she*, or of another example with as many features."""
-    from attnlib.examples import ASKED, FEATURES, GIVEN, W_O
-
-    names = {"features": FEATURES, "asked": ASKED, "given": GIVEN, "line": "who"}
-    return live.one_row(example, W_O, query=3, words=words, **names, **options)
+def one_row(**options):
+    """The row of *she*."""
+    return live.one_row(al.examples.SENTENCE, al.examples.W_O, query=3, line="who", **al.examples.NAMES | options)
 
 
 VIEWS = {

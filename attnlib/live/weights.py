@@ -185,7 +185,8 @@ def draw_maps(
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
-        figures.append(panel([drawing], readings(judged)))
+        alike = len(weights) > 1 and attn_mask is None  # a mean over rows of 1 to n keys says nothing
+        figures.append(panel([drawing], readings(judged) if alike else {}))
     return "".join(figures)
 
 
@@ -241,10 +242,7 @@ def readings(weights: ArrayLike) -> dict[str, float]:
     weights = arguments.to_array(weights, "weights")
     if weights.ndim == 0 or weights.size == 0:
         raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
-    return {
-        "mean largest": float(weights.max(-1).mean()),
-        "mean entropy": float(core.entropy(weights).mean()),
-    }
+    return {"mean largest": float(weights.max(-1).mean()), "mean entropy": float(core.entropy(weights).mean())}
 
 
 def in_words(told):
@@ -252,8 +250,8 @@ def in_words(told):
 
     Examples
     --------
-    >>> in_words({"mean largest": 0.75, "mean entropy": 0.35})
-    'mean largest 0.7500, mean entropy 0.3500'
+    >>> in_words({"mean largest": 0.75, "tokens": 5})
+    'mean largest 0.7500, tokens 5'
     """
     return ", ".join(f"{what} {_format(x, 4)}" for what, x in told.items())
 

@@ -265,7 +265,7 @@ def matrix(
     vmin, vmax : float
         Ends of the colour scale.
     tint : str, optional
-        A role's colour, for queries, keys and values; viridis by default.
+        A role's colour, for queries, keys and values, by how far from 0 they are; viridis by default.
     blocked : ndarray of bool, (n, m), optional
         Cells that are hatched.
     hidden : str
@@ -295,7 +295,7 @@ def matrix(
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
-    painted = [shades[level] for level in levels(values, vmin, vmax).ravel().tolist()]
+    painted = [shades[level] for level in levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()]
     told = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
@@ -343,7 +343,7 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     """
     n, m = values.shape
     size = f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"'
-    level, finite = levels(values, vmin, vmax), np.isfinite(values)
+    level, finite = levels(abs(values) if tint else values, vmin, vmax), np.isfinite(values)
     if values.size > MANY_CELLS and blocked is None and finite.all():
         indexed = Image.fromarray(level)  # a byte per cell instead of three: half the time of a large map is the PNG
         indexed.putpalette(colour_table(tint).tobytes())
