@@ -81,10 +81,10 @@ def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
 
 @replayed
 def windows_apart(speaker, widths=(8, 16, 32)):
-    """Return for each window what of the first token counts: {"window", "silent", "wider", "second"}, losses on Alice.
+    """Return for each window losses on Alice that tell what of the first token counts.
 
-    "silent" keeps the score of the first token where it is out of the window, and sets its value to 0 there. The controls
-    are a window one token wider, and the second token in place of the first.
+    "silent" keeps its score where it is out of the window, and sets its value to 0 there. The controls are a window one
+    token wider, and the second token in place of the first.
     """
 
     def seeing(width, token, silent=False):
