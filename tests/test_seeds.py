@@ -313,7 +313,8 @@ def printed(number):
         # today's head
         ("12", "query at position 3, key at 1: 1.0633 query at position 103, key at 101: 1.0633"),
         ("12", "old order scores off by 5.31 queries and keys reordered scores off by 0.00 only the keys"),
-        ("12", "as it is scores off by 6.97 rotated the other way, second features with the other sign scores off by 0.00"),
+        ("12", "other way, as it is scores off by 6.97"),
+        ("12", "other way, second features with the other sign scores off by 0.00"),
         ("12", "n = 1024: weight on the position before, at least 0.9997"),
         ("14", "16 0.43 0.07 0.01 33 64 0.94 0.62 0.19 1808 256 1.00 1.00 0.99 5389698"),
         ("13", "rotated the other way 5.10 3.82"),
