@@ -157,6 +157,18 @@ def mask_values(has_nan_or_plus_inf, dtype):
         )
 
 
+def axis_of(x, axis):
+    """Return `axis` if it is the number of an axis of `x`; an array has -ndim to ndim - 1."""
+    if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
+        raise TypeError(f"axis must be a whole number, got {type(axis).__name__}. Fix: axis=-1 for the keys.")
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(
+            f"axis must be an axis of the array, of shape {x.shape}: expected {-x.ndim} to {x.ndim - 1}, got {axis}. "
+            "Fix: axis=-1 for the keys."
+        )
+    return int(axis)
+
+
 def attention_scale(scale, d_k):
     """Return `scale`, or 1/sqrt(d_k) where it is None."""
     if scale is None:

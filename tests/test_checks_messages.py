@@ -40,7 +40,7 @@ ODD = {
     "shape": (lambda *a: right(*a)[..., :1], "wrong", "shape (4, 1), expected (4, 2)"),
     "NaN": (lambda *a: right(*a) * np.nan, "wrong", "holds NaN (8 of 8 entries)"),
     "no mask": (lambda q, k, v: right(q, k, v), "right", "attnlib's own scaled_dot_product_attention"),
-    "not a function": (np.eye(2), "wrong", "asks for a function"),
+    "not a function": (np.eye(2), "wrong", "check.scaled_dot_product_attention(my_scaled_dot_product_attention)."),
     "None later": (
         lambda q, k, v: right(q, k, v) if q.ndim == 2 else None,
         "wrong",
@@ -264,7 +264,6 @@ def test_an_error_that_cannot_say_what_it_is_does_not_escape():
         ("softmax", al.softmax),
         ("scaled_dot_product_attention", al.scaled_dot_product_attention),
         ("scaled_dot_product_attention", lambda q, k, v, m=None: al.attention_trace(q, k, v, m).output),
-        ("masked_softmax", lambda s, m=None: al.softmax(s if m is None else np.where(m, s, -np.inf))),
         ("MultiHeadAttention", torch_layers.MultiHeadAttention),
         ("masked_attention", lambda q, k, v, m=None: al.attention_trace(q, k, v, m).output),
     ],

@@ -300,9 +300,15 @@ def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
     replies = page.tomllib.loads((ROOT / "attnlib/course/data/replies.toml").read_text("utf-8"))["exercises"]
     for write in (page.text, page.page):
         text = re.sub("</?code>", "`", html.unescape(write(made)))
-        assert replies["2.1"]["unstable_softmax"][1] in text and replies["1.2"]["swapped_query_key"][1] in text
-    assert page.reply(replies, "1.3", "in_per_cent") == replies["1.3"]["too_few_digits, in_per_cent"][1]
-    assert page.reply({}, "2.1", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
+        assert (
+            replies["softmax"]["unstable_softmax"][1] in text
+            and replies["scores_of_she"]["swapped_query_key"][1] in text
+        )
+    assert (
+        page.reply(replies, "weights_of_she", "in_per_cent")
+        == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
+    )
+    assert page.reply({}, "softmax", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
 
 
 def test_the_page_is_one_file_without_a_network(of_class):
@@ -374,7 +380,7 @@ def my_softmax(x, axis=-1, blocked=None):
     e = np.exp(np.where(blocked, -np.inf, x - x.max(axis, keepdims=True)) if blocked is not None else x)
     return e / e.sum(axis, keepdims=True)
 """
-BY_HAND = {"softmax": WITH_MASK, "scaled_dot_product_attention": "my_attention = attend"}
+KARIM = {"softmax": WITH_MASK, "scaled_dot_product_attention": "my_attention = attend"}
 ATTEND = f"def attend(query, key, value):\n    x = {DOTS} / key.shape[-1] ** 0.5\n"
 # Right answers: {exercise: stub}, the cells below the check of 2.1, its check, the exercise that is right.
 ODD = {
@@ -406,13 +412,13 @@ ODD = {
         "softmax",
     ),
     "calls an earlier answer that takes more than ours": (
-        BY_HAND,
+        KARIM,
         [f"{ATTEND}    return my_softmax(x, blocked=np.zeros(x.shape, bool)) @ value"],
         None,
         "scaled_dot_product_attention",
     ),
     "calls an earlier answer that is wrong": (
-        BY_HAND | {"softmax": FIRST.replace("e.sum", "1 + e.sum")},
+        KARIM | {"softmax": FIRST.replace("e.sum", "1 + e.sum")},
         [f"{ATTEND}    return my_softmax(x) @ value"],
         None,
         "scaled_dot_product_attention",

@@ -188,10 +188,11 @@ def _errors(found):
 
 
 class Kept(NamedTuple):
-    """Under which name `mine` keeps a right answer, and what stands in for it: a public name of attnlib."""
+    """Under which name `mine` keeps a right answer, what of attnlib stands in for it, and what it has grown from."""
 
     name: str
     ours: str
+    grown_from: str = ""  # the name of another that is kept
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -295,7 +296,7 @@ class Function(Exercise):
         if not callable(answer):
             raise Unfit(
                 f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
-                "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
+                f"Fix: pass the function itself, without calling it: check.{self.name}(my_{self.name})."
             )
         return answer
 
