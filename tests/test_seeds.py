@@ -313,6 +313,7 @@ def printed(number):
         ("12", "n = 1024: weight on the position before, at least 0.9997"),
         ("14", "16 0.43 0.07 0.01 33 64 0.94 0.62 0.19 1808 256 1.00 1.00 0.99 5389698"),
         ("13", "rotated the other way 5.10 3.82"),
+        ("13", "prose window 8: 0.50 prose window 16: 0.28 prose window 32: 0.57 code window 8: 0.44"),
         ("13", "8 5.50 6.68 6.61 16 4.86 5.97 5.63 32 4.05 4.65 4.95"),
         ("14", "QK-norm 0.97 0.64 0.10 0.00 0.00 0.00"),
         ("14", "softcap 0.75 0.51 0.16 0.20 0.17 0.13"),
