@@ -665,21 +665,22 @@ def mean_parking():
 
 
 # %% jupyter={"source_hidden": true}
+def keep_length(head):
+    before = []  # the lengths of the first call
+
+    def put(x):  # (b, n, 32): what the head puts out
+        before.append(x.norm(dim=-1, keepdim=True))  # (b, n, 1)
+        return x * before[0] / before[-1]
+
+    return silence(head, put)
+
+
+# %% jupyter={"source_hidden": true}
 @measured
 def as_long_as_before(layer, head):
-    attention, before = attnlibs.layers[layer - 1].attention, []
-
-    def hook(W_O, inputs):
-        x = inputs[0].unflatten(-1, (12, 32)).clone()  # (b, n, 12, 32): the heads
-        length = x[..., head - 1, :].norm(dim=-1, keepdim=True)  # (b, n, 1)
-        if before:
-            x[..., head - 1, :] *= before[0] / length
-        before.append(length)
-        return (x.flatten(-2),)
-
-    with attention.W_O.register_forward_pre_hook(hook):
-        sentence_vectors(attnlibs, SENTENCES)  # the first call keeps the lengths
-        forbid = forbid_cls(head - 1)
+    attention, forbid = attnlibs.layers[layer - 1].attention, forbid_cls(head - 1)
+    with attention.W_O.register_forward_pre_hook(keep_length(head - 1)):
+        sentence_vectors(attnlibs, SENTENCES)  # keeps the lengths
         with attention.register_forward_pre_hook(forbid, with_kwargs=True):
             moved = sentence_vectors(attnlibs, SENTENCES)
     return 1000 * (1 - (moved * true_vectors).sum(-1).mean())
@@ -797,7 +798,7 @@ def it_in_the_end():
 # %%
 ALIKE = ("it", "trophy", "suitcase", "because", "is")
 found = it_in_the_end()
-print("too big against too small, cosine:", end=" ")
+print("too big against too small, cosine:")
 print(*(f"{word} {c:.3f}" for word, c in zip(ALIKE, found["same word"])), sep=", ")
 for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
     print(f"too {size:5}: 'it' and trophy {trophy:.2f}", end=", ")
