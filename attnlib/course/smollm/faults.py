@@ -115,6 +115,7 @@ MISTAKES = {
     "the past is not looked at": ("11", {"decode_step": _step(_new_keys_only)}),
     "no rotary positions": ("12", {"rope": lambda x, positions, base: x}),
     "only the queries rotated": ("12", {"rope": _one_side}),
+    "rotated the other way": ("12", {"rope": lambda x, positions, base: rotary.rope(x, -positions, base)}),
     "values rotated, too": ("12", {"decode_step": _step(values=_rotated)}),
     "neighbours paired": (
         "12",
