@@ -16,7 +16,7 @@ from .circuits import (
     windows,
     without_heads,
 )
-from .faults import MISTAKES
+from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
 from .results import (
@@ -42,9 +42,9 @@ __all__ = [
     "BLANK",
     "BLANKS",
     "EXCHANGED",
+    "FAULTS",
     "FUNCTIONS",
     "MEASURES",
-    "MISTAKES",
     "STORY",
     "TEXTS",
     "TRIED",

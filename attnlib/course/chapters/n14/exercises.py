@@ -6,7 +6,7 @@ from ...engine.exercise import MAP_AXES, Function
 from ...engine.probes import BATCH, CUBE, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
-from .long_texts import MISTAKES, LogSteps, OnlineSteps, SinkSteps
+from .long_texts import LogSteps, OnlineSteps, SinkSteps
 
 
 def online_probes():
@@ -94,8 +94,6 @@ class _Online(Function):
         answer = super().adapt(answer)
         return lambda blocks: answer(_OnePass(blocks))
 
-
-OWN = MISTAKES
 
 EXERCISES = (
     _Online(
