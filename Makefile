@@ -122,4 +122,4 @@ bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=hub f
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders
-	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_nbgrader', '_slides', '_student', '_solved') for p in list(pathlib.Path('.').glob(n))]"
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_nbgrader', '_slides', '_student', '_solved', '_exam', '_moodle') for p in list(pathlib.Path('.').glob(n))]"

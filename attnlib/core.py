@@ -10,61 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import masks, validation
+from . import masks, steps, validation
+from .steps import softmax as softmax
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-
-def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
-    """Turn scores into weights that are positive and sum to 1 along `axis`.
-
-    softmax(x)_j = exp(x_j - m) / sum_k exp(x_k - m),  m = max_k x_k
-
-    Subtracting m changes nothing in the result and keeps exp from overflowing.
-
-    Parameters
-    ----------
-    x : array_like, any shape
-        Scores. Integers are computed in float64. -inf gets weight 0; a row of nothing but -inf gives zeros.
-    axis : int
-        The axis that sums to 1. For attention it is the last one, the keys.
-
-    Returns
-    -------
-    ndarray, the shape and dtype of `x`
-
-    Raises
-    ------
-    TypeError
-        If `x` does not hold real numbers, or is a list with rows of different lengths, or a tensor.
-    ShapeError
-        If `x` is a single number or empty, or has no such axis.
-
-    Notes
-    -----
-    Derived in notebooks 01 (by hand) and 02 (why m is subtracted).
-
-    Examples
-    --------
-    >>> softmax(np.array([2.0, 4.0, 4.0])).round(4)
-    array([0.0634, 0.4683, 0.4683])
-    """
-    x = validation.real_array(x, "x")
-    if x.size == 0 or x.ndim == 0:
-        raise validation.ShapeError(
-            f"x must hold at least one score along at least 1 axis, got shape {x.shape}. "
-            "Fix: pass the whole row of scores, not one of them."
-        )
-    validation.has_axis(x, axis, "x")
-    largest = np.max(x, axis=axis, keepdims=True)
-    largest[np.isneginf(largest)] = 0  # a row of -inf: exp(-inf - 0) = 0, where -inf - -inf would be NaN
-    weights = x - largest
-    np.exp(weights, out=weights)
-    total = np.sum(weights, axis=axis, keepdims=True)
-    total[total == 0] = 1
-    weights /= total
-    return weights
 
 
 def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
@@ -95,12 +45,12 @@ def entropy(weights: ArrayLike, axis: int = -1) -> np.ndarray:
     array([0.6931, 0.    ])
     """
     weights = validation.real_array(weights, "weights")
-    validation.has_axis(weights, axis, "weights")
     if (weights < 0).any() or (weights > 1 + 1e-3).any():
         raise ValueError(
             f"weights must lie between 0 and 1, got {np.nanmin(weights):.4g} to {np.nanmax(weights):.4g}. "
             "Fix: entropy takes softmax(scores), not the scores."
         )
+    axis = validation.axis_of(weights, axis)
     logs = np.log(weights, out=np.zeros_like(weights), where=weights > 0)
     return np.abs(-(weights * logs).sum(axis=axis))  # abs turns -0.0 into 0.0
 
@@ -163,11 +113,7 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(query, key, value).round(4)
     array([[13.3024]])
     """
-    query, key, value, mask, scale = _prepare(query, key, value, attn_mask, is_causal, scale)
-    scores = query @ np.swapaxes(key, -1, -2)  # (..., n_q, n_k)
-    scores *= scale
-    weights = softmax(masks.apply_mask(scores, mask))  # (..., n_q, n_k)
-    return weights @ value  # (..., n_q, d_v)
+    return steps.run(_prepare(query, key, value, attn_mask, is_causal, scale))["output"]
 
 
 def attention_trace(
@@ -195,24 +141,8 @@ def attention_trace(
     array([[1.6605, 2.6605],
            [2.3395, 3.3395]])
     """
-    query, key, value, mask, scale = _prepare(query, key, value, attn_mask, is_causal, scale)
-    scores = query @ np.swapaxes(key, -1, -2)  # (..., n_q, n_k)
-    scaled_scores = scores * scores.dtype.type(scale)
-    masked_scores = masks.apply_mask(scaled_scores, mask)
-    weights = softmax(masked_scores)
-    return AttentionTrace(
-        query=query,
-        key=key,
-        value=value,
-        scores=scores,
-        scale=scale,
-        scaled_scores=scaled_scores,
-        attn_mask=mask,
-        masked_scores=masked_scores,
-        weights=weights,
-        output=weights @ value,
-        fully_masked=np.isneginf(masked_scores).all(axis=-1),
-    )
+    values = steps.run(_prepare(query, key, value, attn_mask, is_causal, scale))
+    return AttentionTrace(**values, fully_masked=np.isneginf(values["masked_scores"]).all(axis=-1))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -267,28 +197,13 @@ class AttentionTrace:
 
     def steps(self) -> list[tuple[str, Any, str, str]]:
         """Return the steps in order, each as (name, array, dims, formula)."""
-        if self.attn_mask is None:
-            masking = "scaled scores (no mask)"
-        elif "bool" in str(self.attn_mask.dtype):
-            masking = "scaled scores, -inf where blocked"
-        else:
-            masking = "scaled scores + mask"
-        table = [
-            ("query", "n_q, d_k", "Q"),
-            ("key", "n_k, d_k", "K"),
-            ("value", "n_k, d_v", "V"),
-            ("scores", "n_q, n_k", "Q K^T"),
-            ("scaled_scores", "n_q, n_k", "scores * scale"),
-            ("masked_scores", "n_q, n_k", masking),
-            ("weights", "n_q, n_k", "softmax over keys"),
-            ("output", "n_q, d_v", "weights V"),
-        ]
         leading = {2: "", 3: "b, ", 4: "b, h, "}
-        steps = []
-        for name, dims, formula in table:
-            array = getattr(self, name)
-            steps.append((name, array, f"({leading.get(len(array.shape), '..., ')}{dims})", formula))
-        return steps
+        found = []
+        for step in steps.STEPS:
+            array = getattr(self, step.name)
+            dims = f"({leading.get(len(array.shape), '..., ')}{step.dims})"
+            found.append((step.name, array, dims, steps.said(step.formula, self)))
+        return found
 
     def _summary(self):
         dead = int(self.fully_masked.sum())
@@ -319,7 +234,7 @@ class AttentionTrace:
 
 
 def _prepare(query, key, value, attn_mask, is_causal, scale):
-    """Check everything that came in; return it with the causal mask folded in and the scale as a number."""
+    """Check everything that came in; return it by name, with the causal mask folded in and the scale as a number."""
     query = validation.real_array(query, "query")
     key = validation.real_array(key, "key")
     value = validation.real_array(value, "value")
@@ -328,4 +243,5 @@ def _prepare(query, key, value, attn_mask, is_causal, scale):
         masks.check_mask(attn_mask, shape)
     if is_causal:
         attn_mask = masks.combine_masks(attn_mask, masks.causal_mask(*shape[-2:]))
-    return query, key, value, attn_mask, validation.attention_scale(scale, query.shape[-1])
+    scale = validation.attention_scale(scale, query.shape[-1])
+    return {"query": query, "key": key, "value": value, "scale": scale, "attn_mask": attn_mask}

@@ -49,13 +49,17 @@ def _example(*matrices, kind=Example):
 # have yet to find it. Every row of the scores differs from its column, and each common mistake moves the output of
 # "she" by 0.12 or more (tests/test_core.py).
 WORDS = ("Anna", "saw", "Ben", "she")
-FEATURES = ("name", "female", "male", "verb", "pronoun", "who")
+FEATURES = ("name", "male", "female", "verb", "pronoun", "who")
 SENTENCE = _example(
-    [[1, 1, 0, 0, 0, 2], [0, 0, 0, 1, 0, 0], [1, 0, 1, 0, 0, -2], [0, 1, 0, 0, 1, 0]],
-    [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]],  # what each feature looks for
-    [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],  # under what it is found: name, female, verb
+    [[1, 0, 1, 0, 0, 2], [0, 0, 0, 1, 0, 0], [1, 1, 0, 0, 0, -2], [0, 0, 1, 0, 1, 0]],
+    [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]],  # what each feature looks for
+    [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],  # under what it is found: name, female, verb
     [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]],  # what it gives: who, verb
 )
+
+ASKED, GIVEN = ("name", "female", "verb"), ("who", "verb")  # the features of queries and keys, and of values
+W_O = np.array([[0.0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]])  # brings a value back to the word: who to who, verb to verb
+W_O.setflags(write=False)
 
 # The same sentence with two heads of 3. Head 1 is the head above, but "saw" asks it for somebody female; head 2 finds
 # the male name for "saw" and the verb for "she". W_O writes who the woman is to "female", who the man is to "male", and
@@ -63,15 +67,15 @@ SENTENCE = _example(
 # 0.2 or more (tests/test_heads.py).
 TWO_HEADS = _example(
     SENTENCE.x,
-    [[0, 0, 3, 0, 0, 0], [0, 2, 0, 0, 0, 0], [0] * 6, [2, 3, 0, 2, 3, 0], [3, 0, 0, 0, 0, 3], [0] * 6],
-    [[1, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1], [0] * 6, [0] * 6],
+    [[0, 0, 3, 0, 0, 0], [0] * 6, [0, 2, 0, 0, 0, 0], [2, 3, 0, 2, 3, 0], [3, 0, 0, 0, 0, 3], [0] * 6],
+    [[1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1], [0] * 6, [0] * 6],
     [[0] * 6, [0] * 6, [0] * 6, [0, 1, 0, 0, 1, 0], [0] * 6, [1, 0, 0, 1, 0, 0]],  # who and verb, in each head
-    [[0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6, [0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6],
+    [[0, 0, 1, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6, [0, 1, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0], [0] * 6],
     kind=HeadsExample,
 )
 
 # Three tokens of a well-known text (S3), all numbers small. Its scores are symmetric by accident.
-BY_HAND = _example(
+KARIM = _example(
     [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]],
     [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]],
     [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]],

@@ -266,10 +266,10 @@ class MultiHeadAttention:
             causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
             attn_mask, is_causal = masks.combine_masks(attn_mask, causal), False
         trace = core.attention_trace(q, k, v, attn_mask, is_causal=is_causal)
-        output = _linear(merge_heads(trace.output), self.W_O, self.b_O)  # (..., n_q, embed_dim)
+        projected = _linear(merge_heads(trace.output), self.W_O, self.b_O)  # (..., n_q, embed_dim)
         if not need_weights:
-            return output, None
-        return output, trace.weights.mean(axis=-3) if average_attn_weights else trace.weights
+            return projected, None
+        return projected, trace.weights.mean(axis=-3) if average_attn_weights else trace.weights
 
     def __repr__(self) -> str:
         return f"MultiHeadAttention(embed_dim={self.embed_dim}, num_heads={self.num_heads}), d_k = {self.d_k}"

@@ -44,15 +44,6 @@ def as_array(x, name):
         ) from None
 
 
-def has_axis(x, axis, name):
-    """Raise ShapeError if the array `x` has no such axis; NumPy's own error names neither the array nor a fix."""
-    if axis not in range(-x.ndim, x.ndim):
-        raise ShapeError(
-            f"axis must be one of the {x.ndim} axes of {name}, from {-x.ndim} to {x.ndim - 1}: got axis = {axis!r}, "
-            f"{name} {x.shape}. Fix: axis=-1, the keys."
-        )
-
-
 def real_array(x, name):
     """Return `x` as a floating NumPy array, float64 if it holds integers; raise TypeError if it holds anything else."""
     given, x = x, as_array(x, name)
@@ -164,6 +155,18 @@ def mask_values(has_nan_or_plus_inf, dtype):
             "Fix: 0 where a query may attend, -inf where it may not; 0 * -inf is NaN, so build it with "
             "to_additive(boolean_mask)."
         )
+
+
+def axis_of(x, axis):
+    """Return `axis` if it is the number of an axis of `x`; an array has -ndim to ndim - 1."""
+    if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
+        raise TypeError(f"axis must be a whole number, got {type(axis).__name__}. Fix: axis=-1 for the keys.")
+    if not -x.ndim <= axis < x.ndim:
+        raise ShapeError(
+            f"axis must be an axis of the array, of shape {x.shape}: expected {-x.ndim} to {x.ndim - 1}, got {axis}. "
+            "Fix: axis=-1 for the keys."
+        )
+    return int(axis)
 
 
 def attention_scale(scale, d_k):

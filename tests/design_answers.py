@@ -4,7 +4,7 @@ import numpy as np
 
 from attnlib.course import smollm
 from attnlib.course.chapters.n13 import PATIENTS
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY, SENTENCE
+from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, SENTENCE
 
 # 1.5: rows 0, 3 and 4 of W_Q say what a name, a verb and a pronoun look for.
 WISHES = np.array([[0.0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]])
@@ -58,7 +58,7 @@ DESIGNS = {
         "nothing_let_through": [(Q, K, V)],
         "swap_let_through": [(*IDENTITY.project()[:2], np.array([[1.0], [0]]))],
         "symmetric_example": [IDENTITY.project()],
-        "symmetric_scores": [BY_HAND.project()],
+        "symmetric_scores": [KARIM.project()],
         "queries_are_keys": [(ASYMMETRIC.x, ASYMMETRIC.x, V)],
         "d_v_equals_d_k": [(*CIRCLE[:2], np.diag([1.0, 0, 3])), (Q, K, V[:, :2])],
         "swap_and_size_hidden": [(Q, K, np.ones((4, 5)))],

@@ -1,6 +1,7 @@
 """How answers are run: errors, what they print and patch, time and memory."""
 
 import contextlib
+import copy
 import os
 import re
 import select
@@ -20,7 +21,7 @@ from attnlib.course.chapters import n02, n03, n04, n05
 from attnlib.course.chapters.n08 import exercises as n08
 from attnlib.course.engine import run as running
 from attnlib.course.engine.compare import near
-from attnlib.course.engine.probes import LOW_MASKED
+from attnlib.course.engine.probes import LOW_MASKED, turned
 
 
 def test_numbers_are_near_where_numpy_says_so():
@@ -76,6 +77,42 @@ def test_a_patched_numpy_changes_nothing(monkeypatch, name):
     assert check.attention_scores(writes).mistake == "mutates_input"
 
 
+def double(array):
+    array *= 2
+
+
+@pytest.mark.parametrize(
+    "argument, spoil",
+    [
+        ((np.ones(2), np.ones(3)), lambda past: double(past[1])),
+        ([np.ones(2)], lambda past: past.append(0)),
+        ({"keys": [np.ones(2)]}, lambda past: double(past["keys"][0])),
+        ({"keys": np.ones(2)}, lambda past: past.update(values=0)),
+        (([1, 2], 3), lambda past: past[0].reverse()),
+        ([np.ones(2), None], lambda past: past.__setitem__(0, None)),
+    ],
+)
+def test_writing_into_what_an_argument_holds_is_seen(argument, spoil):
+    def answer(past):
+        spoil(past)
+        return 1.0
+
+    before = copy.deepcopy(argument)
+    assert running.call(answer, (argument,)).mutated and not running.call(lambda past: 1.0, (argument,)).mutated
+    assert not running.changed(before, argument)  # what the probe holds is never handed out
+
+
+def test_an_attention_that_is_handed_over_and_not_called_shows():
+    """What 11.2 and 11.3 are handed: of the usual one nobody could tell whether it was called."""
+    q, k, v = np.random.default_rng(0).normal(size=(3, 4, 5))
+    usual = al.scaled_dot_product_attention
+    other = turned(usual)
+    assert np.allclose(other(q, k, v), usual(-q, k, v))
+    assert np.abs(other(q, k, v) - usual(q, k, v)).max() > 0.1
+    mask = np.tri(4, dtype=bool)
+    assert np.allclose(other(q, k, v, mask)[0], v[0])
+
+
 def test_a_profiler_is_left_as_it_was():
     def mine(*event):
         pass
@@ -127,7 +164,7 @@ def test_in_some_row_all_allowed_scores_are_lower_than_a_common_fill(name):
     exercise = EXERCISES[name]
     (probe,) = (probe for probe in exercise.probes if probe.name == LOW_MASKED)
     steps = exercise.steps_on(probe.args)
-    assert np.where(steps.mask, steps.scaled, -np.inf).max(axis=-1).min() < -9_999
+    assert np.where(steps.mask, steps.scaled_scores, -np.inf).max(axis=-1).min() < -9_999
 
 
 # --- time and memory

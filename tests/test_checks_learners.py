@@ -655,6 +655,7 @@ ROWS = {
     "1.1 query": ("key_of_anna", "wrong_projection", [0, 2, 3], "another matrix"),
     "1.1 a name alone, or Ben": ("key_of_anna", "feature_or_token", [1, 0, 0], "or it belongs to another token"),
     "1.1 female alone, or she": ("key_of_anna", "feature_or_token", [0, 1, 0], "female alone is the key of she"),
+    "1.1 no matrix": ("key_of_anna", None, [1, 0, 1], "First difference at [1]"),  # x[0][:3]
     "1.1 column": ("key_of_anna", "column_instead_of_row", [1, 0, 1, 0], "All features of one token are a row"),
     "1.2 row 2": ("scores_of_she", "counted_from_one", [0, 3, 0, 0], "counted from 0"),
     "1.2 row 0": ("scores_of_she", "wrong_token", [2, 3, 0, 2]),
@@ -1245,7 +1246,7 @@ ROWS = {
         "sink_weights",
         "last_key_cut_off",
         lambda s, sink: al.softmax(np.concatenate([np.full((*s.shape[:-1], 1), sink), s], axis=-1))[..., :-1],
-        "one column too far to the right",
+        "one column too far to one side",
     ),
     "14.3 no n_0": ("log_n_weights", "n_0_left_out", crowd(lambda i, n_0: np.log(i)), "too large"),
     "14.3 a difference": ("log_n_weights", "logarithms_subtracted", crowd(lambda i, n_0: np.log(i / n_0))),

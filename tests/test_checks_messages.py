@@ -264,7 +264,6 @@ def test_an_error_that_cannot_say_what_it_is_does_not_escape():
         ("softmax", al.softmax),
         ("scaled_dot_product_attention", al.scaled_dot_product_attention),
         ("scaled_dot_product_attention", lambda q, k, v, m=None: al.attention_trace(q, k, v, m).output),
-        ("masked_softmax", lambda s, m=None: al.softmax(s if m is None else np.where(m, s, -np.inf))),
         ("MultiHeadAttention", torch_layers.MultiHeadAttention),
         ("masked_attention", lambda q, k, v, m=None: al.attention_trace(q, k, v, m).output),
     ],

@@ -12,6 +12,7 @@ from attnlib.course import EXERCISES, check
 from attnlib.course.engine.describe import STAGE_HINTS
 from attnlib.course.engine.exercise import Function
 from attnlib.course.engine.steps import Steps
+from attnlib.course.mistakes.mistake import masked_by
 
 UNMASKED = (A, "SelfAttention")  # notebook 05 teaches masks
 
@@ -40,8 +41,8 @@ def test_no_fixed_number_passes_for_the_scale(name, monkeypatch):
 
     def scaled(by):
         prop = functools.cached_property(by)
-        prop.__set_name__(Steps, "scaled")
-        monkeypatch.setattr(Steps, "scaled", prop)
+        prop.__set_name__(Steps, "scaled_scores")
+        monkeypatch.setattr(Steps, "scaled_scores", prop)
         return exercise._outcomes(exercise.reference)
 
     scaled(lambda s: widths.add(s.q.shape[-1]) or s.scores / np.sqrt(s.q.shape[-1]))
@@ -55,7 +56,7 @@ def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
     fixed = {A: (3, 5), "masked_attention": (3, 5), "SelfAttention": (4, 3)}
     for name, (right_for, tried) in fixed.items():
         exercise = EXERCISES[name]
-        verdict = submit(exercise, exercise.with_steps({"scaled": lambda s, d=right_for: s.scores / np.sqrt(d)}))
+        verdict = submit(exercise, exercise.with_steps({"scaled_scores": lambda s, d=right_for: s.scores / np.sqrt(d)}))
         told = f"The scale does not change with d_k: it was right for {right_for}, and here d_k is {tried}."
         assert (verdict.state, verdict.mistake, verdict.stage) == ("wrong", None, "scale") and told in verdict.message
 
@@ -64,11 +65,11 @@ def test_the_exercises_with_a_scale_are_tried_on_several_d_k():
 @pytest.mark.parametrize(
     "stage, steps",
     [
-        ("scale", {"scaled": lambda s: 1.3 * s.scores / np.sqrt(s.q.shape[-1])}),
+        ("scale", {"scaled_scores": lambda s: 1.3 * s.scores / np.sqrt(s.q.shape[-1])}),
         ("scores", {"scores": lambda s: s.q @ np.swapaxes(s.k**2, -1, -2)}),
-        ("mask", {"masked": lambda s: s.scaled if s.mask is None else s.scaled + np.where(s.mask, 1, -1)}),
-        ("softmax or output", {"weights": lambda s: al.softmax(s.masked) ** 2}),
-        ("output", {"context": lambda s: s.weights @ s.v**3}),
+        ("mask", masked_by(lambda s: s.scaled_scores + np.where(s.mask, 1, -1))),
+        ("softmax or output", {"weights": lambda s: al.softmax(s.masked_scores) ** 2}),
+        ("output", {"output": lambda s: s.weights @ s.v**3}),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
@@ -162,38 +163,44 @@ def noise(s, x):
 
 # what is replaced -> the stages that may be called the first to differ
 STAGES = {
-    "half a scale": ({"scaled": lambda s: s.scores / (2 * s.q.shape[-1])}, "scale"),
-    "scale 1.3": ({"scaled": lambda s: 1.3 * s.scores / np.sqrt(s.q.shape[-1])}, "scale"),
-    "scale -1": ({"scaled": lambda s: -s.scores / np.sqrt(s.q.shape[-1])}, "scale"),
+    "half a scale": ({"scaled_scores": lambda s: s.scores / (2 * s.q.shape[-1])}, "scale"),
+    "scale 1.3": ({"scaled_scores": lambda s: 1.3 * s.scores / np.sqrt(s.q.shape[-1])}, "scale"),
+    "scale -1": ({"scaled_scores": lambda s: -s.scores / np.sqrt(s.q.shape[-1])}, "scale"),
     "squared keys": ({"scores": lambda s: s.q @ swapped(s.k**2)}, "scores"),
     "squared queries": ({"scores": lambda s: s.q**2 @ swapped(s.k)}, "scores"),
     "distances": ({"scores": lambda s: -((s.q[..., :, None, :] - s.k[..., None, :, :]) ** 2).sum(-1)}, "scores"),
     "cosines": ({"scores": lambda s: s.q / np.linalg.norm(s.q, axis=-1, keepdims=True) @ swapped(s.k)}, "scores scale"),
     "places added": ({"scores": lambda s: noise(s, s.q @ swapped(s.k))}, "scores"),
     "first feature left out": ({"scores": lambda s: s.q[..., 1:] @ swapped(s.k[..., 1:])}, "scores"),
-    "clipped scores": ({"scaled": lambda s: np.clip(s.scores / np.sqrt(s.q.shape[-1]), -0.5, 0.5)}, "scale softmax"),
-    "squashed scores": ({"scaled": lambda s: squash(s.scores)}, "scale softmax"),
-    "squared weights": ({"weights": lambda s: al.softmax(s.masked, s.axis) ** 2}, "softmax"),
-    "squared weights, shared out": (
-        {"weights": lambda s: (w := al.softmax(s.masked) ** 2) / w.sum(-1, keepdims=True)},
+    "clipped scores": (
+        {"scaled_scores": lambda s: np.clip(s.scores / np.sqrt(s.q.shape[-1]), -0.5, 0.5)},
         "scale softmax",
     ),
-    "sigmoid": ({"weights": lambda s: 1 / (1 + np.exp(-s.masked))}, "softmax"),
-    "relu": ({"weights": lambda s: np.maximum(np.where(np.isinf(s.masked), 0, s.masked), 0)}, "softmax"),
-    "negative weights": ({"weights": lambda s: 2 * al.softmax(s.masked) - 0.2}, "softmax"),
+    "squashed scores": ({"scaled_scores": lambda s: squash(s.scores)}, "scale softmax"),
+    "squared weights": ({"weights": lambda s: al.softmax(s.masked_scores, s.axis) ** 2}, "softmax"),
+    "squared weights, shared out": (
+        {"weights": lambda s: (w := al.softmax(s.masked_scores) ** 2) / w.sum(-1, keepdims=True)},
+        "scale softmax",
+    ),
+    "sigmoid": ({"weights": lambda s: 1 / (1 + np.exp(-s.masked_scores))}, "softmax"),
+    "relu": ({"weights": lambda s: np.maximum(np.where(np.isinf(s.masked_scores), 0, s.masked_scores), 0)}, "softmax"),
+    "negative weights": ({"weights": lambda s: 2 * al.softmax(s.masked_scores) - 0.2}, "softmax"),
     "queries shared out twice": (
-        {"weights": lambda s: al.softmax(s.masked) / al.softmax(s.masked).sum(-2, keepdims=True)},
+        {"weights": lambda s: al.softmax(s.masked_scores) / al.softmax(s.masked_scores).sum(-2, keepdims=True)},
         "softmax",
     ),
-    "uniform": ({"weights": lambda s: np.ones_like(s.scaled) / s.scaled.shape[-1]}, "scores scale softmax"),
-    "mask lowers": ({"masked": lambda s: s.scaled if s.mask is None else s.scaled + np.where(s.mask, 1, -1)}, "mask"),
+    "uniform": (
+        {"weights": lambda s: np.ones_like(s.scaled_scores) / s.scaled_scores.shape[-1]},
+        "scores scale softmax",
+    ),
+    "mask lowers": (masked_by(lambda s: s.scaled_scores + np.where(s.mask, 1, -1)), "mask"),
     "mask moved": ({"allowed": lambda s: np.roll(s.mask, 1, -1)}, "mask"),
-    "cubed values": ({"context": lambda s: s.weights @ s.v**3}, "output"),
-    "twice the output": ({"context": lambda s: 2 * s.weights @ s.v}, "output"),
-    "one added": ({"context": lambda s: s.weights @ s.v + 1}, "output"),
-    "rows turned": ({"context": lambda s: (s.weights @ s.v)[..., ::-1, :]}, "output"),
-    "mean taken off": ({"context": lambda s: s.weights @ (s.v - s.v.mean(axis=-2, keepdims=True))}, "output"),
-    "half a residual": ({"context": lambda s: s.weights @ s.v + 0.5 * s.v.mean()}, "output"),
+    "cubed values": ({"output": lambda s: s.weights @ s.v**3}, "output"),
+    "twice the output": ({"output": lambda s: 2 * s.weights @ s.v}, "output"),
+    "one added": ({"output": lambda s: s.weights @ s.v + 1}, "output"),
+    "rows turned": ({"output": lambda s: (s.weights @ s.v)[..., ::-1, :]}, "output"),
+    "mean taken off": ({"output": lambda s: s.weights @ (s.v - s.v.mean(axis=-2, keepdims=True))}, "output"),
+    "half a residual": ({"output": lambda s: s.weights @ s.v + 0.5 * s.v.mean()}, "output"),
 }
 
 PROJECTED = {
@@ -223,19 +230,19 @@ HEADS = {
     "split queries apart": ({"q": lambda s: unsorted_split(s)(s.query @ s.W_Q)}, "projections split heads"),
     "heads in another order": ({"merge": lambda s: lambda x: al.merge_heads(x[..., ::-1, :, :])}, "output heads"),
     "merge turned": ({"merge": lambda s: lambda x: np.roll(al.merge_heads(x), 1, -1)}, "output heads"),
-    "twice a residual": ({"output": lambda s: s.merge(s.context) @ s.W_O + 2 * s.query}, "output"),
-    "residual before W_O": ({"output": lambda s: (s.merge(s.context) + s.query) @ s.W_O}, "output"),
-    "values added": ({"output": lambda s: s.merge(s.context) @ s.W_O + s.merge(s.context)}, "output"),
-    "W_O twice": ({"output": lambda s: s.merge(s.context) @ s.W_O @ s.W_O}, "output"),
+    "twice a residual": ({"projected": lambda s: s.merge(s.output) @ s.W_O + 2 * s.query}, "output"),
+    "residual before W_O": ({"projected": lambda s: (s.merge(s.output) + s.query) @ s.W_O}, "output"),
+    "values added": ({"projected": lambda s: s.merge(s.output) @ s.W_O + s.merge(s.output)}, "output"),
+    "W_O twice": ({"projected": lambda s: s.merge(s.output) @ s.W_O @ s.W_O}, "output"),
     "value = query": (
         {"v": lambda s: s.split((s.query @ s.W_V)[..., :4, :].repeat(2, -2)[..., : s.key.shape[-2], :])},
         "projections output",
     ),
     "weights averaged": (
-        {"weights": lambda s: al.softmax(s.masked).mean(-3, keepdims=True).repeat(s.num_heads, -3)},
+        {"weights": lambda s: al.softmax(s.masked_scores).mean(-3, keepdims=True).repeat(s.num_heads, -3)},
         "softmax heads",
     ),
-    "softmax over heads": ({"weights": lambda s: al.softmax(s.scaled, -3)}, "softmax"),
+    "softmax over heads": ({"weights": lambda s: al.softmax(s.scaled_scores, -3)}, "softmax"),
     "heads see the first query": (
         {"q": lambda s: s.split(s.query @ s.W_Q)[..., :1, :, :].repeat(s.num_heads, -3)},
         "projections split heads",

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 
 import attnlib as al
 from attnlib import torch_layers
-from attnlib.examples import ASYMMETRIC, BY_HAND, FEATURES, IDENTITY, SENTENCE, WORDS
+from attnlib.examples import ASYMMETRIC, FEATURES, IDENTITY, KARIM, SENTENCE, WORDS
 
 INF = np.inf
 
@@ -167,16 +167,20 @@ def test_trace_keeps_raw_scores_and_a_chain_of_steps(twin, rng):
 
 
 def test_trace_is_frozen(twin):
-    trace = twin.trace(*BY_HAND.project())
+    trace = twin.trace(*KARIM.project())
     with pytest.raises(dataclasses.FrozenInstanceError):
         trace.weights = None
 
 
-def test_steps_are_in_order_and_named(twin):
-    trace = twin.trace(*BY_HAND.project())
-    names = ["query", "key", "value", "scores", "scaled_scores", "masked_scores", "weights", "output"]
-    assert [name for name, *_ in trace.steps()] == names
+def test_steps_are_named_and_each_comes_after_what_it_takes(twin):
+    trace = twin.trace(*KARIM.project())
+    names = [name for name, *_ in trace.steps()]
+    assert {"query", "key", "value", "scores", "scaled_scores", "masked_scores", "weights", "output"} <= set(names)
     assert all(array is getattr(trace, name) for name, array, _, _ in trace.steps())
+    for k, step in enumerate(al.steps.STEPS):
+        assert step.name == names[k] and set(step.takes) & set(names) <= set(names[:k])
+    fields = [field.name for field in dataclasses.fields(trace) if field.name in names]
+    assert fields == names
 
 
 @pytest.mark.parametrize(
@@ -198,7 +202,7 @@ def test_steps_name_the_axes(twin, leading, dims):
     ids=["none", "boolean", "floating"],
 )
 def test_steps_say_how_the_mask_was_applied(twin, mask, formula):
-    steps = twin.trace(*BY_HAND.project(), attn_mask=mask).steps()
+    steps = twin.trace(*KARIM.project(), attn_mask=mask).steps()
     assert {name: f for name, _, _, f in steps}["masked_scores"] == formula
 
 
@@ -227,7 +231,7 @@ def test_twins_take_the_same_arguments(name):
 
 
 def test_lists_of_numbers_are_arrays():
-    query, key, value = BY_HAND.project()
+    query, key, value = KARIM.project()
     lists = [x.astype(int).tolist() for x in (query, key, value)]
     trace = al.attention_trace(*lists)
     for name, array in (("query", query), ("key", key), ("value", value)):
@@ -241,9 +245,9 @@ def test_lists_of_numbers_are_arrays():
 
 
 def test_integers_are_computed_in_float64():
-    query, key, value = (x.astype(np.int8) for x in BY_HAND.project())
+    query, key, value = (x.astype(np.int8) for x in KARIM.project())
     trace = al.attention_trace(query * 10, key * 10, value)  # products above 127
-    np.testing.assert_array_equal(trace.scores, 100 * (BY_HAND.project()[0] @ BY_HAND.project()[1].T))
+    np.testing.assert_array_equal(trace.scores, 100 * (KARIM.project()[0] @ KARIM.project()[1].T))
     assert trace.output.dtype == np.float64
     assert al.softmax(np.array([1, 1])).tolist() == [0.5, 0.5]
 
@@ -258,14 +262,14 @@ def test_the_identity_example(twin):
 
 
 def test_the_projections_done_by_hand():
-    query, key, value = BY_HAND.project()
+    query, key, value = KARIM.project()
     assert key.tolist() == [[0, 1, 1], [4, 4, 0], [2, 3, 1]]
     assert query.tolist() == [[1, 0, 2], [2, 2, 2], [2, 1, 3]]
     assert value.tolist() == [[1, 2, 3], [2, 8, 0], [2, 6, 3]]
 
 
 def test_the_example_done_by_hand_without_scaling(twin):
-    trace = twin.trace(*BY_HAND.project(), scale=1.0)
+    trace = twin.trace(*KARIM.project(), scale=1.0)
     assert trace.scores.tolist() == trace.scaled_scores.tolist() == [[2, 4, 4], [4, 16, 12], [4, 12, 10]]
     assert [" ".join(f"{w:.4e}" for w in row) for row in trace.weights] == [
         "6.3379e-02 4.6831e-01 4.6831e-01",
@@ -279,11 +283,11 @@ def test_the_example_done_by_hand_without_scaling(twin):
 
 
 def test_the_example_done_by_hand_with_scaling(twin):
-    trace = twin.trace(*BY_HAND.project())
+    trace = twin.trace(*KARIM.project())
     np.testing.assert_allclose(trace.weights[0], [0.136126, 0.431937, 0.431937], atol=5e-7, rtol=0)
     output = [[1.863874, 6.319371, 1.704189], [1.999110, 7.814124, 0.273472], [1.992555, 7.479636, 0.735877]]
     np.testing.assert_allclose(trace.output, output, atol=5e-7, rtol=0)
-    np.testing.assert_allclose(twin.attend(*BY_HAND.project()), trace.output, atol=1e-12, rtol=0)
+    np.testing.assert_allclose(twin.attend(*KARIM.project()), trace.output, atol=1e-12, rtol=0)
 
 
 def test_the_sentence(twin):
@@ -303,6 +307,8 @@ def test_the_sentence_hides_no_mistake(twin):
     x, w_q, w_k, w_v = SENTENCE
     assert x.shape == (len(WORDS), len(FEATURES)) and w_q.shape == w_k.shape == (6, 3) and w_v.shape == (6, 2)
     query, key, value = SENTENCE.project()
+    slices = [x[0, start : start + 3].tolist() for start in range(4)]
+    assert key[0].tolist() == [1, 1, 0] and key[0].tolist() not in slices  # else 1.1 could be solved without W_K
     scores, right = query @ key.T, twin.attend(query, key, value)
     assert all((scores[i] != scores[:, i]).any() for i in range(4))
     mistakes = {"sqrt(d_in)": math.sqrt(6), "sqrt(d_v)": math.sqrt(2), "sqrt(n)": 2, "d_k": 3, "nothing": 1}
@@ -341,7 +347,7 @@ def test_the_asymmetric_example_shows_every_mistake(twin, mistake):
 
 
 def test_the_examples_are_read_only():
-    for example in (SENTENCE, BY_HAND, IDENTITY, ASYMMETRIC):
+    for example in (SENTENCE, KARIM, IDENTITY, ASYMMETRIC):
         for array in example:
             with pytest.raises(ValueError, match="read-only"):
                 array[0, 0] = 7

@@ -368,20 +368,15 @@ CALLS += [
     ("softmax of a string", lambda: al.softmax("2 4"), TypeError, ("must hold real numbers", "dtype <U3")),
     ("softmax of a list of booleans", lambda: al.softmax([True]), TypeError, ("must hold real numbers", "bool")),
     ("softmax of one number", lambda: al.softmax(3.0), ShapeError, ("at least one score", "got shape ()")),
+    ("softmax over no axis", lambda: al.softmax([1, 2], axis=5), ShapeError, ("expected -1 to 0, got 5", "axis=-1")),
+    ("softmax over all axes", lambda: al.softmax([1, 2], axis=None), TypeError, ("axis must be a whole", "NoneType")),
+    (
+        "entropy over no axis",
+        lambda: al.entropy([0.5, 0.5], axis=1),
+        ShapeError,
+        ("shape (2,): expected -1 to 0, got 1",),
+    ),
     ("softmax of an empty list", lambda: al.softmax([]), ShapeError, ("at least one score", "got shape (0,)")),
-    (
-        "softmax, no such axis",
-        lambda: al.softmax([1, 2], axis=5),
-        ShapeError,
-        ("from -1 to 0", "got axis = 5", "x (2,)"),
-    ),
-    ("softmax over two", lambda: al.softmax(a(2, 3), axis=(0, 1)), ShapeError, ("got axis = (0, 1)", "Fix: axis=-1")),
-    (
-        "entropy, no such axis",
-        lambda: al.entropy(a(2), axis=1),
-        ShapeError,
-        ("axes of weights", "got axis = 1", "(2,)"),
-    ),
     ("entropy of a ragged list", lambda: al.entropy([[1.0], [0.5, 0.5]]), TypeError, ("weights must be an array",)),
     ("softmax of booleans", lambda: al.softmax(a(2) > 0), TypeError, ("x must hold real numbers", "bool", "astype")),
     (

@@ -1,5 +1,6 @@
 """The views of a whole call, of the plane and of the scores: what they tell, and where what they draw stands."""
 
+import dataclasses
 import re
 from itertools import pairwise
 
@@ -15,13 +16,14 @@ from views import read, strip
 
 import attnlib as al
 import attnlib.examples
+import attnlib.steps
 from attnlib import colours, live, svg
 from attnlib.examples import TWO_HEADS, WORDS
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
 def test_flow_writes_the_arithmetic_out(scale):
-    query, key, value = al.examples.BY_HAND.project()
+    query, key, value = al.examples.KARIM.project()
     trace = al.attention_trace(query, key, value, scale=scale)
     view = live.flow(trace, queries=["1", "2", "3"])
     view.sliders["query"].value, view.sliders["key"].value, view.sliders["feature"].value = 1, 2, 1
@@ -74,7 +76,7 @@ def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
     trace = al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)
     view = live.flow(trace, x=al.examples.ASYMMETRIC.x)
     assert list(view.shown) == ["scores", "scaled_scores", "masked_scores", "weights"]
-    at = svg.flow.layout(list(view.shown), list("0123"), list("0123"), 3, 2, 5, dict.fromkeys(view.shown, "÷")).places
+    at = svg.flow.layout(al.steps.maps(trace), list("0123"), list("0123"), 3, 2, 5).places
     assert (at["key"].x, at["key"].wide) == (at["scores"].x, at["scores"].wide)
     assert (at["value"].x, at["value"].wide) == (at["output"].x, at["output"].wide)
     rows = {(p.y, p.high) for name, p in at.items() if name not in ("key", "value")}
@@ -117,7 +119,7 @@ def test_flow_stands_beside_its_other_parts_as_if_it_were_one():
     spans = [(float(beam.get("x")), float(beam.get("x")) + float(beam.get("width"))) for beam in beams]
     assert all(a[1] == b[0] for a, b in pairwise(spans)) and [a for a, _ in spans[1:]] == [x for x, _ in corners[1:]]
     shapes = {"".join(t.itertext()) for part in parts for t in part.iter("text")}
-    assert {"scores", "scaled", "weights", "output", "values"} <= shapes
+    assert {"scores", "scaled scores", "weights", "output", "values"} <= shapes
 
 
 def test_flow_of_many_queries_and_few_keys_fits():
@@ -141,19 +143,59 @@ def test_flow_with_a_slider_for_d_k_changes_the_queries_and_keys_alone():
         assert np.array_equal(view.shown["weights"], expected)
 
 
+def longer(monkeypatch, ahead_of):
+    """Return a trace with a step more, ahead of another one: it halves what that would have taken."""
+    fields = dataclasses.make_dataclass("Longer", [("halved", object, None)], bases=(al.AttentionTrace,), frozen=True)
+    at = [step.name for step in al.steps.STEPS].index(ahead_of)
+    before, (taker, *rest) = al.steps.STEPS[:at], al.steps.STEPS[at:]
+    halved = al.steps.Step("halved", "n_q, n_k", "half of it", "÷ 2", taker.takes[:1], lambda x: x / 2)
+    changed = taker._replace(takes=("halved", *taker.takes[1:]))
+    monkeypatch.setattr(al.steps, "STEPS", (*before, halved, changed, *rest))
+    monkeypatch.setattr(al.core, "AttentionTrace", type("Longer", (fields,), {"__repr__": al.AttentionTrace.__repr__}))
+    return al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)
+
+
+@pytest.mark.parametrize("ahead_of", ["masked_scores", "weights", "output"])
+def test_a_step_that_is_added_is_kept_listed_drawn_and_told(monkeypatch, ahead_of):
+    """In the order of the trace: on the arrows, in the table below, in the words for screen readers."""
+    trace = longer(monkeypatch, ahead_of)
+    symbols = al.steps.maps(trace)
+    names = list(symbols)
+    assert [name for name, *_ in trace.steps()] == [step.name for step in al.steps.STEPS]
+    assert "halved         (n_q, n_k)  (4, 4)  half of it" in repr(trace)
+    view = live.flow(trace, query=2, key=1)
+    assert list(view.shown) == names and np.array_equal(view.shown["halved"], trace.halved)
+    place = svg.flow.layout(symbols, list("0123"), list("0123"), 0, 2, 5)
+    assert sorted(names, key=lambda name: place.places[name].x) == names
+    assert [words for words, *_ in place.arrows] == list(symbols.values())[1:]
+    rows = [(words[0], row) for words, row in table_of(view).values() if not words[0].startswith(("exp", "weight"))]
+    for (words, row), (name, symbol) in zip(rows, symbols.items(), strict=True):
+        assert words.replace("·", ".") == ("÷ sum = weight" if name == "weights" else symbol)
+        assert row == [f"{v:.4f}" for v in getattr(trace, name)[2, : len(row)]]
+        hatched = names.index(name) >= names.index("masked_scores")
+        assert len(row) == 4 - hatched  # the last key
+    told = parsed(view.picture.value)[0].find("desc").text.split("; ")
+    before = getattr(trace, names[names.index("weights") - 1])[2]
+    begins = symbols | {"scores": "Query 2", "masked_scores": "may attend"}
+    begins["weights"] = f"exp({before[1]:.4g}) = {np.exp(before[1]):.4g}, sum over the keys {np.exp(before).sum():.4g}"
+    begins["halved"] += f": {trace.halved[2, 1]:.4g}"
+    places = [next(k for k, words in enumerate(told) if words.startswith(begins[name])) for name in names]
+    assert places == sorted(places)
+
+
 def test_flow_takes_no_more_tokens_than_have_room():
     with pytest.raises(al.ShapeError, match="up to 64 tokens, got 65"):
         live.flow(al.attention_trace(*np.zeros((3, 65, 2))))
 
 
 def test_flow_writes_large_scores_relative_to_the_largest():
-    view = live.flow(al.attention_trace(*(1000 * x for x in al.examples.BY_HAND.project())))
+    view = live.flow(al.attention_trace(*(1000 * x for x in al.examples.KARIM.project())))
     assert "<pre>" not in view.picture.value
     assert "exp(" in read(view) and "inf" not in read(view)
 
 
 def test_flow_marks_blocked_cells():
-    trace = al.attention_trace(*al.examples.BY_HAND.project(), is_causal=True)
+    trace = al.attention_trace(*al.examples.KARIM.project(), is_causal=True)
     view = live.flow(trace)
     for step, shown in view.shown.items():
         assert np.array_equal(shown, getattr(trace, step))
@@ -163,7 +205,7 @@ def test_flow_marks_blocked_cells():
 
 
 def test_flow_where_every_key_is_blocked():
-    view = live.flow(al.attention_trace(*al.examples.BY_HAND.project(), np.zeros((3, 3), dtype=bool)))
+    view = live.flow(al.attention_trace(*al.examples.KARIM.project(), np.zeros((3, 3), dtype=bool)))
     assert "<pre>" not in view.picture.value  # a warning is an error here
     assert "blocked: -inf" in read(view) and "no key to attend to" in read(view)
 
@@ -218,7 +260,7 @@ def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
     mouse(view, "over", row="query", i=1, column="key", j=3, shown="weights")
     assert f"weights: query 1, key 3: {svg.exact(view.shown['weights'][1, 3])}" in strip(view.readout.value)
     mouse(view, "over", row="query", i=1, column="key", j=3, shown="scaled_scores")
-    assert "scaled: query 1, key 3: " in strip(view.readout.value)  # as in the picture
+    assert "scaled scores: query 1, key 3: " in strip(view.readout.value)  # as in the picture
 
 
 def test_plane_tells_what_attention_computes():
@@ -286,8 +328,11 @@ def test_scores_draw_the_softmax_of_the_points_that_they_show():
 def test_the_still_of_a_view_is_what_it_draws():
     from attnlib.live import still
 
-    view = live.flow(al.attention_trace(*al.examples.BY_HAND.project()), queries=["$x$", "<b>", "cat"])
+    view = live.flow(al.attention_trace(*al.examples.KARIM.project()), queries=["$x$", "<b>", "cat"])
     pictures = parsed(view.picture.value)
+    for parent in [parent for picture in pictures for parent in picture.iter()]:
+        for hidden in [child for child in parent if child.get("visibility") == "hidden"]:
+            parent.remove(hidden)
     drawn = still.figure(view.picture.value)
     (ax,) = drawn.axes
     words = [t.get_text() for t in ax.texts if not t.get_parse_math()]

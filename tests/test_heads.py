@@ -145,8 +145,8 @@ def by_hand(last_key):
     ]
     output = np.zeros((4, 6))
     for column, head in (
-        (1, scores[0]),
-        (2, scores[1]),
+        (FEATURES.index("female"), scores[0]),
+        (FEATURES.index("male"), scores[1]),
     ):  # who head 1 finds goes to "female", who head 2 finds to "male"
         for i, row in enumerate(head):
             e = [math.exp(s / math.sqrt(3)) if j <= last_key(i) else 0.0 for j, s in enumerate(row)]
@@ -206,5 +206,5 @@ def test_the_two_heads_hide_no_mistake():
         "Q and K exchanged": {"exchange": True},
     }
     right = two_heads()
-    moved = {name: abs(two_heads(**how) - right)[1, 2] for name, how in wrong.items()}
+    moved = {name: abs(two_heads(**how) - right)[1, FEATURES.index("male")] for name, how in wrong.items()}
     assert min(moved.values()) > 0.2, moved

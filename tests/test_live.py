@@ -79,7 +79,7 @@ def test_an_error_in_a_step_is_shown():
 
 def test_sliders_have_names_and_follow_the_drag():
     view = live.scaling(n=4)
-    assert view.sliders["d_k"].description == "d_k"
+    assert view.sliders["d_k"].description == "features d_k"
     assert view.sliders["d_k"].continuous_update
     heads = live.weights_view(
         lambda h: {"map": np.eye(2)}, still=(1,), num_heads=[("1, d_k = 8", 1), ("2, d_k = 4", 2)]
@@ -251,7 +251,7 @@ def test_a_click_chooses_a_cell_and_its_exact_value_is_told():
 
 
 def test_a_click_moves_the_slider_where_there_is_one():
-    trace = live.flow(al.attention_trace(*al.examples.BY_HAND.project()))
+    trace = live.flow(al.attention_trace(*al.examples.KARIM.project()))
     mouse(trace, "click", row="query", i=2, column="key", j=1)
     assert (trace.sliders["query"].value, trace.sliders["key"].value) == (2, 1)
     spread = live.scores()

@@ -9,9 +9,12 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import attnlib as al
+import small_llama
 from attnlib import torch_layers
 from attnlib.course import check, mine, smollm
 from attnlib.course.engine import right_answers
+from tools.build_notebooks import NOTEBOOKS, read_source
+from tools.handouts import exercises
 
 IMPORTS = "import numpy as np\nfrom attnlib.course import check, mine\n"
 HELPER = """
@@ -73,7 +76,7 @@ def test_what_was_loaded_can_be_used_in_what_is_kept_next(cells, folder):
     cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)", "before = mine.load('plain_attention')")
     cells("def my_attention(query, key, value, attn_mask=None):\n    return before(query, key, value, attn_mask)")
     # In one file the second would call itself.
-    assert "two things are called my_attention here" in cells(CHECK, "mine.keep(my_attention)")
+    assert "two different things are called my_attention here" in cells(CHECK, "mine.keep(my_attention)")
     cells("def mine_again(query, key, value, attn_mask=None):\n    return before(query, key, value, attn_mask)")
     said = cells("verdict = check.scaled_dot_product_attention(mine_again)", "mine.keep(mine_again)")
     assert said.startswith("✓ kept") and "def my_attention" in (folder / "mine" / "plain_attention.py").read_text(
@@ -105,12 +108,54 @@ def test_the_attention_of_notebook_02_is_kept_within_that_of_05(cells, folder, c
     assert not found[:, 2].any()
 
 
+SOFTMAX = """
+def plain_softmax(x, axis):
+    return np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)
+def my_softmax(x, axis=-1):
+    my_softmax.calls = getattr(my_softmax, "calls", 0) + 1
+    return plain_softmax(x - x.max(axis=axis, keepdims=True), axis)
+"""
+PLAIN = """
+def my_attention(query, key, value):
+    return my_softmax(query @ key.swapaxes(-1, -2) / np.sqrt(query.shape[-1])) @ value
+"""
+NAMES = {"5.3": "masked_softmax", "5.4": "masked_attention", "6.1": "split_heads", "6.2": "merge_heads"}
+NAMES |= {"6.3": "multi_head_attention"}
+
+
+def test_softmax_masked_softmax_attention_and_several_heads_grow_out_of_each_other(cells, folder, tmp_path):
+    """The solutions of 05 and 06 call what was kept before, and a language model then calls all of it."""
+    said = [cells(SOFTMAX, "verdict = check.softmax(my_softmax)", "mine.keep(my_softmax)")]
+    said += [cells(PLAIN, CHECK, "mine.keep(my_attention)")]
+    for source in ("05_masks", "06_multi_head"):
+        for _, number, solution in exercises(read_source(NOTEBOOKS / "src" / f"{source}.py")):
+            if number in NAMES:
+                (name,) = re.findall(r"^def (my_\w+)", solution, re.M)
+                cells(*(["attention = mine.load('attention')"] if number == "6.3" else []), solution)
+                said += [cells(f"verdict = check.{NAMES[number]}({name})", f"mine.keep({name})")]
+    assert all(text.startswith("✓ kept as mine/") for text in said), said
+    assert "\nWhat has changed since mine/softmax.py:\n" in said[2] and "+def my_masked_softmax" in said[2]
+    assert "\nWhat has changed since mine/plain_attention.py:\n" in said[3]
+    assert not any(line.startswith(("-def", "+def my_softmax")) for line in said[2].splitlines() + said[3].splitlines())
+    for text in ("def my_softmax", "def my_masked_softmax", "def my_masked_attention", "def my_split_heads"):
+        assert (folder / "mine" / "multi_head.py").read_text("utf-8").count(text) == 1, text  # one softmax serves all
+
+    given = small_llama.settings()
+    path = small_llama.write(tmp_path / "small.gguf", given, small_llama.tensors(given))
+    used = mine.load_all(smollm.FUNCTIONS)
+    smollm.load(path, sha256=None).using(**used).logits("the cat")
+    assert used["attention"].__globals__["my_softmax"].calls == given["llama.block_count"]
+
+
 def test_an_older_file_stays(cells, folder):
     cells(HELPER, ATTENTION, CHECK, "mine.keep(my_attention)")
     first = (folder / "mine" / "plain_attention.py").read_text("utf-8")
     for i in (1, 2):
         said = cells(ATTENTION.replace("dead =", f"version = {i}\n    dead ="), CHECK, "mine.keep(my_attention)")
-        assert said.endswith(f" The one before is plain_attention.{i}.py now.")
+        told, changes = said.split(f" The one before is plain_attention.{i}.py now.\n")
+        assert changes.startswith("What has changed since mine/plain_attention.py:\n") and "\n" not in told
+        new, old = f"+    version = {i}", [f"-    version = {i - 1}"] * (i > 1)
+        assert changes.splitlines()[1:] == [*old, new]
     assert (folder / "mine" / "plain_attention.1.py").read_text("utf-8") == first
     again = cells("mine.keep(my_attention)")
     assert again.endswith("passes its check there.")  # the same text needs no copy
@@ -135,9 +180,8 @@ def test_an_older_file_stays(cells, folder):
             "its file raises NameError|does not pass its check: .*offset",
         ),
         (
-            "from attnlib import softmax\nmy_attention = lambda x, axis=-1: softmax(x, axis)\n"
-            "verdict = check.softmax(my_attention)",
-            "no later notebook uses softmax",
+            "my_attention = lambda q, k: q @ k.swapaxes(-1, -2)\nverdict = check.attention_scores(my_attention)",
+            "no later notebook uses attention_scores",
         ),
     ],
 )
@@ -262,3 +306,24 @@ def test_the_tests_and_builds_of_the_series_keep_nothing(folder, monkeypatch):
     monkeypatch.setenv("ATTNLIB_MINE", "")
     check.softmax(al.softmax)
     assert right_answers.folder() is None and not (folder / "mine").exists()
+
+
+def test_solving_an_exercise_fills_a_picture_and_an_earlier_one_empties_nothing(monkeypatch, tmp_path):
+    from views import one_row
+
+    monkeypatch.setenv("ATTNLIB_MINE", "")
+    monkeypatch.setattr(right_answers, "LISTENERS", [])
+    monkeypatch.setattr(right_answers, "ANSWERS", {})
+    solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}, "output_of_she": {"stage": 6, "d_k": 3}}
+    view = one_row(stage=1, d_k=1)
+    mine.fills(view, **solved)
+    check.scores_of_she([5, 0, 3, 1])
+    assert view.sliders["stage"].value == 1
+    check.scores_of_she([5, 0, 3, 2])
+    check.key_of_anna([1, 1, 0])
+    assert view.sliders["stage"].value == 3 and view.sliders["d_k"].value == 1
+    check.output_of_she([0.885, 0.036])
+    assert view.sliders["stage"].value == 6 and view.sliders["d_k"].value == 3
+    later = one_row(stage=1)
+    mine.fills(later, **solved)  # what was solved before counts at once
+    assert later.sliders["stage"].value == 6

@@ -342,6 +342,8 @@ def test_to_forbid_parking_costs_more_than_to_take_the_head_away_but_not_in_ever
     forbidden = {at: RESULTS[f"without cls: {at[0]}, {at[1]}"]["cost"] for at in ((5, 6), (4, 2), (6, 12))}
     assert taken_away[4, 5] < 1 and (taken_away > forbidden[5, 6]).sum() == 2
     assert forbidden[4, 2] > taken_away[3, 1] and forbidden[6, 12] < taken_away[5, 11] / 5
+    restored = [cost for name, cost in RESULTS.items() if name.startswith("as long as before")]
+    assert len(restored) == 35 and max(restored) < 0.25 < forbidden[5, 6] / 100  # 34 heads that park, and L6H12
 
 
 @needs_model

@@ -380,7 +380,7 @@ def my_softmax(x, axis=-1, blocked=None):
     e = np.exp(np.where(blocked, -np.inf, x - x.max(axis, keepdims=True)) if blocked is not None else x)
     return e / e.sum(axis, keepdims=True)
 """
-BY_HAND = {"softmax": WITH_MASK, "scaled_dot_product_attention": "my_attention = attend"}
+KARIM = {"softmax": WITH_MASK, "scaled_dot_product_attention": "my_attention = attend"}
 ATTEND = f"def attend(query, key, value):\n    x = {DOTS} / key.shape[-1] ** 0.5\n"
 # Right answers: {exercise: stub}, the cells below the check of 2.1, its check, the exercise that is right.
 ODD = {
@@ -412,13 +412,13 @@ ODD = {
         "softmax",
     ),
     "calls an earlier answer that takes more than ours": (
-        BY_HAND,
+        KARIM,
         [f"{ATTEND}    return my_softmax(x, blocked=np.zeros(x.shape, bool)) @ value"],
         None,
         "scaled_dot_product_attention",
     ),
     "calls an earlier answer that is wrong": (
-        BY_HAND | {"softmax": FIRST.replace("e.sum", "1 + e.sum")},
+        KARIM | {"softmax": FIRST.replace("e.sum", "1 + e.sum")},
         [f"{ATTEND}    return my_softmax(x) @ value"],
         None,
         "scaled_dot_product_attention",

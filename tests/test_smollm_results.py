@@ -94,6 +94,10 @@ def test_the_first_token_is_a_sink_and_a_window_needs_it():
     for width in (8, 16, 32, 64):
         assert windows[width, 1] < windows[width, 0] - 0.6 and abs(windows[width, 4] - windows[width, 1]) < 0.1
     assert windows[64, 1] - windows[None, 0] < 0.1
+    for apart in smollm.windows_apart():  # about half of the gain is a place for weight, the other half the value
+        nothing, first = windows[apart["window"], 0], windows[apart["window"], 1]
+        assert 0.4 < (nothing - apart["silent"]) / (nothing - first) < 0.6
+        assert max(nothing - apart[name] for name in ("wider", "second")) < 0.45
 
 
 def test_the_heads_that_copy_are_needed_for_copies_and_for_little_else():
@@ -315,6 +319,7 @@ def test_other_measures_come_out_again(speaker):
     assert same(rounded(smollm.blanks(speaker, d_ks=(64,))), [stop for stop in smollm.blanks() if stop["d_k"] == 64])
     fresh = rounded(smollm.windows(speaker, widths=(8,), firsts=(0, 1)))
     assert same(fresh, [*smollm.windows()[:2], smollm.windows()[-1]])
+    assert same(rounded(smollm.windows_apart(speaker, widths=(8,))), smollm.windows_apart()[:1])
     assert same(rounded(circuits.second_copy(speaker, range(2))), smollm.copying()["losses"][:2], 5e-3)
 
 

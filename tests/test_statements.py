@@ -12,7 +12,7 @@ from attnlib import plot
 from attnlib.course.clinic import CopiedHeads
 from attnlib.course.real_model import stored
 from attnlib.course.training import train
-from attnlib.examples import SENTENCE
+from attnlib.examples import SENTENCE, WORDS
 from tools.build_notebooks import code_between
 
 REASON = "transformers is not installed: make setup-tests"
@@ -113,21 +113,18 @@ def test_padding_hidden_as_a_query_or_in_front_leaves_rows_that_may_look_nowhere
     assert dead == {"as a query": [False, False, True, True], "in front": [True, True, False, False]}
 
 
-def test_the_poke_of_ben_misses_a_leak_into_saw():
-    """Notebook 05: saw gives Ben and a second Anna the same score. And the window of its Try it moves 1 and 2."""
-    names = defined("05", "## 3 ·", "## 4 ·", "^import")
-    names |= {"al": al, "np": np, "SENTENCE": SENTENCE}
-    query, key, _ = SENTENCE.project()
-    assert (query @ key.T)[1, 2] == (query @ key[[0, 1, 0, 3]].T)[1, 2]
-    assert names["poke"](names["zero_after"], 2)[1] == 0 < names["poke"](names["zero_after"], 3)[1]
-    assert not any(names["poke"](names["zero_after"], token)[2] for token in (0, 3))  # nor does Ben's leak show
-    x = SENTENCE.x.copy()
-    x[3] = np.random.default_rng(0).normal(size=6)
-    moved = names["zero_after"](*names["project"](x)) - names["zero_after"](*SENTENCE.project())
-    assert (np.abs(moved[:3]).max(axis=-1) > 0.005).all()  # numbers at random show all three
+def test_the_poke_shows_each_leak_and_no_other():
+    """Notebook 05: the three grids, and the window of its Try it, which moves outputs 1 and 2."""
+    names = {"al": al, "np": np, "plot": plot, "WORDS": WORDS, "SENTENCE": SENTENCE, "INK": "black"}
+    for cell in code_between("05", "## 3 ·", "### A mask for your module"):
+        exec(cell, names)
+    grids, past = names["moved"], np.tri(4, k=-1, dtype=bool)
+    assert all((grid[~past] > 0.02).all() for grid in grids.values())  # each token moves itself and what follows
+    assert not grids["causal mask"][past].any()
+    assert (grids["no mask"][past] > 0.04).all() and (grids["zero after softmax"][past] > 0.005).all()
     window = al.causal_mask(4) & ~np.tri(4, k=-2, dtype=bool)
-    moved = names["poke"](lambda q, k, v: al.scaled_dot_product_attention(q, k, v, window), 1)
-    assert (moved > 0).tolist() == [False, True, True, False]
+    moved = names["poked"](lambda x: al.scaled_dot_product_attention(*names["project"](x), window), SENTENCE.x)
+    assert (moved[1] > 0).tolist() == [False, True, True, False]
 
 
 def test_dropout_tells_copied_heads_apart_and_no_gradient_does():

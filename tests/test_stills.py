@@ -61,7 +61,7 @@ def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
     view = VIEWS[name]()
     kept = frames.unpacked(frames.packed(view))
     labels, values = zip(*frames.stops_of(view.sliders[view.main]), strict=True)
-    assert kept["name"] == view.main and kept["labels"] == list(labels)
+    assert kept["name"] == view.sliders[view.main].description and kept["labels"] == list(labels)
     assert values[kept["at"]] == view.sliders[view.main].value
     pictures = set()
     for k, value in enumerate(values):

@@ -1,5 +1,6 @@
 """What each live view shows, and how it follows its controls."""
 
+import json
 import re
 
 import matplotlib
@@ -8,7 +9,7 @@ import pytest
 
 matplotlib.use("agg")
 
-from views import WORDS, compared, next_word, parsed, read, strip, tags
+from views import WORDS, compared, next_word, one_row, parsed, read, strip, tags
 
 import attnlib as al
 import attnlib.examples
@@ -136,6 +137,59 @@ def test_a_bare_reshape_mixes_tokens_where_the_swap_keeps_them_apart():
     view.sliders["step"].value = 4
     assert "one axis at a time: .reshape(n, d_model), first row: Anna " in read(view)
     assert "a bare reshape: heads.reshape(n, d_model), first row: Anna+saw" in read(view)
+
+
+def test_one_row_tells_the_arithmetic_of_every_number():
+    """Each line that it tells is true, to the digits that it shows; the divisor moves what stands below the scores."""
+    view = one_row()
+    for d_k in (0.25, 3, 64):
+        view.sliders["d_k"].value = d_k
+        trace = al.attention_trace(*al.examples.SENTENCE.project(), scale=d_k**-0.5)
+        numbers = view.numbers()
+        assert [n.value for n in numbers["scores"]] == [5, 0, 3, 2]
+        np.testing.assert_allclose([n.value for n in numbers["weights"]], trace.weights[3], atol=1e-12)
+        np.testing.assert_allclose([n.value for n in numbers["output"]], trace.output[3], atol=1e-12)
+        after = al.examples.SENTENCE.x[3] + trace.output[3] @ al.examples.W_O
+        np.testing.assert_allclose([n.value for n in numbers["after"]], after, atol=1e-12)
+        for part, of_part in numbers.items():
+            for number in of_part:
+                assert number.shown in number.how and f"<title>{number.how}</title>" in view.picture.value
+                if part in ("scores", "output", "weights", "exp", "scaled_scores", "query", "after"):
+                    told = number.how.rpartition(" = ")[2].replace("·", "*").replace("√(1/4)", "0.5")
+                    told = re.sub(r"√(\d+)", r"(\1**0.5)", told)
+                    told = re.sub(r"\b[a-z]+ (?=\d)", "", told)  # names of features
+                    assert eval(told, {"exp": np.exp}) == pytest.approx(number.value, rel=2e-3, abs=1e-3), number.how
+    assert [n.shown for n in numbers["after"]] == ["0", "0", "1", "0.178", "1", "0.147"]
+
+
+def test_one_row_is_filled_stage_by_stage_and_says_nothing_before():
+    view = one_row(stage=1)
+    for stage in range(1, 7):
+        view.sliders["stage"].value = stage
+        for root in parsed(view.picture.value):
+            shown = {
+                kind: {int(g.get(kind)) for g in root.iter("g") if g.get(kind) and g.get("visibility") != "hidden"}
+                for kind in ("data-stage", "data-waits")
+            }
+            assert shown == {"data-stage": {*range(stage + 1)}, "data-waits": {*range(stage + 1, 7)}}
+        words = {root.find("desc").text for root in parsed(view.picture.value)}
+        assert ("0.646" in str(words)) == (stage > 3) and ("who now: 0.885" in str(words)) == (stage > 5)
+    figure, _ = view._still()  # of the stage at which it began
+    drawn = [text.get_text() for text in figure.axes[0].texts]
+    assert "?" in drawn and "0.646" not in drawn and "5" not in drawn
+    parts = [*view.numbers()]
+    mouse = {"what": "click", "count": 1, "row": "part", "i": parts.index("weights"), "column": "place", "j": 0}
+    view.mouse.value = json.dumps(mouse)
+    assert view.readout.value == "weight of Anna: 0.646 = 17.93 / (17.93 + 1 + 5.652 + 3.173)"
+
+
+def test_a_value_of_zeros_has_a_hollow_ribbon_and_all_together_are_as_wide_as_the_mixture():
+    (root, _) = parsed(one_row().picture.value)
+    ribbons = [path for path in root.iter("path") if "C" in path.get("d") and path.get("d").endswith("Z")]
+    assert [path.get("fill") == "none" for path in ribbons] == [False, False, False, True]  # "she" gives zeros
+    feet = [[float(x) for x in re.findall(r"[\d.]+", path.get("d"))] for path in ribbons]
+    wide = sum(numbers[8] - numbers[6] for numbers in feet)
+    assert wide == pytest.approx(108, abs=0.3)
 
 
 SENTENCES = [

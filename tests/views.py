@@ -31,11 +31,20 @@ def stops(words=("When", " <Mary>", " &", "\n", " gave", " to"), d_ks=(1, 4, 64,
     return {"prompt": "".join(words), "words": list(words), "layer": 25, "head": 5, "d_k": own, "stops": found}
 
 
+def one_row(example=al.examples.SENTENCE, words=al.examples.WORDS, **options):
+    """The row of *she*, or of another example with as many features."""
+    from attnlib.examples import ASKED, FEATURES, GIVEN, W_O
+
+    names = {"features": FEATURES, "asked": ASKED, "given": GIVEN, "line": "who"}
+    return live.one_row(example, W_O, query=3, words=words, **names, **options)
+
+
 VIEWS = {
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),
     "scaling": live.scaling,
+    "one_row": lambda: one_row(words=("<s>", "a & b", "Ben", "she"), stage=3),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
     "plane": live.plane,
     "saturation": live.saturation,

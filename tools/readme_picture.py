@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import attnlib as al
 from attnlib import live
-from attnlib.examples import BY_HAND
+from attnlib.examples import KARIM
 from attnlib.live import moving, still
 
 from .series import ROOT
@@ -20,7 +20,7 @@ STOPS = ({"query": 2, "key": 1}, {"query": 0, "key": 2}, {"query": 1, "key": 1},
 
 def main():
     matplotlib.use("agg")
-    view = live.flow(al.attention_trace(*BY_HAND.project()), x=BY_HAND.x)
+    view = live.flow(al.attention_trace(*KARIM.project()), x=KARIM.x)
     frames = []
     for stop in STOPS:
         for name, value in stop.items():

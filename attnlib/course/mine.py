@@ -4,12 +4,14 @@
     mine.load("attention")        brings it back in another notebook, or says that ours stands in
     mine.load_all(["rope"])       brings back several, and says in two lines which are yours
     mine.progress()               which exercises are solved
+    mine.fills(view, ...)         a picture that is filled as exercises are solved
 
 A kept file runs when `load` asks for it, and never otherwise; docs/grading.md says what that protects against.
 """
 
 import ast
 import builtins
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -45,7 +47,8 @@ def keep(answer):
     """Write a function or class that its check has found right to ``mine/NAME.py``, and say so.
 
     Yes is said only after the file was loaded in a fresh Python and has passed the check again there: what it needs
-    from the notebook is written with it. A file that is there already stays as NAME.1.py, NAME.2.py and so on.
+    from the notebook is written with it. A file that is there already stays as NAME.1.py, NAME.2.py and so on. What has
+    changed is shown: since that file, or since the answer of an earlier notebook that this one has grown from.
 
     Parameters
     ----------
@@ -77,12 +80,13 @@ def keep(answer):
             path.write_text(text, encoding="utf-8")
             if problem := wrong_elsewhere(path, exercise):
                 return Note(f"Nothing is kept: in a fresh Python {problem}")
+            changed = _changes(where, exercise.kept, text)
             target, aside = where / path.name, _put_aside(where / path.name, text)
             path.replace(target)
     except OSError as error:
         return Note(f"Nothing is kept: {error}. Fix: make the folder {where} writable.")
     older = f" The one before is {aside.name} now." if aside else ""
-    return Note(f"✓ kept as {_shown(target)}: a fresh Python loads it, and it passes its check there.{older}")
+    return Note(f"✓ kept as {_shown(target)}: a fresh Python loads it, and it passes its check there.{older}{changed}")
 
 
 def load(name):
@@ -151,12 +155,44 @@ def progress():
     return Note("\n".join([*lines, f"kept: {', '.join(kept) or 'nothing yet'}"]))
 
 
+def fills(view, **solved):
+    """Fill a picture stage by stage as exercises are solved, and at once as far as they are.
+
+    Parameters
+    ----------
+    view : LiveView
+    **solved : dict
+        For each exercise, by its name, what its controls are set to when it is solved.
+    """
+
+    def listen(name):
+        controls, now = solved.get(name, {}), view.sliders[view.fills].value
+        if controls.get(view.fills, now) >= now:  # solved again, an early exercise empties nothing
+            view.choose(**controls)
+
+    done = {*right_answers.recorded(), *right_answers.ANSWERS}
+    for name in [name for name in solved if name in done]:
+        listen(name)
+    right_answers.LISTENERS.append(listen)
+
+
 def _shown(path):
     return f"{path.parent.name}/{path.name}"
 
 
 def _told(error):
     return f"{type(error).__name__}: {error}"
+
+
+def _changes(where, kept, text):
+    """Return the lines that differ from the file before, or from that of the answer this one has grown from."""
+    before = [where / f"{name}.py" for name in (kept.name, kept.grown_from)]
+    older = next((path for path in before if path.is_file()), None)
+    if older is None:
+        return ""
+    lines = [file.partition("\n\n")[2].splitlines() for file in (older.read_text("utf-8"), text)]
+    told = [line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[1:].strip() and line[:2] != "@@"]
+    return "\n".join([f"\nWhat has changed since {_shown(older)}:", *told[2:]]) if told else ""
 
 
 def _put_aside(path, text):
@@ -189,8 +225,8 @@ def _collect(thing, imports, parts):
     """Add a function or class to `parts`, name -> (object, source), behind what it uses."""
     name = thing.__name__
     if name in parts:
-        if parts[name][0] is not thing:
-            raise Unkeepable(f"two things are called {name} here, and one uses the other. Fix: rename yours.")
+        if parts[name][0] is not thing and not _alike(thing, imports, parts):
+            raise Unkeepable(f"two different things are called {name} here, and both are needed. Fix: rename yours.")
         return
     parts[name] = (thing, "")  # two functions may call each other
     source, known = _source(thing), _globals_of(thing)
@@ -200,6 +236,14 @@ def _collect(thing, imports, parts):
         _collect_used(used, known[used], thing, imports, parts)
     del parts[name]
     parts[name] = (thing, source)  # behind what it uses
+
+
+def _alike(thing, imports, parts):
+    """Tell whether a function, with all that it needs, is written already: two kept files may hold the same softmax."""
+    other_imports, other = {}, {}
+    _collect(thing, other_imports, other)
+    known = {name: source for name, (_, source) in parts.items()}
+    return other_imports.items() <= imports.items() and all(known.get(n) == source for n, (_, source) in other.items())
 
 
 def _collect_used(used, value, thing, imports, parts):

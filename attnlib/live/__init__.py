@@ -9,6 +9,7 @@ from .compare_view import compare
 from .flow_view import flow
 from .heads_view import heads
 from .masks_view import masks
+from .one_row_view import one_row
 from .plane_view import plane
 from .ribbons_view import ribbons
 from .rotary_view import rotations
@@ -29,6 +30,7 @@ __all__ = [
     "flow",
     "heads",
     "masks",
+    "one_row",
     "plane",
     "progress",
     "readings",

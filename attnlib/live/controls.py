@@ -10,6 +10,8 @@ from .. import arguments
 LABEL = 76  # pixels of every label: nothing beside it moves
 STYLE = {"description_width": f"{LABEL}px"}
 RAIL = 220
+# What a slider for d_k moves: the divisor alone (small is sharp), the length of the vectors (large is sharp), or both.
+DIVISOR, FEATURES, BOTH = "divide by √d_k, d_k =", "features d_k", "features d_k, divisor follows"
 
 
 def integers(name, low, high, value):
@@ -17,12 +19,12 @@ def integers(name, low, high, value):
     return _fixed(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
 
 
-def choice(name, options, value=None):
-    """Return a slider over given values, or over (text, value) pairs."""
+def choice(name, options, value=None, label=None):
+    """Return a slider over given values, or over (text, value) pairs; `label` says more than its name."""
     options = list(options)
     pairs = [option if isinstance(option, tuple) else (str(option), option) for option in options]
     value = pairs[0][1] if value is None else value
-    control = widgets.SelectionSlider(options=options, value=value, description=name, style=STYLE)
+    control = widgets.SelectionSlider(options=options, value=value, description=label or name, style=STYLE)
     return _fixed(control, [words for words, _ in pairs])
 
 
@@ -53,7 +55,7 @@ def stops(low, high, *also):
     return sorted(steps | {low, high} | {x for x in also if low <= x <= high})
 
 
-def slider(name, values, still, start=None):
+def slider(name, values, still, start=None, label=None):
     """Return a slider over (low, high), with logarithmic stops for d_k, or over a list of values.
 
     It starts at `start`, by default at the middle one of the static values: there both neighbours show what changes.
@@ -67,14 +69,14 @@ def slider(name, values, still, start=None):
         outside = [v for v in wanted if not isinstance(v, numbers.Integral) or not low <= v <= high]
         if not outside:
             if name == "d_k":
-                return choice(name, stops(low, high, *still, start), start)
+                return choice(name, stops(low, high, *still, start), start, label)
             return integers(name, low, high, start)
     else:
         values = values_of(name, values)
         choices = [v[1] if isinstance(v, tuple) else v for v in values]
         outside = [v for v in wanted if isinstance(v, list | np.ndarray) or v not in choices]
         if not outside:
-            return choice(name, values, start)
+            return choice(name, values, start, label)
     raise ValueError(
         f"still, and start, must lie in the slider's range {values!r:.60}, got {outside}. Fix: drop these values."
     )
@@ -102,8 +104,9 @@ def values_of(name, values):
 def _fixed(control, texts):
     """Give a slider a readout as wide as its longest text, so that neither is cut nor moves."""
     longest = max(len(str(text)) for text in texts) + 1
-    readout = max(40, 8 * longest)
-    control.layout.width = f"{LABEL + RAIL + readout + 24}px"
+    readout, label = max(40, 8 * longest), max(LABEL, 7 * len(control.description) + 8)
+    control.style = {"description_width": f"{label}px"}
+    control.layout.width = f"{label + RAIL + readout + 24}px"
     control.layout.max_width = "100%"
     control.add_class(f"attnlib-readout-{readout}")
     control.readout_width = readout

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import arguments, plot, svg
+from .. import arguments, plot, steps, svg
 from ..colours import KEY, QUERY, VALUE
 from ..core import AttentionTrace
 from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
 from . import still
-from .controls import choice, integers
+from .controls import BOTH, choice, integers
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 LARGE = 12  # scores beyond, whose exp has more than six digits, are written relative to the largest one
-NAMES = {"x": "tokens", "scaled_scores": "scaled", "masked_scores": "masked"}
-TITLES = NAMES | {"query": "queries", "key": "keys", "value": "values"}
+TITLES = {"query": "queries", "key": "keys", "value": "values"}  # of parts; maps are called as in the trace
 MOST, MOST_TERMS = 64, 16  # tokens; terms of a sum that is written out
 TABLE = 588  # pixels of the table: what JupyterLab has at 1024 x 768 beside its file browser
 
@@ -118,10 +117,10 @@ def flow(
     for name, n in call.axes.items():
         first = name == "head"  # heads are counted from 1, as in every view
         controls[name] = choice(name, [(str(i + first), i) for i in range(n)], 0)
-    if d_k is not None:
-        controls["d_k"] = choice("d_k", d_k, start)
     for control in controls.values():  # three beside each other, so that the picture stands high
         control.layout.width = "290px"
+    if d_k is not None:
+        controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
     return _Flow(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
 
@@ -129,7 +128,7 @@ def flow(
 class _Flow(LiveView):
     def _tell(self, title, i, j):
         """Call a map what it is called in the picture."""
-        return super()._tell(title, i, j).replace(title, NAMES.get(title, title), 1)
+        return super()._tell(title, i, j).replace(title, drawing.named(title), 1)
 
 
 class _Call:
@@ -141,31 +140,27 @@ class _Call:
                 f"trace must be an AttentionTrace, got {kind_of(trace)}. Fix: attention_trace(query, key, value), or "
                 "beside d_k a function that returns it."
             )
-        steps = {name: plot.to_array(array) for name, array, _, _ in trace.steps()}
-        self.leading, (n_q, n_k) = tuple(steps["scores"].shape[:-2]), steps["scores"].shape[-2:]
+        arrays = {name: plot.to_array(array) for name, array, _, _ in trace.steps()}
+        self.leading, (n_q, n_k) = tuple(arrays["scores"].shape[:-2]), arrays["scores"].shape[-2:]
         if max(n_q, n_k) > MOST:
             raise ShapeError(
                 f"flow shows up to {MOST} tokens, got {n_q} queries and {n_k} keys. "
                 "Fix: cut the sequence, or draw trace.weights with plot.attention_heatmap."
             )
         if x is not None:
-            x = steps["x"] = self._tokens(x, n_q)
-        self.arrays = {name: np.broadcast_to(array, self.leading + array.shape[-2:]) for name, array in steps.items()}
+            x = arrays["x"] = self._tokens(x, n_q)
+        self.arrays = {name: np.broadcast_to(array, self.leading + array.shape[-2:]) for name, array in arrays.items()}
         self.mask = None if trace.attn_mask is None else plot.to_array(trace.attn_mask)
         if self.mask is not None:
             self.mask = self.mask if self.mask.dtype == bool else self.mask > -np.inf
-            self.mask = np.broadcast_to(self.mask, steps["scores"].shape)
+            self.mask = np.broadcast_to(self.mask, arrays["scores"].shape)
         self.queries = arguments.labels(queries, "queries", n_q) or [str(i) for i in range(n_q)]
         others = self.queries if n_q == n_k else [str(j) for j in range(n_k)]
         self.keys = arguments.labels(keys, "keys", n_k) or others
-        d_k, d_v = steps["query"].shape[-1], steps["value"].shape[-1]
-        root = math.isclose(trace.scale, 1 / math.sqrt(d_k), rel_tol=1e-6)
-        self.scale = f"÷ √{d_k}" if root else f"{svg.TIMES} {trace.scale:.4g}"
-        self.maps = ["scores", "scaled_scores", *(["masked_scores"] if self.mask is not None else []), "weights"]
-        words = {"scaled_scores": self.scale, "masked_scores": "mask", "weights": "softmax"}
-        before = {name: words[name] for name in self.maps[1:]}
+        d_k, d_v = arrays["query"].shape[-1], arrays["value"].shape[-1]
+        self.maps = steps.maps(trace)
         d_in = x.shape[-1] if x is not None else 0
-        self.place = drawing.layout(self.maps, self.queries, self.keys, d_in, d_k, d_v, before)
+        self.place = drawing.layout(self.maps, self.queries, self.keys, d_in, d_k, d_v)
         self.base = lru_cache(maxsize=16)(self._base)
         count = len(self.leading)
         names = {1: ["map"], 2: ["sequence", "head"]}.get(count, [f"axis {axis}" for axis in range(count)])
@@ -196,7 +191,7 @@ class _Call:
     def _base(self, at):
         one, blocked = self.at(at)
         told = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
-        drawn = drawing.matrices(self.place, one, NAMES, self.queries, self.keys, blocked)
+        drawn = drawing.matrices(self.place, one, self.maps, self.queries, self.keys, blocked)
         return drawing.apart(self.place, drawn), told
 
     def draw(self, i, j, c, at):
@@ -208,7 +203,9 @@ class _Call:
         words = f"{sums} {told}"
         yield '<div class="attnlib-parts">'
         for (left, top, right), *drawn in zip(place.parts, beams, base, lit, strict=True):
-            held = [TITLES.get(name, name) for name, at in place.places.items() if left <= at.x < right]
+            held = [
+                TITLES.get(name) or drawing.named(name) for name, at in place.places.items() if left <= at.x < right
+            ]
             yield svg.picture(right - left, place.high - top, ", ".join(held), words, drawn, at=(left, top))
             chosen = f"Query {self.queries[i]}, key {self.keys[j]}, feature {c}"
             words = f"{chosen} of the output {one['output'][i, c]:.4g}."  # the first part tells of all of them
@@ -229,46 +226,58 @@ class _Call:
         return "".join([*drawn, svg.text(x, 17, f"q.k = {terms}", math=True)])
 
     def _rows(self, one, hidden, i, c):
-        """Return the rows of the table: each step of query i, for all keys."""
+        """Return the rows of the table: each step of query i as the trace has it, for all keys."""
         scores, values = (
-            dict(zip(("vmin", "vmax"), drawing.span(one, name), strict=True)) for name in ("scores", "value")
+            dict(zip(("vmin", "vmax"), drawing.span(one, self.maps, name), strict=True)) for name in ("scores", "value")
         )
-        name, hatched = {"rows": [self.queries[i]]}, {"blocked": hidden}
-        masked, weights = one["masked_scores"][i], one["weights"][i]
-        shift, exp, total = _exp(masked)
-        rows = [
-            ("q.k", one["scores"][i], name | scores, None),
-            (self.scale, one["scaled_scores"][i], name | scores, None),
-        ]
-        if hidden is not None:
-            rows.append(("mask", masked, name | scores | hatched, None))
-        plain = {"vmin": 0, "vmax": math.inf, "tint": drawing.GREY}
-        rows.append((f"exp(s - {shift:.4g})" if shift else "exp", exp, name | plain, total))
-        rows.append(("÷ sum = weight", weights, name | hatched, float(weights.sum())))
-        mixed = weights * one["value"][:, c] + 0.0  # no -0
+        name, rows = {"rows": [self.queries[i]]}, []
+        for step, before, symbol in self._ways():
+            hatched = {"blocked": hidden} if drawing.after(self.maps, step, "masked_scores") else {}
+            row = one[step][i]
+            if step == "weights":
+                shift, exp, total = _exp(one[before][i])
+                plain = {"vmin": 0, "vmax": math.inf, "tint": drawing.GREY}
+                rows.append((f"exp(s - {shift:.4g})" if shift else "exp", exp, name | plain, total))
+                symbol = "÷ sum = weight"
+            shares = drawing.after(self.maps, step, "weights")
+            rows.append(
+                (symbol, row, name | hatched | ({} if shares else scores), float(row.sum()) if shares else None)
+            )
+        mixed = row * one["value"][:, c] + 0.0  # no -0
         rows.append((f"weight · V[:, {c}]", mixed, name | values | {"tint": VALUE}, float(one["output"][i, c])))
         return rows
 
+    def _ways(self):
+        """Yield each map, the one that it was made of, and the symbol of its step."""
+        return zip(self.maps, [None, *self.maps], self.maps.values(), strict=False)
+
     def words(self, i, j, c, at):
-        """Return the arithmetic of the choice as text."""
+        """Return the arithmetic of the choice as text, step by step as the trace has it."""
         one, blocked = self.at(at)
-        score, scaled, masked, weight = (
-            one[step][i, j] for step in ("scores", "scaled_scores", "masked_scores", "weights")
-        )
-        shift, exp, total = _exp(one["masked_scores"][i])
-        told = [
-            f"Query {self.queries[i]}, key {self.keys[j]}: q·k = {_terms(one['query'][i], one['key'][j], score, 600)}"
-        ]
-        told.append(f"{self.scale}: {scaled:.4g}")
-        if blocked is not None:
-            told.append("blocked: -inf" if blocked[i, j] else "may attend")
-        if total:
-            less = f" - {shift:.4g}" if shift else ""
-            told.append(f"exp({masked:.4g}{less}) = {exp[j]:.4g}, sum over the keys {total:.4g}")
-            told.append(f"weight {exp[j]:.4g}/{total:.4g} = {weight:.4f}")
-        else:
-            told.append("no key to attend to: every weight is 0")
+        told = []
+        for step, before, symbol in self._ways():
+            value = one[step][i, j]
+            if before is None:
+                terms = _terms(one["query"][i], one["key"][j], value, 600)
+                told.append(f"Query {self.queries[i]}, key {self.keys[j]}: q·k = {terms}")
+            elif step == "weights":
+                told += _share(one[before][i], j, value)
+            elif step == "masked_scores" and value in (one[before][i, j], -math.inf):
+                told.append("blocked: -inf" if blocked[i, j] else "may attend")
+            else:
+                told.append(f"{symbol}: {value:.4g}")
         return f"{'; '.join(told)}; feature {c} of the output {one['output'][i, c]:.4g}."
+
+
+def _share(scores, j, weight):
+    """Yield in words how softmax makes the weight of key j."""
+    shift, exp, total = _exp(scores)
+    if total:
+        less = f" - {shift:.4g}" if shift else ""
+        yield f"exp({scores[j]:.4g}{less}) = {exp[j]:.4g}, sum over the keys {total:.4g}"
+        yield f"weight {exp[j]:.4g}/{total:.4g} = {weight:.4f}"
+    else:
+        yield "no key to attend to: every weight is 0"
 
 
 def _terms(q, k, total, room):

@@ -27,7 +27,7 @@
   };
 
   const live = async (box) => {
-    const { name, labels, at, picture, changes, walk } = await unpacked(box.dataset.attnlib);
+    const { name, labels, at, picture, changes, walk, fills, filled } = await unpacked(box.dataset.attnlib);
     const view = made("div", { className: "attnlib-live", innerHTML: picture });
     const elements = [view, ...view.querySelectorAll("*")];
     const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
@@ -49,9 +49,31 @@
       }
       readout.textContent = slider.ariaValueText = labels[now];
       shown = now;
+      tell();
     });
     const control = made("label", { className: "attnlib-control" }, name, slider, readout);
-    box.replaceChildren(control, view);
+    // A picture that is filled stage by stage: a button fills its own and all before it. A click on a number, which is a
+    // group with a title, tells its arithmetic.
+    const told = made("output", { className: "attnlib-told" });
+    let number = null;
+    const tell = () => (told.textContent = number ? number.querySelector("title").textContent : "Click a number.");
+    const buttons = (fills ?? []).map((words) => made("button", { type: "button", textContent: words }));
+    const fill = (last) => {
+      buttons.forEach((button, k) => button.setAttribute("aria-pressed", k < last));
+      for (const part of view.querySelectorAll("[data-stage], [data-waits]"))
+        if ("stage" in part.dataset ? part.dataset.stage <= last : part.dataset.waits > last) part.removeAttribute("visibility");
+        else part.setAttribute("visibility", "hidden");
+    };
+    buttons.forEach((button, k) => button.addEventListener("click", () => fill(k + 1)));
+    if (fills) {
+      fill(filled);
+      tell();
+      view.addEventListener("click", ({ target }) => {
+        number = target.closest("g:has(> title)");
+        tell();
+      });
+    }
+    box.replaceChildren(control, ...(fills ? [made("div", { className: "attnlib-fills" }, ...buttons)] : []), view, ...(fills ? [told] : []));
     window.attnlibScrolls(view);
     // In a deck nothing moves by itself: the lecturer moves it.
     if (walk && !box.closest(".reveal"))

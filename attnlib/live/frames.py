@@ -43,15 +43,19 @@ def packed(view):
     except Exception:
         return None  # the view itself shows what went wrong
     at = values.index(control.value)
-    frames = {"name": view.main, "labels": labels, "at": at, "picture": pictures[at], "changes": changes(pictures, at)}
+    frames = {"name": control.description, "labels": labels, "at": at, "picture": pictures[at]}
+    frames["changes"] = changes(pictures, at)
     if view.walk:
         frames["walk"] = plan(values, view.walk)
+    if view.fills:
+        stages = view.sliders[view.fills]
+        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value}
     small = zlib.compress(json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode(), 9)
     return base64.b64encode(small).decode() if len(small) <= MOST_BYTES else None
 
 
 def unpacked(text):
-    """Return the dict that `packed` made a text of: name, labels, at, picture, changes; walk if it moves by itself."""
+    """Return the dict that `packed` made a text of: name, labels, at, picture, changes; perhaps walk, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import arguments, core, svg
+from .. import arguments, core, steps, svg
 from ..colours import KEY, LINE, QUERY, VALUE
 from ..svg import flow as drawing
 from ..validation import ShapeError
@@ -126,8 +126,8 @@ def _picture(trace, angle, length):
     values = [svg.tag(0, 17, "values", VALUE, anchor="start"), svg.text(66, 17, "output, their average")]
     values.append(f'<g transform="translate(0 {TOP})">{"".join(_values(trace, angle))}</g>')
     span = {"vmin": -REACH * 2, "vmax": REACH * 2, "rows": ["0"]}
-    rows = [("q.k", trace.scores[0], span, None), ("÷ √2", trace.scaled_scores[0], span, None)]
-    rows.append(("weight", weights, {"rows": ["0"]}, float(weights.sum())))
+    rows = [(symbol, getattr(trace, name)[0], span, None) for name, symbol in steps.maps(trace).items()]
+    rows[-1] = ("weight", weights, {"rows": ["0"]}, float(weights.sum()))
     table = [drawing.steps_table(rows, names, None, SIDE + GAP)]
     told, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
     high, low, options = TOP + SIDE + 4, 4 + 4 * drawing.ROW, {"grow": GROW, "whole": WIDE}

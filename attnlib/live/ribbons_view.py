@@ -6,11 +6,11 @@ import html
 
 from .. import svg
 from . import still
-from .controls import choice
+from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
 
-WIDTH = "480px"  # of the control: a hint has room beside it
+WIDTH = "560px"  # of the control: a hint has room beside it
 
 
 def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
@@ -66,7 +66,7 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
         lines = [f"“{svg.visible(word)}” {p:.2f} at d_k = {d:g}" for d, _, ((word, p), *_), *_ in held.stops]
         return still.figure(picture), "The next word: " + ", ".join(lines) + "; run the cell to move d_k."
 
-    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
+    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     control.layout.width = WIDTH
     return _Ribbons(
         {"d_k": control},

@@ -10,7 +10,7 @@ import numpy as np
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY
 from . import still
-from .controls import choice, stops
+from .controls import FEATURES, choice, stops
 from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
@@ -87,7 +87,7 @@ def saturation(
         told += [_words(d, *panel) for d in sorted({low, start, high}) for panel in at(d).items()]
         return still.figure(render(start)[0]), "\n".join(told)
 
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start)}, render, static, size=size)
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, static, size=size)
 
 
 class _Saturation(LiveView):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import arguments, core, svg
-from .controls import buttons, choice, integers, stops
+from .controls import FEATURES, buttons, choice, integers, stops
 from .view import LiveView
 from .weights import draw_maps, draw_static, redraw_static
 
@@ -87,7 +87,7 @@ def scaling(
         return redraw_static(figure, len(still) // 2, "d_k", d_k, nested.weights(d_k, n, seed))
 
     controls = {
-        "d_k": choice("d_k", grid, min(max(64, low), high)),
+        "d_k": choice("d_k", grid, min(max(64, low), high), FEATURES),
         "tokens": integers("tokens", 2, 64, n),
         "maps": buttons("maps", ["both", PLAIN, SCALED]),
         "draw": integers("draw", seed, seed + 20, seed),

@@ -10,7 +10,7 @@ import numpy as np
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY, palette
 from . import still
-from .controls import choice, integers, stops
+from .controls import FEATURES, choice, integers, stops
 from .scaling_view import PLAIN, SCALED
 from .view import LiveView
 
@@ -81,7 +81,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
         return still.figure(picture(start, 0, seed)), "\n".join(told)
 
     controls = {
-        "d_k": choice("d_k", stops(low, high, start), start),
+        "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
         "query": integers("query", 0, KEYS - 1, 0),
         "draw": integers("draw", seed, seed + 20, seed),
     }

@@ -10,7 +10,7 @@ import numpy as np
 from .. import svg
 from ..colours import LINE, VALUE
 from . import still
-from .controls import choice
+from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
 
@@ -75,7 +75,7 @@ def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
         lines = [f"d_k = {stop.d_k:g}: {' '.join(stop.text.split())}" for stop in held.stops]
         return still.figure(picture), "\n".join(["What it writes; run the cell to move d_k.", *lines])
 
-    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own)
+    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     return _Speaking({"d_k": control}, render, static, size=size)
 
 

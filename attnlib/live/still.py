@@ -50,6 +50,8 @@ def _draw(ax, parent, place, held):
     for element in parent:
         now = {**held, **{name: element.get(name) for name in HELD if element.get(name)}}
         at = _moved(element.get("transform", "")) + place
+        if element.get("visibility") == "hidden":
+            continue
         if element.tag == "g":
             _draw(ax, element, at, now)
         elif element.tag == "text":

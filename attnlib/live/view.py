@@ -80,11 +80,14 @@ class LiveView(widgets.VBox):
         What it says of a NaN; by default that it is one.
     row_name : str
         What it calls a row.
+    fills : str or None
+        The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
     """
 
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
     row_name = "query"
+    fills = None
 
     def __init__(
         self,

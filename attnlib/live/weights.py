@@ -34,6 +34,7 @@ def weights_view(
     trained: bool = False,
     size: float = 1.0,
     row_name: str = "query",
+    label: str | None = None,
     **values: Any,
 ) -> LiveView:
     """Show attention weights that depend on one number or several, with a slider for each.
@@ -62,6 +63,8 @@ def weights_view(
         1.5 enlarges the picture for a projector.
     row_name : str
         What a row is, where it is no query.
+    label : str, optional
+        What the first slider moves, where its name says too little.
     **values : (int, int) or sequence
         One for each slider; its name is the slider's label. A pair (lowest, highest) makes a slider over whole numbers;
         for ``d_k=(1, 128)`` over logarithmic stops. A list makes one over just those values, or over (text, value)
@@ -84,7 +87,7 @@ def weights_view(
     (4, 4)
     """
     still, row = arguments.several(still, "still"), None if row is None else arguments.whole(row, "row", 0)
-    maps_at, controls = _checked(weights_at, values), _sliders(values, still, start)
+    maps_at, controls = _checked(weights_at, values), _sliders(values, still, start, label)
     (name, *others), still = controls, list(dict.fromkeys(still))
     queries, keys = arguments.labels(queries, "queries"), arguments.labels(keys, "keys")
     attn_mask = None if attn_mask is None else arguments.mask(attn_mask)
@@ -140,7 +143,7 @@ def _checked(weights_at, names):
     return maps_at
 
 
-def _sliders(values, still, start):
+def _sliders(values, still, start, label):
     """Return a slider for each of `values`; only the first has a place where it starts."""
     if not values or {"query", "key"} & values.keys():  # these two are what a click chooses
         raise ValueError(
@@ -148,7 +151,7 @@ def _sliders(values, still, start):
             "Fix: weights_view(weights_at, still=(1, 128), d_k=(1, 128))."
         )
     name, *others = values
-    controls = {name: slider(name, values[name], still, start)}
+    controls = {name: slider(name, values[name], still, start, label)}
     for other in others:
         stops = values_of(other, values[other])
         middle = stops[len(stops) // 2]

@@ -12,7 +12,7 @@ from .. import arguments, core, svg
 from ..colours import KEY, LINE, palette
 from ..validation import ShapeError
 from . import still
-from .controls import choice, integers, stops
+from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def writing(
     controls = {
         "step": integers("step", 0, longest - first, step),
         "temperature": choice("temp.", TEMPERATURES, 1),
-        "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k),
+        "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
     labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}

@@ -62,18 +62,16 @@ class Layout(NamedTuple):
     parts: list  # (left, top, right) of each: what does not stand below K^T or V is low
 
 
-def layout(maps, queries, keys, d_in, d_k, d_v, before):
+def layout(maps, queries, keys, d_in, d_k, d_v):
     """Return where everything stands, with cells as large as the picture has room for.
 
     Parameters
     ----------
-    maps : sequence of str
-        The names of the maps (n_q, n_k) in their order.
+    maps : dict of str to str
+        The names of the maps (n_q, n_k) in their order, each with what happens on the way to it.
     queries, keys : sequence of str
     d_in, d_k, d_v : int
         d_in is 0 where no tokens X are drawn.
-    before : dict of str to str
-        What happens on the way to a map, in words.
 
     Returns
     -------
@@ -81,23 +79,24 @@ def layout(maps, queries, keys, d_in, d_k, d_v, before):
 
     Examples
     --------
-    >>> place = layout(["scores", "weights"], ["0", "1"], ["0", "1"], 0, 2, 2, {"weights": "softmax"}).places
+    >>> place = layout({"scores": "q.k", "weights": "softmax"}, ["0", "1"], ["0", "1"], 0, 2, 2).places
     >>> place["key"].x == place["scores"].x, place["value"].x == place["output"].x
     (True, True)
     """
     for side in range(LARGEST_CELL, 1, -1):
-        made = _with_cells(side, maps, queries, keys, (d_in, d_k, d_v), before)
+        made = _with_cells(side, maps, queries, keys, (d_in, d_k, d_v))
         if made.wide <= WIDE and len(queries) * side <= LOWER:
             break
     return made
 
 
-def _with_cells(side, maps, queries, keys, features, before):
+def _with_cells(side, maps, queries, keys, features):
     """Return the layout with cells of `side` pixels for a query and a key."""
     n_q, n_k, (d_in, d_k, d_v) = len(queries), len(keys), features
     f_in, f_k, f_v = (min(side, cell_side(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features)
     k_high, v_high = (min(side, cell_side(UPPER if n_k <= CELLS else MANY, rows)) for rows in (d_k, n_k))
     y = 26 + round(max(20 + d_k * k_high, n_k * v_high)) + NEAR
+    first = next(iter(maps))
     places, arrows, x = {}, [], 20 + round(max(width(cut(label, LETTERS)) for label in queries))
 
     def stand(name, columns, wide, words=None):
@@ -113,11 +112,11 @@ def _with_cells(side, maps, queries, keys, features, before):
         stand("x", d_in, f_in)
     stand("query", d_k, f_k, "W_Q" if d_in else None)
     x += NEAR
-    for name in maps:
-        stand(name, n_k, side, before.get(name))
+    for name, words in maps.items():
+        stand(name, n_k, side, words if name != first else None)
     x += NEAR
     stand("output", d_v, f_v)
-    over = places[maps[0]], places["output"]
+    over = places[first], places["output"]
     places["key"] = Place(over[0].x, y - NEAR - round(d_k * k_high), d_k, n_k, side, k_high)
     places["value"] = Place(over[1].x, y - NEAR - round(n_k * v_high), n_k, d_v, f_v, v_high)
     wide = 8 + max(x, places["value"].x + _captioned("values", "V", n_k, d_v))
@@ -138,7 +137,7 @@ def _captioned(role, symbol, rows, columns):
     return round(width(role) + width(f"{symbol} {rows} {TIMES} {columns}")) + 24
 
 
-def matrices(place, arrays, names, queries, keys, blocked=None):
+def matrices(place, arrays, maps, queries, keys, blocked=None):
     """Return all matrices of a call with their captions, labels and targets: what no choice changes.
 
     Parameters
@@ -146,8 +145,8 @@ def matrices(place, arrays, names, queries, keys, blocked=None):
     place : Layout
     arrays : dict of str to ndarray
         By the names of `place`; key is (n_k, d_k), as everywhere.
-    names : dict of str to str
-        The captions of the maps.
+    maps : dict of str to str
+        As in `layout`.
     queries, keys : sequence of str
     blocked : ndarray of bool, (n_q, n_k), optional
 
@@ -156,17 +155,16 @@ def matrices(place, arrays, names, queries, keys, blocked=None):
     list of (float, str)
     """
     drawn = [(x, _arrow(words, x, y)) for words, x, y in place.arrows]
-    spans = {name: span(arrays, name) for name in place.places}
     for name, at in place.places.items():
         options = {"rows": queries, "columns": keys, "tint": TINTS.get(name)} | {
             "key": {"rows": None, "names": ("feature", "key")},
             "value": {"rows": keys, "columns": None, "names": ("value", "feature")},
-            "masked_scores": {"blocked": blocked},
-            "weights": {"blocked": blocked},
-        }.get(name, {} if name not in TINTS else {"columns": None, "names": ("query", "feature")})
+        }.get(name, {} if name in maps else {"columns": None, "names": ("query", "feature")})
+        if after(maps, name, "masked_scores"):
+            options["blocked"] = blocked
         values = arrays[name].T if name == "key" else arrays[name]
-        cells = f'<g transform="translate({at.x} {at.y})">{_cells(values, at, spans[name], options)}</g>'
-        drawn.append((at.x, cells + _caption(name, at, names.get(name, name)) + _target(name, at)))
+        cells = f'<g transform="translate({at.x} {at.y})">{_cells(values, at, span(arrays, maps, name), options)}</g>'
+        drawn.append((at.x, cells + _caption(name, at) + _target(name, at)))
     return [*drawn, *_labels(place, keys)]
 
 
@@ -189,11 +187,17 @@ def apart(place, drawn):
     ]
 
 
-def span(arrays, name):
-    """Return the ends of a colour scale: scaled scores share that of the scores, outputs that of the values."""
-    if name == "weights":
+def after(maps, name, step):
+    """Tell whether `name` is a map that stands at `step` or after it; where that step is left out, at the weights."""
+    order = list(maps)
+    return name in maps and order.index(name) >= order.index(step if step in maps else "weights")
+
+
+def span(arrays, maps, name):
+    """Return the ends of a colour scale: maps before the weights share that of the scores, the output that of V."""
+    if after(maps, name, "weights"):
         return 0.0, 1.0
-    x = arrays[{"output": "value", "scaled_scores": "scores", "masked_scores": "scores"}.get(name, name)]
+    x = arrays["scores" if name in maps else "value" if name == "output" else name]
     x = x[np.isfinite(x)]
     return (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
 
@@ -206,7 +210,12 @@ def _cells(values, at, span, options):
     return parts.image(values, at.wide, **sizes, tint=options.get("tint"), blocked=options.get("blocked"))
 
 
-def _caption(name, at, words):
+def named(name):
+    """Return what a matrix without a role is called: a step as the trace has it, in words."""
+    return "tokens" if name == "x" else name.replace("_", " ")
+
+
+def _caption(name, at):
     """Return the name of a matrix, on a plate if it has a role, and its shape: above K^T and V, below the others."""
     middle, shape = (at.x + at.right) / 2, f"{at.rows} {TIMES} {at.columns}"
     if name == "query":
@@ -215,7 +224,7 @@ def _caption(name, at, words):
         role, symbol, colour = ("keys", "K^T", KEY) if name == "key" else ("values", "V", VALUE)
         wide = round(width(role)) + 8
         return tag(at.x, 17, role, colour, anchor="start") + text(at.x + wide + 8, 17, f"{symbol}  {shape}", math=True)
-    title = text(middle, at.bottom + 18, words, bold=True, anchor="middle")
+    title = text(middle, at.bottom + 18, named(name), bold=True, anchor="middle")
     return title + _small(middle, at.bottom + 34, f"X  {shape}" if name == "x" else shape)
 
 

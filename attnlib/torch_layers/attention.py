@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from .. import validation
+from .. import steps, validation
 from ..core import AttentionTrace
 from .inputs import check, mask_for
 
@@ -87,31 +87,23 @@ def attention_trace(
     shape = check(query, key, value)
     scale = validation.attention_scale(scale, query.shape[-1])
     mask = mask_for(attn_mask, is_causal, shape, query)
-    scores = query @ key.transpose(-1, -2)  # (..., n_q, n_k)
-    scaled_scores = scores * scale
+    given = {"query": query, "key": key, "value": value, "scale": scale, "attn_mask": mask}
     if query.dtype == torch.float16:  # holds 65504 at most: raw scores may overflow where scaled ones do not
-        scaled_scores = (query * scale) @ key.transpose(-1, -2)
-    masked_scores = scaled_scores
-    if mask is not None:
-        masked_scores = (
-            scaled_scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scaled_scores + mask
-        )
-    fully_masked = torch.isneginf(masked_scores).all(-1)
-    dead = fully_masked[..., None]
-    weights = masked_scores.masked_fill(dead, 0).softmax(-1).masked_fill(dead, 0)
-    return AttentionTrace(
-        query=query,
-        key=key,
-        value=value,
-        scores=scores,
-        scale=scale,
-        scaled_scores=scaled_scores,
-        attn_mask=mask,
-        masked_scores=masked_scores,
-        weights=weights,
-        output=weights @ value,
-        fully_masked=fully_masked,
-    )
+        given["scaled_scores"] = steps.product(query * scale, key)
+    values = steps.run(given, {"masked_scores": _masked, "weights": _weights})
+    return AttentionTrace(**values, fully_masked=torch.isneginf(values["masked_scores"]).all(-1))
+
+
+def _masked(scores, mask):
+    if mask is None:
+        return scores
+    return scores.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else scores + mask
+
+
+def _weights(scores):
+    """Return softmax over the keys, 0 in a row of -inf, through which no NaN comes back to the scores."""
+    dead = torch.isneginf(scores).all(-1, keepdim=True)
+    return scores.masked_fill(dead, 0).softmax(-1).masked_fill(dead, 0)
 
 
 def attend(
@@ -122,7 +114,7 @@ def attend(
         return scaled_dot_product_attention(q, k, v, attn_mask, is_causal=is_causal), None
     mask, dead = _open_dead_rows(mask_for(attn_mask, is_causal, check(q, k, v), q))
     q = q * validation.attention_scale(None, q.shape[-1])
-    scores = q @ k.contiguous().transpose(-1, -2)  # (..., n_q, n_k); heads copied before the transpose: cheaper
+    scores = steps.product(q, k.contiguous())  # (..., n_q, n_k); heads copied before the transpose: cheaper
     weights = _softmax(scores, mask)
     if dead is not None:
         weights = weights.masked_fill(dead, 0)

@@ -224,10 +224,10 @@ class MultiHeadAttention(nn.Module):
             causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
             attn_mask, is_causal = with_causal(attn_mask, causal, q.device), False
         output, weights = attend(q, k, v, attn_mask, is_causal, need_weights)
-        output = self.W_O(output.transpose(-2, -3).flatten(-2))  # (..., n_q, embed_dim)
+        projected = self.W_O(output.transpose(-2, -3).flatten(-2))  # (..., n_q, embed_dim)
         if need_weights and average_attn_weights:
             weights = weights.mean(-3)
-        return output, weights
+        return projected, weights
 
     def _project(self, x, name, linear):
         """Project, and split into heads."""

@@ -12,20 +12,20 @@ import random
 import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, QUERY, VALUE, text_on
-from attnlib.course import check, predict, real_model
-from attnlib.examples import BY_HAND, FEATURES, SENTENCE, WORDS
+from attnlib.course import check, mine, predict, real_model
+from attnlib.examples import ASKED, FEATURES, GIVEN, KARIM, SENTENCE, W_O, WORDS
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(4.6, 3.4))
 points = {"river": (2, 0), "money": (0, 2), "bank": (1, 1)}
-points |= {"river bank": (1.5, 0.5), "money bank": (0.5, 1.5)}
-style = {"arrowstyle": "-|>", "color": "gray", "shrinkA": 6, "shrinkB": 6}
+points |= {"river bank": (2.5, 1.5), "money bank": (1.5, 2.5)}
+style = {"arrowstyle": "-|>", "color": VALUE, "lw": 2, "shrinkA": 6, "shrinkB": 6}
 for name, at in points.items():
     _ = ax.plot(*at, "s" if " " in name else "o", color="gray")
     _ = ax.annotate(name, at, (8, 6), textcoords="offset points")
     if " " in name:
         _ = ax.annotate("", at, points["bank"], arrowprops=style)
-_ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 2.6), ylim=(-0.2, 2.4))
+_ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 
 # %% [markdown]
 # ## Before you start
@@ -75,16 +75,18 @@ print("bank.river =", dot(bank, river), "  bank.bank =", dot(bank, bank))
 print("bank.money =", dot(bank, money), "  bank.bank =", dot(bank, bank))
 
 # %% [markdown]
-# *Bank* scores as high with its neighbour as with itself. Equal scores get equal shares, so *bank* takes half of each vector:
+# *Bank* scores as high with its neighbour as with itself. Equal scores get equal shares, so *bank* takes half of each vector.
+# What it takes is added to its own vector:
 
 # %% tags=["slide-code"] says="Equal scores get"
 for name, neighbour in (("river", river), ("money", money)):
     mixed = [0.5 * a + 0.5 * b for a, b in zip(neighbour, bank)]
-    print(f"bank, next to {name}:", mixed)
+    added = [a + b for a, b in zip(bank, mixed)]
+    print(f"next to {name}, bank takes {mixed} and becomes {added}")
 
 # %% [markdown]
-# One vector went in twice, and two vectors came out: the squares in the picture. Compare, share, mix. That is attention, and
-# it needed no matrix yet.
+# One vector went in twice, and two came out: the squares in the picture. Each arrow is what *bank* took. Compare, share, mix,
+# and add the result. That is attention, and it needed no matrix yet.
 #
 # ## Where likeness fails
 #
@@ -94,10 +96,10 @@ for name, neighbour in (("river", river), ("money", money)):
 
 # %% tags=["slide"] says=["Anna saw Ben; she", "Each word has six", "The sixth says"]
 x = [
-    [1, 1, 0, 0, 0, 2],  # Anna, token 0
+    [1, 0, 1, 0, 0, 2],  # Anna, token 0
     [0, 0, 0, 1, 0, 0],  # saw
-    [1, 0, 1, 0, 0, -2],  # Ben
-    [0, 1, 0, 0, 1, 0],  # she, token 3
+    [1, 1, 0, 0, 0, -2],  # Ben
+    [0, 0, 1, 0, 1, 0],  # she, token 3
 ]
 print(" " * 5, *(f"{feature:>8}" for feature in FEATURES))
 for word, token in zip(WORDS, x):
@@ -116,7 +118,7 @@ for word, token in zip(WORDS, x):
 #   matrix $W_K$ makes the **key**, under which a word is found, and a matrix $W_V$ makes the **value**, which the word gives.
 #
 # Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all values,
-# weighted by how well their keys match.
+# weighted by how well their keys match. *To* looked for a name in notebook 00, as *she* does now: it is the same act.
 #
 # ## Step 1 · The inputs
 #
@@ -128,13 +130,13 @@ for word, token in zip(WORDS, x):
 # | $d_v$ | features of a value | 2 |
 #
 # Three matrices, set by hand for this sentence: each row belongs to a feature of the word that goes in, and each column to a
-# number that comes out. A word times a matrix is a list of dot products, one of the word with each column. Or row by row:
-# multiply each row by its feature, and add up. For *she* that is the sum of the filled rows.
+# number that comes out. To take a word times a matrix, multiply each row by its feature, and add up. For *she* that is the sum
+# of the filled rows.
 
 
 # %%
-W_Q = [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]]  # (d_in, d_k)
-W_K = [[1, 0, 0], [0, 1, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]  # (d_in, d_k)
+W_Q = [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]]  # (d_in, d_k)
+W_K = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]]  # (d_in, d_k)
 W_V = [[0, 0], [0, 0], [0, 0], [0, 1], [0, 0], [1, 0]]  # (d_in, d_v)
 
 
@@ -193,7 +195,7 @@ _ = ax.set(xlim=(-3.2, 12), ylim=(-7.9, 2), title=title), ax.axis("off")
 #
 # **Goal.** Compute the key of Anna, token 0. *3 minutes, easy.*
 #
-# Take `x[0]` = [1, 1, 0, 0, 0, 2] and `W_K`. Write three numbers as a list, such as `[1, 2, 3]`.
+# Take `x[0]` = [1, 0, 1, 0, 0, 2] and `W_K`. Write three numbers as a list, such as `[1, 2, 3]`.
 
 # %%
 my_key = None  # a list of three numbers
@@ -221,6 +223,18 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # %% [markdown]
 # ## Step 3 · Scores: one query against every key
 #
+# Here is the way of *she* in one picture. Each exercise that you solve fills a part of it, and so does each button. Click a
+# number to see how it was made. The slider will be needed in step 6; until then it divides by 1.
+
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Here is the way"
+names = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}
+her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **names)
+solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}}
+solved |= {"weights_of_she": {"stage": 4}, "output_of_she": {"stage": 6, "d_k": 3}}
+mine.fills(her_row, **solved)
+her_row
+
+# %% [markdown]
 # The score of query $i$ and key $j$ is their dot product, $q_i \cdot k_j = \sum_c q_{ic}\, k_{jc}$. So queries and
 # keys must have equally many features, $d_k$. Values are not compared, so $d_v$ is free. Anna asks first. She is female,
 # too, so the row *female* makes her look for somebody female.
@@ -259,8 +273,10 @@ for word, row in zip(WORDS, scores):
     print(f"{word:5}", row)
 
 # %% [markdown] tags=["predict"]
-# A row belongs to the word that looks, and a column to the word that is looked at. *She* scores 5 with Anna, yet Anna scores
-# only 2 with *she*: the two look for different things. *She* also finds herself a little, because she is female.
+# *She* scores 5 with Anna, yet Anna scores only 2 with *she*: the two look for different things.
+#
+# Anna scores 3 with *saw*, which comes later. Here each word may look both ways. The model of notebook 00 looks back only:
+# notebook 05 is about that.
 #
 # ## Step 4 · Softmax: from scores to weights
 #
@@ -363,8 +379,6 @@ predict.two_names(guess_two_names)
 # *She* gets 1.451 at *who*: she is Anna. It is less than 2, because softmax gives every word some weight, and Ben's -2 pulls the
 # sum down.
 #
-# All this is what each word *takes*. In a layer it is added to the word's own vector, as in notebook 00. So Ben stays Ben.
-#
 # ## Step 6 · Dividing by $\sqrt{d_k}$
 #
 # Queries and keys with many features tend to have scores that lie far apart, and then one key gets nearly everything. So the attention of
@@ -376,8 +390,8 @@ predict.two_names(guess_two_names)
 #
 # **Goal.** Compute the output of *she* with scaled scores, to three decimals. *5 minutes, medium.*
 #
-# From her scores 5, 0, 3, 2 to two numbers, this time without a line to copy: divide by $\sqrt 3$, take the softmax, mix the
-# values. You may use `softmax` and `weighted_sum` of this notebook.
+# From her scores 5, 0, 3, 2 to two numbers: divide by $\sqrt 3$, take the softmax, mix the values. You may use `softmax` and
+# `weighted_sum` of this notebook.
 
 # %%
 my_output = None  # a list of two numbers
@@ -416,8 +430,7 @@ title = "weights, scaled"
 ax = plot.attention_heatmap(scaled_weights, queries=WORDS, keys=WORDS, title=title)
 
 # %% [markdown]
-# Divided, the weights of *she* are flatter: 0.646 from Anna instead of 0.839, and so 0.885 at *who* instead of 1.451. Here the
-# division only weakens a right answer. What it is good for comes in notebook 03.
+# Divided, the weights of *she* are flatter: 0.646 from Anna instead of 0.839, and so 0.885 at *who* instead of 1.451.
 #
 # Is this what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
 
@@ -458,6 +471,34 @@ verdict
 # </details>
 
 # %% [markdown]
+# ## Step 7 · The vector plus what it takes
+#
+# What *she* takes are two numbers, and her vector has six. So a fourth matrix, $W_O$, brings them back: *who* to *who*, *verb*
+# to *verb*. Then they are added to her own vector, as with *bank*.
+
+# %% tags=["slide"]
+W_O = [[0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]]  # (d_v, d_in)
+taken = [vector_times_matrix(row, W_O) for row in output]  # (n, d_in)
+after = [[a + b for a, b in zip(token, more)] for token, more in zip(x, taken)]
+print(" " * 5, *(f"{feature:>8}" for feature in FEATURES))
+for word, row in zip(WORDS, after):
+    print(f"{word:5}", *(f"{number:8.3f}" for number in row))
+
+# %% [markdown]
+# *She* is still female and a pronoun, and now she knows who she is: her *who* was 0. Ben stays Ben, with -2 at *who*; at
+# *verb* he has 0.653 now, because something happened to him.
+#
+# ## See it · Too sharp, right, too pale
+#
+# Here is the whole way once more. **Move the slider**: it changes the divisor, and everything below the scores follows. At
+# the left end Anna gets 0.980, and at the right end nobody gets more than 0.333. The scores stay, so Anna is always first.
+# Here the division only weakens a right answer. What it is good for comes in notebook 03.
+
+# %%
+her_row.choose(stage=6, d_k=3)
+her_row
+
+# %% [markdown]
 # ## Break it · Queries and keys exchanged
 #
 # What if a word looks with its key, and is found by its query? Nothing complains, because both have three features.
@@ -472,11 +513,10 @@ print(f"who is she? {wrong_output[she][0]:.3f} (was {output[she][0]:.3f})")
 # error tells you that this is wrong.
 
 # %% [markdown]
-# ## See it · From one feature to 32
+# ## A real bank
 #
-# Here is a head with 32 features, of MiniLM, a small real model. It reads *she sat on the
-# bank of the river*, and the bars show from which words *bank* takes ([CLS] and [SEP] mark start and end). Unlike in notebook
-# 00, the slider removes features and keeps the first $d_k$; the divisor follows. *Entropy* comes in notebook 03.
+# Here is a head with 32 features, of MiniLM, a small real model. It reads *she sat on the bank of the river*, and it reads
+# both ways, so *bank* may take from a later word. The bars show from which words it takes ([CLS] and [SEP] mark start and end).
 
 # %% jupyter={"source_hidden": true}
 stored = real_model.stored("minilm_results")
@@ -487,44 +527,30 @@ bank_query, real_keys = head["query"][tokens.index("bank")], head["key"]
 def row_at(d_k, query=bank_query, keys=real_keys):
     row = [dot(query[:d_k], key[:d_k]) for key in keys]
     divided = [s / math.sqrt(d_k) for s in row]
-    return {"not scaled": [softmax(row)], "scaled": [softmax(divided)]}
+    return {"not scaled": softmax(row), "scaled": softmax(divided)}
 
 
-# %%
-view = live.weights_view(row_at, d_k=(1, 32), still=(2, 8, 32), keys=tokens)
-view
-
-# %% [markdown]
-# The division never changes who comes first, only by how much. At 32 features *river* gets 1.00 without the division, and 0.71
-# with it, which is the weight in the model itself.
+# %% tags=["slide"]
+bars = row_at(32)
+figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 
 # %% [markdown]
-# <details><summary><b>How sure is this?</b></summary>
-#
-# This is head 5 of layer 1. It says little about $d_k$ itself, because its 32 features were learned together and stand in no order. In the stored
-# order *bank* has no clear favourite up to six features, and the seventh decides. In a random order *river* leads for good from
-# about the twelfth.
-#
-# Random vectors say more. For one query and three keys of mean 0 and variance 1, the largest weight is 0.67 on average over
-# 500 draws at $d_k = 3$, and 0.95 at 128. Divided by $\sqrt{d_k}$ it is 0.57 and 0.60. *Controls* has the cells.
-#
-# </details>
+# *River* gets 1.00 without the division, and 0.71 with it, which is the weight in the model itself.
 
 # %% [markdown]
 # ## Try it
 #
-# Think first, then try. The checks and attnlib still expect the original numbers, so they will complain.
+# The checks still expect the original numbers.
 #
-# 1. Make Ben female: `x[2] = [1, 1, 0, 0, 0, -2]`. Who is *she* now?
+# 1. Make Ben female: `x[2] = [1, 0, 1, 0, 0, -2]`. Who is *she* now?
 # 2. Let *saw* give 2 at *verb*: which matrix must change? Does any other have to?
-# 3. Give `W_V` five columns. What else must change?
-# 4. Give `W_Q` a fourth column. Which line complains, and why?
+# 3. Give `W_Q` a fourth column. Which line complains, and why?
 
 # %% [markdown]
 # <details><summary>Answers</summary>
 #
-# 1: nobody, her *who* is 0. She takes as much from Ben as from Anna. 2: $W_V$ alone. 3: nothing, $d_v$ is free. 4: `dot`,
-# because a query must have as many features as a key.
+# 1: nobody, her *who* is 0. She takes as much from Ben as from Anna. 2: $W_V$ alone. 3: `dot`, because a query must have as
+# many features as a key.
 #
 # </details>
 
@@ -538,11 +564,10 @@ view
 #
 # ### The same steps with the numbers of a well-known text
 #
-# Karim's *Illustrated: Self-Attention* ([S3](../REFERENCES.md#s3)) computes three tokens of four features. The functions of this
-# notebook give its numbers.
+# Karim's *Illustrated: Self-Attention* ([S3](../REFERENCES.md#s3)) computes three tokens of four features.
 
 # %%
-text_x, *matrices = (matrix.astype(int).tolist() for matrix in BY_HAND)
+text_x, *matrices = (matrix.astype(int).tolist() for matrix in KARIM)
 text = [[vector_times_matrix(token, W) for token in text_x] for W in matrices]
 for name, rows in zip("QKV", text):
     print(name, "=", rows)
@@ -609,17 +634,9 @@ print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])
 # Only the cosine prefers the first key of S3: in the dot product the others win by their norm. Cosines lie between -1 and 1, so
 # they cannot make one key win by much; the last line has the extreme.
 #
-# ### Features, real and random
+# ### Does one key get more with more features?
 #
-# First the head of *See it*, feature by feature. Then random vectors: the largest of three weights, on average.
-
-# %%
-for d_k in (2, 6, 7, 16, 24, 32):
-    print(f"d_k = {d_k:2d}", end="")
-    for name, (row,) in row_at(d_k).items():
-        favourite = tokens[row.index(max(row))]
-        print(f"   {name}: {max(row):.2f} from {favourite}", end="")
-    print()
+# For random vectors of mean 0 and variance 1, one query and three keys: the largest weight, on average over 500 draws.
 
 # %%
 r = random.Random(3)
@@ -627,5 +644,5 @@ draws = [[[r.gauss(0, 1) for _ in range(128)] for _ in range(4)] for _ in range(
 for d_k in (3, 16, 128):
     rows = [row_at(d_k, query, keys) for query, *keys in draws]
     for name in rows[0]:
-        mean = sum(max(row[name][0]) for row in rows) / len(rows)
+        mean = sum(max(row[name]) for row in rows) / len(rows)
         print(f"d_k = {d_k:3d}  {name:<10}  largest weight {mean:.2f}")

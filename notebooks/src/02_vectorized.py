@@ -13,7 +13,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, colour_table
 from attnlib.course import check, mine, predict
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY, SENTENCE, WORDS
+from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, SENTENCE, WORDS
 
 np.set_printoptions(precision=4, suppress=True)
 
@@ -131,21 +131,21 @@ for d_k in (3, 2, 1):
 #
 # ## Would a test notice your mistake?
 #
-# Suppose you had tested the three lines on other numbers. `BY_HAND` has the three tokens of Karim's *Illustrated:
+# Suppose you had tested the three lines on other numbers. `KARIM` has the three tokens of Karim's *Illustrated:
 # Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY`, from a problem of Deep-ML ([source](../REFERENCES.md#s1)), has two
 # tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of these two examples,
-# first `BY_HAND`, then `IDENTITY`.
+# first `KARIM`, then `IDENTITY`.
 
 # %% tags=["slide"] says="Here are the scores"
-for example in (BY_HAND, IDENTITY):
+for example in (KARIM, IDENTITY):
     test_Q, test_K, _ = example.project()
     print(test_Q @ test_K.T)
 
 # %% [markdown] tags=["predict"]
 # **Predict.** You swap $Q$ and $K$ by mistake, and compare your output with the right one. In which examples does it differ?
 #
-# - **a** in the sentence, in `BY_HAND` and in `IDENTITY`
-# - **b** in the sentence and in `BY_HAND`
+# - **a** in the sentence, in `KARIM` and in `IDENTITY`
+# - **b** in the sentence and in `KARIM`
 # - **c** in the sentence alone
 # - **d** in none, because a dot product is the same both ways
 
@@ -168,7 +168,7 @@ def off(Q, K, V):  # how far four mistakes move the output
 
 
 names = ["example", "Q, K swapped", "softmax over queries", "no scale", "root of d_v"]
-examples = {"sentence": SENTENCE, "BY_HAND": BY_HAND, "IDENTITY": IDENTITY}
+examples = {"sentence": SENTENCE, "KARIM": KARIM, "IDENTITY": IDENTITY}
 examples["ASYMMETRIC"] = ASYMMETRIC
 plot.table(names, [[n, *off(*e.project())] for n, e in examples.items()], places=4)
 
@@ -177,7 +177,7 @@ predict.symmetric(guess_symmetric)
 
 # %% [markdown]
 # The table says how far each of four mistakes moves the output. Besides the swap there are a softmax down the columns, no
-# division, and a division by $\sqrt{d_v}$. Each 0.0000 is a mistake that nobody would notice. The scores of `BY_HAND` are
+# division, and a division by $\sqrt{d_v}$. Each 0.0000 is a mistake that nobody would notice. The scores of `KARIM` are
 # symmetric by accident: mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12. Swapping $Q$ and $K$ only transposes them. And $d_v = d_k$, so the
 # root of $d_v$ is the right root. In `IDENTITY`, all rows and all columns of exponentials have the same sum, so even a softmax
 # over the wrong axis leaves no trace.
@@ -188,7 +188,7 @@ predict.symmetric(guess_symmetric)
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
 #
-# Do the matrices of `BY_HAND` force its scores to be symmetric? The scores are $X M X^T$ with $M = W_Q W_K^T$. $M$ is not
+# Do the matrices of `KARIM` force its scores to be symmetric? The scores are $X M X^T$ with $M = W_Q W_K^T$. $M$ is not
 # symmetric, and one changed number of one token ends the symmetry of the scores. Of 2,000 random examples with the sizes of the
 # sentence, all catch all four mistakes: each moves some number of the output by 0.01 or more. With $n$ = 3, $d_k$ = 2 and
 # $d_v$ = 1 it is 1,952 of 2,000. The cells are under *Controls*.
@@ -422,24 +422,24 @@ mine.keep(my_attention)
 # %% [markdown]
 # ## Controls
 #
-# The numbers of the two texts, and those of the fold-out boxes: is the symmetry of `BY_HAND` forced, do random examples catch all four
+# The numbers of the two texts, and those of the fold-out boxes: is the symmetry of `KARIM` forced, do random examples catch all four
 # mistakes, and what does a longer text cost?
 
 # %%
-plain = al.attention_trace(*BY_HAND.project(), scale=1)
+plain = al.attention_trace(*KARIM.project(), scale=1)
 with np.printoptions(suppress=False):  # e-06 stands for 10^-6
-    print("BY_HAND, not divided", plain.weights, sep="\n")
+    print("KARIM, not divided", plain.weights, sep="\n")
 with np.printoptions(precision=6):
     print(plain.output)
-    print("divided", attention(*BY_HAND.project()), sep="\n")
+    print("divided", attention(*KARIM.project()), sep="\n")
 with np.printoptions(precision=7):
     print("IDENTITY", attention(*IDENTITY.project()), sep="\n")
 
 # %%
-M = BY_HAND.W_Q @ BY_HAND.W_K.T  # (d_in, d_in), scores = X M X^T
-other = BY_HAND.x.copy()
+M = KARIM.W_Q @ KARIM.W_K.T  # (d_in, d_in), scores = X M X^T
+other = KARIM.x.copy()
 other[2, 3] = 2  # it was 1
-for name, x in (("as it is", BY_HAND.x), ("one number changed", other)):
+for name, x in (("as it is", KARIM.x), ("one number changed", other)):
     s = x @ M @ x.T
     print(f"{name}: scores differ from their transpose by {np.abs(s - s.T).max():.0f}")
 print(f"W_Q W_K^T differs from its transpose by {np.abs(M - M.T).max():.0f}")

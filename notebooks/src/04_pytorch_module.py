@@ -15,7 +15,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
 from attnlib.course.training import lookup
-from attnlib.examples import ASYMMETRIC, BY_HAND, SENTENCE, WORDS
+from attnlib.examples import ASYMMETRIC, KARIM, SENTENCE, WORDS
 from attnlib.torch_layers import SelfAttention
 
 _ = torch.set_num_threads(1)  # tiny matrices: a second thread costs more than it brings
@@ -45,7 +45,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 # - **b** it doubles
 # - **c** it becomes four times as large
 #
-# **2.** *(notebook 02)* Somebody swaps $Q$ and $K$, and the example `BY_HAND` still gives the right output. Why?
+# **2.** *(notebook 02)* Somebody swaps $Q$ and $K$, and the example `KARIM` still gives the right output. Why?
 #
 # - **a** its numbers are too small for the difference to show
 # - **b** its matrix of scores is symmetric
@@ -628,7 +628,7 @@ verdict
 # example of notebook 02 comes second.
 
 # %%
-output, _ = Attention(*BY_HAND[1:])(torch.tensor(BY_HAND.x))
+output, _ = Attention(*KARIM[1:])(torch.tensor(KARIM.x))
 print(output.detach().numpy().round(6))
 output, _ = Attention(*ASYMMETRIC[1:])(torch.tensor(ASYMMETRIC.x))  # (4, 5)
 given = ASYMMETRIC.project()

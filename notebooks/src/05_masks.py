@@ -4,16 +4,18 @@
 # **Question.** A model that writes must not see the words it has yet to write. How does one boolean array say who may look
 # where, and which mistakes raise no error? *40 minutes.*
 #
-# Run the next three cells, and compare *none* with *causal* in the map of *Anna saw Ben; she*.
+# Run the next three cells, and compare *none* with *causal* in the map of *Anna saw Ben; she*. So far *Anna* took most from
+# *saw*, a later word. The model of notebook 00 cannot: it reads behind a causal mask.
 
 # %% jupyter={"source_hidden": true}
-from textwrap import fill
+from textwrap import fill as wrapped
 
 import numpy as np
 from matplotlib.patches import Rectangle
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.colours import INK, KEY, QUERY, VALUE
 from attnlib.course import check, mine, predict
 from attnlib.examples import SENTENCE, WORDS
 
@@ -55,9 +57,9 @@ predict.before_05(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · A head that never errs
 #
-# A language model learns from texts that are already written. Every position of a text is a small exam: here are the words so
-# far, which one comes next? That next word is the **target**. All exams of a text are taken in one pass through the model. That
-# is fast, but the answers are now in the input:
+# A language model learns from texts that are already written. At every position it is asked which word comes next. That next
+# word is the **target**. One pass through the model answers for all positions of a text. That is fast, but the answers are now in
+# the input:
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(6.4, 2))
@@ -76,7 +78,7 @@ _ = ax.set_title("targets shifted under inputs")
 # Target $i$ is token $i + 1$, and token $i + 1$ is in the input.
 #
 # The next head uses that. It was set by hand and knows no English. Each word's query asks for the next position, its key is its
-# own position, and its value is the word itself. Our sentence is too short for an exam, so the head reads a longer one.
+# own position, and its value is the word itself. It reads a longer sentence than ours.
 
 # %% jupyter={"source_hidden": true}
 sentence = "the farmer sees the cat and the cat sees the dog"
@@ -121,7 +123,7 @@ ax = plot.attention_heatmap(shown.weights, **labels, ax=ax)
 # Ten of ten. Now the head writes. It gets *the farmer sees the*, its newest token names the next word, that word is added to
 # the text, and so on. **Predict.** What will it write?
 #
-# - **a** the text continues as well as in the exam
+# - **a** the text continues, without an error
 # - **b** it says one word over and over
 # - **c** it stops with an error: the newest token asks for a position that no key has
 
@@ -144,8 +146,8 @@ predict.writes_on(guess_writes)
 
 # %% [markdown]
 # The head does not predict, it copies. After *dog* there is nothing to copy: all scores of the last row are 0, all its weights
-# are equal, and the most frequent word wins. When the head writes, its
-# newest token is always in that situation. Training finds this cheat by itself, as notebook 11 shows.
+# are equal, and the most frequent word wins. When the head writes, its newest token is always in that situation. Training finds
+# this cheat by itself, as notebook 11 shows.
 #
 # ## 2 · The causal mask
 #
@@ -178,10 +180,10 @@ print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 # is the upper triangle without the diagonal, `np.triu(..., k=1)`.
 
 # %% [markdown] tags=["predict"]
-# Now the head that looks ahead takes its exam behind a mask. **Predict.** The only large score of each row is hidden. What are
-# the weights of row 2, the third token?
+# Now put the head that looks ahead behind a causal mask. **Predict.** The only large score of each row is hidden. What are the
+# weights of row 2, the third token?
 
-# %% tags=["slide"] says="But now the exam"
+# %% tags=["slide"] says="But now every position"
 hidden = look_ahead(text, is_causal=True)
 print("row 2:", *hidden.weights[2, :5].round(2), "...")
 print(f"{count_right(text, is_causal=True)} of {len(text) - 1} next words are right")
@@ -190,8 +192,8 @@ print("it writes:", write(is_causal=True))
 # %% [markdown]
 # The scores that are left are all 0, so the third token mixes three words equally. The head names the most frequent word so
 # far, and among equally frequent words the first in the alphabet. That is right twice, by luck. It writes the same nonsense as
-# before, because its newest token never had a future to look at. But now the exam is honest: every position answers without its
-# target, as in writing.
+# before, because its newest token never had a future to look at. But now every position answers without its target, as in
+# writing.
 
 # %% [markdown] tags=["predict"]
 # ## Break it · Zero after the softmax
@@ -219,8 +221,18 @@ predict.zero_after(guess_zero)
 #
 # ## 3 · The causality poke
 #
-# You need not read a layer to know whether it sees the future. Poke it: change one token, and watch which outputs move. Here a
-# second Anna replaces another word.
+# You need not read a layer to know whether it sees the future. Poke it: put another token in the place of one, and watch which
+# outputs move. `poked` does so with each token in turn. The new token is random, so that no two keys get equal scores.
+
+
+# %%
+def poked(attend, x):
+    new = np.random.default_rng(0).normal(size=x.shape[-1])  # a token at random
+    moved = []
+    for token in range(len(x)):
+        changed = np.where(np.arange(len(x))[:, None] == token, new, x)  # (n, d_in)
+        moved.append(np.abs(attend(changed) - attend(x)).max(axis=-1))
+    return np.stack(moved)  # (token changed, output)
 
 
 # %%
@@ -228,34 +240,79 @@ def project(x):
     return x @ SENTENCE.W_Q, x @ SENTENCE.W_K, x @ SENTENCE.W_V
 
 
-def poke(attend, token):
-    x = SENTENCE.x.copy()
-    x[token] = x[0]  # a second Anna
-    moved = attend(*project(x)) - attend(*project(SENTENCE.x))
-    return np.abs(moved).max(axis=-1)  # one number for each output
+def attend(x, is_causal=False):
+    return al.scaled_dot_product_attention(*project(x), is_causal=is_causal)
 
 
-# %%
-def causal(q, k, v):
-    return al.scaled_dot_product_attention(q, k, v, is_causal=True)
-
-
-def zero_after(q, k, v):
+def zero_after(x):
+    q, k, v = project(x)
     return al.softmax(q @ k.T / np.sqrt(3)) * al.causal_mask(4) @ v
 
 
-# %%
-for token in (2, 3):
-    print(f"{WORDS[token]} is changed")
-    print("  no mask:    ", poke(al.scaled_dot_product_attention, token))
-    print("  causal mask:", poke(causal, token))
-    print("  zero after: ", poke(zero_after, token))
+# %% jupyter={"source_hidden": true}
+def draw_pokes(pokes):
+    _, axes = plot.subplots(
+        1, len(pokes), figsize=(3.1 * len(pokes), 3.3), squeeze=False
+    )
+    labels = {"queries": WORDS, "keys": WORDS, "vmax": 2, "colorbar": False}
+    for ax, (title, moved) in zip(axes[0], pokes.items()):
+        _ = plot.attention_heatmap(moved, title=title, ax=ax, **labels)
+        _ = ax.set_xlabel("output that moves", color=INK, bbox=None)
+        _ = ax.set_ylabel("token changed", color=INK, bbox=None)
+
+
+# %% tags=["slide"] says="Poke it"
+moved = {"no mask": poked(attend, SENTENCE.x)}
+moved["causal mask"] = poked(lambda x: attend(x, is_causal=True), SENTENCE.x)
+moved["zero after softmax"] = poked(zero_after, SENTENCE.x)
+draw_pokes(moved)
 
 # %% [markdown]
-# Behind the causal mask, an output before the change does not move, not even in its last digit. With zeros after the softmax,
-# *Anna* moves by 0.07 when *Ben* changes. But *saw* does not: it gives Ben and a second Anna the same score, so this poke misses
-# its leak. Poking *she* shows it, but misses Anna's and Ben's. To be sure, poke every token in turn, and put in random numbers,
-# which give no two keys the same score.
+# Read it by rows: in row *Ben* Ben was replaced. Without a mask all outputs move. Behind the causal mask only *Ben* and *she* do,
+# and the cells below the diagonal are exactly 0. With zeros after the softmax they are not: the future leaks.
+#
+# ### A mask for your module
+#
+# In exercise 4.4 you wrote a class of one head. Here it gets a mask, yours if you kept it. Its three layers stay, and `forward` is
+# written anew. `masked_fill` puts a number where its own mask is True, so it wants what is **blocked**: `~attn_mask`. The rest
+# of this notebook uses torch in a few cells more.
+
+# %% jupyter={"source_hidden": true}
+try:
+    import torch
+    from torch.nn import functional as F
+
+    from attnlib import torch_layers
+
+    _ = torch.set_num_threads(1)
+except ImportError:
+    torch = None
+    print("torch is not installed: its cells do nothing. Fix: pip install torch")
+
+# %%
+if torch is not None:
+    SelfAttention = mine.load("SelfAttention")
+
+    class Masked(SelfAttention):
+        def forward(self, x, attn_mask):
+            scores = self.W_Q(x) @ self.W_K(x).mT / self.W_Q.out_features**0.5
+            blocked = scores.masked_fill(~attn_mask, -torch.inf)  # the new line
+            weights = blocked.softmax(dim=-1)
+            return weights @ self.W_V(x), weights
+
+
+# %%
+if torch is not None:
+    _ = torch.manual_seed(0)
+    head, behind = Masked(6, 3, 2).double(), torch.tensor(al.causal_mask(4))
+    moved = poked(
+        lambda x: head(torch.tensor(x), behind)[0].detach().numpy(), SENTENCE.x
+    )
+    print("moves before the change at most", np.tril(moved, -1).max())
+    print("moves at and after it at least ", moved[np.triu_indices(4)].min().round(4))
+
+# %% [markdown]
+# Nothing leaks. Notebook 06 cuts this class into heads.
 #
 # ## 4 · Queries that continue a sequence
 #
@@ -284,7 +341,7 @@ print("upper_left: ", al.causal_mask(1, 4, align="upper_left").astype(int))
 try:
     al.causal_mask(1, 4)
 except al.ShapeError as error:
-    print(fill(str(error), 76))
+    print(wrapped(str(error), 76))
 
 # %% [markdown]
 # Let only two words ask. They must get what they got in the whole sentence.
@@ -334,9 +391,9 @@ _ = axes[0, 1].set(title="spread over (b, n_q, n_k)", xlabel="", ylabel="")
 _ = axes[1, 1].set(ylabel="")
 
 # %% [markdown]
-# Rows 2 and 3 of the second text are padding that asks. What these rows return means nothing, and the loss must leave it out. Do
-# not hide them as queries, too: section 9 shows the trouble. With several heads (notebook 06) the padding mask
-# gets one more axis, $(b, 1, 1, n_k)$.
+# Rows 2 and 3 of the second text are the queries of padding. What they return means nothing, and the loss must leave it out. Do
+# not hide these rows as well: section 9 shows the trouble. With several heads (notebook 06) the padding mask gets one more axis,
+# $(b, 1, 1, n_k)$.
 #
 # Several masks combine by logical AND: a query may attend where **all** of them allow it.
 
@@ -350,17 +407,17 @@ print("Ben saw, both masks:", *both[1].astype(int), sep="\n")
 # %%
 x = np.stack([SENTENCE.x, SENTENCE.x[[2, 1, 1, 1]]])  # (b, n, d_in)
 x[1, 2:] = 0  # text 1: Ben saw pad pad
-poked = x.copy()
-poked[1, 2:] += 100
+changed = x.copy()
+changed[1, 2:] += 100
 before = al.scaled_dot_product_attention(*project(x), padding)
-after = al.scaled_dot_product_attention(*project(poked), padding)
+after = al.scaled_dot_product_attention(*project(changed), padding)
 print("outputs of Ben and saw move by", np.abs(after - before)[1, :2].max())
 
 # %% [markdown] tags=["predict"]
-# ## 6 · The mask of a tokenizer: `key_padding_mask`
+# ## 6 · The mask of a tokenizer
 #
-# The program that cuts a text into tokens, the *tokenizer*, gives its padding mask as $(b, n_k)$, one row for each text.
-# Scores are $(b, n_q, n_k)$. Take four texts of four tokens each: the four beginnings of our sentence, padded. **Predict.**
+# The program that cuts a text into tokens, the *tokenizer*, gives its padding mask as $(b, n_k)$, one row for each text. Hugging
+# Face calls it [`attention_mask`](../REFERENCES.md#hf-attention-mask): 1 is a token, 0 is padding. Scores are $(b, n_q, n_k)$. Take four texts of four tokens each: the four beginnings of our sentence, padded. **Predict.**
 # You pass this mask as it is. What happens?
 #
 # - **a** an error
@@ -388,30 +445,18 @@ predict.equal_sizes(guess_sizes)
 try:
     al.scaled_dot_product_attention(*project(x[:3]), flat[:3])  # b = 3, n = 4
 except al.ShapeError as error:
-    print(fill(str(error), 76))
+    print(wrapped(str(error), 76))
 
 # %% [markdown]
-# torch's layer `nn.MultiheadAttention` has an argument of its own for this mask, **`key_padding_mask`**, $(b, n_k)$. There
-# **True means ignore**. (*Multi-head*: notebook 06. Here it has one head.) The rest of this section and
-# section 9 use torch, if it is installed.
-
-# %% jupyter={"source_hidden": true}
-try:
-    import torch
-    from torch.nn import functional as F
-
-    from attnlib import torch_layers
-
-    _ = torch.set_num_threads(1)
-except ImportError:
-    torch = None
-    print("torch is not installed: its cells do nothing. Fix: pip install torch")
+# torch's layer `nn.MultiheadAttention` has an argument of its own for such a mask, **`key_padding_mask`**, $(b, n_k)$. But there
+# **True means padding**, the opposite of Hugging Face's 1. (*Multi-head*: notebook 06. Here it has one head.)
 
 # %%
 if torch is not None:
     torch.manual_seed(0)
     layer = torch.nn.MultiheadAttention(6, 1, batch_first=True)  # one head
-    inputs, ignore = torch.tensor(x).float(), torch.tensor(~flat)  # True = padding
+    attention_mask = torch.tensor(flat.astype(int))  # as a tokenizer gives it: 1 or 0
+    inputs, ignore = torch.tensor(x).float(), attention_mask == 0  # True = padding
     of_each_text = ignore[:, None].expand(4, 4, 4)  # (b, n_q, n_k)
     expected, _ = layer(inputs, inputs, inputs, attn_mask=of_each_text)
     for name in ("key_padding_mask", "attn_mask"):
@@ -420,6 +465,7 @@ if torch is not None:
 
 # %% [markdown]
 # As `key_padding_mask` the array is right. As `attn_mask` it is read as $(n_q, n_k)$, and nothing complains.
+#
 # ## 7 · Cross-attention: queries from elsewhere
 #
 # Queries may come from another text than keys and values. This is **cross-attention**, and the formula stays the same. Here
@@ -431,6 +477,25 @@ _, k, v = project(SENTENCE.x[:3])  # (n_k, d_k), (n_k, d_v): Anna saw Ben
 cross = al.attention_trace(q, k, v)
 print("weights", cross.weights.shape, cross.weights)
 print("output ", cross.output.shape, cross.output)
+
+# %% jupyter={"source_hidden": true} tags=["slide"] says="One query, three keys"
+_, ax = plot.subplots(figsize=(6.4, 2.7))
+_ = ax.text(-1, 1, "asks", ha="center", va="center")
+_ = ax.text(-1, 0, "is read", ha="center", va="center")
+for i, (word, weight) in enumerate(zip(WORDS, cross.weights[0])):
+    _ = ax.plot([1, i], [0.8, 0.22], color=VALUE, lw=12 * weight, solid_capstyle="butt")
+    _ = ax.text((1 + i) / 2 + 0.12, 0.5, f"{weight:.2f}", ha="left", va="center")
+    _ = ax.text(i, 0.07, word, ha="center", va="center", bbox=box)
+    for beside, letter, colour in ((-0.17, "key", KEY), (0.17, "value", VALUE)):
+        _ = ax.text(i + beside, -0.22, letter, color=colour, ha="center", va="center")
+_ = ax.text(1, 1, "she", ha="center", va="center", bbox=box)
+_ = ax.text(1.3, 1, "query", color=QUERY, ha="left", va="center")
+_ = ax.set(
+    xlim=(-1.4, 2.5),
+    ylim=(-0.35, 1.25),
+    title="the query meets keys of another text, and values come back",
+)
+_ = ax.set_axis_off()
 
 # %% [markdown]
 # One query, three keys, and *she* finds Anna again. No causal mask is needed, because the first text was complete before *she*
@@ -447,10 +512,11 @@ print("output ", cross.output.shape, cross.output)
 # | attnlib, torch's [`scaled_dot_product_attention`](../REFERENCES.md#torch-sdpa), [flax, ONNX](../REFERENCES.md#onnx) | True = may attend |
 # | [`nn.MultiheadAttention`](../REFERENCES.md#torch-mha): `attn_mask` | True = **blocked** |
 # | the same: `key_padding_mask`, $(b, n_k)$ | True = **padding**, blocked for all queries |
+# | Hugging Face's `attention_mask`, $(b, n_k)$ | 1 = token, **0 = padding**, as integers |
 # | many tutorials (`masked_fill(mask == 0, ...)`) | 1 = may attend, 0 = blocked, as integers |
 #
-# Two conventions live in one library. A mask in the wrong one has the right shape and raises nothing. Published code
-# contained that mistake ([threads](../REFERENCES.md#threads)).
+# Two conventions live in one library. A mask in the wrong one has the right shape and raises nothing. Published code contained
+# that mistake ([threads](../REFERENCES.md#threads)).
 #
 # There is a third kind: a mask of floats is *added* to the scaled scores. attnlib takes booleans or floats, and refuses
 # integers, which may mean either. Three functions translate:
@@ -462,7 +528,7 @@ print("from_zero_blocked:", al.from_zero_blocked(np.array([1, 1, 0])))
 try:
     al.scaled_dot_product_attention(Q, K, V, np.tril(np.ones((4, 4), dtype=int)))
 except TypeError as error:
-    print(fill(str(error), 76))
+    print(wrapped(str(error), 76))
 
 # %% [markdown]
 # Here is the causal mask with inverted polarity. `fully_masked` marks the queries that may look nowhere:
@@ -500,14 +566,18 @@ if torch is not None:
 
 # %% jupyter={"source_hidden": true}
 if torch is not None:
-    fused, filled = F.scaled_dot_product_attention, scores.masked_fill
+    fused = F.scaled_dot_product_attention
     dead_rows = {
         "attnlib": torch_layers.attention_trace(x, x, x, allowed).weights,
         "torch scaled_dot_product_attention": fused(x, x, torch.eye(10)[None], allowed),
         "nn.MultiheadAttention": mha_weights,
-        "-inf and softmax": filled(~allowed, -torch.inf).softmax(-1),
-        "-1e20 and softmax": filled(~allowed, -1e20).softmax(-1),
     }
+
+# %%
+if torch is not None:
+    for fill in (-torch.inf, -1e20):
+        weights = scores.masked_fill(~allowed, fill).softmax(dim=-1)
+        dead_rows[f"masked_fill with {fill:g}, softmax"] = weights
     for name, result in dead_rows.items():  # values torch.eye return the weights
         print(f"{name:<36}", [round(w, 4) for w in result[0, 1, :4].tolist()])
 
@@ -522,36 +592,6 @@ if torch is not None:
 # weights: with `need_weights=False` the dead row is not NaN.
 #
 # </details>
-
-# %% [markdown] tags=["predict"]
-# ## 10 · Dropout: a mask by chance
-#
-# While many models train, each weight is set to 0 with a probability of, say, 0.2, and the rest is divided by 0.8. That is
-# **dropout**. It is meant to keep a model from relying on any single weight, and comes after the softmax. **Predict.** Four
-# queries stand behind a causal mask, and all scores are equal. What do their rows sum to under dropout?
-#
-# - **a** 1 each, as ever
-# - **b** less than 1 each, because weights were taken away
-# - **c** some less than 1, some more
-
-# %%
-guess_dropout = None  # "a", "b" or "c"
-
-# %%
-equal = mask / mask.sum(axis=-1, keepdims=True)  # (n_q, n_k)
-survives = np.random.default_rng(0).random((10_000, 4, 4)) >= 0.2  # (draws, n_q, n_k)
-sums = (equal * survives / 0.8).sum(axis=-1)  # (draws, n_q)
-for draw in sums[:3]:
-    print("row sums:", draw)
-print("mean of 10,000 draws:", sums.mean(axis=0).round(2))
-
-# %%
-predict.dropout_rows(guess_dropout)
-
-# %% [markdown]
-# Rows above 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). They are not one: the mean is 1, and nothing leaks.
-# Dropout becomes a bug if it continues after training. `model.eval()` turns off `nn.Dropout`, but not
-# `F.scaled_dot_product_attention(..., dropout_p=0.2)`.
 
 # %% [markdown] tags=["predict"]
 # ## See it · Both masks at once
@@ -577,8 +617,8 @@ both_masks
 # Write your answer in the first cell, then run it and the cell below it. The verdict names the mistake if it knows it. Stuck?
 # Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
 #
-# Masks are boolean, **True = may attend**. Use NumPy only. 5.1 and 5.2 ask for a line or two, 5.3 and 5.4 for a function. 5.5 is
-# a design, and many answers are right.
+# Masks are boolean, **True = may attend**. Use NumPy only. 5.1 and 5.2 ask for a line or two, 5.3 and 5.4 for a function. 5.5 is a
+# design, and many answers are right.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 5.1 · The padding mask
@@ -642,15 +682,18 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 5.3 · Masked softmax
 #
-# **Goal.** Write a softmax over the keys that a query may attend to. *12 minutes, hard.*
+# **Goal.** Give your softmax of exercise 2.1 a mask. *9 minutes, medium.*
 #
-# `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A row that may attend to nothing gives zeros. Scores near
-# $10^4$ are tried, too, allowed ones and blocked ones. Do not use `al.softmax` this time.
-
+# `my_masked_softmax(scores, attn_mask=None)` works over the last axis. A blocked key gets weight 0. A row that may attend to
+# nothing gives zeros: your softmax would make it NaN. Scores near $10^4$ are tried, too, allowed ones and blocked ones. The
+# first line loads your `my_softmax`, if you kept it, or ours.
 
 # %%
+softmax = mine.load("softmax")
+
+
 def my_masked_softmax(scores, attn_mask=None):
-    return ...  # your code
+    return ...  # your code: what does softmax get?
 
 
 # %%
@@ -661,29 +704,33 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
+# softmax = mine.load("softmax")
+#
+#
 # def my_masked_softmax(scores, attn_mask=None):
-#     if attn_mask is not None:
-#         scores = np.where(attn_mask, scores, -np.inf)
-#     largest = scores.max(axis=-1, keepdims=True)
-#     e = np.exp(scores - np.where(np.isfinite(largest), largest, 0))  # a dead row: exp(-inf) = 0
-#     total = e.sum(axis=-1, keepdims=True)
-#     return e / np.where(total == 0, 1, total)
+#     if attn_mask is None:
+#         return softmax(scores)
+#     has_key = attn_mask.any(axis=-1, keepdims=True)  # (..., n_q, 1)
+#     weights = softmax(np.where(attn_mask | ~has_key, scores, -np.inf))  # no row of -inf alone
+#     return np.where(has_key, weights, 0)
 # ```
 #
 # </details>
 
+# %%
+mine.keep(my_masked_softmax)
+
 # %% [markdown] tags=["exercise"]
 # ### Exercise 5.4 · Attention with a mask
 #
-# **Goal.** Give your attention of notebook 02 a mask. *8 minutes, medium.*
+# **Goal.** Give your attention of notebook 02 a mask. *6 minutes, medium.*
 #
 # `my_masked_attention(query, key, value, attn_mask=None)` returns $(..., n_q, d_v)$. The mask is $(n_q, n_k)$, or has axes in
 # front. One mask $(n_q, n_k)$ may serve several heads, $(h, n_q, d_k)$. A query that may attend to nothing gets zeros. Without a
-# mask your function of 2.3 does the work. With one, write its steps out. You may use `al.softmax`, which gives zeros for a row
-# of nothing but $-\infty$.
+# mask your function of 2.3 does the work. With one, write its steps out, and use your masked softmax.
 
 # %%
-plain = mine.load("plain_attention")
+plain, masked_softmax = mine.load("plain_attention"), mine.load("masked_softmax")
 
 
 def my_masked_attention(query, key, value, attn_mask=None):
@@ -700,20 +747,21 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# plain = mine.load("plain_attention")
+# plain, masked_softmax = mine.load("plain_attention"), mine.load("masked_softmax")
 #
 #
 # def my_masked_attention(query, key, value, attn_mask=None):
 #     if attn_mask is None:
 #         return plain(query, key, value)
 #     scaled = query @ np.swapaxes(key, -1, -2) / np.sqrt(query.shape[-1])  # (..., n_q, n_k)
-#     return al.softmax(np.where(attn_mask, scaled, -np.inf)) @ value  # (..., n_q, d_v)
+#     return masked_softmax(scaled, attn_mask) @ value  # (..., n_q, d_v)
 # ```
 #
 # </details>
 
 # %% [markdown]
-# Notebook 06 builds its heads on this function. The next cell keeps it in the folder `mine`, beside the notebooks.
+# Notebook 06 builds its heads on this function, and in 13 a language model calls it. The next cell keeps it in the folder
+# `mine`, and shows what has changed since 2.3.
 
 # %%
 mine.keep(my_masked_attention)
@@ -723,10 +771,13 @@ mine.keep(my_masked_attention)
 #
 # **Goal.** Let all tokens reach the last one, though no query may look at more than three keys. *12 minutes, hard.*
 #
-# In a long text it is too expensive to let each query look at everything. Two attention layers help: a query of layer 2 learns
-# all that its keys have looked at in layer 1. Nothing gets anywhere in any other way, so a token keeps its own vector only if it
-# looks at itself. Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$. Each query looks at 1 to **3** keys, none of
-# them later than itself. Through both layers, all 8 tokens must reach the last one.
+# In a long text it is too expensive to let each query look at everything. Two layers of attention help. What a token has taken in
+# layer 1 is in its vector when layer 2 looks at it. So token j **reaches** the last token if the last query looks, in layer 2, at
+# a token that has looked at j in layer 1. (Here a layer replaces a vector and adds nothing to it: a token keeps what it was only
+# if it looks at itself.)
+#
+# Design both masks for 8 tokens, `my_masks` of shape $(2, 8, 8)$: `my_masks[0]` for layer 1, `my_masks[1]` for layer 2. In each
+# layer each query looks at 1 to **3** keys, none of them later than itself. All 8 tokens must reach the last one.
 
 # %%
 my_masks = None  # (2, 8, 8) of bool: np.stack([layer_1, layer_2])
@@ -750,7 +801,7 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. Write a mask of four tokens that lets each query see itself and the token before it (a sliding window). Use it in `poke`:
+# 1. Write a mask of four tokens that lets each query see itself and the token before it (a sliding window). Use it in `poked`:
 #    which outputs may move when *saw* changes?
 # 2. A window of 3, over 8 tokens, shows each query itself and the two before it. Combine it with `padding_mask([length], 8)`. Up to
 #    which length is there a dead row?

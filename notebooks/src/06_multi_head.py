@@ -16,7 +16,7 @@ import numpy as np
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, mine, model_files, predict
-from attnlib.examples import BY_HAND, FEATURES, SENTENCE, TWO_HEADS, WORDS
+from attnlib.examples import FEATURES, KARIM, SENTENCE, TWO_HEADS, WORDS
 
 np.set_printoptions(precision=3, suppress=True)
 q, k, v = (al.split_heads(TWO_HEADS.x @ W, 2)[None] for W in TWO_HEADS[1:4])
@@ -593,7 +593,7 @@ verdict
 
 # %%
 with np.printoptions(precision=6):
-    print(multi_head(*BY_HAND, np.eye(3), num_heads=1))
+    print(multi_head(*KARIM, np.eye(3), num_heads=1))
 
 # %% [markdown]
 # The other models of section 4 train for half a minute, so their results are stored. With torch,

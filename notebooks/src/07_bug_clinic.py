@@ -13,7 +13,7 @@ import torch
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.examples import ASYMMETRIC, BY_HAND, IDENTITY
+from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM
 
 _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
@@ -131,7 +131,7 @@ predict.too_good(guess_too_good)
 # several times. `with_head_axis` gives a mask $(b, n_q, n_k)$ an axis for the heads.
 
 # %%
-for method in ("forward", "weights", "mask", "merge"):
+for method in ("forward", "weights", "masked_scores", "merge"):
     print(getsource(getattr(Attention, method)))
 
 # %% [markdown]
@@ -234,7 +234,7 @@ examine(healthy=healthy(), patient_A=patient_A)
 # %%
 def steps(module, mask=None):
     q, k, v = module.project(x, x, x)  # (b, h, n, d_k) each
-    scores = module.scores(q, k)  # (b, h, n_q, n_k)
+    scores = module.scaled_scores(q, k)  # (b, h, n_q, n_k)
     weights = module.weights(scores, mask)
     merged = module.merge(weights @ v)  # (b, n_q, embed_dim)
     return {"q": q, "k": k, "scores": scores, "weights": weights, "merged": merged}
@@ -463,7 +463,7 @@ def off_by(right, Q, K, V, axis=-1):
     return np.abs(weights @ V - right).max()
 
 
-examples = {"identity": IDENTITY, "by hand": BY_HAND, "asymmetric": ASYMMETRIC}
+examples = {"identity": IDENTITY, "by hand": KARIM, "asymmetric": ASYMMETRIC}
 for name, case in examples.items():
     q, k, v = case.project()
     right = al.scaled_dot_product_attention(q, k, v)
@@ -847,3 +847,34 @@ verdict
 # company, the second call, NaN in a parameter. Where you can look inside, find the first step that differs. Keep each
 # probe as a test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb); more cases:
 # [15 casebook](15_casebook.ipynb).
+
+# %% [markdown] tags=["predict"]
+# ## Controls
+#
+# ### Dropout: a mask by chance
+#
+# While many models train, each weight is set to 0 with a probability of, say, 0.2, and the others are divided by 0.8.
+# **Predict.** All scores are equal, and a causal mask is on. What do the rows sum to?
+#
+# - **a** 1 each
+# - **b** less than 1 each
+# - **c** some less than 1, some more
+
+# %%
+guess_dropout = None  # "a", "b" or "c"
+
+# %%
+mask = al.causal_mask(4)
+equal = mask / mask.sum(axis=-1, keepdims=True)  # (n_q, n_k)
+survives = np.random.default_rng(0).random((10_000, 4, 4)) >= 0.2  # (draws, n_q, n_k)
+sums = (equal * survives / 0.8).sum(axis=-1)  # (draws, n_q)
+for draw in sums[:3]:
+    print("row sums:", draw.round(4))
+print("mean of 10,000 draws:", sums.mean(axis=0).round(2))
+
+# %%
+predict.dropout_rows(guess_dropout)
+
+# %% [markdown]
+# Rows above 1 have been taken for a bug ([thread](../REFERENCES.md#threads)). Their mean is 1, and nothing leaks. Dropout is a bug
+# if it goes on after training: `model.eval()` turns off `nn.Dropout`, but not `F.scaled_dot_product_attention(..., dropout_p=0.2)`.

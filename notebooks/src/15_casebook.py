@@ -13,7 +13,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.examples import BY_HAND, IDENTITY
+from attnlib.examples import IDENTITY, KARIM
 
 _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
@@ -159,7 +159,7 @@ for name, module in (("broken", sick), ("fixed ", healthy(256, 8))):
         module(batch)[0].square().sum().backward()
     dead = sum(p.numel() for p in module.parameters() if p.grad is None)
     q, k, _ = module.project(batch, batch, batch)
-    scores = module.scores(q, k)
+    scores = module.scaled_scores(q, k)
     off = (scores - scores.transpose(-1, -2)).abs().max()
     print(f"{name}: parameters without a gradient: {dead}")
     print(f"        score (i, j) and score (j, i) differ by up to {off:.4f}")
@@ -345,7 +345,7 @@ names = ("filled:", "filled, nan_to_num:")
 for name, module in zip(names, twins("case_14")):
     print(f"{name:<22}", gradients(module))
 for name, module in zip(("added:", "added, nan_to_num:"), twins("case_14")):
-    module.mask = partial(added, module)  # in place of its own method
+    module.masked_scores = partial(added, module)  # in place of its own method
     print(f"{name:<22}", gradients(module))
 
 # %% [markdown]
@@ -541,7 +541,7 @@ for factor in (31.6, 32):
 # slider to $\sqrt 3$.
 
 # %%
-Q, K, V = BY_HAND.project()
+Q, K, V = KARIM.project()
 for name, scale in (("broken", 1.0), ("fixed ", None)):
     trace = al.attention_trace(Q, K, V, scale=scale)
     print(f"{name}: weights of query 0 {trace.weights[0].round(6)}")

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from front_end import prepared
-from views import stops
+from views import one_row, stops
 
 import attnlib as al
 import attnlib.examples
@@ -17,6 +17,7 @@ VIEWS = {
     "scaling": lambda: live.scaling(n=8, row=4),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project())),
     "plane": live.plane,
+    "one_row": lambda: one_row(stage=2),
     "saturation": live.saturation,
     "scores": live.scores,
     "masks": live.masks,
@@ -55,6 +56,25 @@ def test_every_stop_is_the_kernels(new_page, tmp_path, name):
     page.keyboard.press("ArrowRight")
     assert slider.get_attribute("aria-valuetext") == page.locator("output").inner_text() != ""
     assert int(slider.input_value()) == 1 and problems == []
+
+
+def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(new_page, tmp_path):
+    page, problems = opened(new_page(), tmp_path, one_row(stage=2))
+    picture, told = page.locator(".attnlib-across"), page.locator(".attnlib-told")
+    mixture = picture.locator("g:has(> title)", has_text="who: 0.885 =")
+    assert mixture.is_hidden() and picture.get_by_text("?", exact=True).first.is_visible()
+    button = page.get_by_role("button", name="6 added")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert mixture.is_visible() and button.get_attribute("aria-pressed") == "true"
+    assert not [one for one in picture.get_by_text("?", exact=True).all() if one.is_visible()]
+    mixture.click()
+    assert told.inner_text() == "who: 0.885 = 0.6461·2 + 0.036·0 + 0.2036·(-2) + 0.1143·0"
+    page.get_by_role("slider", name="divide by √d_k").focus()
+    page.keyboard.press("End")
+    assert told.inner_text().startswith("who: 0.147 = 0.333") and problems == []
+    page.get_by_role("button", name="3 scores").click()
+    assert mixture.is_hidden() and picture.get_by_text("?", exact=True).first.is_visible()
 
 
 def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):

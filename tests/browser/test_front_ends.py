@@ -192,7 +192,7 @@ live.flow(al.attention_trace(x, x, x, is_causal=True))
 ---
 live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 2, 2, 16, 8)), is_causal=True))
 ---
-live.flow(al.attention_trace(*al.examples.BY_HAND.project()), x=al.examples.BY_HAND.x)
+live.flow(al.attention_trace(*al.examples.KARIM.project()), x=al.examples.KARIM.x)
 ---
 live.plane()
 ---

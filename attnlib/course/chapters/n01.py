@@ -165,7 +165,7 @@ def _judge_wishes(W_Q):
     if W_Q.shape != SENTENCE.W_Q.shape or not np.isfinite(W_Q).all():
         raise Unfit(
             "W_Q must be 6 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
-            "Fix: [[0, 0, 3], [0, 2, 0], [0, 0, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]] has the form."
+            "Fix: [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]] has the form."
         )
     found = _found(W_Q)
     if _all_right(found):
@@ -239,7 +239,7 @@ def _steps(**given):
 
 
 def _scaled_by(factor):
-    return _steps(scaled=lambda s: s.scores * factor)
+    return _steps(scaled_scores=lambda s: s.scores * factor)
 
 
 q, k, v = SENTENCE.project()
@@ -247,7 +247,7 @@ anna, _, ben, she = range(4)
 raw, scaled = _scaled_by(1), _steps()
 exchanged = Steps(q=k, k=q, v=v)
 exp = np.exp(raw.scores[she])
-zeros_lost = [e * (raw.scores[she] != 0) for e in (exp, np.exp(scaled.scaled[she]))]  # as if exp(0) were 0
+zeros_lost = [e * (raw.scores[she] != 0) for e in (exp, np.exp(scaled.scaled_scores[she]))]  # as if exp(0) were 0
 d_in, d_v, n = SENTENCE.x.shape[1], v.shape[1], len(WORDS)
 
 
@@ -281,7 +281,7 @@ EXERCISES = (
             "swapped_query_key": [raw.scores[:, she]],
             "counted_from_one": [raw.scores[ben]],
             "wrong_token": [raw.scores[0], raw.scores[1]],
-            "scaled_already": [scaled.scaled[she]],
+            "scaled_already": [scaled.scaled_scores[she]],
             "feature_left_out": [q[she, 0] * k[:, 0]],
             "query_met_others": [q[she] @ q.T, k[she] @ k.T, SENTENCE.x[she] @ SENTENCE.x.T],
         },
@@ -321,22 +321,22 @@ EXERCISES = (
             "Here d_k = 3. Give the divided scores to softmax.",
             "weighted_sum(softmax(her four divided scores), V)",
         ),
-        right=scaled.context[she],
+        right=scaled.output[she],
         slips={
-            "swapped_query_key": [exchanged.context[she]],
-            "softmax_over_queries": [(softmax(s, 0) @ v)[she] for s in (scaled.scaled, raw.scores)],
-            "counted_from_one": [scaled.context[ben]],
-            "wrong_token": [scaled.context[0], scaled.context[1]],
-            "powers_of_two": [_scaled_by(math.log(2) / math.sqrt(3)).context[she]],
+            "swapped_query_key": [exchanged.output[she]],
+            "softmax_over_queries": [(softmax(s, 0) @ v)[she] for s in (scaled.scaled_scores, raw.scores)],
+            "counted_from_one": [scaled.output[ben]],
+            "wrong_token": [scaled.output[0], scaled.output[1]],
+            "powers_of_two": [_scaled_by(math.log(2) / math.sqrt(3)).output[she]],
             "exp_of_zero": [zeros_lost[1] / zeros_lost[1].sum() @ v],
             "argmax_instead_of_softmax": [v[anna]],
-            "no_scale": [raw.context[she]],
-            "scale_by_d_k": [_scaled_by(1 / 3).context[she]],
-            "scale_by_embed_dim": [_scaled_by(f).context[she] for f in (d_in**-0.5, 1 / d_in)],
-            "scale_by_d_v": [_scaled_by(d_v**-0.5).context[she]],  # d_v itself is the root of n here
-            "scale_by_n": [_scaled_by(f).context[she] for f in (n**-0.5, 1 / n)],
-            "multiply_by_sqrt_d_k": [_scaled_by(math.sqrt(3)).context[she]],
-            "scale_after_softmax": [raw.context[she] / math.sqrt(3)],
+            "no_scale": [raw.output[she]],
+            "scale_by_d_k": [_scaled_by(1 / 3).output[she]],
+            "scale_by_embed_dim": [_scaled_by(f).output[she] for f in (d_in**-0.5, 1 / d_in)],
+            "scale_by_d_v": [_scaled_by(d_v**-0.5).output[she]],  # d_v itself is the root of n here
+            "scale_by_n": [_scaled_by(f).output[she] for f in (n**-0.5, 1 / n)],
+            "multiply_by_sqrt_d_k": [_scaled_by(math.sqrt(3)).output[she]],
+            "scale_after_softmax": [raw.output[she] / math.sqrt(3)],
             "rounded_weights": [scaled.weights[she].round(digits) @ v for digits in (1, 2)],
             "keys_for_values": [scaled.weights[she] @ k],
             "no_exponential": [raw.scores[she] / raw.scores[she].sum() @ v],  # scaled ones give the same shares

@@ -57,8 +57,8 @@ def _along_two_axes(top, total):
 
     def step(s):
         if s.axis == -1:
-            return softmax(s.masked)
-        e = np.exp(s.masked - s.masked.max(top(s.axis), keepdims=True))
+            return softmax(s.masked_scores)
+        e = np.exp(s.masked_scores - s.masked_scores.max(top(s.axis), keepdims=True))
         return e / e.sum(total(s.axis), keepdims=True)
 
     return {"weights": step}
@@ -70,7 +70,7 @@ def _shifted(by, along_last=False):
     def step(s):
         if "q" in vars(s):  # in the whole of attention NaN may have any cause
             return Steps.weights.func(s)
-        e = np.exp(s.masked - by(s.masked, s.axis))
+        e = np.exp(s.masked_scores - by(s.masked_scores, s.axis))
         return e / e.sum(axis=-1 if along_last else s.axis, keepdims=True)
 
     return {"weights": step}
@@ -84,7 +84,7 @@ OWN = (
         "Read the formula again: which part of it comes in a later exercise?",
         "Leave the softmax out for now, and the division by sqrt(d_k).",
         {"raw_scores": lambda s: softmax(s.scores)},
-        {"raw_scores": lambda s: softmax(s.scaled)},
+        {"raw_scores": lambda s: softmax(s.scaled_scores)},
     ),
     Mistake(
         "divided_by_maximum",
@@ -92,8 +92,8 @@ OWN = (
         "Dividing changes the distances between scores, and softmax depends on nothing else.",
         "Take the scores 2 and 4. What is their distance, after you divide by 4, and after you subtract 4?",
         "Subtracting keeps it: x - x.max(axis=axis, keepdims=True).",
-        {"weights": lambda s: softmax(s.masked / s.masked.max(axis=s.axis, keepdims=True), s.axis)},
-        {"weights": lambda s: softmax(s.masked / s.masked.max(), s.axis)},
+        {"weights": lambda s: softmax(s.masked_scores / s.masked_scores.max(axis=s.axis, keepdims=True), s.axis)},
+        {"weights": lambda s: softmax(s.masked_scores / s.masked_scores.max(), s.axis)},
     ),
     Mistake(
         "maximum_missed",
@@ -120,7 +120,7 @@ OWN = (
         "Right by default, wrong as soon as somebody passes axis=0.",
         "Where does your code use the argument `axis`?",
         "Every max and every sum needs it: axis=axis.",
-        {"weights": lambda s: softmax(s.masked) if s.axis != -1 else softmax(s.masked, s.axis)},
+        {"weights": lambda s: softmax(s.masked_scores) if s.axis != -1 else softmax(s.masked_scores, s.axis)},
     ),
     Mistake(
         "max_and_sum_along_two_axes",
@@ -155,7 +155,7 @@ OWN = (
     Mistake(
         "symmetric_scores",
         "it catches neither the swap nor the root of d_v",
-        "BY_HAND does the same: symmetric scores, and d_v = d_k.",
+        "KARIM does the same: symmetric scores, and d_v = d_k.",
         "Compare Q K^T with its transpose. Then count the columns of V.",
         "Let token 0 prefer 1 without 1 preferring 0. And give V a different number of columns from K.",
     ),
@@ -289,10 +289,11 @@ EXERCISES = (
             "With keepdims=True you can subtract that maximum from x. Pass `axis` on to plain_softmax, too.",
         ),
         probes=softmax_probes(),
-        given=lambda x, axis=-1: {"masked": x, "axis": axis},
+        given=lambda x, axis=-1: {"masked_scores": x, "axis": axis},
         result=lambda s: s.weights,
         axes=MAP_AXES,
         stage="softmax",
+        kept=Kept("softmax", "attnlib.softmax"),
     ),
     Function(
         "attention_scores",
@@ -316,7 +317,7 @@ EXERCISES = (
         kept=Kept("plain_attention", "attnlib.scaled_dot_product_attention"),
         probes=attention_probes(),
         given=lambda q, k, v: {"q": q, "k": k, "v": v},
-        result=lambda s: s.context,
+        result=lambda s: s.output,
         our_functions=("attention_trace",),
         axes=OUTPUT_AXES,
         reveal=locate.attention(),
@@ -370,7 +371,7 @@ QUESTIONS = (
         right="c",
         tempting="b",
         a="In IDENTITY Q equals K, so a swap changes nothing there.",
-        b="W_Q and W_K of BY_HAND differ, but its scores are symmetric all the same: "
+        b="W_Q and W_K of KARIM differ, but its scores are symmetric all the same: "
         "mirrored at the diagonal, 4 meets 4, 4 meets 4, and 12 meets 12.",
         c="In the other two examples the scores equal their transpose, and a swap only transposes them.",
         d="A single dot product is the same both ways. But a swap exchanges the rows and columns of the scores.",

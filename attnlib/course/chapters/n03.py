@@ -288,9 +288,9 @@ OWN = (
         "Its root: divide by standard deviations.",
         _scores_by(lambda s: s.raw_scores / s.q.shape[-1]),
         _scores_by(lambda s: s.raw_scores / np.var(s.raw_scores)),
-        _scores_by(lambda s: s.scaled / (np.var(s.q) * np.var(s.k))),
+        _scores_by(lambda s: s.scaled_scores / (np.var(s.q) * np.var(s.k))),
         _scores_by(lambda s: s.raw_scores / (s.q.shape[-1] * np.var(s.q) * np.var(s.k))),
-        _scores_by(lambda s: s.scaled / _squares(s.q) / _squares(s.k).T),
+        _scores_by(lambda s: s.scaled_scores / _squares(s.q) / _squares(s.k).T),
     ),
     Mistake(
         "cosines_returned",
@@ -322,7 +322,7 @@ OWN = (
         "Divided by sqrt(d_k) alone, a score has the variance of a query's entry times that of a key's.",
         "What is the variance of one product of two such entries?",
         "The two variances multiplied. Add up as many as there are features, then take the root.",
-        _scores_by(lambda s: s.scaled),
+        _scores_by(lambda s: s.scaled_scores),
     ),
     Mistake(
         "one_factor_counted",
@@ -330,7 +330,7 @@ OWN = (
         "The variance of a product is the product of both variances. Under a root belong variances, not their roots.",
         "A score multiplies two entries, each with a variance of its own.",
         "Multiply both variances, that of the queries and that of the keys.",
-        *(_scores_by(lambda s, x=x: s.scaled / np.std(getattr(s, x))) for x in "qk"),
+        *(_scores_by(lambda s, x=x: s.scaled_scores / np.std(getattr(s, x))) for x in "qk"),
         _scores_by(lambda s: _unit(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
         _scores_by(lambda s: s.q @ _unit(s.k).T / np.sqrt(s.q.shape[-1])),
         _scores_by(lambda s: _by_std(s.q) @ s.k.T / np.sqrt(s.q.shape[-1])),
@@ -344,7 +344,7 @@ OWN = (
         "Over the last axis, with keepdims=True: then each query and each key has a size of its own.",
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
-        _scores_by(lambda s: s.scaled / (np.std(s.q) * np.std(s.k))),
+        _scores_by(lambda s: s.scaled_scores / (np.std(s.q) * np.std(s.k))),
         _scores_by(lambda s: s.of_pairs / np.std(s.of_pairs)),
     ),
     Mistake(

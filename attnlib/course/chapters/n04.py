@@ -5,7 +5,7 @@ import numpy as np
 from ...core import attention_trace
 from ..engine import locate
 from ..engine.compare import RIGHT, close
-from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Design, Module, Number
+from ..engine.exercise import ATTENTION_HINTS, OUTPUT_AXES, Design, Kept, Module, Number
 from ..engine.probes import Draw, Probe, edges, gradient
 from ..engine.questions import Question
 from ..engine.run import numbers
@@ -167,11 +167,12 @@ EXERCISES = (
         given=lambda x, W_Q, W_K, W_V, learning=(): dict(
             query=x, key=x, value=x, W_Q=W_Q, W_K=W_K, W_V=W_V, learning=learning
         ),
-        result=lambda s: (s.context, s.shown),
+        result=lambda s: (s.output, s.shown),
         axes=OUTPUT_AXES,
         reveal=locate.self_attention(),
         unpack=_unpack,
         biases=False,
+        kept=Kept("SelfAttention", "attnlib.torch_layers.SelfAttention"),
     ),
     Design(
         "alphabet_scores",

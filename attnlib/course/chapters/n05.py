@@ -4,7 +4,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ... import masks
+from ... import core, masks
 from ..engine import locate
 from ..engine.compare import RIGHT
 from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
@@ -31,6 +31,11 @@ from ..engine.run import Unfit
 from ..engine.steps import Steps
 from ..mistakes.mistake import Mistake
 from ..mistakes.weights import FUTURE_ONLY, triangle
+
+
+def masked_softmax(scores, attn_mask=None):
+    """Softmax over the keys that a query may attend to; a query without any gets zeros."""
+    return core.softmax(masks.apply_mask(scores, attn_mask))
 
 
 class _Steps(Steps):
@@ -278,7 +283,7 @@ OWN = (
         "np.where(None, scaled, -np.inf) takes -inf everywhere, because None counts as False.",
         "What does your code do where attn_mask is None?",
         "Ask first whether attn_mask is None. Without a mask the scores stay as they are.",
-        {"masked": lambda s: np.full_like(s.scaled, -np.inf) if s.mask is None else Steps.masked.func(s)},
+        {"masked_scores": lambda s: np.where(False if s.mask is None else s.allowed, s.scaled_scores, s.fill)},
     ),
     Mistake(
         "key_ahead",
@@ -349,15 +354,16 @@ EXERCISES = (
         "True = may attend; a row that may attend to nothing gives zeros.",
         (
             "A blocked key must get weight 0 before the row is normalised.",
-            "exp(-inf) = 0: np.where puts -inf in the right places.",
-            "In a row of -inf the maximum is -inf too, and -inf - -inf is NaN: treat such rows separately.",
+            "exp(-inf) = 0: np.where puts -inf in the right places, and your softmax does the rest.",
+            "A row of nothing but -inf is NaN for your softmax. Leave the scores of such a row as they are, and set its "
+            "weights to 0 afterwards. attn_mask.any(axis=-1, keepdims=True) tells which rows have a key.",
         ),
         probes=masked_probes(),
-        given=lambda scores, mask=None: {"scaled": scores, "mask": mask},
+        given=lambda scores, mask=None: {"scaled_scores": scores, "mask": mask},
         result=lambda s: s.weights,
-        our_functions=("softmax",),
         axes=MAP_AXES,
         stage="softmax",
+        kept=Kept("masked_softmax", "attnlib.course.chapters.n05.masked_softmax", grown_from="softmax"),
     ),
     Function(
         "masked_attention",
@@ -367,15 +373,14 @@ EXERCISES = (
         (
             "Four steps: scores, scale, softmax, weighted sum. Between which two of them does the mask belong?",
             "Between scale and softmax: where attn_mask is False, the scaled score becomes -inf.",
-            "np.where(attn_mask, scaled, -np.inf), then al.softmax, which gives zeros for a row of -inf, then times "
-            "value.",
+            "Your masked softmax does both: masked_softmax(scaled, attn_mask), then times value.",
         ),
         # 2.3's function may stand in it, and attnlib's may stand in for that one: it gets no remark.
         our_functions=("attention_trace",),
-        kept=Kept("attention", "attnlib.scaled_dot_product_attention"),
+        kept=Kept("attention", "attnlib.scaled_dot_product_attention", grown_from="plain_attention"),
         probes=attention_probes(),
         given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
-        result=lambda s: s.context,
+        result=lambda s: s.output,
         axes=OUTPUT_AXES,
         reveal=locate.attention(),
     ),
@@ -448,13 +453,5 @@ QUESTIONS = (
         a="An error needs sizes that disagree. Here 4 = 4.",
         b="NumPy and torch line up the last axes: (b, n_k) is read as (n_q, n_k), and is the same for every text.",
         c="Two axes that fit are read as (n_q, n_k). A mask cannot tell that you meant (b, n_k).",
-    ),
-    Question(
-        "dropout_rows",
-        right="c",
-        tempting="b",
-        a="Weights are dropped after the softmax, and nobody divides by the new sum.",
-        b="Only without the division by 0.8, which keeps the mean at 1.",
-        c="What survives is divided by 0.8. A row gains where little was dropped, and loses where much was.",
     ),
 )

@@ -13,6 +13,13 @@ from ..mistakes.around import flatten_last
 from ..mistakes.mistake import Mistake, allowed_by, scaled_by
 
 
+def multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
+    """Project, split, attend in every head, merge, project: `attnlib.MultiHeadAttention` as one function."""
+    q, k, v = (heads.split_heads(x @ W, num_heads) for x, W in ((query, W_Q), (key, W_K), (value, W_V)))
+    attn_mask = attn_mask if attn_mask is None or attn_mask.ndim < 3 else attn_mask[:, None]
+    return heads.merge_heads(core.scaled_dot_product_attention(q, k, v, attn_mask)) @ W_O
+
+
 def split_probes():
     draw = Draw("split_heads")
     return (
@@ -62,7 +69,7 @@ def multi_head_probes(name, same_width=False):
 def _first_head_only(mask, s):
     if s.num_heads is None:
         return mask
-    mask = np.broadcast_to(mask, s.scaled.shape).copy()
+    mask = np.broadcast_to(mask, s.scaled_scores.shape).copy()
     mask[..., 1:, :, :] = True
     return mask
 
@@ -117,7 +124,7 @@ _SINGLE_HEAD = {
 
 
 def _average(s):
-    return s.context.mean(axis=-3)
+    return s.output.mean(axis=-3)
 
 
 # The design: W_Q for two heads on a ring of four tokens, x = I and W_K = [I I].
@@ -257,12 +264,12 @@ OWN = (
         "What one head found is blurred by the others; W_O can no longer tell them apart.",
         "How many features has the merged row, and how many has one head?",
         "The merged row has h times as many: put the heads side by side, then multiply by W_O.",
-        {"output": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
-        {"output": lambda s: np.tile(s.context.sum(axis=-3), s.num_heads) @ s.W_O},
+        {"projected": lambda s: np.tile(_average(s), s.num_heads) @ s.W_O},
+        {"projected": lambda s: np.tile(s.output.sum(axis=-3), s.num_heads) @ s.W_O},
         {"merge": lambda s: lambda x: x.mean(axis=-3)},
         {"merge": lambda s: lambda x: x.sum(axis=-3)},
-        {"output": _average},
-        {"output": lambda s: _average(s) @ s.W_O[: s.context.shape[-1]]},
+        {"projected": _average},
+        {"projected": lambda s: _average(s) @ s.W_O[: s.output.shape[-1]]},
     ),
     Mistake(
         "weights_averaged",
@@ -287,7 +294,7 @@ OWN = (
         "The heads' features never mix.",
         "Which of the four matrices does your output not depend on?",
         "Not on W_O: multiply the merged heads by it at the end.",
-        {"output": lambda s: s.merge(s.context)},
+        {"projected": lambda s: s.merge(s.output)},
     ),
     Mistake(
         "scale_by_num_heads",
@@ -381,9 +388,10 @@ EXERCISES = (
             "A mask (b, n_q, n_k) needs a head axis: attn_mask[:, None]. A mask (n_q, n_k) does not: ask for "
             "attn_mask.ndim.",
         ),
+        kept=Kept("multi_head", "attnlib.course.chapters.n06.multi_head"),
         probes=multi_head_probes("multi_head_attention"),
         given=_given,
-        result=lambda s: s.output,
+        result=lambda s: s.projected,
         axes=OUTPUT_AXES,
         reveal=locate.multi_head(),
     ),
@@ -400,10 +408,10 @@ EXERCISES = (
             "(n_q, n_k) does not: ask for attn_mask.ndim.",
             "Merge with transpose and flatten(-2), then W_O.",
         ),
-        kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention"),
+        kept=Kept("MultiHeadAttention", "attnlib.torch_layers.MultiHeadAttention", grown_from="SelfAttention"),
         probes=multi_head_probes("MultiHeadAttention", same_width=True),
         given=_given,
-        result=lambda s: (s.output, s.shown),
+        result=lambda s: (s.projected, s.shown),
         axes=OUTPUT_AXES,
         reveal=locate.multi_head(),
         unpack=_unpack,

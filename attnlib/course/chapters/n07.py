@@ -80,4 +80,12 @@ QUESTIONS = (
         b="A mean along axis 0 mixes the sequences of the batch. A sequence alone is its own mean.",
         c="All sequences have five tokens, and no mask was given.",
     ),
+    Question(
+        "dropout_rows",
+        right="c",
+        tempting="b",
+        a="Weights are dropped after the softmax, and nobody divides by the new sum.",
+        b="Only without the division by 0.8, which keeps the mean at 1.",
+        c="What survives is divided by 0.8. A row gains where little was dropped, and loses where much was.",
+    ),
 )

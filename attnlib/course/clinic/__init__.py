@@ -42,7 +42,7 @@ class Attention(nn.Module):
         key = query if key is None else key
         value = key if value is None else value
         q, k, v = self.project(query, key, value)  # (b, h, n, d_k) each
-        weights = self.weights(self.scores(q, k), attn_mask)  # (b, h, n_q, n_k)
+        weights = self.weights(self.scaled_scores(q, k), attn_mask)  # (b, h, n_q, n_k)
         return self.W_O(self.merge(weights @ v)), weights  # (b, n_q, embed_dim)
 
     def project(self, query, key, value):
@@ -52,25 +52,25 @@ class Attention(nn.Module):
     def split(self, x):
         return x.unflatten(-1, (self.num_heads, self.d_k)).transpose(-2, -3)
 
-    def scores(self, q, k):
+    def scaled_scores(self, q, k):
         return q @ k.transpose(-1, -2) / self.divisor(q)
 
     def divisor(self, q):
         return math.sqrt(self.d_k)
 
-    def weights(self, scores, attn_mask):
-        return self.softmax(self.mask(scores, attn_mask))
+    def weights(self, scaled_scores, attn_mask):
+        return self.softmax(self.masked_scores(scaled_scores, attn_mask))
 
-    def mask(self, scores, attn_mask):
+    def masked_scores(self, scaled_scores, attn_mask):
         if attn_mask is None:
-            return scores
-        return scores.masked_fill(~self.with_head_axis(attn_mask), -torch.inf)
+            return scaled_scores
+        return scaled_scores.masked_fill(~self.with_head_axis(attn_mask), -torch.inf)
 
     def with_head_axis(self, mask):
         return mask[:, None] if mask.ndim == 3 else mask
 
-    def softmax(self, scores):
-        return scores.softmax(-1).nan_to_num()  # a fully masked row: 0
+    def softmax(self, masked_scores):
+        return masked_scores.softmax(-1).nan_to_num()  # a fully masked row: 0
 
     def merge(self, x):
         return x.transpose(-2, -3).flatten(-2)
@@ -82,7 +82,7 @@ class ScaleByEmbedDim(Attention):
 
 
 class NoScale(Attention):
-    def scores(self, q, k):
+    def scaled_scores(self, q, k):
         return q @ k.transpose(-1, -2)
 
 
@@ -126,15 +126,15 @@ class ProjectionsUnused(Attention):
 
 
 class FiniteFill(Attention):
-    def mask(self, scores, attn_mask):
+    def masked_scores(self, scaled_scores, attn_mask):
         if attn_mask is None:
-            return scores
-        return scores.masked_fill(~self.with_head_axis(attn_mask), -1e20)
+            return scaled_scores
+        return scaled_scores.masked_fill(~self.with_head_axis(attn_mask), -1e20)
 
 
 class NaNOnFullyMasked(Attention):
-    def softmax(self, scores):
-        return scores.softmax(-1)
+    def softmax(self, masked_scores):
+        return masked_scores.softmax(-1)
 
 
 class SwappedQueryValue(Attention):
@@ -150,19 +150,19 @@ class PaddingReadAsQueries(Attention):
 
 
 class UnstableSoftmax(Attention):
-    def softmax(self, scores):
-        e = scores.exp()
+    def softmax(self, masked_scores):
+        e = masked_scores.exp()
         return e / e.sum(-1, keepdim=True).clamp(min=1e-6)
 
 
 class SoftmaxOverQueries(Attention):
-    def softmax(self, scores):
-        return scores.softmax(-2).nan_to_num()
+    def softmax(self, masked_scores):
+        return masked_scores.softmax(-2).nan_to_num()
 
 
 class RoundedWeights(Attention):
-    def softmax(self, scores):
-        return (10 * super().softmax(scores)).round() / 10
+    def softmax(self, masked_scores):
+        return (10 * super().softmax(masked_scores)).round() / 10
 
 
 class MaskInverted(Attention):
@@ -171,26 +171,26 @@ class MaskInverted(Attention):
 
 
 class MaskIgnored(Attention):
-    def mask(self, scores, attn_mask):
-        return scores
+    def masked_scores(self, scaled_scores, attn_mask):
+        return scaled_scores
 
 
 class MaskAfterSoftmax(Attention):
-    def weights(self, scores, attn_mask):
-        weights = self.softmax(scores)
+    def weights(self, scaled_scores, attn_mask):
+        weights = self.softmax(scaled_scores)
         return weights if attn_mask is None else weights * self.with_head_axis(attn_mask)
 
 
 class OneMaskForFirstHeadOnly(Attention):
-    def mask(self, scores, attn_mask):
-        return torch.cat([super().mask(scores[:, :1], attn_mask), scores[:, 1:]], dim=1)
+    def masked_scores(self, scaled_scores, attn_mask):
+        return torch.cat([super().masked_scores(scaled_scores[:, :1], attn_mask), scaled_scores[:, 1:]], dim=1)
 
 
 class DoubleSoftmax(Attention):
     """The second softmax turns a weight of 0 into exp(0), so that blocked keys are back."""
 
-    def softmax(self, scores):
-        return super().softmax(scores).softmax(-1)
+    def softmax(self, masked_scores):
+        return super().softmax(masked_scores).softmax(-1)
 
 
 class ContextIgnored(Attention):
@@ -219,8 +219,8 @@ class CentredOverBatch(Attention):
 
 
 class DropoutAlways(Attention):
-    def softmax(self, scores):
-        return nn.functional.dropout(super().softmax(scores), 0.1)
+    def softmax(self, masked_scores):
+        return nn.functional.dropout(super().softmax(masked_scores), 0.1)
 
 
 class MutatesInput(Attention):
@@ -255,7 +255,7 @@ class Decoder(Attention):
         x = x + self.places[start : start + n]
         q, k, v = self.project(x, x, x)  # (b, h, n, d_k) each
         k, v = self.keep(cache, k, v)  # those of all tokens so far, (b, h, n_k, d_k)
-        weights = self.weights(self.scores(q, k), self.causal(n, k.shape[-2]))  # (b, h, n, n_k)
+        weights = self.weights(self.scaled_scores(q, k), self.causal(n, k.shape[-2]))  # (b, h, n, n_k)
         return self.W_O(self.merge(weights @ v)), weights  # (b, n, embed_dim)
 
     def start(self, cache):

@@ -262,9 +262,9 @@ class _MiddleKeyFree(_FirstKeyFree):
 
 
 class _TriangleOnly(Attention):
-    def mask(self, scores, attn_mask):
+    def masked_scores(self, scaled_scores, attn_mask):
         causal = attn_mask is not None and not attn_mask.triu(1).any()
-        return super().mask(scores, attn_mask) if causal else scores
+        return super().masked_scores(scaled_scores, attn_mask) if causal else scaled_scores
 
 
 class _EmptyColumnsFilled(Attention):

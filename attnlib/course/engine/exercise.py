@@ -188,10 +188,11 @@ def _errors(found):
 
 
 class Kept(NamedTuple):
-    """Under which name `mine` keeps a right answer, and what stands in for it: a public name of attnlib."""
+    """Under which name `mine` keeps a right answer, what of attnlib stands in for it, and what it has grown from."""
 
     name: str
     ours: str
+    grown_from: str = ""  # the name of another that is kept
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

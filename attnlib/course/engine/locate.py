@@ -28,7 +28,7 @@ class Reveal(NamedTuple):
     Attributes
     ----------
     valued : callable
-        (args, matrix) -> (args in which the values come from `matrix` alone, these values, output -> context).
+        (args, matrix) -> (args in which the values come from `matrix` alone, these values, projected -> output).
     basis : callable
         args -> a matrix for which the values show all keys apart.
     columns : callable
@@ -206,21 +206,21 @@ class _Look:
         """Return the weights that the function uses and whether a second reading confirms them, or (None, False)."""
         basis, columns = self.reveal.basis(args), self.reveal.columns(args)
         columns = min(columns, basis.shape[1])
-        none, _ = self._context(args, 0 * basis[:, :columns])  # what does not come from the values
-        parts = [self._context(args, basis[:, i : i + columns]) for i in range(0, basis.shape[1], columns)]
+        none, _ = self._output(args, 0 * basis[:, :columns])  # what does not come from the values
+        parts = [self._output(args, basis[:, i : i + columns]) for i in range(0, basis.shape[1], columns)]
         if none is None or any(y is None for y, _ in parts):
             return None, False
         try:
             given = np.concatenate([v for _, v in parts], axis=-1)
             weights = np.concatenate([y - none for y, _ in parts], axis=-1) @ np.linalg.pinv(given)
             mixed = np.random.default_rng(0).normal(size=(len(basis), columns))
-            context, values = self._context(args, mixed)
-            sure = context is not None and _near(context - none, weights @ values)
+            output, values = self._output(args, mixed)
+            sure = output is not None and _near(output - none, weights @ values)
         except (ValueError, np.linalg.LinAlgError):
             return None, False
         return weights, sure
 
-    def _context(self, args, matrix):
+    def _output(self, args, matrix):
         given, values, read = self.reveal.valued(args, matrix)
         got, right = self._outcome(given), self.reference.outcome(given)
         if got.kind or got.values[0].shape != right.values[0].shape or not np.isfinite(got.values[0]).all():
@@ -284,9 +284,9 @@ def _of_weights(weights, right, known):
     """Return what is wrong with weights whose scores are right up to a factor; else None."""
     sums = weights.sum(axis=-1)
     if allclose(sums, 1, atol=1e-3) and (weights > 1e-12).all():
-        factor = _factor(np.log(weights), right.scaled)
+        factor = _factor(np.log(weights), right.scaled_scores)
         return factor and ("scale", _of_scale(factor, right.q.shape[-1], known))
-    if not _follows(weights, right.scaled):
+    if not _follows(weights, right.scaled_scores):
         return None
     # A factor on the output looks the same as one on the weights.
     if (weights < -1e-6).any():
@@ -328,7 +328,8 @@ def _follows(weights, scores):
 
 def _as_scores(weights, right):
     """Tell whether only different scores explain the weights: no rescaling and no other order of rows or keys does."""
-    if (weights < 1e-12).any() or not allclose(weights.sum(axis=-1), 1, atol=1e-3) or _follows(weights, right.scaled):
+    shares = (weights >= 1e-12).all() and allclose(weights.sum(axis=-1), 1, atol=1e-3)
+    if not shares or _follows(weights, right.scaled_scores):
         return False
     if _near(np.sort(weights), np.sort(right.weights)):
         return False  # the right shares in another order: the values may have changed places as well

@@ -100,6 +100,11 @@ def edges(arrays, cube, huge, mask=MASK):
     )
 
 
+def turned(attention):
+    """Return an attention that no other gives, to hand over as an argument: an answer that never calls it shows."""
+    return lambda query, key, value, attn_mask=None: attention(-query, key, value, attn_mask)
+
+
 def gradient(args, matrices):
     """Return the probe that asks which of the matrices get no gradient, or NaN where a query of its mask has no key."""
 

@@ -129,7 +129,7 @@ def calls_into_attnlib(names):
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
     """Call `function` on copies of `args` and return an Outcome, whatever happens; a `judge` says what it finds."""
-    given = [_copy(a, tensors) for a in args]
+    given = [copy_of(a, tensors) for a in args]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             if tensors:  # a second try: what torch says about NumPy code would only puzzle
@@ -141,10 +141,7 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
         raise
     except (Exception, SystemExit) as error:
         return Outcome(kind="raised", problem=described(error))
-    mutated = any(
-        isinstance(before, np.ndarray) and not _array_equal(before, np.asarray(after))
-        for before, after in zip(args, given, strict=True)
-    )
+    mutated = changed(tuple(args), tuple(given))
     if judge is not None and result is not None and result is not ...:
         return judged(judge, result, args, lists)._replace(mutated=mutated)
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
@@ -185,12 +182,30 @@ def numbers(result, *, lists=False):
     return array.astype(np.float64)
 
 
-def _copy(x, tensors):
-    if isinstance(x, tuple):
-        return tuple(_copy(a, tensors) for a in x)
+def copy_of(x, tensors=False):
+    """Return a copy of an argument, of the arrays inside it too, as tensors if asked for."""
+    if type(x) in (tuple, list):
+        return type(x)(copy_of(a, tensors) for a in x)
+    if type(x) is dict:
+        return {name: copy_of(a, tensors) for name, a in x.items()}
     if not isinstance(x, np.ndarray):
         return x
     return sys.modules["torch"].from_numpy(x.copy()) if tensors else x.copy()
+
+
+def changed(before, after):
+    """Tell whether an argument was written to: an array, or anything inside tuples, lists and dicts."""
+    if isinstance(before, np.ndarray):
+        return not _array_equal(before, np.asarray(after))
+    if type(before) not in (tuple, list, dict, int, float, bool, str):
+        return False  # what a function or an object holds is its own affair
+    if type(before) is not type(after):
+        return True
+    if type(before) is dict:
+        before, after = tuple(before.items()), tuple(after.items())
+    if type(before) not in (tuple, list):
+        return before != after
+    return len(before) != len(after) or any(map(changed, before, after))
 
 
 def _is_tensor(x):

@@ -8,12 +8,21 @@ from functools import cached_property
 
 import numpy as np
 
-from ... import core, heads
+from ... import heads, steps
+
+ATTENTION = {step.name: step for step in steps.STEPS}
+HELD = {"query": "q", "key": "k", "value": "v"}  # what attention is handed: the projected tokens
 
 
 def swap(x):
     """Swap the last two axes."""
     return np.swapaxes(x, -1, -2)
+
+
+def attention_step(name):
+    """Return a step of attention as it is, computed from what `Steps` holds."""
+    step = ATTENTION[name]
+    return cached_property(lambda s: step.function(*(getattr(s, HELD.get(taken, taken)) for taken in step.takes)))
 
 
 class Steps:
@@ -29,9 +38,9 @@ class Steps:
     Examples
     --------
     >>> q = np.array([[2.0, 0.0]])
-    >>> Steps(q=q, k=q).scaled.round(4)
+    >>> Steps(q=q, k=q).scaled_scores.round(4)
     array([[2.8284]])
-    >>> replaced(Steps, {"scaled": lambda s: s.scores})(q=q, k=q).scaled
+    >>> replaced(Steps, {"scaled_scores": lambda s: s.scores})(q=q, k=q).scaled_scores
     array([[4.]])
     """
 
@@ -60,9 +69,7 @@ class Steps:
     def v(self):
         return self.split(self.value @ self.W_V)
 
-    @cached_property
-    def scores(self):
-        return self.q @ swap(self.k)
+    scores, scaled_scores, output = map(attention_step, ("scores", "scaled_scores", "output"))
 
     @cached_property
     def raw_scores(self):
@@ -70,20 +77,20 @@ class Steps:
         return self.scores
 
     @cached_property
-    def scaled(self):
-        return self.scores / np.sqrt(self.q.shape[-1])
+    def scale(self):
+        return 1 / np.sqrt(self.q.shape[-1])
 
     @cached_property
     def allowed(self):
         return self.mask
 
     @cached_property
-    def masked(self):
-        return self.scaled if self.mask is None else np.where(self.allowed, self.scaled, self.fill)
+    def masked_scores(self):
+        return self.scaled_scores if self.mask is None else np.where(self.allowed, self.scaled_scores, self.fill)
 
     @cached_property
     def weights(self):
-        return core.softmax(self.masked, self.axis)
+        return ATTENTION["weights"].function(self.masked_scores, self.axis)
 
     @cached_property
     def shown(self):
@@ -91,16 +98,12 @@ class Steps:
         return self.weights
 
     @cached_property
-    def context(self):
-        return self.weights @ self.v
-
-    @cached_property
     def merge(self):
         return heads.merge_heads
 
     @cached_property
-    def output(self):
-        return self.merge(self.context) @ self.W_O
+    def projected(self):
+        return self.merge(self.output) @ self.W_O
 
     @cached_property
     def gradient_fault(self):

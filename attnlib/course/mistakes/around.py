@@ -32,7 +32,7 @@ def _transposed(*weights):
 
 
 def _transposed_output(s):
-    return s.merge(s.context) @ swap(s.W_O)
+    return s.merge(s.output) @ swap(s.W_O)
 
 
 def _batched(s):
@@ -55,12 +55,18 @@ def _rows_as_sequences(s):
     return lambda x: split_heads(x if x.ndim > 2 else x[:, None], s.num_heads)
 
 
+def _overwrite(arguments):
+    for x in arguments:
+        if isinstance(x, np.ndarray):
+            x[...] = 0
+        elif type(x) in (tuple, list):
+            _overwrite(x)
+
+
 def _overwriting(s):
     def finish(y):
         y = np.array(y)
-        for array in s.arguments:
-            if isinstance(array, np.ndarray):
-                array[...] = 0
+        _overwrite(s.arguments)
         return y
 
     return finish
@@ -85,8 +91,8 @@ SHARED = (
         "(..., n_q, n_k) where (..., n_q, d_v) belongs.",
         "Which array have you not used yet?",
         "The values: multiply the weights by them before you return.",
-        {"context": lambda s: s.weights, "output": lambda s: s.weights},
-        {"output": lambda s: s.weights.mean(axis=-3)},
+        {"output": lambda s: s.weights, "projected": lambda s: s.weights},
+        {"projected": lambda s: s.weights.mean(axis=-3)},
     ),
     Mistake(
         "output_and_weights_exchanged",
@@ -94,8 +100,8 @@ SHARED = (
         "Whoever writes `output, weights = layer(x)` gets each under the name of the other.",
         "In which order are the two asked for?",
         "The output comes first: `return output, weights`.",
-        {"context": lambda s: s.weights, "shown": lambda s: s.weights @ s.v},
-        {"output": lambda s: s.weights, "shown": lambda s: s.merge(s.context) @ s.W_O},
+        {"output": lambda s: s.weights, "shown": lambda s: s.weights @ s.v},
+        {"projected": lambda s: s.weights, "shown": lambda s: s.merge(s.output) @ s.W_O},
     ),
     Mistake(
         "weights_transposed",
@@ -103,7 +109,7 @@ SHARED = (
         "Runs where n_q = n_k; each output is a sum over queries, and its weights do not sum to 1.",
         "Output i belongs to query i. Which row or column of the weights does it use?",
         "Row i: weights @ values, without turning the weights.",
-        {"context": lambda s: swap(s.weights) @ s.v},
+        {"output": lambda s: swap(s.weights) @ s.v},
     ),
     # --- projections
     Mistake(
@@ -125,8 +131,8 @@ SHARED = (
         "x is (..., n, d_in). Which axis of W has to be d_in: the first or the second?",
         "The first, in x @ W. An nn.Linear stores the transpose and turns it by itself: call the layer.",
         _transposed("W_Q", "W_K", "W_V"),
-        _transposed("W_Q", "W_K", "W_V") | {"output": _transposed_output},
-        {"output": _transposed_output},
+        _transposed("W_Q", "W_K", "W_V") | {"projected": _transposed_output},
+        {"projected": _transposed_output},
     ),
     Mistake(
         "projections_shared",
@@ -167,7 +173,7 @@ SHARED = (
         "What comes back is a mixture of labels, not of contents; the values are never read.",
         "Which array did you compare with the queries, and which one do you average?",
         "Compare with the keys, average the values.",
-        {"context": lambda s: s.weights @ s.k},
+        {"output": lambda s: s.weights @ s.k},
         {"v": lambda s: s.split(s.key @ s.W_V)},
     ),
     Mistake(
@@ -176,9 +182,9 @@ SHARED = (
         "A Transformer block adds them around attention; attention itself returns the weighted sum alone.",
         "What would your output be if all values were 0?",
         "It should be 0. Return the weighted sum of the values and add nothing.",
-        {"output": lambda s: s.merge(s.context) @ s.W_O + s.query},
-        {"context": lambda s: s.weights @ s.v + s.q},
-        {"context": lambda s: s.weights @ s.v + s.query},
+        {"projected": lambda s: s.merge(s.output) @ s.W_O + s.query},
+        {"output": lambda s: s.weights @ s.v + s.q},
+        {"output": lambda s: s.weights @ s.v + s.query},
     ),
     # --- arrays
     Mistake(

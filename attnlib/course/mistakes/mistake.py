@@ -32,12 +32,12 @@ class Mistake:
 
 def scaled_by(factor):
     """Replace the scale by `factor(steps)`."""
-    return {"scaled": lambda s: s.scores * factor(s)}
+    return {"scaled_scores": lambda s: s.scores * factor(s)}
 
 
 def masked_by(change):
     """Replace how the mask enters the scores; without a mask nothing changes."""
-    return {"masked": lambda s: s.scaled if s.mask is None else change(s)}
+    return {"masked_scores": lambda s: s.scaled_scores if s.mask is None else change(s)}
 
 
 def allowed_by(change):
@@ -52,4 +52,4 @@ def filled_with(value):
 
 def weights_by(change):
     """Replace the softmax by `change(masked scores, axis)`."""
-    return {"weights": lambda s: change(s.masked, s.axis)}
+    return {"weights": lambda s: change(s.masked_scores, s.axis)}

@@ -30,7 +30,7 @@ SHARED = (
         "Queries are compared with the content, and what comes back are labels.",
         "Which array is compared with the queries, and which one is averaged?",
         "Queries meet the keys in the scores. The weights that come of it mix the values.",
-        {"scores": lambda s: s.q @ swap(s.v), "context": lambda s: s.weights @ s.k},
+        {"scores": lambda s: s.q @ swap(s.v), "output": lambda s: s.weights @ s.k},
         {"k": lambda s: s.split(s.key @ s.W_V), "v": lambda s: s.split(s.value @ s.W_K)},
         {"k": lambda s: s.split(s.value @ s.W_K), "v": lambda s: s.split(s.key @ s.W_V)},
     ),
@@ -40,7 +40,7 @@ SHARED = (
         "No error where the shapes agree; the output is that of another question.",
         "Compare the order of your arguments with the order in the exercise.",
         "The first array asks, the second is compared with it, the third is mixed.",
-        {"scores": lambda s: s.v @ swap(s.k), "context": lambda s: s.weights @ s.q},
+        {"scores": lambda s: s.v @ swap(s.k), "output": lambda s: s.weights @ s.q},
         {"q": lambda s: s.split(s.value @ s.W_Q), "v": lambda s: s.split(s.query @ s.W_V)},
         # A class that takes (values, keys=None, query=None): without the third both come from the first.
         {
@@ -78,7 +78,7 @@ SHARED = (
         "Scaled scores are smaller by the factor sqrt(d_k), and their weights are flatter.",
         "Read the formula in the exercise again: which part of it comes in a later exercise?",
         "Leave the division by sqrt(d_k) out for now.",
-        {"raw_scores": lambda s: s.scaled},
+        {"raw_scores": lambda s: s.scaled_scores},
     ),
     # --- scale
     Mistake(
@@ -161,8 +161,8 @@ SHARED = (
         "The weights of a query no longer sum to 1, and they are as peaked as without any scale.",
         "Sum one row of your weights.",
         "Divide the scores, and take the softmax of what comes out.",
-        {"scaled": lambda s: s.scores, "weights": lambda s: softmax(s.masked) / np.sqrt(s.q.shape[-1])},
-        {"scaled": lambda s: s.scores, "context": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
+        {"scaled_scores": lambda s: s.scores, "weights": lambda s: softmax(s.masked_scores) / np.sqrt(s.q.shape[-1])},
+        {"scaled_scores": lambda s: s.scores, "output": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
     ),
     Mistake(
         "root_forgotten",

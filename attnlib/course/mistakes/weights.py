@@ -11,7 +11,7 @@ def _after_softmax(change):
     """Replace the weights by `change(unmasked weights, what is allowed)`; without a mask nothing changes."""
 
     def weights(s):
-        unmasked = softmax(s.scaled, s.axis)
+        unmasked = softmax(s.scaled_scores, s.axis)
         return unmasked if s.mask is None else change(unmasked, s.allowed)
 
     return {"weights": weights}
@@ -30,7 +30,7 @@ def _over_sum(x, guarded=False):
 
 def _masked_exp(s):
     """Take exp of all scores, blocked ones too, and set those to 0."""
-    return np.exp(s.scaled) if s.mask is None else np.exp(s.scaled) * s.allowed
+    return np.exp(s.scaled_scores) if s.mask is None else np.exp(s.scaled_scores) * s.allowed
 
 
 def _one_hot(x, axis):
@@ -39,17 +39,17 @@ def _one_hot(x, axis):
 
 
 def _fill(value):
-    return [filled_with(value), masked_by(lambda s: s.scaled + np.where(s.allowed, 0, value))]
+    return [filled_with(value), masked_by(lambda s: s.scaled_scores + np.where(s.allowed, 0, value))]
 
 
 def _filled_then_zeroed(value, zeroed=lambda allowed: allowed):
     """Fill blocked scores, take the softmax, and set those weights to 0 as well, or only rows without any key."""
 
     def weights(s):
-        w = softmax(s.masked, s.axis)
+        w = softmax(s.masked_scores, s.axis)
         return w if s.mask is None else w * zeroed(s.allowed)
 
-    ways = masked_by(lambda s: np.where(s.allowed, s.scaled, value)), _fill(value)[1]
+    ways = masked_by(lambda s: np.where(s.allowed, s.scaled_scores, value)), _fill(value)[1]
     return [way | {"weights": weights} for way in ways]
 
 
@@ -73,8 +73,8 @@ def _one_maximum(guarded=False):
 
     def weights(s):
         if s.num_heads is not None:
-            return softmax(s.masked, s.axis)
-        return _exp_over_sum(s.masked, s.axis, s.masked.max(), guarded)
+            return softmax(s.masked_scores, s.axis)
+        return _exp_over_sum(s.masked_scores, s.axis, s.masked_scores.max(), guarded)
 
     return {"weights": weights}
 
@@ -209,7 +209,7 @@ SHARED = (
         "Tokens see what they must not see.",
         "Name a key that some query must not see. Which line of yours keeps it out?",
         "There the mask has to be False. Where it is False, the scaled score becomes -inf before the softmax.",
-        masked_by(lambda s: s.scaled)
+        masked_by(lambda s: s.scaled_scores)
         | {
             "causal": lambda s: np.ones((s.n_q, s.n_q if s.n_k is None else s.n_k), bool),
             "padding": lambda s: np.ones((len(s.lengths), 1, s.n_k), bool),
@@ -261,7 +261,7 @@ SHARED = (
         "Allowed scores rise by 1, and no key is blocked. A query that may attend to all sees no difference.",
         "Which number must a score become, so that its weight is 0?",
         "-inf. Choose with np.where (in torch masked_fill): the score where the mask is True, -inf elsewhere.",
-        masked_by(lambda s: s.scaled + s.allowed),
+        masked_by(lambda s: s.scaled_scores + s.allowed),
     ),
     Mistake(
         "zero_times_infinity",
@@ -269,7 +269,7 @@ SHARED = (
         "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row.",
         "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
         "NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it belongs.",
-        masked_by(lambda s: s.scaled + np.where(s.allowed, np.nan, -np.inf)),
+        masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
     ),
     Mistake(
         "finite_fill",

@@ -14,6 +14,7 @@ from .circuits import (
     parking,
     sinks,
     windows,
+    windows_apart,
     without_heads,
 )
 from .faults import FAULTS
@@ -79,5 +80,6 @@ __all__ = [
     "stops_of",
     "to_halves",
     "windows",
+    "windows_apart",
     "without_heads",
 ]

@@ -44,7 +44,7 @@ class Grouped(Steps):
 
 def attend(query, key, value, attn_mask=None):
     """What the step of decoding is handed: attention whose heads may share keys and values."""
-    return Grouped(q=query, key=key, value=value, mask=attn_mask).context
+    return Grouped(q=query, key=key, value=value, mask=attn_mask).output
 
 
 class Decoding(Grouped):
@@ -78,7 +78,7 @@ class Decoding(Grouped):
 
     @cached_property
     def returned(self):
-        return self.context
+        return self.output
 
 
 class Driving(Steps):
@@ -224,12 +224,12 @@ def window_by(change):
 def with_causal(align, keep):
     """Put a causal mask over the scores: beside the mask that is given, or in its place."""
 
-    def masked(s):
+    def masked_scores(s):
         causal = masks.causal_mask(s.q.shape[-2], s.k.shape[-2], align=align)
         allowed = causal & s.mask if keep and s.mask is not None else causal
-        return np.where(allowed, s.scaled, -np.inf)
+        return np.where(allowed, s.scaled_scores, -np.inf)
 
-    return {"masked": masked}
+    return {"masked_scores": masked_scores}
 
 
 def dealt_out(s):

@@ -179,7 +179,7 @@ OWN = (
         "One token at a time that is all there is. A prompt needs every row, because the next layer reads them.",
         "How many rows has your output for a chunk of 3 tokens?",
         "Three: one for each new token.",
-        {"returned": lambda s: s.context[..., -1:, :]},
+        {"returned": lambda s: s.output[..., -1:, :]},
     ),
     Mistake(
         "prompt_given_twice",
@@ -345,7 +345,7 @@ EXERCISES = (
             "value": value,
             "mask": mask,
         },
-        result=lambda s: s.context,
+        result=lambda s: s.output,
         axes=OUTPUT_AXES,
         steps=decoding.Grouped,
         kept=Kept("grouped_attention", "attnlib.course.smollm.grouped_attention"),

@@ -216,7 +216,7 @@ EXERCISES = (
         given=lambda query, key, value, q_gain, k_gain: dict(
             queries=query, keys=key, values=value, q_gain=q_gain, k_gain=k_gain
         ),
-        result=lambda s: s.context,
+        result=lambda s: s.output,
         axes=OUTPUT_AXES,
         steps=HeadSteps,
     ),

@@ -15,7 +15,8 @@ class OnlineSteps(Steps):
 
     @cached_property
     def running(self):
-        return max
+        """The maximum so far, from the one before and the scores of a block."""
+        return lambda before, s: max(before, s.max())
 
     @cached_property
     def factor(self):
@@ -46,7 +47,7 @@ class OnlineSteps(Steps):
     def online(self):
         state = self.begin, 0.0, 0.0
         for s, v in self.blocks:
-            largest = self.running(state[0], s.max())
+            largest = self.running(state[0], s)
             state = self.empty(state, s, v) if np.isneginf(largest) else self._taken_in(state, largest, s, v)
         return self.divided(state)
 
@@ -54,7 +55,12 @@ class OnlineSteps(Steps):
         before, total, output = state
         factor, e = self.factor(before, largest), np.exp(s - largest)
         total, output = self.keep_sum(factor) * total + e.sum(), self.keep_output(factor) * output + e @ v
-        return self.carried(largest), total, output
+        return self.carried(largest), total, self.normalised(output, total)
+
+    @cached_property
+    def normalised(self):
+        """What is done to the output after each block."""
+        return lambda output, total: output
 
     @cached_property
     def divided(self):
@@ -66,11 +72,11 @@ class SinkSteps(Steps):
 
     @cached_property
     def largest(self):
-        return np.maximum(self.masked.max(axis=self.axis, keepdims=True), self.sink)
+        return np.maximum(self.masked_scores.max(axis=self.axis, keepdims=True), self.sink)
 
     @cached_property
     def e(self):
-        return np.exp(self.masked - self.largest)
+        return np.exp(self.masked_scores - self.largest)
 
     @cached_property
     def of_sink(self):
@@ -110,8 +116,16 @@ def _masked_first(s):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _first_maximum(before, own):
-    return own if np.isneginf(before) else before
+def _first_maximum(before, s):
+    return s.max() if np.isneginf(before) else before
+
+
+def _largest_size(before, s):
+    return max(before, np.abs(s).max())
+
+
+def _largest_finite_size(before, s):
+    return max(before, np.abs(s[np.isfinite(s)]).max(initial=before))
 
 
 def _unchanged(factor):
@@ -129,12 +143,14 @@ def _softmax_of(blocks):
     return softmax(scores) @ values
 
 
-def _averaged(s):
-    return np.mean([softmax(scores) @ values for scores, values in s.blocks], axis=0)
+def _each_block(together, skip):
+    """Put the outputs of all blocks together; a block without any allowed key gives 0, or is skipped."""
 
+    def online(s):
+        outputs = [softmax(scores) @ v for scores, v in s.blocks if not (skip and np.isneginf(scores).all())]
+        return together(outputs, axis=0)
 
-def _inverted(before, largest):
-    return np.exp(largest - before)
+    return {"online": online}
 
 
 def _inverted_after_the_first(before, largest):
@@ -143,13 +159,13 @@ def _inverted_after_the_first(before, largest):
 
 def _finite_maximum(s):
     """The maximum over the keys of a row, 0 where all are blocked."""
-    largest = s.masked.max(axis=-1, keepdims=True)
+    largest = s.masked_scores.max(axis=-1, keepdims=True)
     return np.where(np.isneginf(largest), 0.0, largest)
 
 
 def _with_sink_column(s):
     sink = np.broadcast_to(s.of_sink, (*s.e.shape[:-1], 1))
-    return softmax(np.concatenate([s.masked, np.log(sink) + s.largest], axis=-1))
+    return softmax(np.concatenate([s.masked_scores, np.log(sink) + s.largest], axis=-1))
 
 
 def _sink_in_front(s):
@@ -182,9 +198,9 @@ OWN = (
         "exp(old - new) overflows.",
         "May the maximum ever fall?",
         "No: the new one is the larger of m and the maximum of the block.",
-        {"running": lambda s: lambda before, own: own},
+        {"running": lambda s: lambda before, scores: scores.max()},
         {
-            "running": lambda s: lambda before, own: own,
+            "running": lambda s: lambda before, scores: scores.max(),
             "keep_sum": lambda s: _unchanged,
             "keep_output": lambda s: _unchanged,
         },
@@ -203,7 +219,27 @@ OWN = (
         "Right as long as every score stays below some 709.",
         "What is exp(1000) in float64?",
         "inf. Subtract the largest score so far before exp.",
-        {"running": lambda s: lambda before, own: 0.0},
+        {"running": lambda s: lambda before, scores: 0.0},
+    ),
+    Mistake(
+        "maximum_of_sizes",
+        "the largest size |s| is subtracted, not the largest score",
+        "Right as long as no score is far below 0. Where all are near -1000, exp(s - 1000) is 0, and 0 / 0 is NaN.",
+        "What does np.abs do to a score of -1000?",
+        "It makes it the largest. Take the maximum of the scores themselves.",
+        {"running": lambda s: _largest_size},
+        {"running": lambda s: _largest_finite_size},
+    ),
+    Mistake(
+        "divided_at_each_block",
+        "the output is divided by the sum after each block",
+        "What stands in o is then a mean already, and is rescaled and added up as if it were a sum.",
+        "How often should o be divided by z?",
+        "Once, at the end: until then both are sums.",
+        *(
+            {"normalised": lambda s: np.divide} | at_the_end
+            for at_the_end in ({}, {"divided": lambda s: lambda o: o[2]})
+        ),
     ),
     Mistake(
         "blocks_kept",
@@ -215,11 +251,11 @@ OWN = (
     ),
     Mistake(
         "blocks_averaged",
-        "every block had the same share: the softmax of each block, and the mean of the blocks' outputs",
+        "every block had the same share: the softmax of each block, and the mean or the sum of the blocks' outputs",
         "A block that no score speaks for weighs as much as one with the largest.",
         "What says how much a block counts as a whole?",
         "The sum of its exponentials, all measured against one maximum: add numerators and sums, and divide once.",
-        {"online": _averaged},
+        *(_each_block(together, skip) for together in (np.mean, np.sum) for skip in (False, True)),
     ),
     Mistake(
         "never_divided",
@@ -248,19 +284,20 @@ OWN = (
     Mistake(
         "factor_inverted",
         "what stands in the sum and the output is multiplied by exp(new - old), not by exp(old - new)",
-        "With the first block exp(new - old) is infinite. Unless you guard it, everything after it is NaN.",
+        "Earlier blocks count more with each new maximum, where they should count less.",
         "The maximum rises by 2. Do the terms so far become larger or smaller?",
         "Smaller, since they are measured against a larger maximum: multiply by exp(m - new).",
-        {"factor": lambda s: _inverted},
         {"factor": lambda s: _inverted_after_the_first},
     ),
     Mistake(
-        "maximum_not_carried",
-        "the new maximum is never stored, so every block meets -inf again and erases what came before",
-        "Only the last block counts: exp(-inf - new) is 0.",
-        "Print m at the beginning of each block.",
-        "It should be the largest score so far: m = new, in the loop.",
+        "one_block_only",
+        "only one block counts, the last or the first",
+        "The other blocks are overwritten, or erased by exp(-inf - new) where the new maximum is never stored; or a "
+        "`return` stands inside the loop.",
+        "After the last block: which of your variables still hold something of the first?",
+        "m, z and o should. Store the new maximum, add to z and o, and return after the loop.",
         {"carried": lambda s: lambda largest: -np.inf},
+        {"online": lambda s: next(softmax(scores) @ values for scores, values in s.blocks)},
     ),
     # --- the sink
     Mistake(
@@ -270,7 +307,7 @@ OWN = (
         "What do the weights of a row sum to, if the sink takes some?",
         "To less than 1. Divide by the sum of exp(s) plus exp(sink), and do not divide again.",
         {"of_sink": lambda s: 0.0},
-        {"beside_sink": lambda s: softmax(s.masked)},
+        {"beside_sink": lambda s: softmax(s.masked_scores)},
     ),
     Mistake(
         "sink_returned",
@@ -282,11 +319,12 @@ OWN = (
     ),
     Mistake(
         "last_key_cut_off",
-        "the weight of the last key is cut off, and that of the sink comes back as the first column",
-        "The shape is right, and every weight stands one column too far to the right.",
+        "the weight of a key is cut off, and that of the sink comes back in a column",
+        "The shape is right, and every weight stands one column too far to one side.",
         "Where did you put the column of the sink, and which column do you cut off?",
         "Cut off the column that you have added, at the end where you have added it.",
         {"beside_sink": _sink_in_front},
+        {"beside_sink": lambda s: _with_sink_column(s)[..., 1:]},
     ),
     Mistake(
         "sink_without_exp",
@@ -304,7 +342,7 @@ OWN = (
         "They should not: subtract one maximum from the scores and from the sink.",
         {"of_sink": lambda s: np.exp(s.sink)},
         {"largest": _finite_maximum, "of_sink": lambda s: np.exp(s.sink)},
-        {"largest": lambda s: s.masked.max(axis=-1, keepdims=True), "of_sink": lambda s: np.exp(s.sink)},
+        {"largest": lambda s: s.masked_scores.max(axis=-1, keepdims=True), "of_sink": lambda s: np.exp(s.sink)},
     ),
     Mistake(
         "sink_score_ignored",
@@ -321,7 +359,24 @@ OWN = (
         "Right as long as some key is allowed. Where all are blocked, it is -inf, and -inf minus -inf is NaN.",
         "What is your maximum in a row of -inf?",
         "The sink's score, if it is one of those that are compared: np.maximum(s.max(...), sink).",
-        {"largest": lambda s: s.masked.max(axis=-1, keepdims=True)},
+        {"largest": lambda s: s.masked_scores.max(axis=-1, keepdims=True)},
+    ),
+    Mistake(
+        "maximum_of_other_rows",
+        "one maximum of several rows is subtracted from each of them",
+        "A row whose scores lie 745 or more below that maximum becomes 0 / 0.",
+        "One row has scores near 1000, the next near 0. What is exp(s - m) in the second?",
+        "0 for every key. Each row needs its own maximum: axis=-1, keepdims=True.",
+        {"largest": lambda s: np.maximum(s.masked.max(), s.sink)},
+        {"largest": lambda s: np.maximum(s.masked.max(axis=(-1, -2), keepdims=True), s.sink)},
+    ),
+    Mistake(
+        "maximum_of_columns",
+        "the maximum is taken along another axis than that of the keys, so each key is shifted by another number",
+        "The order of the keys in a row is lost: a column with large scores everywhere loses its lead.",
+        "Which numbers are compared in a softmax: one row, or one column?",
+        "A row. So the maximum is that of a row: axis=-1, keepdims=True.",
+        *({"largest": lambda s, a=a: np.maximum(s.masked.max(axis=a, keepdims=True), s.sink)} for a in (-2, 0)),
     ),
     Mistake(
         "sink_without_maximum",
@@ -330,6 +385,14 @@ OWN = (
         "What is exp(1000) in float64?",
         "inf. Subtract one maximum from the scores and from the sink first.",
         {"largest": lambda s: 0.0},
+    ),
+    Mistake(
+        "maximum_of_keys_missed",
+        "the sink's score is subtracted everywhere, however large the scores of the keys are",
+        "It overflows where a key's score is above the sink's by some 709.",
+        "A key has 1000, the sink 0. What is the largest exponent after your subtraction?",
+        "1000. Subtract the larger of the sink's score and the row's maximum: np.maximum.",
+        {"largest": lambda s: s.sink},
     ),
     # --- log n
     Mistake(
@@ -343,7 +406,7 @@ OWN = (
     Mistake(
         "factor_by_keys",
         "each key has a factor, where each query should have one",
-        "Scores of one row are multiplied by different numbers, so that late keys win.",
+        "Scores of one row are multiplied by different numbers, so a key may win or lose for its place alone.",
         "The factor belongs to how many keys a query sees. Is that a row or a column of the scores?",
         "A row: make the factors a column, (n, 1).",
         {"seen": lambda s: 1.0 + np.arange(s.q.shape[-2])},
@@ -414,7 +477,7 @@ OWN = (
         "Larger scores: multiply before the softmax.",
         {
             "scores": lambda s: s.q @ swap(s.k),
-            "weights": lambda s: softmax(s.masked) * s.factor,
+            "weights": lambda s: softmax(s.masked_scores) * s.factor,
         },
     ),
 )

@@ -1,0 +1,280 @@
+"""One row of attention in one picture: query, keys, scores, weights, mixture, and what is added to the vector.
+
+Ribbons are as wide as the weights. Each leads from a weight to a value and on into the mixture, whose bar they fill
+together; the ribbon of a value of zeros is hollow, because it takes its share and brings nothing.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from ..colours import KEY, LINE, QUERY, VALUE
+from . import parts
+from .parts import NO_FILL, escape, tag, target, text
+
+STAGES = ("query", "keys", "scores", "weights", "mixture", "added")
+ZERO, FAINT = 5e-4, 0.6  # less is written as 0.000; opacity of zeros and side remarks, 4.5 : 1 and more
+# Names of the words, of their features, of those of queries and keys, and of values; the word that looks, by number.
+Names = namedtuple("Names", "words features asked given row")
+Number = namedtuple("Number", "value shown how")  # how it is written, and its arithmetic
+# Pixels: the size, the columns, cells of keys, values and mixture, full weight, a score of 1; where names of rows
+# stand; the heights of all rows, with four steps from the score to the weight, and three rows of the sum.
+Layout = namedtuple(
+    "Layout", "wide high left across key_cell value_cell mixture_cell full unit above x head query steps value mixture "
+    "names sums line",
+)  # fmt: skip
+BESIDE = Layout(
+    600, 512, 128, 468, 34, 55, 96, 108, 10, False, 17, 66, (20, 86), (120, 149, 174, 207), 256, 328, 389,
+    (393, 416, 442), 490,
+)  # fmt: skip
+ABOVE = Layout(
+    374, 706, 18, 352, 27, 42, 92, 85, 8, True, 34, 122, (18, 76), (192, 236, 276, 314), 382, 474, 540,
+    (544, 583, 622), 684,
+)  # fmt: skip
+
+
+def _plain(value):
+    """Return a whole number as it is, and others with three decimals or four digits."""
+    if value == round(value) or abs(value) >= 1000:
+        return f"{value + 0.0:.0f}"
+    return f"{value:.3f}" if abs(value) < 10 else f"{value:.4g}"
+
+
+def numbers(example, W_O, trace, names, root):
+    """Return {part: its numbers} of one row, whose trace has one query and whose scores are divided by `root`."""
+    x, own, words = example.x, example.x[names.row], names.words
+    scores, scaled, weights, output = (
+        part[0] for part in (trace.scores, trace.scaled_scores, trace.weights, trace.output)
+    )
+    exp, added = np.exp(scaled), output @ W_O
+    total = f"({' + '.join(map(_plain, exp))})"
+    found = {"x": [_told(f"{f} of {words[names.row]}", v) for f, v in zip(names.features, own, strict=True)]}
+    found["query"] = _projected(f"query of {words[names.row]}", own, example.W_Q, names.features, names.asked)
+    for k, word in enumerate(words):
+        found[f"key {k}"] = _projected(f"key of {word}", x[k], example.W_K, names.features, names.asked)
+        found[f"value {k}"] = _projected(f"value of {word}", x[k], example.W_V, names.features, names.given)
+        steps = {
+            "scores": (f"score of {word}", scores[k], _terms(trace.query[0], trace.key[k])),
+            "scaled_scores": ("divided", scaled[k], f"{_plain(scores[k])} / {root}"),
+            "exp": ("exp", exp[k], f"exp({_plain(scaled[k])})"),
+            "weights": (f"weight of {word}", weights[k], f"{_plain(exp[k])} / {total}", 3),
+        }
+        for part, told in steps.items():
+            found.setdefault(part, []).append(_told(*told))
+    found["output"] = [
+        _told(name, output[c], _terms(weights.round(4), trace.value[:, c]), 3) for c, name in enumerate(names.given)
+    ]
+    for c, (f, was, more) in enumerate(zip(names.features, own, added, strict=True)):
+        how = f"{_terms(output.round(4), W_O[:, c])}, by W_O"
+        found.setdefault("added", []).append(_told(f"added to {f}", more, how))
+        found.setdefault("kept", []).append(_told(f"{f}, as it was", was))
+        found.setdefault("after", []).append(_told(f"{f} now", was + more, f"{_plain(was)} + {_plain(more)}"))
+    return found
+
+
+def _told(what, value, how="", places=None):
+    shown = _plain(float(value)) if places is None else f"{value:.{places}f}"
+    return Number(float(value), shown, f"{what}: {shown}" + (f" = {how}" if how else ""))
+
+
+def _terms(left, right):
+    """Return a dot product in full."""
+    pairs = zip(left.tolist(), right.tolist(), strict=True)
+    return " + ".join(f"{a:.4g}·{f'({b:.4g})' if b < 0 else f'{b:.4g}'}" for a, b in pairs)
+
+
+def _projected(what, vector, matrix, features, columns):
+    """Return a word times a matrix: of its features those that are not 0 are told."""
+    held = [f for f in range(len(vector)) if vector[f]]
+    return [
+        _told(f"{what}, {name}", total, " + ".join(f"{features[f]} {vector[f]:g}·{matrix[f, c]:g}" for f in held))
+        for c, (name, total) in enumerate(zip(columns, vector @ matrix, strict=True))
+    ]
+
+
+class OneRow:
+    """The picture in one layout: what each stage fills, and a dashed box in its place until then."""
+
+    def __init__(self, names, numbers, at, picked=None):
+        self.names, self.numbers, self.at, self.picked, self.parts = names, numbers, at, picked, list(numbers)
+        self.word, self.columns = names.words[names.row], [at.across / len(part) for part in names[:2]]
+        self.filled, self.waiting, self.targets = ([[] for _ in range(len(STAGES) + 1)] for _ in range(3))
+
+    def draw(self, stage, place, root, W_O, line):
+        """Return the picture up to a stage; all later ones are drawn and hidden: a page fills them without a kernel."""
+        self._vector()
+        self._query_and_keys()
+        self._steps(root)
+        self._ribbons()
+        self._sum(W_O)
+        self._axis(*line)
+        drawn, hidden = [], ' visibility="hidden"'
+        for k, (filled, waiting) in enumerate(zip(self.filled, self.waiting, strict=True)):
+            drawn.append(f'<g data-stage="{k}"{hidden * (k > stage)}>{"".join(filled)}</g>')
+            drawn.append(f'<g data-waits="{k}"{hidden * (k <= stage)}>{"".join(waiting)}</g>')
+        drawn += [one for targets in self.targets[: stage + 1] for one in targets]
+        told = [n.how for part in ("weights", "output", "after")[: max(0, stage - 3)] for n in self.numbers[part]]
+        title = f"the row of {self.word}, from its query to what is added"
+        words = f"Filled: {', '.join(STAGES[:stage])}. {'; '.join(told)}"
+        return parts.picture(self.at.wide, self.at.high, title, words, drawn, at=place)
+
+    def _put(self, stage, *drawn):
+        self.filled[stage].extend(drawn)
+
+    def _centre(self, k, of=0):
+        return self.at.left + (k + 0.5) * self.columns[of]
+
+    def _cells(self, stage, part, x, y, wide, high=24, *, colour=None, names=(), bold=False, line=1, size=14):
+        """Draw the numbers of a part side by side in boxes, with their arithmetic, and what waits for them."""
+        count = len(self.numbers[part])
+        for j, number in enumerate(self.numbers[part]):
+            zero, left, middle = abs(number.value) < ZERO, x + j * wide, y + high / 2 + 5
+            box = f'<rect x="{left + 1:g}" y="{y:g}" width="{wide - 2:g}" height="{high}"'
+            edge = f'stroke="{colour or LINE}" stroke-width="{line}" opacity="{0.45 if zero else 1}"'
+            if self.picked == (part, j):
+                edge = 'stroke="currentColor" stroke-width="2.5"'
+            tint = f' fill="{colour}" opacity="{0 if zero else 0.22}"/>' if colour else f' fill="{NO_FILL}"/>'
+            at, anchor = (left + wide - 6, "end") if names else (left + wide / 2, "middle")
+            words = text(left + 6, middle, names[j], size=12) if names else ""
+            words += text(at, middle, number.shown, size=size, anchor=anchor, bold=bold and not zero)
+            told = f"<g><title>{escape(number.how)}</title>{box}{tint}"
+            faint = f'<g opacity="{FAINT if zero else 1}">{words}</g></g>'
+            self._put(stage, f'{told}{box} fill="none" {edge}/>{faint}')
+        clicks = {"row": "part", "first": self.parts.index(part), "column": "place", "columns": count}
+        self.targets[stage].append(target(x, y, wide * count, high, **clicks))
+        waits = [(x + 1, wide * count - 2)] if line else [(x + (j + 0.5) * wide - 22, 44) for j in range(count)]
+        for left, long in waits:
+            box = f'<rect x="{left:g}" y="{y}" width="{long:g}" height="{high}" fill="none" stroke="{LINE}" '
+            question = _middle(left + long / 2, y + high / 2 + 5, "?")
+            self.waiting[stage].append(f'{box}stroke-dasharray="4 3"/>{question}')
+
+    def _label(self, y, words, small="", colour=None, stage=0):
+        """Name a row: beside it, or above it where the page is narrow; a side remark may wait for its stage."""
+        x, y = (self.at.left, y - 6) if self.at.above else (20, y + (10 if small else 15))
+        right = x + parts.width(words) + (14 if colour else 8)
+        place = (right, y) if self.at.above else (x, y + 13 + 3 * bool(colour))
+        self._put(0, tag(x, y, words, colour, anchor="start") if colour else text(x, y, words, bold=True))
+        self._put(stage, f'<g opacity="{FAINT}">{text(*place, small, size=12, math=True)}</g>')
+
+    def _vector(self):
+        """Draw the vector, and the rail that carries it unchanged to where something is added to it."""
+        at, end, rail = self.at, self.at.sums[1] + 11, 6 if self.at.above else 9
+        down = f"M{at.left if at.above else 16} {at.x + 12}H{rail}V{end}h4"
+        self._put(0, f'<path d="{down}" fill="none" stroke="{LINE}" stroke-width="3"/>', _tip(rail + 11, end, 1, 0))
+        self._label(at.x + 2 - 12 * at.above, self.word, "before")
+        self._names(at.x - 4, "x")
+        self._cells(0, "x", at.left, at.x, self.columns[1])
+
+    def _names(self, y, part):
+        """Write the features over their columns; those that say nothing here are faint."""
+        for f, name in enumerate(self.names.features):
+            faint = FAINT if abs(self.numbers[part][f].value) < ZERO else 1
+            self._put(0, f'<g opacity="{faint}">{_middle(self._centre(f, 1), y, name, 12)}</g>')
+
+    def _query_and_keys(self):
+        at, wide, (x, y) = self.at, self.at.key_cell * len(self.names.asked), self.at.query
+        self._put(0, f'<path d="M{6 if at.above else 9} {y + 12}H{x}" stroke="{QUERY}" stroke-width="3"/>')
+        head = (x + wide + 8, y + 17) if at.above else (x, at.head)
+        self._vector_of(1, "query", self.word, QUERY, head, x, y)
+        for k, word in enumerate(self.names.words):
+            head = self._centre(k) - (parts.width(word, 15) + 38) / 2, at.head
+            self._vector_of(2, f"key {k}", word, KEY, head, self._centre(k) - wide / 2, y + 66 * at.above)
+
+    def _vector_of(self, stage, part, word, colour, head, x, y):
+        """Draw a query or a key, its role and word, and the names of the features that are not 0 in it."""
+        role = part.split()[0]
+        beside = text(head[0] + parts.width(role) + 12, head[1], word, size=15, bold=True)
+        self._put(0, tag(*head, role, colour, anchor="start"), beside)
+        self._cells(stage, part, x, y, self.at.key_cell, colour=colour)
+        held = ", ".join(name for name, n in zip(self.names.asked, self.numbers[part], strict=True) if n.value)
+        if stage == 2 or not self.at.above:
+            self._put(stage, _middle(x + self.at.key_cell * len(self.names.asked) / 2, y - 4, held, 12))
+
+    def _steps(self, root):
+        """Draw the scores and what becomes of them; a bar below a score is as long as it is large."""
+        at, total = self.at, _plain(sum(n.value for n in self.numbers["exp"]))
+        told = ("score", "query · key"), (f"÷ {root}", ""), ("exp", f"sum {total}"), ("weight", "exp ÷ their sum")
+        rows = zip(("scores", "scaled_scores", "exp", "weights"), at.steps, told, (3, 4, 4, 4), strict=True)
+        for part, y, (words, small), stage in rows:
+            self._label(y, words, small, stage=4 if part == "exp" else 0)
+            large = part in ("scores", "weights")
+            self._cells(stage, part, at.left, y - 1, self.columns[0], 19, line=0, bold=large, size=15 if large else 14)
+            for k, number in enumerate(self.numbers[part] if part.endswith("scores") else ()):
+                long = abs(number.value) * at.unit
+                self._put(stage, _bar(self._centre(k) - long / 2, y + 19, long, 4))
+
+    def _ribbons(self):
+        """Draw the weights as bars, gray from there to the values, green into the mixture."""
+        at, given = self.at, self.names.given
+        middle = self._centre(len(self.names.features) // 2, 1) - at.mixture_cell / 2
+        top, low, end, left = at.steps[-1] + 30, at.value + 24, at.mixture - 6, middle - at.full / 2
+        self._put(5, f'<rect x="{left:g}" y="{end}" width="{at.full}" height="6" fill="{VALUE}"/>')
+        for k, number in enumerate(self.numbers["weights"]):
+            wide, m, x = number.value * at.full, (low + end) / 2, self._centre(k)
+            a, b, right = x - wide / 2, x + wide / 2, left + wide
+            self._put(4, _bar(a, top - 10, wide, 10), _bar(a, top, wide, at.value - top, 0.35))
+            brings = any(n.value for n in self.numbers[f"value {k}"])
+            look = f'fill="{VALUE}" opacity="0.4"' if brings else f'fill="none" stroke="{LINE}"'
+            down = f"M{a:.1f} {low}C{a:.1f} {m} {left:.1f} {m} {left:.1f} {end}H{right:.1f}"
+            self._put(5, f'<path d="{down}C{right:.1f} {m} {b:.1f} {m} {b:.1f} {low}Z" {look}/>')
+            left, x = right, x - at.value_cell * len(given) / 2
+            self._cells(5, f"value {k}", x, at.value, at.value_cell, colour=VALUE, names=() if at.above else given)
+        self._label(at.value, "value", ", ".join(given) if at.above else "what each gives", VALUE)
+        self._label(at.mixture, "mixture", f"what {self.word} takes")
+        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.mixture_cell * len(given) / 2
+        self._cells(5, "output", x, at.mixture, at.mixture_cell, 25, **look)
+        self.middle = middle
+
+    def _sum(self, W_O):
+        """Draw what is added, to what, and what comes out; arrows lead from the mixture to the features it goes to."""
+        at, wide = self.at, self.columns[1]
+        self._names(at.names, "added")
+        for c, f in np.argwhere(W_O).tolist():
+            x = self.middle + (c + 0.5 - len(W_O) / 2) * at.mixture_cell
+            to, y, end = self._centre(f, 1), at.mixture + 26, at.names - 13
+            bend = f"M{x:g} {y}C{x:g} {(y + end) / 2 + 3} {to:g} {(y + end) / 2 - 3} {to:g} {end - 4}"
+            arrow = f'<path d="{bend}" fill="none" stroke="{VALUE}" stroke-width="2"/>'
+            self._put(6, arrow, _tip(to, end + 1, 0, 1, VALUE))
+        rows = (
+            ("added", 6, "added", VALUE),
+            ("kept", 0, f"+ {self.word}", None),
+            ("after", 6, f"= {self.word} now", None),
+        )
+        for (part, stage, words, colour), y in zip(rows, at.sums, strict=True):
+            self._label(y - 18 * (at.above and part == "added"), words)
+            self._cells(stage, part, at.left, y, wide, 21, colour=colour, bold=part == "after")
+        y = at.sums[2] - (19 if at.above else 2)
+        self._put(0, f'<path d="M{at.left} {y}H{at.left + at.across}" stroke="currentColor"/>')
+
+    def _axis(self, name, ends):
+        """Draw one feature on a line between the words that have least and most of it, and the arrow that is added."""
+        at, y, f = self.at, self.at.line, self.names.features.index(name)
+        was, now, (least, most) = *(self.numbers[part][f].value for part in ("x", "after")), (v for v, _ in ends)
+        left, long = at.left + 38, at.across - 76
+        from_, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
+        self._label(y - 12, name, "" if at.above else "on a line")
+        self._put(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
+        marks = (*((v, w) for v, w in ends), (was, self.word))
+        for x, (value, word) in zip((left, left + long, from_), marks, strict=True):
+            self._put(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
+        way, near = (1, ends[1][1]) if now > was else (-1, ends[0][1])
+        told = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
+        shaft = _bar(min(from_, to), y - 3, max(abs(to - from_) - 8, 0), 6, colour=VALUE)
+        self._put(6, shaft, _tip(to, y, way, 0, VALUE))
+        self._put(6, text(at.left + at.across, y - 13, told, bold=True, anchor="end"))
+        self._put(0, f'<circle cx="{from_:g}" cy="{y}" r="5" fill="{LINE}"/>')
+
+
+def _middle(x, y, words, size=14):
+    return text(x, y, words, size=size, anchor="middle")
+
+
+def _bar(x, y, wide, high, opacity=1, colour=LINE):
+    return f'<rect x="{x:.1f}" y="{y}" width="{wide:.1f}" height="{high}" fill="{colour}" opacity="{opacity}"/>'
+
+
+def _tip(x, y, across, down, colour=LINE):
+    """Return the head of an arrow that ends at (x, y)."""
+    back, up = x - 8 * across, y - 8 * down
+    points = (x, y), (back - 5 * down, up - 5 * across), (back + 5 * down, up + 5 * across)
+    return f'<polygon points="{" ".join(f"{a:.1f},{b:.1f}" for a, b in points)}" fill="{colour}"/>'
