@@ -277,7 +277,10 @@ def printed(number):
         ("09", "before he went home. man 0.02 birds 0.13 man"),
         ("09", "it was angry. dog 0.13 cat 0.53 either"),
         ("09", "cosine: it 0.997, trophy 1.000, suitcase 1.000, because 0.997, is 0.996"),
-        ("09", "forbidding [CLS] costs more than taking away: 33 of 34 heads forbidden, with the old length: at most 0.2"),
+        (
+            "09",
+            "forbidding [CLS] costs more than taking away: 33 of 34 heads forbidden, with the old length: at most 0.2",
+        ),
         (
             "09",
             "too big : 'it' and trophy 0.42, 'it' and suitcase 0.54 "

@@ -19,6 +19,7 @@ from .probes import Probe
 from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, time_limit
 from .steps import Steps, replaced
+from .verdict import Verdict
 
 # What the axes of an answer are called.
 MAP_AXES = ("queries", "keys")
@@ -67,7 +68,7 @@ class Exercise:
         "`raise NotImplementedError` remain?"
     )
 
-    def __call__(self, answer) -> Any:
+    def __call__(self, answer: Any) -> Verdict:
         """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
         if answer is None or answer is ...:
             return describe.untried(self)
