@@ -20,7 +20,7 @@ from matplotlib.text import Text
 
 from . import arguments, colours
 from .arguments import to_array
-from .colours import KEY, LINE, NOT_FINITE, QUERY, palette, text_on
+from .colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, palette, text_on
 from .figure import ON_CELL, SERIES, save, subplots
 from .svg.charts import name_of_rows
 from .svg.parts import SYMBOL, decimals, number, width
@@ -340,8 +340,8 @@ class _Values(Artist):
 
 def _tag(axis, text, colour):
     """Name an axis on a plate in the colour of its role: it can be read on every page."""
-    plate = {"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": "none"}
-    axis.set_label_text(text, color=text_on(colour), bbox=plate, fontsize=9)
+    plate = {"boxstyle": "round,pad=0.25", "facecolor": PLATE[colour], "edgecolor": "none"}
+    axis.set_label_text(text, color="#000000", bbox=plate, fontsize=9)
     axis.labelpad = 7
 
 

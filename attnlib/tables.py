@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import arguments
-from .colours import levels, palette
+from .colours import NEXT, levels, palette
 from .svg.parts import maths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TINT = "#7B61D9"  # no role's colour
+TINT = NEXT  # no role's colour
 CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_llama
 from IPython.core.interactiveshell import InteractiveShell
 
 import attnlib as al
-import small_llama
 from attnlib import torch_layers
 from attnlib.course import check, mine, smollm
 from attnlib.course.engine import right_answers

@@ -5,13 +5,11 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from .. import arguments, plot, tables
+from .. import arguments, tables
 from ..validation import ShapeError
 from .controls import choice, typed
 from .view import LiveView
-from .weights import draw_maps, in_words, readings
+from .weights import draw_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,21 +72,6 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
         line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
-    def static():
-        tokens, maps, (names, rows), line = shown(first.strip(), 1)
-        told = [f"The {label} {first}; run the cell to type another one.", line]
-        told += [
-            f"{title}: {in_words(readings(weights[~np.isnan(weights).any(axis=-1)]))}"
-            for title, weights in maps.items()
-        ]
-        told += [repr(tables.table(names, rows))] if rows else []
-        weights = np.stack(list(maps.values()))
-        labels = {"titles": list(maps), "queries": tokens, "keys": tokens}
-        figure = plot.head_grid(np.nan_to_num(weights), attn_mask=~np.isnan(weights), **labels)
-        figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
-        figure.get_layout_engine().execute(figure)  # of square maps a constrained layout needs two passes
-        return figure, "\n".join(filter(None, told))
-
     controls = {
         label: typed(label, first),
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
@@ -97,7 +80,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
     options = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
-    return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
+    return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 
 def _one_text(text):

@@ -13,7 +13,6 @@ from ..colours import KEY, QUERY, VALUE
 from ..core import AttentionTrace
 from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
-from . import still
 from .controls import BOTH, choice, integers
 from .view import LiveView
 
@@ -103,12 +102,6 @@ def flow(
         i, j, c = (min(chosen, n - 1) for chosen, n in zip((i, j, c), ends, strict=True))
         return "".join(call.draw(i, j, c, at)), {name: call.arrays[name][at] for name in call.maps}
 
-    def static():
-        at = call.index((0,) * len(call.axes))
-        told = [f"{len(call.queries)} queries and {len(call.keys)} keys; run the cell to choose a query and a key."]
-        told += [call.base(at)[1], call.words(query, key, feature, at)]
-        return still.figure("".join(call.draw(query, key, feature, at))), "\n".join(told)
-
     controls = {
         "query": choice("query", _pairs(call.queries), query),
         "key": choice("key", _pairs(call.keys), key),
@@ -122,7 +115,7 @@ def flow(
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
-    return _Flow(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
 
 
 class _Flow(LiveView):

@@ -11,9 +11,8 @@ from .. import arguments, core, plot
 from .. import masks as masks_
 from ..validation import ShapeError
 from .controls import buttons, choice, integers, stops
-from .scaling_view import PLAIN, SCALED
 from .view import LiveView
-from .weights import draw_maps
+from .weights import PLAIN, SCALED, draw_maps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +48,7 @@ def masks(
     kinds : sequence of str
         Which of "none", "causal", "padding" and "both" can be chosen; the view starts with the last.
     d_k : (int, int)
-        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+        Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
     seed : int
     size : float
         1.5 enlarges the picture for a projector.

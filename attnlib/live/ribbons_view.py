@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 
 from .. import svg
-from . import still
 from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
@@ -61,17 +60,11 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
         verdict = f"{held.verdict(stop, middle)}: {svg.visible(stop.next[0][0])}"  # it is a verdict on that word
         return _picture(held, stop, query, verdict), {"weights": stop.weights}
 
-    def static():
-        picture, _ = render(held.own, query)
-        lines = [f"“{svg.visible(word)}” {p:.2f} at d_k = {d:g}" for d, _, ((word, p), *_), *_ in held.stops]
-        return still.figure(picture), "The next word: " + ", ".join(lines) + "; run the cell to move d_k."
-
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     control.layout.width = WIDTH
     return _Ribbons(
         {"d_k": control},
         render,
-        static,
         size=size,
         picked={"query": query},
         labels=lambda: (labels, labels, None),

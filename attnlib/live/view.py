@@ -24,6 +24,8 @@ from ..figure import save
 from ..progress import display_widget
 from .frames import packed, plan, stops_of
 from .moving import moving_png
+from .still import figure as drawn_again
+from .still import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -48,8 +50,9 @@ class LiveView(widgets.VBox):
         Anything with a `value`.
     render : callable
         Called with the values of the sliders in order, then with what is chosen by a click; returns (html, shown).
-    still : callable
-        Returns (Figure, text) for readers without a kernel.
+    still : callable or dict, optional
+        For readers without a kernel: returns (Figure, text). By default the picture as it is at the start, and its
+        words; with a dict, as it is with these values of controls.
     size : float
         1.5 enlarges the picture for a projector.
     picked : dict of str to int or None, optional
@@ -93,7 +96,7 @@ class LiveView(widgets.VBox):
         self,
         sliders: dict[str, Any],
         render: Callable,
-        still: Callable,
+        still: Callable | Mapping[str, Any] | None = None,
         size: float = 1.0,
         *,
         picked: Mapping[str, int | None] | None = None,
@@ -108,7 +111,7 @@ class LiveView(widgets.VBox):
         self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
-        self._render, self._still, self._moving = render, still, moving
+        self._render, self._moving = render, moving
         self._size = arguments.number(size, "size", above=0)
         moves = (name for name, slider in sliders.items() if isinstance(slider, STOPS) and len(stops_of(slider)) > 1)
         self.main = next(moves, None) if main is None else main
@@ -122,6 +125,8 @@ class LiveView(widgets.VBox):
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
         super().__init__([controls, self.picture, self.readout, self.mouse, script])
         self.add_class("attnlib-view")
+        first = "" if callable(still) else self.draw(**still or {})[0]
+        self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
 
     def _update(self, change=None):
@@ -185,6 +190,10 @@ class LiveView(widgets.VBox):
                     continue
         self._held = False
         self._update()
+
+    def __repr__(self):
+        now = ", ".join(f"{name}={value!r:.40}" for name, value in self._values().items())
+        return f"<live view of {', '.join(self.shown) or 'nothing'}: {now}>"
 
     def _titles(self):
         return ", ".join(svg.maths(title, "html") for title in self.shown)

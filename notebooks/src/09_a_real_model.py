@@ -721,7 +721,7 @@ plot.table(names, rows)
 # lowest?
 
 # %%
-real_model.sentence_view(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
+live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
 
 # %% [markdown] tags=["predict"]
 # ## 6 · Attention is not understanding

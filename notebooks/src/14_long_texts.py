@@ -459,7 +459,10 @@ for times in (10, 100):
     own, long, crowd = dots(q, q), dots(q, times * k[:1]), dots(q, k[1:])
     own = own.diagonal()[:, None]  # (64, 1)
     w = al.softmax(np.concatenate([own, long, crowd], axis=-1))[long[:, 0] > 0, 1]
-    print(f"outlier x {times}: {len(w)} queries lean its way; mean {w.mean():.2f}", end=", ")
+    print(
+        f"outlier x {times}: {len(w)} queries lean its way; mean {w.mean():.2f}",
+        end=", ",
+    )
     print(f"median {np.median(w):.2f}, above 0.9 {(w > 0.9).mean():.2f}")
 
 # %%

@@ -27,7 +27,7 @@ def fetch_button():
     """
     if sys.platform != "emscripten" or not smollm.missing():
         return None
-    button, said = Button(description="Load the model", button_style="primary"), HTML(ASK)
+    button, said = Button(description="Load the model"), HTML(ASK)
 
     def tell(text):
         said.value = html.escape(text)
