@@ -209,7 +209,7 @@ class AttentionTrace:
         dead = int(self.fully_masked.sum())
         return f"scale = {self.scale:.4f}" + (f", fully masked rows: {dead}" if dead else "")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = [(name, dims, str(tuple(array.shape)), formula) for name, array, dims, formula in self.steps()]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
         lines = [

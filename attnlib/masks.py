@@ -156,21 +156,21 @@ def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
             [1, 1, 0],
             [1, 1, 0]]])
     """
-    masks = [check_mask(mask) for mask in masks if mask is not None]
-    if not masks:
+    given = [check_mask(mask) for mask in masks if mask is not None]
+    if not given:
         return None
     try:
-        np.broadcast_shapes(*(mask.shape for mask in masks))
+        np.broadcast_shapes(*(mask.shape for mask in given))
     except ValueError:
-        shapes = ", ".join(str(mask.shape) for mask in masks)
+        shapes = ", ".join(str(mask.shape) for mask in given)
         raise ShapeError(
             f"masks to combine must broadcast against each other, got shapes {shapes}. "
             "Fix: give each the axes (..., n_q, n_k); padding_mask returns (b, 1, n_k)."
         ) from None
-    if all(mask.dtype == bool for mask in masks):
-        return np.logical_and.reduce(np.broadcast_arrays(*masks))
+    if all(mask.dtype == bool for mask in given):
+        return np.logical_and.reduce(np.broadcast_arrays(*given))
     combined = np.zeros(())
-    for mask in masks:
+    for mask in given:
         combined = combined + (to_additive(mask) if mask.dtype == bool else mask)
     return combined
 
@@ -244,7 +244,7 @@ def from_zero_blocked(mask: ArrayLike) -> np.ndarray:
             f"from_zero_blocked expects only 0 (blocked) and 1 (may attend), got {got}. "
             "Fix: a mask of 0 and -inf is additive already; pass it as attn_mask."
         )
-    return mask == 1
+    return np.equal(mask, 1)
 
 
 def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarray:
@@ -276,7 +276,7 @@ def apply_mask(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         return scores + added
 
 
-def _boolean(mask, function):
+def _boolean(mask: Any, function: str) -> np.ndarray:
     validation.unmasked(mask, "mask")
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:
         got = f"dtype {mask.dtype}" if isinstance(mask, np.ndarray) else type(mask).__name__
@@ -289,7 +289,7 @@ def _boolean(mask, function):
     return mask
 
 
-def _array(x, name):
+def _array(x: Any, name: str) -> np.ndarray:
     validation.unmasked(x, name)
     try:
         return np.asarray(x)

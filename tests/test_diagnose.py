@@ -8,8 +8,7 @@ import torch
 from torch import nn
 
 from attnlib import torch_layers
-from attnlib.course import patients
-from attnlib.course.clinic import CASES, DECODERS, Attention, Decoder, fresh
+from attnlib.course.clinic import CASES, DECODERS, Attention, Decoder, fresh, patients
 from attnlib.diagnose import diagnose
 from tests.diagnose_corpus import __main__ as corpus
 from tests.diagnose_corpus import layers, newer_styles, other_styles, self_attention, strangers, two_masks

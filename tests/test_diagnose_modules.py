@@ -297,9 +297,9 @@ SIZES = ["--embed-dim", "24", "--num-heads", "4"]
         (["attnlib.course.clinic"], 2, "expected package.module:Class"),
         (["torch.nn:Linear"], 2, "not an attention module"),
         (
-            ["./attnlib/course/clinic.py:Attention"],
+            ["./attnlib/course/clinic/ward.py:TutorialAttention"],
             2,
-            "Fix: python -m attnlib.diagnose attnlib.course.clinic:Attention",
+            "Fix: python -m attnlib.diagnose attnlib.course.clinic.ward:TutorialAttention",
         ),
         (["attnlib.course.clinic:Attention", "--scale", "nan"], 2, "scale must be a finite number above 0, got nan"),
         (["attnlib.course.clinic:Attention", "--scale", "x"], 2, "argument --scale: invalid float value: 'x'"),

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib.course import clinic, patients
+from attnlib.course import clinic
 from attnlib.course.clinic import (
     CASES,
     DECODERS,
@@ -21,9 +21,10 @@ from attnlib.course.clinic import (
     cured,
     fresh,
     healthy,
+    patients,
     twins,
 )
-from attnlib.course.ward import TutorialAttention, sick_lines
+from attnlib.course.clinic.ward import TutorialAttention, sick_lines
 from attnlib.diagnose import diagnose
 from tests.test_diagnose import ROOT, caught, off
 from tools.build_notebooks import code_between

@@ -67,7 +67,7 @@ def test_what_the_mistakes_do():
         assert 0 < loss(harmless) - loss("none") < 0.15
     for fatal in ("grouped heads tiled", "the first group serves all", "softmax over the queries"):
         assert loss(fatal) > 10
-    assert all(loss(name) > loss("none") for name in smollm.MISTAKES if name != "no causal mask")
+    assert all(loss(name) > loss("none") for name in smollm.FAULTS if name != "no causal mask")
 
 
 def test_the_loss_is_smallest_at_or_beside_the_models_own_d_k():
@@ -351,7 +351,7 @@ def gaps(name, model, prompt, text):
     return tokens, found
 
 found = {}
-for name, changes in [("none", ("", {})), *smollm.MISTAKES.items()]:
+for name, changes in [("none", ("", {})), *smollm.FAULTS.items()]:
     found[name] = gaps(name, speaker.using(**changes[1]), smollm.STORY, smollm.mistakes()[name]["writes"])
 for prompt in results.PROMPTS:
     for stop in smollm.stops(prompt)["stops"]:
@@ -381,7 +381,7 @@ def test_stored_texts_end_before_a_token_that_another_processor_might_choose_oth
     """
     here = gaps({})
     there, ratios = gaps(here, OPENBLAS_CORETYPE="Nehalem"), {}
-    assert len(here) == 1 + len(smollm.MISTAKES) + 3 * len(results.STOPS)
+    assert len(here) == 1 + len(smollm.FAULTS) + 3 * len(results.STOPS)
     for name, (tokens, found) in here.items():
         assert 1 <= len(tokens) <= 32 and there[name][0] == tokens, name
         a, b = np.array(found), np.array(there[name][1])

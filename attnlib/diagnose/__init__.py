@@ -7,7 +7,8 @@ True
 
 import math
 import numbers
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 try:
     import torch
@@ -38,17 +39,17 @@ class _Declared(NamedTuple):
 
 
 def diagnose(
-    module,
+    module: torch.nn.Module,
     *,
-    embed_dim,
-    num_heads=1,
-    causal=None,
-    positions=False,
-    blocked=None,
-    batch_first=None,
-    scale=None,
-    call=None,
-):
+    embed_dim: int,
+    num_heads: int = 1,
+    causal: bool | None = None,
+    positions: bool = False,
+    blocked: bool | None = None,
+    batch_first: bool | None = None,
+    scale: float | None = None,
+    call: Callable[..., Any] | None = None,
+) -> Diagnosis:
     """Examine an attention module by what it does.
 
     The module is copied, put into eval mode and, where it works there, into float64; neither it nor torch's random

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .. import arguments, tables
 from ..validation import ShapeError
@@ -57,7 +57,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     ((5, 5), True)
     """
     label, first = _one_text(text)
-    now = {"tokens": []}
+    now: dict[str, Any] = {"tokens": []}
     shown = _checked(shown)
     _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
     if not maps:
@@ -79,7 +79,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    options: dict[str, Any] = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
     return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -89,7 +89,8 @@ def flow(
     if d_k is not None:
         d_k = [arguments.whole(d, "each entry of d_k", 1, arguments.WIDEST) for d in arguments.several(d_k, "d_k")]
         arguments.function(trace, "trace, beside d_k,", "trace(d_k)")
-    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(trace if d_k is None else trace(d_k), x, queries, keys, features))
+    made: Any = trace
+    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(made if d_k is None else made(d_k), x, queries, keys, features))
     start = None if d_k is None else d_k[-1]
     call = call_at(start)
     sizes = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]

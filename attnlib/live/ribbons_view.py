@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from typing import Any
 
 from .. import svg
 from .controls import DIVISOR, choice
@@ -12,7 +13,7 @@ from .view import LiveView
 WIDTH = "560px"  # of the control: a hint has room beside it
 
 
-def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
+def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
     """Show where a word of a real sentence looks, and the next word, at each d_k: too sharp, right, too pale.
 
     Ribbons as wide as the weights of one head lead from a word to those it looks at. Every head of the model divides

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -90,7 +90,10 @@ def sentence(
         figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
         return figure, f"{', '.join(titles)}, where each word looks:\n{text}"
 
-    options = {"picked": {"query": 0, "key": None}, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    options: dict[str, Any] = {
+        "picked": {"query": 0, "key": None},
+        "labels": lambda: (now["tokens"], now["tokens"], None),
+    }
     return LiveView(sliders, render, static, size=size, **options)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Page(NamedTuple):
 ACROSS, DOWN = Page(588, 17, 2, 4), Page(328, 15, 4, 8)  # the latter for a narrow page
 
 
-def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
+def speaking(stops: dict[str, Any], *, size: float = 1.0) -> LiveView:
     """Show what a model writes at each d_k, and its loss over d_k with the point where the slider stands.
 
     Every head divides its scores by sqrt(d_k) with the d_k of the slider, whatever the model was trained with.

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = (HERE / "view.css").read_text("utf-8")
-STOPS = (widgets.IntSlider, widgets.SelectionSlider)
+WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
 # restarted, has a widget without a kernel: its style hides that, and the line says what to do.
 NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:not(:has(
@@ -90,32 +90,36 @@ class LiveView(widgets.VBox):
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
     row_name = "query"
-    fills = None
+    fills: str | None = None
 
     def __init__(
         self,
         sliders: dict[str, Any],
-        render: Callable,
-        still: Callable | Mapping[str, Any] | None = None,
+        render: Callable[..., Any],
+        still: Callable[..., Any] | Mapping[str, Any] | None = None,
         size: float = 1.0,
         *,
         picked: Mapping[str, int | None] | None = None,
-        labels: Callable | None = None,
+        labels: Callable[..., Any] | None = None,
         main: str | None = None,
-        moving: tuple | None = None,
-        walk: Sequence = (),
+        moving: tuple[Any, ...] | None = None,
+        walk: Sequence[Any] = (),
     ) -> None:
-        self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
-        self.picture = widgets.HTML()
-        self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
-        self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
+        self.sliders: dict[str, Any] = sliders
+        self.shown: dict[str, Any] = {}
+        self.picked: dict[str, int | None] = dict(picked or {})
+        self.picture: widgets.HTML = widgets.HTML()
+        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
+        self.mouse: widgets.Text = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
         self._size = arguments.number(size, "size", above=0)
-        moves = (name for name, slider in sliders.items() if isinstance(slider, STOPS) and len(stops_of(slider)) > 1)
-        self.main = next(moves, None) if main is None else main
-        self.walk = list(walk)
+        moves = (
+            name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
+        )
+        self.main: str | None = next(moves, None) if main is None else main
+        self.walk: list[Any] = list(walk)
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -149,7 +153,7 @@ class LiveView(widgets.VBox):
         self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
         self.readout.value = self._chosen()
 
-    def draw(self, **values: Any) -> tuple[str, dict]:
+    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
         """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
         return self._render(*{**self._values(), **values}.values())
 
@@ -191,7 +195,7 @@ class LiveView(widgets.VBox):
         self._held = False
         self._update()
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         now = ", ".join(f"{name}={value!r:.40}" for name, value in self._values().items())
         return f"<live view of {', '.join(self.shown) or 'nothing'}: {now}>"
 

@@ -24,7 +24,7 @@ PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and 
 def weights_view(
     weights_at: Callable[..., dict],
     *,
-    still: Sequence,
+    still: Sequence[Any],
     start: Any = None,
     row: int | None = None,
     queries: Sequence[str] | None = None,

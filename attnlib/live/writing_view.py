@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,7 +83,8 @@ def writing(
     tokens_at = lru_cache(maxsize=64)(
         lambda *chosen: _written(model, (start, *prompt), vocabulary, end, longest, *chosen)
     )
-    first, now = 1 + len(prompt), {}
+    first = 1 + len(prompt)
+    now: dict[str, Any] = {}
     step = min(longest // 2, longest - first) if step is None else arguments.whole(step, "step", 0, longest - first)
 
     def render(step, temperature, d_k, draw, key=None):
@@ -110,7 +111,7 @@ def writing(
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
-    labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
+    labels: dict[str, Any] = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
     return _Writing(controls, render, size=size, **labels)
 
 

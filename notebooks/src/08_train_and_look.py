@@ -18,8 +18,8 @@ from torch import nn
 import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
-from attnlib.course import check, mine, model_files, neighbours, predict
-from attnlib.course.training import train
+from attnlib.course import check, mine, model_files, predict
+from attnlib.course.training import neighbours, train
 
 _ = torch.set_num_threads(1), torch.set_flush_denormal(True)  # both for speed
 

@@ -19,7 +19,8 @@ from attnlib import live, plot
 from attnlib.colours import LINE, VALUE
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import block, check, head_map, mine, predict, real_model
+from attnlib.course import check, mine, predict, real_model
+from attnlib.course.views import block, head_map
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1)

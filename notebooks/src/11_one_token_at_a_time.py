@@ -19,7 +19,8 @@ from matplotlib.patches import Rectangle
 import attnlib as al
 from attnlib import KVCache, live, plot
 from attnlib.colours import KEY, QUERY, VALUE
-from attnlib.course import check, grammar, mine, predict, writer
+from attnlib.course import check, mine, predict, writer
+from attnlib.course.writer import grammar
 
 # %% jupyter={"source_hidden": true}
 tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
@@ -812,8 +813,8 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With torch, train another seed for twenty seconds: `from attnlib.course import writer_training`, then
-#    `model = writer_training.trained(corpus, seed=3)`. Run section 2 again.
+# 1. With torch, train another seed for twenty seconds: `from attnlib.course.training import decoder`, then
+#    `model = decoder.trained(corpus, seed=3)`. Run section 2 again.
 #    Which head is it now, and what does it look at if the subject is plural? (Head 2, at *that*.)
 # 2. In section 3, with sentence 8 and temperature 1, set $d_k$ to 64 and go to the step before *sees*: *the happy children
 #    that the dog hears sees*. Which rows have changed from $d_k = 8$?

@@ -231,7 +231,7 @@ for n in (16, 128, 1024):
 try:
     import torch
 
-    from attnlib.course import previous_letter
+    from attnlib.course.training import previous_letter
 
     _ = torch.set_num_threads(1)
     print(dedent(inspect.getsource(previous_letter.PreviousLetter.forward)))

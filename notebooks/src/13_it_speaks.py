@@ -11,8 +11,9 @@ import numpy as np
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.course import block, check, fetch_button, head_map, mine, predict, smollm
+from attnlib.course import check, mine, predict, smollm
 from attnlib.course.chapters.n13 import PATIENTS
+from attnlib.course.views import block, fetch_button, head_map
 
 # %% [markdown]
 # The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, the function of the series stands in. Then

@@ -19,9 +19,8 @@ _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import patients
-from attnlib.course.clinic import CASES, Attention, healthy, twins
-from attnlib.course.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
+from attnlib.course.clinic import CASES, Attention, healthy, patients, twins
+from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
@@ -182,6 +181,8 @@ except RuntimeError as error:
 # The demonstration of the tutorial had nearly equal weights. Is it the inputs, or the divisor?
 
 # %%
+from attnlib.course.clinic.ward import TutorialAttention
+
 torch.manual_seed(0)
 _ = TutorialAttention(256, 8)
 v, k, q = (torch.rand(32, 10, 256) for _ in range(3))  # between 0 and 1, unrelated

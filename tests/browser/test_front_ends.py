@@ -173,7 +173,7 @@ def test_after_a_restart_of_the_kernel_the_static_picture_is_back(ran):
 VIEWS = """
 import json, numpy as np, attnlib as al, attnlib.examples
 from attnlib import live
-from attnlib.course import head_map
+from attnlib.course.views import head_map
 x = np.random.default_rng(0).normal(size=(8, 32))
 q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
 def maps_at(d_k):

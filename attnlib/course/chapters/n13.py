@@ -113,7 +113,7 @@ def _maps():
 
 
 # 13.2: what three models have, of which nothing is told but what they write; and what they may have. By the names of
-# attnlib.course.smollm.MISTAKES.
+# attnlib.course.smollm.FAULTS.
 PATIENTS = {"A": "upper-left mask with the cache", "B": "window of 8", "C": "grouped heads tiled"}
 SUSPECTS = (
     "grouped heads tiled",

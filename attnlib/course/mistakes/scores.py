@@ -12,7 +12,7 @@ def _first_axis(s, x):
     return x.shape[0 if s.num_heads is None else -1]
 
 
-MISTAKES = (
+SHARED = (
     # --- scores
     Mistake(
         "swapped_query_key",

@@ -90,7 +90,7 @@ def triangle(s, moved=0):
     return np.tri(s.n_q, s.n_k, k=s.n_k - s.n_q + moved, dtype=bool)
 
 
-MISTAKES = (
+SHARED = (
     # --- softmax
     Mistake(
         "softmax_over_queries",

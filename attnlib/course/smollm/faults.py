@@ -97,7 +97,7 @@ def _rotated(value, start):
 
 
 # name: (notebook, what is changed)
-MISTAKES = {
+FAULTS = {
     "no scale": ("03", {"scale": 1.0}),
     "1/d_k": ("03", {"scale": 1 / 64}),
     "no causal mask": ("05", {"decode_step": _step(_everything)}),

@@ -4,9 +4,9 @@ import numpy as np
 
 from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
 from ...engine.questions import Question
-from ...grammar import BEGINNING_SAYS, judge_beginning
 from ...mistakes.mistake import Mistake
 from ...mistakes.weights import CAUSAL_ADDED, WINDOW
+from ...writer.grammar import BEGINNING_SAYS, judge_beginning
 from . import decoding
 
 OWN = (

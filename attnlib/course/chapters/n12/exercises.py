@@ -11,7 +11,7 @@ from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
 from ...mistakes.mistake import Mistake
-from .todays_head import BASE, MISTAKES, HeadSteps, rms_norm, rotate
+from .todays_head import BASE, OF_STEPS, HeadSteps, rms_norm, rotate
 
 LOOKED_AT = 200  # tokens of the sequence in which a designed head is tried
 
@@ -115,7 +115,7 @@ def _keys(gain):
 
 
 OWN = (
-    *MISTAKES,
+    *OF_STEPS,
     Mistake(
         "another_gain",
         "queries or keys are stretched by another gain than their own",

@@ -151,7 +151,7 @@ def _layer_norm(x, gain):
     return gain * (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
 
 
-MISTAKES = (
+OF_STEPS = (
     Mistake(
         "rotation_forgotten",
         "nothing is rotated",

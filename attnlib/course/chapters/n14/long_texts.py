@@ -165,7 +165,7 @@ def _sink_in_front(s):
     return np.concatenate([weights[..., -1:], weights[..., :-2]], axis=-1)
 
 
-MISTAKES = (
+OWN = (
     # --- online softmax
     Mistake(
         "output_not_rescaled",

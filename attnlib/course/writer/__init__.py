@@ -11,12 +11,12 @@ import random
 
 import numpy as np
 
-from .. import validation
-from ..core import softmax
-from ..heads import KVCache, MultiHeadAttention
+from ... import validation
+from ...core import softmax
+from ...heads import KVCache, MultiHeadAttention
+from ..model_files import DATA
 from .grammar import INTRANSITIVE, NOUNS, TRANSITIVE, grammatical, sentence
 from .grammar import WORDS as LANGUAGE
-from .model_files import DATA
 
 START = "<s>"
 WORDS = (START, *LANGUAGE)

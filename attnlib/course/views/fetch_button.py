@@ -6,7 +6,7 @@ import sys
 
 from ipywidgets import HTML, Button, HBox
 
-from . import smollm
+from .. import smollm
 
 ASK = f"{smollm.browser.MB} MB, once. Nothing is loaded before you press."
 DONE = "Now run this cell again, and those below."

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ..diagnose import diagnose
-from .clinic import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
-from .engine.run import TIME_LIMIT, described, late, words_of
-from .engine.sandbox import TimeUp, time_limit
-from .engine.verdict import Verdict
+from ...diagnose import diagnose
+from ..engine.run import TIME_LIMIT, described, late, words_of
+from ..engine.sandbox import TimeUp, time_limit
+from ..engine.verdict import Verdict
+from . import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
 
 
 class _Unknown(NamedTuple):

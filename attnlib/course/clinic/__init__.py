@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ..torch_layers import KVCache
+from ...torch_layers import KVCache
 
 
 class Attention(nn.Module):

@@ -4,10 +4,10 @@ import html
 
 import numpy as np
 
-from .. import live, svg
-from ..live.controls import buttons
-from ..live.weights import panel
-from ..svg import parts
+from ... import live, svg
+from ...live.controls import buttons
+from ...live.weights import panel
+from ...svg import parts
 
 CELL, HIGH, LEFT, TOP, ROOM = 40, 450, 34, 46, 8  # of the map: pixels of a cell and of all rows at most; around it
 SIDE = 240  # of the chosen head's map
