@@ -53,12 +53,12 @@ def figure(content):
 
 
 def words(content):
-    """Return what a view shows as text: the words for screen readers of each picture, and what stands beside it.
+    r"""Return what a view shows as text: the words for screen readers of each picture, and what stands beside it.
 
     Examples
     --------
     >>> from attnlib import svg
-    >>> words(svg.picture(1, 1, "a map", "one &amp; all", []) + "<div>and <b>this</b></div>")
+    >>> words(svg.picture(1, 1, "a map", "one & all", []) + "<div>and <b>this</b></div>")
     'one & all\nand this'
     """
     told = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
