@@ -10,6 +10,7 @@ from answers_12 import head
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course.chapters.n11.decoding import attend as another
 from attnlib.examples import SENTENCE
 
 
@@ -254,7 +255,7 @@ def decode(
 
     def step(query, key, value, past, attention):
         names = {"np": np, "query": query, "key": key, "value": value, "past": past, "n": query.shape[1]}
-        names.update(attention=attention, unscaled=unscaled)
+        names.update(attention=attention, unscaled=unscaled, another=another)
         names["k"], names["v"] = eval(k, names), eval(v, names)
         names["mask"] = eval(mask, names)
         names["output"] = eval(attend, names)
@@ -426,7 +427,7 @@ ROWS = {
     "1 / 12": ("divisor_repair", "inverse_of_the_ratio", 1 / 12, "the root of a ratio", "12 is 384/32"),
     "sqrt(384)": ("divisor_repair", "scale_undone", 19.5959, "trained with a scale"),
     "score 4": ("parking_place", "no_room_to_park", [4, 0], "stays on the words"),
-    "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "too long"),
+    "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "up to 1.000 long"),
     "a value as short as the limit": (
         "parking_place",
         "words_add_too",
@@ -893,11 +894,11 @@ ROWS = {
     ),
     "12.2 one too late": (
         "rotary_attention",
-        "queries_one_off",
+        "queries_misplaced",
         head(q="halves(norm(q, g_q), n_k - n_q + 1)"),
-        "one position too late",
+        "one beside it",
     ),
-    "12.2 one too early": ("rotary_attention", "queries_one_off", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
+    "12.2 one too early": ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
     "3.2 over everything": ("entropy", "entropy_over_queries", lambda w: -np.sum(w * np.log(w))),
     "3.2 Python's sum": ("entropy", "entropy_over_queries", lambda w: -sum(w * np.log(w))),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
@@ -1270,7 +1271,97 @@ ROWS = {
     ),
     "11.3 exchanged": ("decode_step", "cache_exchanged", decode(back="(output, (v, k))"), "in the place of the keys"),
     "11.3 last": ("decode_step", "last_output_only", decode(back="(output[:, -1:], (k, v))"), "of the last new token"),
-    "11.3 no scale": ("decode_step", "no_scale", decode(attend="unscaled(query, k, v, mask)")),
+    "11.3 own scores": ("decode_step", "no_scale + attention_not_called", decode(attend="unscaled(query, k, v, mask)")),
+    "11.3 own attention": ("decode_step", "attention_not_called", decode(attend="another(query, k, v, mask)"), "In 13"),
+    "11.3 zeros returned": ("decode_step", "constant_result", decode(attend="0 * attention(query, k, v, mask)")),
+    "11.3 all blocked": (
+        "decode_step",
+        "constant_result",
+        decode(mask="np.zeros((n, k.shape[1]), bool)"),
+        "such as 0",
+    ),
+    "11.3 mask of numbers": (
+        "decode_step",
+        "mask_added_as_numbers",
+        decode(mask="np.tri(n, k.shape[1], k.shape[1] - n)"),
+    ),
+    "11.3 mask of int": ("decode_step", None, decode(mask="np.tri(n, k.shape[1], k.shape[1] - n, int)"), "boolean"),
+    "11.3 one ahead": (
+        "decode_step",
+        "chunk_not_masked",
+        decode(mask="np.tri(n, k.shape[1], k.shape[1] - n + 1, dtype=bool)"),
+    ),
+    "11.3 masked at first only": (
+        "decode_step",
+        "chunk_not_masked",
+        decode(mask="None if past[0].size else np.tri(n, dtype=bool)"),
+        "perhaps only behind other tokens",
+    ),
+    "11.3 upper left unless alone": (
+        "decode_step",
+        "chunk_upper_left",
+        decode(mask="np.tri(n, k.shape[1], dtype=bool) if n > 1 else None"),
+    ),
+    **{
+        f"11.3 {told} spoiled": (
+            "decode_step",
+            id,
+            decode(attend=f"(attention(query, k, v, mask), {line})[0]"),
+            "the arrays you were given have changed",
+        )
+        for told, id, line in (
+            ("past keys", None, "past[0].__imul__(2)"),
+            ("past values", None, "past[1].fill(0)"),
+            ("new keys", "mutates_input", "key.fill(0)"),
+        )
+    },
+    "11.2 bare": (
+        "grouped_attention",
+        "heads_not_repeated",
+        lambda query, key, value, attn_mask=None, attention=al.scaled_dot_product_attention: attention(
+            query, key, value, attn_mask
+        ),
+    ),
+    "11.2 keys alone": ("grouped_attention", "heads_not_repeated", grouped(repeated, lambda x, times: x)),
+    "11.2 own attention": (
+        "grouped_attention",
+        "attention_not_called",
+        lambda q, k, v, m=None, attention=None: grouped()(q, k, v, m),
+    ),
+    "11.2 zeros": (
+        "grouped_attention",
+        "constant_result",
+        lambda q, k, v, m=None, attention=None: np.zeros((*q.shape[:-1], v.shape[-1])),
+    ),
+    "11.1 zeros": ("window_mask", "constant_result", lambda n, m, w: np.zeros((n, m), bool)),
+    "11.1 numbers": (
+        "window_mask",
+        None,
+        lambda *sizes: window("(back >= 0) & (back < w)")(*sizes).astype(int),
+        "dtype",
+    ),
+    "13.3 numbers": (
+        "kept_keys",
+        None,
+        lambda *sizes: kept(lambda b, k, w, s: (b >= 0) & ((b < w) | (k < s)))(*sizes).astype(float),
+        "dtype",
+    ),
+    "13.3 no window": ("kept_keys", "window_without_end", kept(lambda b, k, w, s: (b >= 0) & (k >= 0)), "however far"),
+    "13.3 zeros": ("kept_keys", "constant_result", kept(lambda b, k, w, s: (b < 0) & (b > 0))),
+    "13.3 ones": ("kept_keys", "window_blocks_nothing", kept(lambda b, k, w, s: (b < 0) | (b >= 0))),
+    "13.4 n - 1": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum() / (len(w) - 1)),
+    "13.4 neither end": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[1:-1].mean()),
+    "11.1 or": ("window_mask", "window_blocks_nothing", window("(back >= 0) | (back < w)")),
+    "11.1 ones": ("window_mask", "window_blocks_nothing", lambda n, m, w: np.ones((n, m), bool), "Perhaps"),
+    **{
+        f"11.4 prompt[{part}]": (
+            "write_all",
+            "prompt_not_read",
+            writes("", f"cache = new_cache(); new = new[{part}]{otherwise}"),
+        )
+        for part, otherwise in ((":-1", ""), (":-1", " or new"), ("1:", " or new"))
+    },
+    "11.4 the new again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = row or new")),
     "11.3 one array": ("decode_step", None, lambda *a: a[0], "must return (output, (keys, values))", "as if"),
     "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)", "as if"),
     # Shapes do not fit: loud.
@@ -1290,7 +1381,7 @@ ROWS = {
     "11.4 again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
     "11.4 twice": (
         "write_all",
-        "last_token_given_twice",
+        "prompt_given_twice",
         writes("", "cache = new_cache(); model(prompt, cache); new = new[-1:]"),
         "given to the model twice",
     ),
@@ -1351,12 +1442,12 @@ ROWS = {
     ),
     "13.3 one too many": (
         "kept_keys",
-        "near_keys_one_too_many",
+        "window_too_wide",
         kept(lambda b, k, w, s: (b >= 0) & ((b <= w) | (k < s))),
     ),
     "13.3 one too few": (
         "kept_keys",
-        "near_keys_one_too_few",
+        "window_too_narrow",
         kept(lambda b, k, w, s: (b >= 0) & ((b < w - 1) | (k < s))),
     ),
     "13.3 a longer window": ("kept_keys", "window_widened", kept(lambda b, k, w, s: (b >= 0) & (b < w + s))),
@@ -1367,7 +1458,7 @@ ROWS = {
     ),
     "13.3 from key 0": (
         "kept_keys",
-        "queries_counted_from_the_start",
+        "window_upper_left",
         lambda n_q, n_k, w, s: (
             ((b := np.arange(n_q)[:, None] - np.arange(n_k)) >= 0) & ((b < w) | (np.arange(n_k) < s))
         ),
@@ -1377,16 +1468,16 @@ ROWS = {
         "kept_means_blocked",
         kept(lambda b, k, w, s: (b < 0) | ((b >= w) & (k >= s))),
     ),
-    "13.4 main diagonal": ("looks_back", "itself_measured", lambda w: np.diag(w).mean()),
-    "13.4 main diagonal from query 2": ("looks_back", "itself_measured", lambda w: np.diag(w)[2:].mean()),
-    "13.4 two back": ("looks_back", "two_back_measured", lambda w: np.diag(w, -2).mean()),
-    "13.4 above": ("looks_back", "token_behind_measured", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
+    "13.4 main diagonal": ("looks_back", "another_diagonal_measured", lambda w: np.diag(w).mean()),
+    "13.4 main diagonal from query 2": ("looks_back", "another_diagonal_measured", lambda w: np.diag(w)[2:].mean()),
+    "13.4 two back": ("looks_back", "another_diagonal_measured", lambda w: np.diag(w, -2).mean()),
+    "13.4 above": ("looks_back", "constant_result", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
     "13.4 query 1, too": ("looks_back", "second_token_counted", lambda w: np.diag(w[1:]).mean()),
     "13.4 one too many": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[2:].mean()),
     "13.4 the last": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[:-1].mean()),
     "13.3 first keys alone": ("kept_keys", "window_not_kept", kept(lambda b, k, w, s: (b >= 0) & (k < s))),
-    "13.4 sum": ("looks_back", "added_not_averaged", lambda w: np.diag(w[2:, 1:]).sum()),
-    "13.4 by n": ("looks_back", "divided_by_all_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
+    "13.4 sum": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum()),
+    "13.4 by n": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
     "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),
     "14.2 not shifted": (
         "sink_weights",

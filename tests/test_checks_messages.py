@@ -195,7 +195,7 @@ def test_every_kind_of_number_is_a_number(answer):
 
 def test_a_number_that_is_nearly_right_is_told_so():
     close = "That is close. If you have rounded, give more digits."
-    assert check.uniform_divisor(2.02).message == f"Yours is 2.02. {close}"
+    assert check.uniform_divisor(2.017).message == f"Yours is 2.017. {close}"
     assert check.uniform_divisor(98000).message == "Yours is 98000."
     assert "close" not in check.weights_of_she([0.84, 0.01, 0.11, 0.04]).message  # named: too_few_digits
     assert "close" not in check.key_of_anna([1, 0.1, 0]).message
@@ -210,6 +210,11 @@ def test_a_number_that_is_nearly_right_is_told_so():
         ("output_of_she", [0.89, 0.036], True),  # rounded on the way
         ("scores_of_she", [5, 0, 3, 2.5], False),
         ("key_of_anna", [1, 1, 0.03], False),
+        ("divisor_repair", 3, False),
+        ("divisor_repair", 3.5, True),
+        ("divisor_repair", 3.48, True),
+        ("bag_accuracy", 0.74, False),  # what a trained model has
+        ("bag_accuracy", 0.745, True),  # 2/3 rounded on the way
     ],
 )
 def test_only_numbers_that_rounding_can_make_are_called_rounded(name, answer, rounded):

@@ -363,8 +363,8 @@ EXERCISES = (
         (
             "A blocked key must get weight 0 before the row is normalised.",
             "exp(-inf) = 0: np.where puts -inf in the right places, and your softmax does the rest.",
-            "A row of nothing but -inf is NaN for your softmax. Leave the scores of such a row as they are, and set its "
-            "weights to 0 afterwards. attn_mask.any(axis=-1, keepdims=True) tells which rows have a key.",
+            "A row of nothing but -inf is NaN for your softmax. Leave the scores of such a row as they are, and set "
+            "its weights to 0 afterwards. attn_mask.any(axis=-1, keepdims=True) tells which rows have a key.",
         ),
         probes=masked_probes(),
         given=lambda scores, mask=None: {"scaled_scores": scores, "mask": mask},

@@ -151,10 +151,13 @@ def _beside(mistakes, probe, text):
 
 
 def _may_be_rounded(yours, right):
-    """Tell whether rounding, at the end or in between, explains the difference; it cannot if all numbers are whole."""
+    """Tell whether rounding, at the end or in between, explains the difference; it cannot if all numbers are short."""
     if right.size > 1 and (right == right.round()).all():
         return False
-    return close(yours, right, 0.01) or any(close(yours, right.round(places), 1e-9) for places in range(3))
+    if right.size == 1 and (right == right.round(2)) & (yours == yours.round(2)):
+        return False
+    places = range(right.size == 1, 3)  # a single number rounded to an integer is rather another number
+    return close(yours, right, 0.01) or any(close(yours, right.round(n), 1e-9) for n in places)
 
 
 def _difference(exercise, difference):

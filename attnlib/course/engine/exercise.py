@@ -21,6 +21,7 @@ from .probes import Probe
 from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, few_words, time_limit
 from .steps import Steps, replaced
+from .verdict import Verdict
 
 # What the axes of an answer are called.
 MAP_AXES = ("queries", "keys")
@@ -69,7 +70,7 @@ class Exercise:
         "`raise NotImplementedError` remain?"
     )
 
-    def __call__(self, answer) -> Any:
+    def __call__(self, answer: Any) -> Verdict:
         """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
         if answer is None or answer is ...:
             return describe.untried(self)

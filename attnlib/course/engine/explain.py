@@ -48,7 +48,7 @@ def plain(found, expected, probes):
     if all((x == tried[0][0].flat[0]).all() for x, _, _ in tried):
         return [{CONSTANT}]
     wrong = [(x, y, tolerance) for x, y, tolerance in tried if not close(x, y, tolerance)]
-    if len(wrong) < 2 or any(x.dtype == bool for x, _, _ in wrong):
+    if len(wrong) < 2 or any(bool in (x.dtype, y.dtype) for x, y, _ in wrong):
         return []
     if all(_is_part(*one) for one in wrong):
         return [{PART}]

@@ -83,7 +83,7 @@ def _gradients(fault):
     return tuple({"gradient_fault": step(which)} for which in some)
 
 
-MISTAKES = (
+SHARED = (
     # --- output
     Mistake(
         "weights_returned",

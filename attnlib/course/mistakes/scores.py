@@ -12,7 +12,7 @@ def _first_axis(s, x):
     return x.shape[0 if s.num_heads is None else -1]
 
 
-MISTAKES = (
+SHARED = (
     # --- scores
     Mistake(
         "swapped_query_key",
@@ -101,7 +101,8 @@ MISTAKES = (
     Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
-        "The weights are too flat: large d_k turns attention into a plain average.",
+        "The weights are flatter than the formula has them. With random vectors large d_k makes a plain average of "
+        "attention; weights that were trained with this divisor make up for it.",
         "What would you divide by if d_k were 100? What does the formula say?",
         "Take the square root of d_k, the length of one query.",
         scaled_by(lambda s: 1 / s.q.shape[-1]),

@@ -90,7 +90,7 @@ def triangle(s, moved=0):
     return np.tri(s.n_q, s.n_k, k=s.n_k - s.n_q + moved, dtype=bool)
 
 
-MISTAKES = (
+SHARED = (
     # --- softmax
     Mistake(
         "softmax_over_queries",
@@ -331,11 +331,11 @@ FUTURE_ONLY = Mistake(
 def _with_causal(align, keep):
     """Put a causal mask over the scores: beside the mask that is given, or in its place."""
 
-    def masked(s):
+    def masked_scores(s):
         causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
         return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
 
-    return {"masked_scores": masked}
+    return {"masked_scores": masked_scores}
 
 
 # Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
@@ -346,4 +346,67 @@ CAUSAL_ADDED = Mistake(
     "Which keys does your first query see if no mask is given?",
     "All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
     *(_with_causal(align, keep) for align in ("lower_right", "upper_left") for keep in (True, False)),
+)
+
+# Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.
+WINDOW = (
+    Mistake(
+        "window_too_wide",
+        "the window is one key too wide: the token itself is not counted as one of its keys",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
+        {"near": lambda s: (s.back >= 0) & (s.back <= s.window)},
+    ),
+    Mistake(
+        "window_too_narrow",
+        "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
+        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
+        {"near": lambda s: (s.back >= 0) & (s.back < s.window - 1)},
+    ),
+    Mistake(
+        "window_upper_left",
+        "the first query stands at the first key (upper left), although the queries are the last tokens",
+        "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
+        "Give each query its place in the sequence: the last one is the last token.",
+        "The first query then stands at place n_k - n_q: count distances from there.",
+        {"back": lambda s: np.arange(s.n_q)[:, None] - np.arange(s.n_k)},
+    ),
+    Mistake(
+        "window_open_ahead",
+        "the window is open ahead: a token sees tokens that come later",
+        "In training the next token is in plain sight.",
+        "How far may a key lie behind its query at least?",
+        "0 places: a key with a negative distance stands ahead, and is forbidden.",
+        {"near": lambda s: s.back < s.window},
+        {"near": lambda s: np.abs(s.back) < s.window},
+    ),
+    Mistake(
+        "window_without_end",
+        "a token sees all tokens before it, however far back",
+        "A causal mask and no window: nothing is saved.",
+        "Which second condition does a key meet that lies 5 places back, in a window of 3?",
+        "It lies less than `window` places back. Demand that beside the causal condition.",
+        {"near": lambda s: s.back >= 0},
+    ),
+    Mistake(
+        "window_blocks_nothing",
+        "nothing is blocked: every query sees every key",
+        "Perhaps | joins the two conditions: each key fulfils one of them.",
+        "A key 3 places ahead: which of your conditions lets it in?",
+        "Both must hold: join them with &, each in brackets.",
+        {"near": lambda s: np.ones(s.back.shape, dtype=bool)},
+    ),
+    Mistake(
+        "window_without_itself",
+        "a token does not see itself",
+        "The first token then sees nothing at all.",
+        "How far does a token lie behind itself? Does your condition allow it?",
+        "0 places, and that is allowed: write 0 <= distance.",
+        {"near": lambda s: (s.back > 0) & (s.back < s.window)},
+        {"near": lambda s: (s.back > 0) & (s.back <= s.window)},
+    ),
 )
