@@ -25,7 +25,7 @@ assert teaching.written(guide) == guide
 @pytest.fixture
 def copy(tmp_path):
     for path in subprocess.run(
-        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, encoding="utf-8", check=True
     ).stdout.split():
         if (ROOT / path).exists() and not path.endswith((".ipynb", ".npz", ".png")):
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def files(root):
 
 
 def says(root):
-    done = subprocess.run([sys.executable, "-c", AGREES], cwd=root, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", AGREES], cwd=root, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 

@@ -219,7 +219,7 @@ SIZES = {"n_q": 3, "n_k": 5, "h": 6, "g": 3, "d_k": 4, "Q": Q, "K": K, "heads": 
 MODULES = {"al": al, "convoy": convoy, "smollm": smollm, "torch": torch, "SENTENCE": SENTENCE}
 NOTEBOOKS = series(TESTS.parent / "notebooks")
 ONE_LAYER = re.search(r"1 layer\(s\): accuracy (0\.\d+)", NOTEBOOKS["08"].path.read_text("utf-8"))[1]
-RESULTS = {"smollm_results": stored("smollm_results"), "ONE_LAYER": float(ONE_LAYER)}
+RESULTS = {"smollm_results": stored("smollm_results"), "one_layer": float(ONE_LAYER)}
 
 
 def value_of(claim):
@@ -262,7 +262,7 @@ NUMBERS = {
     ("log2_instead_of_ln", "1.44"): "1 / ln(2)",
     ("entropy: log2_instead_of_ln", "1.44"): "1 / ln(2)",
     ("entropy_divided", "0.23"): "ln(10) / 10",
-    ("new_period", "0.3"): "ONE_LAYER",
+    ("new_period", "0.3"): "one_layer",
     ("dropout_rows", "0.8"): "1 - 0.2",
     ("crowd", "1.65"): "exp(1 / 2)",  # the mean of exp(s) for s of variance 1
     ("next_word_in_sight", "1.89"): "smollm_results['mistakes']['no causal mask']['loss']['alice']",
@@ -273,6 +273,9 @@ NUMBERS = {
     ("one_sentence", "0.41"): "max(cosines('no_transpose', True))",
     ("one_sentence", "0.36"): "max(cosines('no_W_O', True))",
     ("entropy_divided", "2.30"): "ln(10)",
+    ("log10_instead_of_ln", "0.43"): "1 / ln(10)",
+    ("half_for_root", "50.0"): "100**1 / 2",
+    ("one_layer", "0.4"): "0.4 if one_layer < 0.4 else 0",
     ("minus_forgotten", "0.5"): "0.5",  # it asks about this one
     ("look_at_yourself", "0.99"): "exp(7) / (exp(7) + 7)",
     ("too_little_weight", "0.99"): "exp(5) / (exp(5) + 1)",

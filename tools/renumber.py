@@ -93,9 +93,9 @@ def places(path, notebooks, names):
 def renumber(root, notebooks, exercises):
     """Change numbers in all files that git knows, and rename what is called by them; return the doubtful lines."""
     names = {path.stem[:2]: path.stem for path in (root / "notebooks" / "src").glob("[0-9][0-9]_*.py")}
-    listed = subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text=True, check=True).stdout.split(
-        "\n"
-    )
+    listed = subprocess.run(
+        ["git", "ls-files"], cwd=root, capture_output=True, encoding="utf-8", check=True
+    ).stdout.split("\n")
     left, moves = [], []
     for name in filter(None, listed):
         path = root / name
