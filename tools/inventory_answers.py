@@ -24,12 +24,12 @@ def share(e):
     return e / e.sum()
 
 
-def roles(asks, looks_for, found_by, hands_over):
+def roles(asks, looks_for, found_under, holds):
     """All weight goes to the token that is found by what token `asks` looks for."""
-    i, values = asks - 1, np.array(hands_over, dtype=float)
+    i, values = asks - 1, np.array(holds, dtype=float)
     answers = {
-        "right": values[found_by.index(looks_for[i])],
-        "swapped_query_key": values[looks_for.index(found_by[i])],
+        "right": values[found_under.index(looks_for[i])],
+        "swapped_query_key": values[looks_for.index(found_under[i])],
         "query_met_others": values[looks_for.index(looks_for[i])],
         "looks_at_itself": values[i],
         "everybody_alike": values.mean(),
@@ -50,9 +50,13 @@ def score(q1, k1, q2, k2):
 def ratio(first, second):
     """Tell how many times as much weight the first of two scaled scores gets."""
     e = np.exp([first, second])
-    answers = {"right": e[0] / e[1], "no_exponential": first / second, "powers_of_two": 2.0 ** (first - second)}
-    told = {id: f"{x:.1f}" for id, x in answers.items()}
-    return told | {"argmax_instead_of_softmax": "the second key gets nothing", "everybody_alike": None}
+    answers = {
+        "right": e[0] / e[1],
+        "no_exponential": first / second,
+        "powers_of_two": 2.0 ** (first - second),
+        "exponents_added": e[0] * e[1],
+    }
+    return {id: f"{x:.1f}" for id, x in answers.items()} | {"argmax_instead_of_softmax": None, "everybody_alike": None}
 
 
 def axis(e):
@@ -168,7 +172,7 @@ COMPUTED = [
     (ratio, (3, 1), (4, 1)),
     (axis, (A([[1, 3], [2, 2]]),), (A([[4, 1], [2, 3]]),)),
     (divisor, (16, 8), (64, 32)),
-    (spread, (16, 64), (25, 100)),
+    (spread, (36, 144), (49, 196)),
     (
         read_map,
         (2, [[0.4, 0.1, 0.3, 0.2], [0.1, 0.2, 0.6, 0.1], [0.75, 0.1, 0.05, 0.1], [0.1, 0.7, 0.1, 0.1]]),
