@@ -72,7 +72,7 @@ test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they 
 	@$(PYTHON) -m tools.setup_env hub
 	$(RUN) -m pytest -m hub tests/test_hub.py
 
-NUMPY_MODULES := $(foreach m,validation masks core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
+NUMPY_MODULES := $(foreach m,validation masks steps core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py tests/test_views.py tests/test_stills.py tests/test_flow.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch

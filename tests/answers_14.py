@@ -97,6 +97,15 @@ def key_by_key(blocks):
     return o / z
 
 
+def returning_in_the_loop(blocks):
+    m, z, o = -np.inf, 0.0, 0.0
+    for s, v in blocks:
+        new = max(m, s.max())
+        factor, e = np.exp(m - new), np.exp(s - new)
+        z, o = factor * z + e.sum(), factor * o + e @ v
+        return o / z
+
+
 def one_block(which):
     """Return the softmax of the first block, or of the last."""
 
@@ -192,6 +201,7 @@ WRONG = [
     ("online_softmax", None, online(new="max(m, s.mean())")),  # overflows where a block is wide
     ("online_softmax", "maximum_starts_at_zero", starting_at_zero),
     *[("online_softmax", "one_block_only", one_block(which)) for which in (0, -1)],
+    ("online_softmax", "one_block_only", returning_in_the_loop),
     *[
         ("online_softmax", "maximum_of_sizes", online(new=f"max(m, {size})"))
         for size in ("np.abs(s).max()", "largest_size(s)")
@@ -218,8 +228,8 @@ WRONG = [
         ("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({axis}), k)"))
         for axis in ("", "axis=(-1, -2), keepdims=True")
     ],
-    *[("sink_weights", "maximum_of_columns", sink(f"np.maximum(s.max({a}, keepdims=True), k)")) for a in (-2, 0)],
-    ("sink_weights", "maximum_of_keys_missed", sink("k")),
+    *[("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({a}, keepdims=True), k)")) for a in (-2, 0)],
+    ("sink_weights", "sink_without_maximum", sink("k")),
     ("sink_weights", "last_key_cut_off", lambda s, sink: by_a_column(s, sink, slice(1, None))),
     (
         "sink_weights",
@@ -230,6 +240,7 @@ WRONG = [
     ("log_n_weights", "factor_of_whole_text", log_n("np.log(n) / np.log(n_0)")),
     ("log_n_weights", "factor_by_keys", log_n("np.log(np.arange(1, n + 1)) / np.log(n_0)")),
     ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(n))[:, None] / np.log(n_0)")),
+    ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(2, n + 2))[:, None] / np.log(n_0)")),
     ("log_n_weights", "logarithm_left_out", log_n("np.arange(1, n + 1)[:, None] / n_0")),
     ("log_n_weights", "factor_upside_down", log_n("np.log(n_0) / np.log(np.arange(1, n + 1))[:, None]")),
     (

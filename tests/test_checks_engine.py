@@ -239,6 +239,71 @@ def test_code_that_ends_python_does_not_end_the_notebook():
     assert "makes Python itself end (SIGKILL)" in printed
 
 
+ENDS = "(__import__('os').{}, __import__('time').sleep(0.1), __import__('attnlib').softmax(x, axis))[2]"
+
+
+@linux
+@pytest.mark.parametrize("call", ["_exit(0)", "_exit(3)", "closerange(0, 100)", "kill(__import__('os').getpid(), 15)"])
+def test_a_rehearsal_that_ends_quietly_is_no_success(call):
+    printed = run("softmax", f"lambda x, axis=-1: {ENDS.format(call)}")
+    assert "Your code ends Python, or closes the files that it needs" in printed, printed
+
+
+@linux
+def test_an_exit_on_a_later_probe_leaves_the_first_ones_right():
+    printed = run(
+        "softmax", f"lambda x, axis=-1: __import__('attnlib').softmax(x) if x.ndim < 3 else {ENDS}".format("_exit(0)")
+    )
+    assert "Right so far; the first difference is on a batch." in printed, printed
+
+
+SWALLOWS = """
+import time
+from attnlib.course import check
+from attnlib.course.engine import run
+run.TIME_LIMIT = 0.5
+def answer(x, axis=-1):
+    while True:
+        try:
+            {wait}
+        except BaseException:
+            pass
+print(check.softmax(answer))
+"""
+
+
+@linux
+@pytest.mark.parametrize("wait", ["time.sleep(0.01)", "sum(range(1000))", "time.sleep(1000)"])
+def test_a_loop_that_swallows_every_exception_is_stopped(wait):
+    code = SWALLOWS.format(wait=wait)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60)
+    assert "did not finish within 0.5 seconds" in done.stdout, done
+
+
+def test_much_that_is_printed_is_cut_and_little_is_not(capsys):
+    def chatty(x, axis=-1):
+        print("first")
+        print("x" * 10**7)
+        print("x" * 10**7, file=sys.stderr)
+        return al.softmax(x, axis)
+
+    assert check.softmax(chatty).passed
+    out, err = capsys.readouterr()
+    assert out.startswith("first\nxxx") and out.count("the rest is left out") == err.count("the rest is left out") == 1
+    assert max(len(out), len(err)) < 21_000
+    print("x" * 30_000)  # what the notebook itself prints afterwards is whole
+    assert len(capsys.readouterr().out) == 30_001
+
+
+def test_a_long_message_is_cut():
+    def says(x, axis=-1):
+        raise ValueError("y" * 10**7)
+
+    for answer in (says, type("Z" * 10**6, (), {"__call__": lambda self, x, axis=-1: self})()):
+        message = check.softmax(answer).message
+        assert len(message) < 4_100 and ("yyy ..." in message or "ZZZ ..." in message), message[-300:]
+
+
 @linux
 @pytest.mark.rehearsal
 def test_code_that_waits_is_not_accused_of_computing(monkeypatch):

@@ -355,7 +355,11 @@ def test_no_label_stands_under_the_plate_of_the_chosen_row():
     for i in range(11):
         view.sliders["query"].value = i
         drawn = parsed(view.picture.value)[0]
-        plates = [(float(r.get("x")), float(r.get("y"))) for r in drawn.iter("rect") if r.get("fill") == colours.QUERY]
+        plates = [
+            (float(r.get("x")), float(r.get("y")))
+            for r in drawn.iter("rect")
+            if r.get("fill") == colours.PLATE[colours.QUERY]
+        ]
         left = min(x for x, _ in plates)
         (top,) = {y for x, y in plates if x == left}
         beside = [g[0] for g in drawn.iter("g") if len(g) == 1 and not g.get("visibility")]

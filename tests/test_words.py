@@ -193,6 +193,7 @@ CODE = {
     "exp(old - new)": "np.isinf(exp(1000 - 3)) and exp(3 - 5) < 1",
     "exp(new - old)": "np.isinf(exp(3 - -inf))",
     "exp(-inf - m)": "np.isnan(exp(-inf - -inf))",
+    "exp(s - 1000)": "exp(-1000 - 1000) == 0",
     "exp(-inf - new)": "exp(-inf - 3) == 0",
     "np.maximum(s.max(...), sink)": "np.maximum(np.r_[1, 3].max(), 5) == 5",
     "ln(n) / ln(n_0)": "ln(8) / ln(8) == 1",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from ..colours import KEY, QUERY, VALUE
 from ..core import AttentionTrace
 from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
-from . import still
 from .controls import BOTH, choice
 from .view import LiveView
 
@@ -90,7 +89,8 @@ def flow(
     if d_k is not None:
         d_k = [arguments.whole(d, "each entry of d_k", 1, arguments.WIDEST) for d in arguments.several(d_k, "d_k")]
         arguments.function(trace, "trace, beside d_k,", "trace(d_k)")
-    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(trace if d_k is None else trace(d_k), x, queries, keys, features))
+    made: Any = trace
+    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(made if d_k is None else made(d_k), x, queries, keys, features))
     start = None if d_k is None else d_k[-1]
     call = call_at(start)
     sizes = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]
@@ -105,12 +105,6 @@ def flow(
         ends = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]  # another d_k may have fewer
         i, j, c = (min(chosen, n - 1) for chosen, n in zip((i, j, c), ends, strict=True))
         return "".join(call.draw(i, j, c, at)), {name: call.arrays[name][at] for name in call.maps}
-
-    def static():
-        at = call.index((0,) * len(call.axes))
-        told = [f"{len(call.queries)} queries and {len(call.keys)} keys; run the cell to choose a query and a key."]
-        told += [call.base(at)[1], call.words(query, key, feature, at)]
-        return still.figure("".join(call.draw(query, key, feature, at))), "\n".join(told)
 
     controls = {
         "query": choice("query", _pairs(call.queries), query),
@@ -127,7 +121,7 @@ def flow(
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
-    return _Flow(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
 
 
 class _Flow(LiveView):

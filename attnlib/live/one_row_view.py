@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from .. import arguments, core
 from ..svg import one_row as drawing
 from ..validation import ShapeError
-from . import still
 from .controls import DIVISOR, buttons, choice
 from .view import LiveView
 
@@ -100,16 +99,11 @@ def one_row(
         shown = f'<div class="attnlib-across">{drawn[0]}</div><div class="attnlib-down">{drawn[1]}</div>'
         return shown, {"scores": trace.scores, "weights": trace.weights}
 
-    def static():
-        told = [f"{drawing.STAGES[stage - 1]}, and what comes before; run the cell to fill the rest. d_k = {start}"]
-        told += [number.how for number in at(start)[1]["after"] if stage == len(STAGES)]
-        return still.figure(render(start, stage, None, None)[0]), "\n".join(told)
-
     controls = {
         "d_k": choice("d_k", [*STOPS.items()], start, DIVISOR),
         "stage": buttons("filled up to", STAGES, stage),
     }
-    view = _OneRow(controls, render, static, size=size, picked={"part": None, "place": None})
+    view = _OneRow(controls, render, size=size, picked={"part": None, "place": None})
     view.numbers = lambda: at(controls["d_k"].value)[1]
     return view
 

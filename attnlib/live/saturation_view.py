@@ -9,10 +9,9 @@ import numpy as np
 
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY
-from . import still
 from .controls import FEATURES, choice, stops
-from .scaling_view import PLAIN, SCALED
 from .view import LiveView
+from .weights import PLAIN, SCALED
 
 QUERIES, DOTS = 500, 40  # of the median, and in the picture
 PANEL, APART, LEFT, HIGH, TOP = 262, 4, 28, 190, 34  # pixels: at 1024 x 768 there are 592 for two panels
@@ -34,7 +33,7 @@ def saturation(
     Parameters
     ----------
     d_k : (int, int)
-        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+        Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
     seed : int
         Of the random queries and keys.
     start : int, optional
@@ -81,12 +80,7 @@ def saturation(
         picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
         return picture, {title: panel.weights for title, panel in both.items()}
 
-    def static():
-        told = [f"The picture at d_k = {start}; run the cell for a slider."]
-        told += [_words(d, *panel) for d in sorted({low, start, high}) for panel in at(d).items()]
-        return still.figure(render(start)[0]), "\n".join(told)
-
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, static, size=size)
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, size=size)
 
 
 class _Saturation(LiveView):

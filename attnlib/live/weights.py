@@ -18,12 +18,13 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
+PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and without the scale
 
 
 def weights_view(
     weights_at: Callable[..., dict],
     *,
-    still: Sequence,
+    still: Sequence[Any],
     start: Any = None,
     row: int | None = None,
     queries: Sequence[str] | None = None,
@@ -168,7 +169,7 @@ def draw_maps(
 ):
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
-    With `free`, words for a row of NaN, such a row is hatched and says so.
+    With `free`, words for a row of NaN, such a row is empty and says so.
     """
     figures = []
     side = svg.SIDE if len(shown) == 1 else PAIRED

@@ -13,7 +13,8 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
-from attnlib.course import check, lookup, predict
+from attnlib.course import check, predict
+from attnlib.course.training import lookup
 from attnlib.examples import ASYMMETRIC, KARIM, SENTENCE, WORDS
 from attnlib.torch_layers import SelfAttention
 

@@ -478,23 +478,29 @@ cross = al.attention_trace(q, k, v)
 print("weights", cross.weights.shape, cross.weights)
 print("output ", cross.output.shape, cross.output)
 
+
+# %% jupyter={"source_hidden": true}
+def draw_word(ax, at, word, **roles):  # a word, and what it has in their colours
+    _ = ax.text(*at, word, ha="center", va="center", bbox=box)
+    for k, (role, colour) in enumerate(roles.items()):
+        place = (
+            at[0] + (k - len(roles) / 2 + 0.5) * 0.34,
+            at[1] + (0.28 if at[1] else -0.28),
+        )
+        _ = ax.text(*place, role, color=colour, ha="center", va="center")
+
+
 # %% jupyter={"source_hidden": true} tags=["slide"] says="One query, three keys"
-_, ax = plot.subplots(figsize=(6.4, 2.7))
-_ = ax.text(-1, 1, "asks", ha="center", va="center")
-_ = ax.text(-1, 0, "is read", ha="center", va="center")
+_, ax = plot.subplots(figsize=(6.4, 2.9))
 for i, (word, weight) in enumerate(zip(WORDS, cross.weights[0])):
     _ = ax.plot([1, i], [0.8, 0.22], color=VALUE, lw=12 * weight, solid_capstyle="butt")
     _ = ax.text((1 + i) / 2 + 0.12, 0.5, f"{weight:.2f}", ha="left", va="center")
-    _ = ax.text(i, 0.07, word, ha="center", va="center", bbox=box)
-    for beside, letter, colour in ((-0.17, "key", KEY), (0.17, "value", VALUE)):
-        _ = ax.text(i + beside, -0.22, letter, color=colour, ha="center", va="center")
-_ = ax.text(1, 1, "she", ha="center", va="center", bbox=box)
-_ = ax.text(1.3, 1, "query", color=QUERY, ha="left", va="center")
-_ = ax.set(
-    xlim=(-1.4, 2.5),
-    ylim=(-0.35, 1.25),
-    title="the query meets keys of another text, and values come back",
-)
+    draw_word(ax, (i, 0), word, key=KEY, value=VALUE)
+draw_word(ax, (1, 1), "she", query=QUERY)
+_ = ax.text(-1, 1, "asks", ha="center", va="center")
+_ = ax.text(-1, 0, "is read", ha="center", va="center")
+_ = ax.set(xlim=(-1.4, 2.5), ylim=(-0.45, 1.45))
+_ = ax.set_title("the query meets keys of another text, and values come back")
 _ = ax.set_axis_off()
 
 # %% [markdown]

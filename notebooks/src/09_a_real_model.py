@@ -19,7 +19,8 @@ from attnlib import live, plot
 from attnlib.colours import LINE, VALUE
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import block, check, head_map, mine, predict, real_model
+from attnlib.course import check, mine, predict, real_model
+from attnlib.course.views import block, head_map
 from attnlib.torch_layers import MultiHeadAttention
 
 _ = torch.set_num_threads(1)
@@ -665,21 +666,22 @@ def mean_parking():
 
 
 # %% jupyter={"source_hidden": true}
+def keep_length(head):
+    before = []  # the lengths of the first call
+
+    def put(x):  # (b, n, 32): what the head puts out
+        before.append(x.norm(dim=-1, keepdim=True))  # (b, n, 1)
+        return x * before[0] / before[-1]
+
+    return silence(head, put)
+
+
+# %% jupyter={"source_hidden": true}
 @measured
 def as_long_as_before(layer, head):
-    attention, before = attnlibs.layers[layer - 1].attention, []
-
-    def hook(W_O, inputs):
-        x = inputs[0].unflatten(-1, (12, 32)).clone()  # (b, n, 12, 32): the heads
-        length = x[..., head - 1, :].norm(dim=-1, keepdim=True)  # (b, n, 1)
-        if before:
-            x[..., head - 1, :] *= before[0] / length
-        before.append(length)
-        return (x.flatten(-2),)
-
-    with attention.W_O.register_forward_pre_hook(hook):
-        sentence_vectors(attnlibs, SENTENCES)  # the first call keeps the lengths
-        forbid = forbid_cls(head - 1)
+    attention, forbid = attnlibs.layers[layer - 1].attention, forbid_cls(head - 1)
+    with attention.W_O.register_forward_pre_hook(keep_length(head - 1)):
+        sentence_vectors(attnlibs, SENTENCES)  # keeps the lengths
         with attention.register_forward_pre_hook(forbid, with_kwargs=True):
             moved = sentence_vectors(attnlibs, SENTENCES)
     return 1000 * (1 - (moved * true_vectors).sum(-1).mean())
@@ -720,7 +722,7 @@ plot.table(names, rows)
 # lowest?
 
 # %%
-real_model.sentence_view(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
+live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])
 
 # %% [markdown] tags=["predict"]
 # ## 6 · Attention is not understanding
@@ -797,7 +799,7 @@ def it_in_the_end():
 # %%
 ALIKE = ("it", "trophy", "suitcase", "because", "is")
 found = it_in_the_end()
-print("too big against too small, cosine:", end=" ")
+print("too big against too small, cosine:")
 print(*(f"{word} {c:.3f}" for word, c in zip(ALIKE, found["same word"])), sep=", ")
 for size, (trophy, suitcase) in zip(("big", "small"), found["nouns"]):
     print(f"too {size:5}: 'it' and trophy {trophy:.2f}", end=", ")
@@ -926,13 +928,13 @@ ax.semilogx(D_K, cosine_at, "o-", base=2, label="cosine with the true sentence v
 ax.semilogx(D_K, largest, "s--", base=2, label="largest weight of a row, mean of L4H2")
 ax.set(xlabel="$d_k'$ in the scale (trained: 32)", ylim=(0, 1.05))
 _ = ax.legend()
-for d_k in (2, 32, 384, 512):
+for d_k in (2, 16, 32, 64, 384, 512):
     print(f"d_k' = {d_k:3d}: cosine {rescaled[d_k]['cosine']:.2f}")
 
 # %% [markdown]
 # A small $d_k'$ makes the weights peaky, a large one makes them flat, and both move the sentence vector away. The flat side
 # moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The weights were trained for one
-# scale, and work only with it.
+# scale; half and twice of it leave 0.98 and 0.97.
 # The wrong width of notebook 07 is $\sqrt{384}$ here, and leaves 0.74.
 #
 # ## Exercises

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from front_end import prepared
-from views import one_row, stops
+from views import attend, both_maps, one_row, stops
 
 import attnlib as al
 import attnlib.examples
@@ -14,7 +14,6 @@ from attnlib.live import frames
 from tools.page import SCRIPT, STYLE
 
 VIEWS = {
-    "scaling": lambda: live.scaling(n=8, row=4),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project())),
     "plane": live.plane,
     "one_row": lambda: one_row(stage=2),
@@ -22,9 +21,8 @@ VIEWS = {
     "scores": live.scores,
     "masks": live.masks,
     "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
-    "heads": live.heads,
-    "head": lambda: live.heads(np.random.default_rng(0).dirichlet(np.ones(9), size=(4, 9))),
-    "sentence": lambda: live.sentence('a <b> & "c" d\'s'),
+    "maps": lambda: both_maps(row=4),
+    "sentence": lambda: live.sentence(attend, 'a <b> & "c" d\'s'),
     "compare": lambda: live.compare(
         lambda text, times: (list(text), {"<": al.softmax(times * np.eye(len(text)))}, (["n"], [("<",)]), "a & b"),
         convoy="*AB",

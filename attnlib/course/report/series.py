@@ -123,7 +123,7 @@ def code_of(cells):
 def read(path):
     """Return the cells of a notebook, each source as one text; raise ValueError for what is none."""
     try:
-        cells = json.loads(path.read_text("utf-8"))["cells"]
+        cells = json.loads(path.read_text("utf-8-sig"))["cells"]  # some editors begin a file with a mark
         return [
             {
                 "id": str(cell.get("id")),

@@ -17,7 +17,7 @@ from .circuits import (
     windows_apart,
     without_heads,
 )
-from .faults import MISTAKES
+from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
 from .results import (
@@ -43,9 +43,9 @@ __all__ = [
     "BLANK",
     "BLANKS",
     "EXCHANGED",
+    "FAULTS",
     "FUNCTIONS",
     "MEASURES",
-    "MISTAKES",
     "STORY",
     "TEXTS",
     "TRIED",

@@ -6,7 +6,7 @@ from ...engine.exercise import MAP_AXES, Function
 from ...engine.probes import BATCH, CUBE, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
-from .long_texts import MISTAKES, LogSteps, OnlineSteps, SinkSteps
+from .long_texts import LogSteps, OnlineSteps, SinkSteps
 
 
 def online_probes():
@@ -101,8 +101,6 @@ class _Online(Function):
         del ways["mutates_input"]  # what is handed out are copies
         return ways
 
-
-OWN = MISTAKES
 
 EXERCISES = (
     _Online(

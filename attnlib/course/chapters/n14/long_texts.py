@@ -120,14 +120,6 @@ def _first_maximum(before, s):
     return s.max() if np.isneginf(before) else before
 
 
-def _largest_size(before, s):
-    return max(before, np.abs(s).max())
-
-
-def _largest_finite_size(before, s):
-    return max(before, np.abs(s[np.isfinite(s)]).max(initial=before))
-
-
 def _unchanged(factor):
     return 1.0
 
@@ -173,7 +165,7 @@ def _sink_in_front(s):
     return np.concatenate([weights[..., -1:], weights[..., :-2]], axis=-1)
 
 
-MISTAKES = (
+OWN = (
     # --- online softmax
     Mistake(
         "output_not_rescaled",
@@ -227,8 +219,8 @@ MISTAKES = (
         "Right as long as no score is far below 0. Where all are near -1000, exp(s - 1000) is 0, and 0 / 0 is NaN.",
         "What does np.abs do to a score of -1000?",
         "It makes it the largest. Take the maximum of the scores themselves.",
-        {"running": lambda s: _largest_size},
-        {"running": lambda s: _largest_finite_size},
+        {"running": lambda s: lambda before, scores: max(before, np.abs(scores).max())},
+        {"running": lambda s: lambda before, scores: np.abs(scores[np.isfinite(scores)]).max(initial=before)},
     ),
     Mistake(
         "divided_at_each_block",
@@ -298,6 +290,9 @@ MISTAKES = (
         "m, z and o should. Store the new maximum, add to z and o, and return after the loop.",
         {"carried": lambda s: lambda largest: -np.inf},
         {"online": lambda s: next(softmax(scores) @ values for scores, values in s.blocks)},
+        {
+            "online": lambda s: next((softmax(x) + 0 * x.max()) @ values for x, values in s.blocks)
+        },  # NaN if all is blocked
     ),
     # --- the sink
     Mistake(
@@ -363,35 +358,23 @@ MISTAKES = (
     ),
     Mistake(
         "maximum_of_other_rows",
-        "one maximum of several rows is subtracted from each of them",
-        "A row whose scores lie 745 or more below that maximum becomes 0 / 0.",
-        "One row has scores near 1000, the next near 0. What is exp(s - m) in the second?",
-        "0 for every key. Each row needs its own maximum: axis=-1, keepdims=True.",
-        {"largest": lambda s: np.maximum(s.masked.max(), s.sink)},
-        {"largest": lambda s: np.maximum(s.masked.max(axis=(-1, -2), keepdims=True), s.sink)},
-    ),
-    Mistake(
-        "maximum_of_columns",
-        "the maximum is taken along another axis than that of the keys, so each key is shifted by another number",
-        "The order of the keys in a row is lost: a column with large scores everywhere loses its lead.",
-        "Which numbers are compared in a softmax: one row, or one column?",
-        "A row. So the maximum is that of a row: axis=-1, keepdims=True.",
-        *({"largest": lambda s, a=a: np.maximum(s.masked.max(axis=a, keepdims=True), s.sink)} for a in (-2, 0)),
+        "the maximum that is subtracted from a row is taken over other rows, too",
+        "A row whose scores lie 745 or more below a maximum of all rows becomes 0 / 0. Maxima of columns shift each "
+        "key of a row by another number.",
+        "One row has scores near 1000, the next near 0. Which number should be subtracted in each?",
+        "Its own maximum, the largest score over the keys of that row: axis=-1, keepdims=True.",
+        *(
+            {"largest": lambda s, axis=axis: np.maximum(s.masked_scores.max(axis=axis, keepdims=True), s.sink)}
+            for axis in (None, (-1, -2), -2, 0)
+        ),
     ),
     Mistake(
         "sink_without_maximum",
-        "exp is taken of the scores themselves, and no maximum is subtracted",
-        "It overflows where a score is above some 709.",
+        "the largest score of the row is not subtracted: nothing is, or the sink's score alone",
+        "exp overflows where what is left of a score is above some 709.",
         "What is exp(1000) in float64?",
-        "inf. Subtract one maximum from the scores and from the sink first.",
+        "inf. Subtract the larger of the row's maximum and the sink's score from both first.",
         {"largest": lambda s: 0.0},
-    ),
-    Mistake(
-        "maximum_of_keys_missed",
-        "the sink's score is subtracted everywhere, however large the scores of the keys are",
-        "It overflows where a key's score is above the sink's by some 709.",
-        "A key has 1000, the sink 0. What is the largest exponent after your subtraction?",
-        "1000. Subtract the larger of the sink's score and the row's maximum: np.maximum.",
         {"largest": lambda s: s.sink},
     ),
     # --- log n
@@ -413,11 +396,11 @@ MISTAKES = (
     ),
     Mistake(
         "keys_counted_from_zero",
-        "query i is said to see i keys",
-        "It sees itself, too. For query 0, ln 0 is -inf.",
+        "query i is said to see i keys, or i + 2",
+        "It sees itself and the i before it. For query 0, ln 0 is -inf.",
         "How many keys does query 0 see?",
         "One, itself: query i sees i + 1 keys.",
-        {"seen": lambda s: np.arange(s.q.shape[-2])[:, None]},
+        *({"seen": lambda s, by=by: np.arange(s.q.shape[-2])[:, None] + by} for by in (0, 2)),
         {"seen": lambda s: np.maximum(np.arange(s.q.shape[-2]), 1)[:, None]},
     ),
     Mistake(
