@@ -425,7 +425,7 @@ def test_a_design_of_another_form_is_told_the_form(answer):
 
 def test_a_design_is_told_what_each_word_finds():
     """No name fits: saw finds she, and Anna cannot decide, which no catalogued mistake does."""
-    verdict = check.what_words_look_for([[0, 6, 6], [0] * 3, [0, -6, 0], [0, 6, 0], [1, 1, 0], [0] * 3])
+    verdict = check.what_words_look_for([[0, 6, 6], [0, -6, 0], [0] * 3, [0, 6, 0], [1, 1, 0], [0] * 3])
     assert verdict.mistake is None
     assert "Anna cannot decide between Anna, saw and she (wanted: saw)." in verdict.message
     assert "saw cannot decide between Anna and she (wanted: Ben). Ben finds saw." in verdict.message

@@ -74,18 +74,12 @@ def one_row(
     """
     row = arguments.whole(query, "query", 0, len(example.x) - 1)
     stage = arguments.whole(stage, "stage", 1, len(STAGES))
-    counts = *example.x.shape, example.W_Q.shape[1], example.W_V.shape[1]
-    if any(n > most for n, most in zip(counts, MOST.values(), strict=True)):
-        raise ShapeError(f"one_row has room for {MOST}, got {counts}. Fix: live.flow shows larger calls.")
-    for name in names:
-        arguments.one_of(name, "what is named", list(MOST))
-    labels = (arguments.labels(names.get(name, range(n)), name, n) for name, n in zip(MOST, counts, strict=True))
-    names = drawing.Names(*map(tuple, labels), row)
+    names = _names(example, names, row)
     W_O = arguments.shaped(W_O, "W_O", "(d_v, d_in)", "who to who, for instance")
     f = names.features.index(arguments.one_of(line, "line", names.features))
     ends = sorted(zip(example.x[:, f].tolist(), names.words, strict=True))[:: len(names.words) - 1]
     projected = example.project()
-    start = counts[2] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
+    start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
 
     @lru_cache(maxsize=len(STOPS))
     def at(d_k):
@@ -112,6 +106,17 @@ def one_row(
     view = _OneRow(controls, render, size=size, picked={"part": None, "place": None})
     view.numbers = lambda: at(controls["d_k"].value)[1]
     return view
+
+
+def _names(example, names, row):
+    """Return the names of words and features, checked; numbers where none are given."""
+    counts = *example.x.shape, example.W_Q.shape[1], example.W_V.shape[1]
+    if any(n > most for n, most in zip(counts, MOST.values(), strict=True)):
+        raise ShapeError(f"one_row has room for {MOST}, got {counts}. Fix: live.flow shows larger calls.")
+    for name in names:
+        arguments.one_of(name, "what is named", list(MOST))
+    labels = (arguments.labels(names.get(name, range(n)), name, n) for name, n in zip(MOST, counts, strict=True))
+    return drawing.Names(*map(tuple, labels), row)
 
 
 class _OneRow(LiveView):
