@@ -28,7 +28,7 @@
     const n = item.words.length, all = (n * (n + 3)) / 2;
     const at = (layer * HEADS + head) * all + (query * (query + 3)) / 2;
     const scale = 0.5 * 512 ** CODE[item.scores[at]];
-    return [...item.scores.slice(at + 1, at + query + 2)].map((letter) => -scale * CODE[letter] ** 2);
+    return Array.from(item.scores.slice(at + 1, at + query + 2), (letter) => -scale * CODE[letter] ** 2);
   }
 
   function weights(layer, head, query, d_k) {

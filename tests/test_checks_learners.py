@@ -1280,11 +1280,7 @@ ROWS = {
         decode(mask="np.zeros((n, k.shape[1]), bool)"),
         "such as 0",
     ),
-    "11.3 mask of numbers": (
-        "decode_step",
-        "mask_added_as_numbers",
-        decode(mask="np.tri(n, k.shape[1], k.shape[1] - n)"),
-    ),
+    "11.3 mask of numbers": ("decode_step", None, decode(mask="np.tri(n, k.shape[1], k.shape[1] - n)"), "only 0 and 1"),
     "11.3 mask of int": ("decode_step", None, decode(mask="np.tri(n, k.shape[1], k.shape[1] - n, int)"), "boolean"),
     "11.3 one ahead": (
         "decode_step",

@@ -62,7 +62,7 @@ def form(name):
     lines = [f"# Attention, form {name}", "", "Your code: ____________", ""]
     lines += [
         "Choose one letter for each question; leave out what you do not know. Tokens and features are counted from 1.",
-        "You may need $e^1 = 2.7$, $e^2 = 7.4$, $e^3 = 20.1$, $e^4 = 54.6$, $e^5 = 148.4$.",
+        "You may need $e^1 = 2.7$, $e^2 = 7.4$, $e^3 = 20.1$, $e^4 = 54.6$, $e^5 = 148.4$, $e^6 = 403.4$.",
         "",
     ]
     for i, item in enumerate(ITEMS, 1):

@@ -82,11 +82,11 @@ def divisor(d_k, dot):
     return {id: numbers(x) for id, x in answers.items()}
 
 
-def spread(d_k, wider):
-    """Give the standard deviation of undivided scores; who divides wrongly believes in another growth."""
+def spread(d_k, deviation, wider):
+    """Give the deviation of undivided scores of wider vectors; who divides wrongly believes in another growth."""
     growth = wider / d_k
     answers = {"right": growth**0.5, "scale_by_d_k": growth, "no_scale": 1, "multiply_by_sqrt_d_k": growth**-0.5}
-    return {id: numbers(d_k**0.5 * x) for id, x in answers.items()}
+    return {id: numbers(deviation * x) for id, x in answers.items()}
 
 
 def read_map(asks, weights):
@@ -168,19 +168,19 @@ COMPUTED = [
         (1, ["red", "blue", "green"], ["blue", "green", "red"], [4, 7, 6]),
         (2, ["red", "green", "blue"], ["green", "blue", "red"], [2, 9, 5]),
     ),
-    (score, ((1, 2), (2, 0), (3, 1), (1, 1)), ((2, 1), (1, 3), (1, 1), (3, 1))),
-    (ratio, (3, 1), (4, 1)),
-    (axis, (A([[1, 3], [2, 2]]),), (A([[4, 1], [2, 3]]),)),
+    (score, ((1, 2), (0, 2), (2, 3), (1, 1)), ((2, 1), (1, 7), (1, 2), (3, 1))),
+    (ratio, (4, 2), (4, 1)),
+    (axis, (A([[1, 3], [1, 4]]),), (A([[4, 1], [2, 3]]),)),
     (divisor, (16, 8), (64, 32)),
-    (spread, (36, 144), (49, 196)),
+    (spread, (20, 6, 80), (30, 7, 120)),
     (
         read_map,
-        (2, [[0.4, 0.1, 0.3, 0.2], [0.1, 0.2, 0.6, 0.1], [0.75, 0.1, 0.05, 0.1], [0.1, 0.7, 0.1, 0.1]]),
-        (3, [[0.05, 0.1, 0.05, 0.8], [0.2, 0.2, 0.5, 0.1], [0.6, 0.1, 0.2, 0.1], [0.3, 0.3, 0.1, 0.3]]),
+        (2, [[0.75, 0.1, 0.05, 0.1], [0.1, 0.2, 0.6, 0.1], [0.4, 0.1, 0.3, 0.2], [0.1, 0.7, 0.1, 0.1]]),
+        (3, [[0.3, 0.3, 0.1, 0.3], [0.2, 0.2, 0.5, 0.1], [0.6, 0.1, 0.2, 0.1], [0.05, 0.1, 0.05, 0.8]]),
     ),
-    (output, (A([0.25, 0.75]), A([2, 10]), A([8, 4])), (A([0.9, 0.1]), A([3, 5]), A([10, 20]))),
+    (output, (A([0.25, 0.75]), A([1, 9]), A([12, 4])), (A([0.9, 0.1]), A([3, 5]), A([10, 20]))),
     (causal, (5, 3), (6, 4)),
-    (blocked, (A([1, 1, 2]),), (A([4, 1, 5]),)),
+    (blocked, (A([6, 2, 2]),), (A([4, 1, 5]),)),
     (of_head, (72, 8), (100, 4)),
     (first_head, (8, 4), (6, 2)),
 ]

@@ -49,6 +49,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
 
     Examples
     --------
+    >>> import numpy as np
     >>> def shown(text, times):
     ...     return list(text), {"wanted": np.eye(len(text))}, ([], []), f"{len(text)} letters"
     >>> view = compare(shown, word="abc")

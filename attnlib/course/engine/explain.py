@@ -129,8 +129,10 @@ class Pairs:
         return mistake[0] in self._raising or self._differing(found, other[2]) >= min(2, max(1, alone))
 
     def _differing(self, outcomes, others):
-        """Return on how many probes values differ."""
+        """Return on how many probes values differ; a result of nothing but NaN shows no mistake beside another."""
         return sum(
-            not outcome.kind and not same(outcome, other, probe.tolerance)
+            not outcome.kind
+            and not all(x.dtype.kind == "f" and np.isnan(x).all() for x in outcome.values)
+            and not same(outcome, other, probe.tolerance)
             for outcome, other, probe in zip(outcomes, others, self._probes, strict=True)
         )
