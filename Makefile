@@ -72,7 +72,7 @@ test-hub: setup-tests  ## Two accounts on a real JupyterHub, with Node.js: they 
 	@$(PYTHON) -m tools.setup_env hub
 	$(RUN) -m pytest -m hub tests/test_hub.py
 
-NUMPY_MODULES := $(foreach m,validation masks core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
+NUMPY_MODULES := $(foreach m,validation masks steps core arguments rotary heads examples colours figure tables plot progress,attnlib/$(m).py) attnlib/svg attnlib/live
 test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 	$(PYTHON) -m pytest --noconftest --doctest-modules $(NUMPY_MODULES) tests/test_plot.py tests/test_svg.py tests/test_live.py tests/test_views.py tests/test_stills.py tests/test_flow.py \
 		tests/test_notebooks.py::test_notebooks_without_torch_run_without_torch
@@ -122,4 +122,4 @@ bench: setup-tests  ## Print timings as ratios measured side by side; ARGS=hub f
 	@$(RUN) -m bench $(ARGS)
 
 clean:  ## Remove .venv, caches and build folders
-	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_nbgrader', '_slides', '_student', '_solved') for p in list(pathlib.Path('.').glob(n))]"
+	@$(PYTHON) -c "import pathlib, shutil; [shutil.rmtree(p, ignore_errors=True) for n in ('.venv', '.venv-*', '**/__pycache__', '.pytest_cache', '.ruff_cache', '.hypothesis', '*.egg-info', 'build', '_book', '_html', '_site', '_nbgrader', '_slides', '_student', '_solved', '_exam', '_moodle') for p in list(pathlib.Path('.').glob(n))]"

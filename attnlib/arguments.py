@@ -53,7 +53,7 @@ def shaped(x: Any, name: str, dims: str, fix: str) -> np.ndarray:
     return x
 
 
-def labels(given: Any, name: str, n: int | None = None) -> list[str] | None:
+def labels(given: Any, name: str, n: int | None = None) -> Any:
     """Return labels as a list of str, numbers written out; None stays None. With `n` there must be so many.
 
     Examples
@@ -114,10 +114,11 @@ def whole(value: Any, name: str, low: int, high: int | None = None) -> int:
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         got = repr(value) if isinstance(value, numbers.Real) else kind_of(value)
         raise TypeError(f"{name} must be a whole number, got {got}. Fix: {name}={low}, or another one.")
+    value = int(value)
     if value < low or (high is not None and value > high):
         wanted = f"at least {low}" if high is None else f"{low}" if low == high else f"between {low} and {high}"
         raise ValueError(f"{name} must be {wanted}, got {value}. Fix: {name}={low if value < low else high}.")
-    return int(value)
+    return value
 
 
 def number(value: Any, name: str, above: float = -math.inf) -> float:
@@ -130,10 +131,11 @@ def number(value: Any, name: str, above: float = -math.inf) -> float:
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {kind_of(value)}. Fix: {name}=1.0, or another one.")
-    if not math.isfinite(value) or value <= above:
+    real: Any = value  # an int stays one, and is written as one
+    if not math.isfinite(real) or real <= above:
         wanted = "finite" if above == -math.inf else f"finite and above {above:g}"
         raise ValueError(f"{name} must be {wanted}, got {value}. Fix: {name}=1.0, or another one.")
-    return value
+    return real
 
 
 def span(given: Any, name: str, high: int = WIDEST) -> tuple[int, int]:

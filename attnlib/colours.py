@@ -6,6 +6,9 @@ import numpy as np
 
 # One colour each for queries, keys and values, and for nothing else; the word always stands beside it.
 QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#009E73"
+NEXT = "#7B61D9"  # the next word, and tints that are no role's
+# The ground of words on a plate: black on it is read everywhere, so the blue one is a shade lighter.
+PLATE = {QUERY: "#1A80BA", KEY: KEY, VALUE: VALUE, NEXT: NEXT}
 NOT_FINITE = "#CC79A7"
 MASKED, HATCH = "#E8E8E8", "#767676"  # ground and stripes of blocked cells, in every rendering
 LINE = "#808080"  # axes and grid lines: stands out from a white page and from a dark one

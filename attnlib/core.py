@@ -75,7 +75,7 @@ def scaled_dot_product_attention(
         float64.
     attn_mask : ndarray of bool or float, optional
         (n_q, n_k), or as many axes as the scores, each of the scores' size or 1.
-        Boolean: True = may attend. Floating: added to the scaled scores. Integer masks raise.
+        Boolean: True = may attend. Floating: added to the scaled scores. Integers, and floats of only 0 and 1, raise.
     is_causal : bool
         Query i attends to keys 0..i only; needs n_q = n_k. Otherwise pass `attnlib.causal_mask` with its `align` as
         `attn_mask` (torch takes the upper left without a word). Together with `attn_mask` both must allow it (torch
@@ -209,7 +209,7 @@ class AttentionTrace:
         dead = int(self.fully_masked.sum())
         return f"scale = {self.scale:.4f}" + (f", fully masked rows: {dead}" if dead else "")
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = [(name, dims, str(tuple(array.shape)), formula) for name, array, dims, formula in self.steps()]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
         lines = [
@@ -241,7 +241,7 @@ def _prepare(query, key, value, attn_mask, is_causal, scale):
     shape = validation.attention_shapes(query.shape, key.shape, value.shape)
     if attn_mask is not None:
         masks.check_mask(attn_mask, shape)
-    if is_causal:
+    if validation.flag(is_causal, "is_causal"):
         attn_mask = masks.combine_masks(attn_mask, masks.causal_mask(*shape[-2:]))
     scale = validation.attention_scale(scale, query.shape[-1])
     return {"query": query, "key": key, "value": value, "scale": scale, "attn_mask": attn_mask}

@@ -23,7 +23,7 @@ class Example(NamedTuple):
     W_K: np.ndarray
     W_V: np.ndarray
 
-    def project(self):
+    def project(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Q = x W_Q, K = x W_K, V = x W_V."""
         return self.x @ self.W_Q, self.x @ self.W_K, self.x @ self.W_V
 
@@ -50,7 +50,7 @@ def _example(*matrices, kind=Example):
 # "she" by 0.12 or more (tests/test_core.py).
 WORDS = ("Anna", "saw", "Ben", "she")
 FEATURES = ("name", "male", "female", "verb", "pronoun", "who")
-SENTENCE = _example(
+SENTENCE: Example = _example(
     [[1, 0, 1, 0, 0, 2], [0, 0, 0, 1, 0, 0], [1, 1, 0, 0, 0, -2], [0, 0, 1, 0, 1, 0]],
     [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]],  # what each feature looks for
     [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0]],  # under what it is found: name, female, verb
@@ -58,6 +58,7 @@ SENTENCE = _example(
 )
 
 ASKED, GIVEN = ("name", "female", "verb"), ("who", "verb")  # the features of queries and keys, and of values
+NAMES = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}  # as live.one_row takes them
 W_O = np.array([[0.0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]])  # brings a value back to the word: who to who, verb to verb
 W_O.setflags(write=False)
 
@@ -65,7 +66,7 @@ W_O.setflags(write=False)
 # the male name for "saw" and the verb for "she". W_O writes who the woman is to "female", who the man is to "male", and
 # both together to "who": there they cancel, as in one head. Each common mistake moves what "saw" learns about Ben by
 # 0.2 or more (tests/test_heads.py).
-TWO_HEADS = _example(
+TWO_HEADS: HeadsExample = _example(
     SENTENCE.x,
     [[0, 0, 3, 0, 0, 0], [0] * 6, [0, 2, 0, 0, 0, 0], [2, 3, 0, 2, 3, 0], [3, 0, 0, 0, 0, 3], [0] * 6],
     [[1, 0, 0, 1, 0, 0], [0, 0, 0, 0, 1, 0], [0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 1], [0] * 6, [0] * 6],
@@ -75,7 +76,7 @@ TWO_HEADS = _example(
 )
 
 # Three tokens of a well-known text (S3), all numbers small. Its scores are symmetric by accident.
-KARIM = _example(
+KARIM: Example = _example(
     [[1, 0, 1, 0], [0, 2, 0, 2], [1, 1, 1, 1]],
     [[1, 0, 1], [1, 0, 0], [0, 0, 1], [0, 1, 1]],
     [[0, 0, 1], [1, 1, 0], [0, 1, 0], [1, 1, 0]],
@@ -83,10 +84,10 @@ KARIM = _example(
 )
 
 # Two tokens, everything the identity but W_V: so symmetric that several mistakes do not show in it.
-IDENTITY = _example([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [3, 4]])
+IDENTITY: Example = _example([[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 0], [0, 1]], [[1, 2], [3, 4]])
 
 # n = 4, d_in = 3, d_k = 2, d_v = 5: all different, and no weight near 0 or 1, so that no mistake can hide.
-ASYMMETRIC = _example(
+ASYMMETRIC: Example = _example(
     [[1.0, 0.5, -1.0], [0.0, 1.0, 0.5], [-0.5, 1.0, 1.0], [1.5, -1.0, 0.5]],
     [[1.0, -0.5], [0.5, 1.0], [0.0, 0.5]],
     [[0.5, 1.0], [-1.0, 0.5], [1.0, 0.0]],

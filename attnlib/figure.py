@@ -61,7 +61,7 @@ class DescribedFigure(Figure):
     and labels, and no weights: trained ones differ from machine to machine.
     """
 
-    def draw(self, renderer):
+    def draw(self, renderer: Any) -> None:
         for ax in self.axes:
             ax.patch.set_visible(False)
             for spine in ax.spines.values():
@@ -71,13 +71,13 @@ class DescribedFigure(Figure):
             legend.set_frame_on(False)
         for text in self.findobj(Text):
             box = text.get_bbox_patch()
-            if (box is None or not box.get_facecolor()[3]) and text.get_gid() != ON_CELL:
+            if (box is None or not box.get_facecolor()[-1]) and text.get_gid() != ON_CELL:
                 text.set_path_effects([patheffects.withStroke(linewidth=3, foreground=PAPER)])
                 if colors.to_hex(text.get_color()) == "#000000":
                     text.set_color(INK)
         super().draw(renderer)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         told = [ax for ax in self.axes if ax.get_label() != "<colorbar>"]
         drawn = [ax for ax in told if ax.axison] or told
         titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in drawn if ax.get_title()]
@@ -87,11 +87,11 @@ class DescribedFigure(Figure):
         if titles:
             text += f": {'; '.join(titles)}"
         if drawn and drawn[0].images and drawn[0].get_ylabel():
-            n_q, n_k = drawn[0].images[0].get_array().shape
+            n_q, n_k = drawn[0].images[0].get_size()
             text += f". {n_q} {drawn[0].get_ylabel()} by {n_k} keys (columns)"
         elif kind == "Line chart" and drawn:
             labels = (line.get_label() for line in drawn[0].lines)
-            lines = [" ".join(_plain(label).split()) for label in labels if not label.startswith("_")]
+            lines = [" ".join(_plain(label).split()) for label in map(str, labels) if not label.startswith("_")]
             text += f": {_plain(drawn[0].get_ylabel())} over {_plain(drawn[0].get_xlabel())}" + (
                 f"; {', '.join(lines)}" if lines else ""
             )

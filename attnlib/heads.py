@@ -14,6 +14,8 @@ from . import core, masks, validation
 from .validation import ShapeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from numpy.typing import ArrayLike
 
 
@@ -110,11 +112,13 @@ class KVCache:
     (5, True)
     """
 
-    _kind = np.ndarray
-    _join = staticmethod(lambda old, new: np.concatenate([old, new], axis=-2))
+    _kind: type = np.ndarray
+    _join: Callable[[Any, Any], Any] = staticmethod(lambda old, new: np.concatenate([old, new], axis=-2))
 
     def __init__(self) -> None:
-        self.key = self.value = self._layer = None
+        self.key: Any = None
+        self.value: Any = None
+        self._layer: Any = None
 
     def __len__(self) -> int:
         return 0 if self.key is None else self.key.shape[-2]
@@ -187,22 +191,25 @@ class MultiHeadAttention:
         num_kv_heads: int | None = None,
         rng: np.random.Generator | int | None = None,
     ) -> None:
-        self.d_k = validation.head_dim(embed_dim, num_heads)
-        self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
-        self.num_kv_heads = validation.key_value_heads(num_heads, num_kv_heads)
-        self.kdim = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
-        self.vdim = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
-        rng = np.random.default_rng(rng)
+        self.d_k: int = validation.head_dim(embed_dim, num_heads)
+        self.embed_dim: int = int(embed_dim)
+        self.num_heads: int = int(num_heads)
+        self.num_kv_heads: int = validation.key_value_heads(num_heads, num_kv_heads)
+        self.kdim: int = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
+        self.vdim: int = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
+        drawn = validation.generator(rng)
 
         def weight(d_in, d_out):
             limit = np.sqrt(6 / (d_in + d_out))
-            return rng.uniform(-limit, limit, size=(d_in, d_out))
+            return drawn.uniform(-limit, limit, size=(d_in, d_out))
 
         kv_dim = self.num_kv_heads * self.d_k
         self.W_Q, self.W_K = weight(embed_dim, embed_dim), weight(self.kdim, kv_dim)
         self.W_V, self.W_O = weight(self.vdim, kv_dim), weight(embed_dim, embed_dim)
-        widths = (embed_dim, kv_dim, kv_dim, embed_dim)
-        self.b_Q, self.b_K, self.b_V, self.b_O = (np.zeros(width) if bias else None for width in widths)
+        self.b_Q: np.ndarray | None = np.zeros(embed_dim) if bias else None
+        self.b_K: np.ndarray | None = np.zeros(kv_dim) if bias else None
+        self.b_V: np.ndarray | None = np.zeros(kv_dim) if bias else None
+        self.b_O: np.ndarray | None = np.zeros(embed_dim) if bias else None
 
     def __call__(
         self,
@@ -262,7 +269,7 @@ class MultiHeadAttention:
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
             attn_mask = add_head_axis(masks.check_mask(attn_mask), shape)
-        if is_causal and before:  # the queries are the last tokens
+        if validation.flag(is_causal, "is_causal") and before:  # the queries are the last tokens
             causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
             attn_mask, is_causal = masks.combine_masks(attn_mask, causal), False
         trace = core.attention_trace(q, k, v, attn_mask, is_causal=is_causal)
@@ -275,7 +282,7 @@ class MultiHeadAttention:
         return f"MultiHeadAttention(embed_dim={self.embed_dim}, num_heads={self.num_heads}), d_k = {self.d_k}"
 
 
-def tokens_in(cache, kind, layer, query, key, value):
+def tokens_in(cache: Any, kind: type[KVCache], layer: Any, query: Any, key: Any, value: Any) -> int:
     """Return how many tokens a cache of the class `kind` holds, and check that `layer` may use it. For both twins."""
     # The cache of torch inherits from that of NumPy, and is none for NumPy's arrays.
     if not isinstance(cache, kind) or cache._kind is not kind._kind:
@@ -297,7 +304,7 @@ def tokens_in(cache, kind, layer, query, key, value):
     return len(cache)
 
 
-def add_head_axis(mask, scores_shape):
+def add_head_axis(mask: Any, scores_shape: Sequence[int]) -> Any:
     """Give a mask without a head axis one, where the scores are (..., h, n_q, n_k) with batch axes before h.
 
     Works on NumPy arrays and torch tensors. (n_q, n_k) stays; (b, n_q, n_k) becomes (b, 1, n_q, n_k).
@@ -309,11 +316,11 @@ def add_head_axis(mask, scores_shape):
     return mask
 
 
-def _linear(x, weight, bias):
+def _linear(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None) -> np.ndarray:
     return x @ weight if bias is None else x @ weight + bias
 
 
-def _at_least(name, x, axes, expected):
+def _at_least(name: str, x: Any, axes: int, expected: str) -> np.ndarray:
     x = validation.as_array(x, name)
     if x.ndim < axes:
         raise ShapeError(f"{name} must be {expected}, at least {axes} axes, got shape {x.shape}. Fix: {name}[None].")

@@ -72,7 +72,13 @@ def causal_mask(
         )
     if align is None:
         validation.one_causal_mask(n_q, n_k)
-    return np.tri(n_q, n_k, k=n_k - n_q if align == "lower_right" else 0, dtype=bool)
+    try:
+        return np.tri(n_q, n_k, k=n_k - n_q if align == "lower_right" else 0, dtype=bool)
+    except (MemoryError, ValueError):  # NumPy has no axis that long, or this machine no room
+        raise MemoryError(
+            f"a mask ({n_q}, {n_k}) takes {n_q * n_k / 2**30:.3g} GiB, more than there is. "
+            'Fix: a block of queries at a time, causal_mask(block, keys_so_far, align="lower_right").'
+        ) from None
 
 
 def padding_mask(lengths: ArrayLike, n_k: int) -> np.ndarray:
@@ -150,21 +156,21 @@ def combine_masks(*masks: np.ndarray | None) -> np.ndarray | None:
             [1, 1, 0],
             [1, 1, 0]]])
     """
-    masks = [check_mask(mask) for mask in masks if mask is not None]
-    if not masks:
+    given = [check_mask(mask) for mask in masks if mask is not None]
+    if not given:
         return None
     try:
-        np.broadcast_shapes(*(mask.shape for mask in masks))
+        np.broadcast_shapes(*(mask.shape for mask in given))
     except ValueError:
-        shapes = ", ".join(str(mask.shape) for mask in masks)
+        shapes = ", ".join(str(mask.shape) for mask in given)
         raise ShapeError(
             f"masks to combine must broadcast against each other, got shapes {shapes}. "
             "Fix: give each the axes (..., n_q, n_k); padding_mask returns (b, 1, n_k)."
         ) from None
-    if all(mask.dtype == bool for mask in masks):
-        return np.logical_and.reduce(np.broadcast_arrays(*masks))
+    if all(mask.dtype == bool for mask in given):
+        return np.logical_and.reduce(np.broadcast_arrays(*given))
     combined = np.zeros(())
-    for mask in masks:
+    for mask in given:
         combined = combined + (to_additive(mask) if mask.dtype == bool else mask)
     return combined
 
@@ -238,7 +244,7 @@ def from_zero_blocked(mask: ArrayLike) -> np.ndarray:
             f"from_zero_blocked expects only 0 (blocked) and 1 (may attend), got {got}. "
             "Fix: a mask of 0 and -inf is additive already; pass it as attn_mask."
         )
-    return mask == 1
+    return np.equal(mask, 1)
 
 
 def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarray:
@@ -248,8 +254,10 @@ def check_mask(mask: Any, scores_shape: Sequence[int] | None = None) -> np.ndarr
             f"attn_mask must be a NumPy array, boolean (True = may attend) or floating, got {type(mask).__name__}. "
             "Fix: np.array(attn_mask)."
         )
+    validation.unmasked(mask, "attn_mask")
     validation.mask_kind(mask.dtype.kind, mask.dtype)
     if mask.dtype.kind == "f":
+        validation.added_on_purpose(mask.any() and not mask.all() and ((mask == 0) | (mask == 1)).all())
         validation.mask_values(np.isnan(mask).any() or np.isposinf(mask).any(), mask.dtype)
     if scores_shape is not None:
         validation.mask_shape(mask.shape, scores_shape)
@@ -268,7 +276,8 @@ def apply_mask(scores: np.ndarray, mask: np.ndarray | None) -> np.ndarray:
         return scores + added
 
 
-def _boolean(mask, function):
+def _boolean(mask: Any, function: str) -> np.ndarray:
+    validation.unmasked(mask, "mask")
     if not isinstance(mask, np.ndarray) or mask.dtype != bool:
         got = f"dtype {mask.dtype}" if isinstance(mask, np.ndarray) else type(mask).__name__
         fix = "from_zero_blocked(mask) for a 0/1 mask; a floating mask is additive already."
@@ -280,7 +289,8 @@ def _boolean(mask, function):
     return mask
 
 
-def _array(x, name):
+def _array(x: Any, name: str) -> np.ndarray:
+    validation.unmasked(x, name)
     try:
         return np.asarray(x)
     except ValueError:

@@ -20,7 +20,7 @@ from matplotlib.text import Text
 
 from . import arguments, colours
 from .arguments import to_array
-from .colours import KEY, LINE, NOT_FINITE, QUERY, palette, text_on
+from .colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, palette, text_on
 from .figure import ON_CELL, SERIES, save, subplots
 from .svg.charts import name_of_rows
 from .svg.parts import SYMBOL, decimals, number, width
@@ -105,7 +105,7 @@ def attention_heatmap(
         if end is not None:
             arguments.number(end, name)
     if ax is None:
-        _, ax = subplots(figsize=_size(*weights.shape, places=places))
+        _, ax = subplots(figsize=_size(weights.shape[0], weights.shape[1], places=places))
     _axes(ax)
     drawn = weights[~masked & np.isfinite(weights)]
     vmin = (drawn.min() if drawn.size else 0) if vmin is None else vmin
@@ -180,7 +180,7 @@ def head_grid(
     weights = arguments.shaped(weights, "head_grid takes maps that", "(h, n_q, n_k)", "pick one sequence, weights[0]")
     h, n_q, n_k = weights.shape
     titles = arguments.labels(titles, "titles", h) or [f"head {i + 1}" for i in range(h)]
-    masks = [None] * h if attn_mask is None else arguments.mask(attn_mask, weights.shape)
+    masks: Any = [None] * h if attn_mask is None else arguments.mask(attn_mask, weights.shape)
     columns, vmax = min(arguments.whole(columns, "columns", 1), h), arguments.number(vmax, "vmax", above=0)
     rows = -(-h // columns)
     wide, high = _size(n_q, n_k, colorbar=False)
@@ -342,8 +342,8 @@ class _Values(Artist):
 
 def _tag(axis, text, colour):
     """Name an axis on a plate in the colour of its role: it can be read on every page."""
-    plate = {"boxstyle": "round,pad=0.25", "facecolor": colour, "edgecolor": "none"}
-    axis.set_label_text(text, color=text_on(colour), bbox=plate, fontsize=9)
+    plate = {"boxstyle": "round,pad=0.25", "facecolor": PLATE[colour], "edgecolor": "none"}
+    axis.set_label_text(text, color="#000000", bbox=plate, fontsize=9)
     axis.labelpad = 7
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import arguments
 from .validation import kind_of
@@ -11,8 +11,10 @@ from .validation import kind_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+T = TypeVar("T")
 
-def progress(iterable: Iterable, description: str = "") -> Iterable:
+
+def progress(iterable: Iterable[T], description: str = "") -> Iterable[T]:
     """Return `iterable` with a progress bar in the notebook.
 
     tqdm's own display call also writes the bar as text, with times that differ from run to run; this shows the widget
@@ -35,7 +37,7 @@ def progress(iterable: Iterable, description: str = "") -> Iterable:
     return bar
 
 
-def display_widget(widget):
+def display_widget(widget: Any) -> None:
     """Show a widget where there is a notebook, without a text of its repr: that says nothing to a reader."""
     from IPython import get_ipython
     from IPython.display import display

@@ -5,6 +5,8 @@ Source: Su et al. 2021, "RoFormer".
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,26 +18,30 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def halves(x):
+# Both members of all pairs, and the way back.
+Pairs = tuple[np.ndarray, np.ndarray, Callable[[np.ndarray, np.ndarray], np.ndarray]]
+
+
+def halves(x: np.ndarray) -> Pairs:
     """Pair feature c with feature c + d_k/2, as transformers does for Llama: return both members, and the way back."""
     first, second = np.split(x, 2, axis=-1)
     return first, second, lambda a, b: np.concatenate([a, b], axis=-1)
 
 
-def neighbours(x):
+def neighbours(x: np.ndarray) -> Pairs:
     """Pair feature 2c with feature 2c + 1, as in Su et al. 2021."""
     return x[..., 0::2], x[..., 1::2], lambda a, b: np.stack([a, b], axis=-1).reshape(x.shape)
 
 
-PAIRINGS = {"halves": halves, "neighbours": neighbours}
+PAIRINGS: dict[str, Callable[[np.ndarray], Pairs]] = {"halves": halves, "neighbours": neighbours}
 
 
-def frequencies(d_k, base=10_000.0):
+def frequencies(d_k: int, base: float = 10_000.0) -> np.ndarray:
     """Return the angle by which each pair turns from one position to the next, (d_k / 2,)."""
     return base ** (-2 * np.arange(d_k // 2) / d_k)
 
 
-def turn(x, positions, pairs, omega):
+def turn(x: np.ndarray, positions: ArrayLike, pairs: Callable[[np.ndarray], Pairs], omega: np.ndarray) -> np.ndarray:
     """Turn pair c of the token at positions[i] by the angle positions[i] * omega_c."""
     angle = np.asarray(positions)[:, None] * omega  # (n, d_k / 2)
     cos, sin = np.cos(angle).astype(x.dtype), np.sin(angle).astype(x.dtype)
@@ -95,7 +101,7 @@ def rope(x: ArrayLike, positions: ArrayLike, base: float = 10_000.0, pairing: st
             f"positions must hold one number for each token, shape ({x.shape[-2]},), got shape {positions.shape}. "
             "Fix: np.arange(start, start + n), where start counts the tokens before."
         )
-    if not (np.isscalar(base) and np.isreal(base) and 0 < base < np.inf):
+    if not (isinstance(base, numbers.Real) and 0 < base < np.inf):
         raise ValueError(f"base must be a positive number, got {base!r}. Fix: 10_000.0, the paper's.")
     if pairing not in PAIRINGS:
         raise ValueError(

@@ -44,7 +44,7 @@ class Step(NamedTuple):
     formula: str | Callable[[Any], str]
     symbol: str | Callable[[Any], str]
     takes: tuple[str, ...] = ()
-    function: Callable[..., Any] | None = None
+    function: Any = None
 
 
 def softmax(x: ArrayLike, axis: int = -1) -> np.ndarray:
@@ -127,7 +127,7 @@ STEPS = (
 )
 
 
-def run(given: Mapping[str, Any], own: Mapping[str, Callable] | None = None) -> dict[str, Any]:
+def run(given: Mapping[str, Any], own: Mapping[str, Callable[..., Any]] | None = None) -> dict[str, Any]:
     """Return `given` and all steps that follow from it, by name.
 
     Parameters

@@ -4,45 +4,48 @@ from __future__ import annotations
 
 import html
 import numbers
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import arguments
-from .colours import levels, palette
+from .colours import NEXT, levels, palette
 from .svg.parts import maths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-TINT = "#7B61D9"  # no role's colour
+TINT = NEXT  # no role's colour
 CELL = "padding:2px 10px;text-align:{};font-variant-numeric:tabular-nums"
 
 
 class Table:
     """A table, made by `table`."""
 
-    def __init__(self, names, rows, places, tint):
-        self.names, self.rows, self.places, self.tint = list(names), [list(row) for row in rows], places, set(tint)
+    def __init__(self, names: Sequence[str], rows: Sequence[Sequence[Any]], places: int, tint: Sequence[str]) -> None:
+        self.names: list[str] = list(names)
+        self.rows: list[list[Any]] = [list(row) for row in rows]
+        self.places: int = places
+        self._tint = set(tint)
         # Numbers stand right, so that their digits do; a column of words begins at the left.
-        self.sides = ["left" if _words(column) else "right" for column in zip(*self.rows, strict=True)]
+        self._sides = ["left" if _words(column) else "right" for column in zip(*self.rows, strict=True)]
 
     def _text(self, value):
         if isinstance(value, (bool, np.bool_, numbers.Integral)) or not isinstance(value, numbers.Real):
             return str(value)
         return f"{value:.{self.places}f}"
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         lines = [self.names, *([self._text(value) for value in row] for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        signs = ["<" if side == "left" else ">" for side in self.sides]
+        signs = ["<" if side == "left" else ">" for side in self._sides]
         padded = (zip(line, signs, widths, strict=True) for line in lines)
         return "\n".join("   ".join(f"{text:{sign}{w}}" for text, sign, w in line).rstrip() for line in padded)
 
     def _repr_html_(self):
-        tinted = [j for j, name in enumerate(self.names) if name in self.tint]
+        tinted = [j for j, name in enumerate(self.names) if name in self._tint]
         largest = max((abs(row[j]) for row in self.rows for j in tinted), default=1)
-        styles = [CELL.format(side) for side in self.sides]
+        styles = [CELL.format(side) for side in self._sides]
         head = "".join(
             f'<th scope="col" style="{style}">{maths(name, "html")}</th>'
             for name, style in zip(self.names, styles, strict=True)
@@ -65,7 +68,7 @@ def _words(column):
     return all(isinstance(x, str) for x in column) and any(x[:1].isalpha() for x in column)
 
 
-def table(names: Sequence[str], rows: Sequence[Sequence], *, places: int = 2, tint: Sequence[str] = ()) -> Table:
+def table(names: Sequence[str], rows: Sequence[Sequence[Any]], *, places: int = 2, tint: Sequence[str] = ()) -> Table:
     """Return a table for the last line of a cell: HTML in a notebook, padded text elsewhere.
 
     Parameters

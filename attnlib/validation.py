@@ -3,10 +3,16 @@
 The shape checks take shapes and not arrays, so that the NumPy functions and their torch twins share them.
 """
 
+from __future__ import annotations
+
 import math
 import numbers
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class ShapeError(ValueError):
@@ -22,14 +28,15 @@ class ShapeError(ValueError):
     """
 
 
-def kind_of(x):
+def kind_of(x: Any) -> str:
     """Return the class of `x` with its module, as messages name it: list, numpy.ndarray, torch.Tensor."""
     return f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
 
 
-def as_array(x, name):
+def as_array(x: Any, name: str) -> np.ndarray:
     """Return `x` as an array, which it is or NumPy makes of it; raise TypeError for tensors and ragged lists."""
     kind = kind_of(x)
+    unmasked(x, name)
     if kind.startswith("torch."):
         raise TypeError(
             f"{name} must be a NumPy array or a list of numbers, got {kind}. "
@@ -44,7 +51,7 @@ def as_array(x, name):
         ) from None
 
 
-def real_array(x, name):
+def real_array(x: Any, name: str) -> np.ndarray:
     """Return `x` as a floating NumPy array, float64 if it holds integers; raise TypeError if it holds anything else."""
     given, x = x, as_array(x, name)
     if x.dtype == object and x is not given:
@@ -63,7 +70,7 @@ def real_array(x, name):
     return x
 
 
-def attention_shapes(query, key, value):
+def attention_shapes(query: Sequence[int], key: Sequence[int], value: Sequence[int]) -> tuple[int, ...]:
     """Check three shapes against each other and return the shape of the scores, (..., n_q, n_k)."""
     for name, shape in (("query", query), ("key", key), ("value", value)):
         if len(shape) < 2:
@@ -101,7 +108,7 @@ def attention_shapes(query, key, value):
     return (*leading, q[-2], k[-2])
 
 
-def mask_shape(mask, scores):
+def mask_shape(mask: Sequence[int], scores: Sequence[int]) -> None:
     """Check that a mask of shape `mask` covers scores of shape `scores` without guessing what its axes mean."""
     mask, scores = tuple(mask), tuple(scores)
     fits = all(m in (1, s) for m, s in zip(mask[::-1], scores[::-1], strict=False))
@@ -121,7 +128,7 @@ def mask_shape(mask, scores):
         )
 
 
-def one_causal_mask(n_q, n_k):
+def one_causal_mask(n_q: int, n_k: int) -> None:
     """Check that n_q = n_k, where causal needs no word on how queries and keys line up."""
     if n_q != n_k:
         raise ShapeError(
@@ -132,7 +139,7 @@ def one_causal_mask(n_q, n_k):
         )
 
 
-def mask_kind(kind, dtype):
+def mask_kind(kind: str, dtype: Any) -> None:
     """Check the dtype of a mask; `kind` is NumPy's letter ('b', 'f', 'i', ...)."""
     if kind in "bf":
         return
@@ -147,7 +154,45 @@ def mask_kind(kind, dtype):
     )
 
 
-def mask_values(has_nan_or_plus_inf, dtype):
+def added_on_purpose(only_zeros_and_ones: Any) -> None:
+    """Raise if a floating mask holds 0 and 1 and nothing else: it is meant to forbid, and would be added."""
+    if only_zeros_and_ones:
+        raise ValueError(
+            "a floating attn_mask is added to the scores, and this one holds only 0 and 1, which forbids nothing: "
+            "expected True and False, or 0 and -inf. Fix: attn_mask.astype(bool), in torch attn_mask.bool(), or "
+            "from_zero_blocked(attn_mask), if 0 means blocked. If 1 is meant to be added, attn_mask - 1 gives the same "
+            "weights, for a number that is added to all scores of a row changes none."
+        )
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False: "no" would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}. Fix: {name}=True, or leave it out.")
+    return value
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """Return a NumPy generator made of a seed, of a generator or of None."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"rng must be a seed, a whole number of at least 0, or a generator, got {rng!r}. "
+            "Fix: rng=0, or rng=np.random.default_rng(0)."
+        ) from None
+
+
+def unmasked(x: Any, name: str) -> None:
+    """Raise for an array of np.ma, whose mask every computation here would drop without a word."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(
+            f"{name} must be a plain array, got numpy.ma.MaskedArray, whose own mask would be dropped. "
+            f"Fix: {name}.filled(...); who may attend to whom goes into attn_mask."
+        )
+
+
+def mask_values(has_nan_or_plus_inf: Any, dtype: Any) -> None:
     """Raise if a floating mask holds NaN or +inf in `dtype`, that of the scores."""
     if has_nan_or_plus_inf:
         raise ValueError(
@@ -157,11 +202,11 @@ def mask_values(has_nan_or_plus_inf, dtype):
         )
 
 
-def axis_of(x, axis):
+def axis_of(x: np.ndarray, axis: Any) -> int:
     """Return `axis` if it is the number of an axis of `x`; an array has -ndim to ndim - 1."""
     if isinstance(axis, bool) or not isinstance(axis, numbers.Integral):
         raise TypeError(f"axis must be a whole number, got {type(axis).__name__}. Fix: axis=-1 for the keys.")
-    if not -x.ndim <= axis < x.ndim:
+    if not -x.ndim <= int(axis) < x.ndim:
         raise ShapeError(
             f"axis must be an axis of the array, of shape {x.shape}: expected {-x.ndim} to {x.ndim - 1}, got {axis}. "
             "Fix: axis=-1 for the keys."
@@ -169,7 +214,7 @@ def axis_of(x, axis):
     return int(axis)
 
 
-def attention_scale(scale, d_k):
+def attention_scale(scale: Any, d_k: int) -> float:
     """Return `scale`, or 1/sqrt(d_k) where it is None."""
     if scale is None:
         return 1.0 / math.sqrt(d_k)
@@ -182,7 +227,7 @@ def attention_scale(scale, d_k):
     return float(scale)
 
 
-def positive_int(value, name):
+def positive_int(value: Any, name: str) -> int:
     """Return `value` as int if it is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number, got {type(value).__name__}. Fix: {name}=int(...).")
@@ -191,7 +236,7 @@ def positive_int(value, name):
     return int(value)
 
 
-def head_dim(embed_dim, num_heads):
+def head_dim(embed_dim: int, num_heads: int) -> int:
     """Return d_k = embed_dim / num_heads, which must be whole."""
     embed_dim, num_heads = positive_int(embed_dim, "embed_dim"), positive_int(num_heads, "num_heads")
     if embed_dim % num_heads:
@@ -203,7 +248,7 @@ def head_dim(embed_dim, num_heads):
     return embed_dim // num_heads
 
 
-def key_value_heads(num_heads, num_kv_heads):
+def key_value_heads(num_heads: int, num_kv_heads: int | None) -> int:
     """Return the number of heads of keys and values, `num_heads` by default, which it must divide."""
     if num_kv_heads is None:
         return int(num_heads)
@@ -216,7 +261,7 @@ def key_value_heads(num_heads, num_kv_heads):
     return int(num_kv_heads)
 
 
-def cache_input(key, value, kind):
+def cache_input(key: Any, value: Any, kind: type) -> None:
     """Check what a cache is to keep: one value for each key, numbers, in arrays of the class `kind`."""
     for name, x in (("key", key), ("value", value)):
         if not isinstance(x, kind):
@@ -235,7 +280,7 @@ def cache_input(key, value, kind):
         )
 
 
-def cached(old, new, name):
+def cached(old: Any, new: Any, name: str) -> None:
     """Check that new keys or values continue those of a cache: all axes but the tokens, and the dtype, are equal."""
     old_shape, new_shape = tuple(old.shape), tuple(new.shape)
     if (*old_shape[:-2], old_shape[-1]) != (*new_shape[:-2], new_shape[-1]) or old.dtype != new.dtype:
@@ -246,7 +291,7 @@ def cached(old, new, name):
         )
 
 
-def module_input(shape, name, features):
+def module_input(shape: Sequence[int], name: str, features: int) -> None:
     """Check that the input of a layer is (..., n, features)."""
     shape = tuple(shape)
     if 0 in shape[:-2]:

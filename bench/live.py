@@ -48,14 +48,19 @@ interact(draw, d_k=IntSlider(min=1, max=512, value=1));
 """
 
 
+def eight():
+    """Return a map of 8 queries and keys, with the weights of one as bars."""
+    q, k = np.random.default_rng(0).normal(size=(2, 8, 512))
+    return live.weights_view(lambda d: {"map": al.softmax(q[:, :d] @ k[:, :d].T)}, d_k=(1, 512), still=(1, 64), row=0)
+
+
 def main():
     print("in the kernel: a slider step, first quartile of 400: a shared machine is slower at times, never quicker")
     x = np.random.default_rng(0).normal(size=(512, 64))
-    weights = np.random.default_rng(0).dirichlet(np.ones(64), size=(8, 64))
+    several = np.random.default_rng(0).dirichlet(np.ones(200), size=(2, 4, 200))
     big = live.weights_view(lambda d: {"map": al.softmax(x[:, :d] @ x[:, :d].T)}, still=(1,), d_k=(1, 64))
     for what, view, slider, wanted in (
-        ("two 8 x 8 maps, bars, curve", live.scaling(n=8), "d_k", 1),
-        ("8 heads at n = 64", live.heads(weights), "head", 5),
+        ("an 8 x 8 map and bars", eight(), "d_k", 1),
         ("one map at n = 512", big, "d_k", 30),
         ("a whole call, 8 x 8", live.flow(al.attention_trace(*[x[:8, :8]] * 3)), "query", 1),
         ("a whole call, 64 x 64", live.flow(al.attention_trace(*[x[:64]] * 3)), "query", 1),
@@ -64,7 +69,7 @@ def main():
         ("masks, 6 x 6", live.masks(), "d_k", 1),
         ("ribbons over 14 words, 11 stops", live.ribbons(stored()), "d_k", 1),
         ("what is written, and its loss", live.speaking(stored()), "d_k", 1),
-        ("sentence of 200 words", live.sentence("word " * 200), "head", 30),
+        ("sentence of 200 words", live.sentence(lambda text: (text.split(), several), "word " * 200), "head", 30),
     ):
         milliseconds, size = step(view, slider)
         print(f"  {what:<30} {milliseconds:6.2f} ms  {verdict(milliseconds, wanted):<24} message {size / 1000:4.0f} kB")
@@ -100,7 +105,7 @@ def step(view, name):
 
 
 def growth():
-    view = live.scaling(n=8)
+    view = eight()
     slider = view.sliders["d_k"]
     stops = [value for _, value in slider._options_full]
 

@@ -22,15 +22,15 @@ from importlib.metadata import version
 from pathlib import Path
 
 import nbformat
-from jinja2 import Template
 from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
 from tools import book
-from tools.licence import LICENCE, licence_cell
+from tools.licence import licence_cell
 from tools.links import outward
-from tools.page import SCRIPT, STYLE, markdown, still
 from tools.reading import entry as told
 from tools.series import SERIES, named
+
+from . import first_page
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -215,34 +215,17 @@ def configure(site, settings):
 
 
 def write_pages(notebooks, site, settings):
-    """Write the book, read/NN_name.html, and the page that everybody sees first.
+    """Write the book, read/NN_name.html, and the first page.
 
-    That page is no JupyterLab: it is there in a moment, on a phone too. The model writes in it where the browser has a
-    place to load it from; `settings` then say where Python is, and are None otherwise.
+    The model writes there where the browser has a place to load it from; `settings` then say where Python is, and are
+    None otherwise.
     """
     book.build(site / "read", lab="../notebooks/index.html", model=bool(settings))
     entries = [told(name, notebook) for name, notebook in notebooks.items()]
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
-    outputs = (
-        output for notebook in notebooks.values() for cell in notebook.cells for output in cell.get("outputs", [])
-    )
-    view = next(still(output) for output in outputs if "attnlib" in output.get("metadata", {}))
-    stored = json.loads((ROOT / "attnlib" / "course" / "data" / "smollm_stops.json").read_text("utf-8"))["writing"]
-    index = Template((HERE / "index.html.j2").read_text("utf-8")).render(
-        notebooks=entries,
-        view=view,
-        ways={"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH},
-        own=stored["d_k"],
-        prompt=stored["prompt"],
-        stops=stored["stops"],
-        at=[stop["d_k"] for stop in stored["stops"]].index(stored["d_k"]),
-        writes=settings and add_writer(site, settings),
-        script=SCRIPT,
-        style=STYLE,
-        licence=markdown(LICENCE),
-    )
-    (site / "index.html").write_text(index, "utf-8")
+    ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH}
+    first_page.write(site, entries, ways, settings and add_writer(site, settings))
 
 
 def add_writer(site, settings):

@@ -56,7 +56,7 @@ def as_module(function, name, faults=(), defaults=True):
             super().__init__()
             self.num_heads = num_heads
             for c in self.letters:
-                setattr(self, f"W_{c}", nn.Linear(embed_dim, embed_dim))
+                setattr(self, f"W_{c}", nn.Linear(embed_dim, embed_dim, bias=False))  # NumPy would not see it
 
         def forward(self, query, key=None, value=None, *, attn_mask=None):
             if defaults:

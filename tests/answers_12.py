@@ -84,6 +84,29 @@ def rotate_half(x, positions, base=BASE, pairing="halves"):
     return x * np.cos(angle) + partner * np.sin(angle)
 
 
+def side_by_side(angle):
+    return np.repeat(angle, 2, axis=-1)
+
+
+def one_after_another(angle):
+    return np.tile(angle, 2)
+
+
+def rotated_half(*lays):
+    """Return x cos + partner sin, with partners by `pairing`, and angles laid out for halves and for neighbours."""
+
+    def answer(x, positions, base=BASE, pairing="halves"):
+        d, of_halves = x.shape[-1], pairing == "halves"
+        angle = lays[not of_halves](np.outer(positions, base ** (-np.arange(0, d, 2) / d)))
+        if of_halves:
+            partner = np.concatenate([-x[..., d // 2 :], x[..., : d // 2]], axis=-1)
+        else:
+            partner = np.stack([-x[..., 1::2], x[..., 0::2]], axis=-1).reshape(x.shape)
+        return x * np.cos(angle) + partner * np.sin(angle)
+
+    return answer
+
+
 def norm(x, gain=1.0):
     return gain * x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)
 
@@ -160,7 +183,7 @@ def key_turned_forwards(d_k, near, far):
 
 
 RIGHT = {
-    "rope": [by_complex_numbers, by_matrices, in_torch, rope(), al.rope],
+    "rope": [by_complex_numbers, by_matrices, in_torch, rope(), al.rope, rotated_half(one_after_another, side_by_side)],
     "rotary_attention": [head(), head_by_the_whole_sequence, head_in_torch],
     "look_back": [look_back(), alternating, key_turned_forwards, look_back(20.0)],
 }
@@ -178,6 +201,16 @@ WRONG = [
     ("rope", "frequencies_from_one", rope("base ** (-2 * np.arange(1, d // 2 + 1) / d)")),
     ("rope", "sign_lost", rope(new_a="a * cos + b * sin")),
     ("rope", "sign_lost", rope(new_b="b * cos - a * sin")),
+    ("rope", "sine_and_cosine_exchanged", rope(new_a="a * sin - b * cos", new_b="a * cos + b * sin")),
+    ("rope", "constant_result", rope(new_a="0 * a", new_b="0 * b")),
+    *[
+        ("rope", id, rotated_half(*lays))
+        for id, lays in (
+            ("pairings_mixed", (side_by_side, side_by_side)),
+            ("pairings_mixed", (one_after_another, one_after_another)),
+            (None, (side_by_side, one_after_another)),
+        )
+    ],
     ("rope", "positions_added", rope(new_a="a + sin", new_b="b + cos")),
     ("rope", "positions_added", rope(new_a="a + cos", new_b="b + sin")),
     ("rope", "positions_counted", rope(position="np.arange(n)")),
@@ -212,10 +245,10 @@ WRONG = [
     ("rotary_attention", "mask_ignored", head(mask="True")),
     ("rotary_attention", "rotation_forgotten + gain_forgotten", head("norm(q)", "norm(k)")),
     ("rotary_attention", "value_rotated + no_scale", head(v="halves(v)", scale="1")),
-    ("rotary_attention", "gains_exchanged", head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),
-    ("rotary_attention", "gains_exchanged", head(k="halves(norm(k, g_q))")),
-    ("rotary_attention", "queries_behind_the_keys", head(q="halves(norm(q, g_q), n_k)")),
-    ("rotary_attention", "queries_start_at_n_q", head(q="halves(norm(q, g_q), n_q)")),
+    ("rotary_attention", "another_gain", head("halves(norm(q, g_k), n_k - n_q)", "halves(norm(k, g_q))")),
+    ("rotary_attention", "another_gain", head(k="halves(norm(k, g_q))")),
+    ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_k)")),
+    ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_q)")),
     ("rotary_attention", "norm_forgotten", head("halves(g_q * q, n_k - n_q)", "halves(g_k * k)")),
     ("rotary_attention", "norm_forgotten", head(q="halves(g_q * q, n_k - n_q)")),
     ("rotary_attention", "norm_forgotten", head(k="halves(g_k * k)")),
@@ -224,6 +257,18 @@ WRONG = [
     ("rotary_attention", "normed_to_length_one", head("halves(unit(q, g_q), n_k - n_q)", "halves(unit(k, g_k))")),
     ("rotary_attention", "mean_subtracted", head("halves(layer(q, g_q), n_k - n_q)", "halves(layer(k, g_k))")),
     ("rotary_attention", "mean_subtracted", head(q="halves(layer(q, g_q), n_k - n_q)")),
+    ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q + 1)")),
+    *[
+        (
+            "rotary_attention",
+            "base_ignored",
+            head(f"halves(norm(q, g_q), n_k - n_q, {b})", f"halves(norm(k, g_k), 0, {b})"),
+        )
+        for b in ("500.0", "1e5", "5e5", "1e6")
+    ],
+    ("rotary_attention", None, head("halves(norm(q, g_q), n_k - n_q, 1e3)", "halves(norm(k, g_k), 0, 1e3)")),
+    ("rotary_attention", "another_gain", head("halves(norm(q, 1 + g_q), n_k - n_q)", "halves(norm(k, 1 + g_k))")),
+    ("rotary_attention", "another_gain", head("halves(norm(q, g_q**2), n_k - n_q)", "halves(norm(k, g_k**2))")),
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (0, 0))),
     ("look_back", "looks_at_itself", look_back(turned=lambda near, far: (near, far))),
     ("look_back", "looks_elsewhere", look_back(turned=lambda near, far: (-near - 1, -far - 1))),

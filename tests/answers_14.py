@@ -12,7 +12,7 @@ def online(
     """Return online softmax from the lines a student would write."""
 
     def answer(blocks):
-        names = {"np": np, "m": -np.inf, "z": 0.0, "o": 0.0}
+        names = {"np": np, "m": -np.inf, "z": 0.0, "o": 0.0, "largest_size": largest_size}
         for names["s"], names["v"] in blocks:
             names["new"] = eval(new, names)
             if names["new"] > -np.inf:
@@ -71,6 +71,10 @@ def twice_through(blocks):
     return o / z
 
 
+def largest_size(s):
+    return np.abs(s[np.isfinite(s)]).max(initial=-np.inf)
+
+
 def by_log_sum_exp(blocks):
     """Merge outputs by the logarithms of their sums."""
     total, out = -np.inf, 0.0
@@ -93,6 +97,24 @@ def key_by_key(blocks):
     return o / z
 
 
+def returning_in_the_loop(blocks):
+    m, z, o = -np.inf, 0.0, 0.0
+    for s, v in blocks:
+        new = max(m, s.max())
+        factor, e = np.exp(m - new), np.exp(s - new)
+        z, o = factor * z + e.sum(), factor * o + e @ v
+        return o / z
+
+
+def one_block(which):
+    """Return the softmax of the first block, or of the last."""
+
+    def answer(blocks):
+        return [al.softmax(s) @ v for s, v in blocks][which]
+
+    return answer
+
+
 def sink(
     largest="np.maximum(s.max(-1, keepdims=True), k)",
     e="np.exp(s - m)",
@@ -110,9 +132,9 @@ def sink(
     return answer
 
 
-def by_a_column(scores, sink):
+def by_a_column(scores, sink, kept=slice(-1)):
     column = np.full((*scores.shape[:-1], 1), sink)
-    return al.softmax(np.concatenate([scores, column], axis=-1))[..., :-1]
+    return al.softmax(np.concatenate([scores, column], axis=-1))[..., kept]
 
 
 def sink_in_torch(scores, sink):
@@ -178,9 +200,21 @@ WRONG = [
     ("online_softmax", "no_maximum", without_maximum),
     ("online_softmax", None, online(new="max(m, s.mean())")),  # overflows where a block is wide
     ("online_softmax", "maximum_starts_at_zero", starting_at_zero),
-    ("online_softmax", "factor_inverted", online(factor="np.exp(new - m)")),
+    *[("online_softmax", "one_block_only", one_block(which)) for which in (0, -1)],
+    ("online_softmax", "one_block_only", returning_in_the_loop),
+    *[
+        ("online_softmax", "maximum_of_sizes", online(new=f"max(m, {size})"))
+        for size in ("np.abs(s).max()", "largest_size(s)")
+    ],
+    ("online_softmax", "blocks_averaged", lambda blocks: sum(al.softmax(s) @ v for s, v in blocks)),
+    *[
+        ("online_softmax", "divided_at_each_block", online(o="(factor * o + e @ v) / (factor * z + e.sum())", end=end))
+        for end in ("o", "o / z")
+    ],
+    ("online_softmax", None, online(factor="np.exp(new - m)")),  # nothing but NaN, which any cause may have
+    ("online_softmax", None, online(new="min(m, s.min())")),
     ("online_softmax", "factor_inverted", online(factor="np.exp(new - m) if m > -np.inf else 0.0")),
-    ("online_softmax", "maximum_not_carried", online(new="max(-np.inf, s.max())", factor="0.0")),
+    ("online_softmax", "one_block_only", online(new="max(-np.inf, s.max())", factor="0.0")),
     ("sink_weights", "sink_left_out", sink(of_sink="0")),
     ("sink_weights", "sink_left_out", lambda s, sink: al.softmax(s)),
     ("sink_weights", "sink_returned", sink(w="np.concatenate([e, z], -1) / (e.sum(-1, keepdims=True) + z)")),
@@ -190,6 +224,13 @@ WRONG = [
     ("sink_weights", "sink_score_ignored", sink("np.maximum(s.max(-1, keepdims=True), 0)", of_sink="np.exp(-m)")),
     ("sink_weights", "sink_left_out_of_maximum", sink("s.max(-1, keepdims=True)")),
     ("sink_weights", "sink_without_maximum", sink("0.0")),
+    *[
+        ("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({axis}), k)"))
+        for axis in ("", "axis=(-1, -2), keepdims=True")
+    ],
+    *[("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({a}, keepdims=True), k)")) for a in (-2, 0)],
+    ("sink_weights", "sink_without_maximum", sink("k")),
+    ("sink_weights", "last_key_cut_off", lambda s, sink: by_a_column(s, sink, slice(1, None))),
     (
         "sink_weights",
         "softmax_over_queries",
@@ -199,6 +240,7 @@ WRONG = [
     ("log_n_weights", "factor_of_whole_text", log_n("np.log(n) / np.log(n_0)")),
     ("log_n_weights", "factor_by_keys", log_n("np.log(np.arange(1, n + 1)) / np.log(n_0)")),
     ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(n))[:, None] / np.log(n_0)")),
+    ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(2, n + 2))[:, None] / np.log(n_0)")),
     ("log_n_weights", "logarithm_left_out", log_n("np.arange(1, n + 1)[:, None] / n_0")),
     ("log_n_weights", "factor_upside_down", log_n("np.log(n_0) / np.log(np.arange(1, n + 1))[:, None]")),
     (

@@ -97,7 +97,8 @@ DESIGNS = {
         "no_room_to_park": [[0.0, 0.0], [-5.0, 1.0]],
         "parked_on_a_long_value": [[6.0, 1.0], [6.0, 0.11]],
         "words_add_too": [[6.0, 0.1], [7.0, 0.1], [7.6, 0.0999]],
-        "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0]],
+        "parking_drowns_the_match": [[10.0, 0.0], [15.0, 1.0], [8.0, 0.0], [7.8, 0.1]],
+        "score_and_length_exchanged": [[0.0, 6.0], [0.05, 5.0]],
     },
     "three_patients": {
         "prompt_was_read_right": [{**PATIENTS, "A": "no scale"}, {**PATIENTS, "A": "window of 8"}],

@@ -198,6 +198,8 @@ WRONG = [
         for numbers in (np.arange(5), [0, 0, 0, 1, 2])
     ],
     ("where_is_c", "column_off_by_one", (put(ONE, 0, 1, 20), put(2, 0, 1))),
+    ("where_is_c", "pilot_forgotten", (put(CARGO, 0, 1, 20), put(C, 0, 1))),  # the pilot carries nothing
+    ("cargo_of_c", "pilot_forgotten", (put(CARGO, 0, 1, 20), put(C, 0, 1), TONS)),
     ("where_is_c", "too_little_weight", (put(ONE, 0, 1), put(C, 0, 1))),
     ("where_is_c", "sign_turned", (put(ONE, 0, 1, -20), put(C, 0, 1))),
     ("cargo_of_c", "value_is_the_key", (*FIND_C, put(C, 0, 1))),
@@ -296,6 +298,7 @@ WRONG = [
     ("count_with_a_witness", "too_little_weight", witness(1, 1, STAR)),
     ("difference", "heads_added", (OWN, FRONT, column([1, 1]))),
     ("difference", "heads_added", (OWN, FRONT, column([0.5, 0.5]))),
+    ("difference", "heads_added", (OWN, (*FRONT[:2], -TONS), column([1, -1]))),
     ("difference", "one_head_unused", (OWN, FRONT, column([1, 0]))),
     ("difference", "one_head_unused", (OWN, FRONT, column([0, 1]))),
     ("difference", "nothing_given", (OWN, FRONT, column([0, 0]))),
@@ -316,6 +319,8 @@ WRONG = [
     ),
     ("what_came_next", "own_flag_noted", ((*LOOK_SELF, writes(I5)), READER)),
     ("what_came_next", "looks_behind", ((wide(PLACE, 20 * np.eye(8, k=1)), wide(PLACE, I8), writes(I5)), READER)),
+    ("what_came_next", "two_back", ((wide(PLACE, 20 * np.eye(8, k=-2)), wide(PLACE, I8), writes(I5)), READER)),
+    ("what_came_next", "two_back", ((wide(PLACE, 20 * STEP), wide(PLACE, STEP.T), writes(I5)), READER)),
     ("what_came_next", "looks_behind", ((wide(PLACE, 20 * I8), wide(PLACE, np.eye(8, k=-1)), writes(I5)), READER)),
     *[
         (

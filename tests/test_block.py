@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnlib.course import block
+from attnlib.course.views import block
 
 
 @pytest.mark.parametrize("norm_first", [True, False])

@@ -15,7 +15,7 @@ from attnlib.course.__main__ import page, section
 from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
 from attnlib.course.engine.exercise import Design
-from attnlib.course.engine.explain import explain
+from attnlib.course.engine.explain import CONSTANT, PART, TURNED, explain
 from tools.series import TAUGHT
 
 STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Design)]  # notebook 10: test_puzzles.py
@@ -44,7 +44,7 @@ def test_every_mistake_of_a_design_is_rejected_and_named(name):
 def test_every_mistake_of_the_catalogue_is_made_somewhere():
     in_notebook_10 = {id for exercise in catalogue.CHAPTERS["10"].EXERCISES for id in exercise.names}
     made = (
-        {id for exercise in STEPS for id in exercise.wrong}
+        {id for exercise in STEPS for id in exercise.names}
         | {id for wrong in DESIGNS.values() for id in wrong}
         | in_notebook_10
     )
@@ -64,6 +64,7 @@ def test_a_name_belongs_to_one_mistake_one_exercise_one_question():
 def test_masks_are_asked_for_where_they_have_been_taught():
     """2.3 and 4.4 try none; what is wrong with a mask has a name in 05, 06 and 12."""
     taught = {id for id in EXERCISES["masked_attention"].wrong if "mask" in id} | {"finite_fill", "fill_not_low_enough"}
+    taught -= {"causal_mask_added"}  # a triangle that nobody asked for
     assert len(taught) > 8
     for name in ("scaled_dot_product_attention", "SelfAttention"):
         exercise = EXERCISES[name]
@@ -221,7 +222,7 @@ def test_several_explanations_are_none():
     found = exercise.wrong_outcomes["no_softmax"][0]
     assert [m.id for m in exercise.explain(None, found)] == ["no_softmax"]
     twice = {"no_softmax": [found], "axis_ignored": [found]}
-    assert explain(found, exercise.probes, exercise.mistakes, twice, exercise.pairs) == ()
+    assert explain(found, exercise.expected, exercise.probes, exercise.mistakes, twice, exercise.pairs) == ()
 
 
 @pytest.mark.parametrize("name", ["masked_attention", "masked_softmax"])
@@ -230,6 +231,56 @@ def test_a_mistake_unknown_to_the_catalogue_is_not_called_two_others(name):
     for id, ways in exercise.wrong_outcomes.items():
         for outcomes in ways:
             assert not [ids for ids in exercise.pairs.fitting(outcomes) if id not in ids], id
+
+
+# --- what the result shows by itself, before two mistakes are looked for
+
+
+def kept_at(place, axis, rest=0):
+    """Return what keeps one place of an axis and leaves the rest at a number."""
+
+    def part(y):
+        y = np.moveaxis(np.array(y), axis, 0)
+        y[np.arange(len(y)) != place % len(y)] = rest
+        return np.moveaxis(y, 0, axis)
+
+    return part
+
+
+SHOWN = {
+    "zeros": (CONSTANT, np.zeros_like),
+    "one number": (CONSTANT, lambda y: np.full_like(y, 0.7)),
+    "the first row": (PART, lambda y: y[..., :1, :]),
+    "the last row, without its axis": (PART, lambda y: y[..., -1, :]),
+    "all columns but the last": (PART, lambda y: y[..., :-1]),
+    "the first of a batch": (PART, lambda y: y[0] if y.ndim > 2 else y),
+    "only the first row filled": (PART, kept_at(0, -2)),
+    "only the last column filled": (PART, kept_at(-1, -1)),
+    "features backwards": (TURNED, lambda y: y[..., ::-1]),
+    "rows backwards": (TURNED, lambda y: y[..., ::-1, :]),
+    "the last two axes exchanged": (TURNED, lambda y: np.swapaxes(y, -1, -2)),
+    # Near to these, and none of them: nothing is said.
+    "noise": (None, lambda y: y + 0.01 * np.cos(np.arange(y.size)).reshape(y.shape)),
+    "every second row": (None, lambda y: y[..., ::2, :]),
+    "the rest at 1": (None, kept_at(0, -2, rest=1)),
+    "constant rows": (None, lambda y: np.broadcast_to(y[..., :1], y.shape)),
+    "a part, and twice as large": (None, lambda y: 2 * y[..., :1, :]),
+}
+RESULTS = [EXERCISES[name] for name in ("scaled_dot_product_attention", "masked_attention", "multi_head_attention")]
+
+
+@pytest.mark.parametrize("form", SHOWN)
+@pytest.mark.parametrize("exercise", RESULTS, ids=lambda exercise: exercise.name)
+def test_what_a_result_shows_by_itself_is_told_before_two_mistakes(exercise, form):
+    id, change = SHOWN[form]
+    verdict = exercise(lambda *args: change(exercise.reference(*args)))
+    assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
+
+
+def test_masks_that_are_all_false_are_constant():
+    for name in ("padding_mask", "causal_mask", "window_mask", "kept_keys"):
+        exercise = EXERCISES[name]
+        assert exercise(lambda *args, exercise=exercise: exercise.reference(*args) & False).mistake == CONSTANT
 
 
 # --- one name for one mistake

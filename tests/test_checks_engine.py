@@ -1,6 +1,7 @@
 """How answers are run: errors, what they print and patch, time and memory."""
 
 import contextlib
+import copy
 import os
 import re
 import select
@@ -20,7 +21,7 @@ from attnlib.course.chapters import n02, n03, n04, n05
 from attnlib.course.chapters.n08 import exercises as n08
 from attnlib.course.engine import run as running
 from attnlib.course.engine.compare import near
-from attnlib.course.engine.probes import LOW_MASKED
+from attnlib.course.engine.probes import LOW_MASKED, turned
 
 
 def test_numbers_are_near_where_numpy_says_so():
@@ -74,6 +75,42 @@ def test_a_patched_numpy_changes_nothing(monkeypatch, name):
         return scores
 
     assert check.attention_scores(writes).mistake == "mutates_input"
+
+
+def double(array):
+    array *= 2
+
+
+@pytest.mark.parametrize(
+    "argument, spoil",
+    [
+        ((np.ones(2), np.ones(3)), lambda past: double(past[1])),
+        ([np.ones(2)], lambda past: past.append(0)),
+        ({"keys": [np.ones(2)]}, lambda past: double(past["keys"][0])),
+        ({"keys": np.ones(2)}, lambda past: past.update(values=0)),
+        (([1, 2], 3), lambda past: past[0].reverse()),
+        ([np.ones(2), None], lambda past: past.__setitem__(0, None)),
+    ],
+)
+def test_writing_into_what_an_argument_holds_is_seen(argument, spoil):
+    def answer(past):
+        spoil(past)
+        return 1.0
+
+    before = copy.deepcopy(argument)
+    assert running.call(answer, (argument,)).mutated and not running.call(lambda past: 1.0, (argument,)).mutated
+    assert not running.changed(before, argument)  # what the probe holds is never handed out
+
+
+def test_an_attention_that_is_handed_over_and_not_called_shows():
+    """What 11.2 and 11.3 are handed: of the usual one nobody could tell whether it was called."""
+    q, k, v = np.random.default_rng(0).normal(size=(3, 4, 5))
+    usual = al.scaled_dot_product_attention
+    other = turned(usual)
+    assert np.allclose(other(q, k, v), usual(-q, k, v))
+    assert np.abs(other(q, k, v) - usual(q, k, v)).max() > 0.1
+    mask = np.tri(4, dtype=bool)
+    assert np.allclose(other(q, k, v, mask)[0], v[0])
 
 
 def test_a_profiler_is_left_as_it_was():
@@ -200,6 +237,71 @@ def test_a_loop_in_c_is_found_where_it_starts():
 def test_code_that_ends_python_does_not_end_the_notebook():
     printed = run("softmax", "lambda x, axis=-1: __import__('os').kill(__import__('os').getpid(), 9)")
     assert "makes Python itself end (SIGKILL)" in printed
+
+
+ENDS = "(__import__('os').{}, __import__('time').sleep(0.1), __import__('attnlib').softmax(x, axis))[2]"
+
+
+@linux
+@pytest.mark.parametrize("call", ["_exit(0)", "_exit(3)", "closerange(0, 100)", "kill(__import__('os').getpid(), 15)"])
+def test_a_rehearsal_that_ends_quietly_is_no_success(call):
+    printed = run("softmax", f"lambda x, axis=-1: {ENDS.format(call)}")
+    assert "Your code ends Python, or closes the files that it needs" in printed, printed
+
+
+@linux
+def test_an_exit_on_a_later_probe_leaves_the_first_ones_right():
+    printed = run(
+        "softmax", f"lambda x, axis=-1: __import__('attnlib').softmax(x) if x.ndim < 3 else {ENDS}".format("_exit(0)")
+    )
+    assert "Right so far; the first difference is on a batch." in printed, printed
+
+
+SWALLOWS = """
+import time
+from attnlib.course import check
+from attnlib.course.engine import run
+run.TIME_LIMIT = 0.5
+def answer(x, axis=-1):
+    while True:
+        try:
+            {wait}
+        except BaseException:
+            pass
+print(check.softmax(answer))
+"""
+
+
+@linux
+@pytest.mark.parametrize("wait", ["time.sleep(0.01)", "sum(range(1000))", "time.sleep(1000)"])
+def test_a_loop_that_swallows_every_exception_is_stopped(wait):
+    code = SWALLOWS.format(wait=wait)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", timeout=60)
+    assert "did not finish within 0.5 seconds" in done.stdout, done
+
+
+def test_much_that_is_printed_is_cut_and_little_is_not(capsys):
+    def chatty(x, axis=-1):
+        print("first")
+        print("x" * 10**7)
+        print("x" * 10**7, file=sys.stderr)
+        return al.softmax(x, axis)
+
+    assert check.softmax(chatty).passed
+    out, err = capsys.readouterr()
+    assert out.startswith("first\nxxx") and out.count("the rest is left out") == err.count("the rest is left out") == 1
+    assert max(len(out), len(err)) < 21_000
+    print("x" * 30_000)  # what the notebook itself prints afterwards is whole
+    assert len(capsys.readouterr().out) == 30_001
+
+
+def test_a_long_message_is_cut():
+    def says(x, axis=-1):
+        raise ValueError("y" * 10**7)
+
+    for answer in (says, type("Z" * 10**6, (), {"__call__": lambda self, x, axis=-1: self})()):
+        message = check.softmax(answer).message
+        assert len(message) < 4_100 and ("yyy ..." in message or "ZZZ ..." in message), message[-300:]
 
 
 @linux

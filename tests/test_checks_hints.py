@@ -53,7 +53,10 @@ def test_the_hint_does_not_ask_for_the_row_of_a_word_that_is_right():
 def test_queries_and_keys_exchanged_are_rejected_and_named_by_hand(name):
     """In the numbers of S3 the row of a query is the column of its key, so this passed."""
     query, key, value = al.examples.SENTENCE.project()
-    for one, other, mistake in ((query, key, None), (key, query, "swapped_query_key")):
+    exchanged = (
+        "feature_or_column" if name == "scores_of_she" else "swapped_query_key"
+    )  # two mistakes give these scores
+    for one, other, mistake in ((query, key, None), (key, query, exchanged)):
         row = one[3] @ other.T
         weights, output = al.softmax(row), al.softmax(row / 3**0.5) @ value
         answers = {"scores_of_she": row, "weights_of_she": weights, "output_of_she": output}

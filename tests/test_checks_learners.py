@@ -4,11 +4,13 @@ import statistics
 
 import numpy as np
 import pytest
-from answers import MODULE, A, Layer, M, as_module, layer, masked_softmax, multi_head, right, student
+import torch
+from answers import MODULE, A, Layer, M, SelfAttention, as_module, layer, masked_softmax, multi_head, right, student
 from answers_12 import head
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course.chapters.n11.decoding import attend as another
 from attnlib.examples import SENTENCE
 
 
@@ -86,8 +88,8 @@ def test_a_students_own_code_is_named_in_the_other_exercises(exercise, id, answe
     assert (verdict.state, verdict.mistake) == ("wrong", id), verdict
 
 
-def masked_exp(s, m):
-    return np.exp(s - s.max(-1, keepdims=True)) * (1 if m is None else m)
+def masked_exp(s, m, top=lambda s: s.max(-1, keepdims=True)):
+    return np.exp(s - top(s)) * (1 if m is None else m)
 
 
 def sm(x, axis=-1):
@@ -253,7 +255,7 @@ def decode(
 
     def step(query, key, value, past, attention):
         names = {"np": np, "query": query, "key": key, "value": value, "past": past, "n": query.shape[1]}
-        names.update(attention=attention, unscaled=unscaled)
+        names.update(attention=attention, unscaled=unscaled, another=another)
         names["k"], names["v"] = eval(k, names), eval(v, names)
         names["mask"] = eval(mask, names)
         names["output"] = eval(attend, names)
@@ -425,7 +427,7 @@ ROWS = {
     "1 / 12": ("divisor_repair", "inverse_of_the_ratio", 1 / 12, "the root of a ratio", "12 is 384/32"),
     "sqrt(384)": ("divisor_repair", "scale_undone", 19.5959, "trained with a scale"),
     "score 4": ("parking_place", "no_room_to_park", [4, 0], "stays on the words"),
-    "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "too long"),
+    "a word's value": ("parking_place", "parked_on_a_long_value", [7, 1], "up to 1.000 long"),
     "a value as short as the limit": (
         "parking_place",
         "words_add_too",
@@ -659,7 +661,7 @@ ROWS = {
     "1.1 column": ("key_of_anna", "column_instead_of_row", [1, 0, 1, 0], "All features of one token are a row"),
     "1.2 row 2": ("scores_of_she", "counted_from_one", [0, 3, 0, 0], "counted from 0"),
     "1.2 row 0": ("scores_of_she", "wrong_token", [2, 3, 0, 2]),
-    "1.2 column": ("scores_of_she", "swapped_query_key", [2, 0, 0, 2], "changed places"),
+    "1.2 column, or a feature": ("scores_of_she", "feature_or_column", [2, 0, 0, 2], "left out, or queries and keys"),
     "1.2 queries": ("scores_of_she", "query_met_others", [4, 3, 0, 13], "a row of Q with a row of K", "another W"),
     "1.2 likeness": ("scores_of_she", "query_met_others", [1, 0, 0, 2]),
     "1.2 names alone": ("scores_of_she", "feature_left_out", [3, 0, 3, 0]),
@@ -724,6 +726,114 @@ ROWS = {
         lambda q, k, v: al.softmax(q @ k.reshape(*k.shape[:-2], *k.shape[:-3:-1]) / q.shape[-1] ** 0.5) @ v,
     ),
     "2.3 shape[0]": (A, "scale_by_first_axis", student(scale="q.shape[0] ** 0.5"), "counted from the front", "axis 1,"),
+    "2.3 d_k**1/2": (A, "half_for_root", student(scale="q.shape[-1]**1/2"), "In Python the power comes first"),
+    "2.3 / d_k**1/2": (A, "half_for_root", student(scale="q.shape[-1] * 2"), "by d_k and by 2"),
+    "4.4 d_k**1/2": (
+        "SelfAttention",
+        "half_for_root",
+        type("S", (SelfAttention,), {"scale": lambda self, s: s / (self.W_Q.out_features**1 / 2)}),
+    ),
+    "1.4 d_k**1/2": (
+        "output_of_she",
+        "half_for_root",
+        al.softmax(np.array([5, 0, 3, 2]) / 1.5) @ [[2, 0], [0, 1], [-2, 0], [0, 0]],
+    ),
+    "2.3 q * k": (A, "products_not_summed", lambda q, k, v: al.softmax(q * k / q.shape[-1] ** 0.5) @ v, "raises"),
+    "2.2 q * k": ("attention_scores", "products_not_summed", lambda q, k: q * k),
+    "3.2 log10": ("entropy", "log10_instead_of_ln", lambda w: -(w * np.log10(np.where(w > 0, w, 1))).sum(-1), "0.43"),
+    "2.3 causal": (
+        A,
+        "causal_mask_added",
+        lambda q, k, v: right(q, k, v, np.tri(q.shape[-2], k.shape[-2], dtype=bool)),
+        "nobody asked for",
+    ),
+    "4.4 causal": (
+        "SelfAttention",
+        "causal_mask_added",
+        type(
+            "S",
+            (SelfAttention,),
+            {
+                "scale": lambda self, s: (s / s.new_tensor(self.W_Q.out_features) ** 0.5).masked_fill(
+                    ~torch.ones(s.shape[-2:], dtype=bool).tril(), -torch.inf
+                )
+            },
+        ),
+    ),
+    "5.3 causal": (
+        "masked_softmax",
+        "causal_mask_added",
+        lambda s, m=None: al.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)),
+    ),
+    "5.4 causal, too": (
+        MASKED,
+        "causal_mask_added",
+        lambda q, k, v, m=None: right(
+            q, k, v, np.tri(q.shape[-2], k.shape[-2], dtype=bool) & (True if m is None else m)
+        ),
+    ),
+    "5.4 over queries behind a mask": (
+        MASKED,
+        "softmax_over_queries",
+        student(softmax="al.softmax(s, -1 if m is None else -2)"),
+    ),
+    "5.4 another root behind a mask": (
+        MASKED,
+        "scale_by_d_v",
+        student(mask="np.where(m, s * (q.shape[-1] / v.shape[-1]) ** 0.5, -np.inf)"),
+    ),
+    "5.4 divided again behind a mask": (
+        MASKED,
+        "scale_by_d_k",
+        student(mask="np.where(m, s / q.shape[-1] ** 0.5, -np.inf)"),
+    ),
+    "5.4 0 times inf, then 0 for NaN": (
+        MASKED,
+        "zero_times_infinity",
+        student(mask="np.nan_to_num(s + (1 - m) * -np.inf)"),
+        "nan_to_num makes 0 of it",
+    ),
+    "5.4 0 times inf, 0 for NaN, -inf stays": (
+        MASKED,
+        "zero_times_infinity",
+        student(mask="np.nan_to_num(s + (1 - m) * -np.inf, neginf=-np.inf)"),
+    ),
+    "5.4 0 times inf, weights 0 for NaN": (
+        MASKED,
+        "zero_times_infinity",
+        student(mask="s + (1 - m) * -np.inf", softmax="np.nan_to_num(al.softmax(s))"),
+    ),
+    "5.3 0 for the scores": (
+        "masked_softmax",
+        "zero_times_infinity",
+        lambda s, m=None: al.softmax(s if m is None else np.where(m, 0 * s, -np.inf)),
+        "has 0 where the scores",
+    ),
+    "5.3 1e-6 in the sum": (
+        "masked_softmax",
+        None,
+        lambda s, m=None: (
+            (e := masked_exp(s if m is None else np.where(m, s, -np.inf), None, finite_top))
+            / (e.sum(-1, keepdims=True) + 1e-6)
+        ),
+        "has the weight 1; yours is 0.999999. Is something added to the sum?",
+        "as if",
+    ),
+    "5.2 numbers at the upper left": (
+        "causal_mask",
+        "causal_upper_left + mask_as_numbers",
+        lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q))),
+        "Two mistakes",
+    ),
+    "5.2 integers at the upper left": (
+        "causal_mask",
+        "causal_upper_left + mask_as_numbers",
+        lambda n_q, n_k=None: np.tril(np.ones((n_q, n_k or n_q), int)),
+    ),
+    "1.3 exp, one decimal": (WEIGHTS, "exp_not_divided", [148.4, 1, 20.1, 7.4], "", "more digits"),
+    "1.3 exp, two decimals": (WEIGHTS, "exp_not_divided", [148.41, 1, 20.09, 7.39]),
+    "1.3 exp, a slip": (WEIGHTS, None, [148.4, 1, 20.1, 7.5], "", "as if"),
+    "1.4 no scale, one decimal": ("output_of_she", None, [1.5, 0.0], "", "as if"),  # also that of other slips
     "3.2 mean": (
         "entropy",
         "entropy_divided",
@@ -784,11 +894,11 @@ ROWS = {
     ),
     "12.2 one too late": (
         "rotary_attention",
-        "queries_one_off",
+        "queries_misplaced",
         head(q="halves(norm(q, g_q), n_k - n_q + 1)"),
-        "one position too late",
+        "one beside it",
     ),
-    "12.2 one too early": ("rotary_attention", "queries_one_off", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
+    "12.2 one too early": ("rotary_attention", "queries_misplaced", head(q="halves(norm(q, g_q), n_k - n_q - 1)")),
     "3.2 over everything": ("entropy", "entropy_over_queries", lambda w: -np.sum(w * np.log(w))),
     "3.2 Python's sum": ("entropy", "entropy_over_queries", lambda w: -sum(w * np.log(w))),
     "3.2 axis 0": ("entropy", "entropy_over_queries", lambda w: -(w * np.log(np.where(w > 0, w, 1))).sum(0)),
@@ -997,6 +1107,48 @@ ROWS = {
         "softmax",
     ),
     "6.3 W_O.T": (M, "projection_transposed", multi_head(out="merge(w @ v) @ W_O.T")),
+    "6.3 first head alone": (
+        M,
+        "heads_left_out",
+        multi_head(out="(w @ v)[..., 0, :, :]"),
+        "returns in its first",
+        "Two",
+    ),
+    "6.3 first head and its W_O": (M, "heads_left_out", multi_head(out="(w @ v)[..., 0, :, :] @ W_O[:d_k]"), "", "Two"),
+    "6.3 last head alone": (M, "heads_left_out", multi_head(out="(w @ v)[..., -1, :, :]")),
+    "6.3 all but the last head": (
+        M,
+        "heads_left_out",
+        multi_head(out="merge((w @ v)[..., :-1, :, :]) @ W_O[: (h - 1) * d_k]"),
+    ),
+    "6.3 all but the first head": (
+        M,
+        "heads_left_out",
+        multi_head(out="merge((w @ v) * (np.arange(h) > 0)[:, None, None]) @ W_O"),
+    ),
+    "6.3 the last head for all": (M, "heads_left_out", multi_head(out="np.tile((w @ v)[..., -1, :, :], h) @ W_O")),
+    "6.4 first head alone": (
+        MODULE,
+        "heads_left_out",
+        layer(give=lambda self, o, w, x: (o[..., : self.d // self.h], w[..., 0, :, :])),
+    ),
+    "6.3 half of each head": (M, None, multi_head(out="merge((w @ v) * (np.arange(d_k) > 0)) @ W_O"), "", "as if"),
+    "6.3 lengths of the queries": (
+        M,
+        "as_many_keys_as_queries",
+        multi_head(split="np.swapaxes(x.reshape(*query.shape[:-1], h, -1), -2, -3)"),
+        "as many keys as queries",
+    ),
+    "6.4 lengths of the queries": (
+        MODULE,
+        "as_many_keys_as_queries",
+        layer(
+            forward=lambda self, query, *others, attn_mask=None: (
+                setattr(self, "n", query.shape[:-1]) or Layer.forward(self, query, *others, attn_mask=attn_mask)
+            ),
+            split=lambda self, x: x.reshape(*self.n, self.h, -1).transpose(-2, -3),
+        ),
+    ),
     "6.3 residual": (M, "residual_added", multi_head(out="merge(w @ v) @ W_O + query"), "", "softmax"),
     "6.4 residual": (MODULE, "residual_added", layer(give=lambda self, o, w, x: (self.W_O(o) + x, w))),
     "6.3 value = key": (M, "keys_for_values", multi_head(v="split(key @ W_V)"), "", "softmax"),
@@ -1119,7 +1271,93 @@ ROWS = {
     ),
     "11.3 exchanged": ("decode_step", "cache_exchanged", decode(back="(output, (v, k))"), "in the place of the keys"),
     "11.3 last": ("decode_step", "last_output_only", decode(back="(output[:, -1:], (k, v))"), "of the last new token"),
-    "11.3 no scale": ("decode_step", "no_scale", decode(attend="unscaled(query, k, v, mask)")),
+    "11.3 own scores": ("decode_step", "no_scale + attention_not_called", decode(attend="unscaled(query, k, v, mask)")),
+    "11.3 own attention": ("decode_step", "attention_not_called", decode(attend="another(query, k, v, mask)"), "In 13"),
+    "11.3 zeros returned": ("decode_step", "constant_result", decode(attend="0 * attention(query, k, v, mask)")),
+    "11.3 all blocked": (
+        "decode_step",
+        "constant_result",
+        decode(mask="np.zeros((n, k.shape[1]), bool)"),
+        "such as 0",
+    ),
+    "11.3 mask of numbers": ("decode_step", None, decode(mask="np.tri(n, k.shape[1], k.shape[1] - n)"), "only 0 and 1"),
+    "11.3 mask of int": ("decode_step", None, decode(mask="np.tri(n, k.shape[1], k.shape[1] - n, int)"), "boolean"),
+    "11.3 one ahead": (
+        "decode_step",
+        "chunk_not_masked",
+        decode(mask="np.tri(n, k.shape[1], k.shape[1] - n + 1, dtype=bool)"),
+    ),
+    "11.3 masked at first only": (
+        "decode_step",
+        "chunk_not_masked",
+        decode(mask="None if past[0].size else np.tri(n, dtype=bool)"),
+        "perhaps only behind other tokens",
+    ),
+    "11.3 upper left unless alone": (
+        "decode_step",
+        "chunk_upper_left",
+        decode(mask="np.tri(n, k.shape[1], dtype=bool) if n > 1 else None"),
+    ),
+    **{
+        f"11.3 {told} spoiled": (
+            "decode_step",
+            id,
+            decode(attend=f"(attention(query, k, v, mask), {line})[0]"),
+            "the arrays you were given have changed",
+        )
+        for told, id, line in (
+            ("past keys", None, "past[0].__imul__(2)"),
+            ("past values", None, "past[1].fill(0)"),
+            ("new keys", "mutates_input", "key.fill(0)"),
+        )
+    },
+    "11.2 bare": (
+        "grouped_attention",
+        "heads_not_repeated",
+        lambda query, key, value, attn_mask=None, attention=al.scaled_dot_product_attention: attention(
+            query, key, value, attn_mask
+        ),
+    ),
+    "11.2 keys alone": ("grouped_attention", "heads_not_repeated", grouped(repeated, lambda x, times: x)),
+    "11.2 own attention": (
+        "grouped_attention",
+        "attention_not_called",
+        lambda q, k, v, m=None, attention=None: grouped()(q, k, v, m),
+    ),
+    "11.2 zeros": (
+        "grouped_attention",
+        "constant_result",
+        lambda q, k, v, m=None, attention=None: np.zeros((*q.shape[:-1], v.shape[-1])),
+    ),
+    "11.1 zeros": ("window_mask", "constant_result", lambda n, m, w: np.zeros((n, m), bool)),
+    "11.1 numbers": (
+        "window_mask",
+        None,
+        lambda *sizes: window("(back >= 0) & (back < w)")(*sizes).astype(int),
+        "dtype",
+    ),
+    "13.3 numbers": (
+        "kept_keys",
+        None,
+        lambda *sizes: kept(lambda b, k, w, s: (b >= 0) & ((b < w) | (k < s)))(*sizes).astype(float),
+        "dtype",
+    ),
+    "13.3 no window": ("kept_keys", "window_without_end", kept(lambda b, k, w, s: (b >= 0) & (k >= 0)), "however far"),
+    "13.3 zeros": ("kept_keys", "constant_result", kept(lambda b, k, w, s: (b < 0) & (b > 0))),
+    "13.3 ones": ("kept_keys", "window_blocks_nothing", kept(lambda b, k, w, s: (b < 0) | (b >= 0))),
+    "13.4 n - 1": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum() / (len(w) - 1)),
+    "13.4 neither end": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[1:-1].mean()),
+    "11.1 or": ("window_mask", "window_blocks_nothing", window("(back >= 0) | (back < w)")),
+    "11.1 ones": ("window_mask", "window_blocks_nothing", lambda n, m, w: np.ones((n, m), bool), "Perhaps"),
+    **{
+        f"11.4 prompt[{part}]": (
+            "write_all",
+            "prompt_not_read",
+            writes("", f"cache = new_cache(); new = new[{part}]{otherwise}"),
+        )
+        for part, otherwise in ((":-1", ""), (":-1", " or new"), ("1:", " or new"))
+    },
+    "11.4 the new again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = row or new")),
     "11.3 one array": ("decode_step", None, lambda *a: a[0], "must return (output, (keys, values))", "as if"),
     "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)", "as if"),
     # Shapes do not fit: loud.
@@ -1139,7 +1377,7 @@ ROWS = {
     "11.4 again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
     "11.4 twice": (
         "write_all",
-        "last_token_given_twice",
+        "prompt_given_twice",
         writes("", "cache = new_cache(); model(prompt, cache); new = new[-1:]"),
         "given to the model twice",
     ),
@@ -1200,12 +1438,12 @@ ROWS = {
     ),
     "13.3 one too many": (
         "kept_keys",
-        "near_keys_one_too_many",
+        "window_too_wide",
         kept(lambda b, k, w, s: (b >= 0) & ((b <= w) | (k < s))),
     ),
     "13.3 one too few": (
         "kept_keys",
-        "near_keys_one_too_few",
+        "window_too_narrow",
         kept(lambda b, k, w, s: (b >= 0) & ((b < w - 1) | (k < s))),
     ),
     "13.3 a longer window": ("kept_keys", "window_widened", kept(lambda b, k, w, s: (b >= 0) & (b < w + s))),
@@ -1216,7 +1454,7 @@ ROWS = {
     ),
     "13.3 from key 0": (
         "kept_keys",
-        "queries_counted_from_the_start",
+        "window_upper_left",
         lambda n_q, n_k, w, s: (
             ((b := np.arange(n_q)[:, None] - np.arange(n_k)) >= 0) & ((b < w) | (np.arange(n_k) < s))
         ),
@@ -1226,16 +1464,16 @@ ROWS = {
         "kept_means_blocked",
         kept(lambda b, k, w, s: (b < 0) | ((b >= w) & (k >= s))),
     ),
-    "13.4 main diagonal": ("looks_back", "itself_measured", lambda w: np.diag(w).mean()),
-    "13.4 main diagonal from query 2": ("looks_back", "itself_measured", lambda w: np.diag(w)[2:].mean()),
-    "13.4 two back": ("looks_back", "two_back_measured", lambda w: np.diag(w, -2).mean()),
-    "13.4 above": ("looks_back", "token_behind_measured", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
+    "13.4 main diagonal": ("looks_back", "another_diagonal_measured", lambda w: np.diag(w).mean()),
+    "13.4 main diagonal from query 2": ("looks_back", "another_diagonal_measured", lambda w: np.diag(w)[2:].mean()),
+    "13.4 two back": ("looks_back", "another_diagonal_measured", lambda w: np.diag(w, -2).mean()),
+    "13.4 above": ("looks_back", "constant_result", lambda w: np.mean([w[i, i + 1] for i in range(len(w) - 1)])),
     "13.4 query 1, too": ("looks_back", "second_token_counted", lambda w: np.diag(w[1:]).mean()),
     "13.4 one too many": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[2:].mean()),
     "13.4 the last": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[:-1].mean()),
     "13.3 first keys alone": ("kept_keys", "window_not_kept", kept(lambda b, k, w, s: (b >= 0) & (k < s))),
-    "13.4 sum": ("looks_back", "added_not_averaged", lambda w: np.diag(w[2:, 1:]).sum()),
-    "13.4 by n": ("looks_back", "divided_by_all_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
+    "13.4 sum": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum()),
+    "13.4 by n": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
     "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),
     "14.2 not shifted": (
         "sink_weights",
@@ -1246,7 +1484,7 @@ ROWS = {
         "sink_weights",
         "last_key_cut_off",
         lambda s, sink: al.softmax(np.concatenate([np.full((*s.shape[:-1], 1), sink), s], axis=-1))[..., :-1],
-        "one column too far to the right",
+        "one column too far to one side",
     ),
     "14.3 no n_0": ("log_n_weights", "n_0_left_out", crowd(lambda i, n_0: np.log(i)), "too large"),
     "14.3 a difference": ("log_n_weights", "logarithms_subtracted", crowd(lambda i, n_0: np.log(i / n_0))),

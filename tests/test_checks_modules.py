@@ -153,6 +153,69 @@ def test_a_bias_that_the_formula_lacks_is_told():
     assert "Your W_K has a bias" in verdict.message and "nn.Linear(6, 4, bias=False)" in verdict.message
 
 
+class WithoutItsBias(nn.Linear):
+    def forward(self, x):
+        return x @ self.weight.T
+
+
+class IgnoresBiases(Layer):
+    def __init__(self, embed_dim, num_heads):
+        super().__init__(embed_dim, num_heads)
+        for name in self.by_hand:
+            setattr(self, f"W_{name}", WithoutItsBias(embed_dim, embed_dim))
+
+
+class ZerosWithoutKey(Layer):
+    """6.4: a query without a key gets what W_O makes of 0, its bias."""
+
+    def give(self, out, weights, query):
+        nobody = (weights.sum(-1) == 0).all(-2)[..., None]
+        return torch.where(nobody, 0, self.W_O(out)), weights
+
+
+@pytest.mark.parametrize("by_hand, told", [("Q", "W_Q"), ("V", "W_V"), ("O", "W_O"), ("QKVO", "W_Q and W_V and W_O")])
+def test_a_bias_that_the_code_ignores_is_told(by_hand, told):
+    """That of the keys adds the same to all scores of a query, and so has no part in any output."""
+    verdict = check.MultiHeadAttention(type("M", (IgnoresBiases,), {"by_hand": by_hand}))
+    assert (verdict.state, verdict.mistake) == ("wrong", None) and f"The bias of {told} does not" in verdict.message
+    assert check.MultiHeadAttention(type("M", (IgnoresBiases,), {"by_hand": ""})).passed
+
+
+def test_zeros_where_the_bias_of_W_O_belongs_are_told():
+    verdict = check.MultiHeadAttention(ZerosWithoutKey)
+    assert verdict.state == "wrong" and "The bias of W_O does not" in verdict.message
+
+
+def test_layers_with_and_without_a_bias_pass_and_keep_the_names_of_mistakes():
+    class Bare(Layer):
+        def __init__(self, embed_dim, num_heads):
+            super().__init__(embed_dim, num_heads)
+            for name in "QKVO":
+                setattr(self, f"W_{name}", nn.Linear(embed_dim, embed_dim, bias=name == "K"))
+
+    assert check.MultiHeadAttention(Layer).passed and check.MultiHeadAttention(Bare).passed
+    for base in (Layer, Bare):
+        assert check.MultiHeadAttention(type("M", (base,), {"divisor": lambda self: 1})).mistake == "no_scale"
+
+
+@pytest.mark.parametrize("name, base", [("SelfAttention", SelfAttention), ("MultiHeadAttention", Layer)])
+def test_what_changes_in_training_is_told(name, base):
+    class Dropping(base):
+        p = 0.1
+
+        def __init__(self, *sizes):
+            super().__init__(*sizes)
+            self.drop = nn.Dropout(self.p)
+
+        def forward(self, *inputs, **options):
+            output, weights = super().forward(*inputs, **options)
+            return self.drop(output), weights
+
+    verdict = getattr(check, name)(Dropping)
+    assert verdict.state == "wrong" and "In training mode your module gives other numbers" in verdict.message
+    assert getattr(check, name)(type("Off", (Dropping,), {"p": 0.0})).passed
+
+
 @pytest.mark.parametrize("missing", ["key", "value"])
 def test_key_and_value_have_defaults(missing):
     class Without(torch_layers.MultiHeadAttention):

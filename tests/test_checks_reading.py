@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import attnlib as al
 from attnlib.course import EXERCISES, check
 
 
@@ -26,6 +27,10 @@ def written(source, **names):
         ("return np.exp(x - sorted(x)[-1])", "Python's sorted compares whole rows of an array; np.sort(x, axis=...)"),
         ("return x if x else 0", "an array is neither true nor false. `np.where(x > 0, a, b)`"),
         ("return x and x", "an array is neither true nor false. `np.where(x > 0, a, b)`"),
+        ("return 0 <= x < 3", "`0 <= x < n` asks whether a whole array is true. `(0 <= x) & (x < n)`, with brackets"),
+        ("return 0 <= x.astype(int) & x.astype(int) < 3", "`0 <= x < n` asks whether a whole array is true."),
+        ("return x if (x < 3) else (x > 4)", "an array is neither true nor false."),
+        ("return x if (0 < x) & (x < 3) else x", "an array is neither true nor false."),
         ("return max(x) if len(x) else x", None),
         ("return x.max() + any(list(x))  # not if", None),
     ],
@@ -34,6 +39,16 @@ def test_the_fix_of_a_truth_value_is_that_of_the_line(line, fix):
     message = check.attention_scores(written(f"def answer(x, key):\n    {line}")).message
     assert "ambiguous" in message and line in message
     assert f"Fix: {fix}" in message if fix else "Fix" not in message, message
+
+
+def test_the_fix_of_a_mask_that_is_an_index_is_to_stretch_it():
+    def answer(scores, mask=None):
+        scores = scores.copy()
+        if mask is not None:
+            scores[~mask] = -np.inf
+        return al.softmax(scores)
+
+    assert "Fix: an index has the shape of what it picks from; np.where(" in check.masked_softmax(answer).message
 
 
 SCORES = "query @ np.swapaxes(key, -1, -2)"

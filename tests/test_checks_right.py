@@ -245,9 +245,13 @@ def grouped_by_axes(q, k, v, mask=None, attention=al.scaled_dot_product_attentio
     return attention(q, k[..., :, None, :, :], v[..., :, None, :, :], mask).reshape(*lead, h, n, -1)
 
 
-def grouped_in_torch(q, k, v, mask=None, attention=None):
-    mask = None if mask is None else torch.tensor(mask)
-    return F.scaled_dot_product_attention(*map(torch.tensor, (q, k, v)), mask, enable_gqa=True).numpy()
+def grouped_head_by_head(q, k, v, mask=None, attention=al.scaled_dot_product_attention):
+    """Call attention for each head alone, on arrays without an axis of heads."""
+    times = len_ratio(q, k)
+    heads = [
+        attention(q[..., i, :, :], k[..., i // times, :, :], v[..., i // times, :, :], mask) for i in range(q.shape[-3])
+    ]
+    return np.stack(heads, axis=-3)
 
 
 def decode_step(query, key, value, past, attention, lists=False):
@@ -402,7 +406,7 @@ RIGHT = {
             q, *(np.repeat(x, len_ratio(q, k), -3) for x in (k, v)), mask
         ),
         grouped_by_axes,
-        grouped_in_torch,
+        grouped_head_by_head,
     ],
     "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
     "write_all": [write_all, write_recursively, lambda *a: write_all(*a).tolist() and write_all(*a)],
@@ -427,7 +431,7 @@ RIGHT = {
     ],
     "what_words_look_for": [
         [[0, 0, 6], [0, 0, 0], [0, 0, 0], [6, -6, 0], [6, 6, 0], [0, 0, 0]],
-        np.array([[0, 0, 18], [0, 12, 0], [0, 0, 0], [6, -6, 0], [18, 0, 0], [0, 0, 0]]),  # six times the text's
+        np.array([[0, 0, 18], [0, 0, 0], [0, 12, 0], [6, -6, 0], [18, 0, 0], [0, 0, 0]]),  # six times the text's
         torch.tensor([[0.0, 0, 0], [0, 0, 9], [0, 0, 9], [9, -9, 0], [9, 9, -9], [0, 0, 0]]),
     ],
     "example_that_tells": [

@@ -116,9 +116,10 @@ def test_what_goes_wrong_inside_a_probe_is_a_finding_not_an_error():
 
     diagnosis = diagnose(Picky(24, 4), embed_dim=24, num_heads=4)
     unknown = {f.probe for f in diagnosis if f.verdict == "could not tell"}
-    assert unknown == {"batch consistency", "causality", "padding", "mask polarity", "fully masked row", "cache"} | {
+    assert unknown == {"causality", "padding", "mask polarity", "fully masked row", "cache"} | {
         "heads differ"  # looks at one sequence
     }
+    assert diagnosis["batch consistency"].verdict == "beware"
     assert "only batches" in diagnosis["batch consistency"].measured
     assert "<b>" not in diagnosis._repr_html_()
 
@@ -296,9 +297,9 @@ SIZES = ["--embed-dim", "24", "--num-heads", "4"]
         (["attnlib.course.clinic"], 2, "expected package.module:Class"),
         (["torch.nn:Linear"], 2, "not an attention module"),
         (
-            ["./attnlib/course/clinic.py:Attention"],
+            ["./attnlib/course/clinic/ward.py:TutorialAttention"],
             2,
-            "Fix: python -m attnlib.diagnose attnlib.course.clinic:Attention",
+            "Fix: python -m attnlib.diagnose attnlib.course.clinic.ward:TutorialAttention",
         ),
         (["attnlib.course.clinic:Attention", "--scale", "nan"], 2, "scale must be a finite number above 0, got nan"),
         (["attnlib.course.clinic:Attention", "--scale", "x"], 2, "argument --scale: invalid float value: 'x'"),

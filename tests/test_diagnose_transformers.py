@@ -1,6 +1,7 @@
 """Attention modules of the transformers library, random weights, called directly: none is accused."""
 
 import importlib
+from pathlib import Path
 
 import pytest
 import torch
@@ -76,7 +77,7 @@ def test_no_module_of_transformers_is_accused(name, kind):
     diagnosis = diagnose(MODULES[name](kind), embed_dim=32, num_heads=4, call=call)
     assert diagnosis.wrong == [], diagnosis
     warned = {finding.probe for finding in diagnosis if finding.verdict == "beware"}
-    assert warned - {"fully masked row"} <= WARNED.get(name, set()), diagnosis
+    assert warned - COMMON <= WARNED.get(name, set()), diagnosis
     for probe in ("causality", "padding", "row sums", "allowed keys", "dead parameters", "heads differ"):
         assert diagnosis[probe].verdict == "ok", diagnosis
 
@@ -167,6 +168,9 @@ def idefics():
     return of("idefics.perceiver", "IdeficsPerceiverAttention")(32, 4, 8, True), None
 
 
+# A boolean mask is added as 0 and 1 wherever the mask is meant to be added; a row without keys is the caller's.
+COMMON = {"fully masked row", "mask polarity"}
+
 # What each does on purpose: a sink; one map that weighs two halves of the values; values of positions; a token that
 # does not look at itself; a mask or a context that its signature shares with others; a context it cannot do without.
 PURPOSES = {
@@ -193,4 +197,81 @@ def test_what_a_module_of_transformers_does_on_purpose_is_no_fault(name):
     (module, call), warned = PURPOSES[name][0](), PURPOSES[name][1]
     diagnosis = diagnose(module, embed_dim=32, num_heads=4, call=call)
     assert diagnosis.wrong == [], diagnosis
-    assert {f.probe for f in diagnosis if f.verdict == "beware"} - {"fully masked row"} == warned, diagnosis
+    assert {f.probe for f in diagnosis if f.verdict == "beware"} - COMMON == warned, diagnosis
+
+
+def roped_layer(folder, name, layer, kind, **more):
+    """Make a decoder's layer or attention, and a call that hands it cosines, sines and a mask by name."""
+    config = getattr(transformers, f"{name}Config")(
+        **HIDDEN, num_key_value_heads=2, intermediate_size=64, vocab_size=16, **more, attn_implementation=kind
+    )
+    embedding = of(f"{folder}.modeling_{folder}", f"{name}RotaryEmbedding")(config)
+
+    def call(module, query, key, value, mask):
+        positions = embedding(query, torch.arange(query.shape[1])[None])
+        return module(query, position_embeddings=positions, attention_mask=added(mask, query))
+
+    return of(f"{folder}.modeling_{folder}", f"{name}{layer}")(config, layer_idx=1), call
+
+
+def layer(folder, name, config, sizes, kind, **arguments):
+    made = getattr(transformers, config)(**sizes, attn_implementation=kind)
+    return of(f"{folder}.modeling_{folder}", name)(made, **arguments), None
+
+
+def t5_block(part, kind):
+    sizes = {"d_model": 32, "d_kv": 8, "num_heads": 4, "num_layers": 1, "vocab_size": 16, "d_ff": 64}
+    return getattr(transformers.T5Model(transformers.T5Config(**sizes, attn_implementation=kind)), part).block[0], None
+
+
+SMALL = {**HIDDEN, "intermediate_size": 64}
+DECODER = {"d_model": 32, "decoder_attention_heads": 4, "decoder_ffn_dim": 64}
+ENCODER = {"d_model": 32, "encoder_attention_heads": 4, "encoder_ffn_dim": 64}
+# Whole layers, as the library builds them: most hold self-attention, some also what reads an encoder.
+LAYERS = {
+    "BERT": lambda kind: layer("bert", "BertLayer", "BertConfig", SMALL, kind),
+    "BERT, decoder": lambda kind: layer(
+        "bert", "BertLayer", "BertConfig", {**SMALL, "is_decoder": True, "add_cross_attention": True}, kind
+    ),
+    "GPT-2": lambda kind: layer("gpt2", "GPT2Block", "GPT2Config", {"n_embd": 32, "n_head": 4}, kind, layer_idx=0),
+    "ViT": lambda kind: layer("vit", "ViTLayer", "ViTConfig", SMALL, kind),
+    "BART, encoder": lambda kind: layer("bart", "BartEncoderLayer", "BartConfig", ENCODER, kind),
+    "BART, decoder": lambda kind: layer("bart", "BartDecoderLayer", "BartConfig", DECODER, kind, layer_idx=0),
+    "Whisper, decoder": lambda kind: layer(
+        "whisper", "WhisperDecoderLayer", "WhisperConfig", DECODER, kind, layer_idx=0
+    ),
+    "Marian, decoder": lambda kind: layer("marian", "MarianDecoderLayer", "MarianConfig", DECODER, kind, layer_idx=0),
+    "T5, encoder": lambda kind: t5_block("encoder", kind),
+    "T5, decoder": lambda kind: t5_block("decoder", kind),
+    "DistilBERT": lambda kind: layer(
+        "distilbert", "TransformerBlock", "DistilBertConfig", {"dim": 32, "n_heads": 4, "hidden_dim": 64}, kind
+    ),
+    "OPT": lambda kind: layer("opt", "OPTDecoderLayer", "OPTConfig", {**HIDDEN, "ffn_dim": 64}, kind, layer_idx=0),
+    "SigLIP": lambda kind: layer("siglip", "SiglipEncoderLayer", "SiglipVisionConfig", SMALL, kind),
+    "DINOv2": lambda kind: layer("dinov2", "Dinov2Layer", "Dinov2Config", HIDDEN, kind),
+    "ELECTRA": lambda kind: layer("electra", "ElectraLayer", "ElectraConfig", SMALL, kind),
+    "Llama": lambda kind: roped_layer("llama", "Llama", "DecoderLayer", kind),
+    "Mistral": lambda kind: roped_layer("mistral", "Mistral", "DecoderLayer", kind, head_dim=8),
+    "Granite": lambda kind: roped_layer("granite", "Granite", "DecoderLayer", kind, attention_multiplier=1 / 8),
+    "Qwen 2": lambda kind: roped_layer("qwen2", "Qwen2", "DecoderLayer", kind),
+    "OLMo 2": lambda kind: roped_layer("olmo2", "Olmo2", "DecoderLayer", kind),
+    "Cohere": lambda kind: roped_layer("cohere", "Cohere", "DecoderLayer", kind),
+}
+
+
+def test_the_page_counts_the_families():
+    page = " ".join((Path(__file__).parent.parent / "docs" / "diagnose.md").read_text(encoding="utf-8").split())
+    assert f"whole layers of {len({name.partition(',')[0] for name in LAYERS})} families" in page
+
+
+@pytest.mark.parametrize("kind", ["eager", "sdpa"])
+@pytest.mark.parametrize("name", LAYERS)
+def test_no_layer_of_transformers_is_accused(name, kind):
+    torch.manual_seed(0)
+    module, call = LAYERS[name](kind)
+    diagnosis = diagnose(module, embed_dim=32, num_heads=4, call=call)
+    assert diagnosis.wrong == [], diagnosis
+    for probe in ("row sums", "allowed keys", "dead parameters", "heads differ", "causality"):
+        assert diagnosis[probe].verdict == "ok", diagnosis
+    scaled = diagnosis["score scale"].verdict
+    assert scaled == ("beware" if name == "Granite" else "ok"), diagnosis

@@ -23,6 +23,17 @@ def test_the_output_in_the_readme_is_real(code, output):
     assert printed.getvalue() == output
 
 
+def test_the_code_of_the_questions_prints_what_the_page_says():
+    page, names = (ROOT / "docs" / "book" / "questions.md").read_text("utf-8"), {}
+    snippets = re.findall(r"```python\n((?:(?!```).)+)```\n\n```text\n((?:(?!```).)+)```", page, re.DOTALL)
+    assert len(snippets) == page.count("```python") > 5
+    for code, output in snippets:  # one after the other, as a reader would run them
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(code, "questions.md", "exec"), names)
+        assert printed.getvalue() == output, code
+
+
 NAMED = re.compile(r"\b([A-Z]\w+)(?: et al\.| and [A-Z]\w+)?,? \(?((?:19|20)\d\d)\b")
 SOURCES = [p for folder in ("notebooks/src", "attnlib") for p in sorted((ROOT / folder).rglob("*.py"))]
 
@@ -53,7 +64,7 @@ def test_a_public_thread_is_told_in_the_case_that_the_references_name():
     source = "".join((ROOT / "notebooks" / "src" / name).read_text(encoding="utf-8") for name in names)
     cases = re.split(r"^# ###? ", source, flags=re.MULTILINE)
     rows = re.findall(r"^\| .+ \| (\[.+) \| ([\d, ]+) \|$", (ROOT / "REFERENCES.md").read_text("utf-8"), re.MULTILINE)
-    assert len(rows) == 8
+    assert len(rows) == 9
     for threads, numbers in rows:
         for number in numbers.split(", "):
             heading = re.compile(rf".*\b[Cc]ases?(?: \d+,)* {number}\b")

@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from views import attend
 
 matplotlib.use("agg")
 
 import attnlib as al
 from attnlib import ShapeError, live, plot, torch_layers
+from attnlib.course import writer
 
 
 def a(*shape, dtype=float):
@@ -151,6 +153,21 @@ ATTENTION = [
         ValueError,
         ("got NaN or +inf in", "float16", "Fix: 0 where a query may attend"),
     ),
+    (
+        "mask of 0.0 and 1.0",
+        (Q, K, V),
+        {"attn_mask": np.tril(a(3, 5))},
+        ValueError,
+        (
+            "is added to the scores",
+            "holds only 0 and 1",
+            "astype(bool)",
+            "from_zero_blocked(attn_mask)",
+            "attn_mask - 1",
+        ),
+    ),
+    ("is_causal a word", (Q, Q, Q), {"is_causal": "no"}, TypeError, ("is_causal must be True or False, got 'no'",)),
+    ("is_causal 0", (Q, Q, Q), {"is_causal": 0}, TypeError, ("is_causal must be True or False, got 0",)),
     ("mask a list", (Q, K, V), {"attn_mask": [[True] * 5] * 3}, TypeError, ("attn_mask must be a", "got list")),
     ("mask a ragged list", (Q, K, V), {"attn_mask": [[True], []]}, TypeError, ("attn_mask must be a", "got list")),
     ("mask True", (Q, K, V), {"attn_mask": True}, TypeError, ("attn_mask must be a", "got bool")),
@@ -420,6 +437,31 @@ CALLS += [
     ("causal: 0", lambda: al.causal_mask(0), ValueError, ("n_q must be at least 1, got 0", "positive n_q")),
     ("causal: n_k -1", lambda: al.causal_mask(2, -1), ValueError, ("n_k must be at least 1, got -1",)),
     ("causal: 2.0", lambda: al.causal_mask(2.0), TypeError, ("n_q must be a whole number, got float",)),
+    (
+        "causal: more than there is",
+        lambda: al.causal_mask(10**7),
+        MemoryError,
+        ("a mask (10000000, 10000000) takes 9.31e+04 GiB", "a block of queries at a time"),
+    ),
+    ("causal: longer than an axis", lambda: al.causal_mask(10**20), MemoryError, ("more than there is",)),
+    (
+        "a mask of np.ma",
+        lambda: al.attention_trace(Q, K, V, np.ma.masked_array(a(3, 5), a(3, 5) > 0)),
+        TypeError,
+        ("attn_mask must be a plain array", "would be dropped", ".filled("),
+    ),
+    ("scores of np.ma", lambda: al.softmax(np.ma.masked_array(a(3))), TypeError, ("x must be a plain array",)),
+    ("lengths of np.ma", lambda: al.padding_mask(np.ma.array([1]), 2), TypeError, ("lengths must be a plain array",)),
+    ("to_blocked of np.ma", lambda: al.to_blocked(np.ma.array([True])), TypeError, ("mask must be a plain array",)),
+    (
+        "a mask of np.ma, in torch",
+        lambda: torch_layers.attention_trace(T, T, T, np.ma.masked_array(a(3, 3) > 0)),
+        TypeError,
+        ("attn_mask must be a plain array",),
+    ),
+    ("rng a word", lambda: al.MultiHeadAttention(4, 2, rng="x"), TypeError, ("rng must be a seed", "got 'x'", "rng=0")),
+    ("rng -1", lambda: al.MultiHeadAttention(4, 2, rng=-1), TypeError, ("rng must be a seed", "got -1")),
+    ("writer, rng a word", lambda: writer.Writer(rng="x"), TypeError, ("rng must be a seed", "got 'x'")),
     ("causal: n_q != n_k", lambda: al.causal_mask(3, 5), ShapeError, TWO_WAYS),
     (
         "causal: another word",
@@ -519,13 +561,17 @@ def one_convoy(text, times):
     return list(text), {"wanted": np.eye(len(text))} if text.isalpha() else {}, ([], []), "Letters only."
 
 
+def one_map(text):
+    return text.split(), np.eye(len(text.split()))
+
+
 # What views, pictures and tables refuse when they are made: name, call, exception, parts of the message.
 PICTURES = [
     # every view takes a size
     *(
         (f"{name}: size", lambda make=make: make(size="big"), TypeError, ("size must be a number, got str",))
         for name, make in vars(live).items()
-        if name in ("scaling", "masks", "scores", "plane", "heads", "sentence")
+        if name in ("masks", "scores", "plane", "saturation", "rotations")
     ),
     ("size 0", lambda: live.flow(TRACE, size=0), ValueError, ("size must be finite and above 0, got 0",)),
     ("size NaN", lambda: maps_at(lambda d: FLAT, size=np.nan), ValueError, ("size must be finite", "got nan")),
@@ -533,7 +579,6 @@ PICTURES = [
     *(
         (f"{name}: {labels}", lambda make=make, labels=labels: make(**{labels: ["a"]}), ShapeError, parts)
         for name, make in (
-            ("heads", functools.partial(live.heads, ROWS)),
             ("weights_view", functools.partial(maps_at, lambda d: FLAT)),
             ("flow", functools.partial(live.flow, al.attention_trace(a(3, 2), a(3, 2), a(3, 2)))),
             ("attention_heatmap", functools.partial(plot.attention_heatmap, ROWS[0])),
@@ -551,38 +596,28 @@ PICTURES = [
         ("room for 10 tokens", "4 tokens of 2 * 6", "smaller num_heads or d_k"),
     ),
     ("one head to split", lambda: live.split_heads(["a"], num_heads=1), ValueError, ("num_heads", "2")),
-    ("no labels", lambda: live.heads(ROWS, keys=[]), ShapeError, ("expected 3, got 0", "or none")),
-    ("labels None", lambda: live.heads(ROWS, keys=[None] * 3), TypeError, ("keys must hold texts, got NoneType",)),
+    ("no labels", lambda: plot.head_grid(ROWS, keys=[]), ShapeError, ("expected 3, got 0", "or none")),
+    ("labels None", lambda: plot.head_grid(ROWS, keys=[None] * 3), TypeError, ("keys must hold texts, got NoneType",)),
     ("labels 5", lambda: plot.attention_heatmap(ROWS[0], keys=5), TypeError, ("keys must be a sequence of labels",)),
     ("labels a dict", lambda: live.flow(TRACE, keys={"a": 1}), TypeError, ("sequence of labels, got dict",)),
     *(
         (f"{name}: mask", lambda make=make: make(attn_mask=np.tri(4, dtype=bool)), ShapeError, ("(3, 3)", "(4, 4)"))
         for name, make in (
-            ("heads", functools.partial(live.heads, ROWS)),
-            ("heads of random tokens", functools.partial(live.heads, n=3)),
             ("weights_view", functools.partial(maps_at, lambda d: FLAT)),
             ("attention_heatmap", functools.partial(plot.attention_heatmap, ROWS[0])),
             ("head_grid", functools.partial(plot.head_grid, ROWS)),
         )
     ),
-    ("mask of numbers", lambda: live.heads(ROWS, attn_mask=a(3, 3)), TypeError, ("boolean", "from_zero_blocked(mask)")),
-    ("mask of words", lambda: live.heads(ROWS, attn_mask="no"), TypeError, ("attn_mask must hold real numbers",)),
+    ("mask of numbers", lambda: plot.head_grid(ROWS, attn_mask=a(3, 3)), TypeError, ("boolean", "from_zero_blocked")),
+    ("mask of words", lambda: plot.head_grid(ROWS, attn_mask="no"), TypeError, ("attn_mask must hold real numbers",)),
     ("mask, axes", lambda: maps_at(lambda d: FLAT, attn_mask=a(2, 3, 3) > 0), ShapeError, ("(n_q, n_k)", "(2, 3, 3)")),
     # maps
-    ("heads: one map", lambda: live.heads(ROWS[0]), ShapeError, ("weights must be (h, n_q, n_k)", "weights[0]")),
-    ("heads: none", lambda: live.heads([]), ShapeError, ("at least one cell, got shape (0,)",)),
-    ("heads: ragged", lambda: live.heads([[[1]], [[1, 2]]]), ShapeError, ("weights must be one array", "same length")),
-    ("heads: words", lambda: live.heads("weights"), TypeError, ("weights must hold real numbers, got dtype <U7",)),
-    ("heads: too many", lambda: live.heads(a(40, 2, 2) / 2), ShapeError, ("up to 36 heads, got 40", "weights[:36]")),
-    ("heads: scores", lambda: live.heads(ROWS * 9), ValueError, ("between 0 and 1, got 3 to 3", "softmax(scores)")),
     ("one map", lambda: plot.attention_heatmap(ROWS), ShapeError, ("one map must be (n_q, n_k)", "head_grid")),
     ("bars: a map", lambda: plot.bar_chart(ROWS, title="a", ax=axes()), ShapeError, ("(n_k,)", "(2, 3, 3)")),
     ("bars: scores", lambda: plot.bar_chart([3, -1], title="a", ax=axes()), ValueError, ("got -1 to 3", "softmax")),
     ("bars: NaN", lambda: plot.bar_chart([np.nan], title="a", ax=axes()), ValueError, ("between 0 and 1, got nan",)),
     ("bar grid: a row", lambda: plot.bar_grid([0.5, 0.5], titles=["a"]), ShapeError, ("(charts, n_k)", "row[None]")),
     ("bar grid: titles", lambda: plot.bar_grid(ROWS[0], titles=["a"]), ShapeError, ("titles", "expected 3, got 1")),
-    ("dead_share", lambda: live.dead_share(ROWS, ROWS[0]), ShapeError, ("expected (2, 3, 3), got (3, 3)", "upstream")),
-    ("dead_share: inf", lambda: live.dead_share(ROWS, ROWS * np.inf), ValueError, ("upstream must be finite",)),
     ("readings of nothing", lambda: live.readings([]), ShapeError, ("(..., n_k)", "got shape (0,)")),
     # numbers
     ("columns 0", lambda: plot.head_grid(ROWS, columns=0), ValueError, ("columns must be at least 1, got 0",)),
@@ -606,7 +641,6 @@ PICTURES = [
     ("ax 5", lambda: plot.attention_heatmap(ROWS[0], ax=5), TypeError, ("axes of matplotlib, got int", "subplots()")),
     ("dpi", lambda: plot.save(axes().figure, dpi=0), ValueError, ("dpi must be finite and above 0, got 0",)),
     ("save axes", lambda: plot.save(axes()), TypeError, ("a Figure of matplotlib, got", "ax.figure")),
-    ("tokens", lambda: live.scaling(n=65), ValueError, ("n must be between 2 and 64, got 65. Fix: n=64",)),
     ("tokens of masks", lambda: live.masks(n=1), ValueError, ("n must be between 2 and 64, got 1",)),
     ("masks of one", lambda: live.masks(query=np.eye(2)), TypeError, ("query and key together, got only query",)),
     (
@@ -629,12 +663,9 @@ PICTURES = [
         ShapeError,
         ("tokens must hold one label each: expected 6, got 1",),
     ),
-    ("row", lambda: live.scaling(n=4, row=4), ValueError, ("row must be between 0 and 3, got 4. Fix: row=3",)),
     ("d_k turned", lambda: live.scores(d_k=(256, 4)), ValueError, ("(lowest, highest), got (256, 4)", "d_k=(4, 256)")),
     ("d_k 64", lambda: live.masks(d_k=64), TypeError, ("d_k must be a pair (lowest, highest), got 64",)),
-    ("d_k 0", lambda: live.scaling(d_k=(0, 8)), ValueError, ("each end of d_k must be between 1 and 65536, got 0",)),
-    ("still", lambda: live.scaling(d_k=(1, 64), still=[99]), ValueError, ("each entry of still", "1 and 64, got 99")),
-    ("no still", lambda: live.scaling(still=[]), ValueError, ("still must hold at least 1, got none",)),
+    ("d_k 0", lambda: live.scores(d_k=(0, 8)), ValueError, ("each end of d_k must be between 1 and 65536, got 0",)),
     ("start", lambda: live.scores(start=512), ValueError, ("start must be between 4 and 256, got 512",)),
     ("seed", lambda: live.scores(seed=None), TypeError, ("seed must be a whole number, got NoneType",)),
     ("angle NaN", lambda: live.plane(angle=np.nan), TypeError, ("angle must be a whole number, got nan",)),
@@ -643,7 +674,6 @@ PICTURES = [
     ("far keys", lambda: live.plane(keys=a(3, 2) * 5), ValueError, ("keys must lie within 4 of the axes, got 5",)),
     ("NaN values", lambda: live.plane(values=a(3, 2) * np.nan), ValueError, ("values must lie within", "got nan")),
     ("one point", lambda: live.plane([[1, 2]], [[1, 2]]), ShapeError, ("2 to 6 points in the plane", "got (1, 2)")),
-    ("d_model 0", lambda: live.heads(d_model=0), ValueError, ("d_model must be between 1 and 65536, got 0",)),
     # flow
     ("no trace", lambda: live.flow(Q), TypeError, ("trace must be an AttentionTrace, got numpy.ndarray",)),
     ("trace of d_k", lambda: live.flow(TRACE, d_k=[1, 2]), TypeError, ("must be a function", "as trace(d_k)")),
@@ -665,19 +695,12 @@ PICTURES = [
     ("an array", lambda: maps_at(lambda d: ROWS), TypeError, ("must return a dict of titles and weights",)),
     ("no maps", lambda: maps_at(lambda d: {}), TypeError, ("a dict of titles and weights, got {}",)),
     ("heads", lambda: maps_at(lambda d: {"a": ROWS}), ShapeError, ("weights of 'a' must be (n_q, n_k)", "pick one")),
-    ("upstream", lambda: maps_at(lambda d: FLAT, upstream=a(2, 3)), ShapeError, ("expected (3, 3), got (2, 3)",)),
     (
         "stills of several shapes",
         lambda: view(lambda n: {"a": np.eye(n)}, still=(2, 3), n=(1, 3))._still(),
         ShapeError,
         ("one shape, got (2, 2), (3, 3)",),
     ),
-    ("text 5", lambda: live.sentence(5), TypeError, ("text must be a text, got int",)),
-    ("a book", lambda: live.sentence("word " * 300), ValueError, ("up to 256 words and punctuation marks, got 300",)),
-    ("attend 5", lambda: live.sentence(attend=5), TypeError, ("attend must be a function", "got 5")),
-    ("attend nothing", lambda: live.sentence(attend={}), TypeError, ("attend must be a function", "got {}")),
-    ("attend to one", lambda: live.sentence(attend=lambda t: np.eye(len(t))), ShapeError, ("(h, 1, 1)", "got (1, 1)")),
-    ("num_heads 3", lambda: live.sentence(num_heads=3), ShapeError, ("embed_dim = 64, num_heads = 3",)),
     ("prompt a text", lambda: live.writing(model, WORDS, prompt="the"), TypeError, ("prompt must be a list, got str",)),
     ("no vocabulary", lambda: live.writing(model, []), ValueError, ("vocabulary must hold at least 1",)),
     ("a word twice", lambda: live.writing(model, ["a", "a"]), ValueError, ("each word once", "dict.fromkeys")),
@@ -710,7 +733,11 @@ PICTURES = [
         ShapeError,
         ("maps must be (n, n) for 1 ships, got (2, 2)",),
     ),
-    ("choose", lambda: live.scaling().choose(query="1"), TypeError, ("query must be a whole number, got str",)),
+    ("text 5", lambda: live.sentence(attend, 5), TypeError, ("text must be a text, got int",)),
+    ("attend 5", lambda: live.sentence(5, "a"), TypeError, ("attend must be a function", "got int")),
+    ("attend to one", lambda: live.sentence(one_map, "a"), ShapeError, ("expected (..., 1, 1)", "got (1, 1)")),
+    ("layer 3", lambda: live.sentence(attend, "a b", layer=3), ValueError, ("layer must be between 1 and 2, got 3",)),
+    ("choose", lambda: live.masks().choose(query="1"), TypeError, ("query must be a whole number, got str",)),
     # tables
     (
         "a word is tinted",

@@ -1,142 +1,211 @@
-"""docs/exam: every number is computed, the rubrics name known mistakes, and the code of the questions shows them."""
+"""docs/exam: every number of every variant is computed again, with loops, and the code of the questions is checked."""
 
 import math
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import attnlib as al
-from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, check
 from attnlib.examples import FEATURES, SENTENCE, WORDS
+from tools import exam, inventory, moodle
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "exam"
-EXAM, WORKSHEET = ((FOLDER / name).read_text("utf-8") for name in ("README.md", "worksheet_01.md"))
-QUESTIONS = {int(n): text for n, text in re.findall(r"^### (\d+) · ((?:(?!^##).*\n)*)", EXAM, re.MULTILINE)}
+README, FORMULAS, WORKSHEET, ANSWERS = (
+    (FOLDER / name).read_text("utf-8")
+    for name in ("README.md", "formulas.md", "worksheet_01.md", "worksheet_01_answers.md")
+)
+WORDS_OF_EXAMS = [exam.EXAMPLE, *(f"word{i}" for i in range(40))]
 
 
-def row(name, n):
-    """Return the cells of the row of question n that names a mistake, or "" for the right answer."""
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in QUESTIONS[n].splitlines() if "|" in line]
-    return next(cells for cells in rows[2:] if (f"`{name}`" in cells[1] if name else not cells[1]))
+@pytest.fixture(scope="module", params=WORDS_OF_EXAMS[:9])
+def questions(request):
+    return dict(enumerate(exam.variant(request.param), 1))
 
 
-def code(n):
-    names = {"np": np}
-    exec(re.search(r"```python\n(.+?)```", QUESTIONS[n], re.DOTALL)[1], names)
-    return names
+def softmax(scores):
+    e = [math.exp(s) for s in scores]
+    return [x / sum(e) for x in e]
 
 
-def test_the_rubrics_name_mistakes_that_there_are():
-    assert sorted(QUESTIONS) == list(range(1, 11))
-    known = {*MISTAKES, *EXERCISES}
-    named = set(re.findall(r"`([a-z_]+)`", "".join(QUESTIONS.values()) + WORKSHEET))
-    assert named <= known, named - known
-    assert all(
-        named_in & set(MISTAKES)
-        for n in (1, 2, 3, 4, 5, 6, 9, 10)
-        for named_in in [set(re.findall(r"`(\w+)`", QUESTIONS[n]))]
-    )
+def test_the_page_and_the_key_are_those_of_the_example():
+    public = exam.variant(exam.EXAMPLE)
+    assert (FOLDER / "example.md").read_text("utf-8") == exam.exam(exam.EXAMPLE, public)
+    assert (FOLDER / "example_key.md").read_text("utf-8") == exam.key(exam.EXAMPLE, public)
+    points, minutes = sum(q.points for q in public), sum(q.minutes for q in public)
+    assert f"the exam: {points} points, {minutes} minutes" in README
 
 
-def test_1_one_query_by_hand():
-    query, keys, values = np.array([1.0, 2, 0, 1]), np.array([[2.0, 1, 0, 0], [0, 0, 3, 0]]), np.array([10.0, 2])
-    scores = keys @ query
-    weights = al.softmax(scores / 2)
-    assert (
-        f"Scores {scores[0]:g} and {scores[1]:g}, scaled 2 and 0, weights {weights[0]:.2f} and {weights[1]:.2f}"
-        in QUESTIONS[1]
-    )
+def test_no_question_of_a_variant_is_public_and_two_words_share_few():
+    public = [q.asked for q in exam.variant(exam.EXAMPLE)]
+    seen = [set() for _ in public]
+    for word in WORDS_OF_EXAMS[1:]:
+        for known, other, texts in zip(public, exam.variant(word), seen, strict=True):
+            assert other.asked != known
+            texts.add(other.asked)
+    # What is drawn from a list has fewer variants than what is drawn from numbers.
+    fewest = {5: 4, 7: 6, 9: 4, 10: 3}
+    assert [i for i, texts in enumerate(seen, 1) if len(texts) < fewest.get(i, 10)] == []
+    assert [q.asked for q in exam.variant("word1")] == [q.asked for q in exam.variant("word1")]
+
+
+def test_the_key_names_mistakes_that_there_are(questions):
+    named = {i: set(re.findall(r"`([a-z_]+)`", q.key)) & {*MISTAKES, *EXERCISES} for i, q in questions.items()}
+    assert all(named[i] for i in (1, 2, 3, 4, 5, 6, 9))
+    for q in questions.values():
+        assert set(re.findall(r"`([a-z_]+_[a-z_]+)`", q.key)) <= {*MISTAKES}
+    assert set(re.findall(r"`([a-z_]+)`", ANSWERS)) <= {*MISTAKES}
+
+
+def test_1_one_query_by_hand(questions):
+    q = questions[1]
+    query, keys, values = (q.given[name].tolist() for name in ("query", "keys", "values"))
+    scores = [sum(a * b for a, b in zip(query, key, strict=True)) for key in keys]
+    scaled = [s / math.sqrt(len(query)) for s in scores]
+
+    def output(weights):
+        return f"{sum(w * v for w, v in zip(weights, values, strict=True)):.2f}"
+
     outputs = {
-        "": weights @ values,
-        "no_scale": al.softmax(scores) @ values,
-        "scale_by_d_k": al.softmax(scores / 4) @ values,
-        "scale_after_softmax": al.softmax(scores) / 2 @ values,
-        "no_exponential": scores / scores.sum() @ values,
+        "": output(softmax(scaled)),
+        "no_scale": output(softmax(scores)),
+        "scale_by_d_k": output(softmax([s / len(query) for s in scores])),
+        "scale_after_softmax": output([w / math.sqrt(len(query)) for w in softmax(scores)]),
+        "no_exponential": output([s / sum(scores) for s in scores]),
     }
-    assert {name: row(name, 1)[0] for name in outputs} == {name: f"{x:.2f}" for name, x in outputs.items()}
+    assert outputs == q.answers["outputs"] and len(set(outputs.values())) == 5
+    assert f"Scores {scores[0]} and {scores[1]} (1 point), scaled {scaled[0]:g} and {scaled[1]:g}" in q.key
+    assert all(f"| {x} |" in q.key for x in outputs.values())
+    for x in (query, *keys):
+        assert str(tuple(x)) in q.asked
 
 
-def test_2_shapes():
-    layer, rng = al.MultiHeadAttention, np.random.default_rng(0)
-    x, y = rng.normal(size=(2, 5, 24)), rng.normal(size=(2, 7, 24))
-    q, k = al.split_heads(x, 4), al.split_heads(y, 4)
-    trace = al.attention_trace(q, k, k)
-    output = layer(24, 4)(x, y)
-    shapes = ", ".join(
-        map(
-            str,
-            (
-                q.shape,
-                trace.scores.shape,
-                trace.output.shape,
-                (output[0] if isinstance(output, tuple) else output).shape,
-            ),
-        )
+def test_2_shapes(questions):
+    given = questions[2].given
+    batch, heads, n_q, n_k, width = (given[name] for name in ("batch", "heads", "n_q", "n_k", "width"))
+    rng = np.random.default_rng(0)
+    output, weights = al.MultiHeadAttention(width, heads)(
+        rng.normal(size=(batch, n_q, width)), rng.normal(size=(batch, n_k, width))
     )
-    assert shapes in QUESTIONS[2]
+    wanted = [(batch, heads, n_q, width // heads), weights.shape, (batch, heads, n_q, width // heads), output.shape]
+    assert ", ".join(map(str, wanted)) in questions[2].key and len({batch, heads, n_q, n_k, width}) == 5
 
 
-def test_3_and_4_masks():
-    both = al.combine_masks(al.padding_mask([2, 4], 4), al.causal_mask(4))
-    seen = [", ".join(str(j + 1) for j in np.flatnonzero(both[text, query])) for text, query in ((1, 2), (0, 3))]
-    assert f"{seen[0]}; and {seen[1]}." in QUESTIONS[3]
-    values, scores = np.array([[1.0], [5.0]]), np.array([[3.0, 1.0]])
-    blocked = al.softmax(np.full((1, 2), -1e9)) @ values
-    assert blocked == values.mean() and "-1,000,000,000" in QUESTIONS[4]
+def test_3_two_masks(questions):
+    given, seen = questions[3].given, []
+    for length, i in ((given["n"], given["asks"]), (given["short"], given["pad"])):
+        seen.append([j for j in range(1, given["n"] + 1) if j <= i and j <= length])
+    assert questions[3].key.startswith("; and ".join(", ".join(map(str, row)) for row in seen) + ".")
+    assert seen[0] != seen[1] and given["pad"] > given["short"]
+
+
+def test_4_a_row_without_a_key(questions):
+    given, key = questions[4].given, questions[4].key
+    mean = sum(given["values"]) / len(given["values"])
+    assert f"{mean:g}, the mean of values" in key and mean not in given["values"]
+    fill = -(10.0 ** given["zeros"])
+    assert f"{fill:,.0f}" in questions[4].asked
+    assert np.allclose(al.softmax(np.full(3, fill)), 1 / 3)
     with np.errstate(invalid="ignore"):
         e = np.exp(np.full((1, 2), -np.inf))
         assert np.isnan(e / e.sum()).all()
-    assert not al.scaled_dot_product_attention(scores, scores, values[:1], np.zeros((1, 1), bool)).any()
 
 
-def test_5_and_6_show_the_mistake_that_is_named():
-    assert check.scaled_dot_product_attention(code(5)["attention"]).mistake == "softmax_over_queries"
-    broken = code(6)["split_heads"]
-    x = np.arange(48.0).reshape(1, 6, 8)
-    assert broken(x, 2).shape == al.split_heads(x, 2).shape and not np.array_equal(broken(x, 2), al.split_heads(x, 2))
-    np.testing.assert_array_equal(broken(x, 2)[0, 0].ravel(), x[0, :3].ravel())
-    (mended,) = re.findall(r"`(x\.reshape\(b, n.+?)`", QUESTIONS[6])
-    b, n, d = x.shape
-    assert np.array_equal(eval(mended, {"x": x, "b": b, "n": n, "d": d, "num_heads": 2}), al.split_heads(x, 2))
-    assert (
-        check.split_heads(lambda x, h: x.reshape(*x.shape[:-2], h, x.shape[-2], -1)).mistake
-        == "split_without_transpose"
-    )
+def run(code):
+    names = {"np": np}
+    exec(code, names)
+    return names
 
 
-def test_7_and_8_a_scale_and_a_cache():
+def of_any_batch(split):
+    """Let a function of (b, n, d) take any number of leading axes, as the check wants it."""
+
+    def split_all(x, num_heads):
+        heads = split(x.reshape(-1, *x.shape[-2:]), num_heads)
+        return heads.reshape(*x.shape[:-2], *heads.shape[1:])
+
+    return split_all
+
+
+def test_5_and_6_show_the_mistake_that_is_named(questions):
+    wrong = run(questions[5].given["code"])["attention"]
+    assert check.scaled_dot_product_attention(wrong).mistake == questions[5].answers["bug"]
+    broken, given = run(questions[6].given["code"])["split_heads"], questions[6].given
+    assert check.split_heads(of_any_batch(broken)).mistake == questions[6].answers["bug"]
+    x, heads = given["x"], given["heads"]
+    d_k = x.shape[-1] // heads
+    assert questions[6].answers["right"].tolist() == [x[0, 1, c] for c in range(d_k)]
+    assert questions[6].answers["wrong"].tolist() == broken(x, heads)[0, 0, 1].tolist() != x[0, 1, :d_k].tolist()
+    mended = run(questions[6].given["code"].rsplit("return", 1)[0] + f"return {exam.MENDED}")["split_heads"]
+    assert check.split_heads(of_any_batch(mended))
+
+
+def test_7_and_8_a_scale_and_a_cache(questions):
+    d_k = questions[7].given["d_k"]
+    assert questions[7].key.startswith(f"{math.isqrt(d_k)}, because") and math.isqrt(d_k) ** 2 == d_k
+    prompt, new = questions[8].given["prompt"], questions[8].given["new"]
+    without = sum(prompt + i for i in range(new))
+    assert f"With a cache {prompt + new - 1}:" in questions[8].key and f"Without one {without}:" in questions[8].key
+    assert f"{prompt} + {prompt + 1} + ... + {prompt + new - 1}." in questions[8].key
+
+
+def test_7_the_spread_of_a_score_is_the_root():
     rng = np.random.default_rng(0)
-    assert (rng.normal(size=(20_000, 64)) * rng.normal(size=(20_000, 64))).sum(-1).std() == pytest.approx(8, rel=0.02)
-    held = with_cache = without = 0
-    for fed in [100] + 9 * [1]:  # each call gives one new token; the last is not fed back
-        held += fed
-        with_cache, without = with_cache + fed, without + held
-    assert f"With a cache {with_cache}:" in QUESTIONS[8] and f"Without one {without}:" in QUESTIONS[8]
+    scores = (rng.normal(size=(20_000, 64)) * rng.normal(size=(20_000, 64))).sum(-1)
+    assert scores.std() == pytest.approx(8, rel=0.02)
 
 
-def test_9_two_queries_behind_three_keys():
-    mask = al.causal_mask(2, 5, align="lower_right")
-    chunk = np.hstack([np.zeros((2, 3), bool), al.causal_mask(2)])
-    drawn = {"causal_upper_left": np.tri(2, 5, dtype=bool), "past_not_attended": chunk, "mask_inverted": ~mask}
-    assert "\n".join(" ".join(map(str, line)) for line in mask.astype(int)) in QUESTIONS[9]
-    for name, wrong in drawn.items():
-        assert row(name, 9)[0] == " / ".join(" ".join(map(str, line)) for line in wrong.astype(int))
+def test_9_new_queries_behind_a_cache(questions):
+    past, new = questions[9].given["past"], questions[9].given["new"]
+    rows = [" ".join("1" if j <= past + i else "0" for j in range(past + new)) for i in range(new)]
+    assert questions[9].key.startswith("```text\n" + "\n".join(rows) + "\n```")
+    first = [" ".join("1" if j <= i else "0" for j in range(past + new)) for i in range(new)]
+    assert f"| {' / '.join(first)} | `causal_upper_left` |" in questions[9].key
+    # The page of formulas may lie on the desk: it must not give the answer away.
+    assert "n_k - n_q" not in FORMULAS
 
 
-def test_10_two_examples():
-    matrices = [np.array(eval(found)) for found in re.findall(r"= (\[\[.+?\]\])", QUESTIONS[10])]
-    same, V, Q, K = (m.astype(float) for m in matrices)
-    run = al.scaled_dot_product_attention
-    np.testing.assert_allclose(run(same, same, V), run(same.copy(), same, V))
-    assert f"{run(Q, K, V)[0, 0]:.2f}; with it they are {run(K, Q, V)[0, 0]:.2f}." in QUESTIONS[10]
-    assert np.ptp(run(Q, K, V)) == np.ptp(run(K, Q, V)) == 0
+def test_10_one_example_hides_the_mistake_and_the_other_shows_it(questions):
+    q = questions[10]
+    right, wrong = al.scaled_dot_product_attention, q.answers["wrong"]
+    hidden, shown = q.given["hidden"], q.given["shown"]
+    np.testing.assert_allclose(right(*hidden), wrong(*hidden))
+    assert np.abs(right(*shown) - wrong(*shown)).max() > 0.2
+
+
+def test_a_double_softmax_keeps_both_of_two_weights_above_what_the_key_says():
+    twice = al.softmax(al.softmax(np.array([[1000.0, 0.0]])))
+    assert "falls below 0.26" in exam.BUGS["double_softmax"][2] and 0.26 < twice.min() < 0.27
+
+
+def test_moodle_gets_every_vote_form_and_question(tmp_path, monkeypatch):
+    votes = moodle.votes()
+    assert {q.find("name/text").text for q in votes} <= set(PREDICTIONS) and len(votes) > 40
+    for quiz in (votes, moodle.form("A"), moodle.form("B")):
+        for q in ET.fromstring(ET.tostring(quiz)):
+            shares = [answer.get("fraction") for answer in q.findall("answer")]
+            assert q.get("type") == "multichoice" and sorted(shares)[-1] == "100" and shares.count("100") == 1
+    first = votes[0]
+    name = first.find("name/text").text
+    right = "abcd"[[a.get("fraction") for a in first.findall("answer")].index("100")]
+    assert right == PREDICTIONS[name].right
+    assert all(a.find("feedback/text").text for a in first.findall("answer"))
+    for i, (q, item) in enumerate(zip(moodle.form("B"), inventory.ITEMS, strict=True)):
+        right = "abcd"[[a.get("fraction") for a in q.findall("answer")].index("100")]
+        assert item["B"][right][1] == "right", i
+    essays = moodle.essays("word")
+    assert [q.get("type") for q in essays] == ["essay"] * 10
+    assert [int(q.find("defaultgrade").text) for q in essays] == [q.points for q in exam.variant("word")]
+    assert all(q.find("graderinfo/text").text for q in essays)
+    assert "<table>" in moodle.form("A")[0].find("questiontext/text").text
 
 
 def test_a_row_of_twenty_votes():
     share = sum(math.comb(20, k) for k in range(6, 15)) / 2**20
-    assert f"6 to 14 show it in {100 * share:.0f} of 100 rows" in EXAM
+    assert f"6 to 14 show it in {100 * share:.0f} of 100 rows" in README
 
 
 def test_the_worksheet_follows_ben():
@@ -168,5 +237,6 @@ def test_the_worksheet_follows_ben():
         f"weights {told(trace.scores[ben] / trace.scores[ben].sum())} (`no_exponential`); "
         f"{al.softmax(trace.scores[ben]).max():.3f} for *saw* (`no_scale`)",
     ]
-    flat = WORKSHEET.replace("\n", " ")
+    flat = ANSWERS.replace("\n", " ")
+    assert "0.653" not in WORKSHEET  # nothing of the answers lies on the sheet
     assert [text for text in wanted if text not in flat] == []

@@ -355,7 +355,11 @@ def test_no_label_stands_under_the_plate_of_the_chosen_row():
     for i in range(11):
         view.sliders["query"].value = i
         drawn = parsed(view.picture.value)[0]
-        plates = [(float(r.get("x")), float(r.get("y"))) for r in drawn.iter("rect") if r.get("fill") == colours.QUERY]
+        plates = [
+            (float(r.get("x")), float(r.get("y")))
+            for r in drawn.iter("rect")
+            if r.get("fill") == colours.PLATE[colours.QUERY]
+        ]
         left = min(x for x, _ in plates)
         (top,) = {y for x, y in plates if x == left}
         beside = [g[0] for g in drawn.iter("g") if len(g) == 1 and not g.get("visibility")]
@@ -385,3 +389,18 @@ def test_no_label_of_the_plane_lies_on_a_line(length):
                 assert left >= 0 and left + wide <= 226 and 10 <= y <= 224, (angle, label.text)
                 inside = (abs(dots - [left + wide / 2, y - 4]) < [wide / 2, 7]).all(-1)
                 assert not inside.any(), (angle, label.text)
+
+
+def test_flow_shows_zeros_as_zeros_names_features_and_hides_what_cannot_be_chosen():
+    query, key, value = al.examples.SENTENCE.project()  # values are 2, 0, -2
+    view = live.flow(al.attention_trace(query[3:], key, value), queries=["she"], features=["who", "verb"], feature=1)
+    cells = [rect for root in parsed(view.picture.value) for rect in root.iter("rect") if len(rect)]
+    shades = {rect.get("fill") for rect in cells if re.fullmatch(r"value .*: -?0\.0000", rect[0].text)}
+    assert shades == {colours.palette(colours.VALUE)[0][0]}
+    ends = {rect.get("fill") for rect in cells if re.fullmatch(r"value .*: -?2\.0000", rect[0].text)}
+    assert ends == {colours.palette(colours.VALUE)[255][0]}
+    assert f"{svg.TIMES} verb" in read(view) and "V[:, " not in read(view)
+    assert view.sliders["query"].layout.display == "none" and view.sliders["key"].layout.display is None
+    assert [words for words, _ in view.sliders["feature"]._options_full] == ["who", "verb"]
+    many = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 14, 4))))
+    assert "9 of 14 keys" in read(many) and "of 4 keys" not in read(view)

@@ -14,7 +14,8 @@ import pytest
 from importlinter.cli import lint_imports
 
 import attnlib as al
-from attnlib import live, plot, torch_layers
+from attnlib import diagnose, live, plot, torch_layers
+from tools import stub
 
 PACKAGE = pathlib.Path(al.__file__).parent
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -116,9 +117,17 @@ def test_every_public_name_has_an_example(thing):
     assert "\nExamples\n--------\n>>> " in text
 
 
+WITHOUT_ALL = ["core", "masks", "heads", "rotary", "steps", "validation", "arguments", "tables", "torch_layers.inputs"]
+
+
 def public_functions():
-    for module in (al, torch_layers, plot, live):
-        for name in module.__all__:
+    named = [(module, module.__all__) for module in (al, torch_layers, plot, live, diagnose)]
+    parts = [importlib.import_module(f"attnlib.{name}") for name in WITHOUT_ALL]
+    own = {
+        m: [n for n, x in vars(m).items() if n[0] != "_" and getattr(x, "__module__", "") == m.__name__] for m in parts
+    }
+    for module, names in (*named, *own.items()):
+        for name in names:
             thing = getattr(module, name)
             methods = {of: getattr(thing, of) for of in vars(thing)} if inspect.isclass(thing) else {name: thing}
             for method, function in methods.items():
@@ -137,6 +146,10 @@ def test_public_functions_have_type_hints(function):
     assert (PACKAGE / "py.typed").exists() and '"attnlib" = ["py.typed"]' in (ROOT / "pyproject.toml").read_text(
         "utf-8"
     )
+
+
+def test_an_editor_completes_every_exercise_and_question():
+    assert stub.TARGET.read_text("utf-8") == stub.written(), "Fix: python -m tools.stub"
 
 
 @pytest.mark.parametrize(

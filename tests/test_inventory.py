@@ -1,198 +1,91 @@
 """The test before and after: every option is computed, and the analysis finds the truth of simulated classes."""
 
 import csv
+import json
+import re
 
 import numpy as np
 import pytest
 
-import attnlib as al
 from attnlib.course import MISTAKES
-from tools import inventory
+from tools import inventory, inventory_answers
+from tools.series import tomllib
+from tools.simulated_class import chances, sheet, simulated
 
 ITEMS = inventory.ITEMS
+EXTRA = tomllib.loads((inventory.FOLDER / "items.toml").read_text("utf-8"))["mistakes"]
 
 
-def numbers(x):
-    return ", ".join(f"{v:.2f}" for v in np.atleast_1d(x))
-
-
-def places(mask):
-    return ", ".join(str(i) for i in np.flatnonzero(mask) + 1)
-
-
-def share(e):
-    return e / e.sum()
-
-
-def score(q1, k1, q2, k2):
-    return {
-        "right": f"{np.dot(q1, k2)}",
-        "swapped_query_key": f"{np.dot(k1, q2)}",
-        "query_met_others": f"{np.dot(q1, q2)}",
-        "wrong_token": f"{np.dot(q1, k1)}",
-    }
-
-
-def softmax(scores):
-    e = np.exp(scores)
-    found = {"right": al.softmax(scores), "no_exponential": scores / scores.sum(), "powers_of_two": share(2.0**scores)}
-    return {id: numbers(x) for id, x in (found | {"divided_by_largest": e / e.max()}).items()}
-
-
-def axis(e):
-    weights = al.softmax(np.log(e))
-    found = {
-        "right": weights,
-        "softmax_over_queries": al.softmax(np.log(e), axis=0),
-        "softmax_over_everything": share(e),
-    }
-    return {id: numbers(x[0]) for id, x in (found | {"weights_transposed": weights.T}).items()}
-
-
-def divisor(d_k, d_v, dot):
-    found = {"right": dot / d_k**0.5, "scale_by_d_k": dot / d_k, "no_scale": dot, "scale_by_d_v": dot / d_v**0.5}
-    return {id: numbers(x) for id, x in found.items()}
-
-
-def when_divided(d_k, dots):
-    found = {
-        "right": al.softmax(dots / d_k**0.5),
-        "scale_after_softmax": al.softmax(dots) / d_k**0.5,
-        "no_scale": al.softmax(dots),
-        "scale_by_d_k": al.softmax(dots / d_k),
-    }
-    return {id: numbers(x) for id, x in found.items()}
-
-
-def output(weights, keys, values):
-    found = {
-        "right": weights @ values,
-        "keys_for_values": weights @ keys,
-        "argmax_instead_of_softmax": values[weights.argmax()],
-        "everybody_alike": values.mean(),
-    }
-    return {id: numbers(x) for id, x in found.items()}
-
-
-def causal(n, i):
-    row = al.causal_mask(n)[i - 1]
-    found = {"right": row, "mask_inverted": ~row, "mask_blocks_diagonal": np.tri(n, k=-1)[i - 1]}
-    return {id: places(x) for id, x in (found | {"mask_shows_the_next": np.tri(n, k=1)[i - 1]}).items()}
-
-
-def masked(e):
-    mask, scores = np.array([True, True, False]), np.log(e)
-    found = {
-        "right": al.softmax(np.where(mask, scores, -np.inf)),
-        "mask_after_softmax": al.softmax(scores) * mask,
-        "mask_multiplies_scores": al.softmax(scores * mask),
-        "mask_ignored": al.softmax(scores),
-    }
-    return {id: numbers(x) for id, x in found.items()}
-
-
-def cached(n_q, n_k):
-    row = al.causal_mask(n_q, n_k, align="lower_right")[0]
-    itself = np.arange(n_k) == n_k - n_q
-    found = {"right": row, "causal_upper_left": np.tri(n_q, n_k)[0], "past_not_attended": itself}
-    return {id: places(x) for id, x in (found | {"mask_blocks_diagonal": row & ~itself}).items()}
-
-
-def of_head(embed_dim, heads):
-    d_k = embed_dim // heads
-    found = {
-        "right": d_k**0.5,
-        "scale_by_embed_dim": embed_dim**0.5,
-        "scale_by_d_k": d_k,
-        "scale_by_num_heads": heads**0.5,
-    }
-    return {id: numbers(x) for id, x in found.items()}
-
-
-def first_head(d, heads):
-    x = np.arange(1, d + 1)
-    found = {
-        "right": al.split_heads(x[None], heads)[0, 0],
-        "heads_interleaved": x[::heads],
-        "features_never_split": x,
-        "block_as_wide_as_heads": x[:heads],
-    }
-    return {id: ", ".join(map(str, x)) for id, x in found.items()}
-
-
-def padded(lengths):
-    row = al.padding_mask(lengths, max(lengths))[0, 0]
-    hidden = np.arange(max(lengths)) < lengths[0] - 1
-    found = {"right": row, "mask_inverted": ~row, "last_token_hidden": hidden, "mask_ignored": row | True}
-    return {id: places(x) for id, x in found.items()}
-
-
-A = np.array
-COMPUTED = [
-    (score, ((1, 2), (2, 0), (3, 1), (1, 1)), ((2, 1), (1, 3), (1, 1), (3, 1))),
-    (softmax, (A([2.0, 0]),), (A([1.0, 0]),)),
-    (axis, (A([[1, 3], [1, 1]]),), (A([[4, 1], [2, 3]]),)),
-    (divisor, (16, 9, 8), (64, 16, 32)),
-    (when_divided, (4, A([4.0, 0])), (9, A([9.0, 0]))),
-    (output, (A([0.25, 0.75]), A([2, 10]), A([8, 4])), (A([0.9, 0.1]), A([3, 5]), A([10, 20]))),
-    (causal, (5, 3), (6, 4)),
-    (masked, (A([1, 1, 2]),), (A([4, 1, 5]),)),
-    (cached, (1, 5), (2, 6)),
-    (of_head, (64, 4), (144, 9)),
-    (first_head, (8, 4), (6, 2)),
-    (padded, ([3, 5],), ([4, 6],)),
-]
+COMPUTED = inventory_answers.COMPUTED
 
 
 @pytest.mark.parametrize("i", range(12))
 @pytest.mark.parametrize("form", ["A", "B"])
 def test_every_option_is_what_its_mistake_gives(i, form):
-    compute, *given = COMPUTED[i]
+    known = inventory_answers.answers(i, form)
     options = {ITEMS[i][form][letter][1]: ITEMS[i][form][letter][0] for letter in inventory.LETTERS}
-    assert options == compute(*given["AB".index(form)])
-    assert len(set(options.values())) == 4 and set(options) - {"right"} <= set(MISTAKES)
+    assert options == {id: known[id] for id in options}
+    assert len(set(options.values())) == 4 and set(options) - {"right"} <= {*MISTAKES, *EXTRA}
+
+
+@pytest.mark.parametrize("form", ["A", "B"])
+def test_the_numbers_computed_with_stand_in_the_questions(form):
+    for item, (_, *given) in zip(ITEMS, COMPUTED, strict=True):
+        asked = set(re.findall(r"[a-z]+|\d+(?:\.\d+)?", item[form]["asked"]))
+        asked |= {str(float(x)) for x in asked if x[0].isdigit()}
+        words = flat(given["AB".index(form)])
+        if "from which token" not in item[form]["asked"].lower():  # a map's cells have two decimals
+            assert {str(x) for x in words} <= asked, item["topic"]
+
+
+def flat(x):
+    return [y for part in x for y in flat(part)] if isinstance(x, (tuple, list, np.ndarray)) else [x]
+
+
+def test_a_mistake_gets_no_item_right_in_which_it_matters():
+    for form in "AB":
+        for i, item in enumerate(ITEMS):
+            right = next(x for x in "abcd" if item[form][x][1] == "right")
+            changed = set(inventory_answers.answers(i, form)) - {"right"}
+            for id in {id for j in range(12) for id in inventory_answers.answers(j, form)} - {"right"}:
+                answered = inventory_answers.letters(ITEMS, form, id)[i]
+                assert (answered != right) == (id in changed), (form, i + 1, id)
+                if id in inventory.offered(i):  # its own letter, and no other
+                    assert item[form][answered][1] == id
+
+
+def test_no_rule_of_thumb_settles_more_than_two_items():
+    for form in "AB":
+        for rule in inventory_answers.RULES:
+            assert len(inventory_answers.solved_by(rule, ITEMS, form)) <= 2, (form, rule.__name__)
+    texts = ("0.75", "0.50", "0.30", "0.20"), ("0.75, 0.25", "1.00, 1.00", "0.50, 0.10", "0.30, 0.30")
+    easy = [
+        {"A": {"asked": "3 of 4?", **{x: [t, id] for x, t, id in zip("abcd", options, ("right", *"xyz"), strict=True)}}}
+        for options in texts
+    ]
+    settled = {rule.__name__: inventory_answers.solved_by(rule, easy, "A") for rule in inventory_answers.RULES}
+    assert settled["quotient_of_two_numbers"] == settled["largest_number"] == [1] and settled["sums_to_one"] == [2]
 
 
 def test_the_forms_are_parallel_and_no_letter_is_the_better_guess():
     assert len(ITEMS) == len(COMPUTED) == 12
     for item in ITEMS:
         assert {item["A"][x][1] for x in "abcd"} == {item["B"][x][1] for x in "abcd"}
+        assert all(not (item["A"][x][1] == item["B"][x][1] == "right") for x in "abcd")  # no letter to remember
     for form in "AB":
         assert sorted(x for item in ITEMS for x in "abcd" if item[form][x][1] == "right") == list("aaabbbcccddd")
         assert (inventory.FOLDER / f"form_{form}.md").read_text("utf-8") == inventory.form(form)
-        assert not any(id in inventory.form(form) for id in MISTAKES)
+        assert not any(id in inventory.form(form) for id in [*MISTAKES, *EXTRA])
+    assert (inventory.FOLDER / "answers.md").read_text("utf-8") == inventory.answers_page()
+
+
+def test_readme_says_which_questions_a_notebook_teaches():
+    readme = (inventory.FOLDER / "README.md").read_text("utf-8")
+    assert "Notebooks 01 to 03 teach questions 1 to 8" in readme
+    assert inventory.taught_until("03").tolist() == [True] * 8 + [False] * 4 and inventory.taught_until("06").all()
 
 
 # --- the analysis, on classes whose truth is known
-
-HARD = np.linspace(-1.5, 1.5, 12)
-
-
-def chances(ability, noise=()):
-    """Return how likely each person is right, (n, 12): one of four is guessed, the rest is a Rasch model."""
-    p = 0.25 + 0.75 / (1 + np.exp(HARD - np.asarray(ability)[:, None]))
-    p[:, list(noise)] = 0.25
-    return p
-
-
-def sheet(rng, person, group, when, form, ability, noise=()):
-    right = rng.random(12) < chances([ability], noise)[0]
-    letters = []
-    for item, is_right in zip(ITEMS, right, strict=True):
-        fitting = [x for x in inventory.LETTERS if (item[form][x][1] == "right") == is_right]
-        letters.append(fitting[int(rng.random() * len(fitting))])
-    return inventory.Sheet(person, group, when, form, tuple(letters))
-
-
-def simulated(seed, learnt, n=25, forgot=0.0):
-    """Return the sheets of a class and its control, which learn so much on the scale of ability."""
-    rng, sheets = np.random.default_rng(seed), []
-    for group, gain in (("course", learnt), ("control", forgot)):
-        for i, ability in enumerate(rng.normal(-0.5, 0.8, n)):
-            first, second = "AB" if i % 2 else "BA"
-            sheets.append(sheet(rng, f"{group}{i}", group, "before", first, ability))
-            sheets.append(sheet(rng, f"{group}{i}", group, "after", second, ability + gain))
-    return sheets
 
 
 def true_gain(learnt):
@@ -209,6 +102,42 @@ def test_the_interval_holds_the_true_gain_in_95_of_100_classes():
         _, low, high = inventory.interval(inventory.gains(sheets, "control"))  # who learn nothing
         outside += not low <= 0 <= high
     assert 0.1 < truth < 0.2 and 182 <= held <= 198 and outside <= 18, (truth, held, outside)
+
+
+def test_mistakes_are_told_by_how_often_they_are_offered():
+    held = {"scale_by_d_k": 0.5, "mask_ignored": 0.5}  # one stands in three items, one in a single one
+    sheets = simulated(0, 0.0, n=1500, common=held)
+    rate = {id: chosen / n for id, (n, chosen) in inventory.mistakes(sheets).items()}
+    counts = inventory.mistakes(sheets)
+    assert counts["scale_by_d_k"][0] == 3 * counts["mask_ignored"][0] == 3 * len(sheets)
+    for id in held:  # who is wrong and holds it takes it: half of all, and a third of the others who are wrong
+        where = [i for i in range(12) if id in inventory.offered(i)]
+        wrong = np.mean([1 - s.right[where] for s in sheets])
+        assert rate[id] == pytest.approx(wrong * (0.5 + 0.5 / 3), abs=0.02), id
+    assert max(rate, key=rate.get) in held
+
+
+def test_so_many_people_see_a_gain_in_four_classes_of_five():
+    truth, seen = true_gain(1.2), 0
+    spread = np.std([g for seed in range(20) for g in inventory.gains(simulated(seed, 1.2), "course")], ddof=1)
+    n = inventory.people(truth, spread)
+    for seed in range(200):
+        sheets = simulated(seed, 1.2, n=n)
+        seen += inventory.interval(inventory.gains(sheets, "course"), inventory.gains(sheets, "control"))[1] > 0
+    assert 0.7 < seen / 200 < 0.9 and n < inventory.people(truth / 2, spread), (n, seen)
+    readme = (inventory.FOLDER / "README.md").read_text("utf-8")
+    few, many = inventory.people(0.2, 0.17), inventory.people(0.1, 0.17)
+    assert f"{many} people in each group see a gain of 0.10" in readme and f"and {few} see one of 0.20" in readme
+
+
+def test_what_is_left_a_week_later_is_told_apart():
+    sheets = simulated(0, 2.0, n=300, later=1.0)
+    after, later = (inventory.gains(sheets, "course", until).mean() for until in ("after", "later"))
+    assert after == pytest.approx(true_gain(2.0), abs=0.03) and later == pytest.approx(true_gain(1.0), abs=0.03)
+    text = inventory.told(sheets)
+    assert "course, before to later: 300 people" in text and "course less control, later: +0." in text
+    some = inventory.told(sheets, inventory.taught_until("03"))
+    assert some != text and some.splitlines()[0].startswith("course, before to after: 300 people")
 
 
 def test_difficulty_and_discrimination_are_those_of_the_model():
@@ -239,9 +168,9 @@ def test_a_table_is_read_and_told(tmp_path):
     text = inventory.told(sheets)
     table = text.split("\n\n")[1].splitlines()
     assert len(table) == 25 and len({len(line) for line in table}) == 1  # the columns are aligned
-    n = sum(c == "no_scale" for s in sheets if s.when == "before" for c in s.chosen)
-    assert "course: 25 wrote both times; gain: +0." in text and "course less control: +0." in text
-    assert next(line.split()[1] for line in text.splitlines() if line.startswith("no_scale ")) == str(n)
+    n = sum(c == "no_scale" for s in sheets if (s.group, s.when) == ("course", "before") for c in s.chosen)
+    assert "course, before to after: 25 people, +0." in text and "course less control, after: +0." in text
+    assert next(line.split()[1:4] for line in text.splitlines() if line.startswith("no_scale ")) == [str(n), "of", "50"]
     alone = inventory.told([s for s in sheets if s.group == "course"])
     assert "no control: the gain may come from anything" in alone
     assert "an interval needs 5 people" in inventory.told(sheets[:6])
@@ -251,7 +180,7 @@ def test_a_table_is_read_and_told(tmp_path):
     ("change", "says"),
     [
         ({"group": "class"}, r"line 2: group is course or control, got 'class'. Fix"),
-        ({"when": "later"}, r"line 2: when is before or after, got 'later'. Fix"),
+        ({"when": "soon"}, r"line 2: when is before, after or later, got 'soon'. Fix"),
         ({"form": "C"}, r"line 2: form is A or B, got 'C'. Fix"),
         ({"letters": ("e", *"bcdabcdabcd")}, r"line 2: question 1 has 'e'. Expected a, b, c, d or nothing. Fix"),
     ],
@@ -280,3 +209,14 @@ def test_a_table_with_other_columns_or_a_person_twice_says_so(tmp_path):
         inventory.read(written(tmp_path, sheets, ["who", "group", "when", "form", *range(1, 13)]))
     with pytest.raises(ValueError, match=r"is there twice. Fix"):
         inventory.read(written(tmp_path, [*sheets, sheets[0]]))
+
+
+@pytest.mark.slow
+def test_the_notebook_of_the_analysis_is_its_source_run():
+    made, kept = (
+        json.loads(text) for text in (inventory.notebook(), (inventory.FOLDER / "analysis.ipynb").read_text("utf-8"))
+    )
+    assert [c["source"] for c in made["cells"]] == [c["source"] for c in kept["cells"]]
+    for new, old in zip(made["cells"], kept["cells"], strict=True):
+        texts = [["".join(o.get("text", "")) for o in c.get("outputs", [])] for c in (new, old)]
+        assert texts[0] == texts[1]

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -196,6 +197,27 @@ def test_notebooks_without_torch_run_without_torch(tmp_path):
     result = subprocess.run(command, input=cells, env=environment, **options)
     assert result.returncode == 0, result.stderr[-3000:]
     assert result.stdout.count("torch is not installed") == sum(n.torch == "in part" for n in SERIES)
+
+
+@pytest.mark.slow
+def test_a_notebook_of_each_kind_runs_from_the_wheel(tmp_path):
+    """What is not packed, such as a file of data or of JavaScript, is missed nowhere else: tests import the folder."""
+    shutil.copytree(ROOT / "attnlib", tmp_path / "source" / "attnlib")
+    for name in ("pyproject.toml", "README.md", "LICENSE", "LICENSE-CC-BY-4.0", "NOTICE"):
+        shutil.copy(ROOT / name, tmp_path / "source")
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    wheel = [*pip, "wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", tmp_path, tmp_path / "source"]
+    subprocess.run(wheel, check=True)
+    (built,) = tmp_path.glob("attnlib-*.whl")
+    subprocess.run([*pip, "install", "--no-deps", "--target", tmp_path / "installed", built], check=True)
+    kinds = {notebook.torch: notebook for notebook in reversed(SERIES)}
+    cells = [["import attnlib; assert 'installed' in attnlib.__file__"]]
+    cells += [[cell.source for cell in code_cells(build.read_source(notebook.source))] for notebook in kinds.values()]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "MPLBACKEND": "agg", "ATTNLIB_MINE": ""}
+    command = [sys.executable, "-c", RUN_CELLS]
+    options = {"capture_output": True, "encoding": "utf-8", "check": False, "cwd": tmp_path}
+    result = subprocess.run(command, input=json.dumps(cells), env=environment, **options)
+    assert len(kinds) == 3 and result.returncode == 0, result.stderr[-3000:]
 
 
 def test_the_first_notebook_lists_the_series_as_it_is():

@@ -68,7 +68,7 @@ CELLS = [
     new_code_cell("once = {1: 2}"),
     new_code_cell("del once[1]"),
     new_code_cell("open('written.txt', 'w')"),
-    new_code_cell("view = live.scaling(n=4, d_k=(1, 64))\nstuck = live.scaling(n=4, d_k=(8, 8))"),
+    new_code_cell("view = live.masks(n=4, d_k=(1, 64))\nstuck = live.masks(n=4, d_k=(8, 8))"),
 ]
 
 

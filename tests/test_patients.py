@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import attnlib as al
-from attnlib.course import clinic, patients
+from attnlib.course import clinic
 from attnlib.course.clinic import (
     CASES,
     DECODERS,
@@ -21,9 +21,10 @@ from attnlib.course.clinic import (
     cured,
     fresh,
     healthy,
+    patients,
     twins,
 )
-from attnlib.course.ward import TutorialAttention, sick_lines
+from attnlib.course.clinic.ward import TutorialAttention, sick_lines
 from attnlib.diagnose import diagnose
 from tests.test_diagnose import ROOT, caught, off
 from tools.build_notebooks import code_between
@@ -167,6 +168,37 @@ def test_another_probe_of_this_bug_alone_is_as_good(number, bug, proof):
     assert patients.name_bug(number, bug, proof).passed
 
 
+def causal_weights(module):
+    return module(torch.randn(2, 5, 24), attn_mask=torch.ones(5, 5, dtype=torch.bool).tril())[1]
+
+
+def plain_weights(module):
+    x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))
+    return module(x)[1]
+
+
+@pytest.mark.parametrize(
+    "tuned",
+    [
+        lambda m: float(plain_weights(m).max() < 0.27),
+        lambda m: float(plain_weights(m).std() < 0.02),
+        lambda m: max(0.0, 0.27 - plain_weights(m).max().item()),
+        lambda m: float(plain_weights(m).min() > 0.15),
+    ],
+)
+def test_a_bound_that_fits_one_draw_of_weights_is_no_proof(tuned):
+    """Each strikes for patient 3 alone, until the scores of a healthy module are four times as small."""
+    assert patients.struck(tuned) == ["case_33"]
+    verdict = patients.name_bug(3, "case_33", tuned)
+    assert verdict.state == "wrong" and "with other weights it gives not 0 for" in verdict.message
+    assert "Fix: ask for what the bug does whatever the weights are" in verdict.message
+
+
+def test_a_number_that_the_bug_has_whatever_the_weights_is_a_proof():
+    """e / (e + 4), from a row whose weights should be 1, 0, 0, 0, 0."""
+    assert patients.name_bug(3, "case_33", lambda m: float(abs(causal_weights(m)[0, 0, 0, 0] - 0.4046) < 1e-3)).passed
+
+
 @pytest.fixture(scope="module")
 def kit():
     """The probes that notebook 07 hands out."""
@@ -264,7 +296,7 @@ def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_
         for numbers in re.findall(r"^# ### Cases? ([\d, ]+) ·", pages("07_bug_clinic", "15_casebook"), re.MULTILINE)
         for number in numbers.split(",")
     }
-    on_no_page = {25, 33, 34, 35}
+    on_no_page = {33, 34, 35}  # patients 1 to 3 of notebook 07, told in its solutions
     assert {int(name[-2:]) for name in CASES} - told == on_no_page
     names = {}
     for line in re.findall(r"^STEPS \|?= .+", pages("07_bug_clinic"), re.MULTILINE):
@@ -349,12 +381,22 @@ def interleaved(self, mask):
         ),
         (lambda self, mask: ~interleaved(self, mask), "causality: wrong"),
         (lambda self, mask: mask[:1].expand(len(mask) * self.heads, -1, -1), "padding: wrong"),
-        (lambda self, mask: mask, "must match the size"),
+        (lambda self, mask: mask, "Your code raises RuntimeError"),
+        (
+            lambda self, mask: mask.repeat_interleave(self.heads, 1),
+            "must match the size of tensor b (5) at non-singleton",
+        ),
+        (lambda self, mask: mask.any(1), "Your code raises RuntimeError"),
+        (
+            lambda self, mask: interleaved(self, mask).any(1, keepdim=True),
+            "Does each row of each sequence's mask still",
+        ),
     ],
 )
 def test_a_class_that_is_not_mended_is_told_what_diagnose_finds(stranger, change, says):
     verdict = patients.mended(of_stranger(stranger, for_all_heads=change) if change else stranger)
     assert verdict.state == "wrong" and says in verdict.message, verdict
+    assert "call=" not in verdict.message and "no mask reached it" not in verdict.message
 
 
 def test_a_mended_class_is_right(stranger):
@@ -415,6 +457,41 @@ def gradient(module, x, keep=lambda t: t):
     return most
 
 
+def jacobian(module, x):
+    """All derivatives of all outputs: slow, and right."""
+    most = 0.0
+    for i in range(x.shape[1]):
+        J = torch.autograd.functional.jacobian(lambda t, i=i: module(t.clone(), attn_mask=column(t.shape[1], i))[0], x)
+        off = J[..., i, :].abs()  # of (b, n, d, b, n, d) what comes from the blocked token
+        off[:, i] = 0
+        most = max(most, off.max().item())
+    return most
+
+
+def slow(module, x):
+    """As slow as a Jacobian on another machine: within the limit at each call, and not all together."""
+    time.sleep(0.06)
+    return any_moves(module, x)
+
+
+def aliased(module, x):
+    y = x
+    y[:, -1] = torch.randn_like(y[:, -1])
+    off = module(y, attn_mask=column(x.shape[1]))[0] - module(x, attn_mask=column(x.shape[1]))[0]
+    return off[:, :-1].abs().max()
+
+
+def test_a_slow_probe_is_not_called_endless(monkeypatch):
+    monkeypatch.setattr(patients, "TIME_LIMIT", 1.0)
+    assert patients.try_probe(slow).passed
+    assert patients.try_probe(endless).message.startswith("Your code was stopped")
+
+
+@pytest.mark.slow
+def test_the_full_jacobian_is_a_right_probe():
+    assert patients.try_probe(jacobian).passed
+
+
 def fixed_size(module, x):
     return any_moves(module, torch.ones(2, 5, 24).cumsum(1))
 
@@ -438,6 +515,8 @@ def causal_poke(module, x):
         ),
         (lambda m, x: any_moves(m, x, keep=lambda t: t), "wrong", "mutates_input, where it should be 0. That"),
         (lambda m, x: any_moves(m, x, poke=lambda t: t + 1), "wrong", "normalises its tokens (LayerNorm) and ignores"),
+        (aliased, "wrong", "All your calls get the same tokens"),
+        (lambda m, x: any_moves(m, x, poke=torch.clone), "wrong", "All your calls get the same tokens"),
         (last_moves, "wrong", "gives 0 for a module that lets key 0 in"),
         (causal_poke, "wrong", "gives 0 for a module that lets key 0 in"),
         (lambda m, x: last_moves(m, x, blocked=0), "wrong", "gives 0 for a module that lets key n // 2 in"),

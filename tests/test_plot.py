@@ -15,8 +15,8 @@ from matplotlib import pyplot as plt
 from PIL import Image
 
 import attnlib as al
-from attnlib import colours, plot, svg
-from attnlib.live import still
+from attnlib import colours, live, plot, svg
+from attnlib.live import frames
 
 HOSTILE = ["$x_1$", "<b>&", "\U0001f984", "中文", "a" * 40, "back\\slash", "new\nline", ""]
 
@@ -143,12 +143,12 @@ def test_names_of_axes_can_be_read_and_carry_their_role():
     ax = plot.attention_heatmap(np.eye(2))
     for label, role in ((ax.xaxis.label, colours.KEY), (ax.yaxis.label, colours.QUERY)):
         plate = matplotlib.colors.to_hex(label.get_bbox_patch().get_facecolor())
-        assert plate == role.lower() and colours.contrast(plate, label.get_color()) >= 4.5
+        assert plate == colours.PLATE[role].lower() and colours.contrast(plate, label.get_color()) >= 4.5
 
 
 def roles_in(png):
     seen = {rgb[:3] for _, rgb in Image.open(io.BytesIO(png)).convert("RGBA").getcolors(1_000_000)}
-    return [role for role in (colours.QUERY, colours.KEY) if colours.rgb(role) in seen]
+    return [role for role, plate in list(colours.PLATE.items())[:2] if {colours.rgb(role), colours.rgb(plate)} & seen]
 
 
 def test_a_saved_figure_keeps_the_colours_of_the_roles():
@@ -356,8 +356,10 @@ def test_a_lone_letter_in_a_small_map_keeps_its_lowest_row():
 
 
 def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch):
-    """A small and a large still, the cells of a live view, its still, and the image of a large live map."""
+    """Stills and live maps, small and large, the stills of live views, all stops of a page, and rows of a table."""
     ground, stripe = "#FFF3C4", "#B00020"
+    looks = {colours.rgb(ground), colours.rgb(stripe)}
+    before = {colours.rgb(colours.MASKED), colours.rgb(colours.HATCH)}
     monkeypatch.setattr(colours, "MASKED", ground)
     monkeypatch.setattr(colours, "HATCH", stripe)
     svg.hatch.cache_clear()
@@ -365,14 +367,32 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
     def shades(drawn):
         return {tuple(map(int, shade)) for shade in np.unique(np.asarray(drawn)[..., :3].reshape(-1, 3), axis=0)}
 
-    for n in (6, 80):
-        drawn = plot.attention_heatmap(np.tri(n) / n, attn_mask=np.tri(n, dtype=bool), colorbar=False).figure
-        assert {colours.rgb(ground), colours.rgb(stripe)} <= shades(pixels(drawn)), n
-    cells = svg.heatmap(np.tri(4) / 4, attn_mask=np.tri(4, dtype=bool))
-    assert cells.count(f'stroke="{stripe}"') == 1
-    edges = [patch.get_edgecolor() for patch in still.figure(cells).axes[0].patches]
-    assert matplotlib.colors.to_rgba(stripe, 0.7) in edges
-    image = svg.heatmap(np.tri(40) / 40, attn_mask=np.tri(40, dtype=bool))
-    png = base64.b64decode(re.search(r"base64,([^\"]*)", image)[1])
-    assert {colours.rgb(ground), colours.rgb(stripe)} <= shades(Image.open(io.BytesIO(png)).convert("RGB"))
+    def wears(picture):
+        """The colours of the SVG as attributes, and those of images in it."""
+        seen = {colours.rgb(colour) for colour in re.findall(r'="(#[0-9A-Fa-f]{6})"', picture)}
+        images = (Image.open(io.BytesIO(base64.b64decode(data))) for data in re.findall(r'base64,([^"]*)', picture))
+        return seen.union(*(shades(image.convert("RGB")) for image in images))
+
+    def painted(figure):
+        """The colours of a figure's patches, as they are before thin lines are smoothed, and of its images."""
+        patches = [patch for ax in figure.axes for patch in ax.patches]
+        shown = [colour for patch in patches for colour in (patch.get_facecolor(), patch.get_edgecolor())]
+        images = [image.make_image(figure.canvas.get_renderer())[0] for ax in figure.axes for image in ax.images]
+        return {colours.rgb(matplotlib.colors.to_hex(colour)) for colour in shown}.union(*map(shades, images))
+
+    for n in (4, 17, 65):  # numbers in the cells, an image, a hatch without polygons
+        mask = np.tri(n, dtype=bool)
+        drawn = plot.attention_heatmap(np.tri(n) / n, attn_mask=mask, colorbar=False).figure
+        assert looks <= shades(pixels(drawn)), n
+        call = live.flow(al.attention_trace(*np.ones((3, n, 2)), mask)) if n <= 64 else None
+        view = live.weights_view(lambda d, n=n: {"a": np.tri(n) / n}, still=(1,), d_k=(1, 2), attn_mask=mask)
+        for drawn in filter(None, (call, view)):
+            assert looks <= wears(drawn.picture.value) and not before & wears(drawn.picture.value), n
+            assert looks <= painted(drawn._still()[0]), n
+    call = live.flow(al.attention_trace(*np.ones((3, 4, 2)), mask[:4, :4]))
+    *_, table = re.findall(r"<svg.*?</svg>", call.picture.value)
+    assert looks <= wears(table)
+    kept = frames.unpacked(frames.packed(live.masks(n=4)))
+    assert looks <= wears(kept["picture"]) and not before & wears(str(kept["changes"]))
     svg.hatch.cache_clear()
+    plt.close("all")

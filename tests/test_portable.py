@@ -34,7 +34,7 @@ POSIX_NAMES = {
 # Asks whether the platform has them first: tests/test_checks_engine.py runs it without.
 _TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
 ASKS_FIRST = {
-    "attnlib/course/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "os.fork", "resource"},
+    "attnlib/course/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "signal.SIGUSR1", "os.fork", "resource"},
     # Only on Linux: attnlib/course/report/__init__.py refuses elsewhere, and tests/test_report.py sees that it does.
     "attnlib/course/report/apart.py": {
         "signal.SIGALRM",

@@ -14,7 +14,7 @@ matplotlib.use("agg")
 from views import parsed, read, stops
 
 from attnlib import live, svg
-from attnlib.colours import QUERY
+from attnlib.colours import PLATE, QUERY
 from attnlib.live import frames
 from attnlib.svg import ribbon_row as drawing
 from attnlib.svg import ribbons_narrow
@@ -98,7 +98,7 @@ def test_every_stop_changes_attributes_and_texts_alone_and_every_row_can_be_chos
 def test_the_box_of_the_word_that_looks_holds_it(word):
     place = drawing.line(("a", " b", word), (" c",))
     drawn = "".join(drawing._sentence(place, np.array([0.2, 0.3, 0.5]), 2))
-    (left, wide), _ = re.findall(rf'<rect x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{QUERY}"', drawn)
+    ((left, wide),) = re.findall(rf'<rect x="([\d.]+)"[^>]*width="([\d.]+)"[^>]*fill="{PLATE[QUERY]}"', drawn)
     assert float(wide) >= max(drawing.BAND, place.widths[2]) and float(left) + float(wide) < place.blank
 
 

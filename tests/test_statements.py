@@ -1,6 +1,7 @@
 """What a page states and none of its cells prints; each number is computed here again."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from torch.nn import functional as F
 
 import attnlib as al
 from attnlib import plot
+from attnlib.course import check
 from attnlib.course.clinic import CopiedHeads
-from attnlib.course.real_model import stored
 from attnlib.course.training import train
 from attnlib.examples import SENTENCE, WORDS
 from tools.build_notebooks import code_between
@@ -25,21 +26,6 @@ def defined(number, start, stop, wanted):
         if re.search(rf"^(?:def|class|import|from) |{wanted}", cell, re.M) and "predict." not in cell:
             exec(cell, found)
     return found
-
-
-def test_in_a_random_order_river_leads_from_about_the_twelfth_feature():
-    """Notebook 01: in the stored order the seventh decides."""
-    results = stored("minilm_results")
-    head, tokens = results["L1H5 of the first bank"], results["six banks"]["tokens"][0]
-    terms = np.array(head["query"][tokens.index("bank")]) * np.array(head["key"])  # (n, 32)
-
-    def leads_from(order):
-        others = terms[:, order].cumsum(axis=1).argmax(axis=0) != tokens.index("river")
-        return 1 + max(np.flatnonzero(others) + 1, default=0)  # counted from 1
-
-    rng = np.random.default_rng(0)
-    assert leads_from(np.arange(32)) == 7
-    assert 11 <= np.median([leads_from(rng.permutation(32)) for _ in range(2000)]) <= 13
 
 
 def test_adam_moves_a_number_whose_gradient_has_become_0():
@@ -178,6 +164,58 @@ def test_without_copies_a_place_still_gives_itself_something():
     with torch.no_grad():
         own = model(draw(torch.Generator().manual_seed(1), size=4000))[1].mean(0)[0].diagonal().mean().item()
     assert 1 / 3 < own / ((1 - own) / 5) < 0.6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_a_head_that_divides_by_d_k_learns_to_recall_as_well(seed):
+    """The page of questions, of the head of notebook 08 with d_k = 128; takes about a second."""
+    names = {"torch": torch, "nn": torch.nn}
+    for cell in code_between("08", "## 6 ·", "## Exercises"):
+        if re.search("^class Recall|^def (?:draw_pairs|recall_accuracy)", cell, re.M):
+            exec(cell, names)
+    torch.manual_seed(seed)
+    model = names["Recall"](64, 128, scaled=True)
+    model.scale = 1 / 128
+    train(model, names["draw_pairs"], names["recall_loss"], seed=seed, steps=200, lr=0.003)
+    with torch.no_grad():
+        assert names["recall_accuracy"](model) >= 0.99
+
+
+def test_one_layer_set_by_hand_continues_every_sequence_of_notebook_08_by_positions_alone():
+    """Width 52. Of the last twelve letters the oldest of a period is wanted: newer ones count against their copies."""
+    names = {}
+    for cell in code_between("08", "# 08 ·", "## 1 ·") + code_between("08", "## 4 ·", "Only the second half counts"):
+        exec(cell.replace("10, 10, 32", "10, 10, 52") if "predict." not in cell else "", names)
+    torch.set_flush_denormal(False)  # the notebook sets it
+    model, letters, places = names["AttentionOnly"](1, 2), slice(0, 26), slice(26, 50)
+    layer, n = model.layers[0], 24
+    back = torch.arange(n)[:, None] - torch.arange(n)  # how far key j lies behind query i
+    wanted = torch.stack([(back - 5).clamp(0) * (back < 12), (back >= 0) & (back < 5)])  # what each head looks at
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.token.weight[:, letters], model.position.weight[:, places] = torch.eye(26), torch.eye(n)
+        model.read.weight[:, letters] = torch.eye(26)
+        for head, sign in ((0, 1e3), (1, -1e6)):
+            rows = slice(26 * head, 26 * head + n)  # d_k = 26, of which 24 are used
+            layer.W_Q.weight[rows, places] = 26**0.5 * wanted[head].log().clamp(min=-60).T
+            layer.W_K.weight[rows, places] = torch.eye(n)
+            layer.W_V.weight[26 * head : 26 * head + 26, letters] = torch.eye(26)
+            layer.W_O.weight[letters, 26 * head : 26 * head + 26] = sign * torch.eye(26)
+        shown, _ = names["draw_repeats"](torch.Generator().manual_seed(4), size=1000)
+        logits, _ = model(shown)
+    assert (logits[:, 11:-1].argmax(-1) == shown[:, 12:]).all()
+
+
+def test_beginnings_that_hide_the_number_have_one_form_behind_the_subject():
+    """Exercise 11.5: of the forms that the grammar allows behind a subject, only *that the ADJ noun verb* passes."""
+    behind = ["", "near the dogs", "near the old dog", "that see", "that see the dog", "that see the old dogs"]
+    behind += [f"that {who} {verb}" for who, verb in (("the dog", "sees"), ("the dogs", "see"))]
+    hidden = ["that the old dog sees", "that the old dogs see"]
+    for subject, rest in product(("the cats", "the old cats"), behind + hidden):
+        verdict = check.out_of_reach(f"{subject} {rest}".strip())
+        assert verdict.passed == (rest in hidden), (subject, rest)
 
 
 # --- notebook 12, and the sources of its rules

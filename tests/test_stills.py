@@ -13,12 +13,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.utils.capture import capture_output
 from matplotlib import pyplot as plt
 from PIL import Image
-from views import VIEWS, compared
+from views import VIEWS, both_maps, compared
 
 import attnlib as al
 import attnlib.examples
 from attnlib import live
-from attnlib.colours import KEY, QUERY, rgb
+from attnlib.colours import KEY, PLATE, QUERY, rgb
 from attnlib.figure import save
 from attnlib.live import frames, moving
 
@@ -29,7 +29,7 @@ def test_a_still_that_stands_takes_little_room():
     small, large = view._moved(figure), save(figure)
     assert not Image.open(io.BytesIO(small)).is_animated and len(small) < len(large) / 2
     shades = np.asarray(Image.open(io.BytesIO(small)).convert("RGBA"))[..., :3].reshape(-1, 3)
-    assert {rgb(QUERY), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
+    assert {rgb(PLATE[QUERY]), rgb(KEY)} <= {tuple(map(int, shade)) for shade in np.unique(shades, axis=0)}
 
 
 def element(picture):
@@ -73,7 +73,7 @@ def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
 
 def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_them():
     InteractiveShell.instance()
-    view = live.scaling(n=8, row=4)
+    view = both_maps(row=4)
     with capture_output() as captured:
         view._ipython_display_()
     still = captured.outputs[0]
@@ -103,7 +103,7 @@ def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, caps
 def test_a_control_of_many_values_gives_evenly_spacedstops_of():
     view = live.weights_view(lambda n: {"map": np.full((1, 2), 1 / n)}, still=(77,), n=(1, 500))
     values = [value for _, value in frames.stops_of(view.sliders["n"])]
-    assert {1, 77, 500} <= set(values) and len(values) <= frames.STOPS + 2 and values == sorted(values)
+    assert {1, 77, 500} <= set(values) and len(values) <= frames.MOST_STOPS + 2 and values == sorted(values)
 
 
 def test_after_its_pictures_a_view_still_tells_of_the_one_it_shows():
@@ -149,13 +149,13 @@ def test_a_still_moves_three_rounds_and_begins_and_ends_with_itself(still, token
     visible = first[..., 3:] > 0
     assert first.shape == shown[0].shape and np.abs((first - shown[0]) * visible).mean() < 1
     for role in (QUERY, KEY) if tokens > 1 else (KEY,):
-        assert (shown[3][..., :3] == rgb(role)).all(-1).sum() > 100, role
+        assert (shown[3][..., :3] == rgb(PLATE[role])).all(-1).sum() > 100, role
 
 
 @pytest.mark.slow
 def test_a_still_whose_numbers_leave_no_room_moves_without_them(monkeypatch):
     monkeypatch.setattr(moving, "MOST_BYTES", 40_000)  # two maps of 4 x 4 cells, which draw quickly, need 64,000
-    view = live.scaling(n=4, d_k=(1, 8))
+    view = both_maps(n=4, d_k=(1, 8), still=(1, 4, 8))
     png = moving_still(view)
     movie = Image.open(io.BytesIO(png))
     assert len(png) <= moving.MOST_BYTES and movie.n_frames >= 5
@@ -163,11 +163,11 @@ def test_a_still_whose_numbers_leave_no_room_moves_without_them(monkeypatch):
     differ = np.abs(numbers - none).sum(-1) > 100
     rows, columns = np.nonzero(differ)
     assert differ.mean() > 0.01 and rows.min() > 30 and columns.min() > 80  # in the maps alone: labels stay
-    assert {tuple(rgb(QUERY)), tuple(rgb(KEY))} <= {tuple(shade[:3]) for shade in none.reshape(-1, 4).tolist()}
+    assert {rgb(PLATE[QUERY]), rgb(KEY)} <= {tuple(shade[:3]) for shade in none.reshape(-1, 4).tolist()}
 
 
 def test_each_frame_of_a_still_shows_its_value():
-    view = live.scaling(n=4, d_k=(1, 64))
+    view = both_maps(n=4, d_k=(1, 64), still=(1, 8, 64))
     figure, _ = view._still()
     change, _ = view._moving
     moved = change(figure, 32)

@@ -5,16 +5,19 @@ import functools
 import io
 import re
 from itertools import pairwise
+from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib.colors
 import numpy as np
 import pytest
 from PIL import Image
+from views import VIEWS
 
 import attnlib as al
 from attnlib import colours, plot, svg
 
+ROOT = Path(__file__).resolve().parent.parent
 SVG = re.compile(r"<svg.*?</svg>", re.S)
 HOSTILE = ["<script>alert(1)</script>", "a&b", '"quoted"', "$x$", "\U0001f600", "سلام", "中文", ""]
 
@@ -170,13 +173,23 @@ def test_what_rounds_to_zero_has_no_sign():
     assert [text.get_text() for text in ax.texts] == ["0", "0", "0", "-3", "12"]
 
 
-def test_role_colours_stand_for_nothing_else():
-    curve = svg.curve([1, 2, 4], {"not scaled": [0, 0.5, 1], "divided by sqrt(d_k)": [0, 0, 0]}, mark=2, x_name="d_k")
-    assert not any(role in curve for role in (colours.QUERY, colours.KEY, colours.VALUE))
+def test_names_of_axes_stand_on_plates_of_their_roles_and_all_words_on_plates_are_black():
     for text, role in (("queries (rows)", colours.QUERY), ("keys (columns)", colours.KEY)):
         plates = re.findall(r'fill="(#\w+)"/><text[^>]*fill:(#\w+)">' + re.escape(text), svg.heatmap(np.eye(2)))
-        assert [plate for plate, _ in plates] == [role]
-        assert all(colours.contrast(*pair) >= 4.5 for pair in plates)
+        assert plates == [(colours.PLATE[role], "#000000")]
+    assert all(colours.contrast(plate, "#000000") >= 4.5 for plate in colours.PLATE.values())
+    for role, plate in colours.PLATE.items():  # no other colour, and hardly another shade
+        assert np.abs(np.subtract(colours.rgb(role), colours.rgb(plate))).max() <= 26
+
+
+def test_what_comes_next_has_one_colour_and_no_role_s():
+    drawn = {name: VIEWS[name]().picture.value for name in ("ribbons", "writing", "speaking")}
+    for name, picture in drawn.items():
+        assert f'fill="{colours.NEXT}"' in picture and colours.VALUE not in picture, name
+    roles = {"query": colours.QUERY, "key": colours.KEY, "value": colours.VALUE}
+    for path in (ROOT / "attnlib" / "live" / "view.css", ROOT / "lite" / "index.html.j2"):
+        for rule in re.findall(r"(?:button|input|slider|toggle)[^{}]*\{[^}]*", path.read_text("utf-8")):
+            assert not any(role.lower() in rule.lower() for role in roles.values()), (path.name, rule)
 
 
 def test_mathematics_is_set_as_mathematics():

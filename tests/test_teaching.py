@@ -9,6 +9,7 @@ import pytest
 
 from attnlib.course import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.clinic import CASES
+from attnlib.course.report.series import key
 from tools import plans, teaching
 from tools.build_notebooks import read_source
 from tools.plans import bold, rows
@@ -27,6 +28,7 @@ class Task(NamedTuple):
     title: str
     minutes: int
     check: str = ""  # none: a patient is named
+    key: str = ""
 
     @property
     def wrong(self):
@@ -50,7 +52,7 @@ class Contents:
                     last, title = exercise[1], exercise[2]
                     self.exercises[last] = Task(title, int(minutes))
             elif check := re.search(r"^verdict = (?:check\.(\w+)|patients\.\w+)\(", cell.source, re.MULTILINE):
-                self.exercises[last] = self.exercises[last]._replace(check=check[1] or "")
+                self.exercises[last] = self.exercises[last]._replace(check=check[1] or "", key=key(cell.source))
             elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
                 self.questions[question[1]] = set(above.values())
 
@@ -147,7 +149,7 @@ def test_the_answers_from_memory_are_listed(number, text):
 
 def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, text):
     for number, task in notebook.exercises.items():
-        told = teaching.WORDS["exercises"][number]
+        told = teaching.WORDS["exercises"][task.key]
         names = [id for ids in told for id in re.split(r", | \+ ", ids)]
         assert names and set(names) <= set(task.wrong), f"{number}: {set(names) - set(task.wrong)}"
         assert f"| {number} {task.title} | " in text
@@ -156,5 +158,5 @@ def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, t
 def test_no_words_are_left_over():
     notebooks = [contents(number) for number in SOURCES]
     questions = {name for notebook in notebooks for name in notebook.questions}
-    exercises = {number for notebook in notebooks for number in notebook.exercises}
+    exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}
     assert (set(teaching.WORDS["questions"]), set(teaching.WORDS["exercises"])) == (questions, exercises)

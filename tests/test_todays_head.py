@@ -16,9 +16,10 @@ from hypothesis import strategies as st
 
 import attnlib as al
 from attnlib import rotary
-from attnlib.course import EXERCISES, check, previous_letter, smollm
+from attnlib.course import EXERCISES, check, smollm
 from attnlib.course.chapters.n12 import todays_head
 from attnlib.course.real_model import stored
+from attnlib.course.training import previous_letter
 from tools.build_notebooks import code_between
 
 REASON = "transformers is not installed: make setup-tests"

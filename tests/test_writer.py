@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from attnlib.course import grammar, writer, writer_training
+from attnlib.course import writer
 from attnlib.course.engine.compare import RIGHT
 from attnlib.course.engine.run import Unfit
-from attnlib.course.grammar import judge_beginning
+from attnlib.course.training import decoder
+from attnlib.course.writer import grammar
+from attnlib.course.writer.grammar import judge_beginning
 
 RECORDED = writer.recorded()
 MODELS = {name: writer.stored(name) for name in writer.STORED}
@@ -93,7 +95,7 @@ def test_beginnings_are_all_of_their_form_and_their_verb_is_due():
 
 def in_torch(name):
     """Return a twin in torch, filled by the names that torch gives."""
-    weights, twin = MODELS[name].weights(), writer_training.Writer(**writer.VARIANTS[name])
+    weights, twin = MODELS[name].weights(), decoder.Writer(**writer.VARIANTS[name])
     state = {"token.weight": "0 token", "place": "0 place", "read.weight": "0 W_read", "read.bias": "0 b_read"}
     for i in (0, 1):
         state |= {f"attention.{i}.{W}.weight": f"{1 + i} {W}" for W in ("W_Q", "W_K", "W_V", "W_O")}
@@ -251,7 +253,7 @@ def test_the_stored_weights_are_those_of_the_code():
     """On this processor to the last bits; on another the steps drift apart, and lead to a model that does the same."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    fresh = writer_training.trained(writer.Corpus(20_000, seed=0), seed=0)
+    fresh = decoder.trained(writer.Corpus(20_000, seed=0), seed=0)
     torch.set_num_threads(threads)
     ours, stored = (np.concatenate([x.ravel() for x in m.weights().values()]) for m in (fresh, MODELS["writer"]))
     assert np.corrcoef(ours, stored)[0, 1] > 0.9

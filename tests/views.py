@@ -31,19 +31,26 @@ def stops(words=("When", " <Mary>", " &", "\n", " gave", " to"), d_ks=(1, 4, 64,
     return {"prompt": "".join(words), "words": list(words), "layer": 25, "head": 5, "d_k": own, "stops": found}
 
 
-def one_row(example=al.examples.SENTENCE, words=al.examples.WORDS, **options):
-    """The row of *she*, or of another example with as many features."""
-    from attnlib.examples import ASKED, FEATURES, GIVEN, W_O
+def both_maps(n=8, d_k=(1, 512), still=(1, 64, 512), **options):
+    """A view of n unit-normal queries and keys, with the scale and without; every d_k takes their first entries."""
+    query, key = np.random.default_rng(3).normal(size=(2, n, d_k[1]))
 
-    names = {"features": FEATURES, "asked": ASKED, "given": GIVEN, "line": "who"}
-    return live.one_row(example, W_O, query=3, words=words, **names, **options)
+    def weights_at(d_k):
+        scores = query[:, :d_k] @ key[:, :d_k].T  # (n, n)
+        return {"not scaled": al.softmax(scores), "divided by sqrt(d_k)": al.softmax(scores / d_k**0.5)}
+
+    return live.weights_view(weights_at, d_k=d_k, still=still, **options)
+
+
+def one_row(**options):
+    """The row of *she*."""
+    return live.one_row(al.examples.SENTENCE, al.examples.W_O, query=3, line="who", **al.examples.NAMES | options)
 
 
 VIEWS = {
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
     "speaking": lambda: live.speaking(stops()),
-    "scaling": live.scaling,
     "one_row": lambda: one_row(words=("<s>", "a & b", "Ben", "she"), stage=3),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project(), is_causal=True)),
     "plane": live.plane,
@@ -51,12 +58,18 @@ VIEWS = {
     "scores": live.scores,
     "masks": live.masks,
     "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
-    "heads": live.heads,
-    "sentence": live.sentence,
-    "weights_view": lambda: live.weights_view(lambda d: {"a": np.eye(3) / d}, still=(1,), d_k=(1, 2)),
+    "sentence": lambda: live.sentence(attend, "a <b> & c"),
+    "weights_view": both_maps,
     "writing": lambda: live.writing(next_word, WORDS, start="<s>", longest=9),
     "compare": lambda: live.compare(compared, convoy="*AB"),
 }
+
+
+def attend(text):
+    """Two layers of three heads: each looks at the words before it, the later the layer the sharper."""
+    words = text.split()
+    scores = np.where(np.tri(len(words), dtype=bool), np.arange(len(words)), -np.inf)
+    return words, np.stack([np.stack([al.softmax(scores * layer * head) for head in (1, 2, 3)]) for layer in (1, 2)])
 
 
 def compared(text, times):

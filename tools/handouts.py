@@ -25,6 +25,7 @@ HEAD = re.compile(
     r"### Exercise (\d+)\.(\d+) · .+\n\n\*\*Goal\.\*\* (?:.|\n(?!\n))+?\*\d+\s+minutes,\s+(easy|medium|hard)\.\*"
 )
 CHECK = re.compile(r"verdict = (\w+)\S+\(.*\)\nverdict")
+ROOMS = {"patients": ".clinic"}  # where what judges stands, if not in attnlib.course
 POINTS = {"easy": 1, "medium": 2, "hard": 3}
 # nbgrader leaves out what stands between these lines when it makes the students' copy, and grades with all of it. The
 # name `check` is imported anew, because a student's cell may have changed what it means. stderr is put away, because
@@ -34,7 +35,7 @@ GRADED = """\
 import io
 import sys
 
-from attnlib.course import {module}
+from attnlib.course{room} import {module}
 
 sys.stderr = io.StringIO()
 ### END HIDDEN TESTS
@@ -80,7 +81,8 @@ def grade(notebook):
         check.metadata["nbgrader"] = {**words, "grade_id": f"check-{name}", "solution": False, "grade": True}
         stub.metadata["nbgrader"]["locked"], check.metadata["nbgrader"]["locked"] = False, True
         check.metadata["nbgrader"]["points"] = POINTS[HEAD.search(head.source)[3]]
-        check.source = GRADED.format(module=CHECK.fullmatch(check.source)[1], check=check.source)
+        module = CHECK.fullmatch(check.source)[1]
+        check.source = GRADED.format(room=ROOMS.get(module, ""), module=module, check=check.source)
 
 
 def solved(source):

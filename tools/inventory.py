@@ -1,12 +1,15 @@
 """A test before and after a course on attention: write its forms, and say what the answers of a class show.
 
-python -m tools.inventory forms               docs/inventory/form_A.md and form_B.md, from items.toml
-python -m tools.inventory answers.csv         gain and its interval, items, mistakes
+python -m tools.inventory forms               docs/inventory/form_A.md, form_B.md and answers.md, from items.toml
+python -m tools.inventory notebook            docs/inventory/analysis.ipynb, from analysis.py there
+python -m tools.inventory answers.csv         gains with intervals, items, mistakes
+python -m tools.inventory answers.csv 03      the same, counting only the items that notebooks 01 to 03 teach
 
 docs/inventory/README.md says how the test is given and how the table of answers looks.
 """
 
 import csv
+import math
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,11 +17,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from . import inventory_answers
 from .series import ROOT, tomllib
 
 FOLDER = ROOT / "docs" / "inventory"
 ITEMS = tomllib.loads((FOLDER / "items.toml").read_text("utf-8"))["item"]
 LETTERS, RESAMPLES = "abcd", 4000
+GROUPS, TIMES = ("course", "control"), ("before", "after", "later")
+RIGHT = "right"
 
 
 class Sheet(NamedTuple):
@@ -37,7 +43,15 @@ class Sheet(NamedTuple):
 
     @property
     def right(self):
-        return np.array([choice == "right" for choice in self.chosen], dtype=float)  # (items,)
+        return np.array([choice == RIGHT for choice in self.chosen], dtype=float)  # (items,)
+
+
+def taught_until(number):
+    """Return which items the notebooks up to `number`, such as "03", teach, (items,) of bool."""
+    return np.array([item["taught"] <= number for item in ITEMS])
+
+
+ALL = taught_until("99")
 
 
 # --- the forms
@@ -48,13 +62,45 @@ def form(name):
     lines = [f"# Attention, form {name}", "", "Your code: ____________", ""]
     lines += [
         "Choose one letter for each question; leave out what you do not know. Tokens and features are counted from 1.",
+        "You may need $e^1 = 2.7$, $e^2 = 7.4$, $e^3 = 20.1$, $e^4 = 54.6$, $e^5 = 148.4$, $e^6 = 403.4$.",
         "",
     ]
     for i, item in enumerate(ITEMS, 1):
-        lines += [f"**{i}.** {item[name]['asked']}", ""]
+        lines += [f"**{i}.** {item[name]['asked'].strip()}", ""]
         lines += [f"- **{letter}** {item[name][letter][0]}" for letter in LETTERS]
         lines.append("")
     return "\n".join(lines)
+
+
+def answers_page():
+    """Return the table of what each mistake answers, as Markdown."""
+    rows = {id: inventory_answers.rows(ITEMS, id) for id in sorted({id for i in range(12) for id in offered(i)})}
+    lines = [
+        "# What each mistake answers",
+        "",
+        "Written by `python -m tools.inventory forms`. Somebody who has this mistake and no other gives these letters,",
+        "in form A and in form B. Empty: right. A dash: an answer that the form does not offer. No mistake gets an",
+        "item right in which it matters, and no rule of thumb settles more than two: `tests/test_inventory.py`.",
+        "",
+        "| mistake | " + " | ".join(str(i) for i in range(1, len(ITEMS) + 1)) + " |",
+        "|---|" + "---|" * len(ITEMS),
+    ]
+    lines += [f"| `{id}` | " + " | ".join(cells) + " |" for id, cells in rows.items()]
+    right = [f"{_letter(item, 'A', RIGHT)} {_letter(item, 'B', RIGHT)}" for item in ITEMS]
+    lines += ["| right | " + " | ".join(right) + " |", "", "| rule of thumb | settles in A | in B |", "|---|---|---|"]
+    for rule in inventory_answers.RULES:
+        found = [", ".join(map(str, inventory_answers.solved_by(rule, ITEMS, name))) or "none" for name in "AB"]
+        lines.append(f"| {rule.__name__.replace('_', ' ')} | {found[0]} | {found[1]} |")
+    return "\n".join([*lines, ""])
+
+
+def offered(i):
+    """Return the mistakes that item i offers; both forms offer the same."""
+    return [ITEMS[i]["A"][x][1] for x in LETTERS if ITEMS[i]["A"][x][1] != RIGHT]
+
+
+def _letter(item, name, id):
+    return next(x for x in LETTERS if item[name][x][1] == id)
 
 
 # --- the answers
@@ -83,18 +129,19 @@ def read(path):
         _check(sheets[-1], where)
     twice = [key for key, n in Counter((s.person, s.when) for s in sheets).items() if n > 1]
     if twice:
-        raise ValueError(f"{path.name}: {twice[0]} is there twice. Fix: one line for each code, before and after.")
+        raise ValueError(f"{path.name}: {twice[0]} is there twice. Fix: one line for each code and time.")
     return sheets
 
 
 def _check(sheet, where):
     for name, value, wanted in (
-        ("group", sheet.group, ("course", "control")),
-        ("when", sheet.when, ("before", "after")),
+        ("group", sheet.group, GROUPS),
+        ("when", sheet.when, TIMES),
         ("form", sheet.form, ("A", "B")),
     ):
         if value not in wanted:
-            raise ValueError(f"{where}: {name} is {wanted[0]} or {wanted[1]}, got {value!r}. Fix: write one of them.")
+            known = " or ".join([", ".join(wanted[:-1]), wanted[-1]])
+            raise ValueError(f"{where}: {name} is {known}, got {value!r}. Fix: write one of them.")
     for i, letter in enumerate(sheet.letters, 1):
         if letter not in ("", *LETTERS):
             raise ValueError(
@@ -102,11 +149,11 @@ def _check(sheet, where):
             )
 
 
-def gains(sheets, group):
-    """Return what each person of a group who wrote both times got right more, as a share of the items, (n,)."""
-    shares = {(sheet.person, sheet.when): sheet.right.mean() for sheet in sheets if sheet.group == group}
-    both = sorted(person for person, when in shares if when == "before" and (person, "after") in shares)
-    return np.array([shares[person, "after"] - shares[person, "before"] for person in both])
+def gains(sheets, group, until="after", counted=ALL):
+    """Return what each person of a group got right more at `until` than before, as a share of counted items, (n,)."""
+    shares = {(s.person, s.when): s.right[counted].mean() for s in sheets if s.group == group}
+    both = sorted(person for person, when in shares if when == "before" and (person, until) in shares)
+    return np.array([shares[person, until] - shares[person, "before"] for person in both])
 
 
 def interval(*samples, seed=0):
@@ -143,34 +190,84 @@ def items(sheets):
         return right.mean(0), (x * y).mean(0) / np.sqrt((x**2).mean(0) * (y**2).mean(0))
 
 
+def mistakes(sheets):
+    """Return of each mistake (offered, chosen): in how many questions of these sheets it stood, and was taken.
+
+    A mistake that stands in three items is chosen more often than one that stands in one, so compare chosen / offered.
+    """
+    stood = Counter(id for s in sheets for i in range(len(ITEMS)) for id in offered(i))
+    chosen = Counter(id for s in sheets for id in s.chosen)
+    return {id: (n, chosen[id]) for id, n in stood.items()}
+
+
+def people(gain, spread, power=0.8):
+    """Return how many people each of two equal groups needs for a gain to be seen with this power.
+
+    2 (z_0.975 + z_power)^2 (spread / gain)^2, rounded up: the usual two-sided comparison of two means at 5 %.
+
+    Parameters
+    ----------
+    gain : float
+        The difference between the groups that should be seen, as a share of the items.
+    spread : float
+        The standard deviation of people's gains: of a class before, or 0.15 to 0.2 for twelve questions.
+    """
+    from statistics import NormalDist
+
+    z = NormalDist().inv_cdf
+    return math.ceil(2 * ((z(0.975) + z(power)) * spread / gain) ** 2)
+
+
 # --- what is printed
 
 
-def told(sheets):
+def told(sheets, counted=ALL):
     """Return what the answers of a class show, as text."""
-    lines, found = [], {}
-    for group in ("course", "control"):
-        found[group] = gains(sheets, group)
-        if len(found[group]):
-            lines.append(f"{group}: {len(found[group])} wrote both times; gain: {_with_interval(found[group])}")
-    if len(found["control"]):
-        lines.append(f"course less control: {_with_interval(found['course'], found['control'])}")
-    else:
+    lines = []
+    for until in TIMES[1:]:
+        gain = {group: gains(sheets, group, until, counted) for group in GROUPS}
+        for group in GROUPS:
+            if len(gain[group]):
+                lines.append(f"{group}, before to {until}: {len(gain[group])} people, {_with_interval(gain[group])}")
+        if len(gain["course"]) and len(gain["control"]):
+            lines.append(f"course less control, {until}: {_with_interval(gain['course'], gain['control'])}")
+    if not any(s.group == "control" for s in sheets):
         lines.append("no control: the gain may come from anything that happened in between")
-    wide = max(len(item["topic"]) for item in ITEMS)
-    lines += ["", f"{'item':<{wide + 3}}{'form':>5}{'before':>8}{'after':>7}{'discrimination':>16}"]
+    return "\n\n".join(["\n".join(lines), _items_table(sheets), _mistakes_table(sheets)])
+
+
+def _columns(sheets):
+    """Return the group and time of each column that has sheets."""
+    return [(g, when) for g in GROUPS for when in TIMES if any((s.group, s.when) == (g, when) for s in sheets)]
+
+
+def _of(sheets, **wanted):
+    return [s for s in sheets if all(getattr(s, name) == value for name, value in wanted.items())]
+
+
+def _items_table(sheets):
+    columns, wide = _columns(sheets), max(len(item["topic"]) for item in ITEMS) + 3
+    head = "".join(f"{g + ' ' + when:>16}" for g, when in columns)
+    lines = [f"{'share of right answers':<{wide}}{'form':>5}{head}{'discrimination':>16}"]
     for name in ("A", "B"):
-        of_form = {when: [s for s in sheets if (s.form, s.when) == (name, when)] for when in ("before", "after")}
-        share = {when: items(some)[0] if some else [np.nan] * len(ITEMS) for when, some in of_form.items()}
-        apart = items(of_form["before"])[1] if of_form["before"] else [np.nan] * len(ITEMS)
+        apart = items(_of(sheets, form=name, when="before"))[1] if _of(sheets, form=name, when="before") else None
+        shares = [_of(sheets, group=g, when=when, form=name) for g, when in columns]
+        shares = [items(some)[0] if some else np.full(len(ITEMS), np.nan) for some in shares]
         for i, item in enumerate(ITEMS):
-            before, after = share["before"][i], share["after"][i]
-            lines.append(f"{i + 1:>2} {item['topic']:<{wide}}{name:>5}{before:>8.2f}{after:>7.2f}{apart[i]:>16.2f}")
-    chosen = {when: Counter(c for s in sheets if s.when == when for c in s.chosen) for when in ("before", "after")}
-    lines += ["", f"{'mistake':<{wide + 3}}{'before':>13}{'after':>7}"]
-    for id, n in chosen["before"].most_common():
-        if id not in ("right", ""):
-            lines.append(f"{id:<{wide + 3}}{n:>13}{chosen['after'][id]:>7}")
+            cells = "".join(f"{share[i]:>16.2f}" for share in shares)
+            said = np.nan if apart is None else apart[i]
+            lines.append(f"{f'{i + 1:>2} ' + item['topic']:<{wide}}{name:>5}{cells}{said:>16.2f}")
+    return "\n".join(lines)
+
+
+def _mistakes_table(sheets):
+    columns = _columns(sheets)
+    counts = [mistakes(_of(sheets, group=g, when=when)) for g, when in columns]
+    wide = max(map(len, counts[0])) + 2
+    lines = [f"{'chosen, of times offered':<{wide}}" + "".join(f"{g + ' ' + when:>16}" for g, when in columns)]
+    for id in sorted(counts[0], key=lambda id: -counts[0][id][1] / counts[0][id][0]):
+        cells = [f"{made} of {n} {made / n:.2f}" for n, made in (count[id] for count in counts)]
+        lines.append(f"{id:<{wide}}" + "".join(f"{cell:>16}" for cell in cells))
     return "\n".join(lines)
 
 
@@ -183,18 +280,43 @@ def _with_interval(*samples):
 
 
 def main():
-    if len(sys.argv) != 2:
+    given = sys.argv[1:]
+    if not 1 <= len(given) <= 2 or (len(given) == 2 and not any(item["taught"] == given[1] for item in ITEMS)):
         sys.exit(__doc__)
-    if sys.argv[1] != "forms":
+    if given == ["notebook"]:
+        return _write(FOLDER / "analysis.ipynb", notebook())
+    if given != ["forms"]:
         try:
-            print(told(read(Path(sys.argv[1]))))
+            print(told(read(Path(given[0])), taught_until(given[1]) if given[1:] else ALL))
         except (OSError, ValueError) as error:
             sys.exit(f"inventory: {error}")
         return
     for name in ("A", "B"):
-        path = FOLDER / f"form_{name}.md"
-        path.write_text(form(name), encoding="utf-8", newline="\n")
-        print(path)
+        _write(FOLDER / f"form_{name}.md", form(name))
+    _write(FOLDER / "answers.md", answers_page())
+
+
+def _write(path, text):
+    path.write_text(text, encoding="utf-8", newline="\n")
+    print(path.relative_to(ROOT))
+
+
+def notebook():
+    """Execute docs/inventory/analysis.py as a notebook, and return it with its outputs as JSON."""
+    import jupytext
+    import nbformat
+    from nbclient import NotebookClient
+
+    from .build_notebooks import METADATA
+
+    made = jupytext.read(FOLDER / "analysis.py")
+    made.metadata = nbformat.from_dict(METADATA)
+    made.nbformat, made.nbformat_minor = 4, 5
+    for i, cell in enumerate(made.cells):
+        cell.id = f"cell-{i}"
+    NotebookClient(made, timeout=300, record_timing=False, resources={"metadata": {"path": FOLDER}}).execute()
+    made.metadata = nbformat.from_dict(METADATA)
+    return nbformat.writes(made)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import nbformat
 
+from attnlib.course.report.series import key
+
 from . import plans
 from .build_notebooks import tagged
 from .licence import LICENCE
@@ -124,8 +126,8 @@ class Chapter:
     def exercise(self, heading, head, notes):
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
         goal, _, task = self.sections[heading][0].source.partition("\n\n")
-        number = re.search(r"\d+\.\d+", heading)[0]
-        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in WORDS["exercises"][number].values())
+        name = key(self.sections[heading][2].source)
+        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in WORDS["exercises"][name].values())
         return Slide(head, plans.without_links(goal), markdown(task), notes + markdown(replies), kind="exercise")
 
 

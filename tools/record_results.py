@@ -8,8 +8,8 @@ and 13.
     make real-decoder && python -m tools.record_results decoder
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
-every model of `attnlib.course.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and its
-variants, in five minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
+every model of `attnlib.course.training.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and
+its variants, in five minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
 test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
@@ -51,7 +51,7 @@ def of_the_model():
 def of_the_neighbours():
     import torch
 
-    from attnlib.course import neighbours
+    from attnlib.course.training import neighbours
 
     torch.set_num_threads(1)
     found = {name: result for experiment in neighbours.EXPERIMENTS for name, result in experiment().items()}
@@ -83,10 +83,11 @@ def of_the_writers():
 
 
 def of_one_variant(name, corpus, seed=0):
-    from attnlib.course import writer, writer_training
+    from attnlib.course import writer
+    from attnlib.course.training import decoder
 
-    steps = writer_training.STEPS.get(name, 840)
-    return writer_training.trained(corpus, seed, steps=steps, **writer.VARIANTS[name])
+    steps = decoder.STEPS.get(name, 840)
+    return decoder.trained(corpus, seed, steps=steps, **writer.VARIANTS[name])
 
 
 def of_one_seed(models):

@@ -29,7 +29,7 @@ CODE = HtmlFormatter(cssclass="code", style="default")
 # What a lecture leaves out: the solution, a check and its verdict, a guess, what only imports or sets up.
 LEFT_OUT = re.compile(r"<details>|verdict = |guess_\w+ = None|(from|import) .*")
 GUESS = re.compile(r"\n?^predict\.(\w+\(guess_\w+\)|before_\w+\(.*)$", re.MULTILINE)
-LIVE = re.compile(r"\blive\.(?!progress\b|dead_share\b)\w+\(|\.sentence_view\(")
+LIVE = re.compile(r"\blive\.(?!progress\b)\w+\(")
 
 
 def shown(output, how):

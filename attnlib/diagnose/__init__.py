@@ -7,7 +7,8 @@ True
 
 import math
 import numbers
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 try:
     import torch
@@ -38,17 +39,17 @@ class _Declared(NamedTuple):
 
 
 def diagnose(
-    module,
+    module: torch.nn.Module,
     *,
-    embed_dim,
-    num_heads=1,
-    causal=None,
-    positions=False,
-    blocked=None,
-    batch_first=None,
-    scale=None,
-    call=None,
-):
+    embed_dim: int,
+    num_heads: int = 1,
+    causal: bool | None = None,
+    positions: bool = False,
+    blocked: bool | None = None,
+    batch_first: bool | None = None,
+    scale: float | None = None,
+    call: Callable[..., Any] | None = None,
+) -> Diagnosis:
     """Examine an attention module by what it does.
 
     The module is copied, put into eval mode and, where it works there, into float64; neither it nor torch's random
@@ -64,11 +65,11 @@ def diagnose(
     embed_dim : int
         Features of a token.
     num_heads : int
-        Heads that must differ.
+        Heads that must be there, where more than one is said, and must differ.
     causal : bool, optional
         The module masks the future by itself. None: observed.
     positions : bool
-        The module knows positions (rotary, relative, learned).
+        The module knows positions (rotary, relative, learned), and must. False: not said.
     blocked : bool, optional
         True in a boolean mask means blocked. None: "beware" where it does, unless the argument is called padding.
     batch_first : bool, optional
@@ -122,6 +123,11 @@ def _must_be_ready(module):
             f"diagnose takes an nn.Module, got {type(module).__name__}. Fix: an instance, MyAttention(...); "
             "for functions there is check.scaled_dot_product_attention."
         )
+    if isinstance(module, torch.jit.ScriptModule):
+        raise TypeError(
+            "diagnose takes a module as it was written, got one of TorchScript, which hides its signature. "
+            "Fix: diagnose the module that torch.jit.script or torch.jit.trace was given."
+        )
     name, tensors = type(module).__name__, [*module.parameters(), *module.buffers()]
     if any(isinstance(x, torch.nn.parameter.UninitializedTensorMixin) for x in tensors):
         raise TypeError(
@@ -160,10 +166,13 @@ def _declared(causal, positions, blocked, batch_first, scale):
 
 
 def _must_attend(patient, name):
-    if patient.watch(patient.x[:2], need=False).multiplies:
+    seen = patient.watch(patient.x[:2], need=False)
+    if seen.multiplies:
         return
     alone = not (patient.reach & ~torch.eye(patient.n, dtype=torch.bool)).any()
-    if alone or patient.caller.layout is not LAYOUTS[0]:  # a convolution takes many a layout for its own
+    # A convolution takes many a layout for its own; a network of another kind, or a mean, weighs nothing by tokens.
+    weighs = seen.weighs or seen.opaque or patient.caller.own
+    if alone or not weighs or patient.caller.layout is not LAYOUTS[0]:
         raise TypeError(
             f"{name} is not an attention module: expected weights, which depend on the tokens, times values, got a "
             "module that multiplies nothing of the kind. Fix: diagnose the module that attends, or its layer."

@@ -19,25 +19,25 @@ class Attempt:
     """The form of mask that does best, what it leaks and loses; the first form that had any effect; the first error.
 
     `nan`: a form was dropped because queries that have keys left got NaN. `for_all`: the form was meant for padding,
-    and what the module takes is one mask for all sequences.
+    and what the module takes is one mask for all sequences. `turned`: rows and columns of the mask are exchanged.
     """
 
     def __init__(self):
         self.form = self.first = self.error = None
         self.leaks, self.lost, self.accepted, self.effects, self.for_all = 0, 0, False, set(), False
-        self.nan = False
+        self.nan = self.turned = False
 
     @property
     def works(self):
         return self.form is not None and not self.leaks and not self.lost
 
 
-def best_attempt(patient, shapes, mask, measure):
+def best_attempt(patient, shapes, mask, measure, names=None):
     """Try the forms of mask one after another until one does what the mask says."""
     best, tried = Attempt(), None
     if not patient.steady or (patient.caller.one_by_one and shapes is PADDING):
         return best
-    names = sorted(patient.masks, key=is_for_padding, reverse=shapes is PADDING)
+    names = sorted(names or patient.masks, key=is_for_padding, reverse=shapes is PADDING)
     names = [name for name in names if shapes is PADDING or "pad" not in name]
     candidates = [Form("mask", "boolean", "(b, n_q, n_k)")] if patient.caller.own else forms(names, shapes)
     for form in candidates:
@@ -62,7 +62,8 @@ def best_attempt(patient, shapes, mask, measure):
             continue
         if best.form is None or (for_all, leaks + lost) < (best.for_all, best.leaks + best.lost):
             best.form, best.leaks, best.lost, best.for_all = form, leaks, lost, for_all
-        if best.works:
+            best.turned = shapes is PAIRS and leaks > 0 and patient.turned(form)
+        if best.works or best.turned:
             break
     return best
 

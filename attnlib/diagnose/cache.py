@@ -7,7 +7,7 @@ import sys
 import torch
 
 from ..torch_layers import KVCache
-from .caller import tensors
+from .caller import OFFSETS, tensors
 from .patient import copied
 from .report import CouldNotTell
 from .verdicts import amount, judge, short
@@ -20,28 +20,37 @@ def cached(p):
     caches = [
         name for name in names if ("cache" in name or "past" in name) and not name.startswith(("use_", "cache_pos"))
     ]
-    if not caches and "use_cache" not in names:
+    if not caches and "use_cache" not in names and not p.stateful and not OFFSETS & set(names):
         raise CouldNotTell("there is no cache")
     if "x" not in p.caller.roles:
         raise CouldNotTell("it takes keys beside a cache; give a module that takes one sequence")
     whole = _all_at_once(p)
     alone = torch.cat([p.run(p.x[:, i : i + 1]) for i in range(p.n)], 1)
-    failed, why, reason = None, "", "no known kind of cache works"
-    for start in _starts(caches):
+    failed, why, reason, ignored, unread = None, "", "no known kind of cache works", "", ""
+    for start in _starts(caches, p.caller.held):
         flags = {"use_cache": True} if "use_cache" in names else {}
         try:
             steps = _in_chunks(p, start, flags, [1] * p.n)
+        except _NotTaken as error:
+            unread = unread or str(error)
+            continue
         except Exception as error:
             reason = short(error)
             continue
         moved = p.change(steps, whole).max()
         if moved <= p.tolerance:
             return _chunks_too(p, start, flags, whole)
+        if not p.moved(steps, alone).any() and None in start.values():
+            ignored = f"what it hands back and gets again moves nothing ({', '.join(start)})"
         if p.moved(steps, alone)[:, 1:].any():
             failed = moved
             with contextlib.suppress(Exception):  # what is wrong stays wrong, whatever more is asked
                 why = _why(p, start, flags)
-    if failed is None or any(word in name for word in _POSITIONS for name in names):
+    if any(word in name for word in _POSITIONS for name in set(names) - OFFSETS):
+        raise CouldNotTell(reason)
+    if failed is None and (ignored or unread):
+        return "beware", ignored or unread, "what of the past is read, and which entries of it are kept"
+    if failed is None:
         raise CouldNotTell(reason)
     return judge(False, f"one token at a time or all at once: outputs differ by {amount(failed)}{why}")
 
@@ -103,7 +112,7 @@ def _all_at_once(p, x=None):
     return p.run(x, p.mask(p.pairs.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()))
 
 
-def _starts(names):
+def _starts(names, held):
     """Yield what to give the first token: a cache kept inside, one that is handed back, or one that is filled."""
     yield {}
     for name in names:
@@ -111,18 +120,39 @@ def _starts(names):
         yield {name: {}}
         yield {name: KVCache()}
         if "transformers" in sys.modules:
-            yield {name: sys.modules["transformers"].DynamicCache()}
+            kept = sys.modules["transformers"]
+            yield {name: kept.DynamicCache()}
+            if held:  # one for its own keys, one for those of what it reads
+                yield {name: kept.EncoderDecoderCache(kept.DynamicCache(), kept.DynamicCache())}
 
 
 def _in_chunks(p, given, flags, sizes, x=None):
-    module, outputs = copied(p.module), []
+    module, outputs, done = copied(p.module), [], 0
     hands_back, given = None in given.values(), copy.deepcopy(given)  # what one attempt filled is of no use to the next
+    starts = [q.name for q in p.caller.parameters if q.name in OFFSETS]
     for chunk in (p.x if x is None else x).split(sizes, dim=1):
-        output, result = p.caller(module, chunk.clone(), masks={**flags, **given})
+        try:
+            output, result = p.caller(module, chunk.clone(), masks={**flags, **given, **dict.fromkeys(starts, done)})
+        except Exception as error:
+            if hands_back and outputs and _holds_keys_and_values(given):
+                raise _NotTaken(f"what it hands back it cannot take: {short(error)}") from error
+            raise
         outputs.append(output)
+        done += chunk.shape[1]
         if hands_back:
             given = dict.fromkeys(given, _handed_back(result))
+            if done == p.n and not _holds_keys_and_values(given):
+                raise CouldNotTell("no known kind of cache works")
     return torch.cat(outputs, 1)
+
+
+class _NotTaken(ValueError):
+    """The module cannot go on with keys and values that it returned."""
+
+
+def _holds_keys_and_values(given):
+    """Whether what is handed back is at least two tensors: one may be the weights."""
+    return all(len(list(tensors(x))) >= 2 for x in given.values())
 
 
 def _handed_back(result):

@@ -1,5 +1,6 @@
 """Call anybody's attention module as (query, key, value, mask arguments) -> output, whatever its own signature is."""
 
+import copy
 import inspect
 import itertools
 import traceback
@@ -21,6 +22,7 @@ _ROLES = {
 }  # fmt: skip
 
 _NOT_SEQUENCES = ("cos", "sin", "freq", "rope", "rot", "pos", "bias", "emb", "cache", "step", "len", "size", "shape")
+OFFSETS = {"start_pos", "offset", "start", "past_len", "past_length", "seq_offset", "position_offset"}
 _SIZES = {"h", "w", "n", "b", "t"}
 
 
@@ -57,15 +59,16 @@ def _channels(x, heads=None):
     return x.mT.contiguous()
 
 
+SEQUENCE_FIRST = _Layout("(tokens, batch, features)", 3, _swapped, _swapped)
 LAYOUTS = (
     _Layout("(batch, tokens, features)", 3, _same, _same),
+    SEQUENCE_FIRST,
     _Layout("(batch, heads, tokens, features)", 4, _heads_before, lambda y: y.transpose(1, 2).flatten(2)),
     _Layout("(batch, tokens, heads, features)", 4, _heads_after, lambda y: y.flatten(2)),
     _Layout("(tokens, features)", 2, _same, _same),
     _Layout("(batch, features, 1, tokens)", 4, lambda x, heads: _channels(x)[:, :, None], lambda y: y.flatten(2).mT),
     _Layout("(batch, features, tokens)", 3, _channels, _channels),
 )
-SEQUENCE_FIRST = _Layout("(tokens, batch, features)", 3, _swapped, _swapped)
 
 
 class Caller:
@@ -84,13 +87,15 @@ class Caller:
         (n_q, n_k, batch) -> the mask that allows everything, for a module that insists on one.
     hands_mask : bool
         A mask reaches the module: a call of one's own may drop it.
+    held : (str, Tensor) or None
+        What a decoder reads besides: the argument, and the same tokens for each sequence.
     ignored : str or None
         An argument called as a context that does nothing.
     """
 
     def __init__(self, module, own, num_heads):
         self.own, self.num_heads, self.layout = own, num_heads, LAYOUTS[0]
-        self.neutral, self.hands_mask, self.ignored = None, True, None
+        self.neutral, self.hands_mask, self.ignored, self.held = None, True, None, None
         parameters = list(inspect.signature(module.forward).parameters.values())
         self.swallows = own is None and any(p.kind is p.VAR_KEYWORD for p in parameters)
         self.parameters = [p for p in parameters if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -103,6 +108,12 @@ class Caller:
                 if p.name.lower().removesuffix("s") in names and role not in self.by_name:
                     self.by_name[role] = p.name
         self.roles = {}
+
+    def tried(self, layout, roles):
+        """Return a Caller of the same signature that calls this way."""
+        one = copy.copy(self)
+        one.layout, one.roles, one.required = layout, roles, set(self.required)
+        return one
 
     def ways(self):
         """Yield every assignment of roles to arguments that the signature suggests, the likeliest first."""
@@ -177,10 +188,14 @@ class Caller:
         given = {"query": query, "key": key, "value": value, "x": query}
         if self.two and key is not query:
             given["context"] = key
-        arguments = {name: None for name in self.required - set(self.roles.values())}
+        arguments = {name: 0 if name in OFFSETS else None for name in self.required - set(self.roles.values())}
         for role, name in self.roles.items():
             if role != "context" or "context" in given or name in self.required:
                 arguments[name] = self.layout.into(given.get(role, query), self.num_heads)
+        if self.held:
+            name, memory = self.held
+            memory = memory.to(query.dtype).expand(len(query), -1, -1) if query.ndim == 3 else memory.to(query.dtype)
+            arguments[name] = self.layout.into(memory.clone(), self.num_heads)
         arguments |= masks or {}
         leading = [arguments.pop(name) for name in self._leading(arguments)]
         result = module(*leading, **arguments)
@@ -240,7 +255,8 @@ def refusal(errors, embed_dim):
     )
 
 
-def combinations(caller):
+def combinations(caller, batch_first=True):
     """Yield every (layout, roles), the likeliest first."""
-    layouts = LAYOUTS if caller.own is None else LAYOUTS[:1]
+    layouts = LAYOUTS if batch_first else (SEQUENCE_FIRST, LAYOUTS[0], *LAYOUTS[2:])
+    layouts = layouts if caller.own is None else layouts[:2]
     yield from itertools.product(layouts, list(caller.ways()))

@@ -2,6 +2,7 @@
 
 import torch
 
+from .caller import NoOutput
 from .patient import copied
 from .report import CouldNotTell
 from .verdicts import amount, judge, short
@@ -9,32 +10,43 @@ from .watch import plain_attention
 
 
 def deterministic(p):
+    if p.stateful:
+        kept = "a call leaves something behind that changes the next one; each call here is the first one of a copy"
+        return "beware", kept, "what forward keeps in self: a cache, a counter"
     first, second = p.run(p.x), p.run(p.x)
     same = torch.equal(first.nan_to_num(), second.nan_to_num())
     measured = f"two calls in eval mode differ by {amount(p.change(first, second).max(), 0)}"
     if same or p.watch(p.x, need=False).dropout:
         return judge(same, measured)
-    return "beware", measured + ", not by a dropout: random numbers, or something is kept between calls"
+    return "beware", measured + ", not by a dropout", "random numbers that eval() does not switch off"
 
 
 def untouched(p):
     inputs = [p.draw(p.n) for _ in range(3)]
     before = [x.clone() for x in inputs]
-    p.call(p.module, *inputs)
-    masks, kept = {}, {}
+    p.caller(p.fresh(p.module), *inputs)
+    pairs = list(zip(inputs, before, strict=True))
+    causal = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
     for attempt in (p.padding, p.pairs):
-        if attempt.form is not None:
-            masks = p.mask(attempt.form, torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril())
-            kept = {name: mask.clone() for name, mask in masks.items()}
-            p.call(p.module, *[x.clone() for x in before], masks=masks)
-    after = [*inputs, *masks.values()]
-    changed = sum(not torch.equal(a, b) for a, b in zip(after, [*before, *kept.values()], strict=True))
-    return judge(not changed, f"{changed} of {len(after)} tensors were changed")
+        for mask in (causal, ~causal) if attempt.form is not None else ():  # what is True already cannot become True
+            masks = p.mask(attempt.form, mask)
+            pairs += [(x, x.clone()) for x in masks.values()]
+            p.caller(p.fresh(p.module), *[x.clone() for x in before], masks)
+    changed = sum(not torch.equal(after, kept) for after, kept in pairs)
+    return judge(not changed, f"{changed} of {len(pairs)} tensors were changed")
+
+
+_SQUEEZE = "squeeze() without an axis: it removes a batch of 1, too"
 
 
 def batch(p):
     together = p.run(p.x)
-    alone = torch.cat([p.run(p.x[i : i + 1]) for i in range(p.n)])
+    try:
+        alone = torch.cat([p.run(p.x[i : i + 1]) for i in range(p.n)])
+    except NoOutput as error:
+        return "wrong", f"a batch of 1: {short(error)}", _SQUEEZE
+    except Exception as error:
+        return "beware", f"a batch of 1 raises {short(error)}", _SQUEEZE
     moved = p.change(alone, together).max()
     return judge(moved <= p.tolerance, f"one by one or all at once: outputs differ by {amount(moved, p.tolerance)}")
 
@@ -43,7 +55,14 @@ def large(p):
     if p.output.isnan().any():
         raise CouldNotTell("inputs as they are give NaN already")
     output = p.run(1000 * p.x.float(), module=p.original) if not p.caller.neutral else p.run(1000 * p.x)
-    return judge(bool(output.isfinite().all()), f"inputs times 1000: {int((~output.isfinite()).sum())} NaN or inf")
+    measured = f"inputs times 1000: {int((~output.isfinite()).sum())} NaN or inf"
+    if not output.isfinite().all():
+        return "wrong", measured
+    before, after = (p.watch(scale * p.x[:3], need=False).uses for scale in (1, 1000))
+    sums = [torch.cat([use.weights.sum(-1).flatten() for use in uses]) for uses in (before, after) if uses]
+    if len(sums) == 2 and ((sums[0] - 1).abs() < 1e-3).all() and (lost := int(((sums[1] - 1).abs() > 1e-3).sum())):
+        return "wrong", f"{measured}; {lost} rows of weights no longer sum to 1", "the maximum: of each row, not of all"
+    return "ok", measured
 
 
 def float16(p):
@@ -63,7 +82,12 @@ def float16(p):
             return "beware", short(error)
         raise CouldNotTell(f"it does not run in float16 ({short(error)})") from error
     moved = float(p.change(output.to(p.dtype), expected).max())
-    return judge(moved < 0.1, "within 0.1 of the spread in float32" if moved < 0.1 else f"differs by {moved:.2g}")
+    if moved < 0.1:
+        return "ok", "within 0.1 of the spread in float32"
+    found = "wrong", f"differs by {moved:.2g}"
+    if masks is None or p.change(p.run(p.x.half(), module=copied(p.original).half()).to(p.dtype), p.output).max() > 0.1:
+        return *found, "a number that is too large for float16, with or without a mask: a bias, scores without a scale"
+    return found
 
 
 def dead(p):
@@ -73,8 +97,12 @@ def dead(p):
     multiplied = p.watch(p.x, need=False).multiplied
     with plain_attention():  # a fused kernel swallows NaN
         runs = _runs(p)
+        if not runs:
+            raise CouldNotTell("no run gives a finite output")
         gradients = _gradients(p, runs)
         idle = {name: _idle_entries(p, name, gradients[name], name in multiplied) for name in parameters}
+        if any(mask.any() and not mask.all() for mask in idle.values()):
+            idle = _without_tables(p, idle, multiplied)
         # NaN passes a product with 0, a number does not: pruned weights are multiplied by 0 on purpose.
         dead = {name: mask for name, mask in idle.items() if not _matters(p, runs, name, mask, _nan)}
         if any(mask.any() for mask in dead.values()):
@@ -83,7 +111,30 @@ def dead(p):
         zeroed = {name: mask for name, mask in zeroed.items() if not _matters(p, runs, name, mask, _other_numbers)}
     if any(mask.any() for mask in zeroed.values()):
         return "beware", _counted(p, zeroed, "change nothing, as if multiplied by 0")
-    return "ok", _counted(p, {}, "do nothing")
+    measured = _counted(p, {}, "do nothing")
+    if said := _projections(p):
+        return "beware", f"{measured}; {said}", "how the projections begin, requires_grad, detach()"
+    return "ok", measured
+
+
+def _projections(p):
+    """Return what is amiss with queries, keys or values, which `dead` cannot see: they are filled, and set free, there.
+
+    Projections that start at 0; projected ones that no gradient goes through, while one goes through others.
+    """
+    said = []
+    starts = copied(p.unfilled).to(p.dtype)
+    for module, what in ((starts, "start as the same for all tokens"), (p.module, "let no gradient through")):
+        found = set()
+        for use in p.watch(p.x[:2], need=False, module=module).uses:
+            sides = {"keys": use.scores.keys, "queries": use.scores.queries, "values": use.values}
+            if not use.scores.keys or not any(x.trained for x in sides.values()):
+                continue
+            for name, x in sides.items():
+                if x.alike if module is starts else x.projected and not x.trained:
+                    found.add(name)
+        said += [f"the {' and '.join(sorted(found))} {what}"] if found else []
+    return "; ".join(said)
 
 
 def _counted(p, found, what):
@@ -135,6 +186,18 @@ def _idle_entries(p, name, gradient, by_slice):
         idle = torch.zeros(shape, dtype=torch.bool)
         for axis, lost in zip(axes, slices, strict=True):
             idle.movedim(axis, 0)[lost] = True
+    return idle
+
+
+def _without_tables(p, idle, multiplied):
+    """Leave out what longer sequences use more of: a matrix with a column for each place."""
+    longer = [lambda module: p.run(p.draw(2 * p.n), module=module)]
+    if not _runs_through(longer[0], p.module):
+        return idle
+    gradients = _gradients(p, longer)
+    for name, mask in idle.items():
+        if not mask.all() and (mask & ~_idle_entries(p, name, gradients[name], name in multiplied)).any():
+            idle[name] = torch.zeros_like(mask)
     return idle
 
 

@@ -1,7 +1,9 @@
 """The module under examination: how it is called, what it reaches, and which masks it understands."""
 
+import contextlib
 import copy
 import functools
+import types
 
 import torch
 
@@ -14,7 +16,10 @@ from .watch import Watch, plain_attention
 
 
 def copied(module):
-    """Return a deep copy. Weights kept of a former call are detached: torch refuses to copy them as they are."""
+    """Return a deep copy. Weights kept of a former call are detached: torch refuses to copy them as they are.
+
+    Functions that stand in the module, as in the place of its forward, know the copy instead of the module.
+    """
     kept = {}
 
     def look(x):
@@ -28,7 +33,38 @@ def copied(module):
 
     for part in module.modules():
         look({name: x for name, x in vars(part).items() if name not in ("_parameters", "_modules")})
-    return copy.deepcopy(module, kept)
+    made = copy.deepcopy(module, kept)
+    for part in made.modules():
+        for named in [vars(part), *(x for x in vars(part).values() if isinstance(x, dict))]:
+            for name, x in named.items():
+                named[name] = _rebound(x, kept) if isinstance(x, types.FunctionType) else x
+    return made
+
+
+def _rebound(x, memo):
+    """Return a copy; of a function one that closes over copies. What cannot be copied stays as it is."""
+    if not isinstance(x, types.FunctionType):
+        with contextlib.suppress(Exception):
+            return copy.deepcopy(x, memo)
+        return x
+    if id(x) not in memo and x.__closure__:
+        cells = tuple(types.CellType() for _ in x.__closure__)
+        made = types.FunctionType(x.__code__, x.__globals__, x.__name__, x.__defaults__, cells)
+        made.__kwdefaults__, made.__dict__ = x.__kwdefaults__, dict(vars(x))
+        memo[id(x)] = made
+        for old, new in zip(x.__closure__, cells, strict=True):
+            with contextlib.suppress(ValueError):  # nothing is in it yet
+                new.cell_contents = _rebound(old.cell_contents, memo)
+    return memo.get(id(x), x)
+
+
+def _uncompiled(module):
+    """Put back what torch.compile was given, whose operations can be seen."""
+    for part in module.modules():
+        vars(part).pop("_compiled_call_impl", None)
+        for name, child in part._modules.items():
+            part._modules[name] = child if child is None else child._modules.get("_orig_mod", child)
+    return module
 
 
 def _with_zeros_filled(module):
@@ -49,14 +85,16 @@ class Patient:
 
     def __init__(self, module, embed_dim, num_heads, declared, own_call):
         self.embed_dim, self.num_heads, self.declared = embed_dim, num_heads, declared
-        self.original = _with_zeros_filled(copied(module).cpu().float().eval())
+        self.unfilled = _uncompiled(copied(module._modules.get("_orig_mod", module))).cpu().float().eval()
+        self.original = _with_zeros_filled(copied(self.unfilled))
         self.caller = calling.Caller(module, own_call, num_heads)
-        self._runnable, self.convolves = None, False
+        self._runnable, self.convolves, self.stateful = None, False, False
         self._choose()
+        self.stateful = self._keeps_state()
+        self._hold_what_it_reads()
         self.output = self.run(self.x)
         self.__dict__.pop("tolerance", None)
         self.spread = float((self.output - self.output.mean((0, 1))).detach().abs().nan_to_num(0, 0, 0).max()) or 1.0
-        self._turn_if_sequences_come_first()
 
     def _choose(self):
         """Find a way to call the module; TypeError if there is none."""
@@ -64,19 +102,68 @@ class Patient:
         taken = {self.num_heads, head_dim, self.embed_dim, *range(3)}
         # Windows and tables of positions may insist on a size: 4, 9, 16, 49 and 64 are squares.
         first = next(n for n in (5, 7, 11, 13) if n not in taken and self.embed_dim % n)
-        errors = []
+        errors, signature = [], self.caller
         for n in (first, 4, 9, 16, 49, 64):
             for dtype in (torch.float64, torch.float32):
                 self.n, self.dtype = n, dtype
                 self.module = copied(self.original).to(dtype)
-                self.x = self.draw(n)
-                for way in calling.combinations(self.caller):
-                    self.caller.layout, self.caller.roles = way
+                self.x, found = self.draw(n), {}
+                for way in calling.combinations(signature, self.declared.batch_first is not False):
+                    self.caller = signature.tried(*way)
                     if self._works(errors):
-                        return
+                        found.setdefault(self._attends(), self.caller)
+                        if 2 in found:
+                            break
+                    signature.ignored = signature.ignored or self.caller.ignored
+                if found:
+                    self.caller = found[max(found)]
+                    return
                 if self._any_mask():
                     return
         raise calling.refusal(errors, self.embed_dim) from None
+
+    def _attends(self):
+        """How much the present layout looks like that of tokens: 2, weights are seen; 1, they reach each other.
+
+        Fewer sequences than tokens: attention along their axis has other sizes.
+        """
+        if self.watch(self.x[:3], need=False).uses:
+            return 2
+        changed = self.x.clone()
+        changed[:, 0] = self.draw(self.n)[:, 0]
+        same = torch.isclose(self.run(changed), self.run(self.x), equal_nan=True)
+        return int(not same[:, 1:].all())
+
+    @property
+    def sequence_first(self):
+        return self.caller.layout is calling.SEQUENCE_FIRST
+
+    def _keeps_state(self):
+        """Whether a second call of the same module gives something else, without any chance."""
+        self.module, state, outputs = copied(self.original).to(self.dtype), torch.get_rng_state(), []
+        one, other = copied(self.module), copied(self.module)
+        for module in (one, one, other):
+            torch.set_rng_state(state)
+            try:
+                outputs.append(self.run(self.x, module=module).nan_to_num())
+            except Exception:
+                return len(outputs) == 1  # the first call went well
+        return torch.equal(outputs[0], outputs[2]) and not torch.equal(outputs[0], outputs[1])
+
+    def _hold_what_it_reads(self):
+        """A decoder attends to itself, too: what it reads besides is held still, or it would leak past any mask."""
+        caller, roles = self.caller, self.caller.roles
+        name = roles.get("context", caller.ignored)
+        if caller.own or not name:
+            return
+        memory = self.draw(self.n + 2, 1)[0]
+        caller.roles, caller.held = {"x": roles["x"]}, (name, memory)
+        if self._runs([]) and self.watch(self.x[:2], need=False).uses:
+            other = ("cross", "memory", "enc", "src", "context")
+            masks = [mask for mask in caller.masks if not any(word in mask for word in other)]
+            caller.masks = masks or caller.masks
+        else:
+            caller.roles, caller.held = roles, None
 
     def _works(self, errors):
         """Whether the present way to call runs; where a mask is insisted on, with one that allows everything."""
@@ -96,7 +183,8 @@ class Patient:
     def _runs(self, errors):
         try:
             self.run(self.x)
-            self.run(self.x[:2])  # as many sequences as tokens may hide that the axes are others
+            # As many sequences as tokens may hide that the axes are others.
+            self.run(self.x[:2], module=copied(self.module))
             return True
         except Exception as error:
             errors.append((self.caller.layout, error))
@@ -213,25 +301,6 @@ class Patient:
     def masks(self):
         return self.caller.masks or (["attention_mask", "attn_mask", "mask"] if self.caller.swallows else [])
 
-    def _turn_if_sequences_come_first(self):
-        """Attention along the first axis and not along the second one: the module takes (tokens, batch, features).
-
-        Where neither shows, or both do, what its author says is believed.
-        """
-        self.sequence_first = False
-        if self.caller.layout != calling.LAYOUTS[0]:
-            return
-        first, second, change = False, False, torch.randn(self.embed_dim, dtype=self.dtype)
-        for i in (0, self.n - 1):  # no other token may see the first one, or the last one
-            changed = self.x.clone()
-            changed[i, i] += change
-            moved = self.moved(self.run(changed), self.output)
-            moved[i, i] = False
-            first, second = first or bool(moved[:, i].any()), second or bool(moved[i].any())
-        if (first and not second) or (first == second and self.declared.batch_first is False):
-            self.sequence_first, self.caller.layout = True, calling.SEQUENCE_FIRST
-            self.output = self.run(self.x)
-
     def draw(self, n, batch=None):
         return torch.randn(batch or self.n, n, self.embed_dim, dtype=self.dtype)
 
@@ -239,7 +308,12 @@ class Patient:
         return self.call(module or self.module, x.clone(), masks=masks)[0]
 
     def call(self, module, query, key=None, value=None, masks=None):
-        return self.caller(module, query, key, value, masks)
+        masks = masks and {name: mask.clone() for name, mask in masks.items()}  # some change them
+        return self.caller(self.fresh(module), query, key, value, masks)
+
+    def fresh(self, module):
+        """What one call leaves in the module is not for the next one to find."""
+        return copied(module) if self.stateful and module is self.module else module
 
     def mask(self, form, mask, dtype=None):
         """Return the arguments that hand in `mask`, boolean (b, n_q, n_k), in this form."""
@@ -263,15 +337,16 @@ class Patient:
     def moved(self, a, b):
         return self.change(a, b) > self.tolerance
 
-    def watch(self, x, *more, masks=None, alone=False, need=True):
+    def watch(self, x, *more, masks=None, alone=False, need=True, module=None):
         """Run with a Watch; x is the query, `more` key and value."""
         inputs = [x.clone() for x in (x, *more)]
         query, key, value = inputs if more else inputs * 3
-        watch = Watch(self.module, query.shape[1], key.shape[1], alone)
+        module = self.fresh(module or self.module)
+        watch = Watch(module, query.shape[1], key.shape[1], alone)
         with plain_attention(), watch:
             for sequence in inputs:
                 watch.start(sequence)
-            watch.output = self.caller(self.module, query, key, value, masks)[0].detach()
+            watch.output = self.caller(module, query, key, value, masks)[0].detach()
         self.convolves |= watch.convolves
         if need and not watch.uses:
             raise CouldNotTell("no weights were seen to multiply values")
@@ -331,7 +406,14 @@ class Patient:
         form = self.padding.form
         if self.pairs.works or not self.padding.works or form.shape not in KEYS:
             return False
+        if self.pairs.form is not None and self.pairs.form.name != form.name:
+            return self._takes_keys(self.pairs.form.name)
         return form.shape != "(b, 1, 1, n_k)" or form._replace(shape="(b, 1, n_q, n_k)") not in self.pairs.effects
+
+    def _takes_keys(self, name):
+        """Whether this one argument, beside another one for padding, takes a mask of keys."""
+        form = self._padding([name]).form
+        return form is not None and form.shape in ("(b, n_k)", "(b, 1, n_k)") and self._padding([name]).works
 
     @property
     def masked(self):
@@ -343,11 +425,20 @@ class Patient:
     @functools.cached_property
     def padding(self):
         """The Attempt at a padding mask: sequences of several lengths, at the end or (causal) at the front."""
+        return self._padding(self.masks)
+
+    def _padding(self, names):
         padded = 1 + torch.arange(self.n) % 3
         real = torch.arange(self.n) < self.n - padded[:, None]  # (b, n)
         if self.causal:
             real = real.flip(1)
-        return best_attempt(self, PADDING, real[:, None].expand(-1, self.n, -1), self._try_padding)
+        return best_attempt(self, PADDING, real[:, None].expand(-1, self.n, -1), self._try_padding, names)
+
+    def turned(self, form):
+        """Whether a mask of pairs is read with rows and columns exchanged; the causal one alone cannot tell."""
+        itself = torch.eye(self.n, dtype=torch.bool)
+        mask = itself | itself.roll(1, 1)
+        return torch.equal(self.influence(self.mask(form, mask.expand(self.n, -1, -1))) | itself, mask.mT)
 
     def reads_one_for_all(self, form):
         """Whether a mask (b, n_k) is taken for (n_q, n_k): its last row says something of all sequences.

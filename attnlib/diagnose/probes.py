@@ -54,14 +54,17 @@ PROBES = (
     ),
     _Probe("dead parameters", invariance_probes.dead, "layers made in __init__ and not used in forward", _SAME),
     _Probe(
-        "heads differ", weight_probes.heads, "one small projection shared by all heads; copies", ("dead parameters",)
+        "heads differ",
+        weight_probes.heads,
+        "one small projection shared by all heads; copies",
+        ("batch consistency", "dead parameters"),
     ),
     _Probe("score scale", weight_probes.scale, "the divisor of the scores: sqrt of the width *after* splitting"),
     _Probe(
         "keys matter",
         weight_probes.keys_matter,
         "keys made from the query; scores that are not used",
-        (*_SAME, "causality"),
+        _SAME,
     ),
     _Probe("values apart", weight_probes.values_apart, "keys and values exchanged", _SAME),
     _Probe("argument order", weight_probes.order, _KEYS, (*_SAME, "permutation", "keys matter")),
@@ -80,14 +83,15 @@ def examine(patient):
     findings = {}
     for probe in PROBES:
         first = [name for name in probe.needs if findings[name].verdict == "wrong"]
+        elsewhere = ()  # where to look, if what was found is not what the probe is there for
         try:
             if first:
                 raise CouldNotTell(f"first see to {first[0]}")
-            verdict, measured = probe.measure(patient)
+            verdict, measured, *elsewhere = probe.measure(patient)
         except CouldNotTell as reason:
             verdict, measured = "could not tell", str(reason)
         except Exception as error:  # a probe must never end the examination
             verdict, measured = "could not tell", short(error)
-        look_at = probe.look_at if verdict in ("wrong", "beware") else ""
+        look_at = (*elsewhere, probe.look_at)[0] if verdict in ("wrong", "beware") else ""
         findings[probe.name] = Finding(probe.name, verdict, measured, look_at)
     return findings.values()

@@ -1,7 +1,6 @@
 """Probes for who reaches whom: poke a token, and see which outputs move."""
 
 import torch
-from torch import nn
 
 from .forms import is_for_padding
 from .report import CouldNotTell
@@ -9,7 +8,8 @@ from .verdicts import amount, judge
 
 
 def _is_torch(p):
-    return isinstance(p.module, nn.MultiheadAttention)  # documents its own layout and polarity
+    """Whether it is one of torch's own, which documents its layout and polarity."""
+    return type(p.module).__module__.startswith("torch.nn.")
 
 
 def layout(p):
@@ -23,6 +23,8 @@ def layout(p):
 
 def permutation(p):
     mixed, measured = _mixed(p)
+    if p.declared.positions and not mixed and not _order_counts(p):
+        return "wrong", "exchanging two tokens exchanges their outputs, and no other one moves: no positions", _PLACES
     if p.causal:
         if mixed is None:
             raise CouldNotTell("a causal module depends on the order")
@@ -34,12 +36,25 @@ def permutation(p):
     if mixed:
         return "wrong", f"permuting the tokens changes the outputs by {amount(moved)}; {measured}"
     if p.convolves and not p.declared.positions:
-        raise CouldNotTell("a convolution knows positions")
+        raise CouldNotTell("a convolution, or a shift of tokens, knows positions")
     if not mixed and not p.reach.all():
         raise CouldNotTell("not every token sees every other one, so the order matters")
     if p.declared.positions and mixed is False:
         return "ok", "knows positions; " + measured
     return "beware", "knows positions" if mixed is False else "knows positions, or mixes tokens"
+
+
+_PLACES = "where positions are added, or queries and keys rotated"
+
+
+def _order_counts(p):
+    """Whether the last output, or another one, moves when two tokens before it, which it sees, are exchanged."""
+    i = p.n - 3
+    if not p.reach[-1, i : i + 2].all():
+        return True  # it cannot be seen this way
+    turned = torch.arange(p.n)
+    turned[i], turned[i + 1] = i + 1, i
+    return bool(p.moved(p.run(p.x[:, turned]), p.output)[:, -1].any())
 
 
 def _mixed(p):
@@ -56,8 +71,18 @@ def _mixed(p):
         return None, ""
     if watches[0].convolves or watches[0].elsewhere:  # values of positions, say, are weighted, too
         return None, ""
-    others = int((reach & ~torch.eye(p.n, dtype=torch.bool)).sum())
+    mixed = reach & ~torch.eye(p.n, dtype=torch.bool)
+    others = int(mixed.sum())
+    if _shifts(mixed):
+        p.convolves = True
+        return None, ""
     return others > 0, f"weights of 1 for its own token: {others} pairs of tokens still mix"
+
+
+def _shifts(mixed):
+    """Whether every token reads one at the same distance before it, or behind it, or both, and no other one."""
+    distances = [d for d in range(1 - len(mixed), len(mixed)) if mixed.diagonal(d).any()]
+    return 0 < len(distances) < 3 and all(mixed.diagonal(d).all() for d in distances)
 
 
 def _fails(p, attempt, other):
@@ -85,12 +110,14 @@ def _unless_unread(p, measure, of_padding):
     """Return the finding, or "beware" where all is well and another mask beside the one that works is ignored."""
     names = [name for name in p.unread_masks if is_for_padding(name) == of_padding]
     try:
-        verdict, measured = measure(p)
+        verdict, measured, *look_at = measure(p)
     except CouldNotTell:
         if not names:
             raise
         return "beware", _unread(names)
-    return ("beware", f"{measured}; {_unread(names)}") if verdict == "ok" and names else (verdict, measured)
+    if verdict == "ok" and names:
+        return "beware", f"{measured}; {_unread(names)}"
+    return verdict, measured, *look_at
 
 
 def causality(p):
@@ -99,7 +126,7 @@ def causality(p):
 
 def _causality(p):
     others = p.reach & ~torch.eye(p.n, dtype=torch.bool)
-    if others.any() and not others.tril().any():
+    if others[:-1].any(1).all() and not others.tril().any():
         return "wrong", "every token sees later ones only: the mask is turned round"
     if p.causal:
         leaks = int(p.reach.triu(1).sum())
@@ -111,7 +138,10 @@ def _causality(p):
             raise CouldNotTell("it takes a padding mask only")
         if fault := _fails(p, attempt, p.padding):
             return fault
-    return judge(not attempt.leaks, f"{attempt.leaks} pairs: a token moves an earlier output ({attempt.form})")
+    measured = f"{attempt.leaks} pairs: a token moves an earlier output ({attempt.form})"
+    if attempt.turned:
+        return "wrong", f"{measured}: rows and columns of the mask are exchanged", "a transpose: rows are the queries"
+    return judge(not attempt.leaks, measured)
 
 
 def padding(p):
@@ -190,6 +220,10 @@ def polarity(p):
 
 
 def _polarity_of(p, form):
+    if "additive" in form.kind and _adds_a_boolean(p, form):
+        measured = f"a boolean mask is added as 0 and 1, and blocks nothing ({form} does)"
+        wrong = p.declared.blocked is not None  # a boolean one was promised
+        return ("wrong" if wrong else "beware"), measured, "scores + mask: masked_fill for a boolean one"
     if "additive" in form.kind or form.shape == "(b,) lengths":
         return "ok", f"no polarity ({form})"
     measured = f"True means {'blocked' if form.blocked else 'may attend'} ({form})"
@@ -197,6 +231,17 @@ def _polarity_of(p, form):
         return judge(form.blocked == p.declared.blocked, measured)
     usual = "padding" in form.name.lower() or _is_torch(p)  # torch's convention: True = blocked
     return ("ok" if form.blocked == usual else "beware"), measured
+
+
+def _adds_a_boolean(p, form):
+    """Whether a boolean mask in the place of one that is added changes the outputs, and forbids nothing."""
+    mask = torch.ones(p.n, p.n, p.n, dtype=torch.bool).tril()
+    masks = p.mask(form._replace(kind="boolean"), mask)
+    try:
+        changes = p.moved(p.run(p.x, masks), p.output).any()
+        return bool(changes) and torch.equal(p.influence(masks), p.reach)
+    except Exception:
+        return False  # it says that it takes none
 
 
 def fully_masked(p):

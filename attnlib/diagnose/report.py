@@ -1,7 +1,7 @@
 """What an examination says: findings, shown as a table."""
 
 import html
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _TITLES = ("probe", "verdict", "measured", "look at")
 
@@ -24,22 +24,22 @@ class Diagnosis(tuple):
 
     __slots__ = ()
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         if isinstance(key, str):
             return next(finding for finding in self if finding.probe == key)
         return super().__getitem__(key)
 
     @property
-    def wrong(self):
+    def wrong(self) -> list[str]:
         """Names of the probes that found something wrong."""
         return [finding.probe for finding in self if finding.verdict == "wrong"]
 
     @property
-    def ok(self):
+    def ok(self) -> bool:
         """Whether nothing is wrong: for ``assert diagnose(...).ok`` in a test."""
         return not self.wrong
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         rows = [_TITLES, *self]
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
         return "\n".join(

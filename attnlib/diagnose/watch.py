@@ -25,11 +25,23 @@ class _Tag(NamedTuple):
     stage: int
     factor: float = 1.0  # constants it was multiplied by since the last layer
     learned: bool = False  # a parameter or a norm scaled it, too: `factor` is not the whole scale
+    gated: bool = False  # of weights: something learned multiplied or mixed them, so rows sum to anything
     width: int | None = None  # of scores: how many features a query and a key have
     rms: tuple = ()  # of scores: root mean square of queries and of keys
+    projected: bool = False  # of features: a parameter multiplied them
+    queries: tuple = ()  # of scores: their Side
+    keys: tuple = ()
     softmax: bool = False
     less: str = ""  # why the rows of weights may sum to less than 1 on purpose
     name: str | None = None  # of a parameter that is still whole
+
+
+class Side(NamedTuple):
+    """Queries, keys or values as they come into a product."""
+
+    alike: bool  # the same for all tokens
+    projected: bool
+    trained: bool  # a gradient goes through
 
 
 class Use(NamedTuple):
@@ -38,6 +50,7 @@ class Use(NamedTuple):
     weights: torch.Tensor
     scores: _Tag
     projected: bool  # a parameter multiplied queries or keys before
+    values: Side
 
 
 class Watch(TorchDispatchMode):
@@ -55,6 +68,8 @@ class Watch(TorchDispatchMode):
     convolves, dropout, multiplies, elsewhere : bool
         A convolution wider than 1, a dropout, a product of two tensors that both depend on the inputs, a product of
         weights and a parameter that is no mixing of heads was seen.
+    weighs, drops_scores, opaque : bool
+        A softmax or an exp of what depends on the inputs was seen, a dropout of scores, an operation not of torch.
     single : bool
         Something was computed in float32 or less.
     """
@@ -64,6 +79,7 @@ class Watch(TorchDispatchMode):
         self.n_q, self.n_k, self.alone = n_q, n_k, alone
         self.uses, self.multiplied = [], set()
         self.convolves = self.dropout = self.single = self.multiplies = self.elsewhere = self._projected = False
+        self.weighs = self.drops_scores = self.opaque = False
         self._alive = []  # an identity stays unique only as long as its tensor lives
         self._tags = {}
         for name, parameter in module.named_parameters():
@@ -92,11 +108,14 @@ class Watch(TorchDispatchMode):
         elif name == "convolution":
             self.convolves |= self._tag(args[0]) is not None and any(size > 1 for size in args[1].shape[2:])
             self._projected |= self._tag(args[0]) is not None
-            tag = self._tag(args[0]) and self._tag(args[0])._replace(factor=1.0, learned=False)
+            tag = self._convolved(self._tag(args[0]))
         else:
             tag = self._elementwise(name, args)
         result = function(*args, **kwargs)
         self.dropout |= name in _RANDOM
+        self.drops_scores |= name in _RANDOM and tag is not None and tag.stage == SCORES
+        self.opaque |= "::" in name  # what stands before the name of an operation of torch is removed
+        self.weighs |= name.rstrip("_") in (*_SOFTMAX, "exp") and tag is not None and tag.stage > PARAMETER
         for tensor in result if isinstance(result, tuple | list) else (result,):
             if tag is not None and isinstance(tensor, torch.Tensor):
                 self.single |= tag.stage > PARAMETER and tensor.dtype in (torch.float32, torch.float16, torch.bfloat16)
@@ -127,9 +146,15 @@ class Watch(TorchDispatchMode):
     def _reweighted(self, name, tag, tags):
         """Weights after the softmax: gates and parameters change their sums, and so does a second map taken away."""
         gated = name in ("mul", "div") and any(other.stage != WEIGHTS for other in tags)
-        learned = gated or any(other.learned or other.stage == PARAMETER for other in tags)
+        gated = gated or any(other.gated or other.stage == PARAMETER for other in tags)
         subtracted = name == "sub" and sum(other.stage == WEIGHTS for other in tags) > 1
-        return tag._replace(learned=learned, less=_DIFFERENCE if subtracted else tag.less)
+        return tag._replace(gated=gated, less=_DIFFERENCE if subtracted else tag.less)
+
+    def _convolved(self, tag):
+        """Features are projected; scores and weights are mixed, as by talking heads."""
+        if tag is None or tag.stage < SCORES:
+            return tag and tag._replace(factor=1.0, learned=False, projected=True)
+        return tag._replace(learned=tag.learned or tag.stage == SCORES, gated=tag.stage == WEIGHTS)
 
     def _over_pairs(self, x, axis):
         """Scores that are no product, as in additive attention."""
@@ -158,11 +183,14 @@ class Watch(TorchDispatchMode):
         if stages == (FEATURES, FEATURES) and self._are_pairs(a.shape[-2], b.shape[-1]):
             factor = first.factor * second.factor * kwargs.get("alpha", 1)
             rms = tuple(float(x.detach().square().mean()) ** 0.5 for x in (a, b))
-            return _Tag(SCORES, factor, first.learned or second.learned, a.shape[-1], rms)
+            tag = _Tag(SCORES, factor, first.learned or second.learned, width=a.shape[-1], rms=rms)
+            return tag._replace(queries=_side(a, -2, first), keys=_side(b, -1, second))
         if sum(stage >= SCORES for stage in stages) == 1:
             weights, tag = (a, first) if first.stage >= SCORES else (b.transpose(-1, -2), second)
+            values = _side(b, -2, second) if first.stage >= SCORES else _side(a, -1, first)
             if self._fits(weights):
-                self.uses.append(Use(weights.detach().clone().reshape(-1, self.n_q, self.n_k), tag, self._projected))
+                seen = weights.detach().clone().reshape(-1, self.n_q, self.n_k)
+                self.uses.append(Use(seen, tag, self._projected, values))
         return _Tag(FEATURES)
 
     def _layer(self, a, b, first, second):
@@ -175,11 +203,12 @@ class Watch(TorchDispatchMode):
             self._projected |= learned
             if learned and other.name:
                 self.multiplied.add(other.name)
-            return _Tag(FEATURES) if learned else ours
+            return _Tag(FEATURES, projected=True) if learned else ours
         # A product that mixes heads leaves pairs of tokens; any other one is the end of them.
         pairs = self._are_pairs(a.shape[-2], b.shape[-1])
         self.elsewhere |= learned and not pairs and ours.stage == WEIGHTS
-        return ours._replace(learned=ours.learned or learned) if pairs else _Tag(FEATURES)
+        mixed = {"gated": ours.gated or learned} if ours.stage == WEIGHTS else {"learned": ours.learned or learned}
+        return ours._replace(**mixed) if pairs else _Tag(FEATURES)
 
     def _are_pairs(self, rows, columns):
         n_q, n_k = self.n_q, self.n_k
@@ -201,8 +230,13 @@ class Watch(TorchDispatchMode):
             eye = eye if at == i else eye.T
             self._mark(replaced := eye.expand_as(args[at]).clone(), self._tag(args[at]))
             args[at] = replaced
-            self.uses.append(Use(weights.detach(), self._tag(args[at]), self._projected))
+            self.uses.append(Use(weights.detach(), self._tag(args[at]), self._projected, Side(False, False, False)))
         return args
+
+
+def _side(x, axis, tag):
+    first = x.detach().narrow(axis, 0, 1)
+    return Side(x.shape[axis] > 1 and bool((x == first).all()), tag.projected, x.requires_grad)
 
 
 def _flat(args):

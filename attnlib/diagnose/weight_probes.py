@@ -3,25 +3,32 @@
 import torch
 
 from .caller import NoOutput
+from .patient import copied
 from .report import CouldNotTell
 from .verdicts import judge, short
+from .watch import WEIGHTS
 
 
 def row_sums(p):
-    runs = [p.watch(p.x, masks=masks).uses for masks in _masks(p)]
+    # Fewer sequences than tokens, so that the one axis is not taken for the other; a mask is made for as many.
+    runs = [p.watch(p.x if masks else p.x[:3], masks=masks).uses for masks in _masks(p)]
     sums = [_sums(uses) for uses in runs]
     together = torch.cat(sums)
     if not together.numel():
         return "wrong", "all weights are 0"
     measured = f"sums from {float(together.min()):.4g} to {float(together.max()):.4g}"
     if _are_one(together):
+        if p.watch(p.x[:2], module=copied(p.module).train()).drops_scores:
+            return "beware", f"{measured}; in training a dropout falls on the scores", "the dropout: after the softmax"
         return "ok", measured
     tags = [use.scores for uses in runs for use in uses]
     less = next((tag.less for tag in tags if tag.less), "")
     # Where rows sum to 1 until a mask is given, it is the mask that takes the rest away.
     if less and float(together.max()) < 1 + 1e-3 and not _are_one(sums[0], 1e-9):
         return "beware", f"{measured}: {less}"
-    if any(tag.learned or not tag.softmax for tag in tags):
+    if any(tag.stage < WEIGHTS for tag in tags):
+        return "beware", f"{measured}: no softmax was seen between scores and values", "what makes weights of scores"
+    if any(tag.gated or not tag.softmax for tag in tags):
         raise CouldNotTell(f"{measured}; no plain softmax was seen")
     return "wrong", measured
 
@@ -64,7 +71,9 @@ def scale(p):
         # T5 divides the initial weights of the queries instead.
         folded = abs(tag.rms[0] / tag.rms[1] / right - 1) < 0.25
         return ("ok" if folded else "beware"), measured + (", in the weights of the queries" if folded else "")
-    known = p.declared.scale is not None or _named(p, tag, right)
+    # Granite and others divide by head_dim, and learn to.
+    by_width = p.declared.scale is None and abs(tag.factor * tag.width - 1) < 1e-3
+    known = p.declared.scale is not None or (_named(p, tag, right) and not by_width)
     return ("wrong" if known else "beware"), measured
 
 
@@ -98,7 +107,11 @@ def heads(p):
     # The same small projection for every slice of a token is a design, too, if a rare one.
     cases = [(p.x[:1], "on random tokens", "wrong"), (tiled, "where all slices of the tokens are equal", "beware")]
     for x, what, verdict in cases if p.embed_dim % p.num_heads == 0 else cases[:1]:
-        weights = torch.cat(_maps(p.watch(x).uses))  # one sequence: every slice is a head
+        maps = _maps(p.watch(x).uses)
+        weights = torch.cat(maps)  # one sequence: every slice is a head
+        if len(maps) == 1 and len(weights) != p.num_heads:
+            said = f"{len(weights)} maps of weights for each sequence; {p.num_heads} heads were said"
+            return ("wrong" if len(weights) > 1 else "beware"), said, "how many heads the features are split into"
         if len(weights) == 1:
             raise CouldNotTell("one map of weights was seen")
         same = (weights[:, None] - weights[None]).abs().flatten(2).amax(-1) < 1e-6
@@ -131,6 +144,8 @@ def _differ(p, a, b):
 def keys_matter(p):
     if p.caller.ignored and not p.caller.two:  # some layers share the signature of those that read a context
         return "beware", f"nothing depends on {p.caller.ignored}"
+    if p.caller.held and not p.moved(*_with_other_memories(p)).any():
+        return "beware", f"nothing depends on {p.caller.held[0]}", "which attention of the layer reads it"
     query, key, value, other = (p.draw(p.n, 2) for _ in range(4))
     if p.caller.three or p.caller.two:
         before = _weights(p, query, key, value)
@@ -147,9 +162,20 @@ def keys_matter(p):
         changed = torch.cat([query[:, :-1], other[:, -1:]], 1)
         moves["queries"] = _differ(p, before[:, -1, :-1], _weights(p, changed)[:, -1, :-1])
     idle = [name for name, does in moves.items() if not does]
+    if idle == ["keys"] and all(use.scores.width is None for use in p.watch(query).uses):
+        return "beware", "scores are made of each query alone, as in a dense Synthesizer"
     return judge(
         not idle, f"the weights do not depend on the {' and '.join(idle)}" if idle else "the weights move with both"
     )
+
+
+def _with_other_memories(p):
+    """Return the outputs with what a decoder reads, and with something else in its place."""
+    before, (name, memory) = p.run(p.x), p.caller.held
+    p.caller.held = name, memory.roll(1, -1)
+    after = p.run(p.x)
+    p.caller.held = name, memory
+    return before, after
 
 
 def values_apart(p):

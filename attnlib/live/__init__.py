@@ -1,34 +1,44 @@
 """Live views: controls that move a picture of attention.
 
-A view is one persistent ``widgets.HTML`` that gets a new SVG string at each step. Beside it, its output holds a static
-figure, which readers see where no kernel runs.
+flow          one whole attention call, with the arithmetic of a chosen query, key and feature
+weights_view  maps that depend on d_k or on another number, with a slider for each
+one_row       one row of attention, from the query to the vector plus what it takes, stage by stage
+scores        how far scores spread as d_k grows, and what softmax makes of them
+saturation    where softmax goes flat
+plane         attention in two dimensions: an arrow, points, their average
+masks         who may look where
+split_heads   where each feature goes when heads are split and merged
+sentence      where the heads of a model look in a sentence that the reader types
+ribbons       where a word looks, and the next word, at each d_k
+writing       a model that writes, word by word
+speaking      what a model writes at each d_k, and its loss
+rotations     queries and keys that rotate with their position
+compare       what is wanted beside what there is, on a typed text
+
+Each returns a LiveView, an ipywidgets VBox. Beside them, progress is a bar for loops, readings the numbers of a map.
 """
 
 from ..progress import progress
 from .compare_view import compare
 from .flow_view import flow
-from .heads_view import heads
 from .masks_view import masks
 from .one_row_view import one_row
 from .plane_view import plane
 from .ribbons_view import ribbons
 from .rotary_view import rotations
 from .saturation_view import saturation
-from .scaling_view import scaling
 from .scores_view import scores
 from .sentence_view import sentence
 from .speaking_view import speaking
 from .split_view import split_heads
 from .view import LiveView
-from .weights import dead_share, readings, weights_view
+from .weights import readings, weights_view
 from .writing_view import writing
 
 __all__ = [
     "LiveView",
     "compare",
-    "dead_share",
     "flow",
-    "heads",
     "masks",
     "one_row",
     "plane",
@@ -37,7 +47,6 @@ __all__ = [
     "ribbons",
     "rotations",
     "saturation",
-    "scaling",
     "scores",
     "sentence",
     "speaking",

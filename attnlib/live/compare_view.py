@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from .. import arguments, plot, tables
+from .. import arguments, tables
 from ..validation import ShapeError
 from .controls import choice, typed
 from .view import LiveView
-from .weights import draw_maps, in_words, readings
+from .weights import draw_maps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +49,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
 
     Examples
     --------
+    >>> import numpy as np
     >>> def shown(text, times):
     ...     return list(text), {"wanted": np.eye(len(text))}, ([], []), f"{len(text)} letters"
     >>> view = compare(shown, word="abc")
@@ -59,7 +58,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     ((5, 5), True)
     """
     label, first = _one_text(text)
-    now = {"tokens": []}
+    now: dict[str, Any] = {"tokens": []}
     shown = _checked(shown)
     _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
     if not maps:
@@ -74,21 +73,6 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
         line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
-    def static():
-        tokens, maps, (names, rows), line = shown(first.strip(), 1)
-        told = [f"The {label} {first}; run the cell to type another one.", line]
-        told += [
-            f"{title}: {in_words(readings(weights[~np.isnan(weights).any(axis=-1)]))}"
-            for title, weights in maps.items()
-        ]
-        told += [repr(tables.table(names, rows))] if rows else []
-        weights = np.stack(list(maps.values()))
-        labels = {"titles": list(maps), "queries": tokens, "keys": tokens}
-        figure = plot.head_grid(np.nan_to_num(weights), attn_mask=~np.isnan(weights), **labels)
-        figure.set_size_inches(figure.get_size_inches() * min(1, 3.6 / figure.get_figheight()))
-        figure.get_layout_engine().execute(figure)  # of square maps a constrained layout needs two passes
-        return figure, "\n".join(filter(None, told))
-
     controls = {
         label: typed(label, first),
         "times": choice("times", [(f"{factor:g}", factor) for factor in TIMES], 1),
@@ -96,8 +80,8 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
-    return Comparison(controls, render, static, moving=(None, 1), main="times", **options)
+    options: dict[str, Any] = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 
 def _one_text(text):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from ..colours import KEY, QUERY, VALUE
 from ..core import AttentionTrace
 from ..svg import flow as drawing
 from ..validation import ShapeError, kind_of
-from . import still
-from .controls import BOTH, choice, integers
+from .controls import BOTH, choice
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -37,6 +36,7 @@ def flow(
     query: int = 0,
     key: int = 0,
     feature: int = 0,
+    features: Sequence[str] | None = None,
     d_k: Sequence[int] | None = None,
     size: float = 1.0,
 ) -> LiveView:
@@ -57,6 +57,8 @@ def flow(
         Token labels; numbers from 0 by default. If there are as many keys as queries, keys take the queries' labels.
     query, key, feature : int
         What is chosen at the start.
+    features : sequence of str, optional
+        The names of the features of values, for the slider and the arithmetic.
     d_k : sequence of int, optional
         Values of a slider for d_k, which starts at the last one: shows which matrices change their size with it.
     size : float
@@ -87,7 +89,8 @@ def flow(
     if d_k is not None:
         d_k = [arguments.whole(d, "each entry of d_k", 1, arguments.WIDEST) for d in arguments.several(d_k, "d_k")]
         arguments.function(trace, "trace, beside d_k,", "trace(d_k)")
-    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(trace if d_k is None else trace(d_k), x, queries, keys))
+    made: Any = trace
+    call_at = lru_cache(maxsize=32)(lambda d_k: _Call(made if d_k is None else made(d_k), x, queries, keys, features))
     start = None if d_k is None else d_k[-1]
     call = call_at(start)
     sizes = len(call.queries), len(call.keys), call.arrays["value"].shape[-1]
@@ -103,26 +106,22 @@ def flow(
         i, j, c = (min(chosen, n - 1) for chosen, n in zip((i, j, c), ends, strict=True))
         return "".join(call.draw(i, j, c, at)), {name: call.arrays[name][at] for name in call.maps}
 
-    def static():
-        at = call.index((0,) * len(call.axes))
-        told = [f"{len(call.queries)} queries and {len(call.keys)} keys; run the cell to choose a query and a key."]
-        told += [call.base(at)[1], call.words(query, key, feature, at)]
-        return still.figure("".join(call.draw(query, key, feature, at))), "\n".join(told)
-
     controls = {
         "query": choice("query", _pairs(call.queries), query),
         "key": choice("key", _pairs(call.keys), key),
-        "feature": integers("feature", 0, call.arrays["value"].shape[-1] - 1, feature),
+        "feature": choice("feature", [(name, c) for c, name in enumerate(call.features)], feature),
     }
     for name, n in call.axes.items():
         first = name == "head"  # heads are counted from 1, as in every view
         controls[name] = choice(name, [(str(i + first), i) for i in range(n)], 0)
     for control in controls.values():  # three beside each other, so that the picture stands high
         control.layout.width = "290px"
+        if len(control.options) == 1:  # nothing to choose
+            control.layout.display = "none"
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
-    return _Flow(controls, render, static, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
 
 
 class _Flow(LiveView):
@@ -134,7 +133,7 @@ class _Flow(LiveView):
 class _Call:
     """One attention call as arrays and labels, drawn and written out."""
 
-    def __init__(self, trace, x, queries, keys):
+    def __init__(self, trace, x, queries, keys, features):
         if not isinstance(trace, AttentionTrace):
             raise TypeError(
                 f"trace must be an AttentionTrace, got {kind_of(trace)}. Fix: attention_trace(query, key, value), or "
@@ -158,6 +157,10 @@ class _Call:
         others = self.queries if n_q == n_k else [str(j) for j in range(n_k)]
         self.keys = arguments.labels(keys, "keys", n_k) or others
         d_k, d_v = arrays["query"].shape[-1], arrays["value"].shape[-1]
+        self.features = arguments.labels(features, "features", d_v) or [str(c) for c in range(d_v)]
+        self.mixes = [
+            f"weight · V[:, {c}]" if features is None else f"{svg.TIMES} {f}" for c, f in enumerate(self.features)
+        ]
         self.maps = steps.maps(trace)
         d_in = x.shape[-1] if x is not None else 0
         self.place = drawing.layout(self.maps, self.queries, self.keys, d_in, d_k, d_v)
@@ -244,7 +247,7 @@ class _Call:
                 (symbol, row, name | hatched | ({} if shares else scores), float(row.sum()) if shares else None)
             )
         mixed = row * one["value"][:, c] + 0.0  # no -0
-        rows.append((f"weight · V[:, {c}]", mixed, name | values | {"tint": VALUE}, float(one["output"][i, c])))
+        rows.append((self.mixes[c], mixed, name | values | {"tint": VALUE}, float(one["output"][i, c])))
         return rows
 
     def _ways(self):

@@ -54,7 +54,7 @@
     const control = made("label", { className: "attnlib-control" }, name, slider, readout);
     // A picture that is filled stage by stage: a button fills its own and all before it. A click on a number, which is a
     // group with a title, tells its arithmetic.
-    const told = made("output", { className: "attnlib-told" });
+    const told = made("p", { className: "attnlib-told", ariaLive: "polite" });
     let number = null;
     const tell = () => (told.textContent = number ? number.querySelector("title").textContent : "Click a number.");
     const buttons = (fills ?? []).map((words) => made("button", { type: "button", textContent: words }));

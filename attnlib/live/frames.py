@@ -15,7 +15,7 @@ import time
 import zlib
 from itertools import pairwise, takewhile
 
-STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
+MOST_STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
 SECONDS = 10  # a reader waits for the pictures: a view whose own take longer, on any machine, has none
 MOST_BYTES = 25_000  # bytes of a packed view
 EACH, REST = 180, 1600  # milliseconds at a stop of a picture that moves by itself: in passing, and where it rests
@@ -107,7 +107,7 @@ def changes(pictures, at=0):
 def stops_of(control):
     """Return (label, value) of every stop of a control."""
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
-    step = -(-len(pairs) // STOPS)
+    step = -(-len(pairs) // MOST_STOPS)
     return [pair for i, pair in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1 or pair[1] == control.value]
 
 

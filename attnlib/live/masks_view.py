@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import arguments, core, plot
-from .. import masks as masks_
+from ..masks import apply_mask, causal_mask, padding_mask
 from ..validation import ShapeError
 from .controls import buttons, choice, integers, stops
-from .scaling_view import PLAIN, SCALED
 from .view import LiveView
-from .weights import draw_maps
+from .weights import PLAIN, SCALED, draw_maps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +48,7 @@ def masks(
     kinds : sequence of str
         Which of "none", "causal", "padding" and "both" can be chosen; the view starts with the last.
     d_k : (int, int)
-        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+        Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
     seed : int
     size : float
         1.5 enlarges the picture for a projector.
@@ -79,9 +78,9 @@ def masks(
     if query is None and key is None:
         n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
         rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
-        scene = _Scene(*rng.normal(size=(2, n, d_k[1])), drawn=True)
+        scene = _Scene(rng.normal(size=(2, n, d_k[1])), drawn=True)
     else:
-        scene = _Scene(*_pair(query, key), drawn=False)
+        scene = _Scene(_pair(query, key), drawn=False)
         n, d_k = arguments.whole(len(scene.query), "the number of tokens", 2, 64), (1, scene.query.shape[1])
     tokens, now = arguments.labels(tokens, "tokens", n), {"mask": None}  # of the picture that is shown
 
@@ -97,28 +96,28 @@ def masks(
     padded = {"length": integers("length", 0, n, max(n - 2, 1))} if {"padding", "both"} & set(kinds) else {}
     drawn = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]))} if scene.drawn else {}
     controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **drawn}
-    options = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
+    options: dict[str, Any] = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
     return LiveView(controls, render, lambda: _static(scene, kinds, tokens), size=size, main="mask", **options)
 
 
 class _Scene:
     """Queries and keys, of which every d_k takes the first entries; `drawn` says that nobody chose them."""
 
-    def __init__(self, query, key, drawn):
-        self.query, self.key, self.drawn = query, key, drawn
+    def __init__(self, vectors, drawn):
+        (self.query, self.key), self.drawn = vectors, drawn
 
     def at(self, kind, length, d_k):
         """Return the mask, (n, n), and the weights behind it by title."""
         n = len(self.query)
         mask = np.ones((n, n), dtype=bool)
         if kind in ("causal", "both"):
-            mask = mask & masks_.causal_mask(n)
+            mask = mask & causal_mask(n)
         if kind in ("padding", "both"):
-            mask = mask & masks_.padding_mask([length], n)[0]
+            mask = mask & padding_mask([length], n)[0]
         scores = self.query[:, :d_k] @ self.key[:, :d_k].T  # (n, n)
-        scaled = core.softmax(masks_.apply_mask(scores / math.sqrt(d_k), mask))
+        scaled = core.softmax(apply_mask(scores / math.sqrt(d_k), mask))
         if self.drawn:
-            return mask, {PLAIN: core.softmax(masks_.apply_mask(scores, mask)), SCALED: scaled}
+            return mask, {PLAIN: core.softmax(apply_mask(scores, mask)), SCALED: scaled}
         return mask, {OWN: scaled}
 
 

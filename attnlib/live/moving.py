@@ -12,7 +12,7 @@ ROUNDS, FIRST, EACH = 3, 2000, 700  # rounds; milliseconds of the first frame an
 FRAMES, FEWEST = 8, 3  # at most, beside the first and the last, which are alike; at least, with numbers in the cells
 MOST_BYTES = 60_000  # bytes; frames are left out until they fit
 # Colours that mean something keep their exact shade in the palette.
-KEPT = (colours.QUERY, colours.KEY, colours.VALUE, colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
+KEPT = (*colours.PLATE, *colours.PLATE.values(), colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
 
 
 def moving_png(figure, change, values, start):

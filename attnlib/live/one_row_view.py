@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from .. import arguments, core
 from ..svg import one_row as drawing
 from ..validation import ShapeError
-from . import still
 from .controls import DIVISOR, buttons, choice
 from .view import LiveView
 
@@ -31,14 +30,11 @@ def one_row(
     W_O: ArrayLike,
     *,
     query: int,
-    words: Sequence[str],
-    features: Sequence[str],
-    asked: Sequence[str],
-    given: Sequence[str],
     line: str,
     stage: int = len(STAGES),
     d_k: float | None = None,
     size: float = 1.0,
+    **names: Sequence[str],
 ) -> LiveView:
     """Show one row of attention in one picture, from the query to the vector plus what it takes, stage by stage.
 
@@ -47,13 +43,11 @@ def one_row(
     Parameters
     ----------
     example : Example
-        Up to 5 tokens of 6 features, with W_Q, W_K of up to 3 columns and W_V of up to 2.
+        Up to 5 tokens of 6 features, with W_Q and W_K of up to 3 columns and W_V of up to 2.
     W_O : ndarray, (d_v, d_in)
         Brings what is taken back to the features of a token.
     query : int
         The token that looks.
-    words, features, asked, given : sequence of str
-        Names of the tokens, of their features, of those of queries and keys, and of those of values.
     line : str
         A feature that is drawn on a line, too, between the words that have least and most of it.
     stage : int
@@ -62,42 +56,35 @@ def one_row(
         The slider moves the divisor alone, sqrt(d_k), from 1/4 to 64; it starts at the d_k of the example.
     size : float
         1.5 enlarges the picture for a projector.
+    **names : sequence of str
+        words, features (of words), asked (of queries and keys), given (of values): as `attnlib.examples.NAMES`.
 
     Returns
     -------
     LiveView
         Controls: d_k, stage.
 
-    Raises
-    ------
-    ShapeError, ValueError
-        If names do not fit the example, or the picture has no room for it.
-
     Examples
     --------
-    >>> from attnlib.examples import ASKED, FEATURES, GIVEN, SENTENCE, WORDS, W_O
-    >>> names = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}
-    >>> view = one_row(SENTENCE, W_O, query=3, line="who", **names)
-    >>> view.choose(part="output", place=0)
+    >>> from attnlib.examples import NAMES, SENTENCE, W_O
+    >>> view = one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
+    >>> view.choose(part=[*view.numbers()].index("output"), place=0)
     >>> view.readout.value
     'who: 0.885 = 0.6461·2 + 0.036·0 + 0.2036·(-2) + 0.1143·0'
     """
     row = arguments.whole(query, "query", 0, len(example.x) - 1)
-    counts = *example.x.shape, example.W_Q.shape[1], example.W_V.shape[1]
-    if any(n > most for n, most in zip(counts, MOST.values(), strict=True)):
-        raise ShapeError(f"one_row has room for {MOST}, got {counts}. Fix: live.flow shows larger calls.")
-    labels = zip((words, features, asked, given), MOST, counts, strict=True)
-    names = drawing.Names(*(tuple(arguments.labels(*each)) for each in labels), row)
+    stage = arguments.whole(stage, "stage", 1, len(STAGES))
+    names = _names(example, names, row)
     W_O = arguments.shaped(W_O, "W_O", "(d_v, d_in)", "who to who, for instance")
     f = names.features.index(arguments.one_of(line, "line", names.features))
     ends = sorted(zip(example.x[:, f].tolist(), names.words, strict=True))[:: len(names.words) - 1]
-    query, key, value = example.project()
-    start = key.shape[-1] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
+    projected = example.project()
+    start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
 
     @lru_cache(maxsize=len(STOPS))
     def at(d_k):
         """Return the trace of the row, its numbers, and the divisor in words."""
-        trace = core.attention_trace(query[row : row + 1], key, value, scale=1 / math.sqrt(d_k))
+        trace = core.attention_trace(projected[0][row : row + 1], *projected[1:], scale=1 / math.sqrt(d_k))
         told = next(words for words, stop in STOPS.items() if stop == d_k)
         root = f"√({told})" if d_k < 1 else f"√{told}"
         return trace, drawing.numbers(example, W_O, trace, names, root), root
@@ -105,25 +92,31 @@ def one_row(
     def render(d_k, stage, part, place):
         trace, numbers, root = at(d_k)
         picked = None if part is None else (list(numbers)[part], place)
-        drawn = "".join(
-            f'<div class="attnlib-{shown}">'
-            f"{drawing.OneRow(names, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))}</div>"
-            for shown, layout, corner in (("across", drawing.BESIDE, (0, 0)), ("down", drawing.ABOVE, None))
-        )
-        return drawn, {"scores": trace.scores, "weights": trace.weights}
-
-    def static():
-        told = [f"{drawing.STAGES[stage - 1]}, and what comes before; run the cell to fill the rest. d_k = {start}"]
-        told += [number.how for number in at(start)[1]["after"] if stage == len(STAGES)]
-        return still.figure(render(start, stage, None, None)[0]), "\n".join(told)
+        drawn = [
+            drawing.OneRow(names, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
+            for layout, corner in ((drawing.BESIDE, (0, 0)), (drawing.ABOVE, None))
+        ]
+        shown = f'<div class="attnlib-across">{drawn[0]}</div><div class="attnlib-down">{drawn[1]}</div>'
+        return shown, {"scores": trace.scores, "weights": trace.weights}
 
     controls = {
-        "d_k": choice("d_k", [*STOPS.items()], start, label=DIVISOR),
+        "d_k": choice("d_k", [*STOPS.items()], start, DIVISOR),
         "stage": buttons("filled up to", STAGES, stage),
     }
-    view = _OneRow(controls, render, static, size=size, picked={"part": None, "place": None})
+    view = _OneRow(controls, render, size=size, picked={"part": None, "place": None})
     view.numbers = lambda: at(controls["d_k"].value)[1]
     return view
+
+
+def _names(example, names, row):
+    """Return the names of words and features, checked; numbers where none are given."""
+    counts = *example.x.shape, example.W_Q.shape[1], example.W_V.shape[1]
+    if any(n > most for n, most in zip(counts, MOST.values(), strict=True)):
+        raise ShapeError(f"one_row has room for {MOST}, got {counts}. Fix: live.flow shows larger calls.")
+    for name in names:
+        arguments.one_of(name, "what is named", list(MOST))
+    labels = (arguments.labels(names.get(name, range(n)), name, n) for name, n in zip(MOST, counts, strict=True))
+    return drawing.Names(*map(tuple, labels), row)
 
 
 class _OneRow(LiveView):

@@ -11,7 +11,6 @@ from .. import arguments, core, steps, svg
 from ..colours import KEY, LINE, QUERY, VALUE
 from ..svg import flow as drawing
 from ..validation import ShapeError
-from . import still
 from .controls import choice, integers
 from .view import LiveView
 
@@ -85,14 +84,8 @@ def plane(
         trace = _attend(keys, values, angle, length)
         return _picture(trace, angle, length), {"weights": trace.weights}
 
-    def static():
-        told = [f"A query of length {length:g} at {angle} degrees; run the cell to turn and stretch it."]
-        told += [_words(_attend(keys, values, angle, x), x) for x in (0.0, 1.0, 4.0)]
-        picture = _picture(_attend(keys, values, angle, length), angle, length)
-        return still.figure(picture), "\n".join(told)
-
     controls = {"angle": integers("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
-    return _Plane(controls, render, static, size=size)
+    return _Plane(controls, render, size=size)
 
 
 class _Plane(LiveView):

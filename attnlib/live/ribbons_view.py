@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import html
+from typing import Any
 
 from .. import svg
-from . import still
 from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
@@ -13,7 +13,7 @@ from .view import LiveView
 WIDTH = "560px"  # of the control: a hint has room beside it
 
 
-def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
+def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
     """Show where a word of a real sentence looks, and the next word, at each d_k: too sharp, right, too pale.
 
     Ribbons as wide as the weights of one head lead from a word to those it looks at. Every head of the model divides
@@ -61,17 +61,11 @@ def ribbons(stops: dict, *, query: int | None = None, middle: str = "right", siz
         verdict = f"{held.verdict(stop, middle)}: {svg.visible(stop.next[0][0])}"  # it is a verdict on that word
         return _picture(held, stop, query, verdict), {"weights": stop.weights}
 
-    def static():
-        picture, _ = render(held.own, query)
-        lines = [f"“{svg.visible(word)}” {p:.2f} at d_k = {d:g}" for d, _, ((word, p), *_), *_ in held.stops]
-        return still.figure(picture), "The next word: " + ", ".join(lines) + "; run the cell to move d_k."
-
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     control.layout.width = WIDTH
     return _Ribbons(
         {"d_k": control},
         render,
-        static,
         size=size,
         picked={"query": query},
         labels=lambda: (labels, labels, None),

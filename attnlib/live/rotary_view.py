@@ -8,7 +8,6 @@ import numpy as np
 
 from .. import rotary, svg
 from ..colours import KEY, LINE, QUERY
-from . import still
 from .controls import integers
 from .view import LiveView
 
@@ -48,15 +47,8 @@ def rotations(*, size: float = 1.0) -> LiveView:
         query, key = rotary.rope(np.stack([VECTOR, VECTOR]), positions)
         return _picture(query, key, positions), {"query": query, "key": key}
 
-    def static():
-        told = ["Pairs of features rotate; run the cell to move both sliders."]
-        for position in (0, 5, FARTHEST):
-            _, shown = render(position, 2)
-            told.append(f"query at {position + 2}, key at {position}: q.k = {shown['query'] @ shown['key']:.4f}")
-        return still.figure(render(5, 2)[0]), "\n".join(told)
-
     controls = {"position": integers("position", 0, FARTHEST, 5), "distance": integers("distance", 0, MOST, 2)}
-    return _Rotations(controls, render, static, size=size)
+    return _Rotations(controls, render, size=size)
 
 
 class _Rotations(LiveView):

@@ -9,14 +9,13 @@ import numpy as np
 
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY
-from . import still
 from .controls import FEATURES, choice, stops
-from .scaling_view import PLAIN, SCALED
 from .view import LiveView
+from .weights import PLAIN, SCALED
 
 QUERIES, DOTS = 500, 40  # of the median, and in the picture
 PANEL, APART, LEFT, HIGH, TOP = 262, 4, 28, 190, 34  # pixels: at 1024 x 768 there are 592 for two panels
-REACH = 3  # standard deviations of the lead, to both sides
+REACH = 12  # the largest lead of the axis, to both sides; dots beyond it stand at its ends
 LEADS = np.linspace(-REACH, REACH, 97)
 
 
@@ -27,15 +26,14 @@ def saturation(
 
     weight = 1 / (1 + exp(-lead)), slope = dweight / dlead = weight (1 - weight)
 
-    The lead is q.k_0 - q.k_1 at the left, and that divided by sqrt(d_k) at the right. Both panels have it in units of
-    the standard deviation of q.k_0 - q.k_1, which is sqrt(2 d_k) for unit-normal queries and keys. So the dots, random
-    queries, hardly move across, and the curve of the left panel grows into a step as d_k grows. It is one and the same
-    curve: the numbers at both ends of the axis, three standard deviations, say how far the axis was stretched.
+    The lead is q.k_0 - q.k_1 at the left, and that divided by sqrt(d_k) at the right. For unit-normal queries and keys
+    its standard deviation is sqrt(2 d_k) and sqrt(2). So at the left the dots, random queries, run off to where the
+    curve is flat as d_k grows, and at the right they stay.
 
     Parameters
     ----------
     d_k : (int, int)
-        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+        Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
     seed : int
         Of the random queries and keys.
     start : int, optional
@@ -67,8 +65,8 @@ def saturation(
 
     @lru_cache(maxsize=64)
     def at(d_k):
-        lead, spread = leads[:, d_k - 1], np.sqrt(2 * d_k)
-        return {title: _panel_of(lead, spread, divisor) for title, divisor in ((PLAIN, 1), (SCALED, np.sqrt(d_k)))}
+        lead = leads[:, d_k - 1]
+        return {PLAIN: _panel_of(lead), SCALED: _panel_of(lead / np.sqrt(d_k))}
 
     def render(d_k):
         both = at(d_k)
@@ -82,12 +80,7 @@ def saturation(
         picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
         return picture, {title: panel.weights for title, panel in both.items()}
 
-    def static():
-        told = [f"The picture at d_k = {start}; run the cell for a slider."]
-        told += [_words(d, *panel) for d in sorted({low, start, high}) for panel in at(d).items()]
-        return still.figure(render(start)[0]), "\n".join(told)
-
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, static, size=size)
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, size=size)
 
 
 class _Saturation(LiveView):
@@ -95,20 +88,16 @@ class _Saturation(LiveView):
 
 
 class _Panel(NamedTuple):
-    """Weights (500, 2), the leads of the dots in standard deviations, weights along the axis, its end, median slope."""
+    """Weights (500, 2), the leads of the dots, the median slope."""
 
     weights: np.ndarray
-    places: np.ndarray
-    curve: np.ndarray
-    end: float
+    leads: np.ndarray
     slope: float
 
 
-def _panel_of(lead, spread, divisor):
-    weights = _two(lead / divisor)
-    slope = float(np.median(weights[:, 0] * weights[:, 1]))
-    along = LEADS * spread / divisor  # leads (97,)
-    return _Panel(weights, lead[:DOTS] / spread, _two(along)[:, 0], float(along[-1]), slope)
+def _panel_of(lead):
+    weights = _two(lead)
+    return _Panel(weights, lead[:DOTS], float(np.median(weights[:, 0] * weights[:, 1])))
 
 
 def _two(lead):
@@ -139,17 +128,18 @@ def _line(values):
 
 def _drawn(title, panel):
     """Return a panel: the slope as an area, the weight as a line, and the queries as dots on it."""
-    slope = f"0,{TOP + HIGH} {_line(panel.curve * (1 - panel.curve))} {PANEL},{TOP + HIGH}"
+    curve = _two(LEADS)[:, 0]
+    slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"
     drawn = [
         svg.text(0, 17, title, bold=True, size=15, math=True),
         svg.text(PANEL, 17, f"median slope {_slope(panel)}", size=12, anchor="end"),
         _axes(),
-        svg.text(0, TOP + HIGH + 18, f"key 1 leads by {panel.end:.3g}"),
-        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {panel.end:.3g}", anchor="end"),
+        svg.text(0, TOP + HIGH + 18, f"key 1 leads by {REACH}"),
+        svg.text(PANEL, TOP + HIGH + 18, f"key 0 leads by {REACH}", anchor="end"),
         f'<polygon points="{slope}" fill="{LINE}" opacity="0.45"/>',
-        f'<polyline points="{_line(panel.curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
+        f'<polyline points="{_line(curve)}" fill="none" stroke="{LINE}" stroke-width="2.5"/>',
     ]
-    across, up = _x(panel.places).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
+    across, up = _x(panel.leads).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
     dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in zip(across, up, strict=True))
     names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.32), "its slope", anchor="end")
     return "".join([*drawn, f'<g fill="{QUERY}">{dots}</g>{names}'])

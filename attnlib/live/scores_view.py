@@ -9,10 +9,9 @@ import numpy as np
 
 from .. import arguments, core, svg
 from ..colours import LINE, QUERY, palette
-from . import still
 from .controls import FEATURES, choice, integers, stops
-from .scaling_view import PLAIN, SCALED
 from .view import LiveView
+from .weights import PLAIN, SCALED
 
 PAIRS, KEYS = 96, 8  # queries and keys of the histogram, and of the map
 PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 110, 80, 30  # pixels: at 1024 x 768 there are 592 for two panels
@@ -28,7 +27,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     Parameters
     ----------
     d_k : (int, int)
-        Range of the slider, on logarithmic stops; the vectors are nested, as in `scaling`.
+        Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
     seed : int
         The first draw; the slider "draw" makes others.
     start : int, optional
@@ -75,11 +74,6 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     def render(d_k, query, draw, key):
         return picture(d_k, query, draw), {title: one.weights for title, one in at(d_k, draw).items()}
 
-    def static():
-        told = [f"The picture at d_k = {start}; run the cell for a slider."]
-        told += [_words(d, *one, 0) for d in sorted({low, start, high}) for one in at(d, seed).items()]
-        return still.figure(picture(start, 0, seed)), "\n".join(told)
-
     controls = {
         "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
         "query": integers("query", 0, KEYS - 1, 0),
@@ -87,7 +81,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     }
     for control in controls.values():
         control.layout.width = "290px"  # three beside each other
-    return _Scores(controls, render, static, size=size, picked={"key": None})
+    return _Scores(controls, render, size=size, picked={"key": None})
 
 
 class _Scores(LiveView):

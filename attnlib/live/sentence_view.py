@@ -1,173 +1,140 @@
-"""The view of a sentence that the reader types."""
+"""The view of a sentence that the reader types, and of where the heads of a model look in it."""
 
 from __future__ import annotations
 
-import re
-import zlib
-from typing import TYPE_CHECKING
+import html
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import arguments, plot, svg
-from .. import heads as heads_
 from ..validation import ShapeError
-from .controls import buttons, integers, typed
-from .heads_view import colour_top, one_head
+from .controls import integers, typed
 from .view import LiveView
 from .weights import panel, readings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-MOST = 256  # tokens: the time of a step grows with their square
-WIDTH = 64  # d_model of the random projections
-SIDE = 272  # of the map of a short sentence: its labels are slanted, and bars stand below it
+TYPED = 10_000  # characters of a sentence shown back in a message
+SIDE, LARGE = 272, 400  # of the map: of a short sentence labels are slanted, and bars stand below
 
 
 def sentence(
-    text: str = "The cat sat on the mat, because it was tired.",
+    attend: Callable,
+    text: str,
     *,
-    attend: Callable | dict[str, Callable] | None = None,
-    num_heads: int = 4,
+    layer: int = 1,
+    head: int = 1,
+    still: Sequence[tuple[int, int]] = ((1, 1),),
     size: float = 1.0,
 ) -> LiveView:
-    """Let readers type a sentence and see heads on it.
+    """Show where the heads of a model look in a sentence the reader types.
 
-    Words and punctuation marks become tokens. Any text is shown as typed; nothing in it is executed.
+    Any text is shown as typed; nothing in it is executed.
 
     Parameters
     ----------
+    attend : callable
+        Called with a text; returns (tokens, weights (layers, heads, n, n)). What it raises as ValueError or LookupError
+        is shown as a message.
     text : str
-        The first sentence. The view shows up to 256 words and punctuation marks.
-    attend : callable or dict of str to callable, optional
-        From a list of tokens to weights (h, n, n). By default random projections of a vector that is the same for the
-        same word, so that equal words look alike and nothing more is meant.
-    num_heads : int
-        Heads of the random projections.
+        The sentence at the start and in the static figure.
+    layer, head : int
+        Counted from 1.
+    still : sequence of (int, int)
+        Layers and heads of the static figure.
     size : float
         1.5 enlarges the picture for a projector.
 
     Returns
     -------
     LiveView
-        Controls: text, head (0 is the average), and module where `attend` names several.
+        Controls: sentence, layer, head.
 
     Raises
     ------
-    ShapeError, TypeError, ValueError
-        If the text is longer than that, or `attend` does not return weights (h, n, n).
+    ShapeError, TypeError
+        If `attend` is no function, or does not return as many tokens as its weights have queries and keys.
 
     Examples
     --------
-    >>> view = sentence("One <b>two</b>!")
-    >>> view.shown["head 1"].shape
-    (10, 10)
+    >>> view = sentence(lambda text: (text.split(), np.full((2, 3, 2, 2), 0.5)), "two words")
+    >>> view.sliders["head"].value = 3
+    >>> list(view.shown)
+    ['layer 1, head 3']
     """
-    _long(tokenize(arguments.text(text, "text")))
-    attend = _modules(attend, num_heads)
-    now = {"tokens": []}
+    attend = _checked(attend)
+    tokens, weights = attend(arguments.text(text, "text"))
+    sliders = {"sentence": typed("sentence", text, continuous_update=False)}
+    for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
+        sliders[name] = integers(name, 1, last, arguments.whole(value, name, 1, last))
+    now = {"text": text, "tokens": tokens}
 
-    def render(text, head, module, query, key):
-        tokens = now["tokens"] = _long(tokenize(text))
-        if not tokens:
-            return "<div>Type a sentence: words and punctuation marks become tokens.</div>", {}
-        maps = attend[module](tokens)
-        title, chosen = one_head(maps, head)
-        return draw_sentence(title, chosen, tokens, query, key, colour_top(maps)), {title: chosen}
+    def render(text, layer, head, query, key):
+        problem = ""
+        try:
+            now.update(text=text, tokens=attend(text)[0])
+        except (ValueError, LookupError) as error:  # the last picture stays
+            problem = html.escape(str(error.args[0]))[:TYPED] + "<br>The map still shows the last sentence."
+        tokens, weights = attend(now["text"])
+        shown, title = weights[layer - 1, head - 1], f"layer {layer}, head {head}"
+        line = f'<div style="width:100%;min-height:1.4em">{problem}</div>'
+        return line + _drawn(title, shown, tokens, query, key), {title: shown}
 
     def static():
-        tokens = tokenize(text)[: svg.CELLS] or ["(empty)"]
-        name = next(iter(attend))
-        weights = attend[name](tokens)
-        told = [f"{len(weights)} heads of {name} on {len(tokens)} tokens; run the cell to type your own sentence."]
-        told.append(svg.describe(weights[0], tokens, tokens, None))
-        figure = plot.head_grid(weights, queries=tokens, keys=tokens, vmax=colour_top(weights))
-        return figure, "\n".join(told)
+        maps = np.stack([weights[layer - 1, head - 1] for layer, head in still])
+        titles = [f"layer {layer}, head {head}" for layer, head in still]
+        figure = plot.head_grid(maps, queries=tokens, keys=tokens, titles=titles, columns=2)
+        return figure, f"{', '.join(titles)}, where each word looks:\n{text}"
 
-    controls = {
-        "text": typed("text", text),
-        "head": integers("head", 0, len(next(iter(attend.values()))(["a"])), 1),
-        "module": buttons("module", list(attend)),
+    options: dict[str, Any] = {
+        "picked": {"query": 0, "key": None},
+        "labels": lambda: (now["tokens"], now["tokens"], None),
     }
-    if len(attend) == 1:
-        controls["module"].layout.display = "none"
-    return LiveView(
-        controls,
-        render,
-        static,
-        size=size,
-        picked={"query": 0, "key": None},
-        labels=lambda: (now["tokens"], now["tokens"], None),
-    )
+    return LiveView(sliders, render, static, size=size, **options)
 
 
-def _long(tokens):
-    """Return tokens, if the view is quick enough for so many."""
-    if len(tokens) > MOST:
-        raise ValueError(
-            f"sentence shows up to {MOST} words and punctuation marks, got {len(tokens)}. Fix: cut the text."
-        )
-    return tokens
+def _checked(function):
+    """Return a function that keeps what `function` returned for the last texts, and looks at it."""
+    arguments.function(function, "attend", "attend(text)")
+
+    @lru_cache(maxsize=8)
+    def attend(text):
+        tokens, weights = function(text)
+        weights, n = arguments.to_array(weights), len(tokens)
+        if weights.ndim != 4 or 0 in weights.shape or weights.shape[2:] != (n, n):
+            raise ShapeError(
+                f"attend must return weights (layers, heads, n, n): expected (..., {n}, {n}) for {n} tokens, got "
+                f"{weights.shape}. Fix: weights of one sentence, without a batch axis."
+            )
+        return list(tokens), weights
+
+    return attend
 
 
-def _modules(attend, num_heads):
-    """Return functions from tokens to maps by name, each of which looks at what it returns."""
-    if attend is None:
-        attend = {"random projections": random_heads(arguments.whole(num_heads, "num_heads", 1, WIDTH))}
-    attend = {"module": attend} if callable(attend) else attend
-    if not isinstance(attend, dict) or not attend:
-        raise TypeError(
-            "attend must be a function from tokens to weights (h, n, n), or a dict of such functions by name, "
-            f"got {attend!r:.60}. Fix: attend={{'mine': my_function}}."
-        )
-
-    def checked(name, function):
-        def maps(tokens):
-            n, found = len(tokens), arguments.to_array(function(tokens))
-            if found.ndim != 3 or found.shape[1:] != (n, n) or len(found) == 0:
-                raise ShapeError(
-                    f"attend must return weights (h, n, n): expected (h, {n}, {n}) of {name} for {n} tokens, "
-                    f"got {found.shape}. Fix: weights of one sentence, without a batch axis."
-                )
-            return found
-
-        return maps
-
-    return {
-        arguments.text(name, "a name in attend"): checked(
-            name, arguments.function(function, f"attend[{name!r}]", "attend(tokens)")
-        )
-        for name, function in attend.items()
-    }
-
-
-def draw_sentence(title, weights, tokens, query, key, top):
+def _drawn(title, weights, tokens, query, key):
     """Return the panel of one map over the tokens of a sentence, with the weights of the chosen token as bars."""
     n = len(tokens)
     row, column = (None if at is None or at >= n else at for at in (query, key))
     large = n > svg.CELLS
-    drawn = {"row": row, "column": column, "bars": row is not None and not large, "scale": True, "vmax": top}
-    picture = svg.heatmap(weights, title=title, queries=tokens, keys=tokens, side=400 if large else SIDE, **drawn)
-    return panel([picture], {"tokens": n, **readings(weights)})
+    options = {"row": row, "column": column, "bars": row is not None and not large, "scale": True}
+    options |= {"queries": tokens, "keys": tokens, "side": LARGE if large else SIDE, "vmax": colour_top(weights)}
+    return panel([svg.heatmap(weights, title=title, **options)], {"tokens": n, **readings(weights)})
 
 
-def tokenize(text):
-    """Split text into words and punctuation marks, all shown as typed.
+def colour_top(weights):
+    """Return where the colour scale ends: at 1, or if all weights are small, at the next tenth (or hundredth) above.
 
     Examples
     --------
-    >>> tokenize("It's 3 < 4!")
-    ['It', "'", 's', '3', '<', '4', '!']
+    >>> colour_top(np.array([0.82])), colour_top(np.array([0.31])), colour_top(np.array([0.021]))
+    (1.0, 0.4, 0.03)
     """
-    return re.findall(r"\w+|[^\w\s]", text)
-
-
-def random_heads(num_heads, d_model=WIDTH, seed=0):
-    """Return a function from tokens to the weights of random heads; the same word always has the same vector."""
-    layer = heads_.MultiHeadAttention(d_model, num_heads, rng=np.random.default_rng(seed))
-
-    def attend(tokens):
-        x = np.stack([np.random.default_rng(zlib.crc32(t.encode())).normal(size=d_model) for t in tokens])
-        return layer(x)[1]  # (h, n, n)
-
-    return attend
+    largest = float(np.max(weights, initial=0, where=np.isfinite(weights)))
+    if not 0 < largest <= 0.5:
+        return 1.0
+    step = 0.1 if largest > 0.1 else 0.01
+    return round(math.ceil(round(largest / step, 6)) * step, 2)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import svg
-from ..colours import LINE, VALUE
-from . import still
+from ..colours import LINE, NEXT
 from .controls import DIVISOR, choice
 from .stops import read
 from .view import LiveView
@@ -31,7 +30,7 @@ class Page(NamedTuple):
 ACROSS, DOWN = Page(588, 17, 2, 4), Page(328, 15, 4, 8)  # the latter for a narrow page
 
 
-def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
+def speaking(stops: dict[str, Any], *, size: float = 1.0) -> LiveView:
     """Show what a model writes at each d_k, and its loss over d_k with the point where the slider stands.
 
     Every head divides its scores by sqrt(d_k) with the d_k of the slider, whatever the model was trained with.
@@ -70,13 +69,8 @@ def speaking(stops: dict, *, size: float = 1.0) -> LiveView:
         drawn = (f'<div class="attnlib-{name}">{picture.draw(stop)}</div>' for name, picture in pictures.items())
         return "".join(drawn), {"weights": stop.weights}
 
-    def static():
-        picture, _ = render(held.own)
-        lines = [f"d_k = {stop.d_k:g}: {' '.join(stop.text.split())}" for stop in held.stops]
-        return still.figure(picture), "\n".join(["What it writes; run the cell to move d_k.", *lines])
-
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
-    return _Speaking({"d_k": control}, render, static, size=size)
+    return _Speaking({"d_k": control}, render, size=size)
 
 
 class _Speaking(LiveView):
@@ -99,8 +93,8 @@ class _Picture:
             svg.text(MARGIN, 22, f"d_k = {stop.d_k:g}", size=20, bold=True, math=True),
             svg.text(MARGIN + 130, 22, "the model's own" if stop.d_k == self.held.own else "", size=14),
             *(svg.text(MARGIN, 54 + ROW * i, line, size=size) for i, line in enumerate(self.prompt)),
-            svg.tag(MARGIN, text - 4, "the model goes on", VALUE, anchor="start"),
-            f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * self.rows + 6}" fill="{VALUE}"/>',
+            svg.tag(MARGIN, text - 4, "the model goes on", NEXT, anchor="start"),
+            f'<rect x="{MARGIN}" y="{text - 4}" width="4" height="{ROW * self.rows + 6}" fill="{NEXT}"/>',
         ]
         lines = self.written[stop.d_k]
         for i in range(self.rows):

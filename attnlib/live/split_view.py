@@ -8,7 +8,6 @@ import numpy as np
 
 from .. import arguments, svg
 from ..colours import palette
-from . import still
 from .controls import choice
 from .view import LiveView
 
@@ -65,13 +64,8 @@ def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size:
         shown = {way: steps[step].array // (num_heads * d_k) for way, steps in ways.items()}
         return _picture(ways, step, words, num_heads, d_k), shown
 
-    def static():
-        told = [f"{way}: {_rows(steps[2], words)}" for way, steps in ways.items()]
-        figure = still.figure(_picture(ways, 2, words, num_heads, d_k))
-        return figure, "\n".join(["Step 2 of splitting; run the cell to take the steps.", *told])
-
     control = choice("step", [(label, k) for k, label in enumerate(STEPS)], 0)
-    return _Split({"step": control}, render, static, size=size)
+    return _Split({"step": control}, render, {"step": 2}, size=size)
 
 
 class _Split(LiveView):

@@ -1,8 +1,10 @@
 """The picture of a view as a matplotlib figure: what readers without a kernel see is what the view draws."""
 
 import base64
+import html
 import io
 import re
+import textwrap
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,11 +18,12 @@ from ..figure import ON_CELL, subplots
 
 DPI = 100  # a pixel of the SVG is one of the PNG
 POINTS = 72 / DPI
+APART = 16  # pixels between pictures in a row
 HELD = ("fill", "font-size", "text-anchor")  # what a group hands on to its elements
 
 
 def figure(content):
-    """Return the first SVG in what a view shows as a Figure of the same size, or all that have a place in one picture.
+    """Return the SVGs in what a view shows as one Figure: where they have a place, those that do, else in a row.
 
     It reads what attnlib.svg writes: rect, path, circle, polyline, polygon, text, image and g. A frame of a moving
     picture is `figure(view.picture.value)`, after a slider was set.
@@ -33,9 +36,12 @@ def figure(content):
     ['identity', '1']
     """
     roots = [ElementTree.fromstring(found) for found in re.findall("<svg.*?</svg>", content, re.DOTALL)]
-    roots = [root for root in roots if root.get("data-at")] or roots[:1]
-    corners = np.array([root.get("data-at", "0 0").split() for root in roots], dtype=float)
-    wide, high = (corners + [list(map(float, root.get("viewBox").split()[2:])) for root in roots]).max(axis=0)
+    roots = [root for root in roots if root.get("data-at")] or roots
+    sizes = np.array([root.get("viewBox").split()[2:] for root in roots], dtype=float)
+    lefts = np.cumsum([0, *sizes[:-1, 0] + APART])
+    corners = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
+    corners = np.array(corners, dtype=float)
+    wide, high = (corners + sizes).max(axis=0)
     drawn, ax = subplots(figsize=(wide / DPI, high / DPI))
     drawn.set_layout_engine("none")
     ax.set_position([0, 0, 1, 1])
@@ -44,6 +50,21 @@ def figure(content):
     for root, corner in zip(roots, corners, strict=True):
         _draw(ax, root, Affine2D().translate(*corner), {"fill": "currentColor", "font-size": "13"})
     return drawn
+
+
+def words(content):
+    r"""Return what a view shows as text: the words for screen readers of each picture, and what stands beside it.
+
+    Examples
+    --------
+    >>> from attnlib import svg
+    >>> words(svg.picture(1, 1, "a map", "one & all", []) + "<div>and <b>this</b></div>")
+    'one & all\nand this'
+    """
+    told = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
+    told = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in told)
+    # A picture for narrow pages says the same as the wide one; a projector shows 88 columns.
+    return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, told)))
 
 
 def _draw(ax, parent, place, held):

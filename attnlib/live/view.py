@@ -24,6 +24,8 @@ from ..figure import save
 from ..progress import display_widget
 from .frames import packed, plan, stops_of
 from .moving import moving_png
+from .still import figure as drawn_again
+from .still import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = (HERE / "view.css").read_text("utf-8")
-STOPS = (widgets.IntSlider, widgets.SelectionSlider)
+WITH_STOPS = (widgets.IntSlider, widgets.SelectionSlider)
 # Stands between the static figure and the widget. A saved notebook that is opened again, or one whose kernel was
 # restarted, has a widget without a kernel: its style hides that, and the line says what to do.
 NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:not(:has(
@@ -48,8 +50,9 @@ class LiveView(widgets.VBox):
         Anything with a `value`.
     render : callable
         Called with the values of the sliders in order, then with what is chosen by a click; returns (html, shown).
-    still : callable
-        Returns (Figure, text) for readers without a kernel.
+    still : callable or dict, optional
+        For readers without a kernel: returns (Figure, text). By default the picture as it is at the start, and its
+        words; with a dict, as it is with these values of controls.
     size : float
         1.5 enlarges the picture for a projector.
     picked : dict of str to int or None, optional
@@ -87,32 +90,36 @@ class LiveView(widgets.VBox):
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
     row_name = "query"
-    fills = None
+    fills: str | None = None
 
     def __init__(
         self,
         sliders: dict[str, Any],
-        render: Callable,
-        still: Callable,
+        render: Callable[..., Any],
+        still: Callable[..., Any] | Mapping[str, Any] | None = None,
         size: float = 1.0,
         *,
         picked: Mapping[str, int | None] | None = None,
-        labels: Callable | None = None,
+        labels: Callable[..., Any] | None = None,
         main: str | None = None,
-        moving: tuple | None = None,
-        walk: Sequence = (),
+        moving: tuple[Any, ...] | None = None,
+        walk: Sequence[Any] = (),
     ) -> None:
-        self.sliders, self.shown, self.picked = sliders, {}, dict(picked or {})
-        self.picture = widgets.HTML()
-        self.readout = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
-        self.mouse = widgets.Text(layout=widgets.Layout(display="none"))
+        self.sliders: dict[str, Any] = sliders
+        self.shown: dict[str, Any] = {}
+        self.picked: dict[str, int | None] = dict(picked or {})
+        self.picture: widgets.HTML = widgets.HTML()
+        self.readout: widgets.HTML = widgets.HTML(layout=widgets.Layout(height="24px", margin="0"))
+        self.mouse: widgets.Text = widgets.Text(layout=widgets.Layout(display="none"))
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
-        self._render, self._still, self._moving = render, still, moving
+        self._render, self._moving = render, moving
         self._size = arguments.number(size, "size", above=0)
-        moves = (name for name, slider in sliders.items() if isinstance(slider, STOPS) and len(stops_of(slider)) > 1)
-        self.main = next(moves, None) if main is None else main
-        self.walk = list(walk)
+        moves = (
+            name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
+        )
+        self.main: str | None = next(moves, None) if main is None else main
+        self.walk: list[Any] = list(walk)
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -122,6 +129,8 @@ class LiveView(widgets.VBox):
         controls = widgets.Box(list(sliders.values()), layout=widgets.Layout(flex_flow="row wrap"))
         super().__init__([controls, self.picture, self.readout, self.mouse, script])
         self.add_class("attnlib-view")
+        first = "" if callable(still) else self.draw(**still or {})[0]
+        self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
 
     def _update(self, change=None):
@@ -144,7 +153,7 @@ class LiveView(widgets.VBox):
         self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
         self.readout.value = self._chosen()
 
-    def draw(self, **values: Any) -> tuple[str, dict]:
+    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
         """Return (html, what is shown) for the values of the controls, some of them replaced by name."""
         return self._render(*{**self._values(), **values}.values())
 
@@ -185,6 +194,10 @@ class LiveView(widgets.VBox):
                     continue
         self._held = False
         self._update()
+
+    def __repr__(self) -> str:
+        now = ", ".join(f"{name}={value!r:.40}" for name, value in self._values().items())
+        return f"<live view of {', '.join(self.shown) or 'nothing'}: {now}>"
 
     def _titles(self):
         return ", ".join(svg.maths(title, "html") for title in self.shown)

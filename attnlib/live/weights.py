@@ -18,19 +18,18 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
-DEAD = 1e-3  # a query whose gradients on the scores are all smaller than this learns almost nothing
+PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and without the scale
 
 
 def weights_view(
     weights_at: Callable[..., dict],
     *,
-    still: Sequence,
+    still: Sequence[Any],
     start: Any = None,
     row: int | None = None,
     queries: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
     attn_mask: ArrayLike | None = None,
-    upstream: ArrayLike | None = None,
     trained: bool = False,
     size: float = 1.0,
     row_name: str = "query",
@@ -54,8 +53,6 @@ def weights_view(
         Token labels.
     attn_mask : ndarray of bool, (n_q, n_k), optional
         True = may attend; other cells are hatched.
-    upstream : ndarray, (n_q, n_k), optional
-        A gradient on the weights. With it the view also tells the share of dead queries, see `dead_share`.
     trained : bool
         The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
         the text that stands for the static figure. The live picture shows them.
@@ -91,7 +88,6 @@ def weights_view(
     (name, *others), still = controls, list(dict.fromkeys(still))
     queries, keys = arguments.labels(queries, "queries"), arguments.labels(keys, "keys")
     attn_mask = None if attn_mask is None else arguments.mask(attn_mask)
-    upstream = None if upstream is None else arguments.shaped(upstream, "upstream", "(n_q, n_k)", "one map's gradient")
 
     def panels(*value):
         """Compute the maps; where the first slider's value alone is given, the others are where they stand."""
@@ -103,10 +99,10 @@ def weights_view(
     def render(*chosen):
         *value, query, key = chosen
         shown = panels(*value)
-        return draw_maps(shown, row=query, column=key, bars=row is not None, upstream=upstream, **labels), shown
+        return draw_maps(shown, row=query, column=key, bars=row is not None, **labels), shown
 
     def static():
-        figure, text = draw_static(name, {value: panels(value) for value in still}, upstream=upstream, **labels)
+        figure, text = draw_static(name, {value: panels(value) for value in still}, **labels)
         return figure, text.splitlines()[0] if trained else text
 
     def moving(figure, value):
@@ -168,13 +164,12 @@ def draw_maps(
     row=None,
     column=None,
     bars=False,
-    upstream=None,
     free="",
     row_name="query",
 ):
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
-    With `free`, words for a row of NaN, such a row is hatched and says so.
+    With `free`, words for a row of NaN, such a row is empty and says so.
     """
     figures = []
     side = svg.SIDE if len(shown) == 1 else PAIRED
@@ -190,17 +185,18 @@ def draw_maps(
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
-        figures.append(panel([drawing], readings(judged, upstream)))
+        alike = len(weights) > 1 and attn_mask is None  # a mean over rows of 1 to n keys says nothing
+        figures.append(panel([drawing], readings(judged) if alike else {}))
     return "".join(figures)
 
 
-def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, upstream=None, row_name="query"):
+def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_name="query"):
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            told = in_words(readings(weights, upstream))
+            told = in_words(readings(weights))
             text.append(f"{name} = {value}, {title}: {told}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
@@ -235,44 +231,7 @@ def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None
     return moved
 
 
-def dead_share(weights: ArrayLike, upstream: ArrayLike) -> float:
-    """Return the share of queries through which almost no gradient reaches the scores.
-
-    dL/dscores_j = w_j (g_j - sum_k w_k g_k), g = `upstream` = dL/dweights
-
-    A query is dead if all its dL/dscores_j lie between -0.001 and 0.001.
-
-    Parameters
-    ----------
-    weights, upstream : ndarray, (..., n_q, n_k)
-
-    Returns
-    -------
-    float
-        0 to 1.
-
-    Notes
-    -----
-    Derived in notebook 04.
-
-    Examples
-    --------
-    >>> dead_share(np.array([[0.5, 0.5], [1.0, 0.0]]), np.array([[1.0, 0.0], [1.0, 0.0]]))
-    0.5
-    """
-    weights, upstream = arguments.to_array(weights, "weights"), arguments.to_array(upstream, "upstream")
-    if weights.shape != upstream.shape or weights.size == 0:
-        raise ShapeError(
-            f"upstream is a gradient on the weights, one number each: expected {weights.shape}, got {upstream.shape}. "
-            "Fix: upstream = dL/dweights, (..., n_q, n_k)."
-        )
-    if not np.isfinite(upstream).all():
-        raise ValueError("upstream must be finite, got NaN or inf. Fix: look where the gradient overflows.")
-    gradient = weights * (upstream - (weights * upstream).sum(-1, keepdims=True))
-    return float((np.abs(gradient) < DEAD).all(-1).mean())
-
-
-def readings(weights: ArrayLike, upstream: ArrayLike | None = None) -> dict[str, float]:
+def readings(weights: ArrayLike) -> dict[str, float]:
     """Return what a view tells in numbers: the largest weight of a row and its entropy in nats, means over the rows.
 
     Examples
@@ -283,13 +242,7 @@ def readings(weights: ArrayLike, upstream: ArrayLike | None = None) -> dict[str,
     weights = arguments.to_array(weights, "weights")
     if weights.ndim == 0 or weights.size == 0:
         raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
-    told = {
-        "mean largest": float(weights.max(-1).mean()),
-        "mean entropy": float(core.entropy(weights).mean()),
-    }
-    if upstream is not None:
-        told["dead queries"] = dead_share(weights, upstream)
-    return told
+    return {"mean largest": float(weights.max(-1).mean()), "mean entropy": float(core.entropy(weights).mean())}
 
 
 def in_words(told):
@@ -297,10 +250,10 @@ def in_words(told):
 
     Examples
     --------
-    >>> in_words({"mean largest": 0.75, "dead queries": 0.5})
-    'mean largest 0.7500, dead queries 50%'
+    >>> in_words({"mean largest": 0.75, "tokens": 5})
+    'mean largest 0.7500, tokens 5'
     """
-    return ", ".join(f"{what} {_format(what, x, 4)}" for what, x in told.items())
+    return ", ".join(f"{what} {_format(x, 4)}" for what, x in told.items())
 
 
 def _weights(title, weights):
@@ -309,16 +262,12 @@ def _weights(title, weights):
     return arguments.shaped(weights, f"weights of {title!r}", "(n_q, n_k)", "pick one head and one sequence")
 
 
-def _format(what, value, places=2):
-    if isinstance(value, int):
-        return str(value)
-    return f"{value:.0%}" if what == "dead queries" else f"{value:.{places}f}"
+def _format(value, places=2):
+    return str(value) if isinstance(value, int) else f"{value:.{places}f}"
 
 
 def panel(drawings, told):
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = " ".join(
-        f"<span>{html.escape(what)} <b>{_format(what, value)}</b></span>" for what, value in told.items()
-    )
+    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in told.items())
     # The caption is wrapped to the width of the drawings, so that two panels fit beside each other.
     return f"<figure>{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import html
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .. import arguments, core, svg
-from ..colours import KEY, LINE, palette
+from ..colours import KEY, NEXT
 from ..validation import ShapeError
-from . import still
 from .controls import DIVISOR, choice, integers, stops
 from .view import LiveView
 
@@ -84,7 +83,8 @@ def writing(
     tokens_at = lru_cache(maxsize=64)(
         lambda *chosen: _written(model, (start, *prompt), vocabulary, end, longest, *chosen)
     )
-    first, now = 1 + len(prompt), {}
+    first = 1 + len(prompt)
+    now: dict[str, Any] = {}
     step = min(longest // 2, longest - first) if step is None else arguments.whole(step, "step", 0, longest - first)
 
     def render(step, temperature, d_k, draw, key=None):
@@ -94,7 +94,7 @@ def writing(
         now.update(heads=list(weights), tokens=tokens[:n])
         maps = np.stack(list(weights.values()))  # (heads, n)
         p = _probabilities(logits, temperature)
-        told = f"step {step}: before “{svg.visible(tokens[n])}”, "
+        told = f"{_text(tokens[1:n], joined)} … Step {step}: before “{svg.visible(tokens[n])}”, "
         told += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
@@ -105,19 +105,14 @@ def writing(
         size = NAME + BAR + 50, ROW * (BARS + 1)
         return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
-    def static():
-        picture, _ = render(step, 1, d_k, seed)
-        told = f"Step {step} of a sentence at temperature 1 and d_k = {d_k}; run the cell to write others."
-        return still.figure(picture), f"{told}\n{_text(tokens_at(1, d_k, seed)[1:], joined)}"
-
     controls = {
         "step": integers("step", 0, longest - first, step),
         "temperature": choice("temp.", TEMPERATURES, 1),
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
-    labels = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
-    return _Writing(controls, render, static, size=size, **labels)
+    labels: dict[str, Any] = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
+    return _Writing(controls, render, size=size, **labels)
 
 
 def _words(vocabulary, prompt, start, end, longest):
@@ -217,7 +212,7 @@ def _sentence(tokens, n, right, joined):
         wide = round(svg.length(tail, 15 * 1.16)) + 10  # in bold
     x += 5 if joined else 0
     drawn.append(
-        f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{LINE}" stroke-width="2"/>'
+        f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
     )
     return "".join([*drawn, svg.text(x + 5, 44, tail, size=15, bold=True)])
 
@@ -250,14 +245,14 @@ def _heads(names, maps, tokens, longest, key):
 
 def _bars(p, vocabulary, taken, joined):
     """Return the most probable next words as bars, the one that is taken in bold."""
-    colours, drawn = palette(), [svg.text(0, -12, "the next word", bold=True)]
+    drawn = [svg.tag(0, -10, "the next word", NEXT, anchor="start")]
     for i, word in enumerate(_likely(p)):
         y, name, bold = ROW * i, svg.visible(vocabulary[word], joined), vocabulary[word] == taken
         drawn.append(svg.text(NAME - 8, y + 17, svg.cut(name, 7 if joined else 8), anchor="end", bold=bold))
-        fill, told = colours[int(255 * p[word])][0], html.escape(f"{name}: {svg.exact(p[word])}")
+        told = html.escape(f"{name}: {svg.exact(p[word])}")
         drawn.append(
-            f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{fill}" '
-            f'stroke="{LINE}"><title>{told}</title></rect>'
+            f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{NEXT}">'
+            f"<title>{told}</title></rect>"
         )
         drawn.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
     return "".join(drawn)

@@ -1,11 +1,11 @@
 """Pictures as SVG text: pure functions from arrays to strings, fast enough to follow a slider.
 
 `parts` are what pictures are made of: matrices, labels, plates of the roles, frames, hatch, colour bars, mathematics,
-and targets for the mouse. `charts` are whole pictures: maps, thumbnails, bars, curves; `flow` is the
+and targets for the mouse. `charts` are whole pictures: maps and bars; `flow` is the
 picture of one call.
 """
 
-from .charts import CELLS, SIDE, bars, cell_side, columns, curve, describe, heatmap, thumbnail
+from .charts import CELLS, SIDE, bars, cell_side, columns, describe, heatmap
 from .parts import (
     TIMES,
     colour_bar,
@@ -36,7 +36,6 @@ __all__ = [
     "cell_side",
     "colour_bar",
     "columns",
-    "curve",
     "cut",
     "decimals",
     "describe",
@@ -56,7 +55,6 @@ __all__ = [
     "tag",
     "target",
     "text",
-    "thumbnail",
     "visible",
     "width",
 ]

@@ -1,4 +1,4 @@
-"""Whole pictures, made of parts: a map with its labels, a thumbnail of one, bars, a curve."""
+"""Whole pictures, made of parts: a map with its labels, and bars."""
 
 import math
 from functools import lru_cache
@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .. import arguments
-from ..colours import KEY, LINE, NOT_FINITE, QUERY, levels, palette
+from ..colours import INK, KEY, LINE, NOT_FINITE, QUERY, levels, palette
 from . import parts
 from .parts import LARGE, cut, exact, frame, picture, tag, target, text
 
@@ -71,7 +71,8 @@ def heatmap(
     scale : bool
         Draw the colour scale beside the map.
     dead : str
-        What is written across a row that is hatched as a whole; other words than these stand in tooltips, too.
+        What is written across a row that is blocked as a whole. With other words than these such cells are free, not
+        hatched, and the words stand in tooltips, too.
     row_name : str
         What a row is, where it is no query.
 
@@ -122,28 +123,6 @@ def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
     return cells + "".join(_dead_rows(blocked, place, dead))
 
 
-def thumbnail(weights, *, title="", side=128, vmax=1.0, framed=False, head=None):
-    """Return a small map, without values and labels, as an <svg> element; `framed` if it is the chosen one.
-
-    Examples
-    --------
-    >>> thumbnail(np.eye(2), title="head 1").count("<image")
-    1
-    """
-    n_q, n_k = weights.shape
-    cell = cell_side(side, max(n_q, n_k))
-    drawn = [
-        text(4, 14, title),
-        '<g transform="translate(4 22)">',
-        parts.image(weights, cell, vmax=vmax),
-        frame(0, 0, cell * n_k, cell * n_q, QUERY) if framed else "",
-        "" if head is None else target(0, -22, cell * n_k, cell * n_q + 22, row="head", first=head),
-        "</g>",
-    ]
-    size = max(cell * n_k, round(parts.width(title))) + 8, cell * n_q + 26
-    return picture(*size, title, describe(weights, *_labels(weights, None, None), None), drawn)
-
-
 def bars(weights, *, title="", keys=None, attn_mask=None):
     """Return one query's weights as a bar chart in an <svg> element.
 
@@ -180,58 +159,6 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     size = left + n * step + 10, TOP + place.height + place.bottom
     told = describe(weights[None], ["0"], keys, None if allowed is None else allowed[None])
     return picture(*size, title, told, drawn)
-
-
-def curve(x, lines, *, mark, title="", x_name="", wide=180, high=100):
-    """Return lines over x, on a logarithmic axis, as an <svg> element, with a mark at one x.
-
-    Parameters
-    ----------
-    x : sequence of float
-        Positive, rising.
-    lines : dict of str to sequence of float
-        Up to two lines by name, values between 0 and 1; the second is dashed.
-    mark : float
-        Where the reader is now.
-    title, x_name : str
-    wide, high : int
-        Size of the field of the lines.
-
-    Returns
-    -------
-    str
-
-    Examples
-    --------
-    >>> "at d_k = 2: a 0.50" in curve([1, 2, 4], {"a": [0, 0.5, 1]}, mark=2, x_name="d_k")
-    True
-    """
-    left = 40
-    logs = np.log2(np.asarray(x, dtype=float))
-    places = left + wide * (logs - logs[0]) / ((logs[-1] - logs[0]) or 1)
-    here = float(np.interp(np.log2(mark), logs, places))
-    drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), _grid(left, TOP, wide, high)]
-    drawn.append(f'<path d="M{here:.1f} {TOP}v{high}" stroke="{LINE}" stroke-width="2"/>')
-    told = []
-    for i, (name, values) in enumerate(list(lines.items())[:2]):
-        points = _points(tuple(places.tolist()), tuple(values), high)
-        at, dash, y = float(np.interp(here, places, values)), ("none", "6 4")[i], TOP + high + 40 + 18 * i
-        stroke = f'stroke="currentColor" stroke-width="2.5" stroke-dasharray="{dash}"'
-        drawn.append(f'<polyline points="{points}" fill="none" {stroke}/>')
-        drawn.append(f'<circle cx="{here:.1f}" cy="{TOP + high * (1 - at):.1f}" r="5"/>')
-        drawn.append(f'<path d="M{left} {y - 4}h28" {stroke}/>{text(left + 36, y, f"{name} {at:.2f}", math=True)}')
-        told.append(f"{name} {at:.2f}")
-    for tick in (x[0], x[len(x) // 2], x[-1]):
-        place = float(np.interp(np.log2(tick), logs, places))
-        drawn.append(text(round(place), TOP + high + 16, f"{tick:g}", anchor="middle"))
-    drawn.append(text(left + wide + 8 + round(parts.width(f"{x[-1]:g}") / 2), TOP + high + 16, x_name, math=True))
-    size = left + wide + 34 + round(parts.width(x_name)), TOP + high + 30 + 18 * len(told)
-    return picture(*size, title, f"at {x_name} = {mark:g}: {', '.join(told)}", drawn)
-
-
-@lru_cache(maxsize=64)  # with a slider only the mark moves
-def _points(places, values, high):
-    return " ".join(f"{x:.1f},{TOP + high * (1 - value):.1f}" for x, value in zip(places, values, strict=True))
 
 
 def name_of_rows(row_name):
@@ -332,7 +259,8 @@ def _dead_rows(blocked, place, dead):
     """Return the words over the rows of a map that may look nowhere."""
     for i in () if blocked is None else np.flatnonzero(blocked.all(-1)):
         x, y = place.width / 2, place.height * i / len(blocked) + place.cell / 2 + 4
-        yield text(round(x), round(y), dead, anchor="middle", bold=True)
+        words = text(round(x), round(y), dead, anchor="middle", bold=True)
+        yield f'<g fill="{INK}">{words}</g>' if dead == NO_KEY else words  # on hatched cells, or on the page
 
 
 @lru_cache(maxsize=64)

@@ -199,6 +199,8 @@ def span(arrays, maps, name):
         return 0.0, 1.0
     x = arrays["scores" if name in maps else "value" if name == "output" else name]
     x = x[np.isfinite(x)]
+    if name not in maps:  # in the colour of a role it is told how far from 0 a number is
+        return 0.0, float(abs(x).max(initial=0)) or 1.0
     return (float(x.min()), float(x.max())) if x.size else (0.0, 1.0)
 
 
@@ -339,6 +341,8 @@ def steps_table(rows, keys, j, wide):
         x, words = NAME + (k - first + 0.5) * side, cut(keys[k], max(2, min(LETTERS, side // 8)))
         drawn.append(tag(x, 15, words, KEY) if k == j else text(x, 15, words, anchor="middle"))
     right = NAME + n * side
+    if n < len(keys):
+        drawn.append(text(NAME - 8, 15, f"{n} of {len(keys)} keys", anchor="end"))
     drawn.append(text(right + SUM / 2, 15, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
     for row, (name, values, options, total) in enumerate(rows, start=1):
         y = row * ROW + 1

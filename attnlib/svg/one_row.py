@@ -115,7 +115,7 @@ class OneRow:
         drawn += [one for targets in self.targets[: stage + 1] for one in targets]
         told = [n.how for part in ("weights", "output", "after")[: max(0, stage - 3)] for n in self.numbers[part]]
         title = f"the row of {self.word}, from its query to what is added"
-        words = f"Filled: {', '.join(STAGES[:stage])}. {'; '.join(told)}"
+        words = f"The row of {self.word}: {', '.join(STAGES[:stage])}. {'; '.join(told)}"
         return parts.picture(self.at.wide, self.at.high, title, words, drawn, at=place)
 
     def _put(self, stage, *drawn):

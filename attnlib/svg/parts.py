@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import KEY, LINE, NOT_FINITE, QUERY, VALUE, colour_table, levels, palette, rgb, text_on
+from ..colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, VALUE, colour_table, levels, palette, rgb
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
@@ -137,7 +137,7 @@ def width(words, size=SIZE):
 
 @cached
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
-    """Return words on a plate in the colour of their role, black or white on it: the same in every theme.
+    """Return words on a plate in the colour of their role, black on it: the same in every theme.
 
     Examples
     --------
@@ -148,9 +148,9 @@ def tag(x, y, words, colour, *, anchor="middle", turn=0):
     left = x - long / 2 if anchor == "middle" else x
     turned = f' transform="rotate({turn} {x:g} {y:g})"' if turn else ""
     return (
-        f'<g{turned}><rect x="{left:g}" y="{y - 13}" width="{long}" height="17" rx="3" fill="{colour}"/>'
+        f'<g{turned}><rect x="{left:g}" y="{y - 13}" width="{long}" height="17" rx="3" fill="{PLATE[colour]}"/>'
         f'<text x="{left + long / 2:g}" y="{y}" text-anchor="middle" font-size="{SIZE}" '
-        f'style="fill:{text_on(colour)}">{html.escape(words)}</text></g>'
+        f'style="fill:#000000">{html.escape(words)}</text></g>'
     )
 
 
@@ -183,7 +183,7 @@ def hatch(cells, side, high=None):
     lines = "".join(
         f"M{j * side} {i * high + high}l{side} {-high}m{-side} {y}l{x} {-y}m0 {high}l{x} {-y}" for i, j in cells
     )
-    style = f'stroke="{colours.HATCH}" fill="none" opacity="0.7" pointer-events="none"'
+    style = f'stroke="{colours.HATCH}" fill="none" pointer-events="none"'
     return f'<path d="{lines}" {style}/>' if lines else ""
 
 
@@ -265,11 +265,11 @@ def matrix(
     vmin, vmax : float
         Ends of the colour scale.
     tint : str, optional
-        A role's colour, for queries, keys and values; viridis by default.
+        A role's colour, for queries, keys and values, by how far from 0 they are; viridis by default.
     blocked : ndarray of bool, (n, m), optional
         Cells that are hatched.
     hidden : str
-        What their tooltips say.
+        What their tooltips say. Where that is another word, they are empty, not hatched.
     rows, columns : sequence of str, optional
         Their labels in the tooltips; numbers from 0 by default.
     names : (str, str)
@@ -295,7 +295,7 @@ def matrix(
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
-    painted = [shades[level] for level in levels(values, vmin, vmax).ravel().tolist()]
+    painted = [shades[level] for level in levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()]
     told = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
@@ -303,7 +303,7 @@ def matrix(
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
     for i, j in striped:
         k = i * m + j
-        painted[k], told[k], shown[k] = (NO_FILL, ""), hidden, None
+        painted[k], told[k], shown[k] = (colours.MASKED if hidden == "blocked" else NO_FILL, ""), hidden, None
     at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
     cells = [
         f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, told, strict=True)
@@ -311,8 +311,9 @@ def matrix(
     numbers = [
         f'{c}{ink}">{words}</text>' for (_, _, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
     ]
+    stripes = hatch(striped, side, high) if hidden == "blocked" else ""
     return (
-        f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{hatch(striped, side, high)}'
+        f'<g shape-rendering="crispEdges">{"".join(cells)}</g>{stripes}'
         f'<g text-anchor="middle" font-size="{SMALL}" pointer-events="none">{"".join(numbers)}</g>'
         f'<path d="M0 0h{side * m}v{high * n}h{-side * m}z" fill="none" stroke="{LINE}" pointer-events="none"/>'
     )
@@ -342,7 +343,7 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
     """
     n, m = values.shape
     size = f'width="{side * m:g}" height="{(side if high is None else high) * n:g}"'
-    level, finite = levels(values, vmin, vmax), np.isfinite(values)
+    level, finite = levels(abs(values) if tint else values, vmin, vmax), np.isfinite(values)
     if values.size > MANY_CELLS and blocked is None and finite.all():
         indexed = Image.fromarray(level)  # a byte per cell instead of three: half the time of a large map is the PNG
         indexed.putpalette(colour_table(tint).tobytes())

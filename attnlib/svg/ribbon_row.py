@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..colours import KEY, QUERY, VALUE, text_on
+from ..colours import KEY, NEXT, PLATE, QUERY
 from . import parts
 from .parts import escape, exact, tag, target, text
 from .tokens import length, starts_word, visible
@@ -230,7 +230,7 @@ def _sentence(place, shares, looking):
         if j == looking:
             if j == len(shares) - 1:  # room is kept for it
                 around = f'x="{x - _plate(wide) / 2:.1f}" width="{_plate(wide):g}" {plate}'
-            yield f'<rect {around} fill="{QUERY}"/>'
+            yield f'<rect {around} fill="{PLATE[QUERY]}"/>'
             yield f'<rect x="{x - BAND / 2:.1f}" y="{FOOT}" width="{BAND}" height="5" fill="{QUERY}"/>'
         else:
             yield f'<rect class="attnlib-moves" {around} fill="{KEY}" opacity="{0.45 * w:.3f}"/>'
@@ -239,7 +239,7 @@ def _sentence(place, shares, looking):
                 f'<rect class="attnlib-moves" x="{x - foot / 2:.1f}" y="{FOOT}" width="{foot:.1f}" height="5" '
                 f'fill="{KEY}"/>'
             )
-        ink = f'style="fill:{text_on(QUERY)}"' if j == looking else f'opacity="{min(1, 0.62 + 5 * w):.2f}"'
+        ink = 'style="fill:#000000"' if j == looking else f'opacity="{min(1, 0.62 + 5 * w):.2f}"'
         yield f'<text x="{x:g}" y="{base}" font-size="{size:g}" text-anchor="middle" {ink}>{escape(word)}</text>'
         number = f"{w:.2f}" if w >= LEAST else ""
         yield f'<text x="{x:g}" y="{base + 22}" font-size="12" text-anchor="middle">{number}</text>'
@@ -251,7 +251,7 @@ def _blank(place, word, p):
     x = place.blank + place.box / 2
     return (
         f'<rect x="{place.blank:g}" y="{FOOT + 6}" width="{place.box}" height="{round(size * 1.5) + 2}" rx="4" '
-        f'fill="none" stroke="{VALUE}" stroke-width="2.5"/>'
+        f'fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
         f'<text x="{x:g}" y="{base}" font-size="{size:g}" text-anchor="middle" font-weight="600">'
         f"{escape(parts.cut(visible(word), LETTERS))}</text>"
         f'<text x="{x:g}" y="{base + 22}" font-size="12" text-anchor="middle">{p:.2f}</text>'
@@ -260,7 +260,7 @@ def _blank(place, word, p):
 
 def likely(following):
     """Return the likely next words as bars."""
-    drawn, top = [tag(NAME, FOOT + 76, "the next word", VALUE, anchor="start")], FOOT + 84
+    drawn, top = [tag(NAME, FOOT + 76, "the next word", NEXT, anchor="start")], FOOT + 84
     for i, (word, p) in enumerate(following[:BARS]):
         y, name = top + i * ROW, escape(parts.cut(visible(word, joined=True), BRIEF))
         bold = ' font-weight="600"' if i == 0 else ""
@@ -268,7 +268,7 @@ def likely(following):
             f'<text x="{NAME}" y="{y + 15}" font-size="14"{bold}>{name}</text>'
             f'<text x="{NAME + 116}" y="{y + 15}" font-size="13" text-anchor="end">{p:.2f}</text>'
             f'<rect class="attnlib-moves" x="{NAME + 124}" y="{y + 3}" width="{BAR * p:.1f}" height="{ROW - 6}" '
-            f'fill="{VALUE}"><title>{escape(visible(word))}: {exact(p)}</title></rect>'
+            f'fill="{NEXT}"><title>{escape(visible(word))}: {exact(p)}</title></rect>'
         )
     return "".join(drawn)
 

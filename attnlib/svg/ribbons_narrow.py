@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..colours import KEY, QUERY, VALUE, text_on
+from ..colours import KEY, NEXT, PLATE, QUERY
 from . import parts
 from .parts import escape, target, text
 from .ribbon_row import BAND, BRIEF, FOOT, LEAST, MARGIN, NAME, Line, bands, describe, grouped, likely, roles, written
@@ -78,7 +78,7 @@ def _sentence(place, shares, looking):
     for j, (word, y, wide, w) in enumerate(zip(place.words, place.centres, place.widths, shares.tolist(), strict=True)):
         plate = f'x="{WORDS - 5}" y="{y - 11}" width="{wide + 10:.1f}" height="22" rx="4"'
         if j == looking:
-            yield f'<rect {plate} fill="{QUERY}"/>'
+            yield f'<rect {plate} fill="{PLATE[QUERY]}"/>'
             yield f'<rect x="{EDGE}" y="{y - BAND / 2:g}" width="5" height="{BAND}" fill="{QUERY}"/>'
         else:
             foot = BAND * w * (w >= LEAST)
@@ -87,7 +87,7 @@ def _sentence(place, shares, looking):
                 f'<rect class="attnlib-moves" x="{EDGE}" y="{y - foot / 2:.1f}" width="5" height="{foot:.1f}" '
                 f'fill="{KEY}"/>'
             )
-        ink = f'style="fill:{text_on(QUERY)}"' if j == looking else f'opacity="{min(1, 0.62 + 5 * w):.2f}"'
+        ink = 'style="fill:#000000"' if j == looking else f'opacity="{min(1, 0.62 + 5 * w):.2f}"'
         yield f'<text x="{WORDS}" y="{y + 5}" font-size="{SIZE}" {ink}>{escape(word)}</text>'
         yield text(_numbers(place), y + 5, f"{w:.2f}" if w >= LEAST else "", size=12, anchor="end")
 
@@ -97,7 +97,7 @@ def _blank(place, word, p):
     word, y = parts.cut(visible(word), BRIEF), place.blank
     return (
         f'<rect x="{WORDS - 5}" y="{y - 12}" width="{max(46, length(word, SIZE * 1.1) + 10):.0f}" height="24" rx="4" '
-        f'fill="none" stroke="{VALUE}" stroke-width="2.5"/>'
+        f'fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
         f"{text(WORDS, y + 5, word, size=SIZE, bold=True)}"
         f"{text(_numbers(place), y + 5, f'{p:.2f}', size=12, anchor='end')}"
     )

@@ -58,7 +58,7 @@ def scaled_dot_product_attention(
     shape = check(query, key, value)
     scale = validation.attention_scale(scale, query.shape[-1])
     if attn_mask is None:
-        if is_causal:
+        if validation.flag(is_causal, "is_causal"):
             validation.one_causal_mask(*shape[-2:])
         return F.scaled_dot_product_attention(query, key, value, is_causal=is_causal, scale=scale)
     mask, dead = _open_dead_rows(mask_for(attn_mask, is_causal, shape, query))

@@ -1,12 +1,18 @@
 """Check tensors and masks, with the errors of the NumPy twins."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import torch
+from torch import nn
 
 from .. import masks, validation
 
 
-def check(query, key, value):
+def check(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> tuple[int, ...]:
     for name, x in (("query", query), ("key", key), ("value", value)):
         check_tensor(x, name)
         if x.dtype != query.dtype:
@@ -16,7 +22,7 @@ def check(query, key, value):
     return validation.attention_shapes(query.shape, key.shape, value.shape)
 
 
-def check_tensor(x, name):
+def check_tensor(x: Any, name: str) -> None:
     if not isinstance(x, torch.Tensor):
         raise TypeError(
             f"{name} must be a torch.Tensor, got {type(x).__name__}. "
@@ -26,7 +32,7 @@ def check_tensor(x, name):
         raise TypeError(f"{name} must hold floating numbers, got {x.dtype}. Fix: {name}.float().")
 
 
-def layer_input(x, name, linear):
+def layer_input(x: torch.Tensor, name: str, linear: nn.Linear) -> None:
     check_tensor(x, name)
     validation.module_input(x.shape, name, linear.in_features)
     dtype = linear.weight.dtype
@@ -36,10 +42,11 @@ def layer_input(x, name, linear):
         )
 
 
-def mask_tensor(mask, device):
+def mask_tensor(mask: Any, device: Any) -> torch.Tensor:
     """Return a tensor or array as a tensor; an array is copied, for torch refuses read-only and reversed ones."""
     if isinstance(mask, np.ndarray):
         if not torch.compiler.is_compiling():  # torch.compile makes a tensor of it, which has no NumPy dtype
+            validation.unmasked(mask, "attn_mask")
             validation.mask_kind(mask.dtype.kind, mask.dtype)
             mask = np.array(mask)
     elif not isinstance(mask, torch.Tensor):
@@ -50,8 +57,9 @@ def mask_tensor(mask, device):
     return torch.as_tensor(mask, device=device)
 
 
-def mask_for(mask, is_causal, shape, query):
+def mask_for(mask: Any, is_causal: bool, shape: Sequence[int], query: torch.Tensor) -> torch.Tensor | None:
     """Check a mask, bring it to the query's device (and dtype, where floating), and fold in the causal one."""
+    validation.flag(is_causal, "is_causal")
     if mask is not None:
         mask = mask_tensor(mask, query.device)
         is_float, is_bool = mask.is_floating_point(), mask.dtype == torch.bool
@@ -59,12 +67,14 @@ def mask_for(mask, is_causal, shape, query):
         if is_float:
             mask = mask.to(query.dtype)
             if not torch.compiler.is_compiling():  # a graph has no branch on what a tensor holds
+                some, ones = bool(mask.any()), bool(mask.all())
+                validation.added_on_purpose(some and not ones and bool(((mask == 0) | (mask == 1)).all()))
                 validation.mask_values(bool((mask.isnan() | mask.isposinf()).any()), mask.dtype)
         validation.mask_shape(mask.shape, shape)
     return with_causal(mask, masks.causal_mask(*shape[-2:]), query.device) if is_causal else mask
 
 
-def with_causal(mask, causal, device):
+def with_causal(mask: Any, causal: Any, device: Any) -> torch.Tensor:
     """Combine a mask, or None, with a causal one of NumPy."""
     causal = torch.as_tensor(causal, device=device)
     if mask is None or mask.dtype == torch.bool:

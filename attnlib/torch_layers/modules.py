@@ -69,12 +69,12 @@ class SelfAttention(nn.Module):
 
     def __init__(self, d_in: int, d_k: int, d_v: int | None = None, *, bias: bool = False) -> None:
         super().__init__()
-        self.d_in = validation.positive_int(d_in, "d_in")
-        self.d_k = validation.positive_int(d_k, "d_k")
-        self.d_v = self.d_k if d_v is None else validation.positive_int(d_v, "d_v")
-        self.W_Q = nn.Linear(d_in, self.d_k, bias=bias)
-        self.W_K = nn.Linear(d_in, self.d_k, bias=bias)
-        self.W_V = nn.Linear(d_in, self.d_v, bias=bias)
+        self.d_in: int = validation.positive_int(d_in, "d_in")
+        self.d_k: int = validation.positive_int(d_k, "d_k")
+        self.d_v: int = self.d_k if d_v is None else validation.positive_int(d_v, "d_v")
+        self.W_Q: nn.Linear = nn.Linear(d_in, self.d_k, bias=bias)
+        self.W_K: nn.Linear = nn.Linear(d_in, self.d_k, bias=bias)
+        self.W_V: nn.Linear = nn.Linear(d_in, self.d_v, bias=bias)
 
     def forward(
         self,
@@ -151,15 +151,16 @@ class MultiHeadAttention(nn.Module):
         num_kv_heads: int | None = None,
     ) -> None:
         super().__init__()
-        self.d_k = validation.head_dim(embed_dim, num_heads)
-        self.embed_dim, self.num_heads = int(embed_dim), int(num_heads)
-        self.num_kv_heads = validation.key_value_heads(num_heads, num_kv_heads)
-        self.kdim = self.embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
-        self.vdim = self.embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
-        self.W_Q = nn.Linear(embed_dim, embed_dim, bias=bias)
-        self.W_K = nn.Linear(self.kdim, self.num_kv_heads * self.d_k, bias=bias)
-        self.W_V = nn.Linear(self.vdim, self.num_kv_heads * self.d_k, bias=bias)
-        self.W_O = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.d_k: int = validation.head_dim(embed_dim, num_heads)
+        self.embed_dim: int = int(embed_dim)
+        self.num_heads: int = int(num_heads)
+        self.num_kv_heads: int = validation.key_value_heads(num_heads, num_kv_heads)
+        self.kdim: int = self.embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
+        self.vdim: int = self.embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
+        self.W_Q: nn.Linear = nn.Linear(embed_dim, embed_dim, bias=bias)
+        self.W_K: nn.Linear = nn.Linear(self.kdim, self.num_kv_heads * self.d_k, bias=bias)
+        self.W_V: nn.Linear = nn.Linear(self.vdim, self.num_kv_heads * self.d_k, bias=bias)
+        self.W_O: nn.Linear = nn.Linear(embed_dim, embed_dim, bias=bias)
         for linear in self._projections():
             nn.init.xavier_uniform_(linear.weight)
             if bias:
@@ -220,12 +221,12 @@ class MultiHeadAttention(nn.Module):
         if attn_mask is not None:
             shape = validation.attention_shapes(q.shape, k.shape, v.shape)
             attn_mask = heads.add_head_axis(mask_tensor(attn_mask, q.device), shape)
-        if is_causal and before:  # the queries are the last tokens
+        if validation.flag(is_causal, "is_causal") and before:  # the queries are the last tokens
             causal = masks.causal_mask(q.shape[-2], k.shape[-2], align="lower_right")
             attn_mask, is_causal = with_causal(attn_mask, causal, q.device), False
         output, weights = attend(q, k, v, attn_mask, is_causal, need_weights)
         projected = self.W_O(output.transpose(-2, -3).flatten(-2))  # (..., n_q, embed_dim)
-        if need_weights and average_attn_weights:
+        if weights is not None and average_attn_weights:
             weights = weights.mean(-3)
         return projected, weights
 

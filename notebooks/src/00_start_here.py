@@ -37,16 +37,12 @@ who
 # They say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*.
 
 # %% [markdown] tags=["predict"]
-# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write your answer
-# down, then run the cell.
+# **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
+# then run.
 
 # %% tags=["slide"] says="All other steps"
-for stops in (blank, exchanged):
-    (own,) = (stop for stop in stops["stops"] if stop["d_k"] == 64)
-    (word, p), row = own["next"][0], own["weights"][-1]
-    print(stops["prompt"], "___")
-    print(f"  the model says {word} {p:.2f};", end=" ")
-    print(f"'to' takes most from {stops['words'][row.argmax()]} {row.max():.2f}")
+other_way = live.ribbons(exchanged)
+other_way
 
 # %% [markdown]
 # ## Too sharp, right, too pale
@@ -61,14 +57,14 @@ for stops in (blank, exchanged):
 print(" d_k   'to' takes most from   the model says")
 for stop in blank["stops"]:
     row, (word, p) = stop["weights"][-1], stop["next"][0]
-    if stop["d_k"] in (1, 4, 16, 64, 256, 4096):
-        looks = f"{blank['words'][row.argmax()].strip():5} {row.max():.2f}"
-        print(f"{stop['d_k']:4}   {looks:<20}  {word!r} {p:.2f}")
+    looks = f"{blank['words'][row.argmax()].strip():5} {row.max():.2f}"
+    print(f"{stop['d_k']:4}   {looks:<20}  {word!r} {p:.2f}")
 
 # %% [markdown]
-# At 4, *to* takes nearly everything from *When*, and the model says *the*. At 4096 all words get nearly the same share, and the
-# model says a dash. In between it names Mary. In one head alone, a divisor can never change which word comes first. Here it
-# does, because the heads before this one change, too, and hand it other vectors. Notebook 03 explains why we divide.
+# At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 it takes most from *Mary*, and the
+# model names her. At 256 it still does, with 0.48. From 1024 on all words get nearly the same share, and no name is said. In one
+# head alone, a divisor can never change which word comes first. Here it does, because the heads before this one change, too, and
+# hand it other vectors. Notebook 03 explains why we divide.
 #
 # ## How to read a heatmap
 #
@@ -86,7 +82,8 @@ ax = plot.attention_heatmap(
 # %% [markdown] tags=["predict"]
 # The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to
 # a word from which it takes: columns are called **keys**. Read a row as a whole, because it says how one word divides one
-# unit of attention. Hatched cells are forbidden: no word may look at a later one.
+# unit of attention. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
+# 05 is about that.
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
 
@@ -110,7 +107,9 @@ for word, total in list(zip(words, columns))[:4]:
 # %% jupyter={"source_hidden": true}
 found = smollm.name_arrives()
 head = {name: np.array(found["blank"][name]) for name in ("query", "key", "value")}
-whole_call = live.flow(al.attention_trace(**head), queries=["to"], keys=words, key=1)
+towards = ["towards Mary", "towards John"]
+trace = al.attention_trace(**head)
+whole_call = live.flow(trace, queries=["to"], keys=words, key=1, features=towards)
 whole_call
 
 # %% [markdown]
@@ -175,8 +174,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # ## How to work
 #
 # Run a cell with Shift + Enter. What answers a *Predict* is hidden until you
-# run its cell. Change numbers: nothing can break that *Restart Kernel* does not mend. Folded code need not be read; a click
-# on the three dots shows it.
+# run its cell. Change numbers as you like: *Restart Kernel* starts over. Folded code need not be read.
 #
 # ## The notebooks
 #
@@ -195,7 +193,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 13 for one that speaks | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 #
-# Each circle is an exercise, and a full one is solved. Those of 07 have no circles.
+# Each circle is an exercise, and a full one is solved.
 
 # %% tags=["nbval-ignore-output"]
 mine.progress()
@@ -206,8 +204,7 @@ mine.progress()
 #
 # ## Notation
 #
-# An appendix, for looking up later: each symbol is explained where it comes first, and means the same in all notebooks. The
-# last column has the letters to use in einops, a library that names axes.
+# For looking up later. The last column has letters for einops, a library that names axes.
 #
 # | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops |
 # |---|---|---|---|---|

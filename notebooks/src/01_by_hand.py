@@ -2,8 +2,8 @@
 # # 01 · Attention by hand
 #
 # **Question.** *Bank* is one word with one vector. Beside *river*, attention turns it into another vector, and beside *money*
-# into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? This notebook uses
-# Python's own numbers and lists, so nothing is hidden. *20 minutes.*
+# into a third. Which numbers do that? And in *Anna saw Ben; she* \_\_\_, how does *she* find out who she is? All is
+# plain Python. *25 minutes.*
 
 # %% jupyter={"source_hidden": true}
 import math
@@ -13,7 +13,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, QUERY, VALUE, text_on
 from attnlib.course import check, mine, predict, real_model
-from attnlib.examples import ASKED, FEATURES, GIVEN, KARIM, SENTENCE, W_O, WORDS
+from attnlib.examples import FEATURES, KARIM, NAMES, SENTENCE, W_O, WORDS
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 _, ax = plot.subplots(figsize=(4.6, 3.4))
@@ -22,7 +22,8 @@ points |= {"river bank": (2.5, 1.5), "money bank": (1.5, 2.5)}
 style = {"arrowstyle": "-|>", "color": VALUE, "lw": 2, "shrinkA": 6, "shrinkB": 6}
 for name, at in points.items():
     _ = ax.plot(*at, "s" if " " in name else "o", color="gray")
-    _ = ax.annotate(name, at, (8, 6), textcoords="offset points")
+    side = (-24, -16) if name == "bank" else (8, 6)
+    _ = ax.annotate(name, at, side, textcoords="offset points")
     if " " in name:
         _ = ax.annotate("", at, points["bank"], arrowprops=style)
 _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
@@ -30,7 +31,7 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 # %% [markdown]
 # ## Before you start
 #
-# Three questions about notebook 00, from memory. Write a letter in place of each `None` and run the cell. Nobody counts.
+# Three questions about notebook 00, from memory. Write a letter in place of each `None` and run the cell.
 #
 # **1.** *(notebook 00)* In a map of attention weights, what must sum to 1?
 #
@@ -118,7 +119,8 @@ for word, token in zip(WORDS, x):
 #   matrix $W_K$ makes the **key**, under which a word is found, and a matrix $W_V$ makes the **value**, which the word gives.
 #
 # Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all values,
-# weighted by how well their keys match. *To* looked for a name in notebook 00, as *she* does now: it is the same act.
+# weighted by how well their keys match. *To* looked for a name in notebook 00, *she* does now, and in
+# notebook 10 a ship looks for its partner: it is the same act.
 #
 # ## Step 1 · The inputs
 #
@@ -224,11 +226,10 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # ## Step 3 · Scores: one query against every key
 #
 # Here is the way of *she* in one picture. Each exercise that you solve fills a part of it, and so does each button. Click a
-# number to see how it was made. The slider will be needed in step 6; until then it divides by 1.
+# number to see how it was made. The slider is for step 6; until then it divides by 1.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Here is the way"
-names = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}
-her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **names)
+her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **NAMES)
 solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}}
 solved |= {"weights_of_she": {"stage": 4}, "output_of_she": {"stage": 6, "d_k": 3}}
 mine.fills(her_row, **solved)
@@ -280,8 +281,7 @@ for word, row in zip(WORDS, scores):
 #
 # ## Step 4 · Softmax: from scores to weights
 #
-# Scores are not shares, because they may be negative. Weights must not be negative, they must sum to 1, and a larger score must
-# get a larger weight.
+# Scores may be negative. Weights may not, they must sum to 1, and a larger score must get a larger weight.
 #
 # **Predict.** The scores of *she* are 5, 0, 3, 2. What are her weights?
 #
@@ -486,7 +486,7 @@ for word, row in zip(WORDS, after):
 
 # %% [markdown]
 # *She* is still female and a pronoun, and now she knows who she is: her *who* was 0. Ben stays Ben, with -2 at *who*; at
-# *verb* he has 0.653 now, because something happened to him.
+# *verb* he has 0.653 now, taken from *saw*.
 #
 # ## See it · Too sharp, right, too pale
 #
@@ -495,8 +495,7 @@ for word, row in zip(WORDS, after):
 # Here the division only weakens a right answer. What it is good for comes in notebook 03.
 
 # %%
-her_row.choose(stage=6, d_k=3)
-her_row
+live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 
 # %% [markdown]
 # ## Break it · Queries and keys exchanged
@@ -556,7 +555,7 @@ figure = plot.bar_grid([*bars.values()], titles=[*bars], keys=tokens)
 
 # %% [markdown] tags=["remember"]
 # **Remember.** Scores compare queries with keys. Softmax turns a row of scores into weights that sum to 1. The output is a
-# weighted sum of values, one for each query. Three matrices keep apart what a word looks for, how it is found and what it
+# weighted sum of values, and is added to the word's own vector. Three matrices keep apart what a word looks for, how it is found and what it
 # gives. Next: [02 vectorized](02_vectorized.ipynb).
 
 # %% [markdown]
@@ -632,7 +631,7 @@ print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])
 
 # %% [markdown]
 # Only the cosine prefers the first key of S3: in the dot product the others win by their norm. Cosines lie between -1 and 1, so
-# they cannot make one key win by much; the last line has the extreme.
+# they cannot make one key win by much.
 #
 # ### Does one key get more with more features?
 #

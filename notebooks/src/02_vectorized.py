@@ -13,24 +13,16 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, colour_table
 from attnlib.course import check, mine, predict
-from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, SENTENCE, WORDS
+from attnlib.examples import ASYMMETRIC, IDENTITY, KARIM, NAMES, SENTENCE, W_O, WORDS
 
 np.set_printoptions(precision=4, suppress=True)
 
 
 # %% jupyter={"source_hidden": true}
-def call_at(d_k):  # with the first d_k features of each query and key
-    query, key, value = SENTENCE.project()
-    return al.attention_trace(query[:, :d_k], key[:, :d_k], value)
-
-
-whole_call = live.flow(call_at, x=SENTENCE.x, queries=WORDS, query=3, d_k=[1, 2, 3])
-whole_call
+live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 
 # %% [markdown]
-# Everything you computed by hand is in this picture. $W_Q$ makes $Q$ from the tokens at the left; $W_K$ and $W_V$, which are
-# not drawn, make $K$ and $V$. The row to the left of a score and the column above it make the score, and the output is made in the same way. Click a cell,
-# and the table shows how.
+# This is one row of four, as you computed it by hand. Now come all four at once.
 
 # %% [markdown]
 # ## Before you start
@@ -59,7 +51,7 @@ whole_call
 predict.before_02(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
-# ## Three lines
+# ## Four lines
 #
 # `X @ W_Q` multiplies every token by $W_Q$: row $i$ of the result is token $i$ times $W_Q$. Shapes read like dominoes.
 # $(n, d_{in})$ by $(d_{in}, d_k)$ gives $(n, d_k)$, because the inner axes must match, and disappear.
@@ -74,7 +66,7 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 
 # %% [markdown]
 # All dot products of queries with keys are one product, too, $Q K^T$. The transpose turns each key into a column, so that
-# $d_k$ becomes the inner axis of both. So attention takes three lines:
+# $d_k$ becomes the inner axis of both. So attention takes four lines of code:
 #
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V$$
 
@@ -108,10 +100,27 @@ print(f"largest difference to the loops: {largest:.12f}")
 # %% [markdown]
 # ## See it · What changes its size with $d_k$
 #
-# Here is the picture once more. Unlike in notebook 00, its slider removes features, and the divisor follows. It keeps the first
-# $d_k$ features of each query and key: *name*, then *female*, then *verb*.
+# Here is the whole call. $W_Q$ makes $Q$ from the tokens at the left; $W_K$ and $W_V$ are not drawn. The row to the left of a
+# score and the column above it make the score, and the output is made in the same way. Click a cell to see how.
+#
+# Unlike in notebook 00, the slider removes features, and the divisor follows. It keeps the first $d_k$ features of each query
+# and key: *name*, then *female*, then *verb*.
 
-# %%
+
+# %% jupyter={"source_hidden": true}
+def call_at(d_k):  # with the first d_k features of each query and key
+    query, key, value = SENTENCE.project()
+    return al.attention_trace(query[:, :d_k], key[:, :d_k], value)
+
+
+whole_call = live.flow(
+    call_at,
+    x=SENTENCE.x,
+    queries=WORDS,
+    query=3,
+    features=NAMES["given"],
+    d_k=[1, 2, 3],
+)
 whole_call
 
 # %% [markdown] tags=["predict"]
@@ -131,7 +140,7 @@ for d_k in (3, 2, 1):
 #
 # ## Would a test notice your mistake?
 #
-# Suppose you had tested the three lines on other numbers. `KARIM` has the three tokens of Karim's *Illustrated:
+# Suppose you had tested the four lines on other numbers. `KARIM` has the three tokens of Karim's *Illustrated:
 # Self-Attention* ([source](../REFERENCES.md#s3)). `IDENTITY`, from a problem of Deep-ML ([source](../REFERENCES.md#s1)), has two
 # tokens, and its $X$, $W_Q$ and $W_K$ are identity matrices. Here are the scores of these two examples,
 # first `KARIM`, then `IDENTITY`.
@@ -154,7 +163,7 @@ guess_symmetric = None  # "a", "b", "c" or "d"
 
 
 # %%
-def attention(Q, K, V, axis=1, d=None):  # the three lines, and room for mistakes
+def attention(Q, K, V, axis=1, d=None):  # the same, with room for mistakes
     scaled = Q @ K.T / np.sqrt(d or K.shape[1])  # (n_q, n_k)
     weights = np.exp(scaled) / np.exp(scaled).sum(axis=axis, keepdims=True)
     return weights @ V  # (n_q, d_v)
@@ -191,7 +200,7 @@ predict.symmetric(guess_symmetric)
 # Do the matrices of `KARIM` force its scores to be symmetric? The scores are $X M X^T$ with $M = W_Q W_K^T$. $M$ is not
 # symmetric, and one changed number of one token ends the symmetry of the scores. Of 2,000 random examples with the sizes of the
 # sentence, all catch all four mistakes: each moves some number of the output by 0.01 or more. With $n$ = 3, $d_k$ = 2 and
-# $d_v$ = 1 it is 1,952 of 2,000. The cells are under *Controls*.
+# $d_v$ = 1 it is 1,952 of 2,000.
 #
 # </details>
 
@@ -359,8 +368,8 @@ predict.cube(guess_cube)
 #
 # **Goal.** The whole formula, from a blank function. *11 minutes, hard.*
 #
-# `my_attention(query, key, value)` returns $(..., n_q, d_v)$, for one sequence and for batches. Use NumPy only. You may use
-# `al.softmax`.
+# `my_attention(query, key, value)` returns $(..., n_q, d_v)$, for one sequence and for batches. Use NumPy only, with your softmax
+# of 2.1 or `al.softmax`.
 
 
 # %%
@@ -386,8 +395,11 @@ verdict
 # %% [markdown]
 # ## Keep it
 #
-# Notebook 05 goes on from this function. When its check says ✓, the next cell writes it to the folder `mine` beside the
+# Notebook 05 continues with both functions. When their checks say ✓, the next cells write them to the folder `mine` beside the
 # notebooks.
+
+# %%
+mine.keep(my_softmax)
 
 # %%
 mine.keep(my_attention)

@@ -2,12 +2,11 @@
 # # 03 · Why divide by the square root of $d_k$?
 #
 # **Question.** Attention divides its scores by $\sqrt{d_k}$. What is the division for, and at which $d_k$ does it start to
-# matter? *20 minutes.*
+# matter? *25 minutes.*
 #
 # Two keys compete for a query. Left to right: how much better key 0 fits. Height: its weight. Each dot is a random query.
-# **Move $d_k$ to both ends.** The curve is always the same; the axis stretches to hold the scores, as the numbers at its ends
-# show. What changes is where the dots fall. Where the curve is flat, a score can change and its weight hardly does. Section 2
-# says why that matters.
+# **Move *features $d_k$* to both ends.** The curve stands still, and at the left the dots run off to where it is flat. There a
+# score can change and its weight hardly does. Section 2 says why that matters.
 
 # %% jupyter={"source_hidden": true} tags=["slide"]
 import numpy as np
@@ -60,10 +59,9 @@ for name, divisor in (("not scaled", 1), ("divided by sqrt(3)", 3**0.5)):
     print(f"who {(weights @ V)[3, 0]:.3f}")
 
 # %% [markdown]
-# She finds Anna both times, a little more firmly without the division. Three features are too few to show what the division is
-# for. So from here on, queries and keys are random, with as many features as we like. A head that has learned nothing compares
-# at random, too. How large its entries are depends on how its layers are drawn, as notebook 04 measures. Here all have
-# variance 1.
+# She finds Anna both times, and without the division her row is a little sharper. Three features are too few to show
+# more. So from here on, queries and keys are random, with as many features as we like. A head that has learned nothing compares
+# at random, too. Here all entries have variance 1.
 
 # %% [markdown] tags=["predict"]
 # ## 1 · How large is a score?
@@ -102,7 +100,7 @@ predict.score_std(guess_std)
 # 2. The $d_k$ products are independent, so their variances add up to $\mathrm{var}(q \cdot k) = d_k$.
 # 3. So the standard deviation is $\sqrt{d_k}$, and dividing the scores by $\sqrt{d_k}$ brings it back to 1.
 #
-# **Try.** Move $d_k$. The points are the scores of the framed query, the bars are its weights.
+# **Try.** Move *features $d_k$*. The points are the scores of the framed query, the bars are its weights.
 
 # %%
 spread = live.scores(d_k=(4, 256))
@@ -112,14 +110,21 @@ spread
 # ## 2 · What softmax makes of large scores
 #
 # Softmax compares by differences. A key whose score is larger by 8 gets $e^8 \approx 2981$ times the weight, and at
-# $d_k = 64$ a difference of 8 is not rare. So one key takes nearly all, and the row of weights becomes *peaky*.
+# $d_k = 64$ nearly half of all differences of two scores are larger than 8. So one key takes nearly all: the row of weights
+# becomes *sharp*. A row in which all keys get nearly the same is *pale*.
 #
-# Two numbers say how peaky. One is the **largest weight**. The other is the **entropy** ([Shannon
+# Two numbers say how sharp. One is the **largest weight**. The other is the **entropy** ([Shannon
 # 1948](../REFERENCES.md#shannon-1948)), $H = -\sum_j w_j \ln w_j$. Read it as a count: $e^H$ is the number of keys *in play*.
 # Ten keys that share equally are 10 in play; if one key has everything, it is 1.
 
 # %%
-print(f"exp(8) = {np.exp(8):.0f};  ten equal weights: H = ln 10 = {np.log(10):.4f}")
+q, k = np.random.default_rng(0).normal(size=(2, 1000, 64))
+pairs = q @ k.T  # (n_q, n_k)
+apart = np.abs(pairs[:, ::2] - pairs[:, 1::2])  # each score and the next one
+print(
+    f"exp(8) = {np.exp(8):.0f};  differences above 8: {(apart > 8).mean():.2f} of all"
+)
+print(f"ten equal weights: H = ln 10 = {np.log(10):.4f}")
 
 
 # %%
@@ -138,18 +143,17 @@ for d_k in (1, 16, 64, 256, 1024):
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# These are means over 2000 random queries with ten keys each. Without the division a query ends up picking one key of ten. With it, about
+# These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of ten. With it, about
 # seven of the ten stay in play at every $d_k$ from 16 on.
 #
-# Is picking bad? A head may pick, if it picks the right key. But a fresh head picks by chance, so training must be able to
-# change its mind. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
+# Is sharp bad? A head may be sharp, if it finds the right key. But a fresh head finds one by chance, so training must be able
+# to change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
 # carries back is called a **gradient**. At softmax the question is: if this score were a little larger, how much would its
 # weight change? That is the **slope** of softmax,
 #
 # $$\frac{\partial w_j}{\partial s_j} = w_j\,(1 - w_j).$$
 #
-# It follows from the quotient rule, and the cell below tabulates it. In the first picture it is the gray area. A weight near
-# 0 or 1 has a slope near 0.
+# In the first picture it is the gray area. A weight near 0 or 1 has a slope near 0.
 
 # %%
 for lead in (0, 1, 2, 4, 8, 16):
@@ -157,13 +161,13 @@ for lead in (0, 1, 2, 4, 8, 16):
     print(f"lead {lead:2}: weight {w:.7f}  slope {w * (1 - w):.7f}")
 
 # %% [markdown]
-# Where every slope is near 0, hardly any gradient reaches the scores, even if the key that was picked is the wrong one.
+# Where every slope is near 0, hardly any gradient reaches the scores, even if the key that won is the wrong one.
 # [Vaswani et al. (2017)](../REFERENCES.md#vaswani-2017) suspect that, and therefore divide.
 #
 # ## 3 · What the division takes away
 #
-# Why do many features make a query pick? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
-# query makes a sharper choice. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
+# Why do many features make a row sharp? A query with $d_k$ entries of variance 1 is about $\sqrt{d_k}$ long, and a longer
+# query makes a sharper row. With two features you can see it. **Try.** Keep the angle and move the length. The dotted curve
 # is the path of the output.
 
 # %% tags=["slide"] says="The division removes"
@@ -173,7 +177,7 @@ in_the_plane
 # %% [markdown]
 # Keys get longer, too. But a score counts only how far a key reaches along the query's direction, and along any one
 # direction random keys spread by 1. So the scores spread by the length of the query. The division removes the typical length,
-# $\sqrt{d_k}$. A query longer than that still chooses more sharply, as the slider shows.
+# $\sqrt{d_k}$. A query longer than that still has a sharper row, as the slider shows.
 #
 # Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
 # ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one).
@@ -211,9 +215,28 @@ for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
 predict.divided_by_d_k(guess_in_play)
 
 # %% [markdown]
-# Too sharp, right, too pale: these are the three parts of the slider in notebook 00. When the weights are too pale, the slope
-# stays: it is 0.090 here, and 0.083 with the root. But such a head hardly chooses. Whatever the query is, all keys get nearly the
-# same weight, and the output is nearly the plain average of the values.
+# Too sharp, right, too pale. When the weights are too pale, softmax keeps its slope. But whatever the query is, all keys get
+# nearly the same weight, and the output is nearly the plain average of the values.
+#
+# The slider of notebooks 00 and 01 moved the divisor alone. There small is sharp; where the features grow, large is sharp. Here
+# are both knobs. **Try.** Make the row sharp with one, and bring it back with the other.
+
+# %% jupyter={"source_hidden": true}
+q, k = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 keys, and the first query
+
+
+def with_knobs(d_k, divided_by):
+    scores = q[:1, :d_k] @ k[:, :d_k].T  # (1, n_k)
+    return {"weights of one query": al.softmax(scores / np.sqrt(divided_by))}
+
+
+knobs = {"d_k": [1, 4, 16, 64, 256, 1024]}
+knobs["divide by √d_k, d_k ="] = knobs["d_k"]
+live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs)
+
+# %% [markdown]
+# They are two sides of one thing: features spread the scores by $\sqrt{d_k}$, and the divisor takes that away. Where both
+# sliders say the same number, the row is right.
 #
 # ## 4 · Where does it start to matter?
 #
@@ -238,10 +261,10 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. At $d_k = 3$ it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
+# head. At $d_k = 3$, that of *she*, it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
 # is down to half at $d_k = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the
-# table down. The heads of real models have 32, 64 or 128 features. And the division says where a head starts, not what it can
-# become.
+# table down. The heads of real models have 32, 64 or 128 features. The division sets where a head starts; training can take it
+# elsewhere.
 
 # %% [markdown]
 # <details><summary><b>How sure is this?</b></summary>
@@ -263,8 +286,7 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 # %% [markdown]
 # ## Exercises
 #
-# Write your answer in the first cell, run it and the cell below it. The verdict names the mistake, if it knows it. Stuck?
-# Run `verdict.hint()` in a cell of your own: each call goes one step further. The solution is folded below.
+# As before: your answer goes into the first cell, and `verdict.hint()` helps.
 #
 # A number may be a formula: `my_number = 2**0.5`.
 
@@ -299,7 +321,7 @@ verdict
 # </details>
 
 # %% [markdown] tags=["exercise"]
-# ### Exercise 3.2 · How undecided is a query?
+# ### Exercise 3.2 · How pale is a row?
 #
 # **Goal.** Write the entropy of each row of weights. *8 minutes, medium.*
 #
@@ -365,7 +387,7 @@ verdict
 # - A score uses its own query and key only. We test this by mixing small and large tokens in one call: the first two must
 #   hold for the scores of the small ones alone, and of the large ones alone.
 #
-# There are several good ways. Some of today's models use one of them, which notebook 12 calls *QK-norm*.
+# Some of today's models use one good way, which notebook 12 calls *QK-norm*.
 
 
 # %%
@@ -399,12 +421,12 @@ verdict
 # <details><summary>Answer</summary>
 #
 # In none. Dividing by a positive number keeps the order of the scores, and softmax keeps it, too. The division changes how
-# firmly a query chooses, not what.
+# sharp a row is, not which key comes first.
 #
 # </details>
 #
 # **Remember.** A dot product of $d_k$ independent terms of variance 1 has variance $d_k$; divided by $\sqrt{d_k}$ it has
-# variance 1, so softmax starts undecided, on its slope. With ten keys the typical slope without the division is half at
+# variance 1, so a row starts neither sharp nor pale, on the slope of softmax. With ten keys the typical slope without the division is half at
 # $d_k = 16$ and a tenth at 64. Next: [04 PyTorch module](04_pytorch_module.ipynb), where a head learns.
 
 # %% [markdown]

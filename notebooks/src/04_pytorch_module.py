@@ -14,7 +14,8 @@ from torch import nn
 import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import KEY, LINE, QUERY, VALUE
-from attnlib.course import check, lookup, mine, predict
+from attnlib.course import check, mine, predict
+from attnlib.course.training import lookup
 from attnlib.examples import ASYMMETRIC, KARIM, SENTENCE, WORDS
 from attnlib.torch_layers import SelfAttention
 

@@ -247,7 +247,7 @@ try:
     import torch
     from torch import nn
 
-    from attnlib.course import neighbours
+    from attnlib.course.training import neighbours
 
     _ = torch.set_num_threads(1)
 except ImportError:

@@ -19,14 +19,14 @@ _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import mine, patients, predict
-from attnlib.course.clinic import CASES, Attention, cured, healthy, twins
-from attnlib.course.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
+from attnlib.course import mine, predict
+from attnlib.course.clinic import CASES, Attention, cured, healthy, patients, twins
+from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28", "split": "19"}
 STEPS |= {"scores": "21", "scale": "6 23\n24 26", "mask": "1 2 11\n12 13 15"}
-STEPS |= {"softmax": "3 7 14 22", "dropout": "16", "weighted sum": ""}
+STEPS |= {"softmax": "3 7 14\n22 25", "dropout": "16", "weighted sum": ""}
 STEPS |= {"merge": "5 20", "W_O": ""}
 
 # %% jupyter={"source_hidden": true}
@@ -46,7 +46,7 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
 # changes the shape of the output, so the shape tells you nothing. You have to examine the module. Cases 1 to 10 are told here,
-# the others in the [casebook](15_casebook.ipynb).
+# three more wait among the exercises, and the [casebook](15_casebook.ipynb) tells the others.
 
 # %% [markdown]
 # ## Before you start
@@ -176,7 +176,9 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 # `case_03` hides best. Its map looks right, and no value of a later token comes through. But the softmax came first, so the
 # future took its share of each row before it was removed. What is left of a row sums to less than 1. How much is missing
 # depends on the digits that come, and the model learned to read that. The casebook shows it by an experiment.
-# **Fix.** Mask before the softmax.
+# **Fix.** Mask before the softmax. As for case 2: a wrapper did not
+# [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a library's layer
+# [dropped it](https://github.com/keras-team/keras/issues/23038) when weights were asked for.
 #
 # ## The probe kit
 #
@@ -416,11 +418,9 @@ view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32))
 view
 
 # %% [markdown]
-# In the code of a well-known video lecture this was
-# [reported and mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023. Three years later a reader
-# [found it again](https://github.com/karpathy/ng-video-lecture/issues/55), in the notebook that goes with the video. For the
-# class of part F the repair was
-# [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) as well.
+# The code of a well-known video lecture was [mended](https://github.com/karpathy/ng-video-lecture/pull/6) early in 2023; three
+# years later a reader [found it again](https://github.com/karpathy/ng-video-lecture/issues/55) in the notebook beside it. For
+# part F's class the repair was [proposed](https://github.com/aladdinpersson/Machine-Learning-Collection/pull/159) as well.
 #
 # ## E · A green test
 #
@@ -482,6 +482,8 @@ for name, case in examples.items():
 # Four or five things in it should catch your eye by now.
 
 # %%
+from attnlib.course.clinic.ward import TutorialAttention
+
 print(getsource(TutorialAttention))
 
 # %% [markdown] tags=["predict"]
@@ -530,8 +532,7 @@ for name, w in (("broken", tutorial.weights), ("fixed ", fixed(tiled)[1])):
     print(f"{name}: heads differ by {(w - w[:, :1]).abs().max():.6f}")
 
 # %% [markdown]
-# One could want that as a design that saves parameters, but it is not what the paper describes. **Fix.**
-# `Linear(d_model, d_model)` before the split.
+# **Fix.** `Linear(d_model, d_model)` before the split.
 #
 # ### Case 10 · Called as everybody calls it
 #

@@ -152,7 +152,7 @@ two_numbers
 # its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
 # can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. Hatched rows are free: anything goes there. You may
+# Run the cell, and what is wanted appears beside what your head does. Empty rows are free: anything goes there. You may
 # type another convoy, or multiply your scores by *times*, which is for looking only. Then run the check, which tries your
 # head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
 # do it are right. The solution is folded below.

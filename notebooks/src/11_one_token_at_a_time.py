@@ -19,7 +19,8 @@ from matplotlib.patches import Rectangle
 import attnlib as al
 from attnlib import KVCache, live, plot
 from attnlib.colours import KEY, QUERY, VALUE
-from attnlib.course import check, grammar, mine, predict, writer
+from attnlib.course import check, mine, predict, writer
+from attnlib.course.writer import grammar
 
 # %% jupyter={"source_hidden": true}
 tags = {-1.4: ("query", QUERY), 0: ("key", KEY), 0.52: ("value", VALUE)}
@@ -115,7 +116,7 @@ print(sum(W.size for W in model.weights().values()), "parameters")
 print(dedent(inspect.getsource(writer.Writer.__call__).split("strict=True)")[1]))
 
 # %% [markdown]
-# Now it writes. Eight lines do it, and every language model writes like this.
+# Now it writes, one word at a time. Eight lines do it, and the model of notebook 13 writes by such a loop, too.
 
 
 # %%
@@ -598,12 +599,13 @@ print(f"repeated side by side:    {spread([0, 0, 1, 1]):.2f}")
 print(f"dealt out in turn (tile): {spread([0, 1, 0, 1]):.2f}")
 
 # %% [markdown]
-# Two of the four heads now meet the wrong keys. Trained with fewer heads from the start, the writer loses nothing: with 2 or 1 of
+# Two of the four heads now meet the wrong keys; the ONNX standard [tiled](https://github.com/onnx/onnx/pull/7274), too. Trained with fewer heads from the start, the writer loses nothing: with 2 or 1 of
 # them 0.99 and more of the sentences are right in all five runs. That says little about larger languages.
 #
 # **A sliding window.** A token sees itself and $w - 1$ tokens before it, and older keys are thrown away. Two layers still
 # reach back $2(w - 1)$ tokens, because a layer hands on what it has found. An
-# off-by-one is a quiet bug here: you only notice it if a needed token is exactly the oldest key. In the 288 beginnings the
+# off-by-one is a quiet bug here ([transformers](https://github.com/huggingface/transformers/issues/39408) and
+# [mlx-lm](https://github.com/ml-explore/mlx-lm/pull/390) had it): you notice it if a needed token is exactly the oldest key. In the 288 beginnings the
 # subject stands 4 tokens back. At which width does the verb begin to agree?
 
 # %% tags=["nbval-ignore-output"]
@@ -781,8 +783,8 @@ verdict
 # **Goal.** Design a sentence that a model cannot get right. *8 minutes, medium.*
 #
 # A writer has two layers and a window of 3 tokens: each layer looks 2 tokens back. Choose the beginning of a sentence, up to
-# its main verb, after which it *cannot know* whether the verb is singular or plural. All that are right have one form: which?
-# The words are up to you. Hand in one string of words of the grammar (section 1), such as `"the cats that the dog sees"`.
+# its main verb, after which it *cannot know* whether the verb is singular or plural. What follows the subject has one form in all that are
+# right: which? The words are up to you. Hand in one string of words of the grammar (section 1), such as `"the cats that the dog sees"`.
 
 # %%
 my_beginning = None  # a string
@@ -811,8 +813,8 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# 1. With torch, train another seed for twenty seconds: `from attnlib.course import writer_training`, then
-#    `model = writer_training.trained(corpus, seed=3)`. Run section 2 again.
+# 1. With torch, train another seed for twenty seconds: `from attnlib.course.training import decoder`, then
+#    `model = decoder.trained(corpus, seed=3)`. Run section 2 again.
 #    Which head is it now, and what does it look at if the subject is plural? (Head 2, at *that*.)
 # 2. In section 3, with sentence 8 and temperature 1, set $d_k$ to 64 and go to the step before *sees*: *the happy children
 #    that the dog hears sees*. Which rows have changed from $d_k = 8$?

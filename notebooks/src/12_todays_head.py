@@ -52,7 +52,7 @@ predict.before_12(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · A position is an angle
 #
-# In notebook 08 each token had a vector for its position added to it. Most models of today add nothing. They **rotate** each
+# In notebook 08 each token had a vector for its position added to it. The four models of section 4 add nothing. They **rotate** each
 # query and each key by an angle that grows with its position: rotary position embedding, **RoPE** ([Su et al.
 # 2021](../REFERENCES.md#su-2021)). The arrows above show what that does. When both tokens move on, every arrow rotates, and
 # the angle between two arrows stays.
@@ -187,6 +187,20 @@ for name, scores in {
 # So whoever converts weights reorders the columns of $W_Q$ **and** of $W_K$, head by head, and leaves $W_V$ and $W_O$ alone. Biases
 # and gains that belong to these features are reordered with them. In notebook 13 you do this to a real model.
 #
+# The direction is a convention, too ([asked](https://github.com/karpathy/nanochat/pull/489)). Rotating the other way gives the same
+# scores if the second feature of each pair changes its sign in $W_Q$ and $W_K$, and a model can learn it so. With weights that
+# were trained the other way it is a mistake: notebook 13 has its price.
+
+# %%
+signs = np.repeat([1, -1], 4)  # halves: features 4 to 7 are the second of their pairs
+other_way = {"as it is": 1, "second features with the other sign": signs}
+for name, sign in other_way.items():
+    turned = [al.rope(x * sign, -np.arange(6)) for x in (q, k)]
+    difference = np.abs(turned[0] @ turned[1].T - rotated(q) @ rotated(k).T).max()
+    print(f"rotated the other way, {name:35} scores off by {difference:.2f}")
+
+# %% [markdown]
+#
 # ## 2 · One position back, at any length
 #
 # In notebook 08 a head had to learn to look at the letter before. With RoPE you can set such a head by hand. All keys are the
@@ -217,7 +231,7 @@ for n in (16, 128, 1024):
 try:
     import torch
 
-    from attnlib.course import previous_letter
+    from attnlib.course.training import previous_letter
 
     _ = torch.set_num_threads(1)
     print(dedent(inspect.getsource(previous_letter.PreviousLetter.forward)))
@@ -527,7 +541,7 @@ for n in (64, 512):
 # - **ALiBi** ([Press et al. 2021](../REFERENCES.md#press-2021)) rotates nothing. It subtracts $a\,(i - j)$ from each score, with a
 #   fixed slope $a$ for each head, so that far keys fade.
 # - **Multi-head latent attention** ([DeepSeek 2024](../REFERENCES.md#deepseek-2024)) caches one short vector
-#   $\ell_j = x_j W_{down}$ for each token. Every head makes its key $\ell_j W_{up}$ from it, and a few more features carry RoPE.
+#   $\ell_j = x_j W_{down}$ for each token. Every head makes its key and its value from it, each by a matrix of its own, and a few more features carry RoPE.
 # - **Linear attention** ([Katharopoulos et al. 2020](../REFERENCES.md#katharopoulos-2020)) replaces $e^{q \cdot k}$ by a product
 #   $\phi(q) \cdot \phi(k)$. All it keeps is a sum over the keys, of fixed size, and it loses the sharp choice. The *gated delta
 #   rule* ([Yang et al. 2024](../REFERENCES.md#yang-2024)) erases what the sum holds under a key before it writes there;
@@ -549,7 +563,7 @@ for n in (64, 512):
 # **Goal.** Write rotary positions, in both ways to pair. *12 minutes, medium.*
 #
 # `my_rope(x, positions, base=10_000.0, pairing="halves")`: $(..., n, d_k)$ gives $(..., n, d_k)$. Pair $c$ of the token at position $p$ is
-# rotated by $p\, \omega_c$. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
+# rotated by $+p\, \omega_c$, as `rotate` does: here the model of 13 decides the direction. With `"halves"` pair $c$ is feature $c$ with $c + d_k/2$, with `"neighbours"` feature $2c$ with
 # $2c + 1$; both go back to where they came from. `positions` $(n,)$ holds the position of every token, and may have gaps. Take
 # care if you write into an array: the second feature of a pair needs the first as it was.
 

@@ -19,9 +19,8 @@ _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
-from attnlib.course import patients
-from attnlib.course.clinic import CASES, Attention, healthy, twins
-from attnlib.course.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
+from attnlib.course.clinic import CASES, Attention, healthy, patients, twins
+from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
@@ -37,13 +36,13 @@ def beside(broken, fixed):
 told = [
     [name.replace("case_", ""), case.bug, ", ".join(case.caught_by)]
     for name, case in CASES.items()
-    if int(name[-2:]) < 25
+    if int(name[-2:]) < 33  # three are patients without a name in notebook 07
 ]
 plot.table(["case", "bug", "diagnose says"], told)
 
 # %% [markdown]
-# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. The table lists the cases that are modules; 8, 13 and 15 have
-# headings of their own, and there is no 25 here.
+# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. The table lists the cases that are modules. 8, 13, 15, 24 and
+# 26 to 28 are none, and have headings of their own; 33 to 35 are the patients of its exercises 7.1 to 7.3.
 # `twins("case_12")` gives a patient and a healthy module with the same weights, and `sick_lines("case_12")` shows
 # what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
 #
@@ -55,7 +54,7 @@ plot.table(["case", "bug", "diagnose says"], told)
 # | S0 | a PyTorch class with several heads | 6, 8, 9, 10, 11, 12, 13 |
 # | S1 | the same text in NumPy | 5, 7, 21, 22 |
 # | S2 | a Colab notebook with a class | 4, 6, 12 |
-# | S3 | an example by hand | 23 |
+# | S3 | an example by hand | 23, 25 |
 # | S4 | a lecture on trainable weights | 24, 26, 27, 28 |
 #
 # ## More on cases 1, 3, 4, 8 and 9
@@ -182,6 +181,8 @@ except RuntimeError as error:
 # The demonstration of the tutorial had nearly equal weights. Is it the inputs, or the divisor?
 
 # %%
+from attnlib.course.clinic.ward import TutorialAttention
+
 torch.manual_seed(0)
 _ = TutorialAttention(256, 8)
 v, k, q = (torch.rand(32, 10, 256) for _ in range(3))  # between 0 and 1, unrelated
@@ -386,7 +387,8 @@ for name, allowed in masks.items():
 # **Cause.** Only where all tokens ask are there as many keys as queries. **Fix.** A mask is $(n_q, n_k)$, always, and queries
 # that continue a sequence stand at its end: the lower right (notebook 05). Somebody who wrote text with torch's
 # `is_causal` [got the same vector](https://github.com/pytorch/pytorch/issues/144858) for every new token: a single query,
-# lined up at the upper left, sees the first key and no other.
+# lined up at the upper left, sees the first key and no other. The ONNX standard
+# [was corrected](https://github.com/onnx/onnx/pull/8068) for caches in 2026.
 
 # %% [markdown] tags=["predict"]
 # ## Second calls and heads
@@ -580,6 +582,21 @@ for name, start in starts.items():
 # **Cause.** The derivation takes $q$ and $k$ of variance 1, and only one of the three draws gives that. **Fix.**
 # Measure the variance of your scores once, before training.
 #
+# ### Case 25 · Weights as one writes them on paper
+#
+# **You see** weights rounded to one digit, as in S3. What does a module lose by that?
+
+# %%
+for state, module in zip(("broken", "fixed "), twins("case_25")):
+    with torch.enable_grad():
+        module(x)[0].square().sum().backward()
+    sums = module(x)[1].sum(-1)
+    print(f"{state}: row sums {sums.min():.2f} to {sums.max():.2f}", end=", ")
+    print(f"largest gradient of W_Q {module.W_Q.weight.grad.abs().max():.2f}")
+
+# %% [markdown]
+# **Cause.** Rows no longer sum to 1, and a rounded number has no slope: $W_Q$ and $W_K$ never learn. **Fix.** Round what you print.
+#
 # ### Case 26 · A plot of the mean
 #
 # **You see** "without scaling, gradients vanish", and plot the mean gradient on $q$. Does the plot agree?
@@ -637,7 +654,7 @@ print(f"kaiming_uniform_(a=sqrt(5)) {called.std():.4f}")
 #
 # **All on the first token.** A map in which a whole column is bright looks broken, and people
 # [ask about it](https://github.com/jessevig/bertviz/issues/84). With a causal mask the first query has nothing else to look at,
-# in any model; why heads of a trained model park there, notebook 09 measures.
+# in any model; what parking there does for a trained head, notebook 09 measures.
 #
 # **Two ways to pair features.** Rotary position embeddings rotate pairs of features by an angle that grows with the position
 # (notebook 12). Some code pairs neighbours, some the two halves, and readers

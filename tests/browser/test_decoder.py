@@ -71,7 +71,7 @@ def test_the_model_writes_in_the_first_page(url, new_page):
     page.context.on("response", lambda answer: loaded.update({answer.url: int(answer.headers["content-length"])}))
     page.goto(f"{url}/read/13_it_speaks.html")
     page.get_by_text("The model writes on the first page").click()
-    page.wait_for_function("window.attnlib")
+    page.locator("#chips button").first.wait_for()
     assert not any("pyodide" in request for request in requests)  # nothing is fetched before it is asked for
     loaded.clear()
     page.get_by_role("button", name="Let it write").click()

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 from front_end import prepared
-from views import one_row, stops
+from views import attend, both_maps, one_row, stops
 
 import attnlib as al
 import attnlib.examples
@@ -14,7 +14,6 @@ from attnlib.live import frames
 from tools.page import SCRIPT, STYLE
 
 VIEWS = {
-    "scaling": lambda: live.scaling(n=8, row=4),
     "flow": lambda: live.flow(al.attention_trace(*al.examples.ASYMMETRIC.project())),
     "plane": live.plane,
     "one_row": lambda: one_row(stage=2),
@@ -22,9 +21,8 @@ VIEWS = {
     "scores": live.scores,
     "masks": live.masks,
     "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
-    "heads": live.heads,
-    "head": lambda: live.heads(np.random.default_rng(0).dirichlet(np.ones(9), size=(4, 9))),
-    "sentence": lambda: live.sentence('a <b> & "c" d\'s'),
+    "maps": lambda: both_maps(row=4),
+    "sentence": lambda: live.sentence(attend, 'a <b> & "c" d\'s'),
     "compare": lambda: live.compare(
         lambda text, times: (list(text), {"<": al.softmax(times * np.eye(len(text)))}, (["n"], [("<",)]), "a & b"),
         convoy="*AB",
@@ -61,8 +59,8 @@ def test_every_stop_is_the_kernels(new_page, tmp_path, name):
 def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(new_page, tmp_path):
     page, problems = opened(new_page(), tmp_path, one_row(stage=2))
     picture, told = page.locator(".attnlib-across"), page.locator(".attnlib-told")
-    mixture = picture.locator("g:has(> title)", has_text="who: 0.885 =")
-    assert mixture.is_hidden() and picture.get_by_text("?", exact=True).first.is_visible()
+    mixture = picture.locator("g:has(> title)", has_text="0.885 = 0.6461")
+    assert mixture.is_hidden() and picture.get_by_text("?", exact=True).last.is_visible()
     button = page.get_by_role("button", name="6 added")
     button.focus()
     page.keyboard.press("Enter")
@@ -74,7 +72,7 @@ def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(
     page.keyboard.press("End")
     assert told.inner_text().startswith("who: 0.147 = 0.333") and problems == []
     page.get_by_role("button", name="3 scores").click()
-    assert mixture.is_hidden() and picture.get_by_text("?", exact=True).first.is_visible()
+    assert mixture.is_hidden() and picture.get_by_text("?", exact=True).last.is_visible()
 
 
 def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):

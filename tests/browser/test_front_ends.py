@@ -173,7 +173,7 @@ def test_after_a_restart_of_the_kernel_the_static_picture_is_back(ran):
 VIEWS = """
 import json, numpy as np, attnlib as al, attnlib.examples
 from attnlib import live
-from attnlib.course import head_map
+from attnlib.course.views import head_map
 x = np.random.default_rng(0).normal(size=(8, 32))
 q, k = np.random.default_rng(1).normal(size=(2, 6, 64))
 def maps_at(d_k):
@@ -185,8 +185,6 @@ live.ribbons(stored)
 live.ribbons(long)
 ---
 live.speaking(long)
----
-live.scaling(n=8)
 ---
 live.flow(al.attention_trace(x, x, x, is_causal=True))
 ---
@@ -205,13 +203,10 @@ live.scores()
 ---
 live.masks()
 ---
-live.heads(n=6, d_model=64)
+attend = lambda text: (words := text.split(), np.full((2, 3, len(words), len(words)), 1 / len(words)))
+live.sentence(attend, "The cat saw the dog , and the dog saw the cat .")
 ---
-live.heads(np.full((16, 40, 40), 1 / 40))
----
-live.sentence("The cat saw the dog, and the dog saw the cat.")
----
-live.sentence("The cat saw the dog, and the dog saw the cat. " * 3)
+live.sentence(attend, "The cat saw the dog , and the dog saw the cat . " * 3)
 ---
 live.weights_view(maps_at, d_k=(1, 64), still=(1, 64), row=2)
 ---
@@ -341,7 +336,7 @@ def test_as_a_web_page(new_page, tmp_path, sanitize):
 def themed(request, front_ends, chromium):
     context = offline(chromium)
     front_end, page = front_ends("lab"), context.new_page()
-    cell = nbformat.v4.new_code_cell("from attnlib import live\nlive.scaling(n=8)")
+    cell = nbformat.v4.new_code_cell("from attnlib import live\nlive.masks()")
     nbformat.write(nbformat.v4.new_notebook(cells=[cell], metadata=METADATA), front_end.folder / "maps.ipynb")
     front_end.open(page, "maps.ipynb")
     page.evaluate("theme => ask.useTheme(theme)", request.param)

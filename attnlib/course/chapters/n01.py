@@ -9,7 +9,7 @@ from ...examples import SENTENCE, WORDS
 from ..engine.compare import RIGHT
 from ..engine.exercise import Design, Number
 from ..engine.questions import Question
-from ..engine.run import Unfit
+from ..engine.run import Unfit, numbers
 from ..engine.steps import Steps, replaced
 from ..mistakes.mistake import Mistake
 
@@ -48,6 +48,13 @@ OWN = (
         "A name alone is the key of Ben, and female alone is the key of she. Anna is both.",
         "Which row of x is Anna, and which of its numbers are not 0?",
         "It is row 0. Two of its features have a number in W_K: add their rows of W_K.",
+    ),
+    Mistake(
+        "feature_or_column",
+        "the first feature of her query had been left out, or queries and keys had changed places",
+        "Both give these four numbers: her query without what is sought first, and the column of she in the scores.",
+        "Is the first number of her query 0? And does row 3 of Q meet the rows of K, or row 3 of K the rows of Q?",
+        "It is not 0: take all products. Her query is Q[3], and it meets every row of K.",
     ),
     Mistake(
         "query_met_others",
@@ -159,8 +166,8 @@ _SAME = 1e-9  # weights that differ by less are equal
 
 def _judge_wishes(W_Q):
     try:
-        W_Q = np.asarray(W_Q, dtype=np.float64)
-    except (TypeError, ValueError):
+        W_Q = numbers(W_Q, lists=True)
+    except Unfit:
         W_Q = np.empty(0)
     if W_Q.shape != SENTENCE.W_Q.shape or not np.isfinite(W_Q).all():
         raise Unfit(
@@ -278,7 +285,7 @@ EXERCISES = (
         ),
         right=raw.scores[she],
         slips={
-            "swapped_query_key": [raw.scores[:, she]],
+            "feature_or_column": [raw.scores[:, she]],  # nobody can tell which it was
             "counted_from_one": [raw.scores[ben]],
             "wrong_token": [raw.scores[0], raw.scores[1]],
             "scaled_already": [scaled.scaled_scores[she]],
@@ -332,6 +339,7 @@ EXERCISES = (
             "argmax_instead_of_softmax": [v[anna]],
             "no_scale": [raw.output[she]],
             "scale_by_d_k": [_scaled_by(1 / 3).output[she]],
+            "half_for_root": [_scaled_by(f).output[she] for f in (2 / 3, 1 / 6)],
             "scale_by_embed_dim": [_scaled_by(f).output[she] for f in (d_in**-0.5, 1 / d_in)],
             "scale_by_d_v": [_scaled_by(d_v**-0.5).output[she]],  # d_v itself is the root of n here
             "scale_by_n": [_scaled_by(f).output[she] for f in (n**-0.5, 1 / n)],

@@ -11,6 +11,7 @@ from ..engine.questions import Question
 from ..engine.run import Unfit
 from ..engine.steps import Steps
 from ..mistakes.mistake import Mistake
+from ..mistakes.weights import CAUSAL_ADDED
 
 
 def softmax_probes():
@@ -77,6 +78,7 @@ def _shifted(by, along_last=False):
 
 
 OWN = (
+    CAUSAL_ADDED,
     Mistake(
         "softmax_already",
         "it takes the softmax, where the raw scores are asked for",

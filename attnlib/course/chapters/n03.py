@@ -212,6 +212,15 @@ OWN = (
         _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
     ),
     Mistake(
+        "log10_instead_of_ln",
+        "it takes the logarithm to base 10",
+        "Every entropy is 0.43 times as large.",
+        "What should the entropy of ten equal weights be?",
+        "ln 10, which is 2.30. np.log is the natural logarithm.",
+        _entropy_by(lambda w: _surprise(w, log=np.log10)),
+        _entropy_by(lambda w: -(w * np.log10(w)).sum(axis=-1)),
+    ),
+    Mistake(
         "minus_forgotten",
         "it leaves out the minus sign",
         "Negative entropies: the logarithm of a number below 1 is negative.",

@@ -11,6 +11,7 @@ from ..engine.questions import Question
 from ..engine.run import numbers
 from ..engine.verdict import number
 from ..mistakes.mistake import Mistake
+from ..mistakes.weights import CAUSAL_ADDED
 
 
 def self_attention_probes():
@@ -86,6 +87,7 @@ def _judge_queries(W_Q):
 
 
 OWN = (
+    CAUSAL_ADDED,
     Mistake(
         "diagonal_and_rest_swapped",
         "the cells on the diagonal and those off it have changed places",

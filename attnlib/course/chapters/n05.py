@@ -30,7 +30,7 @@ from ..engine.questions import Question
 from ..engine.run import Unfit
 from ..engine.steps import Steps
 from ..mistakes.mistake import Mistake
-from ..mistakes.weights import FUTURE_ONLY, triangle
+from ..mistakes.weights import CAUSAL_ADDED, FUTURE_ONLY, triangle
 
 
 def masked_softmax(scores, attn_mask=None):
@@ -67,6 +67,11 @@ def padding_probes():
     )
 
 
+def _less_than_1(yours, right):
+    told = f"The only key of a query has the weight 1; yours is {yours.max():.7g}"
+    return f"{told}. Is something added to the sum?" if 0.9 < yours.max() < 1 else f"{told}, and others are 0."
+
+
 def masked_probes():
     draw = Draw("masked_softmax")
     x, batch = draw(4, 5), draw(2, 4, 5)
@@ -78,6 +83,7 @@ def masked_probes():
         Probe(CUBE_MASKED, (draw(3, 3, 3), MASK_CUBE)),
         Probe(SINGLE, (*single(batch), np.stack([MASK, MASK[::-1]]))),
         Probe(DEAD, (x, dead(MASK))),
+        Probe("queries that may attend to one key only", (x, np.eye(4, 5, dtype=bool)), 1e-7, _less_than_1),
         Probe(HUGE, (x + offset,), EXTREME),
         Probe(HUGE_MASKED, (x + np.where(MASK, 0, 1e4), MASK), EXTREME),
         Probe(LOW_MASKED, (x - np.where(MASK, 1e4, 0), MASK), EXTREME),
@@ -157,6 +163,7 @@ def _numbers(convert):
 
 
 OWN = (
+    CAUSAL_ADDED,
     Mistake(
         "padding_without_query_axis",
         "the padding mask is (b, n_k): the axis for the queries is missing",
@@ -275,7 +282,8 @@ OWN = (
         "It has to be bool: compare with <= or <, or add .astype(bool).",
         _numbers(lambda y: y.astype(int)),
         _numbers(lambda y: np.where(y, 0.0, -np.inf)),
-        _numbers(lambda y: (~y).astype(int)),
+        # Not beside an inverted mask: turned round twice, it would be the first of these.
+        _numbers(lambda y: (~y).astype(int)) | {name: getattr(_Steps, name).func for name in ("causal", "padding")},
     ),
     Mistake(
         "no_mask_blocks_all",

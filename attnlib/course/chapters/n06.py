@@ -9,8 +9,10 @@ from ..engine.exercise import OUTPUT_AXES, TOKEN_AXES, Design, Function, Kept, M
 from ..engine.probes import BATCH, CUBE, MASK, PLAIN, SINGLE, Draw, Probe, dead, edges, gradient, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
+from ..engine.steps import Steps
 from ..mistakes.around import flatten_last
 from ..mistakes.mistake import Mistake, allowed_by, scaled_by
+from ..mistakes.weights import CAUSAL_ADDED
 
 
 def multi_head(query, key, value, W_Q, W_K, W_V, W_O, num_heads, attn_mask=None):
@@ -123,6 +125,16 @@ _SINGLE_HEAD = {
 }
 
 
+def _with_heads(which):
+    """Leave only the heads that `which(number of the head, how many)` keeps."""
+
+    def projected(s):
+        numbers = np.arange(s.num_heads)[:, None, None]
+        return s.merge(np.where(which(numbers, s.num_heads), s.output, 0)) @ s.W_O
+
+    return {"projected": projected}
+
+
 def _average(s):
     return s.output.mean(axis=-3)
 
@@ -184,6 +196,7 @@ def _judge_jobs(result):
 
 
 OWN = (
+    CAUSAL_ADDED,
     Mistake(
         "one_mask_for_first_head_only",
         "the mask reaches the first head only",
@@ -270,6 +283,18 @@ OWN = (
         {"merge": lambda s: lambda x: x.sum(axis=-3)},
         {"projected": _average},
         {"projected": lambda s: _average(s) @ s.W_O[: s.output.shape[-1]]},
+    ),
+    Mistake(
+        "heads_left_out",
+        "one head or some heads have no part in the output, or one does the work of all",
+        "A loop over heads that returns in its first round, ends too early, or keeps only the last, does that.",
+        "If you have a loop over heads: what does each round leave behind, and where does `return` stand?",
+        "Each round adds one block of features. Behind the loop all blocks stand side by side, then comes W_O.",
+        *({"projected": lambda s, i=i: s.output[..., i, :, :]} for i in (0, -1)),
+        {"projected": lambda s: s.output[..., 0, :, :], "shown": lambda s: s.weights[..., 0, :, :]},
+        *(_with_heads(lambda i, h, first=first: i == first % h) for first in (0, -1)),
+        *(_with_heads(lambda i, h, first=first: i != first % h) for first in (0, -1)),
+        {"output": lambda s: np.repeat(Steps.output.func(s)[..., -1:, :, :], s.num_heads, axis=-3)},
     ),
     Mistake(
         "weights_averaged",

@@ -62,24 +62,28 @@ def _judge_parking(answer):
             "Hand in two finite numbers, the score of [CLS] and the length of its value, which is not negative. "
             f"You hand in {answer.tolist()}. Fix: my_parking = [score, length]."
         )
-    score, length = answer
+    match, words, length = _measured(*answer)
+    told = (  # digits cut off, not rounded: 0.8999 is less than 0.9
+        f"Of your head: a match gets {np.floor(1e3 * match) / 1e3:.3f} of the weight. Without one the words keep "
+        f"{words:.3f}, and the output is up to {length:.3f} long."
+    )
+    if match < 0.9:
+        return "parking_drowns_the_match", told
+    if length <= 0.1:
+        return RIGHT, ""
+    match, _, other = _measured(*answer[::-1])
+    if answer[0] >= 0 and match >= 0.9 and other <= 0.1:
+        return "score_and_length_exchanged", told
+    if words > 0.1:
+        return "no_room_to_park", told
+    return ("words_add_too" if answer[1] <= 0.1 else "parked_on_a_long_value"), told
+
+
+def _measured(score, length):
+    """Return the weight of a match, and without one the weight of the words and the length of the output at most."""
     idle = softmax(np.array([score] + [0.0] * WORDS))  # nothing matches
     busy = softmax(np.array([score, MATCH] + [0.0] * (WORDS - 1)))
-    if busy[1] < 0.9:
-        return "parking_drowns_the_match", "Of your head: with a match, less than 0.9 of the weight is on it."
-    if idle[1:].sum() > 0.1:
-        return "no_room_to_park", "Of your head: without a match, too much weight stays on the words."
-    if idle[1:].sum() + idle[0] * length > 0.1:
-        if length <= 0.1:
-            return (
-                "words_add_too",
-                "Of your head: without a match, the words and [CLS] together make the output too long.",
-            )
-        return (
-            "parked_on_a_long_value",
-            "Of your head: without a match, the value of [CLS] makes the output too long.",
-        )
-    return RIGHT, ""
+    return busy[1], idle[1:].sum(), idle[1:].sum() + idle[0] * length
 
 
 OWN = (
@@ -183,6 +187,13 @@ OWN = (
         "Higher: exp(score) must be at least nine times the 8 that the words have together.",
     ),
     Mistake(
+        "score_and_length_exchanged",
+        "the length came first, and the score of [CLS] second",
+        "The other way round both numbers do what is asked.",
+        "Which of the two numbers is asked for first?",
+        "The score: my_parking = [score, length].",
+    ),
+    Mistake(
         "parked_on_a_long_value",
         "you had not counted the value of [CLS]",
         "The weight on [CLS] is large, so nearly the whole value of [CLS] is added.",
@@ -198,8 +209,8 @@ OWN = (
     ),
     Mistake(
         "parking_drowns_the_match",
-        "the score of [CLS] were so high that no match wins against it",
-        "A match has score 10, and must keep 0.9 of the weight.",
+        "a match needed less than 0.9 of the weight: the score of [CLS] is too high",
+        "A match has score 10. What it does not get, [CLS] takes.",
         "With a match the two large terms are exp(10) and exp(score). Which ratio do they need?",
         "9 to 1. So the score must be at least 2.2 below 10, and a little more for the other words.",
     ),
@@ -249,7 +260,13 @@ EXERCISES = (
             "The score must lie between 4.3 and 7.7. The value must be short, and 0 is always short enough.",
         ),
         judge=_judge_parking,
-        names=("no_room_to_park", "parked_on_a_long_value", "words_add_too", "parking_drowns_the_match"),
+        names=(
+            "no_room_to_park",
+            "score_and_length_exchanged",
+            "parked_on_a_long_value",
+            "words_add_too",
+            "parking_drowns_the_match",
+        ),
     ),
 )
 

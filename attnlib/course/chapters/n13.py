@@ -11,6 +11,7 @@ from ..engine.questions import Question
 from ..engine.run import Unfit, Unmeasured
 from ..engine.steps import Steps
 from ..mistakes.mistake import Mistake
+from ..mistakes.weights import WINDOW
 
 
 class _Halves(Steps):
@@ -64,13 +65,9 @@ class _Kept(Steps):
     """Which keys are kept: those near behind a query, and the first of the text."""
 
     @cached_property
-    def first_query(self):
-        return self.n_k - self.n_q
-
-    @cached_property
     def back(self):
         """How far key j lies behind query i."""
-        return self.first_query + np.arange(self.n_q)[:, None] - np.arange(self.n_k)
+        return np.arange(self.n_k - self.n_q, self.n_k)[:, None] - np.arange(self.n_k)
 
     @cached_property
     def near(self):
@@ -116,7 +113,7 @@ def _maps():
 
 
 # 13.2: what three models have, of which nothing is told but what they write; and what they may have. By the names of
-# attnlib.course.smollm.MISTAKES.
+# attnlib.course.smollm.FAULTS.
 PATIENTS = {"A": "upper-left mask with the cache", "B": "window of 8", "C": "grouped heads tiled"}
 SUSPECTS = (
     "grouped heads tiled",
@@ -189,6 +186,7 @@ def _judge_prompt(found):
 
 
 OWN = (
+    *WINDOW,
     Mistake(
         "pairs_left_alone",
         "the columns stay in the order of the file",
@@ -288,40 +286,6 @@ OWN = (
         {"first": lambda s: (s.back >= 0) & (np.arange(s.n_k) <= s.sink)},
     ),
     Mistake(
-        "near_keys_one_too_many",
-        "the window holds one key too many",
-        "A token counts itself as one of its keys.",
-        "With a window of 1 and no sink, which keys does a query see?",
-        "Itself alone: the key lies less than `window` tokens back.",
-        {"near": lambda s: (s.back >= 0) & (s.back <= s.window)},
-    ),
-    Mistake(
-        "near_keys_one_too_few",
-        "the window holds one key too few",
-        "A token counts itself as one of its keys, and window - 1 before it.",
-        "With a window of 2 and no sink, which keys does a query see?",
-        "Itself and the one before: the key lies less than `window` tokens back.",
-        {"near": lambda s: (s.back >= 0) & (s.back < s.window - 1)},
-        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
-    ),
-    Mistake(
-        "near_keys_ahead",
-        "a query sees keys that come later",
-        "The window is open ahead.",
-        "How far behind its query must a key lie at least?",
-        "0 tokens: demand back >= 0.",
-        {"near": lambda s: s.back < s.window},
-        {"near": lambda s: np.abs(s.back) < s.window},
-    ),
-    Mistake(
-        "queries_counted_from_the_start",
-        "the first query stands at the first key",
-        "The queries are the last n_q of n_k tokens. For n_q = n_k nothing shows.",
-        "Ten keys and one query. At which position does the query stand?",
-        "At position 9, n_k - n_q: count distances from there.",
-        {"first_query": lambda s: 0},
-    ),
-    Mistake(
         "kept_means_blocked",
         "True means blocked",
         "In this series True = may attend.",
@@ -330,32 +294,13 @@ OWN = (
         {"kept": lambda s: ~(s.near | s.first)},
     ),
     Mistake(
-        "itself_measured",
-        "you measure how much each token takes from itself",
-        "That is the main diagonal.",
+        "another_diagonal_measured",
+        "you measure another diagonal: what each token takes from itself, or from the one two places before",
+        "The main diagonal is the token itself, the second one below it the token two places before.",
         "Row i is query i. Which column is the token before it?",
         "Column i - 1: the diagonal below the main one, np.diagonal(weights, -1).",
-        {"measured": lambda s: np.diagonal(s.map)[1:].mean()},
-        {"measured": lambda s: np.diagonal(s.map)[2:].mean()},
-        {"measured": lambda s: np.diagonal(s.map).mean()},
-    ),
-    Mistake(
-        "two_back_measured",
-        "you measure the token two places before each query",
-        "That is the second diagonal below the main one.",
-        "Row i is query i. Which column is the token before it?",
-        "Column i - 1: the first diagonal below the main one, np.diagonal(weights, -1).",
-        {"measured": lambda s: np.diagonal(s.map, -2).mean()},
-        {"measured": lambda s: np.diagonal(s.map, -2)[1:].mean()},
-    ),
-    Mistake(
-        "token_behind_measured",
-        "you measure the token behind each query",
-        "A causal map has 0 there, whatever the head does.",
-        "Row i is query i. Is column i + 1 before or behind it?",
-        "Behind it. The diagonal is -1, below the main one.",
-        {"measured": lambda s: np.diagonal(s.map, 1).mean()},
-        {"measured": lambda s: np.diagonal(s.map, 1)[1:].mean()},
+        *({"measured": lambda s, n=n: np.diagonal(s.map)[n:].mean()} for n in range(3)),
+        *({"measured": lambda s, n=n: np.diagonal(s.map, -2)[n:].mean()} for n in range(2)),
     ),
     Mistake(
         "second_token_counted",
@@ -366,30 +311,22 @@ OWN = (
         {"measured": lambda s: np.diagonal(s.map, -1).mean()},
     ),
     Mistake(
-        "added_not_averaged",
-        "you add the weights up",
-        "In a longer text the same head then gets a larger number.",
-        "Should a text of 200 tokens give ten times as much as one of 20?",
-        "No: take the mean.",
-        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum()},
-    ),
-    Mistake(
         "wrong_queries_left_out",
         "other queries are left out than the first two",
         "The diagonal below the main one begins with query 1: only its first number goes.",
         "Which query does the first number of np.diagonal(weights, -1) belong to?",
         "To query 1. Leave out this one number, and none at the end: [1:].",
         {"measured": lambda s: np.diagonal(s.map, -1)[2:].mean()},
-        {"measured": lambda s: np.diagonal(s.map, -1)[:-1].mean()},
+        *({"measured": lambda s, n=n: np.diagonal(s.map, -1)[n:-1].mean()} for n in (0, 1)),
     ),
     Mistake(
-        "divided_by_all_queries",
-        "you divide by the number of all queries",
-        "The first two queries are left out of the sum and not of the count.",
+        "divided_by_other_queries",
+        "you divide by another number than that of the queries that you add up, or not at all",
+        "The first two are left out of the sum, so they do not count.",
         "Of how many numbers do you take the mean?",
         "Of n - 2. The mean of the diagonal without its first number counts them by itself.",
-        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum() / len(s.map)},
-        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum() / (len(s.map) - 1)},
+        *({"measured": lambda s, n=n: np.diagonal(s.map, -1)[1:].sum() / (len(s.map) - n)} for n in (0, 1)),
+        {"measured": lambda s: np.diagonal(s.map, -1)[1:].sum()},
     ),
     Mistake(
         "largest_not_mean",

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-RIGHT = ""  # what a judge says in the place of a mistake
+RIGHT = "right"  # what a judge says in the place of a mistake
 
 # Keep our own references: a notebook that patches np.allclose must not change what counts as right.
 _abs, allclose, isclose, _isfinite, _isnan = np.abs, np.allclose, np.isclose, np.isfinite, np.isnan

@@ -69,16 +69,16 @@ def unfit(exercise, answer, error):
 
 
 def right(exercise, found, ours):
-    """Return the Verdict on a right answer, which called `ours` of attnlib's own functions."""
+    """Return the Verdict on a right answer, which called `ours` of libraries: (whose, name)."""
     return Verdict(exercise.name, "right", _remarks(exercise, found, ours))
 
 
 def _remarks(exercise, found, ours):
     """Return remarks on a right answer."""
     lines = [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
-    if ours:
-        names = " and ".join(sorted(exercise.name if name == "forward" else name for name in ours))
-        lines.append(f"Remark: attnlib's own {names} does the work here. The exercise is to write that yourself.")
+    for whose in sorted({whose for whose, _ in ours}):
+        names = " and ".join(sorted(exercise.name if name == "forward" else name for by, name in ours if by == whose))
+        lines.append(f"Remark: {whose}'s own {names} does the work here. The exercise is to write that yourself.")
     if not exercise.returns_weights and any(outcome.tensor for outcome in found):
         lines.append(
             "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
@@ -151,10 +151,13 @@ def _beside(mistakes, probe, text):
 
 
 def _may_be_rounded(yours, right):
-    """Tell whether rounding, at the end or in between, explains the difference; it cannot if all numbers are whole."""
+    """Tell whether rounding, at the end or in between, explains the difference; it cannot if all numbers are short."""
     if right.size > 1 and (right == right.round()).all():
         return False
-    return close(yours, right, 0.01) or any(close(yours, right.round(places), 1e-9) for places in range(3))
+    if right.size == 1 and (right == right.round(2)) & (yours == yours.round(2)):
+        return False
+    places = range(right.size == 1, 3)  # a single number rounded to an integer is rather another number
+    return close(yours, right, 0.01) or any(close(yours, right.round(n), 1e-9) for n in places)
 
 
 def _difference(exercise, difference):

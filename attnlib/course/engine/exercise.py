@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from . import describe, modules, right_answers, run
-from .compare import RIGHT, all_same, first_difference, same
-from .explain import Pairs, explain
+from .compare import RIGHT, all_same, close, first_difference, same
+from .explain import PLAIN, Pairs, explain
 from .locate import Reference, Reveal, locate
 from .probes import Probe
 from .run import Unfit, Unmeasured
-from .sandbox import TimeUp, time_limit
+from .sandbox import TimeUp, few_words, time_limit
 from .steps import Steps, replaced
+from .verdict import Verdict
 
 # What the axes of an answer are called.
 MAP_AXES = ("queries", "keys")
@@ -67,13 +70,17 @@ class Exercise:
         "`raise NotImplementedError` remain?"
     )
 
-    def __call__(self, answer) -> Any:
+    def __call__(self, answer: Any) -> Verdict:
         """Run an answer, compare it with the right one, explain and locate what is wrong, and return the Verdict."""
         if answer is None or answer is ...:
             return describe.untried(self)
+        with few_words():
+            return self._verdict(answer)
+
+    def _verdict(self, answer):
         try:
             function = self.adapt(answer)
-            with run.calls_into_attnlib({self.name, *self.our_functions}) as ours:
+            with run.calls_into_libraries({self.name, *self.our_functions}) as ours:
                 found = self.tried(function)
         except Unmeasured as error:
             return describe.unmeasured(self, error)
@@ -121,11 +128,11 @@ class Exercise:
     @property
     def names(self):
         """The ids of the mistakes that this check can name."""
-        return tuple(self.wrong)
+        return (*self.wrong, *(PLAIN if self.answer_is_code and not self.judge else ()))
 
     def explain(self, function, found):
         """Return the mistakes that explain what `function` did on the probes."""
-        return explain(found, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
+        return explain(found, self.expected, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
 
     def locate(self, function, difference):
         """Return (the first stage that differs, or None; what was measured). Exercises without stages return None."""
@@ -148,7 +155,13 @@ class Exercise:
     def pairs(self):
         """All pairs of mistakes that replace different steps."""
         single = [(id, overrides, o) for id, made in self._made.items() for _, o, overrides in made if overrides]
-        return Pairs(self.probes, single, self._raising, lambda by, probe: self.run(self.with_steps(by), probe.args))
+        return Pairs(
+            self.probes,
+            self.expected,
+            single,
+            self._raising,
+            lambda by, probe: self.run(self.with_steps(by), probe.args),
+        )
 
     @property
     def _raising(self):
@@ -223,6 +236,16 @@ class Number(Exercise):
     def _variants(self):
         return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
 
+    def explain(self, function, found):
+        """Return the slip that was handed in, or the only one that it is when rounded to three digits or more."""
+        mistakes = super().explain(function, found)
+        if mistakes or found[0].kind:
+            return mistakes
+        (yours,), every = found[0].values, [(id, value) for id, values in self.slips.items() for value in values]
+        places = [n for n in (1, 2) if np.abs(yours).max(initial=0) * 10**n >= 100]
+        fits = {id for id, x in every for n in places if close(yours, np.asarray(x).round(n), 1e-9)}
+        return tuple(m for m in self.mistakes if fits == {m.id})
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Design(Exercise):
@@ -296,7 +319,7 @@ class Function(Exercise):
         if not callable(answer):
             raise Unfit(
                 f"This exercise asks for a function, you hand in an object of type {type(answer).__name__}. "
-                "Fix: pass the function itself, without calling it: check.softmax(my_softmax)."
+                f"Fix: pass the function itself, without calling it: check.{self.name}(my_{self.name})."
             )
         return answer
 

@@ -36,7 +36,9 @@ def check_class(cls, name):
 
 
 def run(cls, sizes, weights, inputs, options, learning, biases):
-    """Return (output, weights); or, where `learning` names matrices, what is wrong with their gradients.
+    """Return (output, weights); or, where `learning` names matrices, what each of them lacks in training.
+
+    0 stands for nothing, 1 for no gradient, 2 for NaN in it, 3 for a bias that is lost, 4 for other numbers.
 
     `options` holds the mask of an exercise that has one, and nothing of one that has none.
     """
@@ -49,7 +51,10 @@ def run(cls, sizes, weights, inputs, options, learning, biases):
         cut = _without_gradient(module, inputs, learning)
         asked = options and not cut.all()
         nan = _nan_gradient(module, inputs, options["attn_mask"], learning) if asked else np.zeros_like(cut)
-        return (np.where(nan, 2, cut),)
+        fault = np.where(nan, 2, cut)
+        if not fault.any():
+            fault = 3 * _bias_lost(module, inputs, options, learning)
+        return (fault if fault.any() else fault + 4 * _changes_in_training(module, inputs, options),)
     with torch.no_grad():
         result = module(*inputs, **options)
     if result is None or result is ...:
@@ -156,3 +161,50 @@ def _nan_gradient(module, inputs, mask, names):
             output[..., mask.any(-1), :].sum().backward()
     gradients = [getattr(module, name).weight.grad for name in names]
     return np.array([gradient is not None and bool(gradient.isnan().any()) for gradient in gradients])
+
+
+def _bias_lost(module, inputs, options, names):
+    """Return (len(names),) of bool, True where a layer has a bias that does not arrive in the output.
+
+    Where a feature of the inputs is 1, a bias does what a column of the weight does. That of W_O is added to each row.
+    """
+    import torch
+
+    inputs = [torch.cat([x[..., :-1], torch.ones_like(x[..., :1])], dim=-1) for x in inputs]
+
+    def output():
+        return torch.as_tensor(module(*inputs, **options)[0]).clone()
+
+    def lost(name):
+        layer = getattr(module, name)
+        if layer.bias is None:
+            return False
+        without, bias = output(), torch.linspace(0.5, 1, len(layer.bias), dtype=layer.bias.dtype)
+        layer.bias += bias
+        given = output()
+        layer.bias -= bias
+        if name == "W_O":
+            layer.weight += 1
+            used = not torch.equal(output(), without)
+            layer.weight -= 1
+            expected = without + bias if used and without.shape[-1:] == bias.shape else given
+        else:
+            layer.weight[:, -1] += bias
+            expected = output()
+            layer.weight[:, -1] -= bias
+        return not torch.allclose(given, expected, atol=1e-4, equal_nan=True)
+
+    with torch.no_grad():
+        return np.array([lost(name) for name in names])
+
+
+def _changes_in_training(module, inputs, options):
+    """Tell whether the module gives other numbers in training mode: nn.Dropout, or a norm over the batch."""
+    import torch
+
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        expected = torch.as_tensor(module(*inputs, **options)[0])
+        module.train()
+        found = [torch.as_tensor(module(*inputs, **options)[0]) for _ in range(5)]  # dropout may drop nothing
+    return not all(torch.allclose(x, expected, atol=1e-5, equal_nan=True) for x in found)

@@ -36,7 +36,7 @@ DEAD = "a query that may attend to no key"
 HUGE = "scores near +-1e4"
 HUGE_MASKED = "blocked keys with scores near 1e4"
 LOW_MASKED = "allowed keys with scores of -1e4 or less"
-GRADIENT = "the gradient of the output"
+GRADIENT = "what training meets: the gradient of the output, biases"
 
 
 class Draw:
@@ -100,12 +100,25 @@ def edges(arrays, cube, huge, mask=MASK):
     )
 
 
+def turned(attention):
+    """Return an attention that no other gives, to hand over as an argument: an answer that never calls it shows."""
+    return lambda query, key, value, attn_mask=None: attention(-query, key, value, attn_mask)
+
+
 def gradient(args, matrices):
-    """Return the probe that asks which of the matrices get no gradient, or NaN where a query of its mask has no key."""
+    """Return the probe that asks what each matrix lacks in training (`modules.run`), also where a query has no key."""
 
     def says(yours, right):
         found = list(zip(matrices, yours, strict=True))
-        cut, nan = (" and ".join(name for name, y in found if y == fault) for fault in (1, 2))
+        cut, nan, bias = (" and ".join(name for name, y in found if y == fault) for fault in (1, 2, 3))
+        if not (cut or nan or bias):
+            return "In training mode your module gives other numbers: nn.Dropout? Fix: leave it out, the task has none."
+        if bias:
+            return (
+                f"The bias of {bias} does not arrive in the output as it should. A layer adds its own when it is "
+                "called; that of W_O stands in each row, also of a query that may attend to no key. Fix: call the "
+                "layers, W_O last and on all rows, or make them with bias=False."
+            )
         if nan:
             return (
                 f"The gradient that comes back to {nan} is NaN, though the loss leaves out the one query that may "

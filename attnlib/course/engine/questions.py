@@ -22,7 +22,7 @@ class Question:
     def __init__(self, name, *, right, tempting, **why):
         self.name, self.right, self.tempting, self.why = name, right, tempting, why
 
-    def __call__(self, guess=None):
+    def __call__(self, guess: str | None = None) -> "Revealed":
         """Return the Revealed for a guess, a letter; None means that no choice was made."""
         return Revealed(self, guess)
 
@@ -77,7 +77,7 @@ class Recall(NamedTuple):
     name: str
     questions: tuple
 
-    def __call__(self, *guesses):
+    def __call__(self, *guesses: str | None) -> "Recalled":
         """Return the Recalled for a letter or None for each question."""
         if len(guesses) != len(self.questions):
             raise TypeError(

@@ -2,6 +2,7 @@
 
 import contextlib
 import dis
+import itertools
 import linecache
 import os
 import re
@@ -9,6 +10,7 @@ import sys
 import traceback
 import types
 import warnings
+from collections.abc import Iterable
 from numbers import Number, Real
 from pathlib import Path
 from typing import NamedTuple
@@ -67,12 +69,14 @@ def late(seconds):
 
 
 def _ended(name):
-    """Return the Outcome of code that ended Python by the signal `name`."""
-    return Outcome(
-        kind="ended",
-        problem=f"Your code makes Python itself end ({name}). "
-        "Fix: look for an array too large for this machine, or for a function that calls itself without end.",
+    """Return the Outcome of code that ended Python by the signal `name`, or by "an exit"."""
+    told = (
+        "ends Python, or closes the files that it needs. Fix: leave out os._exit and os.closerange."
+        if name == "an exit"
+        else f"makes Python itself end ({name}). "
+        "Fix: look for an array too large for this machine, or for a function that calls itself without end."
     )
+    return Outcome(kind="ended", problem=f"Your code {told}")
 
 
 class Unfit(Exception):
@@ -111,13 +115,15 @@ def _rehearsed(calls):
 
 
 @contextlib.contextmanager
-def calls_into_attnlib(names):
-    """Yield a set that collects which of `names` ran as attnlib's own functions."""
+def calls_into_libraries(names):
+    """Yield a set that collects which of `names` ran as functions of attnlib or torch: (whose, name)."""
     seen = set()
 
     def watch(frame, event, arg):
         if event == "call" and frame.f_code.co_name in names and frame.f_code.co_filename.startswith(_PACKAGE):
-            seen.add(frame.f_code.co_name)
+            seen.add(("attnlib", frame.f_code.co_name))
+        elif event == "c_call" and arg.__name__ in names and "torch" in f"{arg.__module__} {type(arg.__self__)}":
+            seen.add(("torch", arg.__name__))
 
     before = sys.getprofile()
     sys.setprofile(watch)
@@ -129,9 +135,9 @@ def calls_into_attnlib(names):
 
 def call(function, args, *, returns_weights=False, lists=False, judge=None, tensors=False):
     """Call `function` on copies of `args` and return an Outcome, whatever happens; a `judge` says what it finds."""
-    given = [_copy(a, tensors) for a in args]
+    given = [copy_of(a, tensors) for a in args]
     try:
-        with np.errstate(all="ignore"), warnings.catch_warnings():
+        with np.errstate(all="ignore"), _settings_kept(), warnings.catch_warnings():
             if tensors:  # a second try: what torch says about NumPy code would only puzzle
                 warnings.simplefilter("ignore")
             result = function(*given)
@@ -141,10 +147,7 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
         raise
     except (Exception, SystemExit) as error:
         return Outcome(kind="raised", problem=described(error))
-    mutated = any(
-        isinstance(before, np.ndarray) and not _array_equal(before, np.asarray(after))
-        for before, after in zip(args, given, strict=True)
-    )
+    mutated = changed(tuple(args), tuple(given))
     if judge is not None and result is not None and result is not ...:
         return judged(judge, result, args, lists)._replace(mutated=mutated)
     parts = [r for r in result[:2] if r is not None] if returns_weights and isinstance(result, tuple) else [result]
@@ -160,10 +163,22 @@ def call(function, args, *, returns_weights=False, lists=False, judge=None, tens
     return Outcome(tuple(values), mutated=mutated, tensor=tensor)
 
 
+@contextlib.contextmanager
+def _settings_kept():
+    """Let np.seterr do nothing: where it makes errors of warnings, each exp that becomes 0 would be one."""
+    ours, np.seterr = np.seterr, lambda *args, **options: np.geterr()
+    try:
+        yield
+    finally:
+        np.seterr = ours
+
+
 def judged(judge, result, args, lists):
     """Return the Outcome in which the judge has spoken, or one that says why it cannot read the result."""
     try:
-        return Outcome(told=judge(result.detach() if _is_tensor(result) else result, *args))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", message="Casting complex")  # NumPy would drop the imaginary part
+            return Outcome(told=judge(result.detach() if _is_tensor(result) else result, *args))
     except Unfit:
         raise
     except Exception as error:
@@ -185,12 +200,30 @@ def numbers(result, *, lists=False):
     return array.astype(np.float64)
 
 
-def _copy(x, tensors):
-    if isinstance(x, tuple):
-        return tuple(_copy(a, tensors) for a in x)
+def copy_of(x, tensors=False):
+    """Return a copy of an argument, of the arrays inside it too, as tensors if asked for."""
+    if type(x) in (tuple, list):
+        return type(x)(copy_of(a, tensors) for a in x)
+    if type(x) is dict:
+        return {name: copy_of(a, tensors) for name, a in x.items()}
     if not isinstance(x, np.ndarray):
         return x
     return sys.modules["torch"].from_numpy(x.copy()) if tensors else x.copy()
+
+
+def changed(before, after):
+    """Tell whether an argument was written to: an array, or anything inside tuples, lists and dicts."""
+    if isinstance(before, np.ndarray):
+        return not _array_equal(before, np.asarray(after))
+    if type(before) not in (tuple, list, dict, int, float, bool, str):
+        return False  # what a function or an object holds is its own affair
+    if type(before) is not type(after):
+        return True
+    if type(before) is dict:
+        before, after = tuple(before.items()), tuple(after.items())
+    if type(before) not in (tuple, list):
+        return before != after
+    return len(before) != len(after) or any(map(changed, before, after))
 
 
 def _is_tensor(x):
@@ -204,20 +237,10 @@ def _as_array(x, lists):
             return None, _too_large(tuple(x.shape))
         x = x.detach().cpu()
         x = (x.float() if x.dtype == sys.modules["torch"].bfloat16 else x).numpy()
-    elif isinstance(x, (list, tuple)) and not lists:
-        what = f"a {type(x).__name__} of {len(x)}"
-        fix = (
-            "return only what the exercise asks for"
-            if isinstance(x, tuple)
-            else "np.array(...) around it, all rows of the same length"
-        )
-        return None, f"You return {what}, where one array is expected. Fix: {fix}."
-    elif not isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
-        if lists:
-            letter = isinstance(x, str) and len(x) == 1 and x.isalpha()
-            fix = "the number that belongs to this letter" if letter else "numbers without quotes"
-            return None, f"You hand in {_kind(x)}, where numbers are expected. Fix: {fix}."
-        return None, f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
+    elif lists and isinstance(x, Iterable) and not isinstance(x, (np.ndarray, list, tuple, str, bytes, dict, set)):
+        x = list(itertools.islice(x, MOST_ENTRIES))  # a generator, map, or a column of a table
+    elif problem := _no_numbers(x, lists):
+        return None, problem
     try:
         number = isinstance(x, Number)
         x = np.asarray(x)
@@ -227,11 +250,33 @@ def _as_array(x, lists):
             x = x.astype(np.float64)
     except OverflowError:
         return None, "One of your numbers is too large: a float ends near 1.8e308. Fix: print it; which step made it?"
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: tensors that require a gradient
         return None, "Your list does not hold numbers only. Fix: rows of the same length, numbers in each."
     if x.dtype.kind not in "bfiu":
         return None, f"Your array has dtype {x.dtype}, real numbers are expected. Fix: np.array(..., dtype=float)."
+    if lists:  # by hand True is 1, and a row or a column a list
+        x = x.astype(np.float64).ravel() if 1 < x.size == max(x.shape) else x.astype(np.float64)
     return x, ""
+
+
+def _no_numbers(x, lists):
+    """Say what keeps an answer that is no tensor from being numbers; "" if nothing does at first sight."""
+    if isinstance(x, (list, tuple)) and not lists:
+        fix = "np.array(...) around it, all rows of the same length"
+        if isinstance(x, tuple):
+            fix = "return only what the exercise asks for"
+        elif any(isinstance(part, np.ndarray) or _is_tensor(part) for part in x):
+            fix = "np.stack(..., axis=...) makes one of them, and the axis says where in the shape their number stands"
+        return f"You return a {type(x).__name__} of {len(x)}, where one array is expected. Fix: {fix}."
+    if isinstance(x, (np.ndarray, np.generic, Number, list, tuple)):
+        return ""
+    if lists:
+        letter = isinstance(x, str) and len(x) == 1 and x.isalpha()
+        fix = (
+            "the number that belongs to this letter" if letter else "numbers without quotes, several as a list: [1, 2]"
+        )
+        return f"You hand in {_kind(x)}, where numbers are expected. Fix: {fix}."
+    return f"You return {_kind(x)}, where an array of numbers is expected. Fix: return the array itself."
 
 
 def _too_large(shape):
@@ -244,11 +289,15 @@ def _kind(x):
 
 
 def words_of(error):
-    """Return what an error says; "" where it cannot: a class may have a `__str__` that raises."""
+    """Return what an error says, if it is long its beginning; "" where it cannot: a `__str__` may raise."""
     try:
-        return str(error)
+        return shortened(str(error), 1000)
     except Exception:
         return ""
+
+
+def shortened(text, most):
+    return text if len(text) <= most else f"{text[:most]} ..."
 
 
 def described(error):
@@ -259,7 +308,7 @@ def described(error):
     code = ""
     if own:
         file, line = own[-1]
-        code = linecache.getline(file, line).strip()
+        code = shortened(linecache.getline(file, line).strip(), 200)
         text += f"\nLine {line}: {code}".rstrip(": ")
     fix = _fix(words_of(error), code.partition("#")[0])
     return text + (f"\nFix: {fix}" if fix else "")
@@ -274,9 +323,13 @@ def _fix(told, code):
         )
     if "before Module.__init__() call" in told:
         return "begin `__init__` with `super().__init__()`: before that a module holds no layers."
+    if "boolean index did not match" in told or "The shape of the mask" in told:
+        return "an index has the shape of what it picks from; np.where(mask, scores, -np.inf) stretches axes of size 1."
     of_tensor = "Boolean value of Tensor" in told
     if not (of_tensor or "truth value of an array" in told):
         return ""
+    if re.search(r"[<>]=?((?!\b(if|else|and|or)\b|\) *[&|] *\()[^<>=])+[<>]", code):
+        return "`0 <= x < n` asks whether a whole array is true. `(0 <= x) & (x < n)`, with brackets, compares entries."
     condition = re.search(r"\b(if|while|and|or|not)\b", code)
     python = re.search(r"(?<![\w.])(max|min|sorted)\(", code)
     if condition and not python:

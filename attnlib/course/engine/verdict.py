@@ -12,6 +12,7 @@ from .compare import isclose
 
 _MARKS = {"right": "✓", "wrong": "✗", "not tried": "…"}
 _MOST_ROWS = 12  # and columns, of a heatmap
+_MOST_WORDS = 4000  # characters of a message: an answer can have a name, or an error, of any length
 
 
 @dataclass(repr=False, eq=False)
@@ -53,7 +54,9 @@ class Verdict:
     _shown: int = 0
 
     def __post_init__(self):
-        """Drop a hint that repeats an earlier one: an exercise and a mistake may share their words."""
+        """Shorten a long message. Drop a hint that repeats an earlier one: exercise and mistake may share words."""
+        if len(self.message) > _MOST_WORDS:
+            self.message = f"{self.message[:_MOST_WORDS]} ..."
         self.hints = tuple(hint for i, hint in enumerate(self.hints) if not any(hint in h for h in self.hints[:i]))
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import softmax
 from ...heads import split_heads
-from ..engine.steps import Steps, swap
+from ..engine.steps import swap
 from .mistake import Mistake, weights_by
 
 
@@ -45,7 +45,7 @@ def _only(fits, step):
     def raising(s):
         if not fits(s):
             raise ValueError("axes do not match")
-        return getattr(Steps, step).func(s)
+        return getattr(type(s).__mro__[1], step).func(s)  # of the right steps, which may have their own
 
     return {step: raising}
 
@@ -55,12 +55,18 @@ def _rows_as_sequences(s):
     return lambda x: split_heads(x if x.ndim > 2 else x[:, None], s.num_heads)
 
 
+def _overwrite(arguments):
+    for x in arguments:
+        if isinstance(x, np.ndarray):
+            x[...] = 0
+        elif type(x) in (tuple, list):
+            _overwrite(x)
+
+
 def _overwriting(s):
     def finish(y):
         y = np.array(y)
-        for array in s.arguments:
-            if isinstance(array, np.ndarray):
-                array[...] = 0
+        _overwrite(s.arguments)
         return y
 
     return finish
@@ -77,7 +83,7 @@ def _gradients(fault):
     return tuple({"gradient_fault": step(which)} for which in some)
 
 
-MISTAKES = (
+SHARED = (
     # --- output
     Mistake(
         "weights_returned",
@@ -183,7 +189,7 @@ MISTAKES = (
     # --- arrays
     Mistake(
         "wrong_batch_axis",
-        "it counts axes from the front, so that a batch axis shifts them",
+        "it counts axes from the front or turns all of them round (.T), so that a batch axis shifts them",
         "Right for one sequence; with a batch an error, or wrong numbers if the axes happen to be equally long.",
         "Which axes stay where they are, whatever comes before them? Count from the other end.",
         "The last two stay: name them -1 and -2, and let .T alone.",
@@ -217,6 +223,15 @@ MISTAKES = (
         raises=True,
     ),
     Mistake(
+        "as_many_keys_as_queries",
+        "there were as many keys as queries",
+        "Right in self-attention. With fewer or more keys an error: two lengths are taken for one.",
+        "Which of your lines takes a length from query.shape, and uses it for keys or values?",
+        "Take the length of each array from that array: n_q from the queries, n_k from the keys, or -1 in reshape.",
+        _only(lambda s: s.q.shape[-2] == s.k.shape[-2], "scores"),
+        raises=True,
+    ),
+    Mistake(
         "mutates_input",
         "it writes into the arrays it was given",
         "The result is right, and the caller's data are spoiled: the same cell run twice gives two answers.",
@@ -231,6 +246,28 @@ MISTAKES = (
         "Print the dtype of what you return.",
         "Convert nothing on the way, and give no dtype.",
         {"finish": lambda s: lambda y: y if y.dtype == bool else y.astype(np.float16)},
+    ),
+    # --- seen in the results alone: engine/explain.py
+    Mistake(
+        "constant_result",
+        "every number of its result were the same, such as 0, whatever it is given",
+        "Its result does not depend on the numbers that go in.",
+        "Which line writes into the array that you return, and what does it write?",
+        "np.zeros and np.ones only make room. And one number alone, divided by its sum, is always 1: over which axis?",
+    ),
+    Mistake(
+        "part_of_result",
+        "it returns a part of the right result, and the rest is missing or left at 0",
+        "What is there is right.",
+        "If you have a loop: does `return` stand inside it, and with which number does it begin and end?",
+        "Let it run over all, and return behind it. Without a loop: which slice cuts something off?",
+    ),
+    Mistake(
+        "order_turned",
+        "it returns the right numbers in another order: an axis backwards, or the last two exchanged",
+        "Row i then belongs to another query.",
+        "Which line turns an axis round: [::-1], flip, .T, swapaxes?",
+        "In the result nothing is to be turned: row i belongs to query i, in the order of the queries.",
     ),
     # --- gradients: every number is right
     Mistake(

@@ -35,6 +35,11 @@ def scaled_by(factor):
     return {"scaled_scores": lambda s: s.scores * factor(s)}
 
 
+def scaled_behind_a_mask_by(factor):
+    """Replace the scale by `factor(steps)` where there is a mask."""
+    return scaled_by(lambda s: s.q.shape[-1] ** -0.5 if s.mask is None else factor(s))
+
+
 def masked_by(change):
     """Replace how the mask enters the scores; without a mask nothing changes."""
     return {"masked_scores": lambda s: s.scaled_scores if s.mask is None else change(s)}

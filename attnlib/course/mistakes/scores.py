@@ -4,7 +4,7 @@ import numpy as np
 
 from ...core import softmax
 from ..engine.steps import swap
-from .mistake import Mistake, scaled_by
+from .mistake import Mistake, scaled_behind_a_mask_by, scaled_by
 
 
 def _first_axis(s, x):
@@ -12,7 +12,7 @@ def _first_axis(s, x):
     return x.shape[0 if s.num_heads is None else -1]
 
 
-MISTAKES = (
+SHARED = (
     # --- scores
     Mistake(
         "swapped_query_key",
@@ -71,6 +71,7 @@ MISTAKES = (
         "A dot product has two parts: multiply, then ...?",
         "Add the products up over the features: the last axis disappears.",
         {"raw_scores": lambda s: s.q[..., :, None, :] * s.k[..., None, :, :]},
+        {"scores": lambda s: s.q * s.k},
     ),
     Mistake(
         "scaled_already",
@@ -95,15 +96,26 @@ MISTAKES = (
         "Without a mask every number is right. Behind one the weights are too peaked.",
         "Compare the two branches of your function. Which step does only one of them have?",
         "Divide the scores by the square root of d_k in the branch with a mask, too, before the mask comes.",
-        scaled_by(lambda s: s.q.shape[-1] ** -0.5 if s.mask is None else 1),
+        scaled_behind_a_mask_by(lambda s: 1),
     ),
     Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
-        "The weights are too flat: large d_k turns attention into a plain average.",
+        "The weights are flatter than the formula has them. With random vectors large d_k makes a plain average of "
+        "attention; weights that were trained with this divisor make up for it.",
         "What would you divide by if d_k were 100? What does the formula say?",
         "Take the square root of d_k, the length of one query.",
         scaled_by(lambda s: 1 / s.q.shape[-1]),
+        scaled_behind_a_mask_by(lambda s: 1 / s.q.shape[-1]),
+    ),
+    Mistake(
+        "half_for_root",
+        "the scores are divided by d_k and by 2, or by half of d_k",
+        "In Python the power comes first: d_k**1/2 is d_k / 2, and s / d_k**1/2 is s / d_k / 2.",
+        "What does Python give for 100**1/2, and what is the root of 100?",
+        "50.0, and 10. np.sqrt(d_k), d_k**0.5 and d_k**(1/2) are the root.",
+        scaled_by(lambda s: 2 / s.q.shape[-1]),
+        scaled_by(lambda s: 1 / (2 * s.q.shape[-1])),
     ),
     Mistake(
         "scale_by_d_v",
@@ -112,6 +124,7 @@ MISTAKES = (
         "Which two arrays enter the dot product? Only their width matters.",
         "Queries and keys enter it, values do not: take the length of one query.",
         scaled_by(lambda s: s.v.shape[-1] ** -0.5),
+        scaled_behind_a_mask_by(lambda s: s.v.shape[-1] ** -0.5),
         scaled_by(lambda s: 1 / s.v.shape[-1]),
     ),
     Mistake(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ... import masks
 from ...core import softmax
 from ..engine.steps import swap
 from .mistake import Mistake, allowed_by, filled_with, masked_by, weights_by
@@ -89,7 +90,7 @@ def triangle(s, moved=0):
     return np.tri(s.n_q, s.n_k, k=s.n_k - s.n_q + moved, dtype=bool)
 
 
-MISTAKES = (
+SHARED = (
     # --- softmax
     Mistake(
         "softmax_over_queries",
@@ -98,6 +99,7 @@ MISTAKES = (
         "Whose weights have to sum to 1: those of one query, or those of one key?",
         "Each row belongs to one query, so maximum and sum both run over the keys, the last axis.",
         {"axis": lambda s: -2},
+        {"axis": lambda s: -1 if s.mask is None else -2},
         weights_by(lambda x, axis: softmax(x, -2)),
         weights_by(lambda x, axis: softmax(x, 0)),
     ),
@@ -265,11 +267,14 @@ MISTAKES = (
     ),
     Mistake(
         "zero_times_infinity",
-        "it multiplies the mask by infinity",
-        "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row.",
+        "it multiplies the mask by infinity, or has 0 where the scores of allowed keys belong",
+        "0 times inf is NaN: the keys that are allowed get NaN, and with them the whole row. nan_to_num makes 0 of it.",
         "Which number comes out of `0 * -np.inf`? How else can -inf get into the blocked places only?",
         "NaN comes out. Choose in place of multiplying: np.where (in torch masked_fill) writes -inf where it belongs.",
         masked_by(lambda s: s.scaled_scores + np.where(s.allowed, np.nan, -np.inf)),
+        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), -np.inf)),
+        masked_by(lambda s: np.where(s.allowed, np.zeros_like(s.scaled_scores), np.finfo(float).min)),
+        _after_softmax(lambda w, mask: w if np.all(mask) else 0 * w),  # 0 everywhere may have any cause
     ),
     Mistake(
         "finite_fill",
@@ -286,7 +291,7 @@ MISTAKES = (
         "to 0 afterwards does not give it back.",
         "Which number is lower than any score there can be?",
         "-inf is. No row that has a key left is harmed by it.",
-        *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value)),
+        *(way for value in (-1e4, -1e3, -10) for way in _filled_then_zeroed(value)),
         *(way for value in (-1e4, -1e3) for way in _filled_then_zeroed(value, _some)),
     ),
     Mistake(
@@ -320,4 +325,88 @@ FUTURE_ONLY = Mistake(
     {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     {"causal": lambda s: triangle(s).T},
     {"causal": lambda s: np.tri(s.n_k, dtype=bool).T[: s.n_q]},
+)
+
+
+def _with_causal(align, keep):
+    """Put a causal mask over the scores: beside the mask that is given, or in its place."""
+
+    def masked_scores(s):
+        causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
+        return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
+
+    return {"masked_scores": masked_scores}
+
+
+# Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
+CAUSAL_ADDED = Mistake(
+    "causal_mask_added",
+    "a causal mask is at work that nobody asked for",
+    "Right behind a causal mask. Elsewhere, as in a chunk behind a cache, it hides keys that may be seen.",
+    "Which keys does your first query see if no mask is given?",
+    "All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
+    *(_with_causal(align, keep) for align in ("lower_right", "upper_left") for keep in (True, False)),
+)
+
+# Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.
+WINDOW = (
+    Mistake(
+        "window_too_wide",
+        "the window is one key too wide: the token itself is not counted as one of its keys",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
+        {"near": lambda s: (s.back >= 0) & (s.back <= s.window)},
+    ),
+    Mistake(
+        "window_too_narrow",
+        "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
+        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
+        "A window of 1: which keys does a token see? And a window of 2?",
+        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
+        {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
+        {"near": lambda s: (s.back >= 0) & (s.back < s.window - 1)},
+    ),
+    Mistake(
+        "window_upper_left",
+        "the first query stands at the first key (upper left), although the queries are the last tokens",
+        "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
+        "Give each query its place in the sequence: the last one is the last token.",
+        "The first query then stands at place n_k - n_q: count distances from there.",
+        {"back": lambda s: np.arange(s.n_q)[:, None] - np.arange(s.n_k)},
+    ),
+    Mistake(
+        "window_open_ahead",
+        "the window is open ahead: a token sees tokens that come later",
+        "In training the next token is in plain sight.",
+        "How far may a key lie behind its query at least?",
+        "0 places: a key with a negative distance stands ahead, and is forbidden.",
+        {"near": lambda s: s.back < s.window},
+        {"near": lambda s: np.abs(s.back) < s.window},
+    ),
+    Mistake(
+        "window_without_end",
+        "a token sees all tokens before it, however far back",
+        "A causal mask and no window: nothing is saved.",
+        "Which second condition does a key meet that lies 5 places back, in a window of 3?",
+        "It lies less than `window` places back. Demand that beside the causal condition.",
+        {"near": lambda s: s.back >= 0},
+    ),
+    Mistake(
+        "window_blocks_nothing",
+        "nothing is blocked: every query sees every key",
+        "Perhaps | joins the two conditions: each key fulfils one of them.",
+        "A key 3 places ahead: which of your conditions lets it in?",
+        "Both must hold: join them with &, each in brackets.",
+        {"near": lambda s: np.ones(s.back.shape, dtype=bool)},
+    ),
+    Mistake(
+        "window_without_itself",
+        "a token does not see itself",
+        "The first token then sees nothing at all.",
+        "How far does a token lie behind itself? Does your condition allow it?",
+        "0 places, and that is allowed: write 0 <= distance.",
+        {"near": lambda s: (s.back > 0) & (s.back < s.window)},
+        {"near": lambda s: (s.back > 0) & (s.back <= s.window)},
+    ),
 )

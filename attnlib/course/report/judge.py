@@ -230,7 +230,7 @@ def _of_puzzle(puzzle, matrices):
 
 def _of_patient(name, answer):
     """Return (state, no mistakes): a probe is called in the copy, and judged here by what its calls gave."""
-    check = getattr(importlib.import_module("attnlib.course.patients"), name)  # it needs torch
+    check = getattr(importlib.import_module("attnlib.course.clinic.patients"), name)  # it needs torch
 
     def called():
         values = [_recordable(value) for value in answer.values()]

@@ -34,18 +34,18 @@ def _replies():
     return tomllib.loads(path.read_text("utf-8"))["exercises"]
 
 
-def reply(replies, number, mistake):
+def reply(replies, exercise, mistake):
     """Return what to reply to a mistake in an exercise: the lecturer's words for both, else the hint of the check."""
-    for ids, (_, words) in replies.get(number, {}).items():
+    for ids, (_, words) in replies.get(exercise, {}).items():
         if mistake in ids.split(", "):
             return words
     return MISTAKES[mistake].hints[0] if mistake in MISTAKES else ""
 
 
-def rows_of(report, number):
+def rows_of(report, task):
     """Return [(how many answers, mistake or "no name", what to reply), ...] of an exercise."""
     replies = _replies()
-    return [(n, id or "no name", reply(replies, number, id)) for id, n in report.mistakes(number)]
+    return [(n, id or "no name", reply(replies, task.key, id)) for id, n in report.mistakes(task.number)]
 
 
 def who(submission, names):
@@ -72,7 +72,7 @@ def text(report, names=False):
             lines.append(
                 f"{svg.cut(f'{task.number} {task.title}', 43):<44}" + "".join(f"{states[s]:>16}" for s in STATES)
             )
-            lines += [f"{n:>8}  {id:<32}{words}".rstrip() for n, id, words in rows_of(report, task.number)]
+            lines += [f"{n:>8}  {id:<32}{words}".rstrip() for n, id, words in rows_of(report, task)]
         votes = report.votes(notebook)
         if votes:
             lines += ["", f"{'prediction (* is right)':<44}votes"]
@@ -132,7 +132,7 @@ def _of_notebook(report, notebook):
     for task in notebook.tasks:
         name, states = f"{task.number} {task.title}", report.states(task.number)
         rows.append([name, bar(name, {state: states[state] for state in STATES}, COLOURS), ""])
-        rows += [["", f"{n} {id}", words] for n, id, words in rows_of(report, task.number)]
+        rows += [["", f"{n} {id}", words] for n, id, words in rows_of(report, task)]
     parts.append(_table(("exercise", "answers", "what to reply"), rows))
     rows = []
     for name, letters in report.votes(notebook).items():

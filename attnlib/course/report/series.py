@@ -19,6 +19,17 @@ CHECKS = re.compile(r"\b(?:check|patients|predict)\.(\w+)")
 _GUESS = re.compile(r"^predict\.(\w+)\((guess_\w+)\)", re.MULTILINE)
 
 
+def call_of(check):
+    """Return the call that judges an answer, as syntax: ``check.softmax(my_softmax)``."""
+    return next(node for node in ast.walk(ast.parse(check)) if isinstance(node, ast.Call))
+
+
+def key(check):
+    """Return the name of the exercise that a cell judges, its one key: softmax, or name_bug_1 where 1 is handed in."""
+    call = call_of(check)
+    return "_".join([call.func.attr, *(str(node.value) for node in call.args if isinstance(node, ast.Constant))])
+
+
 class Task(NamedTuple):
     """An exercise of a notebook.
 
@@ -44,8 +55,11 @@ class Task(NamedTuple):
 
     @property
     def call(self):
-        """The call that judges it, as syntax: ``check.softmax(my_softmax)``."""
-        return next(node for node in ast.walk(ast.parse(self.check)) if isinstance(node, ast.Call))
+        return call_of(self.check)
+
+    @property
+    def key(self):
+        return key(self.check)
 
     @property
     def judge(self):
@@ -109,7 +123,7 @@ def code_of(cells):
 def read(path):
     """Return the cells of a notebook, each source as one text; raise ValueError for what is none."""
     try:
-        cells = json.loads(path.read_text("utf-8"))["cells"]
+        cells = json.loads(path.read_text("utf-8-sig"))["cells"]  # some editors begin a file with a mark
         return [
             {
                 "id": str(cell.get("id")),

@@ -14,9 +14,10 @@ from .circuits import (
     parking,
     sinks,
     windows,
+    windows_apart,
     without_heads,
 )
-from .faults import MISTAKES
+from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
 from .results import (
@@ -42,9 +43,9 @@ __all__ = [
     "BLANK",
     "BLANKS",
     "EXCHANGED",
+    "FAULTS",
     "FUNCTIONS",
     "MEASURES",
-    "MISTAKES",
     "STORY",
     "TEXTS",
     "TRIED",
@@ -79,5 +80,6 @@ __all__ = [
     "stops_of",
     "to_halves",
     "windows",
+    "windows_apart",
     "without_heads",
 ]

@@ -4,6 +4,7 @@ import base64
 
 import numpy as np
 
+from ...core import attention_trace
 from ..model_files import stored
 from . import texts
 from .results import ranked, replayed
@@ -76,6 +77,30 @@ def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
         for first in firsts
     ]
     return [*found, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
+
+
+@replayed
+def windows_apart(speaker, widths=(8, 16, 32), names=tuple(texts.TEXTS)):
+    """Return {text: for each window losses that tell what of the first token counts}.
+
+    "silent" keeps its score where it is out of the window, and sets its value to 0 there. The controls are a window one
+    token wider, and the second token in place of the first.
+    """
+
+    def seeing(name, width, token=-1, silent=False):
+        def attention(query, key, value, attn_mask):
+            n_q, n_k = query.shape[-2], key.shape[-2]
+            near = np.arange(n_k - n_q, n_k)[:, None] - np.arange(n_k) < width
+            weights = attention_trace(query, key, value, attn_mask & (near | (np.arange(n_k) == token))).weights
+            return (weights * near if silent else weights) @ value
+
+        return speaker.using(attention=attention).loss(texts.TEXTS[name])
+
+    def measured(name, w):
+        kept = {"nothing": seeing(name, w), "first": seeing(name, w, 0), "silent": seeing(name, w, 0, silent=True)}
+        return {"window": w, **kept, "wider": seeing(name, w + 1), "second": seeing(name, w, 1)}
+
+    return {name: [measured(name, w) for w in widths] for name in names}
 
 
 def repeated(speaker, draw):

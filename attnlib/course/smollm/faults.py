@@ -97,7 +97,7 @@ def _rotated(value, start):
 
 
 # name: (notebook, what is changed)
-MISTAKES = {
+FAULTS = {
     "no scale": ("03", {"scale": 1.0}),
     "1/d_k": ("03", {"scale": 1 / 64}),
     "no causal mask": ("05", {"decode_step": _step(_everything)}),
@@ -115,6 +115,7 @@ MISTAKES = {
     "the past is not looked at": ("11", {"decode_step": _step(_new_keys_only)}),
     "no rotary positions": ("12", {"rope": lambda x, positions, base: x}),
     "only the queries rotated": ("12", {"rope": _one_side}),
+    "rotated the other way": ("12", {"rope": lambda x, positions, base: rotary.rope(x, -positions, base)}),
     "values rotated, too": ("12", {"decode_step": _step(values=_rotated)}),
     "neighbours paired": (
         "12",

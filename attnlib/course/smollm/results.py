@@ -12,7 +12,7 @@ import numpy as np
 from ... import core
 from ..model_files import stored
 from . import texts
-from .faults import MISTAKES, WITH_THE_CACHE
+from .faults import FAULTS, WITH_THE_CACHE
 from .speaker import chat
 
 D_K = 64
@@ -69,11 +69,11 @@ def losses_with_the_cache(speaker):
 
 
 @replayed
-def mistakes(speaker, names=("none", *MISTAKES)):
+def mistakes(speaker, names=("none", *FAULTS)):
     """Return {mistake: {"notebook", "loss" on three texts, "writes", "next": of the blank}}, "none" first."""
     found = {}
     for name in names:
-        notebook, changes = MISTAKES.get(name, ("", {}))
+        notebook, changes = FAULTS.get(name, ("", {}))
         wrong = speaker.using(**changes)
         found[name] = {
             "notebook": notebook,

@@ -351,9 +351,10 @@ QUESTIONS = (
         "one_layer",
         right="b",
         tempting="a",
-        a="Every head makes its keys from the same vectors, and these know only their own letter and position.",
-        b="To be found after an earlier copy, a key must know which letter stood before it. Here only a layer below "
-        "can tell it.",
+        a="Every head makes its keys from the same vectors, and these know only their own letter and position. At this "
+        "width, 32, four heads learn no more than one. (Set by hand and wider, one layer can do it by position alone.)",
+        b="What is learned here matches letters: a key must know which letter stood before it, and only a layer below "
+        "can tell it. At this width, 32, one layer stays below 0.4.",
         c="The mask hides later letters. The earlier copy and the letter that followed it stand before the query.",
     ),
     Question(

@@ -199,7 +199,7 @@ CLAIMS = (
     ),
 )
 
-MISTAKES = (
+OWN = (
     Mistake(
         "not_a_convoy",
         "it is not two texts of the letters A to D, with at most 12 each",

@@ -39,7 +39,7 @@ from .places import BY_PLACE, TOGETHER
 from .puzzle import Puzzle
 from .puzzle_mistakes import exchange, follows, hard_weights, rolled
 
-OWN = (*mistakes.MISTAKES, *claims.MISTAKES, FUTURE_ONLY)
+OWN = (*mistakes.OWN, *claims.OWN, FUTURE_ONLY)
 
 
 def _heavy_win(p, a):

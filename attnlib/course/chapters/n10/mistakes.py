@@ -225,9 +225,9 @@ CARGO = (
     ),
     Mistake(
         "scale_squared",
-        "the score was multiplied by d_k, and not by its root",
-        "Scores are divided by the root alone, so the ratio becomes 3 ** sqrt(d_k). Or does another feature add to the "
-        "difference, or a lower score of the others?",
+        "the score is twice as large as it should be",
+        "The ratio becomes 3 ** 2. Either the logarithm was multiplied by d_k and not by its root, or several features "
+        "or keys add to the difference.",
         "Scores are divided by sqrt(4), not by 4. And W_Q[ONE] is four numbers, W_Q[ONE, 0] is one.",
         "Two times the logarithm is enough, in a single feature.",
     ),
@@ -440,9 +440,9 @@ HEADS = (
     Mistake(
         "heads_added",
         "the outputs of the two heads are added",
-        "The numbers in W_O may be negative.",
-        "What does W_O = [[1], [-1]] do with two outputs?",
-        "It subtracts the second from the first, unless W_V is negative, too: two minus signs cancel.",
+        "Both numbers in W_O have one sign, or a minus in W_V cancels the one in W_O.",
+        "What does W_O = [[1], [-1]] do with two outputs, and what if one W_V is negative?",
+        "It subtracts the second from the first. With a negative W_V two minus signs cancel: keep one.",
     ),
     Mistake(
         "one_head_unused",
@@ -509,4 +509,4 @@ HEADS = (
     ),
 )
 
-MISTAKES = (*COMMON, *FLAGS, *CARGO, *PLACES, *HEADS)
+OWN = (*COMMON, *FLAGS, *CARGO, *PLACES, *HEADS)

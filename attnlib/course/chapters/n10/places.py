@@ -351,6 +351,7 @@ TOGETHER = (
             "note_handed_over": _both(_layer(1, _behind_copies), follows(_own_flag_again, 0.05)),
             "own_flag_noted": _both(_layer(0, itself), _layer(1, _copies)),
             "looks_behind": _asks_behind,
+            "two_back": lambda p, a: [0] * _layer(0, lambda c: only(c.places > 1, back(c, 2)))(p, a),
             "nothing_noted": _not(_writes()),
             "note_mixed": _note_mixed,
             "flags_overwritten": _both(_not(_writes(NOTE)), _writes(FLAG)),

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ...convoy import PLACE, only
+from ...convoy import FLAG, only
 
 RULE = 0.02  # how near a head has to come to a wrong rule
 
@@ -34,9 +34,10 @@ def flip(head):
 
 
 def rolled(*names):
-    """Return the changes that move the rows of one matrix by one, if a wrong name of a column may have moved them.
+    """Return the changes that move the rows of one matrix by one, if a wrong number of a column may have moved them.
 
-    It has not where a feature reads several columns, or where places are moved to places: these are steps.
+    It has not where a feature reads several columns, where places are moved to places, which are steps, or from one
+    block to another: who reads CARGO has not miscounted ONE.
     """
 
     def move(name, by, head):
@@ -44,8 +45,8 @@ def rolled(*names):
         if matrix is None or np.count_nonzero(matrix, axis=0).max() > 1:
             return head
         moved = np.roll(matrix, by, axis=0)
-        steps = all(not np.delete(W, np.r_[PLACE], axis=0).any() for W in (matrix, moved))
-        return head if steps else head._replace(**{name: moved})
+        within_flags = all(not np.delete(W, np.r_[FLAG], axis=0).any() for W in (matrix, moved))
+        return head._replace(**{name: moved}) if within_flags else head
 
     return [partial(move, name, by) for name in names for by in (1, -1)]
 

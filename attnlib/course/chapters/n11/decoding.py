@@ -4,10 +4,10 @@ from functools import cached_property
 
 import numpy as np
 
-from .... import core, masks
+from .... import core
 from ...engine.exercise import Function
-from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe
-from ...engine.run import Unfit
+from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe, turned
+from ...engine.run import Unfit, changed, copy_of
 from ...engine.steps import Steps, replaced
 
 
@@ -18,11 +18,18 @@ class Window(Steps):
         return np.arange(self.n_k - self.n_q, self.n_k)[:, None] - np.arange(self.n_k)
 
     @cached_property
-    def window_mask(self):
+    def near(self):
         return (self.back >= 0) & (self.back < self.window)
 
 
 class Grouped(Steps):
+    attention = None  # what is handed over, where a probe does
+
+    @cached_property
+    def q(self):
+        """The queries as the attention that is handed over sees them."""
+        return -self.asked if self.attention in (TURNED, TURNED_GROUPED) else self.asked
+
     @cached_property
     def serving(self):
         """Which head of keys serves each head of queries, (h,)."""
@@ -44,7 +51,12 @@ class Grouped(Steps):
 
 def attend(query, key, value, attn_mask=None):
     """What the step of decoding is handed: attention whose heads may share keys and values."""
-    return Grouped(q=query, key=key, value=value, mask=attn_mask).output
+    s = Grouped(q=query, key=key, value=value)
+    return core.scaled_dot_product_attention(query, s.k, s.v, attn_mask)
+
+
+# To see whether the attention that is handed over is called: that of 11.2, and that of 11.3.
+TURNED, TURNED_GROUPED = turned(core.scaled_dot_product_attention), turned(attend)
 
 
 class Decoding(Grouped):
@@ -94,12 +106,16 @@ class Driving(Steps):
         return np.array([write(prompt) for prompt in self.prompts])
 
 
-def in_chunks(step, query, key, value, chunks, attention):
-    """Run `step` over a sequence cut into chunks and return all outputs, (h, n, d_v); None where it returns nothing."""
+def in_chunks(step, query, key, value, chunks, attention, spoiled):
+    """Run `step` over a sequence cut into chunks and return all outputs, (h, n, d_v); None where it returns nothing.
+
+    Note in `spoiled`, for each chunk, whether the past that was handed over has been written to.
+    """
     past, outputs, start = (key[:, :0], value[:, :0]), [], 0
     for chunk in chunks:
-        now = slice(start, start + chunk)
+        now, before = slice(start, start + chunk), copy_of(past)
         result = step(query[:, now], key[:, now], value[:, now], past, attention)
+        spoiled.append(changed(before, past))
         if result is None or result is ...:
             return None
         try:
@@ -129,14 +145,18 @@ class InChunks(Function):
     """A step of decoding, judged by what it gives over a whole sequence."""
 
     def run(self, function, args, **options):
-        def outputs(*given):
-            return in_chunks(function, *given)
+        spoiled = []
 
-        return super().run(outputs, args, **options)
+        def outputs(*given):
+            return in_chunks(function, *given, spoiled)
+
+        outcome = super().run(outputs, args, **options)
+        return outcome._replace(mutated=outcome.mutated or any(spoiled))
 
     def _variants(self):
         ways = super()._variants()
         del ways["mask_ignored"], ways["causal_mask_added"]  # chunk_not_masked and chunk_upper_left say more here
+        del ways["as_many_keys_as_queries"]  # only a prompt has: an error after it has many causes
         return ways
 
     def with_steps(self, overrides):
@@ -147,6 +167,9 @@ class InChunks(Function):
             return s.finish(self.result(s)), s.cached
 
         return step
+
+
+ANOTHER = "another `attention` handed over"
 
 
 def window_probes():
@@ -176,15 +199,16 @@ def grouped_probes():
         Probe(CUBE, arrays(4, 2, 4, 4, 4, 4, 4)),
         Probe(PLAIN_MASKED, masked(MASK, 6, 3, 4, 5, 6, 2)),
         Probe("a causal mask", masked(np.tri(4, dtype=bool), 4, 2, 4, 4, 5, 3)),
+        Probe(ANOTHER, (*arrays(4, 2, 3, 5, 6, 2), None, TURNED)),
     )
 
 
 def decoding_probes():
     draw = Draw("decode_step")
 
-    def sequence(chunks, h=4, h_kv=2, d_k=5, d_v=3):
+    def sequence(chunks, h=4, h_kv=2, d_k=5, d_v=3, attention=attend):
         n = sum(chunks)
-        return draw(h, n, d_k), draw(h_kv, n, d_k), draw(h_kv, n, d_v), chunks, attend
+        return draw(h, n, d_k), draw(h_kv, n, d_k), draw(h_kv, n, d_v), chunks, attention
 
     return (
         Probe("6 tokens all at once", sequence((6,))),
@@ -193,6 +217,7 @@ def decoding_probes():
         Probe("chunks of 2 tokens", sequence((2, 2, 2))),
         Probe("chunks of 1, 4 and 3 tokens", sequence((1, 4, 3), 3, 3)),
         Probe("chunks of 2 tokens, keys as long as values", sequence((2, 2, 2), d_k=4, d_v=4)),
+        Probe(ANOTHER, sequence((3, 1), attention=TURNED_GROUPED)),
     )
 
 
@@ -212,24 +237,15 @@ def driving_probes():
     )
 
 
-def back_from(start):
-    """Replace where the first query stands."""
-    return {"back": lambda s: np.arange(start(s), start(s) + s.n_q)[:, None] - np.arange(s.n_k)}
+def only_if(fits):
+    """Raise where heads are served, unless `fits(heads of queries, heads of keys)`."""
 
+    def serving(s):
+        if not fits(s.q.shape[-3], s.key.shape[-3]):
+            raise ValueError("the axes of the heads do not match")
+        return side_by_side(s)
 
-def window_by(change):
-    return {"window_mask": change}
-
-
-def with_causal(align, keep):
-    """Put a causal mask over the scores: beside the mask that is given, or in its place."""
-
-    def masked_scores(s):
-        causal = masks.causal_mask(s.q.shape[-2], s.k.shape[-2], align=align)
-        allowed = causal & s.mask if keep and s.mask is not None else causal
-        return np.where(allowed, s.scaled_scores, -np.inf)
-
-    return {"masked_scores": masked_scores}
+    return {"serving": serving}
 
 
 def dealt_out(s):
@@ -277,13 +293,14 @@ def in_turn(s):
     return tokens
 
 
-def all_again(s):
-    """All tokens so far go into the cache at every step."""
+def all_again(s, prompt_too=True):
+    """All tokens so far, or all new ones, go into the cache at every step."""
     rows = []
     for prompt in s.prompts:
         cache, tokens = s.new_cache(), list(prompt)
         for _ in range(s.count):
-            tokens.append(int(np.argmax(s.model(tokens, cache))))
+            given = tokens if prompt_too else tokens[len(prompt) :] or tokens
+            tokens.append(int(np.argmax(s.model(given, cache))))
         rows.append(tokens[len(prompt) :])
     return rows
 
@@ -342,8 +359,9 @@ def last_token_twice(s):
     ]
 
 
-def last_word_alone(s):
-    return rightly(s, prompts=[p[-1:] for p in s.prompts])
+def with_part(part, least):
+    """Only this part is read of each prompt that has `least` tokens or more."""
+    return written_by(lambda s: rightly(s, prompts=[p[part] if len(p) >= least else p for p in s.prompts]))
 
 
 def behind_prompts(s):

@@ -4,69 +4,20 @@ import numpy as np
 
 from ...engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
 from ...engine.questions import Question
-from ...grammar import BEGINNING_SAYS, judge_beginning
 from ...mistakes.mistake import Mistake
+from ...mistakes.weights import CAUSAL_ADDED, WINDOW
+from ...writer.grammar import BEGINNING_SAYS, judge_beginning
 from . import decoding
 
 OWN = (
-    Mistake(
-        "window_too_wide",
-        "the window is one key too wide: the token itself is not counted as one of its keys",
-        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
-        "A window of 1: which keys does a token see? And a window of 2?",
-        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
-        decoding.window_by(lambda s: (s.back >= 0) & (s.back <= s.window)),
-    ),
-    Mistake(
-        "window_too_narrow",
-        "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
-        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
-        "A window of 1: which keys does a token see? And a window of 2?",
-        "Itself alone; itself and the one before. So the key lies less than `window` places back.",
-        decoding.window_by(lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))),
-        decoding.window_by(lambda s: (s.back >= 0) & (s.back < s.window - 1)),
-    ),
-    Mistake(
-        "window_upper_left",
-        "the first query stands at the first key (upper left), although the queries are the last tokens",
-        "The same for n_q = n_k. One new token after five others sees the first of them only, not even itself.",
-        "Give each query its place in the sequence: the last one is the last token.",
-        "The first query then stands at place n_k - n_q: count distances from there.",
-        decoding.back_from(lambda s: 0),
-    ),
-    Mistake(
-        "window_open_ahead",
-        "the window is open ahead: a token sees tokens that come later",
-        "In training the next token is in plain sight.",
-        "How far may a key lie behind its query at least?",
-        "0 places: a key with a negative distance stands ahead, and is forbidden.",
-        decoding.window_by(lambda s: s.back < s.window),
-        decoding.window_by(lambda s: np.abs(s.back) < s.window),
-    ),
-    Mistake(
-        "window_without_end",
-        "a token sees all tokens before it, however far back",
-        "A causal mask and no window: nothing is saved.",
-        "Which second condition does a key meet that lies 5 places back, in a window of 3?",
-        "It lies less than `window` places back. Demand that beside the causal condition.",
-        decoding.window_by(lambda s: s.back >= 0),
-    ),
-    Mistake(
-        "window_without_itself",
-        "a token does not see itself",
-        "The first token then sees nothing at all.",
-        "How far does a token lie behind itself? Does your condition allow it?",
-        "0 places, and that is allowed: write 0 <= distance.",
-        decoding.window_by(lambda s: (s.back > 0) & (s.back < s.window)),
-        decoding.window_by(lambda s: (s.back > 0) & (s.back <= s.window)),
-    ),
+    *WINDOW,
     Mistake(
         "window_inverted",
         "True means blocked",
         "A token sees exactly what it should not.",
         "In this series True = may attend. What should stand on the diagonal?",
         "True: each token sees itself. Turn your mask over with ~.",
-        decoding.window_by(lambda s: (s.back < 0) | (s.back >= s.window)),
+        {"near": lambda s: (s.back < 0) | (s.back >= s.window)},
     ),
     Mistake(
         "groups_tiled",
@@ -102,20 +53,32 @@ OWN = (
         {"serving": decoding.dealt_out, "serving_values": decoding.side_by_side},
     ),
     Mistake(
-        "causal_mask_added",
-        "a causal mask is at work that nobody asked for",
-        "Right behind a causal mask. In a chunk behind a cache it hides keys that the given mask allows.",
-        "Which keys does your first query see if no mask is given?",
-        "All of them. Hand on `attn_mask` as it is, and nothing beside it.",
-        *(decoding.with_causal(align, keep) for align in ("lower_right", "upper_left") for keep in (True, False)),
+        "heads_not_repeated",
+        "keys or values keep their g heads, where each head of queries needs one of its own",
+        "An error, unless there are as many heads of keys as of queries.",
+        "Print the shapes of query, key and value. How many heads has each?",
+        "h, g and g: repeat each head of keys and of values h // g times, along axis -3.",
+        decoding.only_if(lambda h, g: g == h),
+        decoding.only_if(lambda h, g: g in (1, h)),
+        raises=True,
     ),
+    Mistake(
+        "attention_not_called",
+        "the `attention` that is handed over is never called",
+        "Right as long as it is the usual one. In 13 other ones are handed over, and nobody would notice.",
+        "Which of your arguments does the output not depend on?",
+        "It should depend on `attention`: let it make scores, weights and output.",
+        {"q": lambda s: s.asked},
+    ),
+    CAUSAL_ADDED,
     Mistake(
         "chunk_upper_left",
         "the first new token stands at the first key (upper left): it sees the oldest token and nothing else",
-        "All at once it is right. A new token does not even see itself.",
+        "All at once it is right. Behind other tokens a new one does not even see itself.",
         "One query and 5 keys: which keys may it see?",
         "All five. The mask lines up at the lower right: the last query sees every key.",
         {"mask": lambda s: np.tri(*s.sizes, dtype=bool)},
+        {"mask": lambda s: np.tri(*s.sizes, dtype=bool) if s.sizes[0] > 1 else np.ones(s.sizes, dtype=bool)},
     ),
     Mistake(
         "chunk_without_itself",
@@ -127,11 +90,14 @@ OWN = (
     ),
     Mistake(
         "chunk_not_masked",
-        "within a chunk a token sees the ones after it",
-        "One token at a time this is right, and so it hides from that test: only chunks show it.",
+        "within a chunk a token sees what comes after it",
+        "One token at a time this is right, and so it hides from that test: only chunks show it, perhaps only behind "
+        "other tokens.",
         "Which keys may the first token of a chunk of 4 not see?",
         "The three behind it. The mask has a row for each new token and a column for each key, old ones too.",
         {"mask": lambda s: np.ones(s.sizes, dtype=bool)},
+        {"mask": lambda s: np.ones(s.sizes, dtype=bool) if np.ptp(s.sizes) else np.tri(*s.sizes, dtype=bool)},
+        {"mask": lambda s: np.tri(*s.sizes, k=s.sizes[1] - s.sizes[0] + 1, dtype=bool)},
     ),
     Mistake(
         "cache_overwritten",
@@ -143,7 +109,7 @@ OWN = (
     ),
     Mistake(
         "past_not_attended",
-        "each chunk meets its own keys and values only: the past is not returned, or not attended to",
+        "each chunk meets its own keys and values only: those of earlier chunks are not returned, or not attended to",
         "The first chunk is right; then every token forgets what stood before its own chunk.",
         "Which keys go into your attention, and which do you return: the new ones, or old and new together?",
         "Old and new together, in both: attend with what you return.",
@@ -183,11 +149,12 @@ OWN = (
     ),
     Mistake(
         "prompt_given_twice",
-        "the whole prompt is given to the model twice",
-        "The cache then holds it twice, and the model reads on as if the prompt had been repeated.",
+        "the prompt, or its last token, is given to the model twice",
+        "The cache then holds it twice, in two places; a text may go on for a while as if nothing were wrong.",
         "A call with the whole prompt gives logits, too. What do you do with them?",
         "They choose the first new token. Call the model with that token next, and with nothing else.",
         decoding.written_by(decoding.prompt_twice),
+        decoding.written_by(decoding.last_token_twice),
     ),
     Mistake(
         "one_token_short",
@@ -196,14 +163,6 @@ OWN = (
         "The call with the prompt chooses a token already. How many calls follow?",
         "count - 1 calls follow it, and `count` tokens are returned: the last one chosen belongs to them.",
         decoding.written_by(decoding.one_short),
-    ),
-    Mistake(
-        "last_token_given_twice",
-        "the last token of the prompt is given to the model twice",
-        "The cache then holds it twice, in two places; a text may go on for a while as if nothing were wrong.",
-        "A call with the whole prompt gives logits, too. Of which token are they?",
-        "Of its last token. They choose the first new one already: call the model with that next.",
-        decoding.written_by(decoding.last_token_twice),
     ),
     Mistake(
         "first_new_token_dropped",
@@ -240,11 +199,12 @@ OWN = (
     ),
     Mistake(
         "cache_fed_again",
-        "all tokens so far are given to the model at every step, though its cache holds them already",
-        "The cache holds the prompt twice, three times, ...: slower than no cache, and wrong.",
+        "tokens are given to the model again at every step, though its cache holds them already",
+        "The cache holds the prompt, or what came after it, twice, three times, ...: slower than no cache, and wrong.",
         "Which tokens does the cache not hold yet?",
         "The newest token alone. Give the model no more than that.",
         decoding.written_by(decoding.all_again),
+        decoding.written_by(lambda s: decoding.all_again(s, prompt_too=False)),
     ),
     Mistake(
         "cache_new_each_step",
@@ -256,11 +216,12 @@ OWN = (
     ),
     Mistake(
         "prompt_not_read",
-        "only the last token of a prompt is given to the model",
-        "Right shape. The text goes on from the last token of the prompt, as if the others had never been said.",
+        "only a part of a prompt is given to the model: its last token, or all but its last or its first",
+        "Right shape. The text goes on as if the others had never been said.",
         "Which tokens have to be in the cache before the first new one is chosen?",
         "All of the prompt's: call the model with the whole prompt first.",
-        decoding.written_by(decoding.last_word_alone),
+        decoding.with_part(slice(-1, None), 1),
+        *(decoding.with_part(part, least) for part in (slice(-1), slice(1, None)) for least in (1, 2)),
     ),
     Mistake(
         "prompts_returned",
@@ -322,7 +283,7 @@ EXERCISES = (
         ),
         probes=decoding.window_probes(),
         given=lambda n_q, n_k, window: {"n_q": n_q, "n_k": n_k, "window": window},
-        result=lambda s: s.window_mask,
+        result=lambda s: s.near,
         axes=MAP_AXES,
         stage="mask",
         steps=decoding.Window,
@@ -340,10 +301,11 @@ EXERCISES = (
         ),
         probes=decoding.grouped_probes(),
         given=lambda query, key, value, mask=None, attention=None: {
-            "q": query,
+            "asked": query,
             "key": key,
             "value": value,
             "mask": mask,
+            "attention": attention,
         },
         result=lambda s: s.output,
         axes=OUTPUT_AXES,
@@ -363,7 +325,12 @@ EXERCISES = (
             "The mask is lower right: np.tri(n_q, n_k, k=n_k - n_q, dtype=bool). Return all keys and values.",
         ),
         probes=decoding.decoding_probes(),
-        given=lambda query, key, value, past, attention: {"q": query, "new": (key, value), "past": past},
+        given=lambda query, key, value, past, attention: {
+            "asked": query,
+            "new": (key, value),
+            "past": past,
+            "attention": attention,
+        },
         result=lambda s: s.returned,
         axes=OUTPUT_AXES,
         steps=decoding.Decoding,

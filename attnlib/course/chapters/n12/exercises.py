@@ -11,7 +11,7 @@ from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
 from ...mistakes.mistake import Mistake
-from .todays_head import BASE, MISTAKES, HeadSteps, rms_norm, rotate
+from .todays_head import BASE, OF_STEPS, HeadSteps, rms_norm, rotate
 
 LOOKED_AT = 200  # tokens of the sequence in which a designed head is tried
 
@@ -115,32 +115,18 @@ def _keys(gain):
 
 
 OWN = (
-    *MISTAKES,
+    *OF_STEPS,
     Mistake(
-        "gains_exchanged",
-        "queries get the gain of the keys, or keys that of the queries",
-        "The norm is right, and the features are stretched by the wrong numbers.",
-        "There are two gains. Which of them does each norm get?",
-        "q_gain belongs to the queries, k_gain to the keys.",
+        "another_gain",
+        "queries or keys are stretched by another gain than their own",
+        "The two may be exchanged; some models multiply by 1 + gain, this one does not.",
+        "There are two gains. By which numbers are the features of a query multiplied, and those of a key?",
+        "By q_gain and by k_gain themselves, once, after the division by the root mean square.",
         {"q": _queries("k_gain"), "k": _keys("q_gain")},
         {"k": _keys("q_gain")},
         {"q": _queries("k_gain")},
-    ),
-    Mistake(
-        "queries_behind_the_keys",
-        "the first query has the position behind the last key",
-        "The queries are the last of the n_k tokens. So every distance is too large by n_q.",
-        "Of 6 tokens the last 2 ask. Which position has the first of the two?",
-        "4, which is n_k - n_q: the last query has the position of the last key.",
-        {"q": _queries(first=lambda s: s.keys.shape[-2])},
-    ),
-    Mistake(
-        "queries_start_at_n_q",
-        "the first query has the position n_q",
-        "n_q counts the queries. How many tokens stand before the first of them is another number.",
-        "Of 6 tokens the last 2 ask. How many stand before the first of the two?",
-        "4, which is n_k - n_q: that is the position of the first query.",
-        {"q": _queries(first=lambda s: s.queries.shape[-2])},
+        {"norm": lambda s: lambda x, gain: rms_norm(x, 1 + gain)},
+        {"norm": lambda s: lambda x, gain: rms_norm(x, gain**2)},
     ),
     Mistake(
         "looks_at_itself",

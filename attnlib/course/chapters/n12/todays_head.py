@@ -1,6 +1,6 @@
 """Mistakes in the parts of today's head (notebook 12), and its steps: RoPE and the norm of queries and keys."""
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from ...mistakes.mistake import Mistake
 BASE = 10_000.0
 
 
-def rotate(x, start=0, pairs=halves):
+def rotate(x, start=0, pairs=halves, base=BASE):
     """Rotate pair c of the token at position p by p * omega_c; the first token of x has the position `start`."""
-    return turn(x, start + np.arange(x.shape[-2]), pairs, frequencies(x.shape[-1]))
+    return turn(x, start + np.arange(x.shape[-2]), pairs, frequencies(x.shape[-1], base))
 
 
 def rms_norm(x, gain=1.0):
@@ -84,10 +84,18 @@ def _angles_laid_out(partners, repeat):
 
     def rotated(s):
         angle = repeat(_angle(s))
-        a, b, back = partners(s.x)
+        a, b, back = partners(s)(s.x)
         return s.x * np.cos(angle) + back(-b, a) * np.sin(angle)
 
     return {"rotated": rotated}
+
+
+def _side_by_side(angle):
+    return np.repeat(angle, 2, axis=-1)
+
+
+def _one_after_another(angle):
+    return np.tile(angle, 2)
 
 
 def _angle(s):
@@ -143,7 +151,7 @@ def _layer_norm(x, gain):
     return gain * (x - x.mean(axis=-1, keepdims=True)) / np.sqrt(x.var(axis=-1, keepdims=True) + 1e-6)
 
 
-MISTAKES = (
+OF_STEPS = (
     Mistake(
         "rotation_forgotten",
         "nothing is rotated",
@@ -166,8 +174,9 @@ MISTAKES = (
         {"pairs": lambda s: _pairs_read_and_written(PAIRINGS[s.pairing], neighbours)},
         {"pairs": lambda s: _pairs_read_and_written(halves, PAIRINGS[s.pairing])},
         {"pairs": lambda s: _pairs_read_and_written(neighbours, PAIRINGS[s.pairing])},
-        _angles_laid_out(halves, lambda angle: np.repeat(angle, 2, axis=-1)),
-        _angles_laid_out(neighbours, lambda angle: np.tile(angle, 2)),
+        _angles_laid_out(lambda s: halves, _side_by_side),
+        _angles_laid_out(lambda s: neighbours, _one_after_another),
+        *(_angles_laid_out(lambda s: PAIRINGS[s.pairing], lay) for lay in (_side_by_side, _one_after_another)),
         {"rotate_from": lambda s: _neighbours_rotated},
         {"q": lambda s: _neighbours_rotated(s.norm(s.queries, s.q_gain), s.first_position)},
         {"k": lambda s: _neighbours_rotated(s.norm(s.keys, s.k_gain), 0)},
@@ -183,11 +192,12 @@ MISTAKES = (
     ),
     Mistake(
         "base_ignored",
-        "the base is 10,000, whatever `base` says",
-        "Right for the paper's base. Models for long texts were trained with another one.",
-        "Which of your arguments does the result not depend on?",
-        "It should depend on `base`: the frequencies are base ** (-2c / d_k).",
+        "the base is not the one of the task: in 12.1 10,000, whatever `base` says, in 12.2 that of another model",
+        "Right for weights that were trained with this base, and wrong for all others.",
+        "Which number stands at the bottom of your powers?",
+        "In 12.1 `base`, so that the frequencies are base ** (-2c / d_k); in 12.2 it is 10,000.",
         {"omega": lambda s: frequencies(s.x.shape[-1])},
+        *({"rotate_from": lambda s, base=base: partial(rotate, base=base)} for base in (500.0, 1e5, 5e5, 1e6)),
     ),
     Mistake(
         "frequencies_from_one",
@@ -205,6 +215,14 @@ MISTAKES = (
         "Negative: (a, b) becomes (a cos - b sin, a sin + b cos), with one minus.",
         _by(lambda a, b, cos, sin: (a * cos + b * sin, a * sin + b * cos)),
         _by(lambda a, b, cos, sin: (a * cos - b * sin, b * cos - a * sin)),
+    ),
+    Mistake(
+        "sine_and_cosine_exchanged",
+        "sine and cosine have changed places",
+        "At position 0 nothing should change. Here the two features of each pair change places.",
+        "Your angle at position 0 is 0. What are its cosine and its sine, and what becomes of (a, b)?",
+        "1 and 0, so (a, b) stays: (a cos - b sin, a sin + b cos).",
+        _by(lambda a, b, cos, sin: (a * sin - b * cos, a * cos + b * sin)),
     ),
     Mistake(
         "positions_added",
@@ -225,12 +243,13 @@ MISTAKES = (
         {"first_position": lambda s: 0, "mask": _upper_left},
     ),
     Mistake(
-        "queries_one_off",
-        "the queries stand one position too late, or one too early",
-        "A query no longer has the position of its own key, and every distance is wrong by one.",
+        "queries_misplaced",
+        "the first query has another position than n_k - n_q: n_k, n_q, or one beside it",
+        "A query no longer has the position of its own key, so distances are wrong.",
         "In a whole sequence, which position has the first query, and which one its own key?",
         "Both have 0. Behind `past` tokens the first query has the position `past`, which is n_k - n_q.",
         *({"first_position": lambda s, by=by: s.keys.shape[-2] - s.queries.shape[-2] + by} for by in (1, -1)),
+        *({"first_position": lambda s, of=of: getattr(s, of).shape[-2]} for of in ("keys", "queries")),
     ),
     Mistake(
         "positions_counted",
@@ -244,7 +263,7 @@ MISTAKES = (
     Mistake(
         "first_half_overwritten",
         "the second feature of a pair is computed from the first after its own rotation",
-        "The name `a` held the new value already when `b` was computed.",
+        "The first feature of the pair held its new value already when the second was computed.",
         "Which value of a does the line for b need, and which one does it get?",
         "The a from before the rotation: compute both new values first, then write them.",
         _by(_overwritten),

@@ -6,7 +6,7 @@ from ...engine.exercise import MAP_AXES, Function
 from ...engine.probes import BATCH, CUBE, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
-from .long_texts import MISTAKES, LogSteps, OnlineSteps, SinkSteps
+from .long_texts import LogSteps, OnlineSteps, SinkSteps
 
 
 def online_probes():
@@ -47,6 +47,8 @@ def sink_probes():
         Probe(CUBE, (draw(4, 4, 4), 0.5)),
         Probe("scores that all lie near -20", (draw(3, 5) - 20, 0.0)),
         Probe("scores near 1000", (1000 + draw(3, 5), 1000.5)),
+        Probe("rows whose scores lie 1000 apart", (np.array([[1000.0, 999], [0, 1], [-1000, -999]]), 0.5)),
+        Probe("a batch whose scores lie 1000 apart", (draw(2, 2, 3) + np.array([[[1000]], [[0]]]), 0.5)),
         Probe("blocked keys, and a row in which every key is blocked", (blocked, 0.7)),
         Probe(SINGLE, (*single(draw(2, 3, 5)), 1.0)),
     )
@@ -94,8 +96,11 @@ class _Online(Function):
         answer = super().adapt(answer)
         return lambda blocks: answer(_OnePass(blocks))
 
+    def _variants(self):
+        ways = super()._variants()
+        del ways["mutates_input"]  # what is handed out are copies
+        return ways
 
-OWN = MISTAKES
 
 EXERCISES = (
     _Online(

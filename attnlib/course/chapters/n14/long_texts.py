@@ -15,7 +15,8 @@ class OnlineSteps(Steps):
 
     @cached_property
     def running(self):
-        return max
+        """The maximum so far, from the one before and the scores of a block."""
+        return lambda before, s: max(before, s.max())
 
     @cached_property
     def factor(self):
@@ -46,7 +47,7 @@ class OnlineSteps(Steps):
     def online(self):
         state = self.begin, 0.0, 0.0
         for s, v in self.blocks:
-            largest = self.running(state[0], s.max())
+            largest = self.running(state[0], s)
             state = self.empty(state, s, v) if np.isneginf(largest) else self._taken_in(state, largest, s, v)
         return self.divided(state)
 
@@ -54,7 +55,12 @@ class OnlineSteps(Steps):
         before, total, output = state
         factor, e = self.factor(before, largest), np.exp(s - largest)
         total, output = self.keep_sum(factor) * total + e.sum(), self.keep_output(factor) * output + e @ v
-        return self.carried(largest), total, output
+        return self.carried(largest), total, self.normalised(output, total)
+
+    @cached_property
+    def normalised(self):
+        """What is done to the output after each block."""
+        return lambda output, total: output
 
     @cached_property
     def divided(self):
@@ -110,8 +116,8 @@ def _masked_first(s):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def _first_maximum(before, own):
-    return own if np.isneginf(before) else before
+def _first_maximum(before, s):
+    return s.max() if np.isneginf(before) else before
 
 
 def _unchanged(factor):
@@ -129,12 +135,14 @@ def _softmax_of(blocks):
     return softmax(scores) @ values
 
 
-def _averaged(s):
-    return np.mean([softmax(scores) @ values for scores, values in s.blocks], axis=0)
+def _each_block(together, skip):
+    """Put the outputs of all blocks together; a block without any allowed key gives 0, or is skipped."""
 
+    def online(s):
+        outputs = [softmax(scores) @ v for scores, v in s.blocks if not (skip and np.isneginf(scores).all())]
+        return together(outputs, axis=0)
 
-def _inverted(before, largest):
-    return np.exp(largest - before)
+    return {"online": online}
 
 
 def _inverted_after_the_first(before, largest):
@@ -157,7 +165,7 @@ def _sink_in_front(s):
     return np.concatenate([weights[..., -1:], weights[..., :-2]], axis=-1)
 
 
-MISTAKES = (
+OWN = (
     # --- online softmax
     Mistake(
         "output_not_rescaled",
@@ -182,9 +190,9 @@ MISTAKES = (
         "exp(old - new) overflows.",
         "May the maximum ever fall?",
         "No: the new one is the larger of m and the maximum of the block.",
-        {"running": lambda s: lambda before, own: own},
+        {"running": lambda s: lambda before, scores: scores.max()},
         {
-            "running": lambda s: lambda before, own: own,
+            "running": lambda s: lambda before, scores: scores.max(),
             "keep_sum": lambda s: _unchanged,
             "keep_output": lambda s: _unchanged,
         },
@@ -203,7 +211,27 @@ MISTAKES = (
         "Right as long as every score stays below some 709.",
         "What is exp(1000) in float64?",
         "inf. Subtract the largest score so far before exp.",
-        {"running": lambda s: lambda before, own: 0.0},
+        {"running": lambda s: lambda before, scores: 0.0},
+    ),
+    Mistake(
+        "maximum_of_sizes",
+        "the largest size |s| is subtracted, not the largest score",
+        "Right as long as no score is far below 0. Where all are near -1000, exp(s - 1000) is 0, and 0 / 0 is NaN.",
+        "What does np.abs do to a score of -1000?",
+        "It makes it the largest. Take the maximum of the scores themselves.",
+        {"running": lambda s: lambda before, scores: max(before, np.abs(scores).max())},
+        {"running": lambda s: lambda before, scores: np.abs(scores[np.isfinite(scores)]).max(initial=before)},
+    ),
+    Mistake(
+        "divided_at_each_block",
+        "the output is divided by the sum after each block",
+        "What stands in o is then a mean already, and is rescaled and added up as if it were a sum.",
+        "How often should o be divided by z?",
+        "Once, at the end: until then both are sums.",
+        *(
+            {"normalised": lambda s: np.divide} | at_the_end
+            for at_the_end in ({}, {"divided": lambda s: lambda o: o[2]})
+        ),
     ),
     Mistake(
         "blocks_kept",
@@ -215,11 +243,11 @@ MISTAKES = (
     ),
     Mistake(
         "blocks_averaged",
-        "every block had the same share: the softmax of each block, and the mean of the blocks' outputs",
+        "every block had the same share: the softmax of each block, and the mean or the sum of the blocks' outputs",
         "A block that no score speaks for weighs as much as one with the largest.",
         "What says how much a block counts as a whole?",
         "The sum of its exponentials, all measured against one maximum: add numerators and sums, and divide once.",
-        {"online": _averaged},
+        *(_each_block(together, skip) for together in (np.mean, np.sum) for skip in (False, True)),
     ),
     Mistake(
         "never_divided",
@@ -248,19 +276,23 @@ MISTAKES = (
     Mistake(
         "factor_inverted",
         "what stands in the sum and the output is multiplied by exp(new - old), not by exp(old - new)",
-        "With the first block exp(new - old) is infinite. Unless you guard it, everything after it is NaN.",
+        "Earlier blocks count more with each new maximum, where they should count less.",
         "The maximum rises by 2. Do the terms so far become larger or smaller?",
         "Smaller, since they are measured against a larger maximum: multiply by exp(m - new).",
-        {"factor": lambda s: _inverted},
         {"factor": lambda s: _inverted_after_the_first},
     ),
     Mistake(
-        "maximum_not_carried",
-        "the new maximum is never stored, so every block meets -inf again and erases what came before",
-        "Only the last block counts: exp(-inf - new) is 0.",
-        "Print m at the beginning of each block.",
-        "It should be the largest score so far: m = new, in the loop.",
+        "one_block_only",
+        "only one block counts, the last or the first",
+        "The other blocks are overwritten, or erased by exp(-inf - new) where the new maximum is never stored; or a "
+        "`return` stands inside the loop.",
+        "After the last block: which of your variables still hold something of the first?",
+        "m, z and o should. Store the new maximum, add to z and o, and return after the loop.",
         {"carried": lambda s: lambda largest: -np.inf},
+        {"online": lambda s: next(softmax(scores) @ values for scores, values in s.blocks)},
+        {
+            "online": lambda s: next((softmax(x) + 0 * x.max()) @ values for x, values in s.blocks)
+        },  # NaN if all is blocked
     ),
     # --- the sink
     Mistake(
@@ -282,11 +314,12 @@ MISTAKES = (
     ),
     Mistake(
         "last_key_cut_off",
-        "the weight of the last key is cut off, and that of the sink comes back as the first column",
-        "The shape is right, and every weight stands one column too far to the right.",
+        "the weight of a key is cut off, and that of the sink comes back in a column",
+        "The shape is right, and every weight stands one column too far to one side.",
         "Where did you put the column of the sink, and which column do you cut off?",
         "Cut off the column that you have added, at the end where you have added it.",
         {"beside_sink": _sink_in_front},
+        {"beside_sink": lambda s: _with_sink_column(s)[..., 1:]},
     ),
     Mistake(
         "sink_without_exp",
@@ -324,12 +357,25 @@ MISTAKES = (
         {"largest": lambda s: s.masked_scores.max(axis=-1, keepdims=True)},
     ),
     Mistake(
+        "maximum_of_other_rows",
+        "the maximum that is subtracted from a row is taken over other rows, too",
+        "A row whose scores lie 745 or more below a maximum of all rows becomes 0 / 0. Maxima of columns shift each "
+        "key of a row by another number.",
+        "One row has scores near 1000, the next near 0. Which number should be subtracted in each?",
+        "Its own maximum, the largest score over the keys of that row: axis=-1, keepdims=True.",
+        *(
+            {"largest": lambda s, axis=axis: np.maximum(s.masked_scores.max(axis=axis, keepdims=True), s.sink)}
+            for axis in (None, (-1, -2), -2, 0)
+        ),
+    ),
+    Mistake(
         "sink_without_maximum",
-        "exp is taken of the scores themselves, and no maximum is subtracted",
-        "It overflows where a score is above some 709.",
+        "the largest score of the row is not subtracted: nothing is, or the sink's score alone",
+        "exp overflows where what is left of a score is above some 709.",
         "What is exp(1000) in float64?",
-        "inf. Subtract one maximum from the scores and from the sink first.",
+        "inf. Subtract the larger of the row's maximum and the sink's score from both first.",
         {"largest": lambda s: 0.0},
+        {"largest": lambda s: s.sink},
     ),
     # --- log n
     Mistake(
@@ -343,18 +389,18 @@ MISTAKES = (
     Mistake(
         "factor_by_keys",
         "each key has a factor, where each query should have one",
-        "Scores of one row are multiplied by different numbers, so that late keys win.",
+        "Scores of one row are multiplied by different numbers, so a key may win or lose for its place alone.",
         "The factor belongs to how many keys a query sees. Is that a row or a column of the scores?",
         "A row: make the factors a column, (n, 1).",
         {"seen": lambda s: 1.0 + np.arange(s.q.shape[-2])},
     ),
     Mistake(
         "keys_counted_from_zero",
-        "query i is said to see i keys",
-        "It sees itself, too. For query 0, ln 0 is -inf.",
+        "query i is said to see i keys, or i + 2",
+        "It sees itself and the i before it. For query 0, ln 0 is -inf.",
         "How many keys does query 0 see?",
         "One, itself: query i sees i + 1 keys.",
-        {"seen": lambda s: np.arange(s.q.shape[-2])[:, None]},
+        *({"seen": lambda s, by=by: np.arange(s.q.shape[-2])[:, None] + by} for by in (0, 2)),
         {"seen": lambda s: np.maximum(np.arange(s.q.shape[-2]), 1)[:, None]},
     ),
     Mistake(

@@ -11,11 +11,12 @@ import random
 
 import numpy as np
 
-from ..core import softmax
-from ..heads import KVCache, MultiHeadAttention
+from ... import validation
+from ...core import softmax
+from ...heads import KVCache, MultiHeadAttention
+from ..model_files import DATA
 from .grammar import INTRANSITIVE, NOUNS, TRANSITIVE, grammatical, sentence
 from .grammar import WORDS as LANGUAGE
-from .model_files import DATA
 
 START = "<s>"
 WORDS = (START, *LANGUAGE)
@@ -148,7 +149,7 @@ class Writer:
     def __init__(
         self, layers=2, *, num_heads=4, num_kv_heads=None, d_model=32, positions=True, is_causal=True, rng=None
     ):
-        rng = np.random.default_rng(rng)
+        rng = validation.generator(rng)
         self.token = rng.normal(size=(len(WORDS), d_model))
         self.place = rng.normal(size=(LENGTH, d_model)) if positions else np.zeros((LENGTH, d_model))
         options = {"bias": False, "num_kv_heads": num_kv_heads, "rng": rng}

@@ -3,9 +3,9 @@
 import torch
 from torch import nn
 
-from ..torch_layers import MultiHeadAttention
-from . import writer
-from .training import train
+from ...torch_layers import MultiHeadAttention
+from .. import writer
+from . import train
 
 STEPS = {"no mask": 210}  # the others take 840
 

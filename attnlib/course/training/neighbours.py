@@ -5,9 +5,9 @@ from copy import deepcopy
 import torch
 from torch import nn
 
-from ..torch_layers import MultiHeadAttention
-from .model_files import DATA
-from .training import train
+from ...torch_layers import MultiHeadAttention
+from ..model_files import DATA
+from . import train
 
 LETTERS, PLACES, FEATURES = 10, 12, 32
 BOTH, SIX = (-1, 1), (-3, -2, -1, 1, 2, 3)  # which letters are asked for: the one before and the one after; three each

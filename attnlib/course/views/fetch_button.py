@@ -6,7 +6,7 @@ import sys
 
 from ipywidgets import HTML, Button, HBox
 
-from . import smollm
+from .. import smollm
 
 ASK = f"{smollm.browser.MB} MB, once. Nothing is loaded before you press."
 DONE = "Now run this cell again, and those below."
@@ -27,7 +27,7 @@ def fetch_button():
     """
     if sys.platform != "emscripten" or not smollm.missing():
         return None
-    button, said = Button(description="Load the model", button_style="primary"), HTML(ASK)
+    button, said = Button(description="Load the model"), HTML(ASK)
 
     def tell(text):
         said.value = html.escape(text)

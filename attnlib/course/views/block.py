@@ -1,8 +1,8 @@
 """One block of a model as a picture: the residual stream, and two results that are added to it."""
 
-from .. import plot
-from ..colours import LINE
-from ..tables import TINT  # no role's colour
+from ... import plot
+from ...colours import LINE
+from ...tables import TINT  # no role's colour
 
 STREAM, BRANCH = 1.0, 2.4  # heights of the residual stream, and of what is computed from it
 

@@ -1,17 +1,18 @@
 """Patients of the bug clinic without their names, and what a learner says of them: `name_bug`, `try_probe`."""
 
 import difflib
+import itertools
 import math
 from typing import NamedTuple
 
 import torch
 from torch import nn
 
-from ..diagnose import diagnose
-from .clinic import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
-from .engine.run import TIME_LIMIT, late, words_of
-from .engine.sandbox import TimeUp, time_limit
-from .engine.verdict import Verdict
+from ...diagnose import diagnose
+from ..engine.run import TIME_LIMIT, described, late, words_of
+from ..engine.sandbox import TimeUp, time_limit
+from ..engine.verdict import Verdict
+from . import CASES, DECODERS, Attention, Decoder, MaskIgnored, fresh
 
 
 class _Unknown(NamedTuple):
@@ -117,6 +118,8 @@ def name_bug(number, answer, probe=None):
     try:
         with time_limit(TIME_LIMIT):
             trouble = _unproved(number, probe) or _unlike(unknown.name, answer, probe, cases)
+        with time_limit(4 * TIME_LIMIT):  # four draws of weights
+            trouble = trouble or _tuned(number, probe)
     except TimeUp:
         trouble = late(TIME_LIMIT).problem
     if trouble:
@@ -149,6 +152,22 @@ def _unproved(number, probe):
         return f"Your probe gives {well:.2g} for a healthy module, where it should be 0."
     if not abs(ill) > _ACCUSED:
         return f"Your probe gives {ill:.2g} for this patient, as for a healthy module: it shows no bug."
+    return None
+
+
+def _tuned(number, probe):
+    """Return that `probe` fits one draw of weights: with others, or paler ones, it is wrong about a module; or None."""
+    name, (_, cases, healthy) = _unknown(number).name, _unknown(number).ward
+    kinds = {"a healthy module": healthy, "this patient": cases[name].module}
+    kinds |= {other: cases[other].module for other in _others(name, cases)}
+    for who, kind in kinds.items():
+        for seed, factor in itertools.product((1, 2), (1, 0.25)):
+            if _strikes(probe, kind, seed, factor) != (who == "this patient"):
+                says = "0" if who == "this patient" else "not 0"
+                return (
+                    f"Your probe fits the weights that it was tried on: with other weights it gives {says} for {who}. "
+                    "Fix: ask for what the bug does whatever the weights are, not for a number on one side of a bound."
+                )
     return None
 
 
@@ -187,10 +206,13 @@ def _others(name, cases):
     return [other for other in cases if other != name and other not in _UNTRIED]
 
 
-def _strikes(probe, module):
+def _strikes(probe, kind, seed=0, factor=1):
+    """Tell whether a probe strikes for a module, perhaps with other weights, and with scores times a factor."""
+    module = fresh(kind, seed=seed)
     try:
         with torch.no_grad():
-            return abs(float(probe(fresh(module)))) > _ACCUSED
+            module.W_Q.weight.mul_(factor)
+            return abs(float(probe(module))) > _ACCUSED
     except Exception:
         return False
 
@@ -218,15 +240,21 @@ def mended(module):
         return verdict("wrong", f"Hand over the class: expected a subclass of nn.Module, got {module!r}. Fix: no ().")
     try:
         with time_limit(4 * TIME_LIMIT):  # twenty probes, on a machine that may be busy
+            text, clips, mask = torch.ones(2, 5, 24), torch.ones(2, 7, 24), torch.ones(2, 5, 7, dtype=torch.bool)
+            fresh(module)(text, clips, mask)  # raises what is its own; diagnose would tell of the call
             report = diagnose(fresh(module), embed_dim=24, num_heads=4, call=_with_a_mask)
     except TimeUp:
         return verdict("wrong", late(4 * TIME_LIMIT).problem)
     except Exception as error:
-        return verdict("wrong", f"It raises {type(error).__name__}: {words_of(error)}".rstrip(": "))
+        return verdict("wrong", described(error))
     for found in report:
         if found.verdict == "wrong" or (found.probe in _MENDED and found.verdict != "ok"):
-            return verdict("wrong", f"diagnose says of its {found.probe}: {found.verdict}. {found.measured}.")
+            measured = found.measured if found.verdict != "could not tell" else _NOT_FOLLOWED
+            return verdict("wrong", f"diagnose says of its {found.probe}: {found.verdict}. {measured}.")
     return verdict("right", "Nothing is wrong, and the mask does what it says.")
+
+
+_NOT_FOLLOWED = "Does each row of each sequence's mask still decide what its own query sees"
 
 
 def _with_a_mask(module, query, key, value, mask):
@@ -312,8 +340,7 @@ def try_probe(probe):
     """
 
     try:
-        with time_limit(TIME_LIMIT):
-            state, message = _tried(probe)
+        state, message = _tried(probe)
     except TimeUp:
         state, message = "wrong", late(TIME_LIMIT).problem
     return Verdict("probe", state, message, hints=_PROBE_HINTS)
@@ -321,12 +348,13 @@ def try_probe(probe):
 
 def _tried(probe):
     """Return (state, message) of a probe of blocked tokens."""
+    still = False  # were all calls given the same tokens?
     for who, module in (_WELL | _LEAKS).items():
         for size in _SIZES:
             tokens = torch.randn(size, generator=torch.Generator().manual_seed(1))
-            tried, finite = _watched(fresh(module, size[-1]))
+            tried, finite, given = _watched(fresh(module, size[-1]))
             try:
-                with torch.no_grad():
+                with torch.no_grad(), time_limit(TIME_LIMIT):  # for each call: a Jacobian of all tokens takes a second
                     answer = probe(tried, tokens)
                 if answer is ...:
                     return "not tried", ""
@@ -335,23 +363,29 @@ def _tried(probe):
                 value = float(answer)
             except Exception as error:
                 return "wrong", f"With x of shape {size} and {who}: {_said(error, who)}"
+            still = still or (len(given) > 1 and all(torch.equal(x, given[0]) for x in given))
             if trouble := _judge(value, who, all(finite)):
-                return "wrong", trouble
+                return "wrong", _STILL if still else trouble
     return "right", f"It finds {len(_LEAKS)} of {len(_LEAKS)} leaks, and accuses no module whose mask works."
 
 
 def _watched(module):
-    """Return the module, and a list in which each call of it notes whether it was given finite numbers only."""
-    finite = []
+    """Return the module, and two lists: of each call whether all numbers given were finite, and the first tensor."""
+    finite, given = [], []
 
     def note(_, by_place, by_name):
         tensors = [x for x in (*by_place, *by_name.values()) if isinstance(x, torch.Tensor)]
         finite.append(all(x.isfinite().all() for x in tensors))
+        given.extend(x.clone() for x in tensors[:1])
 
     module.register_forward_pre_hook(note, with_kwargs=True)
-    return module, finite
+    return module, finite, given
 
 
+_STILL = (
+    "All your calls get the same tokens, so no token has changed between them. After `y = x` both names are one "
+    "tensor: what you write into y stands in x, too. Fix: y = x.clone(), and noise into y."
+)
 _WRITES = "That module writes into what it is given."
 
 

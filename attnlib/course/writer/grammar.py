@@ -9,8 +9,8 @@ that stands nearer.
 import math
 import re
 
-from .engine.compare import RIGHT
-from .engine.run import Unfit
+from ..engine.compare import RIGHT
+from ..engine.run import Unfit
 
 NOUNS = (
     ("cat", "dog", "king", "child", "farmer", "bird"),

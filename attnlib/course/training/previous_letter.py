@@ -3,8 +3,8 @@
 import torch
 from torch import nn
 
-from ..rotary import frequencies
-from .training import train
+from ...rotary import frequencies
+from . import train
 
 LETTERS, D_K, LONGEST, TRAINED = 16, 32, 512, 32  # sequences of TRAINED letters are what training shows
 

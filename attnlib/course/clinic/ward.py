@@ -7,8 +7,8 @@ import textwrap
 import torch
 from torch import nn
 
-from .clinic import CASES, Attention
-from .training import train
+from ..training import train
+from . import CASES, Attention
 
 
 class TutorialAttention(nn.Module):

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from .. import validation
-from ..progress import progress
+from ... import validation
+from ...progress import progress
 
 
 @dataclass(frozen=True)

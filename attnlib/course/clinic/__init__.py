@@ -12,7 +12,7 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
-from ..torch_layers import KVCache
+from ...torch_layers import KVCache
 
 
 class Attention(nn.Module):
@@ -339,10 +339,10 @@ DECODERS = {
 }
 
 
-def fresh(kind, embed_dim=24, num_heads=4):
+def fresh(kind, embed_dim=24, num_heads=4, seed=0):
     """Return ``kind(embed_dim, num_heads)``, with the same weights at each call; torch's own state stays as it is."""
     with torch.random.fork_rng(devices=[]):
-        torch.default_generator.manual_seed(0)  # torch.manual_seed would also seed every GPU, and is slower
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed would also seed every GPU, and is slower
         return kind(embed_dim, num_heads)
 
 

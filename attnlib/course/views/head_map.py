@@ -4,11 +4,10 @@ import html
 
 import numpy as np
 
-from .. import live, svg
-from ..live import still
-from ..live.controls import choice
-from ..live.weights import panel
-from ..svg import parts
+from ... import live, svg
+from ...live.controls import buttons
+from ...live.weights import panel
+from ...svg import parts
 
 CELL, HIGH, LEFT, TOP, ROOM = 40, 450, 34, 46, 8  # of the map: pixels of a cell and of all rows at most; around it
 SIDE = 240  # of the chosen head's map
@@ -34,7 +33,7 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
     Parameters
     ----------
     tables : dict of str to ndarray, (layers, heads)
-        What was measured, by name; not negative. A slider chooses one.
+        What was measured, by name; not negative. Buttons choose one.
     weights : ndarray, (layers, heads, n, n)
         Of one sentence.
     tokens : sequence of str, (n,)
@@ -70,14 +69,13 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
         words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(told, quote=False)}</div>'
         return panel([draw(name, tables[name], layer, head)], {}) + chosen + words, {title: shown}
 
-    view = live.LiveView(
-        {"measured": choice("measured", list(tables))},
+    return live.LiveView(
+        {"measured": buttons("measured", list(tables))},
         render,
-        lambda: (still.figure(view.picture.value), f"{next(iter(tables))} of all heads; run the cell to click one."),
         picked={"layer": layer - 1, "head": head - 1, "query": None, "key": None},
         labels=lambda: (tokens, tokens, None),
+        main="measured",
     )
-    return view
 
 
 def draw(title, table, layer, head):

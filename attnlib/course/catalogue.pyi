@@ -1,0 +1,141 @@
+# Written by python -m tools.stub.
+from types import ModuleType
+
+from .engine.exercise import Exercise
+from .engine.questions import Question, Recall
+from .mistakes.mistake import Mistake
+
+CHAPTERS: dict[str, ModuleType]
+EXERCISES: dict[str, Exercise]
+PREDICTIONS: dict[str, Question]
+RECALLS: dict[str, Recall]
+MISTAKES: dict[str, Mistake]
+
+class Checks:
+    key_of_anna: Exercise
+    scores_of_she: Exercise
+    weights_of_she: Exercise
+    output_of_she: Exercise
+    what_words_look_for: Exercise
+    softmax: Exercise
+    attention_scores: Exercise
+    scaled_dot_product_attention: Exercise
+    example_that_tells: Exercise
+    variance_of_scores: Exercise
+    entropy: Exercise
+    uniform_divisor: Exercise
+    scores_in_range: Exercise
+    SelfAttention: Exercise
+    alphabet_scores: Exercise
+    other_head: Exercise
+    choose_W_Q: Exercise
+    padding_mask: Exercise
+    causal_mask: Exercise
+    masked_softmax: Exercise
+    masked_attention: Exercise
+    sparse_masks: Exercise
+    split_heads: Exercise
+    merge_heads: Exercise
+    multi_head_attention: Exercise
+    MultiHeadAttention: Exercise
+    two_jobs: Exercise
+    bag_accuracy: Exercise
+    induction_measure: Exercise
+    fool_one_layer: Exercise
+    divisor_repair: Exercise
+    without_head: Exercise
+    parking_place: Exercise
+    look_at_yourself: Exercise
+    your_own_flag: Exercise
+    who_wants_whom: Exercise
+    where_is_c: Exercise
+    cargo_of_c: Exercise
+    all_but_the_pilot: Exercise
+    three_to_one: Exercise
+    nothing_to_do: Exercise
+    ship_in_front: Exercise
+    latest_of_my_flag: Exercise
+    count_with_a_witness: Exercise
+    difference: Exercise
+    what_came_next: Exercise
+    no_head_can: Exercise
+    own_head: Exercise
+    window_mask: Exercise
+    grouped_attention: Exercise
+    decode_step: Exercise
+    write_all: Exercise
+    out_of_reach: Exercise
+    rope: Exercise
+    rotary_attention: Exercise
+    look_back: Exercise
+    to_halves: Exercise
+    three_patients: Exercise
+    kept_keys: Exercise
+    looks_back: Exercise
+    waking_prompt: Exercise
+    online_softmax: Exercise
+    sink_weights: Exercise
+    log_n_weights: Exercise
+
+class Predict:
+    softmax_by_hand: Question
+    two_names: Question
+    symmetric: Question
+    cube: Question
+    score_std: Question
+    divided_by_d_k: Question
+    equal_weights: Question
+    square_weight: Question
+    sum_of_weights: Question
+    writes_on: Question
+    zero_after: Question
+    equal_sizes: Question
+    reshape: Question
+    two_heads: Question
+    head_divisor: Question
+    pale: Question
+    sums: Question
+    too_good: Question
+    poison: Question
+    demonstration: Question
+    company: Question
+    dropout_rows: Question
+    no_positions: Question
+    dark_diagonal: Question
+    one_layer: Question
+    patching: Question
+    new_period: Question
+    scale_and_training: Question
+    named_head: Question
+    parking: Question
+    one_word_turned: Question
+    one_sentence: Question
+    head_of_zeros: Question
+    witness: Question
+    cheated: Question
+    causal_order: Question
+    hidden_bugs: Question
+    shifted: Question
+    beyond: Question
+    norm_order: Question
+    next_word_in_sight: Question
+    unseen_mistake: Question
+    equal_banks: Question
+    crowd: Question
+    before_01: Recall
+    before_02: Recall
+    before_03: Recall
+    before_04: Recall
+    before_05: Recall
+    before_06: Recall
+    before_07: Recall
+    before_08: Recall
+    before_09: Recall
+    before_10: Recall
+    before_11: Recall
+    before_12: Recall
+    before_13: Recall
+    before_14: Recall
+
+check: Checks
+predict: Predict

@@ -1,0 +1,99 @@
+"""Write the votes, the test before and after, and an exam as questions for Moodle, in its XML format.
+
+python -m tools.moodle          _moodle/votes.xml, inventory_A.xml, inventory_B.xml
+python -m tools.moodle WORD     and exam_WORD.xml: the variant of tools/exam.py
+
+The format: docs.moodle.org, "Moodle XML format". A choice of letters gives one point or none; its feedback is the reply
+that the notebooks give to that letter.
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+from attnlib.course import PREDICTIONS
+
+from . import exam, inventory
+from .series import ROOT
+from .teaching import WORDS
+
+
+def as_html(text):
+    """Return Markdown of our questions as HTML: code, emphasis, tables; formulas stay for Moodle's MathJax."""
+    import markdown_it
+
+    return markdown_it.MarkdownIt().enable("table").render(re.sub(r"\$(.+?)\$", r"\\\\(\1\\\\)", text)).strip()
+
+
+def element(parent, tag, text=None, **attributes):
+    made = ET.SubElement(parent, tag, attributes)
+    if text is not None:
+        ET.SubElement(made, "text").text = text
+    return made
+
+
+def question(quiz, kind, name, asked):
+    made = ET.SubElement(quiz, "question", type=kind)
+    element(made, "name", name)
+    element(made, "questiontext", as_html(asked), format="html")
+    return made
+
+
+def choice(quiz, name, asked, options, right, why=None):
+    """Add a question with one right option; `options` and `why` go by letter."""
+    made = question(quiz, "multichoice", name, asked)
+    for tag, text in (
+        ("single", "true"),
+        ("shuffleanswers", "false"),
+        ("answernumbering", "abc"),
+        ("defaultgrade", "1"),
+    ):
+        ET.SubElement(made, tag).text = text
+    for letter in sorted(options):
+        answer = element(
+            made, "answer", as_html(options[letter]), fraction="100" if letter == right else "0", format="html"
+        )
+        element(answer, "feedback", as_html(why[letter]) if why else "", format="html")
+
+
+def votes():
+    quiz = ET.Element("quiz")
+    for name, words in WORDS["questions"].items():
+        known = PREDICTIONS[name]
+        choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.why)
+    return quiz
+
+
+def form(name):
+    quiz = ET.Element("quiz")
+    for i, item in enumerate(inventory.ITEMS, 1):
+        options = {x: item[name][x][0] for x in inventory.LETTERS}
+        right = next(x for x in inventory.LETTERS if item[name][x][1] == inventory.RIGHT)
+        choice(quiz, f"{name}{i:02} {item['topic']}", item[name]["asked"], options, right)
+    return quiz
+
+
+def essays(word):
+    quiz = ET.Element("quiz")
+    for i, q in enumerate(exam.variant(word), 1):
+        made = question(quiz, "essay", f"{i:02} {q.title}", q.asked)
+        ET.SubElement(made, "defaultgrade").text = str(q.points)
+        element(made, "graderinfo", as_html(q.key), format="html")
+    return quiz
+
+
+def main():
+    if len(sys.argv) > 2:
+        sys.exit(__doc__)
+    banks = {"votes": votes(), "inventory_A": form("A"), "inventory_B": form("B")}
+    banks |= {f"exam_{word}": essays(word) for word in sys.argv[1:]}
+    folder = ROOT / "_moodle"
+    folder.mkdir(exist_ok=True)
+    for name, quiz in banks.items():
+        ET.indent(quiz)
+        (folder / f"{name}.xml").write_bytes(ET.tostring(quiz, "utf-8", xml_declaration=True))
+        print((folder / f"{name}.xml").relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+"""Write the sentences of the site's first page, lite/sentences/: what every word looks at, in every head.
+
+    make real-decoder && python -m tools.record_sentences
+
+A score is one letter: how far it lies below the largest of its row, as a square root in 88 steps, so that what gets
+most of the weight is finest. A row begins with a letter for the length of that scale. From these letters
+lite/sentence.js takes the softmax at any d_k; tests/test_smollm_sentences.py compares its weights with the model's.
+Stored scores do not tell what the whole model says at another d_k: sentences with `whole` have the next words and one
+head's row at each.
+"""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from attnlib.course import smollm
+
+FOLDER = Path(__file__).resolve().parent.parent / "lite" / "sentences"
+# All of ASCII that neither JSON nor a script element must escape.
+LETTERS = "".join(chr(i) for i in range(35, 127) if chr(i) not in "<\\&")
+LAST = len(LETTERS) - 1
+SHORTEST, LONGEST = 0.5, 256.0  # of the scale of a row
+STOPS = [2**i for i in range(11)]
+
+# `line`: what to look for. {25.5.13.1} is the weight of layer 25, head 5 from word 13 on word 1, a link that shows it;
+# {4|bank} a word to click. `start`: layer, head, and the word whose weight colours the grid.
+WHO = {"ask": "Who gets the drink?", "guess": ["Mary", "John"], "whole": True}
+SENTENCES = [
+    {
+        "id": "mary",
+        "name": "Who gets the drink?",
+        "text": "When Mary and John went to the store, John gave a drink to",
+        "line": "Three heads, three habits: one looks at *Mary*, who comes next, {25.5.13.1}; one at the *John* who "
+        "gives, {24.4.13.9}; one rests on the first *the*, {5.8.13.6}.",
+        "start": [25, 5, 1],
+        **WHO,
+    },
+    {
+        "id": "john",
+        "name": "Names exchanged",
+        "text": "When Mary and John went to the store, Mary gave a drink to",
+        "line": "One word is exchanged, and the head that looked at *Mary* now looks at *John*, {25.5.13.3}. The one "
+        "that looked at the giver still does: {24.4.13.9}.",
+        "start": [25, 5, 3],
+        **WHO,
+    },
+    {
+        "id": "trophy",
+        "name": "Trophy and suitcase",
+        "text": "The trophy did not fit in the suitcase. Too big was the",
+        "line": "A famous riddle, shortened. The head that found *Mary* finds *trophy*, {25.5.13.1}. It proves "
+        "nothing: with *small* in place of *big* it looks there, too (%small%), and the model's next word is neither.",
+        "start": [25, 5, 1],
+    },
+    {
+        "id": "anna",
+        "name": "Anna saw Ben",
+        "text": "Anna saw Ben; she",
+        "line": "Does *she* look at *Anna*? One cannot tell here: *Anna* is the first word, and there most heads "
+        "rest. What can be told: one head looks at *Ben*, {17.4.4.2}, one at the semicolon, {1.7.4.3}.",
+        "start": [17, 4, 2],
+    },
+    {
+        "id": "bank",
+        "name": "Bank and river",
+        "text": "She sat on the bank of the river and put her money into the",
+        "line": "Before the blank, one head looks at *money*, {13.5.13.11}, one at *bank*, {18.6.13.4}. Click "
+        "{4|bank}: it cannot look at *river*, which comes later.",
+        "start": [13, 5, 11],
+    },
+    {
+        "id": "red",
+        "name": "A list that repeats",
+        "text": "red blue green red blue",
+        "line": "Three steps of copying: the word before, {17.1.4.3}; the same word earlier, {9.2.4.1}; what came "
+        "after it, {18.6.4.2}. And yet the model does not say *green* first.",
+        "start": [18, 6, 2],
+    },
+    {
+        "id": "chat",
+        "name": "In French",
+        "text": "le chat noir, le chat",
+        "line": "Copying in French: the same word earlier, {9.2.6.1}; what came after it, {18.5.6.2}. The model goes "
+        "on as before, with *no*, the first half of *noir*.",
+        "start": [18, 5, 2],
+    },
+    {
+        "id": "add",
+        "name": "A line of code",
+        "text": "def add(a, b):\n    return a +",
+        "line": "Which letter is missing? One head looks at the *a* just written, {10.1.10.9}, one at the *b* above, "
+        "{27.3.10.5}.",
+        "start": [27, 3, 5],
+    },
+]
+
+
+def scores_of(speaker, numbers):
+    """Return the raw scores q.k of all heads, {(layer, head): (n, n)}, both counted from 1."""
+    found, other = {}, speaker.using()
+    h = speaker.shape.heads
+
+    def watch(i, query, key, value, attn_mask):
+        for j in range(h):
+            found[i + 1, j + 1] = query[j] @ key[j * len(key) // h].T
+
+    other.watch = watch
+    other(numbers)
+    return found
+
+
+def packed(scores):
+    """Return the letters of a map of scores, row after row: its scale, then the scores of query i with keys 0 to i."""
+    letters = []
+    for i, row in enumerate(np.asarray(scores, dtype=np.float64)):
+        below = row[: i + 1].max() - row[: i + 1]
+        step = np.ceil(np.log(max(below.max(), SHORTEST) / SHORTEST) / np.log(LONGEST / SHORTEST) * LAST)
+        scale = SHORTEST * (LONGEST / SHORTEST) ** (min(step, LAST) / LAST)
+        codes = np.rint(LAST * np.sqrt(np.minimum(below / scale, 1))).astype(int)
+        letters += [LETTERS[int(min(step, LAST))], *(LETTERS[c] for c in codes)]
+    return "".join(letters)
+
+
+def recorded(speaker, sentence):
+    """Return what the page needs of a sentence."""
+    numbers = speaker.tokens(sentence["text"])
+    kept = {name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess") if name in sentence}
+    if "%small%" in sentence["line"]:
+        other = speaker.tokens(sentence["text"].replace("big", "small"))
+        layer, head, key = sentence["start"]
+        weight = speaker.maps_of(other, [(layer, head)])[layer, head][-1, key]
+        kept["line"] = sentence["line"].replace("%small%", f"{weight:.2f}")
+    scores = scores_of(speaker, numbers)
+    kept["words"] = [speaker.tokenizer.decode([i]) for i in numbers]
+    kept["next"] = next_words(speaker, sentence["text"])
+    kept["scores"] = "".join(packed(scores[head]) for head in sorted(scores))
+    if sentence.get("whole"):
+        layer, head, _ = sentence["start"]
+        at = [speaker.using(scale=d_k**-0.5) for d_k in STOPS]
+        rows = [of_head(other, numbers, layer, head) for other in at]
+        kept["stops"] = [[next_words(other, sentence["text"]), row] for other, row in zip(at, rows, strict=True)]
+    return kept
+
+
+def of_head(speaker, numbers, layer, head):
+    """Return the last word's weights in one head, of a speaker whose scale is in its queries."""
+    return [round(float(w), 3) for w in speaker.maps_of(numbers, [(layer, head)])[layer, head][-1]]
+
+
+def next_words(speaker, text):
+    return [[word, round(p, 4)] for word, p in speaker.next_words(text, 5)]
+
+
+def cited(line):
+    """Return the (layer, head, query, key) that a line cites."""
+    return [tuple(map(int, found)) for found in re.findall(r"\{(\d+)\.(\d+)\.(\d+)\.(\d+)\}", line)]
+
+
+def main():
+    speaker = smollm.load(bar=iter)
+    FOLDER.mkdir(exist_ok=True)
+    for sentence in SENTENCES:
+        path = FOLDER / f"{sentence['id']}.json"
+        text = json.dumps(recorded(speaker, sentence), ensure_ascii=False, separators=(",", ":"))
+        path.write_text(text + "\n", encoding="utf-8", newline="\n")
+        print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()
