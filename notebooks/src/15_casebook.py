@@ -20,7 +20,12 @@ _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
 from attnlib.course.clinic import CASES, Attention, healthy, patients, twins
-from attnlib.course.clinic.ward import TutorialAttention, accuracy, sick_lines, train_on_digits
+from attnlib.course.clinic.ward import (
+    TutorialAttention,
+    accuracy,
+    sick_lines,
+    train_on_digits,
+)
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
