@@ -9,7 +9,7 @@
   const $ = (id) => document.getElementById(id);
   const pct = (x) => x.toFixed(2);
   const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-  const shown = (token) => escaped(token.replace(/\n\s*/, "↵").trim() || "␣");
+  const shown = (token) => escaped(token.replace(/\n\s*/, "↵").trim() || "␣").replace(/^[,.;:]$/, "“$&”");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const upright = matchMedia("(max-width: 900px)");
 
@@ -214,10 +214,11 @@
     const [layer, head] = pointed ?? [state.layer, state.head];
     ring.setAttribute("x", CELL.left + layer * CELL.x - 1.5);
     ring.setAttribute("y", CELL.top + head * CELL.y - 1.5);
-    const what = key === null ? "beyond the first word and itself" : `at <b class="key">${named(key)}</b>`;
+    const what = key === null ? "at words that are neither first nor itself" : `at <b class="key">${named(key)}</b>`;
     $("grid-says").innerHTML = open()
-      ? `How much <b class="query">${named(state.query)}</b> looks ${what}, in ${LAYERS * HEADS} heads`
+      ? `How much <b class="query">${named(state.query)}</b> looks ${what}, in ${LAYERS * HEADS} heads${state.whole && STOPS[state.stop] !== TRAINED ? ", as trained" : ""}`
       : `${LAYERS * HEADS} heads look back, each in its own way. Guess first.`;
+    grid.classList.toggle("stored", state.whole && STOPS[state.stop] !== TRAINED);
   }
 
   function headAt(event) {
@@ -228,9 +229,8 @@
   }
 
   function hover(head) {
-    if (!open() || String(head) === String(pointed)) return;
+    if (!open() || state.whole || String(head) === String(pointed)) return;
     pointed = head;
-    if (head) state.whole = false;
     tell();
   }
 
@@ -263,13 +263,17 @@
     const falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
     const far = falling.filter(([w, j]) => j && j !== state.query && w >= 0.05).slice(0, 2);
     const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
-    const looks = far.length ? `looks ${far.map(([w, j]) => `at ${mark(j)} with ${pct(w)}`).join(", ")}; ${rest}.` : `rests: ${rest}.`;
+    const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
+    const others = far.map(([w, j]) => `at ${mark(j)} with ${pct(w)}`).join(", ");
+    const looks = parks ? `mostly rests, ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
     const where = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} `;
     $("head-says").innerHTML = where + (state.query ? looks : "has only itself to look at.");
     const root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
-    const effect = d_k === TRAINED ? "as the model was trained" : `not by 8: the ribbons ${d_k < TRAINED ? "gather" : "spread"}`;
+    const moves = d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread";
+    const effect = d_k === TRAINED ? "as the model was trained" : state.whole ? "not by 8" : `not by 8, and looks ${moves}`;
     const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`;
-    $("slider-says").innerHTML = `${state.whole ? "All heads divide" : "This head divides"} by ${by}, ${effect}. ${most}`;
+    const answer = state.whole ? "" : item.stops && d_k !== TRAINED ? " The answer is that of the model as trained." : "";
+    $("slider-says").innerHTML = `${state.whole ? "All heads divide" : "This head divides"} by ${by}, ${effect}. ${most}${answer}`;
   }
 
   const asLink = (line) =>
@@ -292,7 +296,7 @@
       const words = state.whole ? item.stops[state.stop][0] : item.next;
       $("blank").innerHTML = shown(words[0][0]);
       const guess = guesses[item.id];
-      $("verdict").innerHTML = guess ? `You said ${escaped(guess)}. The model says <b class="next">${shown(words[0][0])}</b>.` : "The model's next words:";
+      $("verdict").innerHTML = guess ? `You said ${escaped(guess)}. The model says <b class="next">${shown(words[0][0])}</b>.` : "The model's first choices:";
       $("next-words").innerHTML = words
         .map(([token, p]) => `<li><span>${shown(token)}</span><span><i style="width:${Math.max(1, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
         .join("");

@@ -205,7 +205,7 @@ class Sliders(NotCompared):
         seen = 0
         for line in "".join(output.text for output in self.test_outputs if output.output_type == "stream").splitlines():
             if "|" not in line:
-                slider, steps, different = line.split()
+                slider, steps, different = line.rsplit(maxsplit=2)
                 assert int(different) > int(steps) / 2, line
             elif slider in ("d_k", "num_heads"):
                 title, *ends = line.split("|")

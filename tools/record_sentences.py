@@ -33,13 +33,13 @@ SENTENCES = [
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
         "line": "Three heads, three habits: one looks at *Mary*, who comes next, {25.5.13.1}; one at the *John* who "
-        "gives, {24.4.13.9}; one rests on the first *the*, {5.8.13.6}.",
+        "gives, {24.4.13.9}; one rests on *the*, {5.8.13.6}.",
         "start": [25, 5, 1],
         **WHO,
     },
     {
         "id": "john",
-        "name": "Names exchanged",
+        "name": "The giver exchanged",
         "text": "When Mary and John went to the store, Mary gave a drink to",
         "line": "One word is exchanged, and the head that looked at *Mary* now looks at *John*, {25.5.13.3}. The one "
         "that looked at the giver still does: {24.4.13.9}.",

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TEXTS = {".py", ".md", ".toml", ".json", ".j2", ".js", ".yml"}
+TEXTS = {".py", ".pyi", ".md", ".toml", ".json", ".j2", ".js", ".yml"}
 LEFT = {"CHANGELOG.md", "renumber.py", "test_renumber.py"}
 JOINED = r"(?:, and |, or |, | and | or | to )"
 LIST = rf"\d\d(?:{JOINED}\d\d)*"

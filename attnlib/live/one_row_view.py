@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 STOPS = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
 MOST = {"words": 5, "features": 6, "asked": 3, "given": 2}  # for more the picture has no room
-STAGES = [(f"{k} {name}", k) for k, name in enumerate(drawing.STAGES, start=1)]
+STAGES = [(name, k) for k, name in enumerate(drawing.STAGES, start=1)]
 
 
 def one_row(

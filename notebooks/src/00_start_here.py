@@ -61,10 +61,11 @@ for stop in blank["stops"]:
     print(f"{stop['d_k']:4}   {looks:<20}  {word!r} {p:.2f}")
 
 # %% [markdown]
-# At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 it takes most from *Mary*, and the
-# model names her. At 256 it still does, with 0.48. From 1024 on all words get nearly the same share, and no name is said. In one
-# head alone, a divisor can never change which word comes first. Here it does, because the heads before this one change, too, and
-# hand it other vectors. Notebook 03 explains why we divide.
+# At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 *to* takes most from *Mary*, and the
+# model names her. At 256 the model still names her, with 0.48, although this head takes most from
+# *John*. From 1024 on all words get nearly the same share, and no name is said. In one head alone, a divisor can never change
+# which word comes first. Here it does, because the heads before this one change, too, and hand it other vectors. Notebook 03
+# explains why we divide.
 #
 # ## How to read a heatmap
 #

@@ -231,7 +231,7 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # %% jupyter={"source_hidden": true} tags=["slide"] says="Here is the way"
 her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **NAMES)
 solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}}
-solved |= {"weights_of_she": {"stage": 4}, "output_of_she": {"stage": 6, "d_k": 3}}
+solved |= {"weights_of_she": {"stage": 4}, "output_of_she": {"stage": 5, "d_k": 3}}
 mine.fills(her_row, **solved)
 her_row
 
@@ -631,7 +631,7 @@ print("cosines 1, -1, -1:  weights ", *(f"{w:.2f}" for w in softmax([1, -1, -1])
 
 # %% [markdown]
 # Only the cosine prefers the first key of S3: in the dot product the others win by their norm. Cosines lie between -1 and 1, so
-# they cannot make one key win by much.
+# as scores they leave at most $e^2 = 7.4$ times as much weight to one key as to another.
 #
 # ### Does one key get more with more features?
 #

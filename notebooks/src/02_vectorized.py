@@ -66,11 +66,11 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 
 # %% [markdown]
 # All dot products of queries with keys are one product, too, $Q K^T$. The transpose turns each key into a column, so that
-# $d_k$ becomes the inner axis of both. So attention takes four lines of code:
+# $d_k$ becomes the inner axis of both. So attention is one formula, and four lines of code:
 #
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V$$
 
-# %% tags=["slide-code"] says=["So attention takes", "The last row of"]
+# %% tags=["slide-code"] says=["So attention is one", "The last row of"]
 scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
 e = np.exp(scaled)
 weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums

@@ -47,7 +47,7 @@ flat
 predict.before_03(None, None, None)  # a letter each: "a", "b" or "c"
 
 # %% [markdown]
-# ## The sentence has three features
+# ## Her query has three features
 #
 # Does the division matter in *Anna saw Ben; she*? There $d_k$ is 3. Here is *she*, without the division and with it.
 
@@ -143,8 +143,8 @@ for d_k in (1, 16, 64, 256, 1024):
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
 # %% [markdown]
-# These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of ten. With it, about
-# seven of the ten stay in play at every $d_k$ from 16 on.
+# These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of
+# ten as $d_k$ grows. With it, about seven of the ten stay in play at every $d_k$ from 16 on.
 #
 # Is sharp bad? A head may be sharp, if it finds the right key. But a fresh head finds one by chance, so training must be able
 # to change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
@@ -219,7 +219,7 @@ predict.divided_by_d_k(guess_in_play)
 # nearly the same weight, and the output is nearly the plain average of the values.
 #
 # The slider of notebooks 00 and 01 moved the divisor alone. There small is sharp; where the features grow, large is sharp. Here
-# are both knobs. **Try.** Make the row sharp with one, and bring it back with the other.
+# are both knobs. **Try.** Set the features to 1024, and then the divisor to 1024, too. With more features another key may win.
 
 # %% jupyter={"source_hidden": true}
 q, k = np.random.default_rng(3).normal(size=(2, 8, 1024))  # 8 keys, and the first query
@@ -236,7 +236,7 @@ live.weights_view(with_knobs, still=(4, 64, 1024), label="features d_k", **knobs
 
 # %% [markdown]
 # They are two sides of one thing: features spread the scores by $\sqrt{d_k}$, and the divisor takes that away. Where both
-# sliders say the same number, the row is right.
+# sliders say the same number, the scores spread by about 1, whatever the number is.
 #
 # ## 4 · Where does it start to matter?
 #

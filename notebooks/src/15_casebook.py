@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 15 · The casebook
 #
-# **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
+# **Question.** Which other bugs run and have the right shape? *55 minutes, or a case at a time. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy
@@ -20,7 +20,12 @@ _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
 from attnlib.course.clinic import CASES, Attention, healthy, patients, twins
-from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
+from attnlib.course.clinic.ward import (
+    TutorialAttention,
+    accuracy,
+    sick_lines,
+    train_on_digits,
+)
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
@@ -181,8 +186,6 @@ except RuntimeError as error:
 # The demonstration of the tutorial had nearly equal weights. Is it the inputs, or the divisor?
 
 # %%
-from attnlib.course.clinic.ward import TutorialAttention
-
 torch.manual_seed(0)
 _ = TutorialAttention(256, 8)
 v, k, q = (torch.rand(32, 10, 256) for _ in range(3))  # between 0 and 1, unrelated

@@ -79,7 +79,7 @@ def test_a_chip_a_word_a_head_and_both_ways_of_the_slider(url, new_page):
     assert "In French" in page.inner_text("#chips") and page.locator("#way").is_hidden()
     page.locator("#ribbons-picture .word").nth(3).click()
     assert same(row(page), weights(STORED["red"], 18, 6, 3))
-    assert "beyond the first word and itself" in page.inner_text("#grid-says")
+    assert "at words that are neither first nor itself" in page.inner_text("#grid-says")
     page.locator("#ribbons-picture .word").nth(2).hover()
     assert page.inner_text("#grid-says").startswith("How much the second red looks at green")
     page.mouse.move(1, 1)
