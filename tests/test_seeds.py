@@ -369,7 +369,11 @@ def test_printed(number, text):
             )
         ],
         ("04", "ahead of the best other letter by # or more", [(1.5, 4.5)]),
-        ("04", r"weight: (\d+) to (\d+) times the mean of the others, median (\d+)", [(60, 300), (600, 3000), (180, 600)]),
+        (
+            "04",
+            r"weight: (\d+) to (\d+) times the mean of the others, median (\d+)",
+            [(60, 300), (600, 3000), (180, 600)],
+        ),
         ("04", "she takes # from Anna, and her who is #", [(0.85, 1), (1.8, 2.2)]),
         ("04", "with equal weights: right #", [(0.2, 0.32)]),
         ("04", "the most frequent number in a memory: #", [(0.25, 0.27)]),

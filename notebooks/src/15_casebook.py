@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 15 · The casebook
 #
-# **Question.** Which other bugs run and have the right shape? *55 minutes, or a case at a time. This notebook needs torch.*
+# **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy
@@ -13,6 +13,7 @@ from torch import nn
 
 import attnlib as al
 from attnlib import live, plot
+from attnlib.course.clinic.ward import TutorialAttention
 from attnlib.examples import IDENTITY, KARIM
 
 _ = torch.set_num_threads(1)
@@ -20,12 +21,7 @@ _ = torch.set_grad_enabled(False)
 
 # %% jupyter={"source_hidden": true}
 from attnlib.course.clinic import CASES, Attention, healthy, patients, twins
-from attnlib.course.clinic.ward import (
-    TutorialAttention,
-    accuracy,
-    sick_lines,
-    train_on_digits,
-)
+from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 x = torch.randn(2, 5, 24, generator=torch.Generator().manual_seed(0))  # (b, n, d)
