@@ -699,8 +699,6 @@ mine.keep(MySelfAttention)
 # %% [markdown]
 # ## Controls
 #
-# Cells behind the folds above, and how a layer starts.
-#
 # ### The module with other numbers
 #
 # The well-known text of notebook 01 ([S3](../REFERENCES.md#s3)) first. It cannot tell $Q$ from $K$, so the asymmetric
