@@ -113,7 +113,7 @@ def scaled_dot_product_attention(
     >>> scaled_dot_product_attention(query, key, value).round(4)
     array([[13.3024]])
     """
-    return steps.run(_prepare(query, key, value, attn_mask, is_causal, scale))["output"]
+    return steps.run(_prepare(query, key, value, attn_mask, is_causal, scale), keep=False)["output"]
 
 
 def attention_trace(

@@ -127,7 +127,9 @@ STEPS = (
 )
 
 
-def run(given: Mapping[str, Any], own: Mapping[str, Callable[..., Any]] | None = None) -> dict[str, Any]:
+def run(
+    given: Mapping[str, Any], own: Mapping[str, Callable[..., Any]] | None = None, *, keep: bool = True
+) -> dict[str, Any]:
     """Return `given` and all steps that follow from it, by name.
 
     Parameters
@@ -136,12 +138,17 @@ def run(given: Mapping[str, Any], own: Mapping[str, Callable[..., Any]] | None =
         A step that is given is not computed.
     own : dict of str to callable, optional
         Functions in place of those of `STEPS`.
+    keep : bool
+        False lets go of what no later step takes, so that fewer maps stand in memory at once.
     """
     values = dict(given)
-    for step in STEPS:
+    for i, step in enumerate(STEPS):
         if step.name not in values:
             function = (own or {}).get(step.name, step.function)
             values[step.name] = function(*(values[name] for name in step.takes))
+        if not keep:
+            later = {name for other in STEPS[i + 1 :] for name in (other.name, *other.takes)}
+            values = {name: value for name, value in values.items() if name in later or name == step.name}
     return values
 
 

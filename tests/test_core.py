@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 import math
+import tracemalloc
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -382,3 +383,15 @@ def test_entropy_in_exact_cases():
 def test_entropy_lets_nan_through():
     entropies = al.entropy(np.array([[np.nan, np.nan], [1.0, 0.0]]))
     assert np.isnan(entropies[0]) and entropies[1] == 0
+
+
+def test_no_more_than_two_maps_stand_in_memory_at_once():
+    """Notebook 14 shows what a whole map costs: the function without a trace lets go of what it no longer needs."""
+    x, mask = np.random.default_rng(0).normal(size=(512, 8)), al.causal_mask(512)
+    of_one_map = 512 * 512 * 8
+    for attn_mask in (None, mask):
+        tracemalloc.start()
+        al.scaled_dot_product_attention(x, x, x, attn_mask)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 2.4 * of_one_map, peak / of_one_map
