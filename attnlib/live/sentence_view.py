@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 TYPED = 10_000  # characters of a sentence shown back in a message
-SIDE, LARGE = 272, 400  # of the map: of a short sentence labels are slanted, and bars stand below
+SIDE, LARGE = 264, 400  # of the map: of a short sentence labels are slanted, and bars stand below
 
 
 def sentence(

@@ -228,7 +228,7 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # Here is the way of *she* in one picture. Each exercise that you solve fills a part of it, and so does each button. Click a
 # number to see how it was made. The slider is for step 6; until then it divides by 1.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="Here is the way"
+# %% jupyter={"source_hidden": true}
 her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **NAMES)
 solved = {"key_of_anna": {"stage": 2}, "scores_of_she": {"stage": 3}}
 solved |= {"weights_of_she": {"stage": 4}, "output_of_she": {"stage": 5, "d_k": 3}}

@@ -484,7 +484,7 @@ def alphabet_map(model):
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says="This is what"
 def draw_alphabet(model, title):
-    _, ax = plot.subplots(figsize=(5.4, 4.6))
+    _, ax = plot.subplots(figsize=(4.6, 4.0))
     shown = {"queries": lookup.LETTERS, "keys": lookup.LETTERS, "places": None}
     shown |= {"vmin": None, "vmax": None}  # scores, not weights: any numbers
     return plot.attention_heatmap(alphabet_map(model), title=title, ax=ax, **shown)

@@ -252,7 +252,7 @@ def zero_after(x):
 # %% jupyter={"source_hidden": true}
 def draw_pokes(pokes):
     _, axes = plot.subplots(
-        1, len(pokes), figsize=(3.1 * len(pokes), 3.3), squeeze=False
+        1, len(pokes), figsize=(2.35 * len(pokes), 2.7), squeeze=False
     )
     labels = {"queries": WORDS, "keys": WORDS, "vmax": 2, "colorbar": False}
     for ax, (title, moved) in zip(axes[0], pokes.items()):

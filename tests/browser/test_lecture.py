@@ -11,7 +11,7 @@ from tools import lecture
 from tools.licence import LICENCE_LINK
 from tools.links import Address
 
-MOST = {"45": 27, "90": 46, "half-day": 78}  # slides at most
+MOST = {"45": 27, "90": 47, "half-day": 80}  # slides at most
 
 
 @pytest.fixture(scope="module")
