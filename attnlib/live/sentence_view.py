@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 TYPED = 10_000  # characters of a sentence shown back in a message
-SIDE, LARGE = 264, 400  # of the map: of a short sentence labels are slanted, and bars stand below
+SIDE, LARGE = 272, 400  # of the map: of a short sentence labels are slanted, and bars stand below
 
 
 def sentence(
@@ -81,7 +81,7 @@ def sentence(
             problem = html.escape(str(error.args[0]))[:TYPED] + "<br>The map still shows the last sentence."
         tokens, weights = attend(now["text"])
         shown, title = weights[layer - 1, head - 1], f"layer {layer}, head {head}"
-        line = f'<div style="width:100%;min-height:1.4em">{problem}</div>'
+        line = f'<div style="width:100%;min-height:1.1em">{problem}</div>'
         return line + _drawn(title, shown, tokens, query, key), {title: shown}
 
     def static():
