@@ -46,7 +46,7 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
 # changes the shape of the output, so the shape tells you nothing. You have to examine the module. Cases 1 to 10 are told here,
-# three more wait among the exercises, and the [casebook](15_casebook.ipynb) tells the others.
+# three more wait among the exercises, and the [casebook](16_casebook.ipynb) tells the others.
 
 # %% [markdown]
 # ## Before you start
@@ -845,7 +845,7 @@ verdict
 # **Remember.** A shape proves nothing. A probe measures what must hold or must not move: row sums, the future, the order, the
 # company, the second call, NaN in a parameter. Where you can look inside, find the first step that differs. Keep each
 # probe as a test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb); more cases:
-# [15 casebook](15_casebook.ipynb).
+# [16 casebook](16_casebook.ipynb).
 
 # %% [markdown] tags=["predict"]
 # ## Controls

@@ -1,5 +1,5 @@
 # %% [markdown]
-# # 15 · The casebook
+# # 16 · The casebook
 #
 # **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
 
