@@ -15,7 +15,7 @@ VIEW = ROOT / "attnlib" / "live"
 SCRIPT = "".join(
     (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
 )  # once in a page that has a `still`
-STYLE = (VIEW / "view.css").read_text("utf-8")
+STYLE = (VIEW / "view.css").read_text("utf-8") + (ROOT / "tools" / "page.css").read_text("utf-8")
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^:]+: not tried yet")
 
 
@@ -40,13 +40,22 @@ def markdown(text):
 def still(output, css=""):
     """Return the HTML of a picture of a notebook; SCRIPT gives that of a live view its slider.
 
-    A style sheet knows by --wide how many pixels the picture has: below 0.93 of them its words would be too small.
+    A style sheet knows by --wide how many pixels the picture has: below 0.93 of them its words would be too small. The
+    columns of a figure, each an <svg> in that of the figure, stand below each other where a page is narrow.
     """
     png, alt = output.data["image/png"].strip(), html.escape(output.metadata["image/png"]["alt"])
+    if "image/svg+xml" in output.data:
+        _, style, columns = re.split("<svg[^>]*>.*?(?=<style)|(?<=</style>)", output.data["image/svg+xml"])
+        columns = re.sub('<svg x=.*? width="(.*?)" height=".*?"', _column, columns.removesuffix("</svg>"))
+        return f'<div class="attnlib-figure {css}" role="img" aria-label="{alt}">{style}{columns}</div>'
     wide = int.from_bytes(base64.b64decode(png[:32])[16:20], "big")  # where the header of a PNG has it
     picture = f'<img class="{css}" alt="{alt}" style="--wide:{wide}px" src="data:image/png;base64,{png}">'
     frames = output.metadata.get("attnlib")
     return f'<div class="attnlib-still {css}" data-attnlib="{frames}">{picture}</div>' if frames else picture
+
+
+def _column(found):
+    return f'<svg style="--wide:{float(found[1]) * 100 / 72:.0f}"'
 
 
 def revive(cell):

@@ -83,5 +83,6 @@
       });
   };
 
+  document.querySelectorAll(".attnlib-figure").forEach(window.attnlibScrolls);
   window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));
 }

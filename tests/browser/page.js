@@ -67,6 +67,9 @@ window.ask = {
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
+  // The colour of words in a figure, that of the page, and the halo.
+  ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  columns: (figure) => [...figure.children].filter((column) => column.matches("svg")).map((column) => column.getBoundingClientRect()),
   masked: (box) => getComputedStyle(box).maskImage,
   toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,

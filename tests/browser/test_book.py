@@ -4,6 +4,7 @@ It is built here by .venv-lite, as `make book` builds it, and opened from its fi
 """
 
 import subprocess
+from itertools import pairwise
 
 import nbformat
 import pytest
@@ -58,7 +59,8 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     code = [cell for cell in cells if cell.cell_type == "code" and cell.id != "setup"]
     said = [o.metadata["image/png"]["alt"] for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
     page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser").article
-    assert [picture["alt"] for picture in page("img")] == said and all(len(alt) > 20 for alt in said)
+    told = [picture.get("alt") or picture["aria-label"] for picture in page.select("img, .attnlib-figure")]
+    assert told == said and all(len(alt) > 20 for alt in said)
     assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
     to_predict = [cell for cell, one in zip(code, hidden, strict=True) if one.get("outputs_hidden") and cell.outputs]
@@ -135,15 +137,26 @@ def test_next_leads_through_the_notebooks_in_order(new_page, book):
     assert seen == [name for name in NAMES if name <= seen[-1]]
 
 
-def test_the_dark_theme_keeps_stills_on_a_light_card(new_page, book):
+def test_figures_take_the_colours_of_the_theme(new_page, book):
     page, _ = opened(new_page, book, "00_start_here", 1366)
-    ground, white = "element => getComputedStyle(element).backgroundColor", "rgb(255, 255, 255)"
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
-    assert body.evaluate(ground) == white
+    words = page.locator(".attnlib-figure [class=attnlib-halo]").first
+    inks = [words.evaluate("ask.ink")]
     while body.get_attribute("data-theme") != "dark":  # auto, light and dark take turns
         toggle.click()
-    assert body.evaluate(ground) != white
-    assert page.locator(".cell_output img").first.evaluate(ground) == white
+    inks.append(words.evaluate("ask.ink"))
+    assert inks[0] != inks[1] and all(fill == ink and halo == "none" for fill, ink, halo in inks)
+
+
+@pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])
+def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
+    """And beside each other where there is room."""
+    page, _ = opened(new_page, book, name)
+    figures = page.locator(".attnlib-figure:has(> svg + svg)")
+    below = [[column.bounding_box() for column in figure.locator("> svg").all()] for figure in figures.all()]
+    assert below and all(b["y"] >= a["y"] + a["height"] - 1 for columns in below for a, b in pairwise(columns))
+    page.set_viewport_size({"width": 1366, "height": 768})
+    assert len({box["y"] for box in figures.first.evaluate("ask.columns")}) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
