@@ -31,7 +31,7 @@ PIXELS, PAD = 100 / 72, 3  # of an SVG: pixels of a page for a point, as in the 
 INKS = {"ink": INK, "query": QUERY, "key": KEY, "value": VALUE}
 INKS = {colour.lower(): f"var(--attnlib-{name},{colour})" for name, colour in INKS.items()}
 STYLE = """<style>.attnlib-figure{font-family:system-ui,sans-serif;stroke-linejoin:round}
-.attnlib-halo{stroke:var(--attnlib-paper,#fff);stroke-width:2;paint-order:stroke}</style>"""
+.attnlib-halo{stroke:var(--attnlib-paper,#fff);stroke-width:3;paint-order:stroke}</style>"""
 
 
 def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:

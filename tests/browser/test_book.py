@@ -156,7 +156,7 @@ def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, boo
     below = [[column.bounding_box() for column in figure.locator("> svg").all()] for figure in figures.all()]
     assert below and all(b["y"] >= a["y"] + a["height"] - 1 for columns in below for a, b in pairwise(columns))
     page.set_viewport_size({"width": 1366, "height": 768})
-    assert len({box["y"] for box in figures.first.evaluate("ask.columns")}) == 1
+    assert len({box["y"] for box in figures.first.evaluate("ask.places")}) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
