@@ -30,6 +30,16 @@ PIXELS, PAD = 100 / 72, 3  # of an SVG: pixels of a page for a point, as in the 
 # A page may set these colours for its own theme. Where it sets none, a halo carries the words.
 INKS = {"ink": INK, "query": QUERY, "key": KEY, "value": VALUE}
 INKS = {colour.lower(): f"var(--attnlib-{name},{colour})" for name, colour in INKS.items()}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+MARKUP = (
+    (r"\\math(?:rm|default){((?:[^{}]|{[^{}]*})*)}", r"\1"),
+    (r"_{(\w+)}", r"_\1"),
+    (r"\\sqrt{(.*?)}", r"sqrt(\1)"),
+    (r" ?\\cdot ?", "."),
+    (r"\\,", " "),
+    (r"\\(?=_)|(?<!\\)\$", ""),
+    (r"\\\$", "$"),
+)
 STYLE = """<style>.attnlib-figure{font-family:system-ui,sans-serif;stroke-linejoin:round}
 .attnlib-halo{stroke:var(--attnlib-paper,#fff);stroke-width:3;paint-order:stroke}</style>"""
 
@@ -245,6 +255,6 @@ def _plain(label):
     >>> _plain(r"divided by $\\sqrt{d_k}$")
     'divided by sqrt(d_k)'
     """
-    words = re.sub(r"\\mathrm{(.*?)}|_{(\w)}", lambda found: found[1] or f"_{found[2]}", label)
-    words = re.sub(r"_{(\w+)}", r"_\1", re.sub(r" ?\\cdot ?", ".", words))
-    return re.sub(r"\\sqrt{(.*?)}", r"sqrt(\1)", words).replace(r"\,", " ").replace(r"\_", "_").replace("$", "")
+    for markup, words in MARKUP:
+        label = re.sub(markup, words, label)
+    return re.sub(r"\^{(-?\d+)}", lambda power: power[1].translate(RAISED), label)
