@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · The casebook
 #
-# **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
+# **Question.** Which other bugs run and have the right shape? *55 minutes, or a case at a time. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy
