@@ -87,7 +87,7 @@ def svg(figure: Figure) -> str:
     written, dpi, gids = io.StringIO(), figure.dpi, [ax.get_gid() for ax in figure.axes]
     figure.dpi = 72
     for k, ax in enumerate(figure.axes):
-        ax.set_gid(f"axes {k}")
+        ax.set_gid(str(k))
     try:
         with rc_context({"svg.hashsalt": "attnlib", "image.composite_image": False}):
             renderer = _Words(*72 * figure.get_size_inches(), written)
@@ -102,8 +102,8 @@ def svg(figure: Figure) -> str:
     body = re.sub(r"\n\s*|<!-- words -->", "", body)
     body = re.sub("<[^!][^>]*>", _shortened, body)
     drawn = [""] * len(pieces)
-    for number, part in re.findall("<!-- (?:axes )?(.*?) -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
-        drawn[next((i for i, (held, _) in enumerate(pieces) if number and int(number) in held), -1)] += part
+    for number, part in re.findall("<!-- (.*?) -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
+        drawn[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
     whole, high = Bbox.union([box for _, box in pieces]), renderer.height
     x, y, wide, tall = _place(whole, high)
     inside = [
@@ -126,8 +126,8 @@ def _pieces(figure, renderer):
         left, right = ax.get_position().intervalx
         if not columns or (left >= columns[-1][0] and ax.get_label() != "<colorbar>"):
             columns.append([right, []])
-        columns[-1] = [max(right, columns[-1][0]), [*columns[-1][1], figure.axes.index(ax)]]
-    places = [Bbox.union([boxes[k] for k in held]) for _, held in columns]
+        columns[-1] = [max(right, columns[-1][0]), [*columns[-1][1], str(figure.axes.index(ax))]]
+    places = [Bbox.union([boxes[int(k)] for k in held]) for _, held in columns]
     edges = [(one.x1 + other.x0) / 2 for one, other in pairwise(places)]
     edges = [places[0].x0 - PAD, *edges, places[-1].x1 + PAD]
     bottom, top = min(box.y0 for box in boxes) - PAD, max(box.y1 for box in boxes) + PAD
@@ -155,16 +155,14 @@ class _Words(RendererSVG):
 
     def __init__(self, width, height, written):
         super().__init__(width, height, written)
-        self.written, self.inside = written, []
+        self.written = written
 
     def open_group(self, s, gid=None):
-        self.inside.append(gid)
-        if str(gid).startswith("axes "):
-            self.writer.comment(gid)
+        if s == "axes":
+            self.writer.comment(gid or "")
 
     def close_group(self, s):
-        if str(self.inside.pop()).startswith("axes "):
-            self.writer.comment("")
+        self.open_group(s)
 
     def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
         colour, turn = colors.to_hex(gc.get_rgb()), np.deg2rad(angle)
@@ -252,8 +250,8 @@ def _plain(label):
 
     Examples
     --------
-    >>> _plain(r"divided by $\\sqrt{d_k}$")
-    'divided by sqrt(d_k)'
+    >>> _plain(r"divided by $\\sqrt{d_k}$"), _plain(r"$\\mathdefault{10^{-2}}$")
+    ('divided by sqrt(d_k)', '10⁻²')
     """
     for markup, words in MARKUP:
         label = re.sub(markup, words, label)

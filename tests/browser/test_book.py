@@ -10,6 +10,7 @@ import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from front_end import BIN, ROOT, prepared, serious
+from test_lite import served
 from test_slides import watched
 
 from tools.links import address
@@ -125,7 +126,31 @@ def test_the_search_finds_softmax(new_page, book):
     found = [link.get_attribute("href").split("?")[0] for link in page.locator("#search-results li > a").all()]
     assert any("api.html#attnlib.softmax" in link for link in found), found
     assert {f"{name}.html" for name in NAMES[:4]} & {link.split("#")[0] for link in found}
+    assert all("#" in link for link in found)  # a section, or the first place of the word
     assert problems == []
+
+
+def test_a_result_of_the_search_shows_an_excerpt_and_leads_to_the_word(new_page, book):
+    with served(book) as url:  # from a file a browser reads no other file
+        page = new_page(1366, 768)
+        page.goto(f"{url}/search.html?q=entropy")
+        excerpt = page.locator("#search-results li p.context").first
+        excerpt.wait_for()
+        assert "entropy" in excerpt.inner_text().lower()
+        page.locator("#search-results li > a[href*=':~:text=entropy']").first.click()
+        page.wait_for_function("scrollY > 300")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *BESIDE, "search"])
+def test_a_page_says_what_it_is_about_and_has_a_picture_for_those_who_link_to_it(book, name):
+    page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser")
+    told = {tag["name"]: tag["content"] for tag in page.select("meta[name][property]")}
+    assert len(told["description"]) > 40 and told["og:description"] == told["description"]
+    assert "$" not in told["description"] and "\\" not in told["description"] and told["og:title"] in page.title.text
+    picture = told["og:image"][told["og:image"].index("_static") :]
+    assert (book / picture).read_bytes()[:4] == b"\x89PNG" and (name not in NAMES or name in picture)
+    assert (book / page.select_one("link[rel~=icon]")["href"]).exists()
+    assert not page.select("summary[aria-label]")  # it would be read in place of its words
 
 
 def test_next_leads_through_the_notebooks_in_order(new_page, book):
