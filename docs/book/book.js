@@ -4,7 +4,7 @@ if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = f
 const results = document.querySelector("#search-results");
 const [word] = (new URLSearchParams(location.search).get("q") ?? "").trim().split(/\s+/);
 const land = () => {
-  for (const link of results.querySelectorAll("li > a:not([href*='#'])")) link.href += `#:~:text=${encodeURIComponent(word)}`;
+  for (const link of results.querySelectorAll("li > a:not([href*='#'])")) link.setAttribute("href", `${link.getAttribute("href")}#:~:text=${encodeURIComponent(word)}`);
 };
 if (results && word) new MutationObserver(land).observe(results, { childList: true, subtree: true });
 
