@@ -62,16 +62,16 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     shown = _checked(shown)
     _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
     if not maps:
-        told = line.rstrip(".")
-        raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {told}. Fix: another one.")
+        reason = line.rstrip(".")
+        raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {reason}. Fix: another one.")
 
     def render(text, times, query, key):
         now["tokens"], maps, (names, rows), line = shown(text.strip(), times)
         labels = {"queries": now["tokens"], "keys": now["tokens"], "free": Comparison.free}
-        drawn = draw_maps(maps, row=query, column=key, **labels)
-        told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
+        panels = draw_maps(maps, row=query, column=key, **labels)
+        table = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
-        return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
+        return f'{panels}{table}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     controls = {
         label: typed(label, first),
@@ -100,14 +100,14 @@ def _checked(function):
     arguments.function(function, "shown", "shown(text, times)")
 
     def shown(text, times):
-        found = function(text, times)
+        returned = function(text, times)
         try:
-            ships, maps, (names, rows), line = found
+            ships, maps, (names, rows), line = returned
             maps = {title: arguments.to_array(weights) for title, weights in maps.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "shown must return (ships, {title: weights}, (names, rows), line), "
-                f"got {found!r:.60}. Fix: return all four, empty where there is nothing."
+                f"got {returned!r:.60}. Fix: return all four, empty where there is nothing."
             ) from None
         if wrong := [x.shape for x in maps.values() if x.shape != (len(ships), len(ships))]:
             raise ShapeError(f"maps must be (n, n) for {len(ships)} ships, got {wrong[0]}. Fix: one row for each ship.")

@@ -90,15 +90,15 @@ def values_of(name, values):
     >>> values_of("T", [0.5, 1, 2])
     [0.5, 1, 2]
     """
-    found = arguments.several(values, name)
+    items = arguments.several(values, name)
     if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Real) for v in values):
         raise ValueError(
             f"{name} must be a list of its values, got the pair {values}: only the first slider takes a range, and of "
             f"whole numbers. Fix: {name}={list(values)} for just these two."
         )
-    if any(isinstance(v, tuple) and (len(v) != 2 or not isinstance(v[0], str)) for v in found):
-        raise ValueError(f"{name} must hold values, or (text, value) pairs, got {found!r:.60}. Fix: one form for all.")
-    return found
+    if any(isinstance(v, tuple) and (len(v) != 2 or not isinstance(v[0], str)) for v in items):
+        raise ValueError(f"{name} must hold values, or (text, value) pairs, got {items!r:.60}. Fix: one form for all.")
+    return items
 
 
 def _fixed(control, texts):

@@ -81,7 +81,7 @@ def changes(pictures, at=0):
     [[2, '', 'a', '', ['', '<i>c</i>']], [2, 'x', '', '0', ['1', '2']]]
     """
     roots = [_parsed(picture) for picture in pictures]
-    found, count = [], 0
+    changes, count = [], 0
 
     def compare(same):
         nonlocal count
@@ -98,10 +98,10 @@ def changes(pictures, at=0):
 
     def note(element, attribute, values):
         if len(set(values)) > 1:
-            found.append([element, attribute, *_shortened(values)])
+            changes.append([element, attribute, *_shortened(values)])
 
     compare(roots)
-    return sorted(found, key=lambda change: change[1])
+    return sorted(changes, key=lambda change: change[1])
 
 
 def stops_of(control):

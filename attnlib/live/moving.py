@@ -85,8 +85,8 @@ def _drawn(figure, change, values, numbers=True):
             ground = pixels()
         for ax in all_axes:
             ax.set_visible(ax in moved)
-        drawn = pixels()
-        frames.append(np.where(drawn[..., 3:] > 0, drawn, ground))
+        image = pixels()
+        frames.append(np.where(image[..., 3:] > 0, image, ground))
     return frames
 
 
@@ -98,8 +98,8 @@ def encoded(frames):
     """
     stack = np.stack(frames).view(np.uint32)[..., 0]
     changed = stack != stack[0]  # few pixels: sorting those of all frames would take seconds
-    found, counts = np.unique(np.concatenate([stack[0].ravel(), stack[changed]]), return_counts=True)
-    shades = found.view(np.uint8).reshape(-1, 4).astype(float)
+    distinct, counts = np.unique(np.concatenate([stack[0].ravel(), stack[changed]]), return_counts=True)
+    shades = distinct.view(np.uint8).reshape(-1, 4).astype(float)
     taken = [np.array([*colours.rgb(colour), 255.0]) for colour in KEPT]
     distance = np.min([((shades - colour) ** 2).sum(1) for colour in taken], axis=0)
     while len(taken) < 256 and distance.any():
@@ -107,8 +107,8 @@ def encoded(frames):
         distance = np.minimum(distance, ((shades - taken[-1]) ** 2).sum(1))
     palette = np.array(taken)
     nearest = ((shades[:, None] - palette) ** 2).sum(-1).argmin(1).astype(np.uint8)
-    pixels = np.tile(nearest[np.searchsorted(found, stack[0])], (len(stack), 1, 1))
-    pixels[changed] = nearest[np.searchsorted(found, stack[changed])]
+    pixels = np.tile(nearest[np.searchsorted(distinct, stack[0])], (len(stack), 1, 1))
+    pixels[changed] = nearest[np.searchsorted(distinct, stack[changed])]
     images = [Image.fromarray(frame, "P") for frame in pixels]
     alpha = palette[:, 3].astype(np.uint8).tobytes()
     for image in images:

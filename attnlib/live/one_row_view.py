@@ -85,18 +85,18 @@ def one_row(
     def at(d_k):
         """Return the trace of the row, its numbers, and the divisor in words."""
         trace = core.attention_trace(projected[0][row : row + 1], *projected[1:], scale=1 / math.sqrt(d_k))
-        told = next(words for words, stop in STOPS.items() if stop == d_k)
-        root = f"√({told})" if d_k < 1 else f"√{told}"
+        root_of = next(words for words, stop in STOPS.items() if stop == d_k)
+        root = f"√({root_of})" if d_k < 1 else f"√{root_of}"
         return trace, drawing.numbers(example, W_O, trace, names, root), root
 
     def render(d_k, stage, part, place):
         trace, numbers, root = at(d_k)
         picked = None if part is None else (list(numbers)[part], place)
-        drawn = [
+        pictures = [
             drawing.OneRow(names, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
             for layout, corner in ((drawing.BESIDE, (0, 0)), (drawing.ABOVE, None))
         ]
-        shown = f'<div class="attnlib-across">{drawn[0]}</div><div class="attnlib-down">{drawn[1]}</div>'
+        shown = f'<div class="attnlib-across">{pictures[0]}</div><div class="attnlib-down">{pictures[1]}</div>'
         return shown, {"scores": trace.scores, "weights": trace.weights}
 
     controls = {

@@ -122,19 +122,19 @@ def _picture(trace, angle, length):
     rows = [(symbol, getattr(trace, name)[0], span, None) for name, symbol in steps.maps(trace).items()]
     rows[-1] = ("weight", weights, {"rows": ["0"]}, float(weights.sum()))
     table = [drawing.steps_table(rows, names, None, SIDE + GAP)]
-    told, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
+    shares, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
     high, low, options = TOP + SIDE + 4, 4 + 4 * drawing.ROW, {"grow": GROW, "whole": WIDE}
     pictures = {
         "attention in the plane: keys": (SIDE + GAP, high, keys, (0, 0)),
         "attention in the plane: values": (SIDE, high, values, (SIDE + GAP, 0)),
         "its arithmetic": (SIDE + GAP, low, table, (0, high + 4)),
     }
-    words = [f"Query at {angle} degrees, {_words(trace, length)}", f"output ({x:.4f}, {y:.4f})", ", ".join(told)]
-    drawn = [
+    words = [f"Query at {angle} degrees, {_words(trace, length)}", f"output ({x:.4f}, {y:.4f})", ", ".join(shares)]
+    drawings = [
         svg.picture(*size, title, word, parts, at=at, **options)
         for (title, (*size, parts, at)), word in zip(pictures.items(), words, strict=True)
     ]
-    return f'<div class="attnlib-parts">{"".join(drawn[:2])}</div>{drawn[2]}'
+    return f'<div class="attnlib-parts">{"".join(drawings[:2])}</div>{drawings[2]}'
 
 
 def _at(point, reach=REACH):
@@ -188,8 +188,8 @@ def _values(trace, angle):
     words = _labelled(places, "value", lines + edges)
     for j, (value, weight) in enumerate(zip(values.tolist(), trace.weights[0].tolist(), strict=True)):
         yield _line(*lines[j], VALUE, 1 + 5 * weight)
-        told = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
-        yield _point(*places[j], VALUE, told) + words[j]
+        title = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
+        yield _point(*places[j], VALUE, title) + words[j]
     ring = f'r="8" fill="{VALUE}" stroke="#fff" stroke-width="2.5"'
     yield f'<circle cx="{x:.1f}" cy="{y:.1f}" {ring}><title>output</title></circle>'
 
@@ -228,8 +228,8 @@ def _clipped(x1, y1, x2, y2):
     return [half + part * (v - half) for v in (x1, y1, x2, y2)]
 
 
-def _point(x, y, colour, told):
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{told}</title></circle>'
+def _point(x, y, colour, title):
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{title}</title></circle>'
 
 
 ALONG = np.linspace(0, 1, 65)
@@ -254,7 +254,7 @@ def _labelled(places, name, lines):
     along = ALONG[:, None]
     dots = (ends[:, 0] * (1 - along) + ends[:, 1] * along).reshape(-1, 2)  # along every line, 6 pixels apart at most
     words = [f"{name} {j}" for j in range(len(places))]
-    drawn = []
+    labels = []
     for (x, y), word in zip(places, words, strict=True):
         least = math.inf
         for option in BESIDE:
@@ -263,8 +263,8 @@ def _labelled(places, name, lines):
                 least, (anchor, dx, dy) = covered, option
             if not least:
                 break
-        drawn.append(svg.text(round(x + dx), round(y + dy), word, anchor=anchor))
-    return drawn
+        labels.append(svg.text(round(x + dx), round(y + dy), word, anchor=anchor))
+    return labels
 
 
 def _box(x, y, words, anchor):

@@ -68,9 +68,9 @@ def _picture(query, key, positions):
         + svg.tag(DIAL + GAP, 17, f"key at {positions[1]}", KEY, anchor="start"),
         svg.text(0, 17, f"q.k = {query @ key:.4f}", math=True),
     ]
-    told = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
+    angles_in_words = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
     words = [f"Query at position {positions[0]}, key at {positions[1]}.", f"q.k = {query @ key:.4f}."]
-    wide, drawn = 2 * (DIAL + GAP), []
+    wide, pictures = 2 * (DIAL + GAP), []
     for half, head in enumerate(heads):
         dials = [head]
         for i, c in enumerate((2 * half, 2 * half + 1)):
@@ -78,9 +78,9 @@ def _picture(query, key, positions):
             parts.append(svg.text(DIAL / 2, DIAL + 28, f"{angles[c]:.1f}° between", anchor="middle"))
             dials.append(f'<g transform="translate({i * (DIAL + GAP)} {TOP})">{"".join(parts)}</g>')
         title, options = "a query and a key that rotate", {"at": (half * wide, 0), "grow": 1.15, "whole": 2 * wide}
-        between = f"{words[half]} Between them: {', '.join(told[2 * half : 2 * half + 2])}"
-        drawn.append(svg.picture(wide, TOP + DIAL + 36, title, between, dials, **options))
-    return f'<div class="attnlib-parts">{"".join(drawn)}</div>'
+        between = f"{words[half]} Between them: {', '.join(angles_in_words[2 * half : 2 * half + 2])}"
+        pictures.append(svg.picture(wide, TOP + DIAL + 36, title, between, dials, **options))
+    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 
 
 def _between(q, k):

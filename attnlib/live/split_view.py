@@ -108,22 +108,22 @@ def _rows(step, words):
     """Tell in words whose features stand in the rows of head 1, or in the first row of what is no array of heads."""
     tokens = step.array // (step.array.size // len(words))
     rows = tokens[0] if step.heads_first else tokens[:1].reshape(1, -1)
-    told = ", ".join("+".join(dict.fromkeys(words[t] for t in row)) for row in rows.tolist())
-    return f"{'rows of head 1' if step.heads_first else 'first row'}: {told}"
+    held = ", ".join("+".join(dict.fromkeys(words[t] for t in row)) for row in rows.tolist())
+    return f"{'rows of head 1' if step.heads_first else 'first row'}: {held}"
 
 
 def _picture(ways, k, words, num_heads, d_k):
     n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
     wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
-    drawn = []
+    pictures = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}", size=12)]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
-        told = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
+        labels = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
         options = {"at": (column * wide, 0), "grow": 1.2, "whole": len(ways) * wide}
-        drawn.append(svg.picture(wide, high, *told, parts, **options))
-    return f'<div class="attnlib-parts">{"".join(drawn)}</div>'
+        pictures.append(svg.picture(wide, high, *labels, parts, **options))
+    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 
 
 def _labels(step, words, whole):

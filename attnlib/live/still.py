@@ -31,25 +31,25 @@ def figure(content):
     Examples
     --------
     >>> from attnlib import svg
-    >>> drawn = figure(svg.heatmap(np.eye(2), title="identity"))
+    >>> picture = figure(svg.heatmap(np.eye(2), title="identity"))
     >>> [text.get_text() for text in drawn.axes[0].texts][:2]
     ['identity', '1']
     """
-    roots = [ElementTree.fromstring(found) for found in re.findall("<svg.*?</svg>", content, re.DOTALL)]
+    roots = [ElementTree.fromstring(picture) for picture in re.findall("<svg.*?</svg>", content, re.DOTALL)]
     roots = [root for root in roots if root.get("data-at")] or roots
     sizes = np.array([root.get("viewBox").split()[2:] for root in roots], dtype=float)
     lefts = np.cumsum([0, *sizes[:-1, 0] + APART])
     corners = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
     corners = np.array(corners, dtype=float)
     wide, high = (corners + sizes).max(axis=0)
-    drawn, ax = subplots(figsize=(wide / DPI, high / DPI))
-    drawn.set_layout_engine("none")
+    figure, ax = subplots(figsize=(wide / DPI, high / DPI))
+    figure.set_layout_engine("none")
     ax.set_position([0, 0, 1, 1])
     ax.set_axis_off()
     ax.set(xlim=(0, wide), ylim=(high, 0))
     for root, corner in zip(roots, corners, strict=True):
         _draw(ax, root, Affine2D().translate(*corner), {"fill": "currentColor", "font-size": "13"})
-    return drawn
+    return figure
 
 
 def words(content):
@@ -61,10 +61,10 @@ def words(content):
     >>> words(svg.picture(1, 1, "a map", "one & all", []) + "<div>and <b>this</b></div>")
     'one & all\nand this'
     """
-    told = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
-    told = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in told)
+    sentences = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
+    sentences = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in sentences)
     # A picture for narrow pages says the same as the wide one; a projector shows 88 columns.
-    return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, told)))
+    return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, sentences)))
 
 
 def _draw(ax, parent, place, held):

@@ -96,10 +96,12 @@ def _stop(given, n, writes):
             f"each row of weights must be a share, none negative and 1 in all, got sums from {sums.min():.3g} to "
             f"{sums.max():.3g} at d_k = {d_k}. Fix: the weights after softmax."
         )
-    found = [(str(token), float(p)) for token, p in given["next"]]
+    following = [(str(token), float(p)) for token, p in given["next"]]
     loss = {str(name): float(value) for name, value in given.get("loss", {}).items()}
     if not np.isfinite(list(loss.values())).all():
         raise ValueError(f"each loss must be finite, got {loss} at d_k = {d_k}. Fix: look for NaN in the logits.")
-    if not d_k > 0 or not found:
-        raise ValueError(f"a stop needs a positive d_k and one next token or more, got {d_k}, {found}. Fix: add them.")
-    return Stop(d_k, weights, found, str(given.get("text", "")), loss)
+    if not d_k > 0 or not following:
+        raise ValueError(
+            f"a stop needs a positive d_k and one next token or more, got {d_k}, {following}. Fix: add them."
+        )
+    return Stop(d_k, weights, following, str(given.get("text", "")), loss)

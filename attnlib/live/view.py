@@ -146,11 +146,11 @@ class LiveView(widgets.VBox):
     def _show(self, content, shown):
         self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
-        told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
+        attributes = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
         if self.walk:
             steps = plan([value for _, value in stops_of(self.sliders[self.main])], self.walk)
-            told += f' data-walk="{json.dumps(steps)}"'
-        self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
+            attributes += f' data-walk="{json.dumps(steps)}"'
+        self.picture.value = f'<div class="attnlib-live" {attributes}>{content}</div>'
         self.readout.value = self._chosen()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
@@ -161,17 +161,19 @@ class LiveView(widgets.VBox):
         return {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
 
     def _on_mouse(self, change):
-        told = json.loads(change["new"])
-        if told["what"] in ("click", "key"):
-            self.choose(**{told[axis]: told[at] for axis, at in (("row", "i"), ("column", "j")) if told[axis]})
-            if told["what"] == "key":  # nobody points at the cell: what was chosen is told
-                shown = told.get("shown")
-                self.readout.value = self._tell(shown, told["i"], told["j"]) if shown else self._chosen(self._titles())
-        elif told["what"] == "over":
-            self.readout.value = self._tell(told["shown"], told["i"], told["j"])
-        elif told["what"] == "walk":
+        event = json.loads(change["new"])
+        if event["what"] in ("click", "key"):
+            self.choose(**{event[axis]: event[at] for axis, at in (("row", "i"), ("column", "j")) if event[axis]})
+            if event["what"] == "key":  # nobody points at the cell: what was chosen is event
+                shown = event.get("shown")
+                self.readout.value = (
+                    self._tell(shown, event["i"], event["j"]) if shown else self._chosen(self._titles())
+                )
+        elif event["what"] == "over":
+            self.readout.value = self._tell(event["shown"], event["i"], event["j"])
+        elif event["what"] == "walk":
             slider = self.sliders[self.main]
-            slider.value = stops_of(slider)[told["i"]][1]
+            slider.value = stops_of(slider)[event["i"]][1]
         else:
             self.readout.value = self._chosen()
 

@@ -128,13 +128,13 @@ def _checked(weights_at, names):
     arguments.function(weights_at, "weights_at", f"weights_at({', '.join(names)})")
 
     def maps_at(*value):
-        found = weights_at(*value)
-        if not isinstance(found, dict) or not found or not all(isinstance(title, str) for title in found):
+        maps = weights_at(*value)
+        if not isinstance(maps, dict) or not maps or not all(isinstance(title, str) for title in maps):
             raise TypeError(
-                f"weights_at must return a dict of titles and weights, got {found!r:.60}. "
+                f"weights_at must return a dict of titles and weights, got {maps!r:.60}. "
                 'Fix: return {"weights": weights}.'
             )
-        return {title: _weights(title, weights) for title, weights in found.items()}
+        return {title: _weights(title, weights) for title, weights in maps.items()}
 
     return maps_at
 
@@ -196,8 +196,8 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_n
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            told = in_words(readings(weights))
-            text.append(f"{name} = {value}, {title}: {told}")
+            sentence = in_words(readings(weights))
+            text.append(f"{name} = {value}, {title}: {sentence}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
         raise ShapeError(
@@ -216,8 +216,8 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_n
 
 def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None, row_name="query"):
     """Draw another value into a column of the figure of `draw_static`; return its axes."""
-    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    moved = drawn[column :: len(drawn) // len(shown)]
+    maps = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    moved = maps[column :: len(maps) // len(shown)]
     for ax, (title, weights) in zip(moved, shown.items(), strict=True):
         for artist in (*ax.images, *ax.collections, *ax.artists, *ax.patches, *ax.texts):
             artist.remove()  # ax.clear() would make all ticks anew, which takes longer than the rest
@@ -245,7 +245,7 @@ def readings(weights: ArrayLike) -> dict[str, float]:
     return {"mean largest": float(weights.max(-1).mean()), "mean entropy": float(core.entropy(weights).mean())}
 
 
-def in_words(told):
+def in_words(values):
     """Return readings as one line of the text that stands for a static figure.
 
     Examples
@@ -253,7 +253,7 @@ def in_words(told):
     >>> in_words({"mean largest": 0.75, "tokens": 5})
     'mean largest 0.7500, tokens 5'
     """
-    return ", ".join(f"{what} {_format(x, 4)}" for what, x in told.items())
+    return ", ".join(f"{what} {_format(x, 4)}" for what, x in values.items())
 
 
 def _weights(title, weights):
@@ -266,8 +266,8 @@ def _format(value, places=2):
     return str(value) if isinstance(value, int) else f"{value:.{places}f}"
 
 
-def panel(drawings, told):
+def panel(drawings, values):
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in told.items())
+    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in values.items())
     # The caption is wrapped to the width of the drawings, so that two panels fit beside each other.
     return f"<figure>{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"

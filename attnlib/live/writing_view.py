@@ -94,12 +94,14 @@ def writing(
         now.update(heads=list(weights), tokens=tokens[:n])
         maps = np.stack(list(weights.values()))  # (heads, n)
         p = _probabilities(logits, temperature)
-        told = f"{_text(tokens[1:n], joined)} … Step {step}: before “{svg.visible(tokens[n])}”, "
-        told += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
+        sentence = f"{_text(tokens[1:n], joined)} … Step {step}: before “{svg.visible(tokens[n])}”, "
+        sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
-        drawn = [_sentence(tokens, n, right, joined), _heads(list(weights), maps, tokens[:n], longest, chosen)]
-        left = svg.picture(right, TOP + SLANT + len(maps) * ROW, "a sentence being written", told, drawn, at=(0, 0))
+        halves = [_sentence(tokens, n, right, joined), _heads(list(weights), maps, tokens[:n], longest, chosen)]
+        left = svg.picture(
+            right, TOP + SLANT + len(maps) * ROW, "a sentence being written", sentence, halves, at=(0, 0)
+        )
         bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n], joined)}</g>'
         words = ", ".join(f"{svg.visible(vocabulary[i], joined)} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, ROW * (BARS + 1)
@@ -131,14 +133,14 @@ def _checked(next_word, size):
     arguments.function(next_word, "next_word", "next_word(tokens, d_k)")
 
     def model(tokens, d_k):
-        found = next_word(tokens, d_k)
+        answer = next_word(tokens, d_k)
         try:
-            logits, weights = found
+            logits, weights = answer
             logits, weights = arguments.to_array(logits), {str(k): arguments.to_array(w) for k, w in weights.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "next_word must return (logits, {name of a head: weights}), "
-                f"got {found!r:.60}. Fix: return logits, weights."
+                f"got {answer!r:.60}. Fix: return logits, weights."
             ) from None
         shapes = [w.shape for w in weights.values()]
         if logits.shape != (size,) or set(shapes) != {(len(tokens),)}:
@@ -179,8 +181,8 @@ def _probabilities(logits, temperature):
 def _likely(p):
     """Return the numbers of the most probable words, falling; a real vocabulary is too long to sort at each step."""
     least = np.partition(p, -BARS)[-BARS] if len(p) > BARS else 0
-    found = np.flatnonzero(p >= least)
-    return found[np.argsort(-p[found], kind="stable")][:BARS]
+    likely = np.flatnonzero(p >= least)
+    return likely[np.argsort(-p[likely], kind="stable")][:BARS]
 
 
 def _text(tokens, joined):
@@ -192,7 +194,7 @@ def _sentence(tokens, n, right, joined):
 
     What has no room on the left is left out; `joined` tokens stand apart only where a word begins.
     """
-    drawn = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
+    elements = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
     words = [svg.visible(word) for word in tokens[: n + 1]]
     gaps = [0 if joined and not svg.starts_word(word) else 5 for word in tokens[: n + 1]]
     lengths = [round(svg.length(word, 15) if joined else svg.width(word, 15)) for word in words]
@@ -201,27 +203,27 @@ def _sentence(tokens, n, right, joined):
         begun += 1
     x = 10
     if begun > 1:
-        drawn.append(svg.text(x, 44, "…", size=15))
+        elements.append(svg.text(x, 44, "…", size=15))
         x += 16
     for word, wide, gap in zip(words[begun:n], lengths[begun:], gaps[begun + 1 :], strict=False):
-        drawn.append(svg.text(x, 44, word, size=15))
+        elements.append(svg.text(x, 44, word, size=15))
         x += wide + gap
     tail, wide = words[n], lengths[n] + 10
     if joined:
         tail = svg.cut(words[n], 24)
         wide = round(svg.length(tail, 15 * 1.16)) + 10  # in bold
     x += 5 if joined else 0
-    drawn.append(
+    elements.append(
         f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
     )
-    return "".join([*drawn, svg.text(x + 5, 44, tail, size=15, bold=True)])
+    return "".join([*elements, svg.text(x + 5, 44, tail, size=15, bold=True)])
 
 
 def _heads(names, maps, tokens, longest, key):
     """Return the rows of all heads; every token has its column from the start, so that nothing moves."""
     high = ROW * len(maps)
-    drawn = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
-    drawn += [
+    elements = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
+    elements += [
         svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(svg.visible(token)), anchor="end", turn=-50)
         for j, token in enumerate(tokens)
     ]
@@ -238,21 +240,21 @@ def _heads(names, maps, tokens, longest, key):
         columns=maps.shape[1],
         shown="weights",
     )
-    drawn.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
-    drawn.append(svg.tag(LEFT + CELL * (longest / 2), high + SLANT - 20, "keys: the tokens so far", KEY))
-    return f'<g transform="translate(0 {TOP})">{"".join(drawn)}</g>'
+    elements.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
+    elements.append(svg.tag(LEFT + CELL * (longest / 2), high + SLANT - 20, "keys: the tokens so far", KEY))
+    return f'<g transform="translate(0 {TOP})">{"".join(elements)}</g>'
 
 
 def _bars(p, vocabulary, taken, joined):
     """Return the most probable next words as bars, the one that is taken in bold."""
-    drawn = [svg.tag(0, -10, "the next word", NEXT, anchor="start")]
+    elements = [svg.tag(0, -10, "the next word", NEXT, anchor="start")]
     for i, word in enumerate(_likely(p)):
         y, name, bold = ROW * i, svg.visible(vocabulary[word], joined), vocabulary[word] == taken
-        drawn.append(svg.text(NAME - 8, y + 17, svg.cut(name, 7 if joined else 8), anchor="end", bold=bold))
-        told = html.escape(f"{name}: {svg.exact(p[word])}")
-        drawn.append(
+        elements.append(svg.text(NAME - 8, y + 17, svg.cut(name, 7 if joined else 8), anchor="end", bold=bold))
+        hover = html.escape(f"{name}: {svg.exact(p[word])}")
+        elements.append(
             f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{NEXT}">'
-            f"<title>{told}</title></rect>"
+            f"<title>{hover}</title></rect>"
         )
-        drawn.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
-    return "".join(drawn)
+        elements.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
+    return "".join(elements)
