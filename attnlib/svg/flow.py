@@ -169,7 +169,7 @@ def matrices(place, arrays, maps, queries, keys, blocked=None):
 
 
 def apart(place, elements):
-    """Return what is elements in each part of the picture, moved to its own corner.
+    """Return what is drawn in each part of the picture, moved to its own corner.
 
     Parameters
     ----------
