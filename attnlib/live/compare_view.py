@@ -23,7 +23,7 @@ class Comparison(LiveView):
     free = "anything goes"
 
 
-def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
+def compare(shown: Callable, **text: str) -> LiveView:
     """Show maps beside each other that depend on a text to be typed, and on a factor.
 
     Parameters
@@ -32,8 +32,6 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
         Called with the text and the factor; returns (tokens, {title: weights}, (names, rows), line): labels of queries
         and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
         text. Where the text cannot be read, tokens and maps are empty, and the line says why.
-    size : float
-        1.5 enlarges the picture for a projector.
     **text : str
         One: its name is the label of the field, its value the first text.
 
@@ -80,7 +78,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options: dict[str, Any] = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    options: dict[str, Any] = {"picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
     return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 

@@ -38,7 +38,6 @@ def flow(
     feature: int = 0,
     features: Sequence[str] | None = None,
     d_k: Sequence[int] | None = None,
-    size: float = 1.0,
 ) -> LiveView:
     """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
 
@@ -61,8 +60,6 @@ def flow(
         The names of the features of values, for the slider and the arithmetic.
     d_k : sequence of int, optional
         Values of a slider for d_k, which starts at the last one: shows which matrices change their size with it.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -121,7 +118,7 @@ def flow(
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
-    return _Flow(controls, render, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, labels=lambda: (call.queries, call.keys, None), main=main)
 
 
 class _Flow(LiveView):

@@ -31,8 +31,6 @@ def masks(
     tokens: Sequence[str] | None = None,
     kinds: Sequence[str] = KINDS,
     d_k: tuple[int, int] = (1, 128),
-    seed: int = 0,
-    size: float = 1.0,
 ) -> LiveView:
     """Show who may look where, under no mask, a causal one, a padding one, or both, and the weights that result.
 
@@ -41,7 +39,7 @@ def masks(
     n : int
         Number of tokens, 2 to 64.
     query, key : array_like, (n, d_k), optional
-        Vectors of your own: the view shows one map, of scores divided by sqrt(d_k). They replace `n`, `d_k` and `seed`.
+        Vectors of your own: the view shows one map, of scores divided by sqrt(d_k). They replace `n` and `d_k`.
         Without them unit-normal ones are drawn, and the map without the division stands beside.
     tokens : sequence of str, optional
         Labels of the rows and columns.
@@ -49,9 +47,6 @@ def masks(
         Which of "none", "causal", "padding" and "both" can be chosen; the view starts with the last.
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
-    seed : int
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -77,7 +72,7 @@ def masks(
     kinds = [arguments.one_of(kind, "each of kinds", KINDS) for kind in arguments.several(kinds, "kinds")]
     if query is None and key is None:
         n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
-        rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
+        rng = np.random.default_rng(0)
         scene = _Scene(rng.normal(size=(2, n, d_k[1])), random=True)
     else:
         scene = _Scene(_pair(query, key), random=False)
@@ -97,7 +92,7 @@ def masks(
     sharpness = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]))} if scene.random else {}
     controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **sharpness}
     options: dict[str, Any] = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
-    return LiveView(controls, render, lambda: _static(scene, kinds, tokens), size=size, main="mask", **options)
+    return LiveView(controls, render, lambda: _static(scene, kinds, tokens), main="mask", **options)
 
 
 class _Scene:

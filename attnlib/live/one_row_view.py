@@ -33,7 +33,6 @@ def one_row(
     line: str,
     stage: int = len(STAGES),
     d_k: float | None = None,
-    size: float = 1.0,
     **names: Sequence[str],
 ) -> LiveView:
     """Show one row of attention in one picture, from the query to the vector plus what it takes, stage by stage.
@@ -54,8 +53,6 @@ def one_row(
         How many stages are filled at the start: query, keys, scores, weights, mixture, added.
     d_k : float, optional
         The slider moves the divisor alone, sqrt(d_k), from 1/4 to 64; it starts at the d_k of the example.
-    size : float
-        1.5 enlarges the picture for a projector.
     **names : sequence of str
         words, features (of words), asked (of queries and keys), given (of values): as `attnlib.examples.NAMES`.
 
@@ -103,7 +100,7 @@ def one_row(
         "d_k": choice("d_k", [*STOPS.items()], start, DIVISOR),
         "stage": buttons("filled up to", STAGES, stage),
     }
-    view = _OneRow(controls, render, size=size, picked={"part": None, "place": None})
+    view = _OneRow(controls, render, picked={"part": None, "place": None})
     view.numbers = lambda: at(controls["d_k"].value)[1]
     return view
 

@@ -22,7 +22,7 @@ GROW, TOP = 1.28, 28
 GRID = 42  # places in a plane that can be clicked, across and down
 
 
-def plane(*, angle: int = 60, length: float = 1.5, size: float = 1.0) -> LiveView:
+def plane(*, angle: int = 60, length: float = 1.5) -> LiveView:
     """Show attention with d_k = d_v = 2: keys and values as points, the query as an arrow with an angle and a length.
 
     A dot product is the length of the query times the length of the key along it: the feet of the dashed lines. The
@@ -35,8 +35,6 @@ def plane(*, angle: int = 60, length: float = 1.5, size: float = 1.0) -> LiveVie
         Direction of the query at the start, in degrees, counted from the first axis: 0 to 359.
     length : float
         Length of the query at the start: 0, 0.25, ... 4.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -59,7 +57,7 @@ def plane(*, angle: int = 60, length: float = 1.5, size: float = 1.0) -> LiveVie
         return _picture(trace, angle, length), {"weights": trace.weights}
 
     controls = {"angle": integers("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
-    return _Plane(controls, render, size=size)
+    return _Plane(controls, render)
 
 
 class _Plane(LiveView):

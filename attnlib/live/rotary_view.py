@@ -16,7 +16,7 @@ FARTHEST, MOST = 40, 8  # where the sliders end
 DIAL, GAP, TOP = 112, 18, 50  # pixels of a dial, between two, and above them
 
 
-def rotations(*, size: float = 1.0) -> LiveView:
+def rotations() -> LiveView:
     """Show how RoPE rotates a query and a key of 8 features, and that positions enter a score by their distance alone.
 
     One dial for each pair (features c and c + 4): the arrow of the key at its position, the arrow of the query
@@ -25,8 +25,6 @@ def rotations(*, size: float = 1.0) -> LiveView:
 
     Parameters
     ----------
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -48,7 +46,7 @@ def rotations(*, size: float = 1.0) -> LiveView:
         return _picture(query, key, positions), {"query": query, "key": key}
 
     controls = {"position": integers("position", 0, FARTHEST, 5), "distance": integers("distance", 0, MOST, 2)}
-    return _Rotations(controls, render, size=size)
+    return _Rotations(controls, render)
 
 
 class _Rotations(LiveView):

@@ -19,9 +19,7 @@ REACH = 12  # the largest lead of the axis, to both sides; dots beyond it stand 
 LEADS = np.linspace(-REACH, REACH, 97)
 
 
-def saturation(
-    *, d_k: tuple[int, int] = (1, 1024), seed: int = 0, start: int | None = None, size: float = 1.0
-) -> LiveView:
+def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
     """Show the weight that softmax gives to one of two keys, by how much better it fits, and the slope of that curve.
 
     weight = 1 / (1 + exp(-lead)), slope = dweight / dlead = weight (1 - weight)
@@ -34,12 +32,6 @@ def saturation(
     ----------
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
-    seed : int
-        Of the random queries and keys.
-    start : int, optional
-        d_k at the start; 64, or the end of the range that is nearest.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -58,9 +50,8 @@ def saturation(
     [True, False]
     """
     low, high = arguments.span(d_k, "d_k")
-    seed = arguments.whole(seed, "seed", 0)
-    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
-    query, one, other = np.random.default_rng(seed).normal(size=(3, QUERIES, high))
+    start = min(max(64, low), high)
+    query, one, other = np.random.default_rng(0).normal(size=(3, QUERIES, high))
     leads = (query * (one - other)).cumsum(axis=1)  # (500, high): column d - 1 is the lead at d_k = d
 
     @lru_cache(maxsize=64)
@@ -80,7 +71,7 @@ def saturation(
         picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
         return picture, {title: panel.weights for title, panel in both.items()}
 
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, size=size)
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render)
 
 
 class _Saturation(LiveView):

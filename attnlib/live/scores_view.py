@@ -18,7 +18,7 @@ PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 110, 80, 30  # pixels: at 10
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
-def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None = None, size: float = 1.0) -> LiveView:
+def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
     """Show how far scores of unit-normal queries and keys spread as d_k grows, and the weights softmax makes of them.
 
     At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. Below, the map of weights
@@ -28,12 +28,6 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     ----------
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
-    seed : int
-        The first draw; the slider "draw" makes others.
-    start : int, optional
-        d_k at the start; 64, or the end of the range that is nearest.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -48,8 +42,7 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     True
     """
     low, high = arguments.span(d_k, "d_k")
-    seed = arguments.whole(seed, "seed", 0)
-    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
+    start = min(max(64, low), high)
     vectors = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
     reach = 3 * np.sqrt(high)
 
@@ -77,11 +70,11 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     controls = {
         "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
         "query": integers("query", 0, KEYS - 1, 0),
-        "draw": integers("draw", seed, seed + 20, seed),
+        "draw": integers("draw", 0, 20, 0),
     }
     for control in controls.values():
         control.layout.width = "290px"  # three beside each other
-    return _Scores(controls, render, size=size, picked={"key": None})
+    return _Scores(controls, render, picked={"key": None})
 
 
 class _Scores(LiveView):

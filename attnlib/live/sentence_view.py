@@ -29,7 +29,6 @@ def sentence(
     layer: int = 1,
     head: int = 1,
     still: Sequence[tuple[int, int]] = ((1, 1),),
-    size: float = 1.0,
 ) -> LiveView:
     """Show where the heads of a model look in a sentence the reader types.
 
@@ -46,8 +45,6 @@ def sentence(
         Counted from 1.
     still : sequence of (int, int)
         Layers and heads of the static figure.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -94,7 +91,7 @@ def sentence(
         "picked": {"query": 0, "key": None},
         "labels": lambda: (now["tokens"], now["tokens"], None),
     }
-    return LiveView(sliders, render, static, size=size, **options)
+    return LiveView(sliders, render, static, **options)
 
 
 def _checked(function):

@@ -19,7 +19,7 @@ SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 16  # pixels of a cell
 MOST = 10  # tokens, and features: each has one digit
 
 
-def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size: float = 1.0) -> LiveView:
+def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3) -> LiveView:
     """Show step by step how the features of tokens are split into heads and merged, beside the same by a bare reshape.
 
     (n, d_model) -> (n, h, d_k) -> (h, n, d_k) and back. Each token has a colour, so that a head with rows of two
@@ -31,8 +31,6 @@ def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size:
         Up to 10 tokens.
     num_heads, d_k : int
         2 or more heads; d_model = num_heads * d_k is 10 at most.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -65,7 +63,7 @@ def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size:
         return _picture(ways, step, words, num_heads, d_k), shown
 
     control = choice("step", [(label, k) for k, label in enumerate(STEPS)], 0)
-    return _Split({"step": control}, render, {"step": 2}, size=size)
+    return _Split({"step": control}, render, {"step": 2})
 
 
 class _Split(LiveView):

@@ -32,7 +32,7 @@ def figure(content):
     --------
     >>> from attnlib import svg
     >>> picture = figure(svg.heatmap(np.eye(2), title="identity"))
-    >>> [text.get_text() for text in drawn.axes[0].texts][:2]
+    >>> [text.get_text() for text in picture.axes[0].texts][:2]
     ['identity', '1']
     """
     roots = [ElementTree.fromstring(picture) for picture in re.findall("<svg.*?</svg>", content, re.DOTALL)]

@@ -53,8 +53,6 @@ class LiveView(widgets.VBox):
     still : callable or dict, optional
         For readers without a kernel: returns (Figure, text). By default the picture as it is at the start, and its
         words; with a dict, as it is with these values of controls.
-    size : float
-        1.5 enlarges the picture for a projector.
     picked : dict of str to int or None, optional
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
@@ -74,6 +72,8 @@ class LiveView(widgets.VBox):
     main : str or None
     shown : dict of str to ndarray
         What the picture shows now, by title.
+    size : float
+        1.5 enlarges the picture for a projector; the controls keep their size.
     picture : widgets.HTML
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
@@ -97,7 +97,6 @@ class LiveView(widgets.VBox):
         sliders: dict[str, Any],
         render: Callable[..., Any],
         still: Callable[..., Any] | Mapping[str, Any] | None = None,
-        size: float = 1.0,
         *,
         picked: Mapping[str, int | None] | None = None,
         labels: Callable[..., Any] | None = None,
@@ -114,7 +113,7 @@ class LiveView(widgets.VBox):
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
-        self._size = arguments.number(size, "size", above=0)
+        self._size = 1.0
         moves = (
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )
@@ -132,6 +131,15 @@ class LiveView(widgets.VBox):
         first = "" if callable(still) else self.draw(**still or {})[0]
         self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
+
+    @property
+    def size(self) -> float:
+        return self._size
+
+    @size.setter
+    def size(self, size: float) -> None:
+        self._size = arguments.number(size, "size", above=0)
+        self._update()
 
     def _update(self, change=None):
         if self._held:

@@ -31,7 +31,6 @@ def weights_view(
     keys: Sequence[str] | None = None,
     attn_mask: ArrayLike | None = None,
     trained: bool = False,
-    size: float = 1.0,
     row_name: str = "query",
     label: str | None = None,
     **values: Any,
@@ -56,8 +55,6 @@ def weights_view(
     trained : bool
         The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
         the text that stands for the static figure. The live picture shows them.
-    size : float
-        1.5 enlarges the picture for a projector.
     row_name : str
         What a row is, where it is no query.
     label : str, optional
@@ -113,7 +110,6 @@ def weights_view(
         render,
         static,
         moving=(moving, still[len(still) // 2]),
-        size=size,
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
     )
