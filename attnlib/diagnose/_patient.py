@@ -7,12 +7,12 @@ import types
 
 import torch
 
-from . import caller as calling
-from .attempts import Neutral, best_attempt, unread_masks
-from .forms import KEYS, PADDING, PAIRS, forms
-from .handed import handed_in
+from . import _caller as calling
+from ._attempts import Neutral, best_attempt, unread_masks
+from ._forms import KEYS, PADDING, PAIRS, forms
+from ._handed import handed_in
+from ._watch import Watch, plain_attention
 from .report import CouldNotTell
-from .watch import Watch, plain_attention
 
 
 def copied(module):

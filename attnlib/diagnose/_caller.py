@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from .forms import is_mask
+from ._forms import is_mask
 
 _ROLES = {
     "query": {"q", "xq", "query", "querie", "query_state", "query_layer", "input_q", "q_in", "q_input"},

@@ -2,11 +2,11 @@
 
 import torch
 
-from .caller import NoOutput
-from .patient import copied
+from ._caller import NoOutput
+from ._patient import copied
+from ._verdicts import amount, judge, short
+from ._watch import plain_attention
 from .report import CouldNotTell
-from .verdicts import amount, judge, short
-from .watch import plain_attention
 
 
 def deterministic(p):

@@ -2,9 +2,9 @@
 
 import torch
 
-from .forms import is_for_padding
+from ._forms import is_for_padding
+from ._verdicts import amount, judge
 from .report import CouldNotTell
-from .verdicts import amount, judge
 
 
 def _is_torch(p):
