@@ -154,7 +154,7 @@ def span(given: Any, name: str, high: int = WIDEST) -> tuple[int, int]:
     return low, top
 
 
-def one_of(value: Any, name: str, options: Sequence) -> Any:
+def one_of(value: Any, name: str, options: Sequence[Any]) -> Any:
     """Return `value` if it is one of `options`.
 
     Examples
@@ -197,7 +197,7 @@ def function(value: Any, name: str, call: str) -> Callable:
     return value
 
 
-def several(given: Any, name: str, least: int = 1) -> list:
+def several(given: Any, name: str, least: int = 1) -> list[Any]:
     """Return a sequence, but no text, as a list with at least so many entries.
 
     Examples

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 try:
     import torch
-except ModuleNotFoundError as error:
-    if error.name != "torch":
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":
         raise
     raise ModuleNotFoundError(
         "attnlib.diagnose examines modules of torch, which is not installed here. Fix: pip install torch", name="torch"

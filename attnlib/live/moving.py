@@ -1,6 +1,8 @@
 """A still that moves by itself: an animated PNG, which also moves where no script runs and nothing is trusted."""
 
 import io
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,7 +17,7 @@ MOST_BYTES = 60_000  # bytes; frames are left out until they fit
 KEPT = (*colours.PLATE, *colours.PLATE.values(), colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
 
 
-def moving_png(figure, change, values, start):
+def moving_png(figure: Any, change: Callable[..., Any], values: Sequence[Any], start: Any) -> bytes | None:
     """Return an animated PNG as bytes, or None if it cannot be small enough.
 
     The numbers in the cells of maps take most of its room. Where they leave none to move, they are left out.
@@ -90,7 +92,7 @@ def _drawn(figure, change, values, numbers=True):
     return frames
 
 
-def encoded(frames):
+def encoded(frames: Sequence[np.ndarray]) -> bytes:
     """Return frames as an animated PNG with one palette of 256 colours.
 
     It is not chosen by frequency, as usual: where thin lines lose their colour, a role loses its meaning. Each next

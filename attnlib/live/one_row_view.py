@@ -14,13 +14,13 @@ from .controls import DIVISOR, buttons, choice
 from .view import LiveView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
     from ..examples import Example
 
-STOPS = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
+STOPS: dict[str, float] = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
 MOST = {"words": 5, "features": 6, "asked": 3, "given": 2}  # for more the picture has no room
 STAGES = [(name, k) for k, name in enumerate(drawing.STAGES, start=1)]
 
@@ -71,10 +71,10 @@ def one_row(
     """
     row = arguments.whole(query, "query", 0, len(example.x) - 1)
     stage = arguments.whole(stage, "stage", 1, len(STAGES))
-    names = _names(example, names, row)
+    named = _names(example, names, row)
     W_O = arguments.shaped(W_O, "W_O", "(d_v, d_in)", "who to who, for instance")
-    f = names.features.index(arguments.one_of(line, "line", names.features))
-    ends = sorted(zip(example.x[:, f].tolist(), names.words, strict=True))[:: len(names.words) - 1]
+    f = named.features.index(arguments.one_of(line, "line", named.features))
+    ends = sorted(zip(example.x[:, f].tolist(), named.words, strict=True))[:: len(named.words) - 1]
     projected = example.project()
     start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
 
@@ -84,13 +84,13 @@ def one_row(
         trace = core.attention_trace(projected[0][row : row + 1], *projected[1:], scale=1 / math.sqrt(d_k))
         root_of = next(words for words, stop in STOPS.items() if stop == d_k)
         root = f"√({root_of})" if d_k < 1 else f"√{root_of}"
-        return trace, drawing.numbers(example, W_O, trace, names, root), root
+        return trace, drawing.numbers(example, W_O, trace, named, root), root
 
     def render(d_k, stage, part, place):
         trace, numbers, root = at(d_k)
         picked = None if part is None else (list(numbers)[part], place)
         pictures = [
-            drawing.OneRow(names, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
+            drawing.OneRow(named, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
             for layout, corner in ((drawing.BESIDE, (0, 0)), (drawing.ABOVE, None))
         ]
         shown = f'<div class="attnlib-across">{pictures[0]}</div><div class="attnlib-down">{pictures[1]}</div>'
@@ -117,6 +117,7 @@ def _names(example, names, row):
 
 
 class _OneRow(LiveView):
+    numbers: Callable[[], dict[str, list[drawing.Number]]]
     hint = "Choose a number to see its arithmetic, by a click, or by Tab and arrow keys."
     fills = "stage"
 

@@ -18,6 +18,8 @@ from .weights import panel, readings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = ["sentence"]
+
 TYPED = 10_000  # characters of a sentence shown back in a message
 SIDE, LARGE = 272, 400  # of the map: of a short sentence labels are slanted, and bars stand below
 
@@ -122,7 +124,7 @@ def _drawn(title, weights, tokens, query, key):
     return panel([svg.heatmap(weights, title=title, **options)], {"tokens": n, **readings(weights)})
 
 
-def colour_top(weights):
+def colour_top(weights: np.ndarray) -> float:
     """Return where the colour scale ends: at 1, or if all weights are small, at the next tenth (or hundredth) above.
 
     Examples

@@ -5,6 +5,7 @@ import html
 import io
 import re
 import textwrap
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,7 +23,7 @@ APART = 16  # pixels between pictures in a row
 HELD = ("fill", "font-size", "text-anchor")  # what a group hands on to its elements
 
 
-def figure(content):
+def figure(content: str) -> Any:
     """Return the SVGs in what a view shows as one Figure: where they have a place, those that do, else in a row.
 
     It reads what attnlib.svg writes: rect, path, circle, polyline, polygon, text, image and g. A frame of a moving
@@ -37,10 +38,10 @@ def figure(content):
     """
     roots = [ElementTree.fromstring(picture) for picture in re.findall("<svg.*?</svg>", content, re.DOTALL)]
     roots = [root for root in roots if root.get("data-at")] or roots
-    sizes = np.array([root.get("viewBox").split()[2:] for root in roots], dtype=float)
+    sizes = np.array([[float(x) for x in root.get("viewBox", "").split()[2:]] for root in roots])
     lefts = np.cumsum([0, *sizes[:-1, 0] + APART])
-    corners = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
-    corners = np.array(corners, dtype=float)
+    places = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
+    corners = np.array([[float(x), float(y)] for x, y in places])
     wide, high = (corners + sizes).max(axis=0)
     figure, ax = subplots(figsize=(wide / DPI, high / DPI))
     figure.set_layout_engine("none")
@@ -52,7 +53,7 @@ def figure(content):
     return figure
 
 
-def words(content):
+def words(content: str) -> str:
     r"""Return what a view shows as text: the words for screen readers of each picture, and what stands beside it.
 
     Examples
@@ -61,8 +62,8 @@ def words(content):
     >>> words(svg.picture(1, 1, "a map", "one & all", []) + "<div>and <b>this</b></div>")
     'one & all\nand this'
     """
-    sentences = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
-    sentences = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in sentences)
+    parts = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
+    sentences = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in parts)
     # A picture for narrow pages says the same as the wide one; a projector shows 88 columns.
     return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, sentences)))
 
@@ -198,4 +199,4 @@ def _path(element):
     return Path(points, codes)
 
 
-SHAPES = {"rect": _rect, "circle": _circle, "polyline": _points, "polygon": _points, "path": _path}
+SHAPES: dict[str, Any] = {"rect": _rect, "circle": _circle, "polyline": _points, "polygon": _points, "path": _path}

@@ -30,6 +30,17 @@ from .still import words
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    class VBox:
+        """What a type checker needs of ipywidgets.VBox, which has no types."""
+
+        def __init__(self, children: Sequence[Any]) -> None: ...
+        def add_class(self, name: str) -> Any: ...
+
+else:
+    from ipywidgets import VBox
+
+__all__ = ["LiveView"]
+
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = (HERE / "view.css").read_text("utf-8")
@@ -41,7 +52,7 @@ NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:
 <p class="attnlib-note">Run this cell (Shift+Enter) to move the picture.</p>"""
 
 
-class LiveView(widgets.VBox):
+class LiveView(VBox):
     """Controls above one picture; made by the functions of this package.
 
     Parameters
@@ -278,7 +289,7 @@ def _readouts(sliders):
     return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
 
 
-def optimized(figure):
+def optimized(figure: Any) -> bytes:
     """Return a figure as a PNG, with the colours it was drawn in.
 
     A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.

@@ -249,7 +249,8 @@ class OneRow:
     def _axis(self, name, ends):
         """Draw one feature on a line between the words that have least and most of it, and the arrow that is added."""
         at, y, f = self.at, self.at.line, self.names.features.index(name)
-        was, now, (least, most) = *(self.numbers[part][f].value for part in ("x", "after")), (v for v, _ in ends)
+        was, now = (self.numbers[part][f].value for part in ("x", "after"))
+        least, most = (value for value, _ in ends)
         left, long = at.left + 38, at.across - 76
         from_, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
         self._label(y - 12, name, "" if at.above else "on a line")
