@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
+from . import _asking as asking
 from . import _cache as cache
 from . import _invariance_probes as invariance
 from . import _reach_probes as reach
@@ -59,6 +60,7 @@ PROBES = (
         "the order of old and new keys; a position that starts at 0 again; in chunks the mask: lower right",
         _ORDERED,
     ),
+    _Probe("one answer", asking.one_answer, "", (*_ORDERED, "allowed keys")),
     _Probe("large inputs", invariance.large, "exp without subtracting the maximum of the row"),
     _Probe("float16", invariance.float16, "a fill beyond 65504, such as -1e20; use -inf", (*_SAME, "row sums")),
 )
