@@ -104,8 +104,8 @@ def striped(i: np.ndarray, j: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> striped(np.array([0, 0]), np.array([0, 3])).tolist()
-    [[118, 118, 118], [232, 232, 232]]
+    >>> [tuple(pixel) for pixel in striped(np.array([0, 0]), np.array([0, 3])).tolist()] == [rgb(HATCH), rgb(MASKED)]
+    True
     """
     return np.where(((i + j) % 6 < 2)[:, None], rgb(HATCH), rgb(MASKED)).astype(np.uint8)
 
