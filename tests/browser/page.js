@@ -50,6 +50,12 @@ window.ask = {
   changed: (before) => window.ask.picture() !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
+  // As Shift and Enter do in the first cell that shows a saved picture; ends at once.
+  runThePicture: () => {
+    const { content } = window.ask.notebook();
+    content.activeCellIndex = content.widgets.findIndex((cell) => cell.node.querySelector(".jp-OutputArea-child img"));
+    window.jupyterapp.commands.execute("notebook:run-cell");
+  },
   // Ends when the notebook is saved, or when a dialog says that it cannot be.
   save: () => {
     const dialog = new Promise((found) => {
