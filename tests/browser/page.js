@@ -239,6 +239,8 @@ window.ask = {
           if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
             faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
         if (parent.closest("sub, sup, tspan, math") || !parent.getClientRects().length) continue;
+        // Numbers in the cells of a figure say what its colours say: they have no halo.
+        if (parent.closest(".attnlib-figure text:not(.attnlib-halo)")) continue;
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
