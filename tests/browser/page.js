@@ -239,8 +239,7 @@ window.ask = {
           if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
             faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
         if (parent.closest("sub, sup, tspan, math") || !parent.getClientRects().length) continue;
-        // Numbers in the cells of a figure say what its colours say: they have no halo.
-        if (parent.closest(".attnlib-figure text:not(.attnlib-halo)")) continue;
+        if (parent.closest(".attnlib-figure")) continue; // the letters of a figure are measured below
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
@@ -250,8 +249,9 @@ window.ask = {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
           faults.push(`${at}a picture leaves it`);
-        // A figure of a notebook has letters of 10 points, 13.9 of its pixels.
-        const letters = picture.naturalWidth ? (13.9 * box.width) / picture.naturalWidth : 18;
+        // A figure of a notebook has letters of 10 points: 10 units of an SVG, 13.9 pixels of a PNG.
+        const units = picture.closest(".attnlib-figure") && picture.viewBox.baseVal.width / 10;
+        const letters = picture.naturalWidth ? (13.9 * box.width) / picture.naturalWidth : units ? box.width / units : 18;
         if (letters < 18) faults.push(`${at}the letters of its figure are ${letters} pixels high`);
       }
     }
