@@ -31,7 +31,8 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     shown : callable
         Called with the text and the factor; returns (tokens, {title: weights}, (names, rows), line): labels of queries
         and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
-        text. Where the text cannot be read, tokens and maps are empty, and the line says why.
+        text. A map may be a trace: what its mask forbids is hatched. Where the text cannot be read, tokens and maps
+        are empty, and the line says why.
     size : float
         1.5 enlarges the picture for a projector.
     **text : str
@@ -58,16 +59,16 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     ((5, 5), True)
     """
     label, first = _one_text(text)
-    now: dict[str, Any] = {"tokens": []}
+    now: dict[str, Any] = {"tokens": [], "masks": {}}
     shown = _checked(shown)
-    _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
+    _, maps, _, _, line = shown(arguments.text(first, label).strip(), 1)
     if not maps:
         told = line.rstrip(".")
         raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {told}. Fix: another one.")
 
     def render(text, times, query, key):
-        now["tokens"], maps, (names, rows), line = shown(text.strip(), times)
-        labels = {"queries": now["tokens"], "keys": now["tokens"], "free": Comparison.free}
+        now["tokens"], maps, now["masks"], (names, rows), line = shown(text.strip(), times)
+        labels = {"queries": now["tokens"], "keys": now["tokens"], "attn_mask": now["masks"], "free": Comparison.free}
         drawn = draw_maps(maps, row=query, column=key, **labels)
         told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
@@ -80,7 +81,11 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options: dict[str, Any] = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    options: dict[str, Any] = {
+        "size": size,
+        "picked": picked,
+        "labels": lambda: (now["tokens"], now["tokens"], now["masks"]),
+    }
     return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 
@@ -103,7 +108,8 @@ def _checked(function):
         found = function(text, times)
         try:
             ships, maps, (names, rows), line = found
-            maps = {title: arguments.to_array(weights) for title, weights in maps.items()}
+            masks = {title: getattr(drawn, "attn_mask", None) for title, drawn in maps.items()}
+            maps = {title: arguments.to_array(getattr(drawn, "weights", drawn)) for title, drawn in maps.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "shown must return (ships, {title: weights}, (names, rows), line), "
@@ -111,7 +117,7 @@ def _checked(function):
             ) from None
         if wrong := [x.shape for x in maps.values() if x.shape != (len(ships), len(ships))]:
             raise ShapeError(f"maps must be (n, n) for {len(ships)} ships, got {wrong[0]}. Fix: one row for each ship.")
-        return ships, maps, (names, rows), arguments.text(line, "line")
+        return ships, maps, masks, (names, rows), arguments.text(line, "line")
 
     return shown
 
