@@ -37,7 +37,7 @@ def one_row(
 ) -> LiveView:
     """Show one row of attention in one picture, from the query to the vector plus what it takes, stage by stage.
 
-    Every number shows its arithmetic, by a click or under the mouse. Ribbons as wide as the weights fill the mixture.
+    Every number shows its arithmetic, by a click or under the mouse. Ribbons as wide as the weights fill the output.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def one_row(
     line : str
         A feature that is drawn on a line, too, between the words that have least and most of it.
     stage : int
-        How many stages are filled at the start: query, keys, scores, weights, mixture, added.
+        How many stages are filled at the start: query, keys, scores, weights, output, added.
     d_k : float, optional
         The slider moves the divisor alone, sqrt(d_k), from 1/4 to 64; it starts at the d_k of the example.
     **names : sequence of str

@@ -67,7 +67,7 @@ class LiveView(VBox):
     picked : dict of str to int or None, optional
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
-        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
+        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None, the mask a dict by title.
     main : str, optional
         The control that also moves the picture where no kernel runs; by default the first that has stops.
     moving : (callable, value), optional
@@ -237,6 +237,7 @@ class LiveView(VBox):
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
             return self.hint
         names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
+        mask = mask.get(title) if isinstance(mask, dict) else mask
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
         value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
