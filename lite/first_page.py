@@ -37,7 +37,11 @@ MISTAKES = {
         "03_scaling",
         "Nothing is divided: scores stay eight times as large, and one word takes all.",
     ),
-    "no causal mask": ("no mask", "05_masks", "While it reads the sentence, each word also sees the words behind it."),
+    "no causal mask": (
+        "no mask",
+        "05_masks",
+        "While it reads, each word also sees the words behind it, the answers among them.",
+    ),
     "heads cut by reshape alone": (
         "heads cut by reshape",
         "06_multi_head",

@@ -236,7 +236,7 @@
 
   function arrange(tall) {
     // On a phone a row of heads is as high as a finger needs: 24 pixels.
-    CELL.y = tall ? (24 * 602) / grid.clientWidth : 19;
+    CELL.y = tall ? (24.5 * 602) / grid.clientWidth : 19;
     const high = HEADS * CELL.y + CELL.top;
     grid.setAttribute("viewBox", `0 0 602 ${high + (tall ? 30 : 27)}`);
     cells.forEach((pair, i) => {
@@ -352,11 +352,9 @@
     // how the model goes on, and what it thinks of the sentence
     const { writes: text, loss } = said(), right = item.own ? item.read[`head:${TRAINED}`] : item;
     if (text === undefined) return item.own ? "It writes on …" : "";
-    const on = `It goes on: “<b class="next">${escaped(text.replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
-    if (!mistaken() && state.way !== "whole") return on;
-    const better = loss < right.loss ? ": lower, because it has seen the answers" : "";
-    const told = loss === null || right.loss === undefined ? "" : ` Surprise at each word: ${pct(loss)} nats, as trained ${pct(right.loss)}${mistaken() && better}.`;
-    return on + told.replace("false", "");
+    const on = `It goes on: “<b class="next">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
+    const known = loss !== null && right.loss !== undefined && (mistaken() || state.way === "whole");
+    return on + (known ? ` Its loss on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.` : "");
   }
 
   const asLink = (line) =>
@@ -466,7 +464,7 @@
       }
     }
     item = loaded[id];
-    if ($("typed")) $("typed").value = item.words.join("");
+    if ($("typed") && !loading) $("typed").value = item.words.join(""); // what somebody waits for stays
     begin(true, restored);
   }
 
