@@ -397,7 +397,7 @@
     for (const button of $("mistakes").children) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $("groups").children) button.setAttribute("aria-pressed", button.value === group);
     $("group-says").innerHTML = group ? groups[group].line : GROUPS;
-    $("way").lastElementChild.hidden = !item.stops && !item.own;
+    $("way").hidden = !item.stops && !item.own;
     $("d_k").value = state.stop;
     $("d_k").setAttribute("aria-valuetext", `d_k = ${STOPS[state.stop]}`);
     $("d_k-value").textContent = STOPS[state.stop];
@@ -691,15 +691,19 @@
     picture.onload = () => {
       const canvas = Object.assign(document.createElement("canvas"), { width: 1200, height: 630 }), to = canvas.getContext("2d");
       const style = getComputedStyle(document.body), size = Math.min(1120 / picture.width, 400 / picture.height);
-      const write = (text, y, font) => ((to.font = `${font} system-ui, sans-serif`), to.fillText(text, 40, y, 1120));
+      const write = (text, y, size, bold = "") => {
+        to.font = `${bold} ${size}px system-ui, sans-serif`; // smaller where it is too long
+        to.font = `${bold} ${Math.min(1, 1120 / to.measureText(text).width) * size}px system-ui, sans-serif`;
+        to.fillText(text, 40, y);
+      };
       to.fillStyle = style.backgroundColor;
       to.fillRect(0, 0, 1200, 630);
       to.drawImage(picture, 600 - (picture.width * size) / 2, 565 - picture.height * size, picture.width * size, picture.height * size);
       to.fillStyle = style.color;
-      write(document.querySelector("h1").textContent, 72, "bold 44px");
+      write(document.querySelector("h1").textContent, 72, 44, "bold");
       const [[answer, p]] = said().next;
-      write(`${item.ask ?? "What comes next?"} The model says “${answer.trim()}”, ${pct(p)}.`, 120, "28px");
-      write(`${$("head-says").textContent} d_k = ${STOPS[state.stop]}`, 605, "24px");
+      write(`${item.ask ?? "What comes next?"} The model says “${answer.trim()}”, ${pct(p)}.`, 120, 28);
+      write(`${$("head-says").textContent} d_k = ${STOPS[state.stop]}`, 605, 24);
       save(canvas.toDataURL("image/png"), `${item.id ?? "sentence"}.png`);
     };
     picture.src = `data:image/svg+xml,${encodeURIComponent(standalone())}`;

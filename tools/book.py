@@ -127,7 +127,7 @@ def gather(folder, lab, model):
 
 
 def build(output, lab=None, model=False):
-    """Make a folder anew; on a site `lab` is the address of JupyterLite, and `model` tells if its first page has one."""
+    """Make a folder anew; on a site `lab` is the address of JupyterLite, `model` tells if its first page has one."""
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))

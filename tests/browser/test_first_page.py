@@ -189,7 +189,7 @@ def test_a_chip_a_word_a_head_and_both_ways_of_the_slider(url, new_page):
     page = opened(new_page(1366, 768), url)
     page.locator("#chips button", has_text="A list that repeats").click()
     page.locator("#blank", has_text="blue").wait_for()  # nothing to guess: it is told at once
-    assert "In French" in page.inner_text("#chips") and page.locator("#way [value=whole]").is_hidden()
+    assert "In French" in page.inner_text("#chips") and page.locator("#way").is_hidden()
     page.locator("#ribbons-picture .word").nth(3).click()
     assert same(row(page), weights(STORED["red"], 18, 6, 3))
     assert "at words that are neither first nor itself" in page.inner_text("#grid-says")
@@ -417,6 +417,34 @@ def test_without_a_network_the_first_sentence_works_and_others_say_so(url, new_p
     page.locator("#chips button", has_text="In French").click()
     page.locator("#said", has_text="could not be fetched").wait_for()
     assert page.inner_text("#blank") == "Mary"
+
+
+def test_it_moves_only_where_motion_is_welcome(url, new_page):
+    ends = {}
+    for motion in ("reduce", "no-preference"):
+        page = opened(new_page(1366, 768), url)
+        page.emulate_media(reduced_motion=motion)
+        click = "[...document.querySelectorAll('#ask button')][0].click()"
+        at_once = page.evaluate(f"({click}, document.querySelectorAll('#ribbons-picture path')[1].getAttribute('d'))")
+        page.wait_for_timeout(1200)
+        ends[motion] = page.locator("#ribbons-picture path").nth(1).get_attribute("d")
+        assert (at_once == ends[motion]) is (motion == "reduce")
+    assert ends["reduce"] == ends["no-preference"]
+
+
+def test_without_storage_it_works(with_model, new_page):
+    page = new_page(1366, 768)
+    page.add_init_script("""
+      for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 'caches'])
+        Object.defineProperty(window, name, { get() { throw new Error('withheld'); } });
+    """)
+    failed = []
+    page.on("pageerror", lambda error: failed.append(error))
+    opened(page, with_model())
+    page.locator("#ask button", has_text="Mary").click()
+    load(page)
+    page.locator("#blank", has_text="head").wait_for()
+    assert failed == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1366, "light"), (1366, "dark"), (390, "light"), (390, "dark")])
