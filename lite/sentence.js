@@ -2,6 +2,7 @@
 // script takes the softmax itself, at the d_k of the slider (tools/record_sentences.py stores the scores). Of one's own
 // sentence the weights come from Python: worker.js runs the model, once somebody has asked for it.
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
+"use strict"; // also keeps our functions out of the page's global names
 {
   const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 234; // FOOT: where ribbons stand on the words, in pixels
   const STOPS = [...Array(11).keys()].map((i) => 2 ** i);
