@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
+WIDE = 500  # pixels of a map with twice as many keys as queries, so that each letter of a text keeps its label
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and without the scale
 
@@ -172,8 +173,8 @@ def draw_maps(
     With `free`, words for a row of NaN, such a row is empty and says so.
     """
     figures = []
-    side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
+        side = PAIRED if len(shown) > 1 else WIDE if _is_wide(weights.shape) else svg.SIDE
         # What was chosen in a larger map is not framed in this one.
         i, j = (at if at is not None and at < n else None for at, n in zip((row, column), weights.shape, strict=True))
         mask, words, judged = arguments.mask(attn_mask, weights.shape), {}, weights
@@ -188,6 +189,11 @@ def draw_maps(
         alike = len(weights) > 1 and attn_mask is None  # a mean over rows of 1 to n keys says nothing
         figures.append(panel([drawing], readings(judged) if alike else {}))
     return "".join(figures)
+
+
+def _is_wide(shape):
+    """Tell whether a map, (n_q, n_k), has at least twice as many keys as queries."""
+    return shape[1] >= 2 * shape[0] > 2
 
 
 def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_name="query"):
@@ -210,7 +216,8 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_n
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=keys, columns=len(columns))
     else:
         labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
-        figure = plot.head_grid(maps, titles=titles, columns=len(columns), **labels)
+        beside = 1 if _is_wide(maps.shape[1:]) else len(columns)
+        figure = plot.head_grid(maps, titles=titles, columns=beside, **labels)
     return figure, "\n".join(text)
 
 
