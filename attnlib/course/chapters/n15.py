@@ -464,7 +464,7 @@ QUESTIONS = (
         right="b",
         tempting="c",
         a="A triangle says that a later key is not there yet. The whole text that is read is there from the start.",
-        b="Each digit may look at every letter. Only the padding of the text that is read is hidden, in all rows.",
+        b="Each digit may look at every letter. Only the padding of the text that is read is hidden.",
         c="What is written has a causal mask of its own, in the decoder. The other text is complete before it begins.",
     ),
     Question(
@@ -479,7 +479,7 @@ QUESTIONS = (
         "hidden_mistake",
         right="b",
         tempting="a",
-        a="The letters of the year are hidden from the first digits. What the encoder wrote into earlier letters is not.",
+        a="The letters of the year are hidden from the first digits, and what the encoder wrote into others is not.",
         b="The encoder carries the year to letters that the first digits may see.",
         c="Nearly: some dates are lost, and the loss is ten times that of a healthy model.",
     ),
