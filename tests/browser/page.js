@@ -65,6 +65,26 @@ window.ask = {
   views: () => [...document.querySelectorAll(".attnlib-live")].map((view) => view.innerHTML),
   focusSlider: (i) => document.querySelectorAll("[data-attnlib]")[i].querySelector("input").focus(),
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
+  // Presses every option of every question: {name of the question: {letter: what is replied}}. What a fold hides is open
+  // while an option is chosen, and closed again by the last button.
+  replies: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll(".attnlib-asked")].map((box) => {
+        const fold = document.getElementById(box.dataset.opens);
+        const press = (option) => {
+          option.click();
+          const chosen = [...box.querySelectorAll("[aria-checked=true]")];
+          if (chosen.length !== 1 || chosen[0] !== option || (fold && !fold.open)) throw Error(box.dataset.name);
+          return [option.value, box.querySelector(".attnlib-reply").textContent];
+        };
+        const told = Object.fromEntries([...box.querySelectorAll("[role=radio]")].map(press));
+        box.querySelector(".attnlib-again").click();
+        if (fold?.open || box.querySelector("[aria-checked=true]") || box.querySelector(".attnlib-reply").textContent)
+          throw Error(box.dataset.name);
+        return [box.dataset.name, told];
+      }),
+    ),
+  answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   masked: (box) => getComputedStyle(box).maskImage,
