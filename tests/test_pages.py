@@ -111,7 +111,7 @@ def test_each_question_of_a_notebook_has_its_replies_on_the_page_and_no_guess(no
         one_by_one = enumerate(RECALLS[name].questions, 1) if name in RECALLS else ()
         wanted |= {f"{name}-{i}": question for i, question in one_by_one} or {name: PREDICTIONS[name]}
     cells = asked.asked(nbformat.read(notebook.built, as_version=4).cells)
-    shown = [cell.source for cell in cells if "attnlib-asked" in cell.source]
+    shown = [cell.source for cell in cells if '<div class="attnlib-asked"' in cell.source]
     assert [re.search('data-name="(.*?)"', text)[1] for text in shown] == [*wanted]
     for text, question in zip(shown, wanted.values(), strict=True):
         replies = re.findall(r'value="(\w)">.*?<template>(.*?)</template>', text)

@@ -1,6 +1,6 @@
 // A question of a page: a click on an option shows the reply to it and opens what stood behind the fold. Nothing is
 // counted, and nothing leaves the page.
-for (const box of document.querySelectorAll(".attnlib-asked")) {
+for (const box of document.querySelectorAll("div.attnlib-asked")) {
   const options = [...box.querySelectorAll("[role=radio]")];
   const [reply, again] = [box.querySelector(".attnlib-reply"), box.querySelector(".attnlib-again")];
   const fold = document.getElementById(box.dataset.opens);
@@ -25,3 +25,19 @@ for (const box of document.querySelectorAll(".attnlib-asked")) {
     options[0].focus();
   });
 }
+
+// Numbers that a reader has found: right, a mistake that has a name, or neither.
+for (const form of document.querySelectorAll("form.attnlib-asked"))
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = (form.querySelector("input").value.match(/[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?/gi) ?? []).map(Number);
+    const near = (known) => {
+      const largest = Math.min(1, Math.max(...known.map(Math.abs))) || 1;
+      const within = (y, i) => Math.abs(given[i] - y) <= form.dataset.tolerance * (largest + Math.abs(y));
+      return known.length === given.length && known.every(within);
+    };
+    const replies = [...form.querySelectorAll("template")];
+    const fits = replies.slice(0, -2).find((reply) => near(JSON.parse(reply.dataset.of)));
+    const reply = given.length ? (fits ?? replies.at(-2)) : replies.at(-1);
+    form.querySelector(".attnlib-reply").replaceChildren(reply.content.cloneNode(true));
+  });

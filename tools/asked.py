@@ -1,14 +1,18 @@
 """The questions of a notebook on its page: options to click, the reply to each, and behind a fold what comes out.
 
-The replies are those that `predict` gives in a notebook; nothing is written twice.
+An exercise whose answer is a few numbers has a field, which knows the right numbers and all mistakes that have a name.
+The replies are those of `predict` and `check` in a notebook; nothing is written twice.
 """
 
 import copy
+import json
 import re
 
 import nbformat
+import numpy as np
 
-from attnlib.course.catalogue import PREDICTIONS, RECALLS
+from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
+from attnlib.course.engine.exercise import Number
 
 from .page import markdown
 from .series import ROOT
@@ -16,6 +20,7 @@ from .series import ROOT
 SCRIPT, STYLE = ((ROOT / "tools" / f"asked.{kind}").read_text("utf-8") for kind in ("js", "css"))
 GUESS = re.compile(r"guess_\w+ = None")
 ASKS = re.compile(r"predict\.(\w+)\(")
+STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
 OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 # Where the words about a result end, and those about what comes next begin.
@@ -44,9 +49,33 @@ def asked(cells):
             found += offered(cell, {name: PREDICTIONS[name]}, fold_of(name))
             found += [without(one, outputs=True) for one in between]
             found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, name)
+        elif (stub := STUB.match(cell.source)) and isinstance(exercise := checked_by(cells[0]), Number):
+            cells.pop(0)
+            found.append(text_cell(field(exercise, stub[1])))
         else:
             found.append(cell)
     return found
+
+
+def checked_by(cell):
+    """Return the exercise whose check a cell calls, or None."""
+    called = CHECK.match(cell.source)
+    return EXERCISES[called[1]] if called else None
+
+
+def field(exercise, wanted):
+    """Return a field for the numbers that an exercise asks for, and the verdicts on all that it knows, on one line."""
+    known = [exercise.right, *(value for values in exercise.slips.values() for value in values)]
+    known = [np.atleast_1d(np.asarray(value, dtype=float)).tolist() for value in known]
+    verdicts = [(json.dumps(value), exercise(value if len(value) > 1 else value[0])) for value in known]
+    other = exercise(exercise.right * 0 + 98765.4)  # none of these
+    other.message = other.hint()
+    verdicts += [("other", other), ("none", exercise(None))]
+    replies = "".join(f"<template data-of='{value}'>{verdict._repr_html_()}</template>" for value, verdict in verdicts)
+    box = f'<label>Your answer, {wanted} <input type="text" autocomplete="off"></label> <button>Check</button>'
+    told = f'data-name="{exercise.name}" data-tolerance="{exercise.probes[0].tolerance}"'
+    reply = '<div class="attnlib-reply" aria-live="polite"></div>'
+    return f'<form class="attnlib-asked" {told}>{box}{reply}{replies}</form>'.replace("\n", " ")
 
 
 def fold_of(name):

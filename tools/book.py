@@ -30,7 +30,9 @@ PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook i
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
 FIRST_START = "The first start loads about 40 MB."
-SAVED = "Saved results: sliders move, and a click answers a question. To run code and do the exercises, run the notebook."
+SAVED = (
+    "Saved results: sliders move, and a click answers a question. To run code and do the exercises, run the notebook."
+)
 
 
 def inward(text, file):

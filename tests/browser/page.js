@@ -69,7 +69,7 @@ window.ask = {
   // while an option is chosen, and closed again by the last button.
   replies: () =>
     Object.fromEntries(
-      [...document.querySelectorAll(".attnlib-asked")].map((box) => {
+      [...document.querySelectorAll("div.attnlib-asked")].map((box) => {
         const fold = document.getElementById(box.dataset.opens);
         const press = (option) => {
           option.click();
@@ -82,6 +82,19 @@ window.ask = {
         if (fold?.open || box.querySelector("[aria-checked=true]") || box.querySelector(".attnlib-reply").textContent)
           throw Error(box.dataset.name);
         return [box.dataset.name, told];
+      }),
+    ),
+  // Types the numbers of each known answer, then others and none: {name of the exercise: [[numbers, what is replied]]}.
+  verdicts: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("form.attnlib-asked")].map((form) => {
+        const type = (known) => {
+          form.querySelector("input").value = known;
+          form.requestSubmit();
+          return [known, form.querySelector(".attnlib-reply").textContent];
+        };
+        const known = [...form.querySelectorAll("template")].slice(0, -2).map((reply) => reply.dataset.of);
+        return [form.dataset.name, [...known, "-7, 77", "no idea"].map(type)];
       }),
     ),
   answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
