@@ -6,6 +6,8 @@ Nothing is executed, and neither the build nor a page needs a network. A link th
 """
 
 import argparse
+import base64
+import io
 import posixpath
 import re
 import shutil
@@ -14,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from PIL import Image
 from sphinx.cmd.build import main as sphinx
 
 from . import asked
@@ -133,9 +136,23 @@ def gather(folder, lab, model):
     glossary = folder / "glossary.md"
     text = marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
     glossary.write_text(text, "utf-8")
-    (folder / "static").mkdir()
+    (folder / "static" / "og").mkdir(parents=True)
+    for notebook in SERIES:
+        preview(notebook, folder / "static" / "og" / f"{notebook.name}.png")
     for name, ours in (("book.css", STYLE + asked.STYLE), ("book.js", SCRIPT + asked.SCRIPT)):
         (folder / "static" / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
+
+
+def preview(notebook, path):
+    """Write the first picture of a notebook on white: what others show beside a link to its page."""
+    outputs = (
+        output for cell in nbformat.read(notebook.built, as_version=4).cells for output in cell.get("outputs", [])
+    )
+    png = next(output.data["image/png"] for output in outputs if "image/png" in output.get("data", {}))
+    drawn = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
+    page = Image.new("RGBA", (max(1200, drawn.width + 80), max(630, drawn.height + 80)), "white")
+    page.alpha_composite(drawn, ((page.width - drawn.width) // 2, (page.height - drawn.height) // 2))
+    page.convert("P", palette=Image.Palette.ADAPTIVE).save(path, optimize=True)
 
 
 def build(output, lab=None, model=False):

@@ -104,5 +104,6 @@
       window.attnlibMotion.walk(box, controls[0], walk, (stop) => move(0, stop));
   };
 
+  document.querySelectorAll(".attnlib-figure").forEach(window.attnlibScrolls);
   window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));
 }

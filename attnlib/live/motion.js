@@ -15,23 +15,27 @@
   const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
   // Lets an element go from the value that an attribute had to the one it has, or from where it is on its way there.
-  const glide = (element, attribute, before, after, duration = 240) => {
+  const glide = (element, attribute, before, after) => {
     const style = styles[attribute];
     if (!style || !element.animate || before === after || before === null || after === null || calm()) return;
     const running = element.getAnimations().filter((animation) => animation.id === attribute);
     const from = running.length ? getComputedStyle(element)[attribute] : style(before);
     running.forEach((animation) => animation.cancel());
     const frames = { [attribute]: [from, style(after)] };
-    element.animate(frames, { duration, easing: "ease-in-out", id: attribute });
+    element.animate(frames, { duration: 240, easing: "ease-in-out", id: attribute });
   };
 
-  // The same for a picture that has taken another's place, element by element.
+  // The same for a picture that has taken another's place, element by element. What is new has no animation yet, and is
+  // not asked for one: each such question would lay the whole page out again.
   const glideAll = (before, after) => {
     const [old, fresh] = [before, after].map((picture) => [...picture.querySelectorAll(".attnlib-moves")]);
-    if (old.length !== fresh.length) return;
+    if (old.length !== fresh.length || calm()) return;
     fresh.forEach((element, k) => {
-      for (const attribute of element.getAttributeNames())
-        glide(element, attribute, old[k].getAttribute(attribute), element.getAttribute(attribute), 160);
+      const changed = Object.entries(styles).flatMap(([attribute, style]) => {
+        const ends = [old[k], element].map((one) => one.getAttribute(attribute));
+        return ends[0] === ends[1] || ends.includes(null) ? [] : [[attribute, ends.map(style)]];
+      });
+      if (changed.length) element.animate(Object.fromEntries(changed), { duration: 160, easing: "ease-in-out" });
     });
   };
 

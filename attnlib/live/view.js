@@ -1,6 +1,19 @@
 // Runs once for every live view, with `this` an element inside it: notebooks strip scripts, but not an onload attribute.
 const box = this.closest('.attnlib-view');
 
+// For readers without a kernel, a still and a note stand in the two outputs before this one. They step aside while the
+// view lives, whatever the front end calls an output: it is what stands behind the note, and holds nothing else.
+const aside = () => {
+  const lives = box.querySelector('.attnlib-live') && !box.matches('.jupyter-widgets-disconnected');
+  for (let output = box; output; output = output.parentElement) {
+    const before = output.previousElementSibling, note = before?.querySelector('.attnlib-note');
+    if (!note || note.parentElement.textContent.trim() !== before.textContent.trim()) continue;
+    for (const one of [before, before.previousElementSibling]) if (one) one.style.display = lives ? 'none' : '';
+    return;
+  }
+};
+new MutationObserver(aside).observe(box, {attributes: true, attributeFilter: ['class']});
+
 // ipywidgets gives its sliders no accessible name: a screen reader would say "slider, 64" and not which. This copies
 // the visible label onto the handle, once the front end has made it.
 let tries = 0;
@@ -8,6 +21,7 @@ const timer = setInterval(() => {
   box.querySelectorAll('.widget-label').forEach(label =>
     label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
       handle.setAttribute('aria-label', label.textContent)));
+  aside();
   stand();
   begin();
   if (++tries > 20) clearInterval(timer);

@@ -100,6 +100,16 @@ window.ask = {
   answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
+  // The colour of words in a figure, that of the page, and the halo.
+  ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
+  // Where the controls of each view end, and its picture.
+  columns: () =>
+    [...document.querySelectorAll(".attnlib-view")].map((view) => {
+      const ends = (selector) => Math.max(...[...view.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().right));
+      return { controls: ends(".widget-hslider, .widget-slider"), picture: ends(".attnlib-live > *") };
+    }),
+  disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
   masked: (box) => getComputedStyle(box).maskImage,
   toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,

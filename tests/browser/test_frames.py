@@ -11,6 +11,7 @@ import attnlib as al
 import attnlib.examples
 from attnlib import live
 from attnlib.live import frames
+from attnlib.live import view as parts_of_a_view
 from tools.page import SCRIPT, STYLE
 
 VIEWS = {
@@ -166,3 +167,21 @@ def opened(page, folder, view, script=True):
     if script:
         page.evaluate("window.attnlib")
     return page, problems
+
+
+def test_a_view_hides_its_still_in_a_front_end_whose_names_nobody_knows(new_page):
+    """As VS Code and Colab are: three outputs one after the other. Without its kernel the view gives them back."""
+    live_one = f"""<div class="attnlib-view"><div class="attnlib-picture"><div class="attnlib-live" data-chosen="{{}}">
+        </div></div><p class="attnlib-readout"></p><style onload="{parts_of_a_view.SCRIPT}"></style></div>"""
+    outputs = "".join(
+        f"<div><div>{inside}</div></div>" for inside in ("<p id=still>a still</p>", parts_of_a_view.NOTE, live_one)
+    )
+    page = prepared(new_page())
+    page.goto("about:blank")
+    page.set_content(f"<div>{parts_of_a_view.NOTE}<p id=other>another cell</p></div><div>{outputs}</div>")
+    still, note = page.locator("#still"), page.locator(".attnlib-note")
+    still.wait_for(state="hidden")
+    assert page.locator("#other").is_visible() and note.first.is_visible() and not note.last.is_visible()
+    page.locator(".attnlib-view").evaluate("ask.disconnect")
+    still.wait_for()
+    assert note.last.is_visible()
