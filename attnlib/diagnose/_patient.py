@@ -172,7 +172,7 @@ class Patient:
         self.caller.neutral = None
         if self._runs(errors) or self._runs_with_context():
             return not self._guessed_wrong()
-        # Each form of a mask is one more call, so they are tried where calls are small: one that allows everything must run.
+        # Each form of a mask is one more call: only small ones, and each allows everything, so that it must run.
         if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
             for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
                 self.caller.neutral = Neutral(form, self.num_heads, self.dtype)
