@@ -180,6 +180,7 @@ def _changes(roots, at, shape):
         one = same[at]
         for name in dict.fromkeys(name for element in same for name in element.attributes):
             note(count, name, [element.attributes.get(name) for element in same])
+        # Where children are others, nothing below corresponds: what stands inside is kept whole.
         if len({(tuple(child.name for child in element.children), *element.texts) for element in same}) > 1:
             note(count, "", [element.inside for element in same])
             count += one.size
