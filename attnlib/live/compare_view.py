@@ -102,8 +102,8 @@ def _checked(function):
         returned = function(text, times)
         try:
             ships, maps, (names, rows), line = returned
-            masks = {title: getattr(drawn, "attn_mask", None) for title, drawn in maps.items()}
-            maps = {title: arguments.to_array(getattr(drawn, "weights", drawn)) for title, drawn in maps.items()}
+            masks = {title: getattr(x, "attn_mask", None) for title, x in maps.items()}
+            maps = {title: arguments.to_array(getattr(x, "weights", x)) for title, x in maps.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "shown must return (ships, {title: weights}, (names, rows), line), "

@@ -158,7 +158,7 @@ def draw_maps(
     *,
     queries: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
-    attn_mask: ArrayLike | Mapping[str, Any] | None = None,
+    attn_mask: ArrayLike | None = None,
     row: int | None = None,
     column: int | None = None,
     bars: bool = False,
@@ -190,14 +190,19 @@ def draw_maps(
 
 
 def draw_static(
-    name: str, columns: Mapping[Any, Mapping[str, np.ndarray]], row: int | None = None, **labels: Any
+    name: str,
+    columns: Mapping[Any, Mapping[str, np.ndarray]],
+    *,
+    row: int | None = None,
+    row_name: str = "query",
+    **labels: Any,
 ) -> tuple[Any, str]:
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            if sentence := in_words(readings(weights, row, labels.get("row_name", "query"))):
+            if sentence := in_words(readings(weights, row, row_name)):
                 text.append(f"{name} = {value}, {title}: {sentence}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
@@ -210,7 +215,7 @@ def draw_static(
     if maps.shape[1] == 1:
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=labels.get("keys"), columns=len(columns))
     else:
-        figure = plot.head_grid(maps, titles=titles, columns=len(columns), **labels)
+        figure = plot.head_grid(maps, titles=titles, columns=len(columns), row_name=row_name, **labels)
     return figure, "\n".join(text)
 
 
