@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["readings", "weights_view"]
 
+WIDE = 500  # pixels of a map with twice as many keys as queries, so that each letter of a text keeps its label
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and without the scale
 
@@ -171,8 +172,8 @@ def draw_maps(
     `attn_mask` may be a dict, with a mask or None for each title.
     """
     figures = []
-    side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
+        side = PAIRED if len(shown) > 1 else WIDE if _is_wide(weights.shape) else svg.SIDE
         # What was chosen in a larger map is not framed in this one.
         i, j = (at if at is not None and at < n else None for at, n in zip((row, column), weights.shape, strict=True))
         mask = attn_mask.get(title) if isinstance(attn_mask, dict) else attn_mask
@@ -187,6 +188,11 @@ def draw_maps(
         silent = free or attn_mask is not None or len(weights) == 1
         figures.append(panel([drawing], {} if silent else readings(weights, i if bars else None, row_name)))
     return "".join(figures)
+
+
+def _is_wide(shape):
+    """Tell whether a map, (n_q, n_k), has at least twice as many keys as queries."""
+    return shape[1] >= 2 * shape[0] > 2
 
 
 def draw_static(
@@ -215,7 +221,8 @@ def draw_static(
     if maps.shape[1] == 1:
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=labels.get("keys"), columns=len(columns))
     else:
-        figure = plot.head_grid(maps, titles=titles, columns=len(columns), row_name=row_name, **labels)
+        beside = 1 if _is_wide(maps.shape[1:]) else len(columns)
+        figure = plot.head_grid(maps, titles=titles, columns=beside, row_name=row_name, **labels)
     return figure, "\n".join(text)
 
 
