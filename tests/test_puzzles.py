@@ -35,7 +35,7 @@ from puzzle_answers import (
 
 import attnlib as al
 from attnlib import colours, live
-from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib.course import EXERCISES, MISTAKES, check, ships
 from attnlib.course import convoy as world
 from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
@@ -545,3 +545,18 @@ def test_layers_that_park_firmly_write_on(factor):
     layers = (step, places, note), (factor * match, noted, give)
     assert names["write_on"](layers, "*ABCA") == "*ABCABCA"
     assert set(names["write_on"](layers, "*ABC")[1:]) <= set("ABCD")
+
+
+def test_a_convoy_is_drawn_with_its_numbers_and_a_note_with_what_the_maps_say():
+    flags, tons = "*BA", [0, 9, 3]
+    figure = ships.sailing(flags, tons)
+    told = [text.get_text() for text in figure.axes[0].texts]
+    x = convoy(flags, tons)
+    assert told[-len(x) * 16 :] == [
+        word for i, row in enumerate(x) for word in (f"{i} {flags[i]}", *map("{:.0f}".format, row))
+    ]
+    assert {"9 t", "3 t", "CARGO", "PLACE"} < set(told)
+    for first, noted in ((np.eye(4, k=-1) + np.eye(4)[:1].T @ np.eye(4)[:1], "*, *, B, C"), (np.eye(4), "*, B, C, B")):
+        figure = ships.note_passed_on("*BCB", (first, np.eye(4)[[0, 1, 2, 2]]))
+        assert f"noted: {noted}; the last ship receives C" in repr(figure)
+        assert len([patch for patch in figure.axes[0].patches if patch.get_linewidth() > 3]) == 4 + 1  # a line a weight

@@ -20,7 +20,8 @@ from attnlib.examples import FEATURES, KARIM, SENTENCE, TWO_HEADS, WORDS
 
 np.set_printoptions(precision=3, suppress=True)
 q, k, v = (al.split_heads(TWO_HEADS.x @ W, 2)[None] for W in TWO_HEADS[1:4])
-two_heads = live.flow(al.attention_trace(q, k, v), queries=WORDS, query=1, key=0)
+named = {"queries": WORDS, "features": ["who", "verb", "unused"]}
+two_heads = live.flow(al.attention_trace(q, k, v), **named, query=1, key=0)
 two_heads
 
 # %% [markdown]
