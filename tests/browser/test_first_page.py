@@ -468,7 +468,9 @@ def test_axe_finds_nothing_and_a_phone_shows_all(with_model, chromium, width, sc
 
 
 def test_on_a_phone_slider_and_ribbons_are_in_view_together_and_heads_can_be_touched(url, new_page):
-    page = opened(new_page(390, 844), url)
+    page, errors = new_page(390, 844), []
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    opened(page, url)
     before = page.locator("#below").bounding_box()["y"]
     page.locator("#ask button", has_text="Mary").click()
     assert page.locator("#below").bounding_box()["y"] == before  # what was reserved is enough
@@ -487,6 +489,7 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together_and_heads_can_be_tou
         page.get_by_role("slider").press(key)
         heights.append(page.locator("#break").bounding_box()["y"])
     assert len(set(heights)) == 1  # nothing jumps while it is moved
+    assert [error for error in errors if "404" not in error] == []  # there is no icon beside this page
 
 
 def test_the_card_of_a_link_is_a_picture_of_its_size(url, new_page, tmp_path):
