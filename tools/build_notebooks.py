@@ -78,13 +78,14 @@ def tagged(cell, *tags):
 def hide_answers(notebook):
     """Save outputs that answer a question or an exercise hidden: JupyterLab and Notebook 7 show them after a run.
 
-    They are those of the code cells below a text tagged "predict" or "solution", up to the next text.
+    They are those of the code cells below a text tagged "predict" or "solution", up to the next text. That something
+    is kept answers nothing.
     """
     asked = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             asked = tagged(cell, "predict", "solution")
-        elif asked and not cell.source.startswith(("guess_", "predict.")):
+        elif asked and not cell.source.startswith(("guess_", "predict.", "mine.")):
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
@@ -99,8 +100,8 @@ def code_between(number, start, stop):
 def execute(notebook):
     """Run all cells in order in a fresh kernel; an exception stops the build unless the cell is tagged for it."""
     # One BLAS thread: 8 x 8 matrices gain nothing from two, and on a busy machine they lose a lot.
-    # A build shows what a reader sees who has kept nothing yet.
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", ATTNLIB_MINE="")
+    # A build shows what a reader sees who has kept nothing yet, and keeps what pages without a kernel show.
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", ATTNLIB_MINE="", ATTNLIB_PAGES="1")
     client = NotebookClient(
         notebook,
         timeout=600,

@@ -8,6 +8,7 @@ import html
 import io
 import json
 import math
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -220,6 +221,11 @@ class LiveView(VBox):
         now = ", ".join(f"{name}={value!r:.40}" for name, value in self._values().items())
         return f"<live view of {', '.join(self.shown) or 'nothing'}: {now}>"
 
+    def name_of(self, picked: str, number: int) -> str:
+        """Return what a page calls one of what a click chooses: a token, else its number from 1."""
+        axis = ("query", "key").index(picked) if picked in ("query", "key") else None
+        return str(number + 1) if axis is None else _named(number, self._labels()[axis])
+
     def _titles(self):
         return ", ".join(svg.maths(title, "html") for title in self.shown)
 
@@ -252,7 +258,8 @@ class LiveView(VBox):
             figure, text = self._still()
             png = optimized(figure)
         still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
-        pictures = packed(self)  # as metadata: every front end passes over what it does not know
+        # As metadata, which every front end passes over. Only a page wants them, and they take seconds.
+        pictures = packed(self) if os.environ.get("ATTNLIB_PAGES") else None
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)

@@ -31,7 +31,7 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 # %% [markdown]
 # ## Before you start
 #
-# Three questions about notebook 00, from memory. Write a letter in place of each `None` and run the cell.
+# Three questions about notebook 00, from memory.
 #
 # **1.** *(notebook 00)* In a map of attention weights, what must sum to 1?
 #

@@ -27,7 +27,7 @@ live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Write a letter in place of each `None` and run the cell.
+# Three questions from memory.
 #
 # **1.** *(notebook 01)* Why is there one matrix for queries and another for keys?
 #

@@ -22,7 +22,7 @@ flat
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Write a letter in place of each `None`.
+# Three questions from memory.
 #
 # **1.** *(notebook 02)* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. What shapes do the
 # weights and the output have?
@@ -415,7 +415,7 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# In `spread`, set $d_k$ to 64 and go through the draws 0 to 9. In how many does the division change which key gets the largest
+# In `spread`, set $d_k$ to 64 and go through the draws. In how many of them does the division change which key gets the largest
 # weight?
 #
 # <details><summary>Answer</summary>

@@ -38,7 +38,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Write a letter in place of each `None`.
+# Three questions from memory.
 #
 # **1.** *(notebook 03)* The entries of queries and keys are independent, with variance 1. $d_k$ grows from 16 to 64. What
 # becomes of the standard deviation of the scores, before any division?

@@ -149,8 +149,8 @@ two_numbers
 # its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
 # can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. Empty rows are free: anything goes there. You may
-# type another convoy, or multiply your scores by *times*, which is for looking only. Then run the check, which tries your
+# Run the cell, and what is wanted appears beside what your head does. Empty rows are free: anything goes there. In a running
+# notebook you may type another convoy. You may also multiply your scores by *times*, which is for looking only. Then run the check, which tries your
 # head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
 # do it are right. The solution is folded below; pictures of *your* head show it until yours passes.
 # Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
@@ -308,7 +308,8 @@ verdict
 #
 # **Goal.** Make A look at B, B at C, C at D and D at A. The pilot looks at itself. *6 minutes, medium.*
 #
-# `my_wishes()` returns $W_Q$ and $W_K$. Every flag flies in each convoy of the check, so type such convoys here, too.
+# `my_wishes()` returns $W_Q$ and $W_K$. Every flag flies in each convoy of the check. In a running notebook
+# type such convoys here, too.
 
 
 # %%

@@ -235,8 +235,9 @@ plot.table(["seed", "whole", *names], lines)
 # ## 3 · See it · A sentence is written
 #
 # The slider *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
-# drawn one is bold. *sentence* draws others. Two sliders make things peaky or flat: *temp.* divides the logits of the next
-# word, and $\sqrt{d_k}$ divides the scores inside every head. The model was trained with $d_k = 8$.
+# drawn one is bold. *temp.* divides the logits of the next word, which makes them peaky or flat. In a running notebook
+# *sentence* draws others, and the last slider does the same inside every head: it divides the scores by $\sqrt{d_k}$.
+# The model was trained with $d_k = 8$.
 
 
 # %%

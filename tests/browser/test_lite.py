@@ -108,6 +108,27 @@ def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
     assert elsewhere(requests, url) == []
 
 
+def test_what_a_cell_showed_stays_until_python_is_there_and_a_line_says_so(url, new_page):
+    page = prepared(new_page())
+    page.goto(f"{url}/lab/index.html?path=00_start_here.ipynb", wait_until="commit")
+    line = page.locator(".attnlib-loads")
+    line.wait_for()
+    page.wait_for_selector(".jp-OutputArea-child img")
+    assert "seconds" in line.inner_text() and not page.evaluate("ask.idle()")
+    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    kept = page.locator(".attnlib-kept img")
+    kept.first.wait_for()
+    assert "Python is loading" in line.inner_text() and page.locator(LIVE).count() == 0
+    page.wait_for_selector(LIVE, timeout=180_000)
+    page.wait_for_function("ask.idle()", timeout=180_000)
+    page.locator(".attnlib-kept").first.wait_for(state="detached")
+    assert line.count() == 0
+
+
+def test_an_address_that_is_none_has_a_page_that_leads_on(site):
+    assert "There is no such page" in (site / "404.html").read_text("utf-8")
+
+
 def test_a_request_to_another_host_would_be_seen(url, new_page):
     """The check above can fail: what Python in the browser fetches from elsewhere is in the list."""
     page = new_page()
