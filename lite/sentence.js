@@ -602,7 +602,7 @@
     if (upright.matches && now !== "warned") {
       $("own").dataset.state = "warned";
       $("press").textContent = "Load it anyway";
-      return says(`It loads ${MB.python + MB.model} MB and takes 0.7 GB of memory: a phone may close this tab. The sentences below work without it.`);
+      return says("It takes 0.7 GB of memory: a phone may close this tab.");
     }
     become("loading");
     const whole = (path) => new URL(path, location).href;

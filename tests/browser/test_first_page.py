@@ -355,7 +355,9 @@ def test_what_fails_is_said_and_can_be_tried_again(with_model, new_page):
 
 def test_a_phone_is_warned_before_it_loads(with_model, new_page):
     page = opened(new_page(390, 844), with_model())
+    before = page.locator("#chips").bounding_box()
     load(page)
+    assert page.locator("#chips").bounding_box() == before
     assert "0.7 GB" in page.inner_text("#said") and page.locator("#own[data-state=warned]").count() == 1
     page.locator("#ask button", has_text="Mary").click()  # the choice is open, and the page works
     page.get_by_role("button", name="Load it anyway").click()
