@@ -19,6 +19,7 @@ import nbformat
 from PIL import Image
 from sphinx.cmd.build import main as sphinx
 
+from . import asked
 from .licence import licence_cell
 from .links import address, marked
 from .page import SCRIPT, STYLE, revive
@@ -32,7 +33,9 @@ PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook i
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
 FIRST_START = "The first start loads about 40 MB."
-SAVED = "Saved results: the main sliders move. To click cells, run code and do the exercises, run the notebook."
+SAVED = (
+    "Saved results: sliders move, and a click answers a question. To run code and do the exercises, run the notebook."
+)
 
 
 def inward(text, file):
@@ -57,7 +60,7 @@ def page(notebook, lab, model):
     """Return a notebook as the book shows it; who reads runs nothing."""
     built = nbformat.read(notebook.built, as_version=4)
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
-    built.cells = [*joined(shown), licence_cell()]
+    built.cells = [*around(asked.asked(joined(shown))), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab, model)}{text}"
     for cell in built.cells:
@@ -67,6 +70,13 @@ def page(notebook, lab, model):
             fold(cell)
             revive(cell)
     return built
+
+
+def around(cells):
+    """Yield the cells, and the HTML around them as cells of text."""
+    for cell in cells:
+        before, after = cell.metadata.pop("around", ["", ""])
+        yield from (part if part is cell else asked.text_cell(part) for part in (before, cell, after) if part)
 
 
 def joined(cells):
@@ -90,6 +100,8 @@ def fold(cell):
     hidden = cell.metadata.get("jupyter", {})
     parts = [part for part, name in (("input", "source_hidden"), ("output", "outputs_hidden")) if hidden.get(name)]
     cell.metadata["tags"] = [f"hide-{part}" for part in parts]
+    if cell.metadata.pop("transient", None):
+        cell.metadata["tags"] = ["remove-input"]
     if parts == ["output"]:
         cell.metadata["mystnb"] = PREDICT
 
@@ -101,7 +113,7 @@ def ways_to_run(notebook, lab, model):
         if notebook.browser:
             run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
             ways.append(f"{run}. {FIRST_START}")
-        first = "The model writes on the first page" if model and notebook.number == "13" else "To the first page"
+        first = "The model reads on the first page" if model and notebook.number == "13" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')
     if where := address():
         words = where.words(notebook.name)
@@ -127,7 +139,7 @@ def gather(folder, lab, model):
     (folder / "static" / "og").mkdir(parents=True)
     for notebook in SERIES:
         preview(notebook, folder / "static" / "og" / f"{notebook.name}.png")
-    for name, ours in (("book.css", STYLE), ("book.js", SCRIPT)):
+    for name, ours in (("book.css", STYLE + asked.STYLE), ("book.js", SCRIPT + asked.SCRIPT)):
         (folder / "static" / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 
 
@@ -144,7 +156,7 @@ def preview(notebook, path):
 
 
 def build(output, lab=None, model=False):
-    """Make a folder anew; on a site `lab` is the address of JupyterLite, and `model` tells if its first page writes."""
+    """Make a folder anew; on a site `lab` is the address of JupyterLite, `model` tells if its first page has one."""
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))

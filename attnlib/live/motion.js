@@ -1,4 +1,5 @@
-// How pictures move by themselves: view.js uses it where a kernel draws them, frames.js where none runs.
+// How pictures move by themselves, and which cell of one is clicked: view.js uses it where a kernel draws them, frames.js
+// where none runs.
 {
   const styles = {
     d: (value) => `path("${value}")`,
@@ -72,4 +73,26 @@
   };
 
   window.attnlibMotion = { glide, glideAll, walk };
+
+  // Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
+  // narrow pages stands in the page twice, one of them hidden.
+  const targets = (box) => [...box.querySelectorAll(".attnlib-target")].filter((target) => target.getClientRects().length);
+
+  // The cell of a target at a point of the window, and what it chooses. Targets are only measured: tooltips below them
+  // still work.
+  const at = (target, [left, top]) => {
+    const place = target.getBoundingClientRect();
+    const is = target.dataset;
+    const x = (left - place.left) / place.width;
+    const y = (top - place.top) / place.height;
+    const [i, j] = [Math.floor(y * is.rows), Math.floor(x * is.columns)];
+    const chooses = { ...(is.row && { [is.row]: Number(is.first) + i }), ...(is.column && { [is.column]: j }) };
+    return { i, j, target, chooses, inside: x >= 0 && x < 1 && y >= 0 && y < 1 };
+  };
+  const under = (box, event) =>
+    targets(box)
+      .map((target) => at(target, [event.clientX, event.clientY]))
+      .find((cell) => cell.inside);
+
+  window.attnlibCells = { targets, at, under };
 }

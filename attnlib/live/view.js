@@ -27,18 +27,8 @@ const timer = setInterval(() => {
   if (++tries > 20) clearInterval(timer);
 }, 200);
 
-// Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
-// narrow pages stands in the page twice, one of them hidden.
-const targets = () => [...box.querySelectorAll('.attnlib-target')].filter(target => target.getClientRects().length);
-
-// The cell of a target at a point of the window. Targets are only measured: tooltips below them still work.
-const cellAt = (target, [left, top]) => {
-  const place = target.getBoundingClientRect(), is = target.dataset;
-  const x = (left - place.left) / place.width, y = (top - place.top) / place.height;
-  const cell = {i: Math.floor(y * is.rows), j: Math.floor(x * is.columns)};
-  return {...cell, target, inside: x >= 0 && x < 1 && y >= 0 && y < 1};
-};
-const under = event => targets().map(target => cellAt(target, [event.clientX, event.clientY])).find(cell => cell.inside);
+const targets = () => window.attnlibCells.targets(box), cellAt = window.attnlibCells.at;
+const under = event => window.attnlibCells.under(box, event);
 
 // The kernel hears of it through a hidden text field; `count` makes each message differ from the one before.
 let count = 0;

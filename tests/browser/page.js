@@ -71,6 +71,39 @@ window.ask = {
   views: () => [...document.querySelectorAll(".attnlib-live")].map((view) => view.innerHTML),
   focusSlider: (i) => document.querySelectorAll("[data-attnlib]")[i].querySelector("input").focus(),
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
+  // Presses every option of every question: {name of the question: {letter: what is replied}}. What a fold hides is open
+  // while an option is chosen, and closed again by the last button.
+  replies: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("div.attnlib-asked")].map((box) => {
+        const fold = document.getElementById(box.dataset.opens);
+        const press = (option) => {
+          option.click();
+          const chosen = [...box.querySelectorAll("[aria-checked=true]")];
+          if (chosen.length !== 1 || chosen[0] !== option || (fold && !fold.open)) throw Error(box.dataset.name);
+          return [option.value, box.querySelector(".attnlib-reply").textContent];
+        };
+        const told = Object.fromEntries([...box.querySelectorAll("[role=radio]")].map(press));
+        box.querySelector(".attnlib-again").click();
+        if (fold?.open || box.querySelector("[aria-checked=true]") || box.querySelector(".attnlib-reply").textContent)
+          throw Error(box.dataset.name);
+        return [box.dataset.name, told];
+      }),
+    ),
+  // Types the numbers of each known answer, then others and none: {name of the exercise: [[numbers, what is replied]]}.
+  verdicts: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("form.attnlib-asked")].map((form) => {
+        const type = (known) => {
+          form.querySelector("input").value = known;
+          form.requestSubmit();
+          return [known, form.querySelector(".attnlib-reply").textContent];
+        };
+        const known = [...form.querySelectorAll("template")].slice(0, -2).map((reply) => reply.dataset.of);
+        return [form.dataset.name, [...known, "-7, 77", "no idea"].map(type)];
+      }),
+    ),
+  answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
   // The colour of words in a figure, that of the page, and the halo.

@@ -11,7 +11,7 @@ import pytest
 from bs4 import BeautifulSoup
 from front_end import BIN, ROOT, prepared, serious
 from test_lite import served
-from test_slides import watched
+from test_slides import EVERY, NUMBERS, answered, watched
 
 from tools.links import address
 from tools.series import SERIES
@@ -65,12 +65,45 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
     to_predict = [cell for cell, one in zip(code, hidden, strict=True) if one.get("outputs_hidden") and cell.outputs]
-    assert len(page.select("details.below-input:not([open])")) == len(to_predict)
+    behind = page.select("details.below-input:not([open]), details.attnlib-answer:not([open]) .cell_output")
+    assert len(behind) == len(to_predict)
     folds = page.select("details.above-input:not([open])")
     folded = [cell.source for cell, one in zip(code, hidden, strict=True) if one.get("source_hidden")]
     assert "\n".join(fold.select_one("pre").get_text() for fold in folds).split() == "\n".join(folded).split()
     silent = "div.cell:has(> details.above-input):not(:has(.cell_output))"
     assert not page.select(f"{silent} + div.cell > details.above-input")  # one line to click, not two below each other
+
+
+def test_every_letter_of_every_question_gets_the_reply_of_the_notebook(new_page, book):
+    page, asked = prepared(new_page(1366, 768)), set()
+    problems = watched(page)
+    for name in NAMES:
+        page.goto((book / f"{name}.html").as_uri())
+        asked |= answered(page)
+        assert page.locator(".attnlib-answer[open]").count() == 0
+    assert asked == {*EVERY, *NUMBERS}
+    assert problems == []
+
+
+def test_a_question_is_answered_by_keys(new_page, book):
+    """Arrows only move on, so that all options are heard before one is chosen; Enter chooses; Tab leads to the end."""
+    page, _ = opened(new_page, book, "03_scaling", 1366)
+    page.reload()
+    box = page.locator('[data-name="score_std"]')
+    options, fold = box.get_by_role("radio"), page.locator("#answer-score-std")
+    options.first.focus()
+    page.keyboard.press("ArrowDown")
+    assert options.nth(1).evaluate("option => option === document.activeElement")
+    assert box.locator(".attnlib-reply").inner_text() == "" and fold.get_attribute("open") is None
+    page.keyboard.press("Enter")
+    assert box.locator(".attnlib-reply").inner_text().startswith("✓ b is right")
+    assert fold.locator("table").is_visible() and fold.get_by_text("Up to chance, the variance is").is_visible()
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert not fold.locator("table").is_visible() and box.locator(".attnlib-reply").inner_text() == ""
+    assert options.first.evaluate("option => option === document.activeElement")
+    assert page.get_by_text("Here are both knobs").or_(page.get_by_text("Here\nare both knobs")).count() <= 1
 
 
 @pytest.mark.parametrize("width", [390, 1366])
@@ -190,6 +223,7 @@ def test_axe_finds_nothing_serious(chromium, book, scheme):
     for name in [*NAMES, *BESIDE, "search"]:
         page.goto((book / f"{name}.html").as_uri())
         page.evaluate("ask.unfold()")
+        page.evaluate("ask.answer()")
         assert not page.evaluate("ask.fades()")  # what is half faded in has too little contrast
         page.wait_for_timeout(200)  # what is wider than its box takes the focus after a frame
         found += [(name, *fault) for fault in serious(page, options={"preload": False})]

@@ -44,17 +44,40 @@ VIEWS = {
 def test_every_stop_is_the_kernels(new_page, tmp_path, name):
     view = VIEWS[name]()
     page, problems = opened(new_page(), tmp_path, view)
-    pictures = [view.draw(**{view.main: value})[0] for _, value in frames.stops_of(view.sliders[view.main])]
-    slider = page.get_by_role("slider", name=view.main)
-    assert int(slider.input_value()) == frames.unpacked(frames.packed(view))["at"]
+    every = frames.stops_of(view.sliders[view.main])
+    kept = frames.unpacked(frames.packed(view))["knobs"][0]
+    pictures = [view.draw(**{view.main: value})[0] for label, value in every if label in kept["labels"]]
+    slider = page.get_by_role("slider", name=kept["name"], exact=True)
+    assert int(slider.input_value()) == kept["at"]
     stops = list(range(len(pictures)))
     random.seed(0)
     assert page.evaluate("ask.wrongSteps", [pictures, [*stops, *random.choices(stops, k=200)]]) == []
     slider.focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
-    assert slider.get_attribute("aria-valuetext") == page.locator("output").inner_text() != ""
+    assert slider.get_attribute("aria-valuetext") == page.locator("output").first.inner_text() != ""
     assert int(slider.input_value()) == 1 and problems == []
+
+
+def test_all_controls_move_a_picture_and_a_click_on_a_cell_chooses_it(new_page, tmp_path):
+    q, k, v = np.random.default_rng(0).normal(size=(3, 1, 2, 4, 3))
+    view = live.flow(al.attention_trace(q, k, v))
+    page, problems = opened(new_page(), tmp_path, view)
+    sliders = {name: page.get_by_role("slider", name=name, exact=True) for name in ("query", "key", "feature", "head")}
+    sliders["head"].press("End")
+    target = page.locator('.attnlib-target[data-row="query"][data-column="key"]').last
+    box = target.bounding_box()
+    page.mouse.click(box["x"] + 2.5 / 4 * box["width"], box["y"] + 3.5 / 4 * box["height"])
+    assert [sliders[name].input_value() for name in sliders] == ["3", "2", "0", "1"]
+    page.evaluate(
+        "box => (document.body.append(Object.assign(document.createElement('div'), box)))",
+        {
+            "id": "kernel",
+            "innerHTML": view.draw(query=3, key=2, head=1)[0],
+        },
+    )
+    shown = page.locator(".attnlib-live").inner_html()
+    assert shown == page.locator("#kernel").inner_html() and problems == []
 
 
 def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(new_page, tmp_path):
