@@ -120,7 +120,6 @@ class Predict:
     norm_order: Question
     next_word_in_sight: Question
     unseen_mistake: Question
-    equal_banks: Question
     crowd: Question
     before_01: Recall
     before_02: Recall

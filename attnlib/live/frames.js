@@ -27,7 +27,7 @@
   };
 
   const live = async (box) => {
-    const { name, labels, at, picture, changes, walk, fills, filled } = await unpacked(box.dataset.attnlib);
+    const { name, labels, at, picture, changes, asks, fills, filled } = await unpacked(box.dataset.attnlib);
     const view = made("div", { className: "attnlib-live", innerHTML: picture });
     const elements = [view, ...view.querySelectorAll("*")];
     const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
@@ -53,7 +53,7 @@
     });
     const control = made("label", { className: "attnlib-control" }, name, slider, readout);
     // A picture that is filled stage by stage: a button fills its own and all before it. A click on a number, which is a
-    // group with a title, tells its arithmetic.
+    // group with a title, tells its arithmetic. Or a picture asks first, and a button is an answer.
     const told = made("p", { className: "attnlib-told", ariaLive: "polite" });
     let number = null;
     const tell = () => (told.textContent = number ? number.querySelector("title").textContent : "Click a number.");
@@ -64,23 +64,26 @@
         if ("stage" in part.dataset ? part.dataset.stage <= last : part.dataset.waits > last) part.removeAttribute("visibility");
         else part.setAttribute("visibility", "hidden");
     };
-    buttons.forEach((button, k) => button.addEventListener("click", () => fill(k + 1)));
-    if (fills) {
-      fill(filled);
+    const row = made("div", { className: "attnlib-fills" }, ...(asks ? [made("span", { textContent: asks })] : []), ...buttons);
+    buttons.forEach((button, k) =>
+      button.addEventListener("click", () => {
+        fill(k + 1);
+        if (!asks) return;
+        row.replaceWith(control); // the answer is there, and now what moves it
+        slider.focus({ preventScroll: true });
+        for (const part of view.querySelectorAll("[data-stage]")) window.attnlibMotion.appear(part);
+      }),
+    );
+    if (fills) fill(filled);
+    if (fills && !asks) {
       tell();
       view.addEventListener("click", ({ target }) => {
         number = target.closest("g:has(> title)");
         tell();
       });
     }
-    box.replaceChildren(control, ...(fills ? [made("div", { className: "attnlib-fills" }, ...buttons)] : []), view, ...(fills ? [told] : []));
+    box.replaceChildren(...(asks ? [row, view] : fills ? [control, row, view, told] : [control, view]));
     window.attnlibScrolls(view);
-    // In a deck nothing moves by itself: the lecturer moves it.
-    if (walk && !box.closest(".reveal"))
-      window.attnlibMotion.walk(box, control, walk, (stop) => {
-        slider.value = stop;
-        slider.dispatchEvent(new Event("input"));
-      });
   };
 
   window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));

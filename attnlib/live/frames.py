@@ -13,12 +13,11 @@ import json
 import re
 import time
 import zlib
-from itertools import pairwise, takewhile
+from itertools import takewhile
 
 MOST_STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
 SECONDS = 10  # a reader waits for the pictures: a view whose own take longer, on any machine, has none
 MOST_BYTES = 25_000  # bytes of a packed view
-EACH, REST = 180, 1600  # milliseconds at a stop of a picture that moves by itself: in passing, and where it rests
 TAG = re.compile(r"<(/?)([\w:-]+)((?:\s+[\w:-]+=\"[^\"]*\")*)\s*(/?)>")
 ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
 VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
@@ -45,17 +44,17 @@ def packed(view):
     at = values.index(control.value)
     frames = {"name": control.description, "labels": labels, "at": at, "picture": pictures[at]}
     frames["changes"] = changes(pictures, at)
-    if view.walk:
-        frames["walk"] = plan(values, view.walk)
     if view.fills:
         stages = view.sliders[view.fills]
-        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value}
+        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}
+        if stages.value is None:
+            frames["asks"] = stages.description
     small = zlib.compress(json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode(), 9)
     return base64.b64encode(small).decode() if len(small) <= MOST_BYTES else None
 
 
 def unpacked(text):
-    """Return the dict that `packed` made a text of: name, labels, at, picture, changes; perhaps walk, fills, filled."""
+    """Return the dict that `packed` made a text of: name, labels, at, picture, changes; perhaps asks, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
@@ -109,23 +108,6 @@ def stops_of(control):
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
     step = -(-len(pairs) // MOST_STOPS)
     return [pair for i, pair in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1 or pair[1] == control.value]
-
-
-def plan(values, rests):
-    """Return how a picture moves by itself: [number of the stop, milliseconds before it], through all stops between.
-
-    `rests` are the values at which it stays a while; it starts at the last of them.
-
-    Examples
-    --------
-    >>> plan([1, 8, 64], [1, 64])
-    [[1, 1600], [0, 180], [1, 1600], [2, 180]]
-    """
-    places, steps = [values.index(value) for value in (rests[-1], *rests)], []
-    for start, end in pairwise(places):
-        way = range(start, end, 1 if end > start else -1)
-        steps += [[i + way.step, REST if i == start else EACH] for i in way]
-    return steps
 
 
 def _shortened(values):

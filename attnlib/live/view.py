@@ -22,13 +22,13 @@ from traitlets import TraitError
 from .. import arguments, svg
 from ..figure import save
 from ..progress import display_widget
-from .frames import packed, plan, stops_of
+from .frames import packed, stops_of
 from .moving import moving_png
 from .still import figure as drawn_again
 from .still import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
@@ -65,8 +65,6 @@ class LiveView(widgets.VBox):
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
         the value that the still shows there. Without it the still does not move; with None in place of the callable it
         does not move either, and has 256 colours: for notebooks with many stills.
-    walk : sequence, optional
-        Values of `main` to which the picture moves by itself, once, when a reader sees it; the last is where it starts.
 
     Attributes
     ----------
@@ -103,7 +101,6 @@ class LiveView(widgets.VBox):
         labels: Callable[..., Any] | None = None,
         main: str | None = None,
         moving: tuple[Any, ...] | None = None,
-        walk: Sequence[Any] = (),
     ) -> None:
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
@@ -119,7 +116,6 @@ class LiveView(widgets.VBox):
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )
         self.main: str | None = next(moves, None) if main is None else main
-        self.walk: list[Any] = list(walk)
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -147,9 +143,6 @@ class LiveView(widgets.VBox):
         self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
         told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
-        if self.walk:
-            steps = plan([value for _, value in stops_of(self.sliders[self.main])], self.walk)
-            told += f' data-walk="{json.dumps(steps)}"'
         self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
         self.readout.value = self._chosen()
 
@@ -169,9 +162,6 @@ class LiveView(widgets.VBox):
                 self.readout.value = self._tell(shown, told["i"], told["j"]) if shown else self._chosen(self._titles())
         elif told["what"] == "over":
             self.readout.value = self._tell(told["shown"], told["i"], told["j"])
-        elif told["what"] == "walk":
-            slider = self.sliders[self.main]
-            slider.value = stops_of(slider)[told["i"]][1]
         else:
             self.readout.value = self._chosen()
 

@@ -26,6 +26,18 @@ speaker = None if smollm.missing() else smollm.load().using(**functions)
 print(smollm.missing() or "The model is here. It speaks through the functions above.")
 fetch_button.fetch_button()  # in a browser without the model
 
+# %% [markdown]
+# Type a sentence that stops before its last word. Which word comes next, and where does it come from? Click words and heads,
+# and divide the scores of one head, or of all, by too little or too much. (Without the model only two sentences are stored:
+# that of notebook 00, and the same with the names exchanged.)
+
+# %% jupyter={"source_hidden": true}
+yours = live.ribbons(smollm.sentences(speaker), smollm.BLANK)
+yours
+
+# %% [markdown]
+# What you see is one step of writing. To write, the model appends the likeliest word and starts again:
+
 # %%
 healthy = smollm.mistakes()["none"]  # stored results, for readers without the model
 text = speaker.write(smollm.STORY, 32) if speaker else healthy["writes"]
@@ -33,7 +45,21 @@ print(fill(smollm.STORY + text, 68))
 
 # %% [markdown]
 # Each word has gone through 270 heads. With the model installed, every mask, softmax and weighted sum on the way is computed by
-# the functions listed above; without it you read what it wrote. Now ask the model about them.
+# the functions listed above; without it you read what it wrote.
+#
+# The likeliest word is not the only choice. With a **temperature** $T$ above 0, a word is drawn, and its probability is
+# softmax of the logits divided by $T$. This is the divisor of attention once more, at the end of the model: small is sharp,
+# large is pale.
+
+# %%
+for T, text in smollm.warmer():
+    if speaker:
+        text = speaker.write(smollm.STORY, 20, temperature=T, seed=1)
+    print(fill(f"T = {T}: …{text} …", 68))
+
+# %% [markdown]
+# At 0 it takes the likeliest word. At 0.7 it tells another story, and at 2 words come that hardly fit. Now ask the model
+# about itself.
 
 # %%
 said = smollm.sayings()
@@ -500,46 +526,6 @@ verdict
 # all ten prompts.
 #
 # </details>
-
-# %% [markdown]
-# ## Six banks
-#
-# In MiniLM, which reads in both directions, each *bank* came out most like one of its own kind. This model sees nothing that
-# comes after a token.
-
-# %%
-banks = smollm.banks()
-for i, sentence in enumerate(banks["sentences"]):
-    print(i, sentence)
-
-# %% [markdown] tags=["predict"]
-# **Predict.** In how many of them does *bank* have the very same vector, in every layer?
-#
-# - **a** in none, because the sentences differ
-# - **b** in three
-# - **c** in all six
-
-# %%
-guess_banks = None  # "a", "b" or "c"
-
-# %%
-print("equal in all 30 layers:", banks["equal"])
-ax = plot.attention_heatmap(
-    banks["cosines"],
-    queries=range(6),
-    keys=range(6),
-    title="cosines of “bank” after layer 30",
-    row_name="sentence",
-)
-for name in (ax.xaxis.label, ax.yaxis.label):  # no query and no key: no plate
-    name.set(text="sentence", color="black", bbox=None)
-
-# %%
-predict.equal_banks(guess_banks)
-
-# %% [markdown]
-# In 2, 3 and 5 only *The* stands before *bank*. So the *bank* of a stream has the very vector of the two banks with money.
-# What follows, river or money, only later tokens can take in.
 
 # %% [markdown]
 # ## Too sharp, right, too pale
