@@ -90,7 +90,7 @@ def test_too_sharp_right_too_pale():
     for words, verdict, word in zip(told.values(), says, first, strict=True):
         assert [v in words for v in says] == [v == verdict for v in says]
         assert f"{verdict} {word}." in words.replace("“", "").replace("”", "")
-    assert "as the model was trained" in told[64] and "divide by 2, not by 8" in told[4]
+    assert "trained to divide it by √64 = 8" in told[64] and "divide by 2, not by 8" in told[4]
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     mouse = {"what": "click", "count": 1, "row": "head", "i": 4, "column": "layer", "j": 24}
     view.mouse.value = json.dumps(mouse)  # another head: the slider is that head's
     assert view.sliders["way"].value == 0 and np.array_equal(view.shown["weights"], maps[24, 4])
-    assert "Layer 25, head 5: the second to looks at Mary with 0.81" in re.sub(" +", " ", read(view))
+    assert "Layer 25, head 5: to looks at Mary with 0.81" in re.sub(" +", " ", read(view))
     view.mouse.value = json.dumps({"what": "click", "count": 2, "row": "query", "i": 9, "column": "", "j": 0})
     assert f"“John” looks at “When”: {maps[24, 4, 9, 0]:.4f}" in view.picture.value
 

@@ -155,22 +155,27 @@ class _Ribbons(LiveView):
             control.layout.display = None if (name == "guess") == asks else "none"
 
 
-def _named(words, j, colour):
-    """Return a word on the plate of its role; where it stands twice, which of them."""
+def _plate(word, colour):
+    """Return a word on the plate of a role."""
+    word = f"“{word}”" if word in ",.;:" else html.escape(word, quote=False)
+    return f'<b style="background:{PLATE[colour]};color:#000;border-radius:3px;padding:0 3px">{word}</b>'
+
+
+def _named(words, j):
+    """Return a key; where the word stands twice, which of them."""
     same = [i for i, word in enumerate(words) if word.strip() == words[j].strip()]
-    which = f"the {ORDER[same.index(j)]} " if 1 < len(same) <= len(ORDER) else ""
-    word = html.escape(svg.visible(words[j]), quote=False)
-    word = f"“{word}”" if word in ",.;:" else word
-    return f'{which}<b style="background:{PLATE[colour]};color:#000;border-radius:3px;padding:0 3px">{word}</b>'
+    which = f"the {ORDER[same.index(j)]} " if len(same) > 1 and same.index(j) < len(ORDER) else ""
+    return which + _plate(svg.visible(words[j]), KEY)
 
 
 def _said(held, row, query, head, d_k, way):
     """Return in two sentences where the word looks in this head, and what the slider does."""
-    words, asker = held.words, _named(held.words, query, QUERY)
+    words = held.words
+    asker = _plate(svg.visible(words[query]), QUERY)
     falling = sorted(range(len(words)), key=lambda j: -row[j])
     far = [j for j in falling if j not in (0, query) and row[j] >= FAR][:2]
     rest = f"{row[0]:.2f} on the first word, {row[query]:.2f} on itself"
-    others = ", ".join(f"at {_named(words, j, KEY)} with {row[j]:.2f}" for j in far)
+    others = ", ".join(f"at {_named(words, j)} with {row[j]:.2f}" for j in far)
     if not query:
         looks = "has only itself to look at"
     elif not far or max(row[0], row[query]) > row[far[0]]:
@@ -179,12 +184,16 @@ def _said(held, row, query, head, d_k, way):
         looks = f"looks {others}; {rest}"
     root, own = d_k**0.5, f"{held.own**0.5:.3g}"
     by = f"{root:.1f}" if root % 1 and root < 10 else f"{root:.0f}"
-    moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
-    effect = f"not by {own}" if way else f"not by {own}, and looks {moves}"
-    told = f"{'All heads divide' if way else 'This head divides'} by {by}, "
-    told += "as the model was trained" if d_k == held.own else effect
+    if d_k == held.own:
+        told = f"A score sums {svg.maths('d_k', 'html')} = {d_k:g} products of a query and a key. "
+        told += f"The model was trained to divide it by √{d_k:g} = {own}."
+    elif way:
+        told = f"All heads divide by {by}, not by {own}."
+    else:
+        moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
+        told = f"This head divides by {by}, not by {own}, and looks {moves}."
     top = falling[0]
-    told += f". Most goes to {_named(words, top, QUERY if top == query else KEY)}: {row[top]:.2f}."
+    told += f" Most goes to {asker if top == query else _named(words, top)}: {row[top]:.2f}."
     if not way and d_k != held.own:
         told += " The answer is that of the model as trained."
     return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {asker} {looks}. {told}</p>"
