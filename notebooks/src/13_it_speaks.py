@@ -44,12 +44,11 @@ text = speaker.write(smollm.STORY, 32) if speaker else healthy["writes"]
 print(fill(smollm.STORY + text, 68))
 
 # %% [markdown]
-# Each word has gone through 270 heads. With the model installed, every mask, softmax and weighted sum on the way is computed by
-# the functions listed above; without it you read what it wrote.
+# Each word has gone through 270 heads. With the model installed, the functions above compute every mask, softmax and weighted
+# sum on the way; without it you read what it wrote.
 #
-# The likeliest word is not the only choice. With a **temperature** $T$ above 0, a word is drawn, and its probability is
-# softmax of the logits divided by $T$. This is the divisor of attention once more, at the end of the model: small is sharp,
-# large is pale.
+# With a **temperature** $T$ above 0, the next word is drawn, and its probability is softmax of the logits divided by $T$. This
+# is the divisor of attention once more, at the end of the model: small is sharp, large is pale.
 
 # %%
 for T, text in smollm.warmer():
@@ -58,8 +57,7 @@ for T, text in smollm.warmer():
     print(fill(f"T = {T}: …{text} …", 68))
 
 # %% [markdown]
-# At 0 it takes the likeliest word. At 0.7 it tells another story, and at 2 words come that hardly fit. Now ask the model
-# about itself.
+# At 2 the words hardly fit any more. Now ask the model about itself.
 
 # %%
 said = smollm.sayings()
@@ -69,9 +67,8 @@ print(said["question"], "\n")
 print("\n".join(fill(line, 68) for line in answer.splitlines()))
 
 # %% [markdown]
-# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, and then on
-# examples of questions and answers. While it writes, nothing checks whether the words are true. With 135 million numbers it is
-# also a small model.
+# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, then on questions
+# with answers. While it writes, nothing checks whether the words are true.
 
 # %% [markdown]
 # ## Before you start
@@ -315,13 +312,12 @@ verdict
 # %% [markdown]
 # ## 270 heads
 #
-# Here are all heads at once. Choose a measure, and in a running notebook click a head to see its map of the blank. *First
-# token* is the mean weight that later tokens of *Alice* put on the first one. *Token before* is the mean weight, again on
-# *Alice*, on the token just before. *Copying* comes below.
+# Here is the grid again. Choose a measure, and in a running notebook click a head to see its map of the blank. *First token* is
+# the mean weight that later tokens of *Alice* put on the first one. *Token before* is the mean weight, again on *Alice*, on the
+# token just before. *Copying* comes below.
 
 # %% jupyter={"source_hidden": true}
-SENTENCE = smollm.BLANK  # with the model: your own
-words, maps = smollm.every_map(speaker, SENTENCE) if speaker else smollm.every_map()
+words, maps = smollm.every_map()
 copying, sinks = smollm.copying(), smollm.sinks()
 tables = {"first token": sinks["share"], "token before": copying["previous"]}
 tables["copying"] = copying["copy"]
@@ -570,7 +566,7 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 #
 # These need the model: `make real-decoder`, or, in a browser, the button at the top.
 #
-# 1. Put your own sentence into `SENTENCE` in *270 heads*. Which head looks from its last word to the word that matters?
+# 1. Type a sentence into the first picture. Which head looks from its last word to the word that matters?
 # 2. `speaker.using(attention=...)` takes any function. Write one with a mistake of your own, guess the loss, and measure it:
 #    `speaker.using(attention=wrong).loss(smollm.TEXTS["alice"])`.
 #

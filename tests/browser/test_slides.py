@@ -2,7 +2,7 @@
 
 import nbformat
 import pytest
-from front_end import prepared, serious
+from front_end import prepared, serious, slider_of
 
 from tools import reading, slides
 from tools.licence import LICENCE_LINK
@@ -61,7 +61,7 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     answers.evaluate_all("all => all.forEach(one => one.open = true)")
     stills = page.locator("[data-attnlib]")
     for i in range(stills.count()):
-        slider, view = stills.nth(i).get_by_role("slider").first, stills.nth(i).locator(".attnlib-live")
+        slider, view = slider_of(stills.nth(i)), stills.nth(i).locator(".attnlib-live")
         slider.press("Home")
         before = view.inner_html()
         slider.press("End")
