@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import cache, invariance_probes, reach_probes, weight_probes
+from . import asking, cache, invariance_probes, reach_probes, weight_probes
 from .report import CouldNotTell, Finding
 from .verdicts import short
 
@@ -74,6 +74,7 @@ PROBES = (
         "the order of old and new keys; a position that starts at 0 again; in chunks the mask: lower right",
         _ORDERED,
     ),
+    _Probe("one answer", asking.one_answer, "", (*_ORDERED, "allowed keys")),
     _Probe("large inputs", invariance_probes.large, "exp without subtracting the maximum of the row"),
     _Probe("float16", invariance_probes.float16, "a fill beyond 65504, such as -1e20; use -inf", (*_SAME, "row sums")),
 )
