@@ -13,7 +13,9 @@ import json
 import re
 import time
 import zlib
+from collections.abc import Sequence
 from itertools import takewhile
+from typing import Any
 
 MOST_STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
 SECONDS = 10  # a reader waits for the pictures: a view whose own take longer, on any machine, has none
@@ -23,7 +25,7 @@ ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
 VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
-def packed(view):
+def packed(view: Any) -> str | None:
     """Return what a view shows at all stops of its main control as a short text, see `unpacked`.
 
     None if no control has stops, if a picture cannot be drawn, and if they take too long or too much room.
@@ -53,12 +55,12 @@ def packed(view):
     return base64.b64encode(small).decode() if len(small) <= MOST_BYTES else None
 
 
-def unpacked(text):
+def unpacked(text: str) -> dict[str, Any]:
     """Return the dict that `packed` made a text of: name, labels, at, picture, changes; perhaps asks, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def changes(pictures, at=0):
+def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     """Return how the others of several pictures differ from picture `at`.
 
     Parameters
@@ -80,7 +82,7 @@ def changes(pictures, at=0):
     [[2, '', 'a', '', ['', '<i>c</i>']], [2, 'x', '', '0', ['1', '2']]]
     """
     roots = [_parsed(picture) for picture in pictures]
-    found, count = [], 0
+    changes, count = [], 0
 
     def compare(same):
         nonlocal count
@@ -97,13 +99,13 @@ def changes(pictures, at=0):
 
     def note(element, attribute, values):
         if len(set(values)) > 1:
-            found.append([element, attribute, *_shortened(values)])
+            changes.append([element, attribute, *_shortened(values)])
 
     compare(roots)
-    return sorted(found, key=lambda change: change[1])
+    return sorted(changes, key=lambda change: change[1])
 
 
-def stops_of(control):
+def stops_of(control: Any) -> list[tuple[str, Any]]:
     """Return (label, value) of every stop of a control."""
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
     step = -(-len(pairs) // MOST_STOPS)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .. import arguments, svg
 from ..colours import KEY, PLATE, QUERY
 from .controls import DIVISOR, buttons, choice, typed
-from .stops import read
+from .stops import Stops, read
 from .view import LiveView
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ def ribbons(
     text: str | None = None,
     *,
     query: int | None = None,
-    size: float = 1.0,
 ) -> LiveView:
     """Show where a word of a real sentence looks, and the next word, at each d_k: too sharp, right, too pale.
 
@@ -45,8 +44,6 @@ def ribbons(
         The text at the start, which a reader can change, if `stops` is a callable.
     query : int, optional
         The token that looks at first; by default the last, behind which the next word stands. A click chooses others.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -73,7 +70,7 @@ def ribbons(
         raise ValueError(
             f"query must be the number of one of the {last + 1} words, from 0, got {query!r}. Fix: {last}."
         )
-    controls = {}
+    controls: dict[str, Any] = {}
     if held.asks:
         asks, answers = held.asks
         controls["guess"] = buttons(asks, [(word, k) for k, word in enumerate(answers, 1)])
@@ -84,22 +81,26 @@ def ribbons(
     controls["d_k"] = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     if held.scores is not None:
         controls["way"] = buttons("in", [(HEAD, 0), (WHOLE, 1)], 1)
-    return _Ribbons(controls, held, given, query, size)
+    return _Ribbons(controls, held, given, query)
 
 
 class _Ribbons(LiveView):
     hint = "Click a word to see where it looks, or a head; or choose them by Tab and arrow keys."
 
-    def __init__(self, controls, held, given, query, size):
+    def __init__(self, controls: Any, held: Stops, given: Any, query: int) -> None:
         self.held, self.given = held, given
         self.text = controls["sentence"].value if "sentence" in controls else None
         self.fills = "guess" if "guess" in controls else None
         picked = {"query": query, "layer": held.layer - 1, "head": held.head - 1}
         names = [*controls, *picked]
-        options = {"picked": picked, "labels": lambda: (self._words(), self._words(), None), "main": "d_k"}
-        super().__init__(controls, lambda *now: self._drawn(**dict(zip(names, now, strict=True))), size=size, **options)
+        options: dict[str, Any] = {
+            "picked": picked,
+            "labels": lambda: (self._words(), self._words(), None),
+            "main": "d_k",
+        }
+        super().__init__(controls, lambda *now: self._drawn(**dict(zip(names, now, strict=True))), **options)
 
-    def choose(self, **chosen):
+    def choose(self, **chosen: int | None) -> None:
         if "layer" in chosen and "way" in self.sliders:
             chosen["way"] = 0
         super().choose(**chosen)
@@ -143,7 +144,7 @@ class _Ribbons(LiveView):
             drawn.append(f'<div class="attnlib-said" data-stage="1">{below}</div>')
         return problem + "".join(drawn), {"weights": stop.weights}
 
-    def draw(self, **values):
+    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
         """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
         if values and self.fills and self.sliders["guess"].value is None:
             values = {"guess": 1, **values}

@@ -1,6 +1,6 @@
 """What a model does at each d_k, as a file or a model gives it: looked at once, when a view is made."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,9 @@ class Stop(NamedTuple):
 
     d_k: float
     weights: np.ndarray
-    next: list
+    next: list[tuple[str, float]]
     text: str
-    loss: dict
+    loss: dict[str, float]
 
 
 class Stops(NamedTuple):
@@ -26,34 +26,34 @@ class Stops(NamedTuple):
     Some have scores of all heads, and a question with answers to guess.
     """
 
-    words: list
+    words: list[str]
     layer: int
     head: int
     own: float
-    by: dict  # d_k -> Stop, or what returns one
+    by: dict[float, Any]  # d_k -> Stop, or what returns one
     scores: np.ndarray | None
-    asks: tuple | None
+    asks: tuple[str, list[str]] | None
 
-    def at(self, d_k):
+    def at(self, d_k: float) -> Stop:
         """Return the stop of this d_k, measured if it has not been."""
         if callable(self.by[d_k]):
             self.by[d_k] = _stop(self.by[d_k](), len(self.words), False)
         return self.by[d_k]
 
     @property
-    def stops(self):
+    def stops(self) -> list[Stop]:
         """Those that are measured."""
         return [stop for stop in self.by.values() if not callable(stop)]
 
     @property
-    def d_ks(self):
+    def d_ks(self) -> list[float]:
         return [*self.by]
 
-    def maps(self, d_k, layer=slice(None), head=slice(None)):
+    def maps(self, d_k: float, layer: Any = slice(None), head: Any = slice(None)) -> np.ndarray:
         """Return weights of heads as they were trained, but divided by another sqrt(d_k)."""
         return softmax(self.scores[layer, head] * (self.own / d_k) ** 0.5)
 
-    def says(self, stop):
+    def says(self, stop: Stop) -> str:
         """Return in words what the model says at a stop, and on which side of its own d_k that lies."""
         word = visible(stop.next[0][0])
         if stop.d_k == self.own:
@@ -63,7 +63,7 @@ class Stops(NamedTuple):
         return f"{'Too sharp' if stop.d_k < self.own else 'Too pale'}: it says “{word}”."
 
 
-def read(given, *, writes=False):
+def read(given: Any, *, writes: bool = False) -> Stops:
     """Return the `Stops` of a dict; with `writes`, each stop must hold what the model writes, and its loss.
 
     Raises
@@ -126,10 +126,12 @@ def _stop(given, n, writes):
             f"each row of weights must be a share, none negative and 1 in all, got sums from {sums.min():.3g} to "
             f"{sums.max():.3g} at d_k = {d_k}. Fix: the weights after softmax."
         )
-    found = [(str(token), float(p)) for token, p in given["next"]]
+    following = [(str(token), float(p)) for token, p in given["next"]]
     loss = {str(name): float(value) for name, value in given.get("loss", {}).items()}
     if not np.isfinite(list(loss.values())).all():
         raise ValueError(f"each loss must be finite, got {loss} at d_k = {d_k}. Fix: look for NaN in the logits.")
-    if not d_k > 0 or not found:
-        raise ValueError(f"a stop needs a positive d_k and one next token or more, got {d_k}, {found}. Fix: add them.")
-    return Stop(d_k, weights, found, str(given.get("text", "")), loss)
+    if not d_k > 0 or not following:
+        raise ValueError(
+            f"a stop needs a positive d_k and one next token or more, got {d_k}, {following}. Fix: add them."
+        )
+    return Stop(d_k, weights, following, str(given.get("text", "")), loss)

@@ -13,9 +13,11 @@ from .controls import choice, slider, values_of
 from .view import LiveView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
+
+__all__ = ["readings", "weights_view"]
 
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and without the scale
@@ -31,7 +33,6 @@ def weights_view(
     keys: Sequence[str] | None = None,
     attn_mask: ArrayLike | None = None,
     trained: bool = False,
-    size: float = 1.0,
     row_name: str = "query",
     label: str | None = None,
     **values: Any,
@@ -56,8 +57,6 @@ def weights_view(
     trained : bool
         The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
         the text that stands for the static figure. The live picture shows them.
-    size : float
-        1.5 enlarges the picture for a projector.
     row_name : str
         What a row is, where it is no query.
     label : str, optional
@@ -113,7 +112,6 @@ def weights_view(
         render,
         static,
         moving=(moving, still[len(still) // 2]),
-        size=size,
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
     )
@@ -128,13 +126,13 @@ def _checked(weights_at, names):
     arguments.function(weights_at, "weights_at", f"weights_at({', '.join(names)})")
 
     def maps_at(*value):
-        found = weights_at(*value)
-        if not isinstance(found, dict) or not found or not all(isinstance(title, str) for title in found):
+        maps = weights_at(*value)
+        if not isinstance(maps, dict) or not maps or not all(isinstance(title, str) for title in maps):
             raise TypeError(
-                f"weights_at must return a dict of titles and weights, got {found!r:.60}. "
+                f"weights_at must return a dict of titles and weights, got {maps!r:.60}. "
                 'Fix: return {"weights": weights}.'
             )
-        return {title: _weights(title, weights) for title, weights in found.items()}
+        return {title: _weights(title, weights) for title, weights in maps.items()}
 
     return maps_at
 
@@ -156,17 +154,17 @@ def _sliders(values, still, start, label):
 
 
 def draw_maps(
-    shown,
+    shown: Mapping[str, np.ndarray],
     *,
-    queries=None,
-    keys=None,
-    attn_mask=None,
-    row=None,
-    column=None,
-    bars=False,
-    free="",
-    row_name="query",
-):
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    row: int | None = None,
+    column: int | None = None,
+    bars: bool = False,
+    free: str = "",
+    row_name: str = "query",
+) -> str:
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
     With `free`, words for a row of NaN, such a row is empty and says so.
@@ -190,14 +188,14 @@ def draw_maps(
     return "".join(figures)
 
 
-def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_name="query"):
+def draw_static(name: str, columns: Mapping[Any, Mapping[str, np.ndarray]], **labels: Any) -> tuple[Any, str]:
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            told = in_words(readings(weights))
-            text.append(f"{name} = {value}, {title}: {told}")
+            sentence = in_words(readings(weights))
+            text.append(f"{name} = {value}, {title}: {sentence}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
         raise ShapeError(
@@ -207,25 +205,23 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_n
     maps = np.stack([columns[value][title] for title in titles for value in columns])
     titles = [f"{title}\n{name} = {value}" for title in titles for value in columns]
     if maps.shape[1] == 1:
-        figure = plot.bar_grid(maps[:, 0], titles=titles, keys=keys, columns=len(columns))
+        figure = plot.bar_grid(maps[:, 0], titles=titles, keys=labels.get("keys"), columns=len(columns))
     else:
-        labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
         figure = plot.head_grid(maps, titles=titles, columns=len(columns), **labels)
     return figure, "\n".join(text)
 
 
-def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None, row_name="query"):
+def redraw_static(figure: Any, column: int, name: str, value: Any, shown: Mapping[str, Any], **labels: Any) -> Any:
     """Draw another value into a column of the figure of `draw_static`; return its axes."""
-    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    moved = drawn[column :: len(drawn) // len(shown)]
+    maps = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    moved = maps[column :: len(maps) // len(shown)]
     for ax, (title, weights) in zip(moved, shown.items(), strict=True):
         for artist in (*ax.images, *ax.collections, *ax.artists, *ax.patches, *ax.texts):
             artist.remove()  # ax.clear() would make all ticks anew, which takes longer than the rest
         title = f"{title}\n{name} = {value}"
         if len(weights) == 1:
-            plot.bar_chart(weights[0], title=title, keys=keys, ax=ax)
+            plot.bar_chart(weights[0], title=title, keys=labels.get("keys"), ax=ax)
         else:
-            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
             plot.attention_heatmap(weights, title=title, ax=ax, colorbar=False, **labels)
             ax.label_outer()
     return moved
@@ -245,7 +241,7 @@ def readings(weights: ArrayLike) -> dict[str, float]:
     return {"mean largest": float(weights.max(-1).mean()), "mean entropy": float(core.entropy(weights).mean())}
 
 
-def in_words(told):
+def in_words(values: Mapping[str, float]) -> str:
     """Return readings as one line of the text that stands for a static figure.
 
     Examples
@@ -253,7 +249,7 @@ def in_words(told):
     >>> in_words({"mean largest": 0.75, "tokens": 5})
     'mean largest 0.7500, tokens 5'
     """
-    return ", ".join(f"{what} {_format(x, 4)}" for what, x in told.items())
+    return ", ".join(f"{what} {_format(x, 4)}" for what, x in values.items())
 
 
 def _weights(title, weights):
@@ -266,8 +262,8 @@ def _format(value, places=2):
     return str(value) if isinstance(value, int) else f"{value:.{places}f}"
 
 
-def panel(drawings, told):
+def panel(drawings: Sequence[str], values: Mapping[str, float]) -> str:
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in told.items())
+    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in values.items())
     # The caption is wrapped to the width of the drawings, so that two panels fit beside each other.
     return f"<figure>{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"

@@ -5,10 +5,10 @@ import re
 import torch
 from torch.nn.utils.parametrize import is_parametrized
 
-from .attempts import Neutral
-from .forms import is_for_padding
-from .patient import copied
-from .verdicts import amount
+from ._attempts import Neutral
+from ._forms import is_for_padding
+from ._patient import copied
+from ._verdicts import amount
 
 _RETURNS_WEIGHTS = re.compile(r"(need|return|output|ret|with|get)_?(attn|attention|weight|score|prob)", re.IGNORECASE)
 _FLOAT = "a mask of 0 and -inf"
