@@ -27,9 +27,9 @@ print(smollm.missing() or "The model is here. It speaks through the functions ab
 fetch_button.fetch_button()  # in a browser without the model
 
 # %% [markdown]
-# Type a sentence that stops before its last word. Which word comes next, and where does it come from? Click words and heads,
-# and divide the scores of one head, or of all, by too little or too much. (Without the model only two sentences are stored:
-# that of notebook 00, and the same with the names exchanged.)
+# In a running notebook, type a sentence that stops before its last word, and click words and heads. Which word comes next, and
+# where does it come from? Move the slider, for one head or for all. (Without the model two sentences are stored: that of
+# notebook 00, and its names exchanged.)
 
 # %% jupyter={"source_hidden": true}
 yours = live.ribbons(smollm.sentences(speaker), smollm.BLANK)
