@@ -149,7 +149,6 @@ window.ask = {
       return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
     });
   },
-  standsAt: (stop) => document.querySelector(".attnlib-control input").value === stop,
   gliding: () => document.getAnimations().length,
   textSizes: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
