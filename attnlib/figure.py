@@ -78,21 +78,21 @@ class DescribedFigure(Figure):
         super().draw(renderer)
 
     def __repr__(self) -> str:
-        told = [ax for ax in self.axes if ax.get_label() != "<colorbar>"]
-        drawn = [ax for ax in told if ax.axison] or told
-        titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in drawn if ax.get_title()]
-        kind = "Heatmap" if drawn and drawn[0].images else "Bar chart" if drawn and drawn[0].patches else "Line chart"
-        kind = "Drawing" if drawn and not drawn[0].axison else kind  # a picture without axes measures nothing
-        text = f"{kind}{'s' if len(drawn) > 1 else ''}"
+        axes = [ax for ax in self.axes if ax.get_label() != "<colorbar>"]
+        shown = [ax for ax in axes if ax.axison] or axes
+        titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in shown if ax.get_title()]
+        kind = "Heatmap" if shown and shown[0].images else "Bar chart" if shown and shown[0].patches else "Line chart"
+        kind = "Drawing" if shown and not shown[0].axison else kind  # a picture without axes measures nothing
+        text = f"{kind}{'s' if len(shown) > 1 else ''}"
         if titles:
             text += f": {'; '.join(titles)}"
-        if drawn and drawn[0].images and drawn[0].get_ylabel():
-            n_q, n_k = drawn[0].images[0].get_size()
-            text += f". {n_q} {drawn[0].get_ylabel()} by {n_k} keys (columns)"
-        elif kind == "Line chart" and drawn:
-            labels = (line.get_label() for line in drawn[0].lines)
+        if shown and shown[0].images and shown[0].get_ylabel():
+            n_q, n_k = shown[0].images[0].get_size()
+            text += f". {n_q} {shown[0].get_ylabel()} by {n_k} keys (columns)"
+        elif kind == "Line chart" and shown:
+            labels = (line.get_label() for line in shown[0].lines)
             lines = [" ".join(_plain(label).split()) for label in map(str, labels) if not label.startswith("_")]
-            text += f": {_plain(drawn[0].get_ylabel())} over {_plain(drawn[0].get_xlabel())}" + (
+            text += f": {_plain(shown[0].get_ylabel())} over {_plain(shown[0].get_xlabel())}" + (
                 f"; {', '.join(lines)}" if lines else ""
             )
         return f"{text}."

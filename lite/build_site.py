@@ -222,22 +222,26 @@ def write_pages(notebooks, site, settings):
     """
     book.build(site / "read", lab="../notebooks/index.html", model=bool(settings))
     entries = [told(name, notebook) for name, notebook in notebooks.items()]
+    (site / "pictures").mkdir()
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
+        path = f"pictures/{entry['name']}.png"
+        entry["picture"] = path if first_page.picture(notebooks[entry["name"]], site / path) else None
     ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH}
     first_page.write(site, entries, ways, settings and add_writer(site, settings))
 
 
 def add_writer(site, settings):
-    """Put into the site what writes in the first page; return where Python, its list of packages and attnlib are."""
+    """Put into the site what reads on the first page; return where Python, its packages, attnlib and our script are."""
     (site / "write").mkdir()
-    for name in ("page.js", "worker.js", "writer.py"):
+    for name in ("worker.js", "reader.py"):
         shutil.copyfile(HERE / name, site / "write" / name)
     (wheel,) = (site / "static" / "pyodide").glob("attnlib-*.whl")
     return {
         "pyodide": settings["pyodideUrl"],
         "lock": settings["loadPyodideOptions"]["lockFileURL"],
         "wheel": wheel.relative_to(site).as_posix(),
+        "script": "write/reader.py",
     }
 
 

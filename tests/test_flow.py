@@ -19,6 +19,7 @@ import attnlib.examples
 import attnlib.steps
 from attnlib import colours, live, svg
 from attnlib.examples import TWO_HEADS, WORDS
+from attnlib.live import plane_view
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
@@ -264,9 +265,8 @@ def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
 
 
 def test_plane_tells_what_attention_computes():
-    keys, values = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [0.0, 1.0]])
-    view = live.plane(keys, values, angle=90, length=2.0)
-    trace = al.attention_trace(np.array([[0.0, 2.0]]), keys, values)
+    view = live.plane(angle=90, length=2.0)
+    trace = al.attention_trace(np.array([[0.0, 2.0]]), plane_view.KEYS, plane_view.VALUES)
     assert np.allclose(view.shown["weights"], trace.weights)
     x, y = trace.output[0]
     assert f"output ({x:.4f}, {y:.4f})" in read(view)
@@ -296,11 +296,6 @@ def test_a_click_in_the_plane_moves_the_tip_of_the_query():
     assert abs(view.sliders["angle"].value - 90) <= 2 and view.sliders["length"].value == 4
     mouse(view, "click", row="row", i=30, column="column", j=10)  # left and down
     assert 180 < view.sliders["angle"].value < 270
-
-
-def test_plane_takes_points_alone():
-    with pytest.raises(al.ShapeError, match="2 to 6 points"):
-        live.plane(np.eye(3), np.eye(3))
 
 
 def test_scores_spread_with_the_root_of_d_k_and_not_when_scaled():

@@ -110,7 +110,7 @@ def ways_to_run(notebook, lab, model):
         if notebook.browser:
             run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
             ways.append(f"{run}. {FIRST_START}")
-        first = "The model writes on the first page" if model and notebook.number == "13" else "To the first page"
+        first = "The model reads on the first page" if model and notebook.number == "13" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')
     if where := address():
         words = where.words(notebook.name)
@@ -139,7 +139,7 @@ def gather(folder, lab, model):
 
 
 def build(output, lab=None, model=False):
-    """Make a folder anew; on a site `lab` is the address of JupyterLite, and `model` tells if its first page writes."""
+    """Make a folder anew; on a site `lab` is the address of JupyterLite, `model` tells if its first page has one."""
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))

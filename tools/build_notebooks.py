@@ -134,6 +134,15 @@ def keep_times(notebook, built):
     return notebook
 
 
+def covered(notebook):
+    """Put an output without data in front of hidden ones: JupyterLab tells the first line of the first output."""
+    for cell in notebook.cells:
+        hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden")
+        if hidden and cell.outputs and cell.outputs[0].get("data") != {}:
+            cell.outputs.insert(0, nbformat.v4.new_output("display_data"))
+    return notebook
+
+
 def describe(output):
     """Make a picture light, and give it its text as alternative text, which nbconvert puts into the page."""
     data = output.get("data", {})
@@ -167,7 +176,8 @@ def main():
     parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
     for notebook in chosen(parser.parse_args().prefixes):
         print(f"building {notebook.built.name}", flush=True)
-        nbformat.write(keep_times(execute(read_source(notebook.source)), notebook.built), notebook.built)
+        built = keep_times(execute(read_source(notebook.source)), notebook.built)
+        nbformat.write(covered(built), notebook.built)
     links.rewrite(links.address())  # the table of README
 
 

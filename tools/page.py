@@ -55,7 +55,8 @@ def revive(cell):
     What only a kernel makes true is not for a page: the line that says what to run, and the verdict on an empty answer.
     """
     if cell.cell_type == "code":
-        cell.outputs = [output for output in cell.outputs if not NEEDS_A_KERNEL.search(str(output.get("data")))]
+        told = [output for output in cell.outputs if output.get("data") != {}]  # without what covers a hidden answer
+        cell.outputs = [output for output in told if not NEEDS_A_KERNEL.search(str(output.get("data")))]
         for output in cell.outputs:
             if "image/png" in output.get("data", {}):
                 output.data = nbformat.from_dict({"text/html": still(output)})

@@ -76,6 +76,11 @@ class Checks:
     online_softmax: Exercise
     sink_weights: Exercise
     log_n_weights: Exercise
+    cross_attention: Exercise
+    context_mask: Exercise
+    left_positions: Exercise
+    packed_mask: Exercise
+    sick_translator: Exercise
 
 class Predict:
     softmax_by_hand: Question
@@ -122,6 +127,10 @@ class Predict:
     unseen_mistake: Question
     equal_banks: Question
     crowd: Question
+    mask_between: Question
+    sharp_or_pale: Question
+    hidden_mistake: Question
+    needed_letter: Question
     before_01: Recall
     before_02: Recall
     before_03: Recall
@@ -136,6 +145,7 @@ class Predict:
     before_12: Recall
     before_13: Recall
     before_14: Recall
+    before_15: Recall
 
 check: Checks
 predict: Predict

@@ -15,6 +15,7 @@ import json
 import math
 import re
 import zlib
+from collections.abc import Sequence
 from itertools import pairwise, takewhile
 from typing import Any, NamedTuple
 
@@ -31,21 +32,30 @@ VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
 class Knob(NamedTuple):
-    """A control, or what a click chooses: its name in the view and on the page, its stops, and where it stands."""
+    """A control, or what a click chooses.
+
+    Attributes
+    ----------
+    key, name : str
+        What the view calls it, and what a page calls it.
+    stops : list of (label, value)
+    at : object
+        The value where it stands.
+    """
 
     key: str
     name: str
-    stops: list  # of (label, value)
+    stops: list[tuple[str, Any]]
     at: Any
 
-    def thinned(self, kept=()):
+    def thinned(self, kept: Sequence[Any] = ()) -> "Knob":
         """Return it with every other stop, both ends, the one where it stands, and those whose values are kept."""
         last = len(self.stops) - 1
         stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at or value in kept)}
         every_other = stays | {*range(0, last, 2)}
         return self._replace(stops=[self.stops[i] for i in sorted(every_other if len(every_other) <= last else stays)])
 
-    def told(self):
+    def told(self) -> dict[str, Any]:
         """Return what a page wants to know of it."""
         values = [value for _, value in self.stops]
         told = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
@@ -54,7 +64,7 @@ class Knob(NamedTuple):
         return told | ({"values": values} if whole else {})
 
 
-def packed(view):
+def packed(view: Any) -> str | None:
     """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
 
     All controls are in it, and what a click chooses, as far as there is room; stops are thinned, and then the last
@@ -84,17 +94,11 @@ def packed(view):
                 view.draw()  # a view keeps something of its last picture: that must be the one that it shows
 
 
-def knobs_of(view):
+def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
-    order = sorted(view.sliders, key=lambda name: name != view.main)
-    wanted = [
-        (name, view.sliders[name]) for name in order if name != view.fills and hasattr(view.sliders[name], "value")
-    ]
-    found = [
-        Knob(name, control.description, stops_of(control), control.value)
-        for name, control in wanted
-        if has_stops(control)
-    ]
+    order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
+    wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
+    found = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
@@ -139,12 +143,12 @@ def _frames(view, knobs, picture):
     return json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def unpacked(text):
+def unpacked(text: str) -> dict[str, Any]:
     """Return the dict that `packed` made a text of: knobs, picture, changes; perhaps walk, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def changes(pictures, at=0):
+def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     """Return how the others of several pictures differ from picture `at`.
 
     Parameters
@@ -193,22 +197,22 @@ def _changes(roots, at, shape):
             found.append([element, attribute, before, after, *_by_control(values, shape)])
 
     compare(roots)
-    return sorted(found, key=lambda change: change[1])
+    return sorted(changes, key=lambda change: change[1])
 
 
-def has_stops(control):
+def has_stops(control: Any) -> bool:
     """Tell whether a control has one stop after the other: a slider, or a row of buttons."""
     return hasattr(control, "_options_full") or isinstance(getattr(control, "max", None), int)
 
 
-def stops_of(control):
+def stops_of(control: Any) -> list[tuple[str, Any]]:
     """Return (label, value) of every stop of a control."""
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
     step = -(-len(pairs) // MOST_STOPS)
     return [pair for i, pair in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1 or pair[1] == control.value]
 
 
-def plan(values, rests):
+def plan(values: Sequence[Any], rests: Sequence[Any]) -> list[list[int]]:
     """Return how a picture moves by itself: [number of the stop, milliseconds before it], through all stops between.
 
     `rests` are the values at which it stays a while; it starts at the last of them.

@@ -13,7 +13,7 @@ from .view import LiveView
 WIDTH = "560px"  # of the control: a hint has room beside it
 
 
-def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
+def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "right") -> LiveView:
     """Show where a word of a real sentence looks, and the next word, at each d_k: too sharp, right, too pale.
 
     Ribbons as wide as the weights of one head lead from a word to those it looks at. Every head of the model divides
@@ -29,8 +29,6 @@ def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "r
         The token that looks at first; by default the last, behind which the next word stands. A click chooses others.
     middle : str
         What the picture calls the stops whose next word is that of the model's own d_k, before that word.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -66,7 +64,6 @@ def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "r
     return _Ribbons(
         {"d_k": control},
         render,
-        size=size,
         picked={"query": query},
         labels=lambda: (labels, labels, None),
         walk=(held.d_ks[0], held.own, held.d_ks[-1], held.own),

@@ -1,6 +1,6 @@
 """What a model does at each d_k, as a file or a model gives it: looked at once, when a view is made."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,35 +12,35 @@ class Stop(NamedTuple):
 
     d_k: float
     weights: np.ndarray
-    next: list
+    next: list[tuple[str, float]]
     text: str
-    loss: dict
+    loss: dict[str, float]
 
 
 class Stops(NamedTuple):
     """The tokens of a prompt, the head that is shown, the model's own d_k, and all stops in rising d_k."""
 
-    words: list
+    words: list[str]
     head: str
     own: float
-    stops: list
+    stops: list[Stop]
 
-    def at(self, d_k):
+    def at(self, d_k: float) -> Stop:
         """Return the stop of this d_k."""
         return next(stop for stop in self.stops if stop.d_k == d_k)
 
     @property
-    def d_ks(self):
+    def d_ks(self) -> list[float]:
         return [stop.d_k for stop in self.stops]
 
-    def verdict(self, stop, middle="right"):
+    def verdict(self, stop: Stop, middle: str = "right") -> str:
         """Return in words on which side of the model's own d_k a stop lies, or `middle` where the next token agrees."""
         if stop.next[0][0] == self.at(self.own).next[0][0]:
             return middle
         return "too sharp" if stop.d_k < self.own else "too pale"
 
 
-def read(given, *, writes=False):
+def read(given: Any, *, writes: bool = False) -> Stops:
     """Return the `Stops` of a dict; with `writes`, each stop must hold what the model writes, and its loss.
 
     Raises
@@ -96,10 +96,12 @@ def _stop(given, n, writes):
             f"each row of weights must be a share, none negative and 1 in all, got sums from {sums.min():.3g} to "
             f"{sums.max():.3g} at d_k = {d_k}. Fix: the weights after softmax."
         )
-    found = [(str(token), float(p)) for token, p in given["next"]]
+    following = [(str(token), float(p)) for token, p in given["next"]]
     loss = {str(name): float(value) for name, value in given.get("loss", {}).items()}
     if not np.isfinite(list(loss.values())).all():
         raise ValueError(f"each loss must be finite, got {loss} at d_k = {d_k}. Fix: look for NaN in the logits.")
-    if not d_k > 0 or not found:
-        raise ValueError(f"a stop needs a positive d_k and one next token or more, got {d_k}, {found}. Fix: add them.")
-    return Stop(d_k, weights, found, str(given.get("text", "")), loss)
+    if not d_k > 0 or not following:
+        raise ValueError(
+            f"a stop needs a positive d_k and one next token or more, got {d_k}, {following}. Fix: add them."
+        )
+    return Stop(d_k, weights, following, str(given.get("text", "")), loss)

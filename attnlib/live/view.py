@@ -31,6 +31,17 @@ from .still import words
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    class VBox:
+        """What a type checker needs of ipywidgets.VBox, which has no types."""
+
+        def __init__(self, children: Sequence[Any]) -> None: ...
+        def add_class(self, name: str) -> Any: ...
+
+else:
+    from ipywidgets import VBox
+
+__all__ = ["LiveView"]
+
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
 STYLE = (HERE / "view.css").read_text("utf-8")
@@ -42,7 +53,7 @@ NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:
 <p class="attnlib-note">Run this cell (Shift+Enter) to move the picture.</p>"""
 
 
-class LiveView(widgets.VBox):
+class LiveView(VBox):
     """Controls above one picture; made by the functions of this package.
 
     Parameters
@@ -54,12 +65,10 @@ class LiveView(widgets.VBox):
     still : callable or dict, optional
         For readers without a kernel: returns (Figure, text). By default the picture as it is at the start, and its
         words; with a dict, as it is with these values of controls.
-    size : float
-        1.5 enlarges the picture for a projector.
     picked : dict of str to int or None, optional
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
-        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
+        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None, the mask a dict by title.
     main : str, optional
         The control that also moves the picture where no kernel runs; by default the first that has stops.
     moving : (callable, value), optional
@@ -75,6 +84,8 @@ class LiveView(widgets.VBox):
     main : str or None
     shown : dict of str to ndarray
         What the picture shows now, by title.
+    size : float
+        1.5 enlarges the picture for a projector; the controls keep their size.
     picture : widgets.HTML
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
@@ -98,7 +109,6 @@ class LiveView(widgets.VBox):
         sliders: dict[str, Any],
         render: Callable[..., Any],
         still: Callable[..., Any] | Mapping[str, Any] | None = None,
-        size: float = 1.0,
         *,
         picked: Mapping[str, int | None] | None = None,
         labels: Callable[..., Any] | None = None,
@@ -115,7 +125,7 @@ class LiveView(widgets.VBox):
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
-        self._size = arguments.number(size, "size", above=0)
+        self._size = 1.0
         moves = (
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )
@@ -134,6 +144,15 @@ class LiveView(widgets.VBox):
         self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
 
+    @property
+    def size(self) -> float:
+        return self._size
+
+    @size.setter
+    def size(self, size: float) -> None:
+        self._size = arguments.number(size, "size", above=0)
+        self._update()
+
     def _update(self, change=None):
         if self._held:
             return
@@ -147,11 +166,11 @@ class LiveView(widgets.VBox):
     def _show(self, content, shown):
         self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
-        told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
+        attributes = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
         if self.walk:
             steps = plan([value for _, value in stops_of(self.sliders[self.main])], self.walk)
-            told += f' data-walk="{json.dumps(steps)}"'
-        self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
+            attributes += f' data-walk="{json.dumps(steps)}"'
+        self.picture.value = f'<div class="attnlib-live" {attributes}>{content}</div>'
         self.readout.value = self._chosen()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
@@ -162,17 +181,19 @@ class LiveView(widgets.VBox):
         return {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
 
     def _on_mouse(self, change):
-        told = json.loads(change["new"])
-        if told["what"] in ("click", "key"):
-            self.choose(**{told[axis]: told[at] for axis, at in (("row", "i"), ("column", "j")) if told[axis]})
-            if told["what"] == "key":  # nobody points at the cell: what was chosen is told
-                shown = told.get("shown")
-                self.readout.value = self._tell(shown, told["i"], told["j"]) if shown else self._chosen(self._titles())
-        elif told["what"] == "over":
-            self.readout.value = self._tell(told["shown"], told["i"], told["j"])
-        elif told["what"] == "walk":
+        event = json.loads(change["new"])
+        if event["what"] in ("click", "key"):
+            self.choose(**{event[axis]: event[at] for axis, at in (("row", "i"), ("column", "j")) if event[axis]})
+            if event["what"] == "key":  # nobody points at the cell: what was chosen is event
+                shown = event.get("shown")
+                self.readout.value = (
+                    self._tell(shown, event["i"], event["j"]) if shown else self._chosen(self._titles())
+                )
+        elif event["what"] == "over":
+            self.readout.value = self._tell(event["shown"], event["i"], event["j"])
+        elif event["what"] == "walk":
             slider = self.sliders[self.main]
-            slider.value = stops_of(slider)[told["i"]][1]
+            slider.value = stops_of(slider)[event["i"]][1]
         else:
             self.readout.value = self._chosen()
 
@@ -222,6 +243,7 @@ class LiveView(widgets.VBox):
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
             return self.hint
         names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
+        mask = mask.get(title) if isinstance(mask, dict) else mask
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
         value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
@@ -275,7 +297,7 @@ def _readouts(sliders):
     return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
 
 
-def optimized(figure):
+def optimized(figure: Any) -> bytes:
     """Return a figure as a PNG, with the colours it was drawn in.
 
     A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.

@@ -146,8 +146,8 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 # These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of
 # ten as $d_k$ grows. With it, about seven of the ten stay in play at every $d_k$ from 16 on.
 #
-# Is sharp bad? A head may be sharp, if it finds the right key. But a fresh head finds one by chance, so training must be able
-# to change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
+# Is sharp bad? A head may be sharp, if it finds the right key. But in a fresh head chance picks the key, so training must be able to
+# change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
 # carries back is called a **gradient**. At softmax the question is: if this score were a little larger, how much would its
 # weight change? That is the **slope** of softmax,
 #

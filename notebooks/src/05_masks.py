@@ -159,7 +159,7 @@ mask = al.causal_mask(4)  # (n_q, n_k)
 print(mask.astype(int))
 
 # %% [markdown]
-# Where the mask is False, the score becomes $-\infty$ before the softmax. Because $e^{-\infty} = 0$, the weight there is
+# Where the mask is False, the scaled score becomes $-\infty$ before the softmax. Because $e^{-\infty} = 0$, the weight there is
 # exactly 0, and the rest of the row still sums to 1. Here is the sentence behind this mask:
 
 # %%

@@ -300,8 +300,8 @@ for layers in (1, 2):
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# Does the mask tell positions, too? A head knows shares, not counts, unless a witness stands by (10.11, 10.14), and `<s>` could be
-# that witness. *Controls* hides it from all later words, and agreement does not need it. Whether such a model can count is left
+# Does the mask tell positions, too? A head knows shares, not counts, unless one token occurs exactly once in every text (10.11,
+# 10.14), and `<s>` is such a token. *Controls* hides it from all later words, and agreement does not need it. Whether such a model can count is left
 # open: all these beginnings have one form, and the first word could stand in as a witness.
 #
 # </details>

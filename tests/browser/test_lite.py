@@ -157,7 +157,11 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     wanted += files
     assert all((site / link.partition("?")[0]).exists() for link in wanted)
     assert page.locator("a:visible", has_text="Run").count() == len(NUMPY) + 1
-    assert page.get_by_role("button", name="Let it write").count() == 0  # this site has no place to load a model from
+    assert page.locator("#own").count() == 0  # this site has no place to load a model from
+    page.locator(".all").scroll_into_view_if_needed()
+    page.locator(".all li").last.scroll_into_view_if_needed()
+    page.wait_for_function("[...document.querySelectorAll('.all img')].at(-1).naturalWidth > 100")
+    assert page.locator(".all img").count() == len(NAMES)  # each notebook has its picture
 
 
 def test_on_a_phone_the_first_page_is_for_reading(url, new_page):
@@ -173,8 +177,8 @@ def test_the_first_page_is_light(url, new_page):
     page, sizes = new_page(), []
     page.context.on("response", lambda response: sizes.append(int(response.headers["content-length"])))
     page.goto(url, wait_until="networkidle")
-    assert page.locator("svg:visible").count() and page.locator(".stops td").count() == 11
-    assert 40_000 < sum(sizes) < 300_000, sizes
+    assert page.locator("svg:visible").count() == 2
+    assert 60_000 < sum(sizes) < 120_000, sizes
 
 
 def test_the_first_page_says_what_a_first_start_loads(site, chromium):

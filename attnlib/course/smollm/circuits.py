@@ -27,12 +27,12 @@ def packed_maps(speaker, text=texts.BLANK):
 
 def every_map(speaker=None, text=texts.BLANK):
     """Return the words of a text and the maps of all heads, (layers, heads, n, n); stored are those of the blank."""
-    found = packed_maps() if speaker is None else packed_maps(speaker, text=text)
-    n = len(found["words"])
-    triangles = np.frombuffer(base64.b64decode(found["maps"]), "<f2").reshape(found["layers"], -1, n * (n + 1) // 2)
+    packed = packed_maps() if speaker is None else packed_maps(speaker, text=text)
+    n = len(packed["words"])
+    triangles = np.frombuffer(base64.b64decode(packed["maps"]), "<f2").reshape(packed["layers"], -1, n * (n + 1) // 2)
     weights = np.zeros((*triangles.shape[:2], n, n))
     weights[(..., *np.tril_indices(n))] = triangles
-    return found["words"], weights
+    return packed["words"], weights
 
 
 def over_all_heads(speaker, maps, measure):
@@ -71,12 +71,12 @@ def sinks(speaker):
 @replayed
 def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
     """Return the loss on Alice with a window of so many keys, and the first 0, 1 or 4 tokens kept."""
-    found = [
+    rows = [
         {"window": width, "first": first, "loss": speaker.using(window=width, sink=first).loss(texts.ALICE)}
         for width in widths
         for first in firsts
     ]
-    return [*found, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
+    return [*rows, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
 
 
 @replayed
@@ -116,12 +116,12 @@ def copied(weights):
 
 def second_copy(speaker, draws=range(DRAWS)):
     """Return for each draw (loss of the first copy, loss of the second)."""
-    found = []
+    halves = []
     for draw in draws:
         numbers = repeated(speaker, draw)
         nats = speaker.surprise(speaker(numbers)[0][:-1], numbers[1:])
-        found.append([float(nats[: LENGTH - 1].mean()), float(nats[LENGTH:].mean())])
-    return np.array(found)
+        halves.append([float(nats[: LENGTH - 1].mean()), float(nats[LENGTH:].mean())])
+    return np.array(halves)
 
 
 @replayed
@@ -154,10 +154,10 @@ def without_heads(speaker, controls=5):
     Taken away: the strongest 1, 2, 4, 8 heads that copy; each of the four that look one back. The control: as many
     heads drawn at random from all others, `controls` times; they are named. The loss on Alice says what else is lost.
     """
-    found = copying()
-    copy, previous = [tuple(head) for head in found["heads"]], [tuple(head) for head in found["previous heads"]]
+    scores = copying()
+    copy, previous = [tuple(head) for head in scores["heads"]], [tuple(head) for head in scores["previous heads"]]
     rng = np.random.default_rng(0)
-    rest = [head for head in ranked(found["copy"]) if head not in copy and head not in previous]
+    rest = [head for head in ranked(scores["copy"]) if head not in copy and head not in previous]
     groups = [("none", [])]
     groups += [("copy", copy[:k]) for k in (1, 2, 4, 8)] + [("previous", [head]) for head in previous]
     for k in (1, 2, 4, 8):

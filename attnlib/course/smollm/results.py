@@ -53,7 +53,7 @@ def losses(speaker):
 
 def losses_with_the_cache(speaker):
     """Return them as a text is written: the first 32 tokens at once, then token by token with what is kept."""
-    found = {}
+    losses_of = {}
     for name, text in texts.TEXTS.items():
         numbers = speaker.tokens(text)
         x, past = speaker(numbers[:AT_ONCE])
@@ -61,8 +61,8 @@ def losses_with_the_cache(speaker):
         for number in numbers[AT_ONCE:-1]:
             x, past = speaker([number], past)
             rows.append(x)
-        found[name] = float(np.mean(speaker.surprise(np.concatenate(rows), numbers[1:])))
-    return found
+        losses_of[name] = float(np.mean(speaker.surprise(np.concatenate(rows), numbers[1:])))
+    return losses_of
 
 
 # Mistakes
@@ -71,17 +71,17 @@ def losses_with_the_cache(speaker):
 @replayed
 def mistakes(speaker, names=("none", *FAULTS)):
     """Return {mistake: {"notebook", "loss" on three texts, "writes", "next": of the blank}}, "none" first."""
-    found = {}
+    rows = {}
     for name in names:
         notebook, changes = FAULTS.get(name, ("", {}))
         wrong = speaker.using(**changes)
-        found[name] = {
+        rows[name] = {
             "notebook": notebook,
             "loss": losses_with_the_cache(wrong) if name in WITH_THE_CACHE else losses(wrong),
             "writes": writes(wrong, texts.STORY),
             "next": wrong.next_words(texts.BLANK, 1)[0],
         }
-    return found
+    return rows
 
 
 @replayed
@@ -101,14 +101,14 @@ def chunks(speaker, sizes=(1, 7, 50)):
     """Return by how much logits differ if Alice is read in chunks with the cache, and not at once; and their spread."""
     numbers = speaker.tokens(texts.ALICE)
     whole = speaker.logits(texts.ALICE)
-    found = {"tokens": len(numbers), "spread": float(whole.std())}
+    differences = {"tokens": len(numbers), "spread": float(whole.std())}
     for size in sizes:
         rows, past = [], None
         for start in range(0, len(numbers), size):
             x, past = speaker(numbers[start : start + size], past)
             rows.append(x @ speaker.unembedding.T)
-        found[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
-    return found
+        differences[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
+    return differences
 
 
 # The d_k slider
@@ -124,13 +124,13 @@ def stops(name):
 
     As `stops_of` gives them; each has the loss on the three texts, too.
     """
-    found = stored("smollm_stops")
-    if name not in found:
-        raise LookupError(f"stops are stored for {', '.join(found)}; got {name!r}. Fix: one of these, or stops_of.")
-    for stop in found[name]["stops"]:
+    named = stored("smollm_stops")
+    if name not in named:
+        raise LookupError(f"stops are stored for {', '.join(named)}; got {name!r}. Fix: one of these, or stops_of.")
+    for stop in named[name]["stops"]:
         n = len(stop["weights"])
         stop["weights"] = np.array([[*row, *[0.0] * (n - len(row))] for row in stop["weights"]])
-    return found[name]
+    return named[name]
 
 
 PROMPTS = {"blank": texts.BLANK, "blank exchanged": texts.EXCHANGED, "writing": texts.STORY}
@@ -156,12 +156,12 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
         prompt, words, layer, head, d_k; and stops: for each d_k the weights as rows of 1, 2, ... n numbers, next (the 6
         most likely tokens), watched, text.
     """
-    found = []
+    stops = []
     for d_k in d_ks:
         other = at_d_k(speaker, d_k)
         p = other.probabilities(prompt)
         weights = other.maps(prompt, [head])[head]
-        found.append(
+        stops.append(
             {
                 "d_k": d_k,
                 "weights": [row[: i + 1].tolist() for i, row in enumerate(weights)],
@@ -171,16 +171,16 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
             }
         )
     words = speaker.tokenizer.words(speaker.tokens(prompt))
-    return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": found}
+    return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": stops}
 
 
 def all_stops(speaker):
     """Return what is stored for `stops`: {name: stops_of(...)}, each stop with the loss from `sharpness`."""
-    found = {name: stops_of(speaker, prompt, watched=WATCHED[name]) for name, prompt in PROMPTS.items()}
-    for one in found.values():
+    named = {name: stops_of(speaker, prompt, watched=WATCHED[name]) for name, prompt in PROMPTS.items()}
+    for one in named.values():
         for stop, measured in zip(one["stops"], sharpness(), strict=True):
             stop["loss"] = measured["loss"]
-    return found
+    return named
 
 
 @replayed
@@ -189,11 +189,11 @@ def sharpness(speaker, d_ks=STOPS):
 
     The means are over all heads and all queries but the first, which has one key.
     """
-    found = []
+    rows = []
     for d_k in d_ks:
         other = at_d_k(speaker, d_k)
         maps = np.stack(list(other.maps(texts.ALICE).values()))[:, 1:]
-        found.append(
+        rows.append(
             {
                 "d_k": d_k,
                 "loss": losses(other),
@@ -201,7 +201,7 @@ def sharpness(speaker, d_ks=STOPS):
                 "entropy": float(core.entropy(maps.astype(float)).mean()),
             }
         )
-    return found
+    return rows
 
 
 # The blank, 80 times
@@ -239,17 +239,17 @@ def name_heads(speaker):
         for (layer, head), weights in speaker.maps(text).items():
             looking[layer - 1, head - 1] += weights[-1, at] / len(texts.BLANKS)
     top = ranked(looking)[:5]
-    rng, drawn = np.random.default_rng(0), []
+    rng, controls = np.random.default_rng(0), []
     others = [(layer, j) for layer in sorted({i for i, _ in top}) for j in range(1, 10) if (layer, j) not in top]
     for _ in range(3):
-        drawn.append([others[k] for k in sorted(rng.choice(len(others), len(top), replace=False))])
+        controls.append([others[k] for k in sorted(rng.choice(len(others), len(top), replace=False))])
     return {
         "weight on the right name": looking,
         "heads": top,
         "all heads": _filled(speaker),
         "without one": [_filled(speaker.using(without=[head])) for head in top],
         "without all five": _filled(speaker.using(without=top)),
-        "drawn": [{"heads": heads, **_filled(speaker.using(without=heads))} for heads in drawn],
+        "drawn": [{"heads": heads, **_filled(speaker.using(without=heads))} for heads in controls],
     }
 
 
@@ -275,11 +275,11 @@ def name_arrives(speaker):
     table = speaker.embedding - speaker.embedding.mean(axis=0)
     names = table[[_number(speaker, name) for name in ("Mary", "John")]]
     directions = (names / np.linalg.norm(names, axis=1, keepdims=True)).T  # (d_model, 2)
-    found = {}
+    prompts = {}
     for name, right in (("blank", "Mary"), ("blank exchanged", "John")):
         q, k, v = _heads_of(speaker, PROMPTS[name], layer)  # (h, n, d_k) each
         out = speaker.layers[layer - 1].attn_output.reshape(len(q), -1, len(table[0])) @ directions  # (h, d_k, 2)
-        found[name] = {
+        prompts[name] = {
             "before": speaker.vectors(PROMPTS[name])[layer - 2, -1] @ directions,
             "heads": core.scaled_dot_product_attention(q[:, -1:], k, v @ out)[:, 0],
             "without": {
@@ -289,8 +289,8 @@ def name_arrives(speaker):
         }
         if name == "blank":
             h = head - 1
-            found[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ out[h]}
-    return found
+            prompts[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ out[h]}
+    return prompts
 
 
 def _heads_of(speaker, text, layer):

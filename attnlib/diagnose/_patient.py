@@ -7,12 +7,12 @@ import types
 
 import torch
 
-from . import caller as calling
-from .attempts import Neutral, best_attempt, unread_masks
-from .forms import KEYS, PADDING, PAIRS, forms
-from .handed import handed_in
+from . import _caller as calling
+from ._attempts import Neutral, best_attempt, unread_masks
+from ._forms import KEYS, PADDING, PAIRS, forms
+from ._handed import handed_in
+from ._watch import Watch, plain_attention
 from .report import CouldNotTell
-from .watch import Watch, plain_attention
 
 
 def copied(module):
@@ -107,16 +107,16 @@ class Patient:
             for dtype in (torch.float64, torch.float32):
                 self.n, self.dtype = n, dtype
                 self.module = copied(self.original).to(dtype)
-                self.x, found = self.draw(n), {}
+                self.x, callers = self.draw(n), {}
                 for way in calling.combinations(signature, self.declared.batch_first is not False):
                     self.caller = signature.tried(*way)
                     if self._works(errors):
-                        found.setdefault(self._attends(), self.caller)
-                        if 2 in found:
+                        callers.setdefault(self._attends(), self.caller)
+                        if 2 in callers:
                             break
                     signature.ignored = signature.ignored or self.caller.ignored
-                if found:
-                    self.caller = found[max(found)]
+                if callers:
+                    self.caller = callers[max(callers)]
                     return
                 if self._any_mask():
                     return
