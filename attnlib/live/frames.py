@@ -197,7 +197,7 @@ def _changes(roots, at, shape):
             found.append([element, attribute, before, after, *_by_control(values, shape)])
 
     compare(roots)
-    return sorted(changes, key=lambda change: change[1])
+    return sorted(found, key=lambda change: change[1])
 
 
 def has_stops(control: Any) -> bool:
