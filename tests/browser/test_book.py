@@ -58,6 +58,8 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     code = [cell for cell in cells if cell.cell_type == "code" and cell.id != "setup"]
     said = [o.metadata["image/png"]["alt"] for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
     page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser").article
+    for reply in page("template"):  # of an answer that nobody has given yet
+        reply.decompose()
     assert [picture["alt"] for picture in page("img")] == said and all(len(alt) > 20 for alt in said)
     assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
