@@ -85,7 +85,7 @@ def at_view(page, built, number):
     header, slider = page.locator("header", has_text=f"{number} · "), page.locator("input")
     slide = page.locator("section", has=header).filter(has=slider).first
     page.evaluate("at => Reveal.slide(at)", slide.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
-    return slide.locator("input")
+    return slide.locator("input").first
 
 
 def test_nothing_moves_by_itself(new_page, built):
