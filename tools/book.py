@@ -60,7 +60,7 @@ def page(notebook, lab, model):
     """Return a notebook as the book shows it; who reads runs nothing."""
     built = nbformat.read(notebook.built, as_version=4)
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
-    built.cells = [*around(asked.asked(joined(shown))), licence_cell()]
+    built.cells = [*around(joined(asked.asked(shown))), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab, model)}{text}"
     for cell in built.cells:

@@ -31,21 +31,30 @@ VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
 class Knob(NamedTuple):
-    """A control, or what a click chooses: its name in the view and on the page, its stops, and where it stands."""
+    """A control, or what a click chooses.
+
+    Attributes
+    ----------
+    key, name : str
+        What the view calls it, and what a page calls it.
+    stops : list of (label, value)
+    at : object
+        The value where it stands.
+    """
 
     key: str
     name: str
-    stops: list  # of (label, value)
+    stops: list[tuple[str, Any]]
     at: Any
 
-    def thinned(self):
+    def thinned(self) -> "Knob":
         """Return it with every other stop, both ends, and the one where it stands."""
         last = len(self.stops) - 1
         stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at)}
         every_other = stays | {*range(0, last, 2)}
         return self._replace(stops=[self.stops[i] for i in sorted(every_other if len(every_other) <= last else stays)])
 
-    def told(self):
+    def told(self) -> dict[str, Any]:
         """Return what a page wants to know of it."""
         values = [value for _, value in self.stops]
         told = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
@@ -86,15 +95,9 @@ def packed(view: Any) -> str | None:
 
 def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
-    order = sorted(view.sliders, key=lambda name: name != view.main)
-    wanted = [
-        (name, view.sliders[name]) for name in order if name != view.fills and hasattr(view.sliders[name], "value")
-    ]
-    found = [
-        Knob(name, control.description, stops_of(control), control.value)
-        for name, control in wanted
-        if has_stops(control)
-    ]
+    order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
+    wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
+    found = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
@@ -197,7 +200,7 @@ def _changes(roots, at, shape):
     return sorted(differences, key=lambda change: change[1])
 
 
-def has_stops(control):
+def has_stops(control: Any) -> bool:
     """Tell whether a control has one stop after the other: a slider, or a row of buttons."""
     return hasattr(control, "_options_full") or isinstance(getattr(control, "max", None), int)
 
