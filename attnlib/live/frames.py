@@ -5,6 +5,8 @@ smallest elements whose texts or children differ, each by the controls that chan
 and needs to know nothing else, so that it serves every view. All numbers come from Python.
 """
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import functools
@@ -36,23 +38,23 @@ class Knob(NamedTuple):
 
     key: str
     name: str
-    stops: list  # of (label, value)
+    stops: list[Any]  # of (label, value)
     at: Any
 
-    def thinned(self, kept=()):
+    def thinned(self, kept: Sequence[Any] = ()) -> Knob:
         """Return it with every other stop, both ends, the one where it stands, and those whose values are kept."""
         last = len(self.stops) - 1
         stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at or value in kept)}
         every_other = stays | {*range(0, last, 2)}
         return self._replace(stops=[self.stops[i] for i in sorted(every_other if len(every_other) <= last else stays)])
 
-    def told(self):
+    def told(self) -> dict[str, Any]:
         """Return what a page wants to know of it."""
         values = [value for _, value in self.stops]
-        told = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
-        told["at"] = values.index(self.at)
+        page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
+        page["at"] = values.index(self.at)
         whole = all(isinstance(value, int) for value in values) and values != [*range(len(values))]
-        return told | ({"values": values} if whole else {})
+        return page | ({"values": values} if whole else {})
 
 
 def packed(view: Any) -> str | None:
@@ -198,7 +200,7 @@ def _changes(roots, at, shape):
     return sorted(differences, key=lambda change: change[1])
 
 
-def has_stops(control):
+def has_stops(control: Any) -> bool:
     """Tell whether a control has one stop after the other: a slider, or a row of buttons."""
     return hasattr(control, "_options_full") or isinstance(getattr(control, "max", None), int)
 
