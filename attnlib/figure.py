@@ -90,7 +90,8 @@ def svg(figure: Figure) -> str:
         ax.set_gid(str(k))
     try:
         with rc_context({"svg.hashsalt": "attnlib", "image.composite_image": False}):
-            renderer = _Words(*72 * figure.get_size_inches(), written)
+            width, height = 72 * figure.get_size_inches()
+            renderer = _Words(width, height, written)
             figure.draw(renderer)
             pieces = _pieces(figure, renderer)
             renderer.finalize()

@@ -5,6 +5,8 @@ smallest elements whose texts or children differ, each by the controls that chan
 and needs to know nothing else, so that it serves every view. All numbers come from Python.
 """
 
+from __future__ import annotations
+
 import base64
 import contextlib
 import functools
@@ -47,7 +49,7 @@ class Knob(NamedTuple):
     stops: list[tuple[str, Any]]
     at: Any
 
-    def thinned(self) -> "Knob":
+    def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
         last = len(self.stops) - 1
         stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at)}
@@ -57,10 +59,10 @@ class Knob(NamedTuple):
     def told(self) -> dict[str, Any]:
         """Return what a page wants to know of it."""
         values = [value for _, value in self.stops]
-        told = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
-        told["at"] = values.index(self.at)
+        page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
+        page["at"] = values.index(self.at)
         whole = all(isinstance(value, int) for value in values) and values != [*range(len(values))]
-        return told | ({"values": values} if whole else {})
+        return page | ({"values": values} if whole else {})
 
 
 def packed(view: Any) -> str | None:
