@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-site notebooks links site book html slides \
+.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-site notebooks generated links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -79,6 +79,12 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) -m tools.build_notebooks $(NB)
+
+generated: setup-tests  ## Write again what is made from chapters and notebooks: numbers, docs/checks.md, completions, tables
+	@$(RUN) -m tools.renumber
+	@$(RUN) -m attnlib.course > docs/checks.md
+	@$(RUN) -m tools.stub
+	@$(RUN) -m tools.teaching
 
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
 	@$(PYTHON) -m tools.links "$(REPO)" "$(BRANCH)"

@@ -13,10 +13,12 @@
     const main = [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
     return main?.context.sessionContext.session?.kernel?.status === "idle";
   };
+  let started = false;
   const timer = setInterval(() => {
     if (document.querySelector(".jp-Notebook .jp-Cell"))
       says("Python is loading: 12 to 20 seconds at the first visit. A cell that you run now waits for it, and keeps its picture.");
     if (!ready()) return;
+    started = true;
     clearInterval(timer);
     line.remove();
   }, 200);
@@ -26,14 +28,14 @@
   const asked = (cell) => cell.querySelector(".jp-InputPrompt")?.textContent.includes("*");
   const keep = (area, outputs) => {
     const cell = area.closest(".jp-CodeCell");
-    if (!cell || !outputs.length || !asked(cell)) return;
+    if (!cell || !outputs.length || (started && !asked(cell))) return;
     const kept = document.createElement("div");
     kept.className = "attnlib-kept";
     kept.append(...outputs.map((output) => output.cloneNode(true)));
     kept.querySelectorAll("style[onload]").forEach((script) => script.remove());
     area.before(kept);
     const wait = setInterval(() => {
-      if (asked(cell) && !area.querySelector(".jp-OutputArea-child")) return;
+      if ((asked(cell) || !started) && !area.querySelector(".jp-OutputArea-child")) return;
       clearInterval(wait);
       kept.remove();
     }, 50);

@@ -30,8 +30,24 @@ class Reading:
 
     def __init__(self, speaker, numbers, at_once):
         self.speaker, self.numbers, self.step = speaker, numbers, len(numbers) if at_once else 1
-        self.seen, self.rows, self.past, self.written = [[] for _ in speaker.layers], [], None, []
-        speaker.watch = lambda i, query, key, value, attn_mask: self.seen[i].append((query, key, attn_mask))
+        self.queries, self.keys, self.masks = [[] for _ in speaker.layers], [None] * len(speaker.layers), []
+        self.rows, self.past, self.written = [], None, []
+        speaker.watch = self._watch
+
+    def _watch(self, i, query, key, value, attn_mask):
+        self.queries[i].append(query)
+        self.keys[i] = key  # of all tokens so far
+        if i == 0:
+            self.masks.append(attn_mask)
+
+    def follow(self, other):
+        """Take over what another reading has read of the same beginning; the last token is read here."""
+        same = zip(self.numbers[:-1], other.numbers[: len(other.rows)], strict=False)
+        n = next((i for i, (a, b) in enumerate(same) if a != b), min(len(self.numbers) - 1, len(other.rows)))
+        if n and self.step == 1:
+            self.queries, self.masks = [layer[:n] for layer in other.queries], other.masks[:n]
+            self.rows = other.rows[:n]
+            self.past = [(keys[:, :n], values[:, :n]) for keys, values in other.past]
 
     def left(self):
         """Return how many tokens are not read yet."""
@@ -76,11 +92,10 @@ class Reading:
 
     def weights(self, scale=None):
         """Return the weights of all heads, (layers, heads, n, n); all scores are multiplied by `scale`."""
-        queries = np.stack([np.concatenate([query for query, _, _ in layer], axis=1) for layer in self.seen])
-        keys = np.stack([layer[-1][1] for layer in self.seen])
+        queries, keys = np.stack([np.concatenate(layer, axis=1) for layer in self.queries]), np.stack(self.keys)
         keys = np.repeat(keys, queries.shape[1] // keys.shape[1], axis=1)
         allowed = np.zeros((len(self.numbers),) * 2, dtype=bool)
-        for i, (_, _, mask) in enumerate(self.seen[0]):
+        for i, mask in enumerate(self.masks):
             allowed[i : i + len(mask), : mask.shape[-1]] = mask
         return core.attention_trace(queries, keys, keys, allowed, scale=scale).weights
 
@@ -93,6 +108,8 @@ class Reader:
     speaker : Speaker
     text : str
         Up to MOST tokens.
+    before : Reader, optional
+        Of another sentence: what both begin with is not read again.
 
     Raises
     ------
@@ -100,8 +117,9 @@ class Reader:
         If the text is empty or longer.
     """
 
-    def __init__(self, speaker, text):
+    def __init__(self, speaker, text, before=None):
         self.speaker, self.numbers, self.kept = speaker, speaker.tokens(text), {}
+        self.before = before.kept if before else {}
         if len(self.numbers) > MOST:
             raise ValueError(
                 f"A sentence must have at most {MOST} tokens, about {MOST * 3 // 4} words, got {len(self.numbers)}. "
@@ -115,6 +133,8 @@ class Reader:
         if key not in self.kept:
             changes = FAULTS[mistake][1] if mistake else {"scale": d_k**-0.5}
             self.kept[key] = Reading(self.speaker.using(**changes), self.numbers, mistake in AT_ONCE)
+            if key in self.before:
+                self.kept[key].follow(self.before[key])
         return self.kept[key]
 
     def whole(self, d_k=D_K, mistake=None):

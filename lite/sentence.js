@@ -237,7 +237,7 @@
 
   function arrange(tall) {
     // On a phone a row of heads is as high as a finger needs: 24 pixels.
-    CELL.y = tall ? (24.5 * 602) / grid.clientWidth : 19;
+    CELL.y = tall ? (24.5 * 602) / $("sentence").clientWidth : 19; // the grid is as wide
     const high = HEADS * CELL.y + CELL.top;
     grid.setAttribute("viewBox", `0 0 602 ${high + (tall ? 30 : 27)}`);
     cells.forEach((pair, i) => {
@@ -333,7 +333,7 @@
     const far = falling.filter(([w, j]) => j && j !== state.query && w >= 0.05).slice(0, 2);
     const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
     const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
-    const others = far.map(([w, j]) => `at ${mark(j)} with ${pct(w)}`).join(", ");
+    const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
     const looks = parks ? `mostly rests, ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
     $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
     $("slider-says").innerHTML = effect(`Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`);
@@ -383,7 +383,7 @@
       $("next-words").innerHTML = next
         .map(([token, p]) => `<li><span>${word(token)}</span><span><i style="width:${Math.max(1, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
         .join("");
-      $("line").innerHTML = item.own ? "Your sentence. This head looks hardest at one word further back. Click a word, or point at other heads." : asLink(item.line);
+      $("line").innerHTML = item.own ? "Your sentence. This head stands out: few others look where it looks. Click a word, or point at other heads." : asLink(item.line);
       $("goes-on").innerHTML = goesOn();
     }
     if (!at) {
@@ -513,14 +513,17 @@
     return asked && (() => restored(asked));
   }
 
-  function brightestAtAll() {
-    // the head that looks hardest at one word which is not the first, and no neighbour
-    let best = [1, 1, null], most = 0;
-    for (let layer = 0; layer < LAYERS; layer++)
-      for (let head = 0; head < HEADS; head++)
-        row(layer, head, last()).forEach((w, j) => {
-          if (j && j < last() - 1 && w > most) [most, best] = [w, [layer + 1, head + 1, j]];
-        });
+  function standingOut() {
+    // The head that looks hardest at one word, less twice what all heads give that word on average: many heads rest on
+    // the first word, and on a second one, too. Neither the first word counts nor the neighbour.
+    const rows = many(LAYERS * HEADS).map((i) => row(Math.floor(i / HEADS), i % HEADS, last()));
+    let best = [1, 1, null], most = -1;
+    for (let j = 1; j < last() - 1; j++) {
+      const mean = rows.reduce((sum, seen) => sum + seen[j], 0) / rows.length;
+      rows.forEach((seen, i) => {
+        if (seen[j] - 2 * mean > most) [most, best] = [seen[j] - 2 * mean, [Math.floor(i / HEADS) + 1, (i % HEADS) + 1, j]];
+      });
+    }
     return best;
   }
 
@@ -553,7 +556,7 @@
       if (mine !== item) return;
       says("");
       state.stop = STOPS.indexOf(TRAINED);
-      mine.start = brightestAtAll();
+      mine.start = standingOut();
       return begin(true, restoring());
     }
     if (mine !== item) return;
@@ -599,7 +602,7 @@
     if (upright.matches && now !== "warned") {
       $("own").dataset.state = "warned";
       $("press").textContent = "Load it anyway";
-      return says(`It loads ${MB.python + MB.model} MB and takes 0.7 GB of memory: a phone may close this tab. The sentences below work without it.`);
+      return says("It takes 0.7 GB of memory: a phone may close this tab.");
     }
     become("loading");
     const whole = (path) => new URL(path, location).href;
@@ -628,7 +631,7 @@
     chip.addEventListener("click", () => show(id));
     $("chips").append(chip);
   }
-  const GROUPS = "Light the heads of a kind, or point at any head; a click keeps it.";
+  const GROUPS = "Click a word: then that word looks. Point at a head to see where it looks; a click keeps it.";
   for (const [id, known, chosen] of [
     ["mistakes", mistakes, (name) => choose({ way: name === state.way ? "head" : name })],
     ["groups", groups, (name) => { group = name === group ? null : name; update(); }],

@@ -2,7 +2,9 @@
 // A message asks for one reading of one sentence; a newer one goes first, and what was read so far is kept.
 let python;
 let turn = 0;
-const readers = {}; // text -> Reader
+let latest; // the Reader of the sentence before: what both begin with is not read again
+const readers = new Map(); // text -> Reader, of the last sentences: each fills some megabytes
+const KEPT = 4;
 
 const load = async ({ pyodide, lock, wheel, script }) => {
   postMessage({ told: "Loading Python." });
@@ -27,7 +29,14 @@ const pause = () => new Promise((later) => setTimeout(later)); // lets messages 
 
 const read = async (asked, mine) => {
   const { text, way, d_k } = asked;
-  const reader = (readers[text] ??= python.globals.get("Reader")(python.globals.get("speaker"), text));
+  if (!readers.has(text)) {
+    readers.set(text, python.globals.get("Reader")(python.globals.get("speaker"), text, latest));
+    for (const old of [...readers.keys()].slice(0, -KEPT)) {
+      readers.get(old).destroy();
+      readers.delete(old);
+    }
+  }
+  const reader = (latest = readers.get(text));
   const mistake = ["head", "whole"].includes(way) ? undefined : way;
   const reading = reader.reading(way === "whole" ? d_k : 64, mistake);
   const words = reader.words.toJs();

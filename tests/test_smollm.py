@@ -3,6 +3,7 @@
 Without the model on a small Llama with random weights, with it (make real-decoder) on the model, too.
 """
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -388,6 +389,21 @@ def test_the_whole_model_and_its_mistakes_are_what_the_speaker_does(babbler):
         assert not np.isclose(wrong.loss(), right.loss(), atol=1e-3), name
     assert (np.triu(reader.whole(mistake=AT_ONCE[0]).weights(), 1) > 0).any()  # only without a mask
     assert (np.triu(right.weights(), 1) == 0).all()
+
+
+@pytest.mark.parametrize("text", [TEXT + " one", TEXT[:-6] + "end", TEXT[:9], "other", TEXT])
+def test_what_two_sentences_begin_with_is_read_once(babbler, text):
+    own = babbler.shape.d_k
+    first, fresh = Reader(babbler, TEXT), Reader(babbler, text)
+    first.whole(own)
+    second = Reader(babbler, text, first)
+    same = zip(first.numbers, second.numbers[:-1], strict=False)
+    shared = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], same)))
+    assert second.reading(own).left() == len(second.numbers) - shared
+    ours, expected = second.whole(own), fresh.whole(own)
+    assert ours.text() == expected.text() and ours.loss() == pytest.approx(expected.loss(), abs=1e-5)
+    assert np.allclose(ours.weights(), expected.weights(), atol=1e-6)
+    assert second.whole(mistake=AT_ONCE[0]).loss() == pytest.approx(fresh.whole(mistake=AT_ONCE[0]).loss(), abs=1e-5)
 
 
 @pytest.mark.parametrize(

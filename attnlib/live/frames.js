@@ -27,7 +27,7 @@
   };
 
   const live = async (box) => {
-    const { knobs, picture, changes, walk, fills, filled } = await unpacked(box.dataset.attnlib);
+    const { knobs, picture, changes, asks, fills, filled } = await unpacked(box.dataset.attnlib);
     const view = made("div", { className: "attnlib-live", innerHTML: picture });
     const elements = [view, ...view.querySelectorAll("*")];
     let shown = knobs.map(({ at }) => at);
@@ -70,14 +70,14 @@
     const chosen = (event) =>
       Object.entries(window.attnlibCells.under(view, event)?.chooses ?? {}).flatMap(([key, wanted]) => {
         const knob = knobs.findIndex((one) => one.key === key);
-        if (knob < 0) return [];
+        if (knob < 0 || !controls[knob].isConnected) return []; // before an answer nothing moves
         const far = (knobs[knob].values ?? knobs[knob].labels.map((_, k) => k)).map((value) => Math.abs(value - wanted));
         return [[knob, far.indexOf(Math.min(...far))]];
       });
     view.addEventListener("click", (event) => chosen(event).forEach(([knob, stop]) => move(knob, stop)));
     view.addEventListener("mousemove", (event) => (view.style.cursor = chosen(event).length ? "pointer" : ""));
     // A picture that is filled stage by stage: a button fills its own and all before it. A click on a number, which is a
-    // group with a title, tells its arithmetic.
+    // group with a title, tells its arithmetic. Or a picture asks first, and a button is an answer.
     const told = made("p", { className: "attnlib-told", ariaLive: "polite" });
     let number = null;
     const tell = () => (told.textContent = number ? number.querySelector("title").textContent : "Click a number.");
@@ -88,20 +88,27 @@
         if ("stage" in part.dataset ? part.dataset.stage <= last : part.dataset.waits > last) part.removeAttribute("visibility");
         else part.setAttribute("visibility", "hidden");
     };
-    buttons.forEach((button, k) => button.addEventListener("click", () => fill(k + 1)));
-    if (fills) {
-      fill(filled);
+    const row = made("div", { className: "attnlib-fills" }, ...(asks ? [made("span", { textContent: asks })] : []), ...buttons);
+    buttons.forEach((button, k) =>
+      button.addEventListener("click", () => {
+        fill(k + 1);
+        if (!asks) return;
+        row.replaceWith(...controls); // the answer is there, and now what moves it
+        sliders[0].focus({ preventScroll: true });
+        for (const part of view.querySelectorAll("[data-stage]")) window.attnlibMotion.appear(part);
+      }),
+    );
+    if (fills) fill(filled);
+    if (fills && !asks) {
       tell();
       view.addEventListener("click", ({ target }) => {
         number = target.closest("g:has(> title)");
         tell();
       });
     }
-    box.replaceChildren(...controls, ...(fills ? [made("div", { className: "attnlib-fills" }, ...buttons)] : []), view, ...(fills ? [told] : []));
+    const below = fills ? [row, view, told] : [view];
+    box.replaceChildren(...(asks ? [row, view] : [...controls, ...below]));
     window.attnlibScrolls(view);
-    // In a deck nothing moves by itself: the lecturer moves it.
-    if (walk && !box.closest(".reveal"))
-      window.attnlibMotion.walk(box, controls[0], walk, (stop) => move(0, stop));
   };
 
   document.querySelectorAll(".attnlib-figure").forEach(window.attnlibScrolls);

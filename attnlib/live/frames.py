@@ -16,7 +16,7 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
-from itertools import pairwise, takewhile
+from itertools import takewhile
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ import numpy as np
 MOST_STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
 MOST_PICTURES, MOST_BYTES = 500, 60_000  # of all controls together; bytes of a packed view
 COARSE, FEW = 16, 3  # stops that the main control keeps before others are thinned to few
-EACH, REST = 180, 1600  # milliseconds at a stop of a picture that moves by itself: in passing, and where it rests
 TAG = re.compile(r"<(/?)([\w:-]+)((?:\s+[\w:-]+=\"[^\"]*\")*)\s*(/?)>")
 ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
 TARGET = re.compile(r'data-row="(\w*)" data-rows="(\d+)" data-column="(\w*)" data-columns="(\d+)" data-first="(\d+)"')
@@ -39,10 +38,10 @@ class Knob(NamedTuple):
     stops: list  # of (label, value)
     at: Any
 
-    def thinned(self, kept=()):
-        """Return it with every other stop, both ends, the one where it stands, and those whose values are kept."""
+    def thinned(self):
+        """Return it with every other stop, both ends, and the one where it stands."""
         last = len(self.stops) - 1
-        stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at or value in kept)}
+        stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at)}
         every_other = stays | {*range(0, last, 2)}
         return self._replace(stops=[self.stops[i] for i in sorted(every_other if len(every_other) <= last else stays)])
 
@@ -76,7 +75,7 @@ def packed(view: Any) -> str | None:
                     if len(small) <= MOST_BYTES:
                         return base64.b64encode(small).decode()
                     over = len(small) / MOST_BYTES
-                knobs = _fewer(knobs, view.walk, over)
+                knobs = _fewer(knobs, over)
             return None
         except Exception:
             return None  # the view itself shows what went wrong
@@ -106,14 +105,14 @@ def knobs_of(view: Any) -> list[Knob]:
     return [knob for knob in found if len(knob.stops) > 1]
 
 
-def _fewer(knobs, kept, over):
+def _fewer(knobs, over):
     """Return the controls with fewer stops: half of the longest, the main one last; where all are short, one less.
 
     `over` is how many times too large they were: what is far too large gains nothing from a coarse main control.
     """
     main, *others = knobs
     longest = max((len(knob.stops) for knob in others), default=0)
-    coarse = main.thinned(kept)
+    coarse = main.thinned()
     can = len(coarse.stops) < len(main.stops)
     if can and len(main.stops) > COARSE and len(main.stops) >= longest:
         return [coarse, *others]
@@ -132,16 +131,16 @@ def _frames(view, knobs, picture):
     pictures = [drawn[at] for at in itertools.product(first, *others)]
     at = int(np.ravel_multi_index([knob["at"] for knob in told], shape))
     frames = {"knobs": told, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
-    if view.walk:
-        frames["walk"] = plan([value for _, value in knobs[0].stops], view.walk)
     if view.fills:
         stages = view.sliders[view.fills]
-        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value}
+        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}
+        if stages.value is None:
+            frames["asks"] = stages.description
     return json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def unpacked(text: str) -> dict[str, Any]:
-    """Return the dict that `packed` made a text of: knobs, picture, changes; perhaps walk, fills, filled."""
+    """Return the dict that `packed` made a text of: knobs, picture, changes; perhaps asks, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
@@ -180,6 +179,7 @@ def _changes(roots, at, shape):
         one = same[at]
         for name in dict.fromkeys(name for element in same for name in element.attributes):
             note(count, name, [element.attributes.get(name) for element in same])
+        # Where children are others, nothing below corresponds: what stands inside is kept whole.
         if len({(tuple(child.name for child in element.children), *element.texts) for element in same}) > 1:
             note(count, "", [element.inside for element in same])
             count += one.size
@@ -207,23 +207,6 @@ def stops_of(control: Any) -> list[tuple[str, Any]]:
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
     step = -(-len(pairs) // MOST_STOPS)
     return [pair for i, pair in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1 or pair[1] == control.value]
-
-
-def plan(values: Sequence[Any], rests: Sequence[Any]) -> list[list[int]]:
-    """Return how a picture moves by itself: [number of the stop, milliseconds before it], through all stops between.
-
-    `rests` are the values at which it stays a while; it starts at the last of them.
-
-    Examples
-    --------
-    >>> plan([1, 8, 64], [1, 64])
-    [[1, 1600], [0, 180], [1, 1600], [2, 180]]
-    """
-    places, steps = [values.index(value) for value in (rests[-1], *rests)], []
-    for start, end in pairwise(places):
-        way = range(start, end, 1 if end > start else -1)
-        steps += [[i + way.step, REST if i == start else EACH] for i in way]
-    return steps
 
 
 def _by_control(values, shape):

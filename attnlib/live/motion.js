@@ -12,7 +12,6 @@
     height: (value) => `${value}px`,
   };
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
   // Lets an element go from the value that an attribute had to the one it has, or from where it is on its way there.
   const glide = (element, attribute, before, after) => {
@@ -39,40 +38,9 @@
     });
   };
 
-  const seen = (box) =>
-    new Promise((resolve) => {
-      const observer = new IntersectionObserver(
-        (entries) => {
-          if (!entries.some((entry) => entry.isIntersecting)) return;
-          observer.disconnect();
-          resolve();
-        },
-        { threshold: 0.6 },
-      );
-      observer.observe(box);
-    });
+  const appear = (element) => calm() || element.animate([{ opacity: 0 }, { opacity: 1 }], 600);
 
-  // Once a reader sees the picture, shows each stop of a plan, [[stop, milliseconds], ...]. A touch or a key of the
-  // reader ends it. At its end a hint stands beside the control; whoever wants no motion gets the hint at once.
-  const walk = async (box, control, plan, show) => {
-    let taken = false;
-    const take = (event) => {
-      if (event.key === "Tab") return;
-      taken = true;
-      control.classList.remove("attnlib-drag");
-    };
-    box.addEventListener("pointerdown", take, true);
-    box.addEventListener("keydown", take, true);
-    await seen(box);
-    for (const [stop, milliseconds] of calm() ? [] : plan) {
-      await sleep(milliseconds);
-      if (taken || !box.isConnected) return;
-      await show(stop);
-    }
-    if (!taken) control.classList.add("attnlib-drag");
-  };
-
-  window.attnlibMotion = { glide, glideAll, walk };
+  window.attnlibMotion = { glide, glideAll, appear };
 
   // Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
   // narrow pages stands in the page twice, one of them hidden.

@@ -4,6 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import softmax
+from ..svg import visible
+
 FORM = "live.ribbons and live.speaking show a dict with prompt, words, layer, head, d_k and stops"
 
 
@@ -18,26 +21,46 @@ class Stop(NamedTuple):
 
 
 class Stops(NamedTuple):
-    """The tokens of a prompt, the head that is shown, the model's own d_k, and all stops in rising d_k."""
+    """The tokens of a prompt, the head that is shown, the model's own d_k, and all stops by rising d_k.
+
+    Some have scores of all heads, and a question with answers to guess.
+    """
 
     words: list[str]
-    head: str
+    layer: int
+    head: int
     own: float
-    stops: list[Stop]
+    by: dict[float, Any]  # d_k -> Stop, or what returns one
+    scores: np.ndarray | None
+    asks: tuple[str, list[str]] | None
 
     def at(self, d_k: float) -> Stop:
-        """Return the stop of this d_k."""
-        return next(stop for stop in self.stops if stop.d_k == d_k)
+        """Return the stop of this d_k, measured if it has not been."""
+        if callable(self.by[d_k]):
+            self.by[d_k] = _stop(self.by[d_k](), len(self.words), False)
+        return self.by[d_k]
+
+    @property
+    def stops(self) -> list[Stop]:
+        """Those that are measured."""
+        return [stop for stop in self.by.values() if not callable(stop)]
 
     @property
     def d_ks(self) -> list[float]:
-        return [stop.d_k for stop in self.stops]
+        return [*self.by]
 
-    def verdict(self, stop: Stop, middle: str = "right") -> str:
-        """Return in words on which side of the model's own d_k a stop lies, or `middle` where the next token agrees."""
+    def maps(self, d_k: float, layer: Any = slice(None), head: Any = slice(None)) -> np.ndarray:
+        """Return weights of heads as they were trained, but divided by another sqrt(d_k)."""
+        return softmax(self.scores[layer, head] * (self.own / d_k) ** 0.5)
+
+    def says(self, stop: Stop) -> str:
+        """Return in words what the model says at a stop, and on which side of its own d_k that lies."""
+        word = visible(stop.next[0][0])
+        if stop.d_k == self.own:
+            return f"The model says {word}."
         if stop.next[0][0] == self.at(self.own).next[0][0]:
-            return middle
-        return "too sharp" if stop.d_k < self.own else "too pale"
+            return f"It still says “{word}”."
+        return f"{'Too sharp' if stop.d_k < self.own else 'Too pale'}: it says “{word}”."
 
 
 def read(given: Any, *, writes: bool = False) -> Stops:
@@ -54,11 +77,12 @@ def read(given: Any, *, writes: bool = False) -> Stops:
     if missing:
         has = ", ".join(map(str, given)) or "none"
         raise ValueError(f"{FORM}; missing here: {', '.join(missing)} (it has {has}). Fix: choose one by its name.")
-    words = list(given["words"])
+    words, stops = list(given["words"]), given["stops"]
     if not words or not all(isinstance(word, str) for word in words):
         raise ValueError(f"words must be the tokens of the prompt, at least one, got {words!r:.60}. Fix: a prompt.")
-    stops = sorted((_stop(stop, len(words), writes) for stop in given["stops"]), key=lambda stop: stop.d_k)
-    d_ks = [stop.d_k for stop in stops]
+    if not isinstance(stops, dict):
+        stops = [_stop(stop, len(words), writes) for stop in stops]
+    d_ks = sorted(stops if isinstance(stops, dict) else (stop.d_k for stop in stops))
     if writes and (len({(*stop.loss,) for stop in stops}) > 1 or not stops[0].loss):
         raise ValueError("loss must name the same texts at every stop, at least one. Fix: record all of them.")
     if len(set(d_ks)) < max(2, len(d_ks)) or given["d_k"] not in d_ks:
@@ -66,7 +90,13 @@ def read(given: Any, *, writes: bool = False) -> Stops:
             f"stops must hold two or more different d_k, and the model's own {given['d_k']} among them, got {d_ks}. "
             f"Fix: add a stop at {given['d_k']}."
         )
-    return Stops(words, f"layer {given['layer']}, head {given['head']}", given["d_k"], stops)
+    by = dict(stops) if isinstance(stops, dict) else {stop.d_k: stop for stop in sorted(stops, key=lambda s: s.d_k)}
+    scores = None if given.get("scores") is None else np.asarray(given["scores"])
+    if scores is not None and (scores.ndim != 4 or scores.shape[2:] != (len(words),) * 2):
+        raise ValueError(
+            f"scores must be (layers, heads, n, n) for {len(words)} words, got {scores.shape}. Fix: those of all heads."
+        )
+    return Stops(words, given["layer"], given["head"], given["d_k"], by, scores, given.get("asks"))
 
 
 def _stop(given, n, writes):

@@ -106,8 +106,7 @@ const press = event => {
 keys.addEventListener('focus', () => window.addEventListener('keydown', press, true));
 keys.addEventListener('blur', () => window.removeEventListener('keydown', press, true));
 
-// A new picture glides from the one before. A picture that moves by itself waits for the kernel at each stop.
-let drawn = () => {};
+// A new picture glides from the one before.
 let watched = null;
 const begin = () => {
   const picture = box.querySelector('.attnlib-live');
@@ -116,17 +115,8 @@ const begin = () => {
     const found = name => changes.flatMap(change => [...change[name]]).find(node => node.matches?.('.attnlib-live'));
     const [before, after] = [found('removedNodes'), found('addedNodes')];
     if (before && after) window.attnlibMotion.glideAll(before, after);
-    drawn();
   });
   watched.observe(picture.parentElement, {childList: true});
-  const control = box.querySelector('.widget-hslider, .widget-slider');
-  if (picture.dataset.walk && control && !box.dataset.walks) {
-    box.dataset.walks = 1;
-    window.attnlibMotion.walk(box, control, JSON.parse(picture.dataset.walk), i => new Promise(resolve => {
-      drawn = resolve;
-      tell('walk', {i});
-    }));
-  }
 };
 
 let last = '';

@@ -23,7 +23,7 @@ from traitlets import TraitError
 from .. import arguments, svg
 from ..figure import save
 from ..progress import display_widget
-from .frames import packed, plan, stops_of
+from .frames import packed, stops_of
 from .moving import moving_png
 from .still import figure as drawn_again
 from .still import words
@@ -75,8 +75,6 @@ class LiveView(VBox):
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
         the value that the still shows there. Without it the still does not move; with None in place of the callable it
         does not move either, and has 256 colours: for notebooks with many stills.
-    walk : sequence, optional
-        Values of `main` to which the picture moves by itself, once, when a reader sees it; the last is where it starts.
 
     Attributes
     ----------
@@ -114,7 +112,6 @@ class LiveView(VBox):
         labels: Callable[..., Any] | None = None,
         main: str | None = None,
         moving: tuple[Any, ...] | None = None,
-        walk: Sequence[Any] = (),
     ) -> None:
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
@@ -130,7 +127,6 @@ class LiveView(VBox):
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )
         self.main: str | None = next(moves, None) if main is None else main
-        self.walk: list[Any] = list(walk)
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -167,9 +163,6 @@ class LiveView(VBox):
         self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
         attributes = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
-        if self.walk:
-            steps = plan([value for _, value in stops_of(self.sliders[self.main])], self.walk)
-            attributes += f' data-walk="{json.dumps(steps)}"'
         self.picture.value = f'<div class="attnlib-live" {attributes}>{content}</div>'
         self.readout.value = self._chosen()
 
@@ -184,16 +177,13 @@ class LiveView(VBox):
         event = json.loads(change["new"])
         if event["what"] in ("click", "key"):
             self.choose(**{event[axis]: event[at] for axis, at in (("row", "i"), ("column", "j")) if event[axis]})
-            if event["what"] == "key":  # nobody points at the cell: what was chosen is event
+            if event["what"] == "key":  # nobody points at the cell: what was chosen is told
                 shown = event.get("shown")
                 self.readout.value = (
                     self._tell(shown, event["i"], event["j"]) if shown else self._chosen(self._titles())
                 )
         elif event["what"] == "over":
             self.readout.value = self._tell(event["shown"], event["i"], event["j"])
-        elif event["what"] == "walk":
-            slider = self.sliders[self.main]
-            slider.value = stops_of(slider)[event["i"]][1]
         else:
             self.readout.value = self._chosen()
 

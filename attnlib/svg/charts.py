@@ -1,4 +1,4 @@
-"""Whole pictures, made of parts: a map with its labels, and bars."""
+"""Whole pictures, made of parts: a map with its labels, bars, and all heads of a model."""
 
 import math
 from functools import lru_cache
@@ -17,6 +17,7 @@ LARGEST_CELL = 54  # pixels of a cell at most
 TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 NO_KEY = "no key to attend to"
+HEAD, HEADS_WIDE, HEADS_HIGH = 40, 480, 420  # pixels of a cell of the grid of heads, and of all of them, at most
 
 
 class Layout(NamedTuple):
@@ -302,3 +303,40 @@ def columns(weights, step, high, keys, blocked=None):
             words = "-" if hidden else f"{w:.{places}f}"
             elements.append(text(j * step + step / 2, high - tall - 4, words, size=parts.SMALL, anchor="middle"))
     return "".join(elements)
+
+
+def heads(table, layer, head, title, *, vmax=None, at=None):
+    """Return a number for every head of a model as a grid to click, layers from left to right, one head framed.
+
+    Parameters
+    ----------
+    table : ndarray, (layers, heads)
+    layer, head : int
+        The framed one, counted from 0.
+    title : str
+    vmax : float, optional
+        What has the darkest colour; the largest number by default.
+
+    Examples
+    --------
+    >>> "head 2, layer 1: 0.5000" in heads(np.array([[0.25, 0.5]]), 0, 1, "a")
+    True
+    """
+    layers, n = table.shape
+    cell = min(HEAD, HEADS_WIDE // layers, HEADS_HIGH // n)
+    every = 1 if cell >= 24 else 5
+    told = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
+    names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
+    vmax = float(table.max() if vmax is None else vmax) or 1.0
+    shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
+    drawn = [
+        text(0, 15, title, size=LARGE),
+        *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
+        *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
+        text(36, 39 + cell * n, "layer 1" if every > 1 else "L1", size=12),
+        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, tint=KEY, **names)}',
+        frame(cell * layer, cell * head, cell, cell, INK),
+        target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
+        "</g>",
+    ]
+    return picture(36 + layers * cell + 8, 43 + n * cell, title, told, drawn, at=at)

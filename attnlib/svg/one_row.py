@@ -252,18 +252,18 @@ class OneRow:
         was, now = (self.numbers[part][f].value for part in ("x", "after"))
         least, most = (value for value, _ in ends)
         left, long = at.left + 38, at.across - 76
-        from_, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
+        begun, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
         self._label(y - 12, name, "" if at.above else "on a line")
         self._put(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
         marks = (*((v, w) for v, w in ends), (was, self.word))
-        for x, (value, word) in zip((left, left + long, from_), marks, strict=True):
+        for x, (value, word) in zip((left, left + long, begun), marks, strict=True):
             self._put(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
         way, near = (1, ends[1][1]) if now > was else (-1, ends[0][1])
         change = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
-        shaft = _bar(min(from_, to), y - 3, max(abs(to - from_) - 8, 0), 6, colour=VALUE)
+        shaft = _bar(min(begun, to), y - 3, max(abs(to - begun) - 8, 0), 6, colour=VALUE)
         self._put(6, shaft, _tip(to, y, way, 0, VALUE))
         self._put(6, text(at.left + at.across, y - 13, change, bold=True, anchor="end"))
-        self._put(0, f'<circle cx="{from_:g}" cy="{y}" r="5" fill="{LINE}"/>')
+        self._put(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
 
 
 def _middle(x, y, words, size=14):

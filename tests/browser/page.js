@@ -50,6 +50,12 @@ window.ask = {
   changed: (before) => window.ask.picture() !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
+  // As Shift and Enter do in the first cell that shows a saved picture; ends at once.
+  runThePicture: () => {
+    const { content } = window.ask.notebook();
+    content.activeCellIndex = content.widgets.findIndex((cell) => cell.node.querySelector(".jp-OutputArea-child img"));
+    window.jupyterapp.commands.execute("notebook:run-cell");
+  },
   // Ends when the notebook is saved, or when a dialog says that it cannot be.
   save: () => {
     const dialog = new Promise((found) => {
@@ -143,7 +149,6 @@ window.ask = {
       return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
     });
   },
-  standsAt: (stop) => document.querySelector(".attnlib-control input").value === stop,
   gliding: () => document.getAnimations().length,
   textSizes: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
@@ -266,6 +271,8 @@ window.ask = {
           if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
             faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
         if (parent.closest("sub, sup, tspan, math") || !parent.getClientRects().length) continue;
+        // Numbers in the cells of a figure say what its colours say: they have no halo.
+        if (parent.closest(".attnlib-figure text:not(.attnlib-halo)")) continue;
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;

@@ -9,7 +9,7 @@ from itertools import pairwise
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from front_end import BIN, ROOT, prepared, serious
+from front_end import BIN, ROOT, prepared, serious, slider_of
 from test_lite import served
 from test_slides import EVERY, NUMBERS, answered, watched
 
@@ -111,7 +111,7 @@ def test_a_question_is_answered_by_keys(new_page, book):
 def test_a_slider_moves_a_picture(new_page, book, name, width):
     page, problems = opened(new_page, book, name, width)
     for still in page.locator("[data-attnlib]").all():
-        slider, view = still.get_by_role("slider").first, still.locator(".attnlib-live")
+        slider, view = slider_of(still), still.locator(".attnlib-live")
         slider.press("Home")
         before = view.evaluate("ask.seen")
         slider.press("End")
@@ -134,7 +134,7 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
     ribbons, call = page.locator("[data-attnlib]").all()
     assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
     assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
-    assert ribbons.get_by_role("slider").bounding_box()["width"] > 340  # the row is the slider's
+    assert slider_of(ribbons).bounding_box()["width"] > 340  # the row is the slider's
     page.set_viewport_size({"width": 1024, "height": 768})
     assert ribbons.locator(".attnlib-across").is_visible() and not ribbons.locator(".attnlib-down").is_visible()
 

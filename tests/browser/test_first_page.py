@@ -355,7 +355,9 @@ def test_what_fails_is_said_and_can_be_tried_again(with_model, new_page):
 
 def test_a_phone_is_warned_before_it_loads(with_model, new_page):
     page = opened(new_page(390, 844), with_model())
+    before = page.locator("#chips").bounding_box()
     load(page)
+    assert page.locator("#chips").bounding_box() == before
     assert "0.7 GB" in page.inner_text("#said") and page.locator("#own[data-state=warned]").count() == 1
     page.locator("#ask button", has_text="Mary").click()  # the choice is open, and the page works
     page.get_by_role("button", name="Load it anyway").click()
@@ -468,7 +470,9 @@ def test_axe_finds_nothing_and_a_phone_shows_all(with_model, chromium, width, sc
 
 
 def test_on_a_phone_slider_and_ribbons_are_in_view_together_and_heads_can_be_touched(url, new_page):
-    page = opened(new_page(390, 844), url)
+    page, errors = new_page(390, 844), []
+    page.on("console", lambda message: message.type == "error" and errors.append(message.text))
+    opened(page, url)
     before = page.locator("#below").bounding_box()["y"]
     page.locator("#ask button", has_text="Mary").click()
     assert page.locator("#below").bounding_box()["y"] == before  # what was reserved is enough
@@ -487,6 +491,7 @@ def test_on_a_phone_slider_and_ribbons_are_in_view_together_and_heads_can_be_tou
         page.get_by_role("slider").press(key)
         heights.append(page.locator("#break").bounding_box()["y"])
     assert len(set(heights)) == 1  # nothing jumps while it is moved
+    assert [error for error in errors if "404" not in error] == []  # there is no icon beside this page
 
 
 def test_the_card_of_a_link_is_a_picture_of_its_size(url, new_page, tmp_path):

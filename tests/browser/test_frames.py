@@ -1,6 +1,7 @@
 """A page without a kernel: every stop of a view's slider shows in Chromium what the kernel would show there."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -106,52 +107,20 @@ def test_a_page_without_scripts_keeps_the_still(chromium, tmp_path):
     context.close()
 
 
-def test_a_picture_walks_once_through_all_stops_then_says_that_it_can_be_dragged(new_page, tmp_path):
-    page, problems = opened(new_page(), tmp_path, live.ribbons(stops()))
-    slider = page.get_by_role("slider", name="d_k")
-    page.wait_for_function("ask.standsAt", arg="0", timeout=15_000)
-    assert page.locator(".attnlib-drag").count() == 0
-    page.wait_for_function("ask.standsAt", arg="3", timeout=15_000)
-    page.wait_for_selector(".attnlib-drag", timeout=15_000)
-    assert slider.input_value() == "2" and problems == []
-    before = page.locator(".attnlib-across svg").bounding_box()
-    slider.focus()
-    page.keyboard.press("ArrowRight")
-    assert slider.input_value() == "3" and page.locator(".attnlib-drag").count() == 0
-    assert page.locator(".attnlib-across svg").bounding_box() == before
-
-
-@pytest.mark.parametrize("how", ["mouse", "finger", "key"])
-def test_whoever_takes_the_slider_ends_the_walk(chromium, tmp_path, how):
-    context = chromium.new_context(has_touch=True, viewport={"width": 1024, "height": 768})
-    page, _ = opened(context.new_page(), tmp_path, live.ribbons(stops()))
-    slider = page.get_by_role("slider", name="d_k")
-    box = slider.bounding_box()
-    right = (box["x"] + box["width"] - 3, box["y"] + box["height"] / 2)
-    if how == "key":
-        slider.focus()
-        page.keyboard.press("End")
-    elif how == "finger":
-        page.touchscreen.tap(*right)
-    else:
-        page.mouse.click(*right)
-    assert slider.input_value() == "3"
-    page.wait_for_timeout(2500)
-    assert slider.input_value() == "3" and "too pale" in page.locator(".attnlib-live").inner_text()
-    assert page.locator(".attnlib-drag").count() == 0
-    context.close()
-
-
-def test_nothing_moves_for_who_wants_no_motion(chromium, tmp_path):
+def test_a_page_asks_before_it_answers(chromium, tmp_path):
     context = chromium.new_context(reduced_motion="reduce")
-    page, _ = opened(context.new_page(), tmp_path, live.ribbons(stops()))
-    page.wait_for_selector(".attnlib-drag")
+    given = stops()
+    page, problems = opened(context.new_page(), tmp_path, live.ribbons({**given, "asks": ("Who?", ["Mary", "John"])}))
+    told = page.locator(".attnlib-live")
+    assert page.get_by_role("slider").count() == 0 and "says" not in told.inner_text()
+    shown = [path for path in page.locator(".attnlib-across path").all() if path.is_visible()]
+    assert shown == [] and not re.search(r"\d", told.inner_text())
+    page.get_by_role("button", name="John").click()
     slider = page.get_by_role("slider", name="d_k")
-    page.wait_for_timeout(2500)
-    assert slider.input_value() == "2"
-    slider.focus()
-    page.keyboard.press("Home")
-    assert page.evaluate("ask.gliding()") == 0
+    assert "You said John. The model says" in told.inner_text() and "You said Mary" not in told.inner_text()
+    assert page.locator(".attnlib-across path").first.is_visible() and page.get_by_role("button").count() == 0
+    slider.press("Home")
+    assert "You said John. Too sharp" in told.inner_text() and page.evaluate("ask.gliding()") == 0 and problems == []
     context.close()
 
 

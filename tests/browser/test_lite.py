@@ -115,11 +115,10 @@ def test_what_a_cell_showed_stays_until_python_is_there_and_a_line_says_so(url, 
     line.wait_for()
     page.wait_for_selector(".jp-OutputArea-child img")
     assert "seconds" in line.inner_text() and not page.evaluate("ask.idle()")
-    page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+    page.evaluate("ask.runThePicture()")
     kept = page.locator(".attnlib-kept img")
     kept.first.wait_for()
     assert "Python is loading" in line.inner_text() and page.locator(LIVE).count() == 0
-    page.wait_for_selector(LIVE, timeout=180_000)
     page.wait_for_function("ask.idle()", timeout=180_000)
     page.locator(".attnlib-kept").first.wait_for(state="detached")
     assert line.count() == 0

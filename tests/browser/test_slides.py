@@ -6,7 +6,7 @@ import re
 
 import nbformat
 import pytest
-from front_end import prepared, serious
+from front_end import prepared, serious, slider_of
 
 from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.engine.exercise import Number
@@ -99,7 +99,7 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     answers.evaluate_all("all => all.forEach(one => one.open = true)")
     stills = page.locator("[data-attnlib]")
     for i in range(stills.count()):
-        slider, view = stills.nth(i).get_by_role("slider").first, stills.nth(i).locator(".attnlib-live")
+        slider, view = slider_of(stills.nth(i)), stills.nth(i).locator(".attnlib-live")
         knobs = frames.unpacked(stills.nth(i).get_attribute("data-attnlib"))["knobs"]
         named = [one.get_attribute("aria-label") for one in stills.nth(i).locator("input").all()]
         assert named == [knob["name"] for knob in knobs]

@@ -502,14 +502,6 @@ QUESTIONS = (
         b="It writes 'was a young, a young': each new token believes that the text has just begun.",
         c="The text is as fluent as before. Only a loss over a text, 3.46 against 3.32, shows that something is wrong.",
     ),
-    Question(
-        "equal_banks",
-        right="b",
-        tempting="a",
-        a="The sentences differ, but what differs stands behind the word. A decoder does not see it.",
-        b="Before *bank* all three have the same word, and a decoder sees nothing else. Its vectors cannot differ.",
-        c="In three sentences other words stand before *bank*, and so their vectors differ.",
-    ),
 )
 
 RECALL = (

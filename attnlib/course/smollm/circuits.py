@@ -1,11 +1,8 @@
-"""What the 270 heads do: sinks and windows, heads that look one back, heads that copy; and *bank* in six sentences."""
-
-import base64
+"""What the 270 heads do: sinks and windows, heads that look one back, heads that copy."""
 
 import numpy as np
 
 from ...core import attention_trace
-from ..model_files import stored
 from . import texts
 from .results import ranked, replayed
 
@@ -14,25 +11,6 @@ LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
 FIRST_WORD = 17  # before it stand the control tokens
 LONGEST = 200  # tokens of a prompt whose parking is measured
 BEFORE, LONG = 17, 0.1  # the layer before the heads that copy; a vector of so much of the first one's length is long
-
-
-@replayed
-def packed_maps(speaker, text=texts.BLANK):
-    """Return the words of a text and the maps of all heads as base64: rows of 1, 2, ... n weights in float16."""
-    weights = np.stack(list(speaker.maps(text).values()))  # (layers * heads, n, n)
-    rows, columns = np.tril_indices(weights.shape[-1])
-    packed = base64.b64encode(weights[:, rows, columns].astype("<f2").tobytes()).decode()
-    return {"words": speaker.tokenizer.words(speaker.tokens(text)), "layers": speaker.shape.layers, "maps": packed}
-
-
-def every_map(speaker=None, text=texts.BLANK):
-    """Return the words of a text and the maps of all heads, (layers, heads, n, n); stored are those of the blank."""
-    packed = packed_maps() if speaker is None else packed_maps(speaker, text=text)
-    n = len(packed["words"])
-    triangles = np.frombuffer(base64.b64decode(packed["maps"]), "<f2").reshape(packed["layers"], -1, n * (n + 1) // 2)
-    weights = np.zeros((*triangles.shape[:2], n, n))
-    weights[(..., *np.tril_indices(n))] = triangles
-    return packed["words"], weights
 
 
 def over_all_heads(speaker, maps, measure):
@@ -226,29 +204,3 @@ def parking(prompt, speaker=None):
         "parked": weights[:, place].sum(axis=1).tolist(),
         "copied": np.where(followed & ~place, weights, 0).sum(axis=1).tolist(),
     }
-
-
-@replayed
-def banks(speaker):
-    """Return the cosines of *bank* in the six sentences of notebook 09, coming out, and where a pair is equal."""
-    sentences = stored("minilm_results")["six banks"]["sentences"]
-    vectors = []
-    for text in sentences:
-        words = speaker.tokenizer.words(speaker.tokens(text))
-        vectors.append(speaker.vectors(text)[:, words.index(" bank")])
-    x = np.array(vectors)  # (6, layers, d_model)
-    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
-    cosines = np.einsum("ild,jld->lij", unit, unit)
-    return {
-        "sentences": sentences,
-        "cosines": cosines[-1],
-        "least by layer": cosines.min(axis=(1, 2)),
-        "equal": _equal(x),
-    }
-
-
-def _equal(x):
-    """Return the pairs, counted from 0, whose vectors are equal in all layers up to rounding."""
-    n = len(x)
-    near = [np.abs(x[i] - x[j]).max() < 1e-3 * np.abs(x[i]).max() for i in range(n) for j in range(n)]
-    return [[i, j] for i in range(n) for j in range(i + 1, n) if near[i * n + j]]

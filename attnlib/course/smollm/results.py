@@ -4,8 +4,9 @@
 and heads count from 1.
 """
 
+import base64
 import copy
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 
@@ -21,6 +22,8 @@ NAME_HEAD = (24, 1)  # where the last word of the blank finds the name, and take
 AGAINST = (25, 5)  # looks at the name, too, and without it the name is likelier
 MARGIN = 0.005  # in logits: stored texts end before two that lie closer
 AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
+TEMPERATURES = (0, 0.7, 2)
+LONGEST = 40  # tokens of a sentence whose ribbons are drawn
 MEASURES = {}
 
 
@@ -122,7 +125,8 @@ def at_d_k(speaker, d_k):
 def stops(name):
     """Return the stored stops of the d_k slider for "blank", "blank exchanged" or "writing", with whole maps.
 
-    As `stops_of` gives them; each has the loss on the three texts, too.
+    As `stops_of` gives them; each has the loss on the three texts, too. A blank has a question with the names to guess,
+    and the scores of all heads.
     """
     named = stored("smollm_stops")
     if name not in named:
@@ -130,11 +134,15 @@ def stops(name):
     for stop in named[name]["stops"]:
         n = len(stop["weights"])
         stop["weights"] = np.array([[*row, *[0.0] * (n - len(row))] for row in stop["weights"]])
+    if WATCHED[name]:
+        names = [word.strip() for word in WATCHED[name]]
+        named[name] |= {"asks": (ASKS, names), "scores": every_score(text=PROMPTS[name])[1]}
     return named[name]
 
 
 PROMPTS = {"blank": texts.BLANK, "blank exchanged": texts.EXCHANGED, "writing": texts.STORY}
 WATCHED = {"blank": (" Mary", " John"), "blank exchanged": (" Mary", " John"), "writing": ()}
+ASKS = "Who gets the drink?"
 
 
 def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
@@ -160,18 +168,83 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
     for d_k in d_ks:
         other = at_d_k(speaker, d_k)
         p = other.probabilities(prompt)
-        weights = other.maps(prompt, [head])[head]
-        stops.append(
-            {
-                "d_k": d_k,
-                "weights": [row[: i + 1].tolist() for i, row in enumerate(weights)],
-                "next": other.next_words(prompt),
-                "watched": [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched],
-                "text": writes(other, prompt, 24 if d_k > 1 else 16),  # without division rounding soon tells
-            }
-        )
+        stop = stop_of(speaker, prompt, head, d_k)
+        stop["weights"] = [row[: i + 1].tolist() for i, row in enumerate(stop["weights"])]
+        stop["watched"] = [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched]
+        stop["text"] = writes(other, prompt, 24 if d_k > 1 else 16)  # without division rounding soon tells
+        stops.append(stop)
     words = speaker.tokenizer.words(speaker.tokens(prompt))
     return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": stops}
+
+
+def stop_of(speaker, prompt, head, d_k):
+    """Return d_k, the map of a head and the 6 most likely next tokens, where all heads divide by sqrt(d_k)."""
+    other = at_d_k(speaker, d_k)
+    return {"d_k": d_k, "weights": other.maps(prompt, [head])[head], "next": other.next_words(prompt)}
+
+
+@replayed
+def packed_scores(speaker, prompts=(texts.BLANK, texts.EXCHANGED)):
+    """Return {text: {words, layers, scores}}: those of `every_score` in base64, rows of 1, 2, ... n in float16."""
+    found = {}
+    for text in prompts:
+        scores = np.stack(list(speaker.maps(text, step="masked_scores").values()))  # (layers * heads, n, n)
+        scores -= scores.max(axis=-1, keepdims=True)
+        rows = scores[(slice(None), *np.tril_indices(scores.shape[-1]))]
+        packed = base64.b64encode(rows.astype("<f2").tobytes()).decode()
+        words = speaker.tokenizer.words(speaker.tokens(text))
+        found[text] = {"words": words, "layers": speaker.shape.layers, "scores": packed}
+    return found
+
+
+def every_score(speaker=None, text=texts.BLANK):
+    """Return the words of a text and the scores of all heads, (layers, heads, n, n): divided by 8 and masked.
+
+    Each row is given less its largest score, which leaves its weights as they are. Stored are the blank's and those of
+    its names exchanged.
+    """
+    found = (packed_scores() if speaker is None else packed_scores(speaker, prompts=[text]))[text]
+    n = len(found["words"])
+    rows = np.frombuffer(base64.b64decode(found["scores"]), "<f2").reshape(found["layers"], -1, n * (n + 1) // 2)
+    scores = np.full((*rows.shape[:2], n, n), -np.inf)
+    scores[(..., *np.tril_indices(n))] = rows
+    return found["words"], scores
+
+
+def every_map(speaker=None, text=texts.BLANK):
+    """Return the words of a text and the maps of all heads, (layers, heads, n, n)."""
+    words, scores = every_score(speaker, text)
+    return words, core.softmax(scores)
+
+
+def sentences(speaker=None):
+    """Return a function that gives `live.ribbons` what a model does with a sentence: (text) -> dict, as `stops`.
+
+    Stored sentences come as they are stored. Others need the model; what it says at another d_k is computed when the
+    slider comes there.
+    """
+
+    def of_sentence(text):
+        stored_names = [name for name, prompt in PROMPTS.items() if prompt == text and WATCHED[name]]
+        if stored_names:
+            return {name: value for name, value in stops(stored_names[0]).items() if name != "asks"}
+        if speaker is None:
+            raise LookupError(f"Without the model only these are stored: {texts.BLANK} … and {texts.EXCHANGED} …")
+        n = len(speaker.tokens(text))
+        if n > LONGEST:
+            raise ValueError(f"sentence must have at most {LONGEST} tokens, got {n}. Fix: a shorter one.")
+        words, scores = every_score(speaker, text)
+        layer, head = NAME_HEAD
+        found = {"prompt": text, "words": words, "layer": layer, "head": head, "d_k": D_K, "scores": scores}
+        return found | {"stops": {d_k: partial(stop_of, speaker, text, NAME_HEAD, d_k) for d_k in STOPS}}
+
+    return of_sentence
+
+
+@replayed
+def warmer(speaker, temperatures=TEMPERATURES):
+    """Return what it writes after the beginning of a story at each temperature, as (temperature, text)."""
+    return [(T, speaker.write(texts.STORY, 20, temperature=T, seed=1)) for T in temperatures]
 
 
 def all_stops(speaker):

@@ -255,11 +255,14 @@ class Speaker:
             vectors.append(x)
         return np.stack(vectors)
 
-    def maps(self, text, heads=None):
-        """Return attention weights: {(layer, head): (n, n)} for these heads, counted from 1, or for all."""
-        return self.maps_of(self.tokens(text), heads)
+    def maps(self, text, heads=None, step="weights"):
+        """Return attention weights: {(layer, head): (n, n)} for these heads, counted from 1, or for all.
 
-    def maps_of(self, numbers, heads=None):
+        `step` may name another of a trace, such as "masked_scores".
+        """
+        return self.maps_of(self.tokens(text), heads, step)
+
+    def maps_of(self, numbers, heads=None, step="weights"):
         """Return the attention weights over tokens that are given as numbers."""
         h, maps, other = self.shape.heads, {}, copy.copy(self)
         wanted = [(i + 1, j + 1) for i in range(self.shape.layers) for j in range(h)] if heads is None else heads
@@ -268,7 +271,8 @@ class Speaker:
             for layer, j in wanted:
                 if layer == i + 1:
                     head = j - 1, (j - 1) * len(key) // h
-                    maps[layer, j] = attention_trace(query[head[0]], key[head[1]], value[head[1]], attn_mask).weights
+                    trace = attention_trace(query[head[0]], key[head[1]], value[head[1]], attn_mask)
+                    maps[layer, j] = getattr(trace, step)
 
         other.watch = watch
         other(numbers)
