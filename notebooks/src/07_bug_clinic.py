@@ -82,7 +82,7 @@ predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
 # drawn at random; a sentence would not do here, because a model can learn a sentence by heart. An honest model can only
 # guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$.
 #
-# A healthy layer and patient A are trained for 150 steps each, which takes a few seconds.
+# A healthy layer and patient A are trained for 150 steps each, in a few seconds.
 
 # %% tags=["nbval-ignore-output"]
 patient_A = patients.patient("A")
@@ -607,7 +607,7 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 #
 # ### Examine your own class
 #
-# This is the class that you kept in exercise 6.4, or ours.
+# This is your class of exercise 6.4, or ours.
 
 # %%
 MyMultiHead = mine.load("MultiHeadAttention")
