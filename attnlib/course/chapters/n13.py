@@ -229,14 +229,6 @@ OWN = (
         {"halves": _second_first},
     ),
     Mistake(
-        "first_keys_not_kept",
-        "only the window is kept",
-        "The first `sink` tokens are gone as soon as the window has moved on.",
-        "Which keys does the last query see, in a text of 100 tokens, with a window of 8 and a sink of 1?",
-        "The last 8 and key 0: join a second condition with |.",
-        {"kept": lambda s: s.near},
-    ),
-    Mistake(
         "window_not_kept",
         "only the first keys are kept",
         "No query sees the words right before it.",
