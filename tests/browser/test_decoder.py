@@ -107,6 +107,14 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     begins = speaker.write(OWN, 8, margin=0.1).split()
     assert " ".join(begins[:2]) in page.inner_text("#goes-on").replace(" ↵", "")
 
+    works_on(page, speaker, layer, head, maps)
+    assert serious(page) == []
+    read_again(page.context, page.url.partition("&w=")[0])
+    assert elsewhere(requests, url) == []
+
+
+def works_on(page, speaker, layer, head, maps):
+    """Another query, both ways of the slider, and a mistake, on one's own sentence."""
     page.locator("#ribbons-picture .word").nth(5).click()  # another query: no token is read again
     page.wait_for_function("location.hash.includes('q=5')")
     assert near(shown(page), maps[5])
@@ -121,15 +129,16 @@ def test_the_model_reads_ones_own_sentence_on_the_first_page(url, new_page):
     page.get_by_role("button", name="no scale").click()
     loss = speaker.using(scale=1.0).loss(OWN), speaker.loss(OWN)
     page.locator("#goes-on", has_text=f"{loss[0]:.2f}, as trained {loss[1]:.2f}").wait_for(timeout=90_000)
-    assert serious(page) == []
 
-    again = page.context.new_page()  # a link in a new tab: the model comes from this browser's storage
-    asked = watched(again)
-    again.goto(page.url.replace("w=no+scale", ""))
-    again.get_by_role("button", name="Load the model").click()
-    again.locator("#blank", has_text="Rome").wait_for(timeout=240_000)
-    assert again.url.split("#")[1].startswith(page.url.split("#")[1].partition("&w=")[0])
-    assert of_the_wheel(asked) == [] and elsewhere(requests, url) == []
+
+def read_again(context, link):
+    """A link in a new tab: it brings the sentence back, and the model comes from this browser's storage."""
+    page = context.new_page()
+    asked = watched(page)
+    page.goto(link)
+    page.get_by_role("button", name="Load the model").click()
+    page.locator("#blank", has_text="Rome").wait_for(timeout=240_000)
+    assert page.url == link and of_the_wheel(asked) == []
 
 
 def press(page, until):
