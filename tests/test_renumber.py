@@ -47,17 +47,17 @@ def says(root):
 
 
 @pytest.mark.slow
-def test_room_for_a_notebook_15(copy):
-    before, numbers = files(copy), {"14": "15", "15": "16"}
-    exercises = {f"14.{i}": f"15.{i}" for i in (1, 2, 3)}
+def test_room_for_a_notebook_14(copy):
+    before, numbers = files(copy), {"14": "15", "15": "16", "16": "17"}
+    exercises = {f"{n}.{i}": f"{n + 1}.{i}" for n, last in ((14, 3), (15, 5)) for i in range(1, last + 1)}
     left = renumber.renumber(copy, numbers, exercises)
     after = files(copy)
-    old = re.compile(rb"14_long_texts|15_casebook|\bn14\b|answers_14|before_14|[Nn]otebook 14|Exercise 14\.")
+    old = re.compile(rb"14_long_texts|16_casebook|\bn14\b|answers_14|before_14|[Nn]otebook 14|Exercise 14\.")
     changelog, own = "CHANGELOG.md", {"tools/renumber.py", "tests/test_renumber.py"}
     assert [name for name, text in after.items() if old.search(text) and name not in {changelog, *own}] == []
-    assert after[changelog] == before[changelog] and "notebooks/src/16_casebook.py" in after
+    assert after[changelog] == before[changelog] and "notebooks/src/17_casebook.py" in after
     assert "attnlib/course/chapters/n15/__init__.py" in after and "tests/answers_15.py" in after
-    assert says(copy).startswith("['13', '15']") and len(left) < 40
+    assert says(copy).startswith("['13', '15', '16']") and len(left) < 40
     subprocess.run(["git", "add", "--all"], cwd=copy, check=True)
     renumber.renumber(copy, {new: old for old, new in numbers.items()}, {new: old for old, new in exercises.items()})
     assert files(copy) == before
