@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · The casebook
 #
-# **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
+# **Question.** Which other bugs run and have the right shape? *55 minutes, or a case at a time. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy
@@ -278,8 +278,7 @@ for name, mask in masks.items():
 #
 # ### Relatives of cases 2, 11, 15 and 34 · Between two texts
 #
-# In notebook 15 a translator has these bugs, each beside its cure and with the share of dates that it still writes right
-# ([Break it](15_two_texts.ipynb)). `diagnose` sees one module, and these stand in the code around it, except the second.
+# A translator has these bugs in [notebook 15](15_two_texts.ipynb), each beside its cure.
 #
 # | what you see | bug | smallest probe |
 # |---|---|---|
