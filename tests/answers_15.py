@@ -115,7 +115,7 @@ WRONG = [
     ("context_mask", "nothing_hidden", context("np.ones((b, n_q, n_k), bool)")),
     ("context_mask", "letters_as_rows", context("np.repeat((j < lengths[:, None])[..., None], n_q, axis=-1)")),
     ("left_positions", "counted_from_the_padding", positions("np.tile(np.arange(n), (len(real), 1))")),
-    ("left_positions", "counted_from_one", positions("np.cumsum(real, -1)")),
+    ("left_positions", "letters_from_one", positions("np.cumsum(real, -1)")),
     ("left_positions", "padding_at_minus_one", positions("np.cumsum(real, -1) - 1")),
     ("left_positions", "padding_at_minus_one", positions("np.arange(n) - (~real).sum(-1)[:, None]")),
     (

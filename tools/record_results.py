@@ -146,10 +146,8 @@ def cells_of_the_translator():
 
     from .build_notebooks import code_between
 
-    names, needed = (
-        {"MultiHeadAttention": MultiHeadAttention},
-        ("    import torch", "class Tr", "def loss", "def trained"),
-    )
+    names = {"MultiHeadAttention": MultiHeadAttention}
+    needed = "import attnlib as al", "    import torch", "class Translator", "def loss", "def trained"
     for cell in code_between("15", "# 15 ·", "TRAIN = False"):
         if any(words in cell for words in needed):
             exec(cell, names)

@@ -298,6 +298,19 @@ for name, mask in masks.items():
 # `repeat` lays the masks out as 0, 1, 0, 1, ..., and torch reads the first four as those of sequence 0: every other head got
 # the mask of the other sequence. [Five files of one library](https://github.com/line/lighthouse/pull/77) had it.
 #
+# ### Relatives of cases 2, 11, 15 and 34 · Between two texts
+#
+# A translator has these bugs in [notebook 15](15_two_texts.ipynb), each beside its cure.
+#
+# | what you see | bug | smallest probe |
+# |---|---|---|
+# | a text is right alone, and wrong beside a longer one | no mask of the text that is read | the same text twice, with and without padding |
+# | it cannot read: another text changes nothing | keys and values from its own text (case 34) | exchange the text |
+# | what stands late in the text is missed | a causal mask between the texts | change the last letter, watch the first digit |
+# | a good answer, to another text of the batch | vectors of the next text | a batch of two, in both orders |
+# | the shorter a text, the likelier it is wrong | positions counted from the padding at the left | print the positions |
+# | half of one text, half of another | packed texts see each other | change the second, watch the first |
+#
 # ### Case 12 · A row that may look nowhere
 #
 # **You see** `masked_fill(mask == 0, -1e20)`, and it works. Now one query has all ten keys blocked. What are its weights?

@@ -236,7 +236,7 @@ OWN = (
         {"positions": lambda s: np.broadcast_to(np.arange(s.real.shape[-1]), s.real.shape)},
     ),
     Mistake(
-        "counted_from_one",
+        "letters_from_one",
         "the first letter stands at position 1",
         "In training it stood at 0.",
         "How many letters stand before the first one?",
@@ -495,12 +495,20 @@ QUESTIONS = (
 
 RECALL = (
     Question(
-        "two_sequences",
-        right="b",
+        "greedy_word",
+        right="c",
         tempting="a",
-        a="(5, 5) is the map of the queries' own text.",
-        b="One row for each query, one column for each key.",
-        c="That is the transposed map: rows belong to queries.",
+        a="That is drawing, at temperature 1.",
+        b="It is chosen anew at each step, by the logits of the last position.",
+        c="The word with the largest logit is taken, and becomes part of the input.",
+    ),
+    Question(
+        "louder_query",
+        right="b",
+        tempting="c",
+        a="All scores become ten times as large, and so do the differences between them.",
+        b="The lead of the largest score grows tenfold, and the exponential makes nearly all of it.",
+        c="The order of the scores stays. So the key with the largest weight stays, too.",
     ),
     Question(
         "padding_hidden_from",
@@ -509,13 +517,5 @@ RECALL = (
         a="It says which keys are tokens. So it blocks columns, for every query alike.",
         b="Then a query that is padding would have no key at all, and the padding would still be seen.",
         c="Values have no mask of their own: a key with weight 0 brings no value.",
-    ),
-    Question(
-        "greedy_word",
-        right="c",
-        tempting="a",
-        a="That is drawing, at temperature 1.",
-        b="It is chosen anew at each step, by the logits of the last position.",
-        c="The word with the largest logit is taken, and becomes part of the input.",
     ),
 )
