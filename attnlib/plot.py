@@ -261,7 +261,7 @@ def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | Non
         ax.bar_label(bars, fmt="{:.2f}")
     ax.set_ylim(0, 1.15)
     _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
-    _tag(ax.xaxis, "keys (columns)", KEY)
+    _tag(ax.xaxis, "keys", KEY)
     ax.set_ylabel("weight")
     _title(ax, title)
 

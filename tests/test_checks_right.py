@@ -5,6 +5,7 @@ import re
 
 import answers_12
 import answers_14
+import answers_15
 import numpy as np
 import pytest
 import torch
@@ -448,6 +449,7 @@ RIGHT = {
     "output_of_she": [[0.885, 0.036], (0.884937, 0.036013), torch.tensor([0.8849, 0.036])],
     **answers_12.RIGHT,
     **answers_14.RIGHT,
+    **answers_15.RIGHT,
     "to_halves": [
         lambda w, h: np.swapaxes(w.reshape(len(w), h, -1, 2), 2, 3).reshape(w.shape),
         lambda w, h: np.concatenate([np.hstack([x[:, ::2], x[:, 1::2]]) for x in np.split(w, h, axis=1)], axis=1),

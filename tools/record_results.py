@@ -1,15 +1,17 @@
 """Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), minilm_results.json (09),
-writer_results.json with writer_weights.npz (11), and smollm_results.json and smollm_stops.json, of the decoder of 00
-and 13.
+writer_results.json with writer_weights.npz (11), dates_results.json with dates_weights.npz (15), and
+smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 
     make real-model && python -m tools.record_results 09 && make notebooks NB=09
     python -m tools.record_results 06 && make notebooks NB=06
     python -m tools.record_results 11 && make notebooks NB=11
+    python -m tools.record_results 15 && make notebooks NB=15
     make real-decoder && python -m tools.record_results decoder
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
 every model of `attnlib.course.training.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and
-its variants, in five minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
+its variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it five
+times, in two minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
 test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
@@ -113,6 +115,73 @@ def rounded(x):
     return x if x is None or isinstance(x, str | int) else round(float(x), 4)
 
 
+def of_the_translator():
+    import torch
+
+    from attnlib.course import dates
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    plan = {seed: {"seed": i} for i, seed in enumerate(dates.SEEDS)}
+    plan["seed 0"] |= {"every": 50, "measure": of_one_moment}
+    plan |= {"causal": {"lr": 0.004, "change": causal_between}, "unmasked": {"change": unmasked}}
+    trained, arrays, found = cells_of_the_translator()["trained"], {}, {"right": {}, "maps": {}, "loss": {}}
+    for name, options in plan.items():
+        model, histories = trained(**options)
+        losses = [loss for history in histories for loss in history.losses]
+        found["loss"][name] = [np.mean(losses[i : i + 20]) for i in range(0, len(losses), 20)]
+        arrays |= {f"{name}/{key}": x.astype(np.float16) for key, x in dates.from_torch(model).weights().items()}
+        for start, history in zip((0, 800), histories, strict=True):
+            for step, (right, maps) in history.measured.items():
+                found["right"][start + step] = right
+                if start + step in dates.STEPS:
+                    found["maps"][start + step] = np.round(maps, 2)
+    np.savez_compressed(dates.WEIGHTS, **arrays)
+    return dates.RESULTS, rounded(found)
+
+
+def cells_of_the_translator():
+    """Return what the cells of notebook 15 define that make and train a translator."""
+    from attnlib.torch_layers import MultiHeadAttention
+
+    from .build_notebooks import code_between
+
+    names, needed = (
+        {"MultiHeadAttention": MultiHeadAttention},
+        ("    import torch", "class Tr", "def loss", "def trained"),
+    )
+    for cell in code_between("15", "# 15 ·", "TRAIN = False"):
+        if any(words in cell for words in needed):
+            exec(cell, names)
+    return names
+
+
+def of_one_moment(model):
+    """Return the share of 300 dates that a translator in training writes right, and its weights for the example."""
+    from attnlib.course import dates
+
+    ours, new = dates.from_torch(model), dates.draw(300, np.random.default_rng(2))
+    return dates.share_right(dates.translate(ours, new.texts)[0], new), dates.translate(ours, [dates.EXAMPLE])[1][0]
+
+
+def causal_between(model):
+    """Put a causal mask between the two texts of a translator."""
+    import torch
+
+    def masked(_, args, options):
+        shape = args[0].shape[1], args[1].shape[1]
+        return args, options | {"attn_mask": options["attn_mask"] & torch.ones(shape, dtype=torch.bool).tril()}
+
+    model.cross.register_forward_pre_hook(masked, with_kwargs=True)
+    return model
+
+
+def unmasked(model):
+    """Take the mask between the two texts of a translator away."""
+    model.cross.register_forward_pre_hook(lambda _, args, options: (args, {}), with_kwargs=True)
+    return model
+
+
 def of_the_decoder():
     from attnlib.course import smollm
 
@@ -131,7 +200,13 @@ def of_the_decoder():
 
 
 def main():
-    makers = {"06": of_the_neighbours, "09": of_the_model, "11": of_the_writers, "decoder": of_the_decoder}
+    makers = {
+        "06": of_the_neighbours,
+        "09": of_the_model,
+        "11": of_the_writers,
+        "15": of_the_translator,
+        "decoder": of_the_decoder,
+    }
     write(*makers[sys.argv[1] if len(sys.argv) > 1 else "09"]())
 
 

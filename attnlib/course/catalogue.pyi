@@ -76,6 +76,11 @@ class Checks:
     online_softmax: Exercise
     sink_weights: Exercise
     log_n_weights: Exercise
+    cross_attention: Exercise
+    context_mask: Exercise
+    left_positions: Exercise
+    packed_mask: Exercise
+    sick_translator: Exercise
 
 class Predict:
     softmax_by_hand: Question
@@ -121,6 +126,10 @@ class Predict:
     next_word_in_sight: Question
     unseen_mistake: Question
     crowd: Question
+    mask_between: Question
+    sharp_or_pale: Question
+    hidden_mistake: Question
+    needed_letter: Question
     before_01: Recall
     before_02: Recall
     before_03: Recall
@@ -135,6 +144,7 @@ class Predict:
     before_12: Recall
     before_13: Recall
     before_14: Recall
+    before_15: Recall
 
 check: Checks
 predict: Predict

@@ -108,6 +108,7 @@ class Patient:
                 self.n, self.dtype = n, dtype
                 self.module = copied(self.original).to(dtype)
                 self.x, callers = self.draw(n), {}
+                # Several layouts may run: one in which weights are seen ends the search, else the best is taken.
                 for way in calling.combinations(signature, self.declared.batch_first is not False):
                     self.caller = signature.tried(*way)
                     if self._works(errors):
@@ -160,6 +161,7 @@ class Patient:
         caller.roles, caller.held = {"x": roles["x"]}, (name, memory)
         if self._runs([]) and self.watch(self.x[:2], need=False).uses:
             other = ("cross", "memory", "enc", "src", "context")
+            # What it reads has masks of its own, which say nothing of the tokens that attend to each other.
             masks = [mask for mask in caller.masks if not any(word in mask for word in other)]
             caller.masks = masks or caller.masks
         else:
@@ -170,6 +172,7 @@ class Patient:
         self.caller.neutral = None
         if self._runs(errors) or self._runs_with_context():
             return not self._guessed_wrong()
+        # Each form of a mask is one more call: only small ones, and each allows everything, so that it must run.
         if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
             for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
                 self.caller.neutral = Neutral(form, self.num_heads, self.dtype)
@@ -209,6 +212,7 @@ class Patient:
             return False
         if not {"context", "value"} & set(roles) or ("value" in roles and by_name):
             return False
+        # What moves no output is no key: then the order of the arguments was guessed wrong.
         try:
             idle = not self._moved_by({"key": other}, "key")
             if "value" in roles and roles["value"] not in caller.required:

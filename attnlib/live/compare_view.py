@@ -31,7 +31,8 @@ def compare(shown: Callable, **text: str) -> LiveView:
     shown : callable
         Called with the text and the factor; returns (tokens, {title: weights}, (names, rows), line): labels of queries
         and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
-        text. Where the text cannot be read, tokens and maps are empty, and the line says why.
+        text. A map may be a trace: what its mask forbids is hatched. Where the text cannot be read, tokens and maps
+        are empty, and the line says why.
     **text : str
         One: its name is the label of the field, its value the first text.
 
@@ -56,16 +57,16 @@ def compare(shown: Callable, **text: str) -> LiveView:
     ((5, 5), True)
     """
     label, first = _one_text(text)
-    now: dict[str, Any] = {"tokens": []}
+    now: dict[str, Any] = {"tokens": [], "masks": {}}
     shown = _checked(shown)
-    _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
+    _, maps, _, _, line = shown(arguments.text(first, label).strip(), 1)
     if not maps:
         reason = line.rstrip(".")
         raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {reason}. Fix: another one.")
 
     def render(text, times, query, key):
-        now["tokens"], maps, (names, rows), line = shown(text.strip(), times)
-        labels = {"queries": now["tokens"], "keys": now["tokens"], "free": Comparison.free}
+        now["tokens"], maps, now["masks"], (names, rows), line = shown(text.strip(), times)
+        labels = {"queries": now["tokens"], "keys": now["tokens"], "attn_mask": now["masks"], "free": Comparison.free}
         panels = draw_maps(maps, row=query, column=key, **labels)
         table = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
@@ -78,7 +79,7 @@ def compare(shown: Callable, **text: str) -> LiveView:
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options: dict[str, Any] = {"picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    options: dict[str, Any] = {"picked": picked, "labels": lambda: (now["tokens"], now["tokens"], now["masks"])}
     return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 
@@ -101,7 +102,8 @@ def _checked(function):
         returned = function(text, times)
         try:
             ships, maps, (names, rows), line = returned
-            maps = {title: arguments.to_array(weights) for title, weights in maps.items()}
+            masks = {title: getattr(x, "attn_mask", None) for title, x in maps.items()}
+            maps = {title: arguments.to_array(getattr(x, "weights", x)) for title, x in maps.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "shown must return (ships, {title: weights}, (names, rows), line), "
@@ -109,7 +111,7 @@ def _checked(function):
             ) from None
         if wrong := [x.shape for x in maps.values() if x.shape != (len(ships), len(ships))]:
             raise ShapeError(f"maps must be (n, n) for {len(ships)} ships, got {wrong[0]}. Fix: one row for each ship.")
-        return ships, maps, (names, rows), arguments.text(line, "line")
+        return ships, maps, masks, (names, rows), arguments.text(line, "line")
 
     return shown
 

@@ -201,7 +201,7 @@ class _Call:
         lit = drawing.apart(place, drawing.lit(place, self.queries, self.keys, i, j, c))
         sums = self.words(i, j, c, at)
         words = f"{sums} {sentence}"
-        yield '<div class="attnlib-parts">'
+        yield '<div class="attnlib-parts attnlib-line">'
         for (left, top, right), *layers in zip(place.parts, beams, base, lit, strict=True):
             held = [
                 TITLES.get(name) or drawing.named(name) for name, at in place.places.items() if left <= at.x < right

@@ -10,7 +10,7 @@ import numpy as np
 from .. import arguments, core, plot
 from ..masks import apply_mask, causal_mask, padding_mask
 from ..validation import ShapeError
-from .controls import buttons, choice, integers, stops
+from .controls import FEATURES, buttons, choice, integers, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED, draw_maps
 
@@ -89,7 +89,7 @@ def masks(
         return f'{panels}<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
 
     padded = {"length": integers("length", 0, n, max(n - 2, 1))} if {"padding", "both"} & set(kinds) else {}
-    sharpness = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]))} if scene.random else {}
+    sharpness = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]), FEATURES)} if scene.random else {}
     controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **sharpness}
     options: dict[str, Any] = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
     return LiveView(controls, render, lambda: _static(scene, kinds, tokens), main="mask", **options)

@@ -1,4 +1,5 @@
-// How pictures move by themselves: view.js uses it where a kernel draws them, frames.js where none runs.
+// How pictures move by themselves, and which cell of one is clicked: view.js uses it where a kernel draws them, frames.js
+// where none runs.
 {
   const styles = {
     d: (value) => `path("${value}")`,
@@ -13,27 +14,53 @@
   const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
   // Lets an element go from the value that an attribute had to the one it has, or from where it is on its way there.
-  const glide = (element, attribute, before, after, duration = 240) => {
+  const glide = (element, attribute, before, after) => {
     const style = styles[attribute];
     if (!style || !element.animate || before === after || before === null || after === null || calm()) return;
     const running = element.getAnimations().filter((animation) => animation.id === attribute);
     const from = running.length ? getComputedStyle(element)[attribute] : style(before);
     running.forEach((animation) => animation.cancel());
     const frames = { [attribute]: [from, style(after)] };
-    element.animate(frames, { duration, easing: "ease-in-out", id: attribute });
+    element.animate(frames, { duration: 240, easing: "ease-in-out", id: attribute });
   };
 
-  // The same for a picture that has taken another's place, element by element.
+  // The same for a picture that has taken another's place, element by element. What is new has no animation yet, and is
+  // not asked for one: each such question would lay the whole page out again.
   const glideAll = (before, after) => {
     const [old, fresh] = [before, after].map((picture) => [...picture.querySelectorAll(".attnlib-moves")]);
-    if (old.length !== fresh.length) return;
+    if (old.length !== fresh.length || calm()) return;
     fresh.forEach((element, k) => {
-      for (const attribute of element.getAttributeNames())
-        glide(element, attribute, old[k].getAttribute(attribute), element.getAttribute(attribute), 160);
+      const changed = Object.entries(styles).flatMap(([attribute, style]) => {
+        const ends = [old[k], element].map((one) => one.getAttribute(attribute));
+        return ends[0] === ends[1] || ends.includes(null) ? [] : [[attribute, ends.map(style)]];
+      });
+      if (changed.length) element.animate(Object.fromEntries(changed), { duration: 160, easing: "ease-in-out" });
     });
   };
 
   const appear = (element) => calm() || element.animate([{ opacity: 0 }, { opacity: 1 }], 600);
 
   window.attnlibMotion = { glide, glideAll, appear };
+
+  // Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
+  // narrow pages stands in the page twice, one of them hidden.
+  const targets = (box) => [...box.querySelectorAll(".attnlib-target")].filter((target) => target.getClientRects().length);
+
+  // The cell of a target at a point of the window, and what it chooses. Targets are only measured: tooltips below them
+  // still work.
+  const at = (target, [left, top]) => {
+    const place = target.getBoundingClientRect();
+    const is = target.dataset;
+    const x = (left - place.left) / place.width;
+    const y = (top - place.top) / place.height;
+    const [i, j] = [Math.floor(y * is.rows), Math.floor(x * is.columns)];
+    const chooses = { ...(is.row && { [is.row]: Number(is.first) + i }), ...(is.column && { [is.column]: j }) };
+    return { i, j, target, chooses, inside: x >= 0 && x < 1 && y >= 0 && y < 1 };
+  };
+  const under = (box, event) =>
+    targets(box)
+      .map((target) => at(target, [event.clientX, event.clientY]))
+      .find((cell) => cell.inside);
+
+  window.attnlibCells = { targets, at, under };
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..examples import Example
 
-STOPS: dict[str, float] = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
+DIVISORS: dict[str, float] = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
 MOST = {"words": 5, "features": 6, "asked": 3, "given": 2}  # for more the picture has no room
 STAGES = [(name, k) for k, name in enumerate(drawing.STAGES, start=1)]
 
@@ -37,7 +37,7 @@ def one_row(
 ) -> LiveView:
     """Show one row of attention in one picture, from the query to the vector plus what it takes, stage by stage.
 
-    Every number shows its arithmetic, by a click or under the mouse. Ribbons as wide as the weights fill the mixture.
+    Every number shows its arithmetic, by a click or under the mouse. Ribbons as wide as the weights fill the output.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def one_row(
     line : str
         A feature that is drawn on a line, too, between the words that have least and most of it.
     stage : int
-        How many stages are filled at the start: query, keys, scores, weights, mixture, added.
+        How many stages are filled at the start: query, keys, scores, weights, output, added.
     d_k : float, optional
         The slider moves the divisor alone, sqrt(d_k), from 1/4 to 64; it starts at the d_k of the example.
     **names : sequence of str
@@ -76,13 +76,13 @@ def one_row(
     f = named.features.index(arguments.one_of(line, "line", named.features))
     ends = sorted(zip(example.x[:, f].tolist(), named.words, strict=True))[:: len(named.words) - 1]
     projected = example.project()
-    start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
+    start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*DIVISORS.values()])
 
-    @lru_cache(maxsize=len(STOPS))
+    @lru_cache(maxsize=len(DIVISORS))
     def at(d_k):
         """Return the trace of the row, its numbers, and the divisor in words."""
         trace = core.attention_trace(projected[0][row : row + 1], *projected[1:], scale=1 / math.sqrt(d_k))
-        root_of = next(words for words, stop in STOPS.items() if stop == d_k)
+        root_of = next(words for words, stop in DIVISORS.items() if stop == d_k)
         root = f"√({root_of})" if d_k < 1 else f"√{root_of}"
         return trace, drawing.numbers(example, W_O, trace, named, root), root
 
@@ -97,7 +97,7 @@ def one_row(
         return shown, {"scores": trace.scores, "weights": trace.weights}
 
     controls = {
-        "d_k": choice("d_k", [*STOPS.items()], start, DIVISOR),
+        "d_k": choice("d_k", [*DIVISORS.items()], start, DIVISOR),
         "stage": buttons("filled up to", STAGES, stage),
     }
     view = _OneRow(controls, render, picked={"part": None, "place": None})

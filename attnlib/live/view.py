@@ -8,6 +8,7 @@ import html
 import io
 import json
 import math
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -67,7 +68,7 @@ class LiveView(VBox):
     picked : dict of str to int or None, optional
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
-        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
+        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None, the mask a dict by title.
     main : str, optional
         The control that also moves the picture where no kernel runs; by default the first that has stops.
     moving : (callable, value), optional
@@ -210,6 +211,11 @@ class LiveView(VBox):
         now = ", ".join(f"{name}={value!r:.40}" for name, value in self._values().items())
         return f"<live view of {', '.join(self.shown) or 'nothing'}: {now}>"
 
+    def name_of(self, picked: str, number: int) -> str:
+        """Return what a page calls one of what a click chooses: a token, else its number from 1."""
+        axis = ("query", "key").index(picked) if picked in ("query", "key") else None
+        return str(number + 1) if axis is None else _named(number, self._labels()[axis])
+
     def _titles(self):
         return ", ".join(svg.maths(title, "html") for title in self.shown)
 
@@ -227,6 +233,7 @@ class LiveView(VBox):
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
             return self.hint
         names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
+        mask = mask.get(title) if isinstance(mask, dict) else mask
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
         value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
@@ -241,7 +248,8 @@ class LiveView(VBox):
             figure, text = self._still()
             png = optimized(figure)
         still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
-        pictures = packed(self)  # as metadata: every front end passes over what it does not know
+        # As metadata, which every front end passes over. Only a page wants them, and they take seconds.
+        pictures = packed(self) if os.environ.get("ATTNLIB_PAGES") else None
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)

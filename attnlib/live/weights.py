@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["readings", "weights_view"]
 
+WIDE = 500  # pixels of a map with twice as many keys as queries, so that each letter of a text keeps its label
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
 PLAIN, SCALED = "not scaled", "divided by sqrt(d_k)"  # titles of maps with and without the scale
 
@@ -101,7 +102,7 @@ def weights_view(
         return draw_maps(shown, row=query, column=key, bars=row is not None, **labels), shown
 
     def static():
-        figure, text = draw_static(name, {value: panels(value) for value in still}, **labels)
+        figure, text = draw_static(name, {value: panels(value) for value in still}, row=row, **labels)
         return figure, text.splitlines()[0] if trained else text
 
     def moving(figure, value):
@@ -167,35 +168,48 @@ def draw_maps(
 ) -> str:
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
-    With `free`, words for a row of NaN, such a row is empty and says so.
+    With `free`, words for a row of NaN, such a row is empty and says so; what one reads there is no mean over rows.
+    `attn_mask` may be a dict, with a mask or None for each title.
     """
     figures = []
-    side = svg.SIDE if len(shown) == 1 else PAIRED
     for title, weights in shown.items():
+        side = PAIRED if len(shown) > 1 else WIDE if _is_wide(weights.shape) else svg.SIDE
         # What was chosen in a larger map is not framed in this one.
         i, j = (at if at is not None and at < n else None for at, n in zip((row, column), weights.shape, strict=True))
-        mask, words, judged = arguments.mask(attn_mask, weights.shape), {}, weights
+        mask = attn_mask.get(title) if isinstance(attn_mask, dict) else attn_mask
+        mask, words = arguments.mask(mask, weights.shape), {}
         if free and np.isnan(weights).any():
             words, mask = {"dead": free}, ~np.isnan(weights)
-            judged = weights[mask.all(axis=-1)]
         if len(weights) == 1:
             drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
-        alike = len(weights) > 1 and attn_mask is None  # a mean over rows of 1 to n keys says nothing
-        figures.append(panel([drawing], readings(judged) if alike else {}))
+        silent = free or attn_mask is not None or len(weights) == 1
+        figures.append(panel([drawing], {} if silent else readings(weights, i if bars else None, row_name)))
     return "".join(figures)
 
 
-def draw_static(name: str, columns: Mapping[Any, Mapping[str, np.ndarray]], **labels: Any) -> tuple[Any, str]:
+def _is_wide(shape):
+    """Tell whether a map, (n_q, n_k), has at least twice as many keys as queries."""
+    return shape[1] >= 2 * shape[0] > 2
+
+
+def draw_static(
+    name: str,
+    columns: Mapping[Any, Mapping[str, np.ndarray]],
+    *,
+    row: int | None = None,
+    row_name: str = "query",
+    **labels: Any,
+) -> tuple[Any, str]:
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            sentence = in_words(readings(weights))
-            text.append(f"{name} = {value}, {title}: {sentence}")
+            if sentence := in_words(readings(weights, row, row_name)):
+                text.append(f"{name} = {value}, {title}: {sentence}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
         raise ShapeError(
@@ -207,7 +221,8 @@ def draw_static(name: str, columns: Mapping[Any, Mapping[str, np.ndarray]], **la
     if maps.shape[1] == 1:
         figure = plot.bar_grid(maps[:, 0], titles=titles, keys=labels.get("keys"), columns=len(columns))
     else:
-        figure = plot.head_grid(maps, titles=titles, columns=len(columns), **labels)
+        beside = 1 if _is_wide(maps.shape[1:]) else len(columns)
+        figure = plot.head_grid(maps, titles=titles, columns=beside, row_name=row_name, **labels)
     return figure, "\n".join(text)
 
 
@@ -227,18 +242,27 @@ def redraw_static(figure: Any, column: int, name: str, value: Any, shown: Mappin
     return moved
 
 
-def readings(weights: ArrayLike) -> dict[str, float]:
-    """Return what a view tells in numbers: the largest weight of a row and its entropy in nats, means over the rows.
+def readings(weights: ArrayLike, row: int | None = None, row_name: str = "query") -> dict[str, float]:
+    """Return what a view tells in numbers: the largest weight of a row and its entropy in nats.
+
+    Of the row that is chosen, else means over the rows. Rows that are no queries are unlike things: of them nothing.
 
     Examples
     --------
     >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["mean largest"]
     0.75
+    >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]), 1)["largest"], readings(np.eye(2), row_name="rule")
+    (1.0, {})
     """
     weights = arguments.to_array(weights, "weights")
     if weights.ndim == 0 or weights.size == 0:
         raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
-    return {"mean largest": float(weights.max(-1).mean()), "mean entropy": float(core.entropy(weights).mean())}
+    if row_name != "query":
+        return {}
+    largest, entropy = weights.max(-1), core.entropy(weights)
+    if row is not None:
+        return {"largest": float(largest[row]), "entropy": float(entropy[row])}
+    return {"mean largest": float(largest.mean()), "mean entropy": float(entropy.mean())}
 
 
 def in_words(values: Mapping[str, float]) -> str:

@@ -245,7 +245,8 @@ def _axis_labels(place, queries, keys, row_name="query"):
             elements.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-50))
         else:
             elements.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
-    elements.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, "keys (columns)", KEY))
+    name = "keys (columns)" if queries else "keys"  # bars have no rows
+    elements.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, name, KEY))
     if queries:
         elements.append(tag(15, max(TOP + place.height / 2, 52), name_of_rows(row_name), QUERY, turn=-90))
     return "".join(elements)

@@ -20,7 +20,8 @@ WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 7
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
-SLOT, NEAR, ARROW = 68, 14, 20  # room of a caption; between matrices that meet in a product; around words on an arrow
+SLOT, NEAR, ARROW, LINE_HIGH = 68, 14, 20, 14  # room of a caption; between matrices that meet in a product; around
+# words on an arrow; height of a label
 KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
@@ -48,8 +49,7 @@ class Place(NamedTuple):
         """Return a frame around row i or all rows, column j or all columns."""
         x, wide = (self.x, self.right - self.x) if j is None else (self.x + j * self.wide, self.wide)
         y, high = (self.y, self.bottom - self.y) if i is None else (self.y + i * self.high, self.high)
-        line = 3 if j is None else 2
-        return frame(x - 1.5, y - 1.5, wide + 3, high + 3, colour, line=line)  # beside the numbers, not on them
+        return frame(x - 0.5, y - 0.5, wide + 1, high + 1, colour, line=2)  # it leaves the rows beside it whole
 
 
 class Layout(NamedTuple):
@@ -95,6 +95,7 @@ def _with_cells(side, maps, queries, keys, features):
     n_q, n_k, (d_in, d_k, d_v) = len(queries), len(keys), features
     f_in, f_k, f_v = (min(side, cell_side(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features)
     k_high, v_high = (min(side, cell_side(UPPER if n_k <= CELLS else MANY, rows)) for rows in (d_k, n_k))
+    v_high = max(v_high, LINE_HIGH) if n_k * LINE_HIGH <= FEATURES else v_high  # a label at each row
     y = 26 + round(max(20 + d_k * k_high, n_k * v_high)) + NEAR
     first = next(iter(maps))
     places, arrows, x = {}, [], 20 + round(max(width(cut(label, LETTERS)) for label in queries))

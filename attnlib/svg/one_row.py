@@ -1,6 +1,6 @@
-"""One row of attention in one picture: query, keys, scores, weights, mixture, and what is added to the vector.
+"""One row of attention in one picture: query, keys, scores, weights, output, and what is added to the vector.
 
-Ribbons are as wide as the weights. Each leads from a weight to a value and on into the mixture, whose bar they fill
+Ribbons are as wide as the weights. Each leads from a weight to a value and on into the output, whose bar they fill
 together; the ribbon of a value of zeros is hollow, because it takes its share and brings nothing.
 """
 
@@ -12,15 +12,15 @@ from ..colours import KEY, LINE, QUERY, VALUE
 from . import parts
 from .parts import NO_FILL, escape, tag, target, text
 
-STAGES = ("query", "keys", "scores", "weights", "mixture", "added")
+STAGES = ("query", "keys", "scores", "weights", "output", "added")
 ZERO, FAINT = 5e-4, 0.6  # less is written as 0.000; opacity of zeros and side remarks, 4.5 : 1 and more
 # Names of the words, of their features, of those of queries and keys, and of values; the word that looks, by number.
 Names = namedtuple("Names", "words features asked given row")
 Number = namedtuple("Number", "value shown how")  # how it is written, and its arithmetic
-# Pixels: the size, the columns, cells of keys, values and mixture, full weight, a score of 1; where names of rows
+# Pixels: the size, the columns, cells of keys, values and output, full weight, a score of 1; where names of rows
 # stand; the heights of all rows, with four steps from the score to the weight, and three rows of the sum.
 Layout = namedtuple(
-    "Layout", "wide high left across key_cell value_cell mixture_cell full unit above x head query steps value mixture "
+    "Layout", "wide high left across key_cell value_cell output_cell full unit above x head query steps value output "
     "names sums line",
 )  # fmt: skip
 BESIDE = Layout(
@@ -204,10 +204,10 @@ class OneRow:
                 self._put(stage, _bar(self._centre(k) - long / 2, y + 19, long, 4))
 
     def _ribbons(self):
-        """Draw the weights as bars, gray from there to the values, green into the mixture."""
+        """Draw the weights as bars, gray from there to the values, green into the output."""
         at, given = self.at, self.names.given
-        middle = self._centre(len(self.names.features) // 2, 1) - at.mixture_cell / 2
-        top, low, end, left = at.steps[-1] + 30, at.value + 24, at.mixture - 6, middle - at.full / 2
+        middle = self._centre(len(self.names.features) // 2, 1) - at.output_cell / 2
+        top, low, end, left = at.steps[-1] + 30, at.value + 24, at.output - 6, middle - at.full / 2
         self._put(5, f'<rect x="{left:g}" y="{end}" width="{at.full}" height="6" fill="{VALUE}"/>')
         for k, number in enumerate(self.numbers["weights"]):
             wide, m, x = number.value * at.full, (low + end) / 2, self._centre(k)
@@ -220,18 +220,18 @@ class OneRow:
             left, x = right, x - at.value_cell * len(given) / 2
             self._cells(5, f"value {k}", x, at.value, at.value_cell, colour=VALUE, names=() if at.above else given)
         self._label(at.value, "value", ", ".join(given) if at.above else "what each gives", VALUE)
-        self._label(at.mixture, "mixture", f"what {self.word} takes")
-        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.mixture_cell * len(given) / 2
-        self._cells(5, "output", x, at.mixture, at.mixture_cell, 25, **look)
+        self._label(at.output, "output", f"what {self.word} takes")
+        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.output_cell * len(given) / 2
+        self._cells(5, "output", x, at.output, at.output_cell, 25, **look)
         self.middle = middle
 
     def _sum(self, W_O):
-        """Draw what is added, to what, and what comes out; arrows lead from the mixture to the features it goes to."""
+        """Draw what is added, to what, and what comes out; arrows lead from the output to the features it goes to."""
         at, wide = self.at, self.columns[1]
         self._names(at.names, "added")
         for c, f in np.argwhere(W_O).tolist():
-            x = self.middle + (c + 0.5 - len(W_O) / 2) * at.mixture_cell
-            to, y, end = self._centre(f, 1), at.mixture + 26, at.names - 13
+            x = self.middle + (c + 0.5 - len(W_O) / 2) * at.output_cell
+            to, y, end = self._centre(f, 1), at.output + 26, at.names - 13
             bend = f"M{x:g} {y}C{x:g} {(y + end) / 2 + 3} {to:g} {(y + end) / 2 - 3} {to:g} {end - 4}"
             arrow = f'<path d="{bend}" fill="none" stroke="{VALUE}" stroke-width="2"/>'
             self._put(6, arrow, _tip(to, end + 1, 0, 1, VALUE))
@@ -252,18 +252,18 @@ class OneRow:
         was, now = (self.numbers[part][f].value for part in ("x", "after"))
         least, most = (value for value, _ in ends)
         left, long = at.left + 38, at.across - 76
-        from_, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
+        begun, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
         self._label(y - 12, name, "" if at.above else "on a line")
         self._put(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
         marks = (*((v, w) for v, w in ends), (was, self.word))
-        for x, (value, word) in zip((left, left + long, from_), marks, strict=True):
+        for x, (value, word) in zip((left, left + long, begun), marks, strict=True):
             self._put(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
         way, near = (1, ends[1][1]) if now > was else (-1, ends[0][1])
         change = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
-        shaft = _bar(min(from_, to), y - 3, max(abs(to - from_) - 8, 0), 6, colour=VALUE)
+        shaft = _bar(min(begun, to), y - 3, max(abs(to - begun) - 8, 0), 6, colour=VALUE)
         self._put(6, shaft, _tip(to, y, way, 0, VALUE))
         self._put(6, text(at.left + at.across, y - 13, change, bold=True, anchor="end"))
-        self._put(0, f'<circle cx="{from_:g}" cy="{y}" r="5" fill="{LINE}"/>')
+        self._put(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
 
 
 def _middle(x, y, words, size=14):

@@ -50,6 +50,12 @@ window.ask = {
   changed: (before) => window.ask.picture() !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
+  // As Shift and Enter do in the first cell that shows a saved picture; ends at once.
+  runThePicture: () => {
+    const { content } = window.ask.notebook();
+    content.activeCellIndex = content.widgets.findIndex((cell) => cell.node.querySelector(".jp-OutputArea-child img"));
+    window.jupyterapp.commands.execute("notebook:run-cell");
+  },
   // Ends when the notebook is saved, or when a dialog says that it cannot be.
   save: () => {
     const dialog = new Promise((found) => {
@@ -65,8 +71,51 @@ window.ask = {
   views: () => [...document.querySelectorAll(".attnlib-live")].map((view) => view.innerHTML),
   focusSlider: (i) => document.querySelectorAll("[data-attnlib]")[i].querySelector("input").focus(),
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
+  // Presses every option of every question: {name of the question: {letter: what is replied}}. What a fold hides is open
+  // while an option is chosen, and closed again by the last button.
+  replies: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("div.attnlib-asked")].map((box) => {
+        const fold = document.getElementById(box.dataset.opens);
+        const press = (option) => {
+          option.click();
+          const chosen = [...box.querySelectorAll("[aria-checked=true]")];
+          if (chosen.length !== 1 || chosen[0] !== option || (fold && !fold.open)) throw Error(box.dataset.name);
+          return [option.value, box.querySelector(".attnlib-reply").textContent];
+        };
+        const told = Object.fromEntries([...box.querySelectorAll("[role=radio]")].map(press));
+        box.querySelector(".attnlib-again").click();
+        if (fold?.open || box.querySelector("[aria-checked=true]") || box.querySelector(".attnlib-reply").textContent)
+          throw Error(box.dataset.name);
+        return [box.dataset.name, told];
+      }),
+    ),
+  // Types the numbers of each known answer, then others and none: {name of the exercise: [[numbers, what is replied]]}.
+  verdicts: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("form.attnlib-asked")].map((form) => {
+        const type = (known) => {
+          form.querySelector("input").value = known;
+          form.requestSubmit();
+          return [known, form.querySelector(".attnlib-reply").textContent];
+        };
+        const known = [...form.querySelectorAll("template")].slice(0, -2).map((reply) => reply.dataset.of);
+        return [form.dataset.name, [...known, "-7, 77", "no idea"].map(type)];
+      }),
+    ),
+  answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
+  // The colour of words in a figure, that of the page, and the halo.
+  ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
+  // Where the controls of each view end, and its picture.
+  columns: () =>
+    [...document.querySelectorAll(".attnlib-view")].map((view) => {
+      const ends = (selector) => Math.max(...[...view.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().right));
+      return { controls: ends(".widget-hslider, .widget-slider"), picture: ends(".attnlib-live > *") };
+    }),
+  disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
   masked: (box) => getComputedStyle(box).maskImage,
   toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
@@ -222,6 +271,8 @@ window.ask = {
           if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
             faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
         if (parent.closest("sub, sup, tspan, math") || !parent.getClientRects().length) continue;
+        // Numbers in the cells of a figure say what its colours say: they have no halo.
+        if (parent.closest(".attnlib-figure text:not(.attnlib-halo)")) continue;
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;

@@ -1,0 +1,137 @@
+"""Notebook 15: the task, the translator in both twins, its stored trainings, and what its text says of them."""
+
+import datetime
+from functools import partial
+
+import answers_15
+import numpy as np
+import pytest
+import torch
+from answers import Layer, named
+
+import attnlib as al
+from attnlib.course import check, dates
+from attnlib.course.chapters.n15 import translators
+from attnlib.torch_layers import MultiHeadAttention
+from tools.build_notebooks import code_between
+from tools.record_results import causal_between, cells_of_the_translator
+
+
+@pytest.fixture(scope="module")
+def new():
+    return dates.draw(500, np.random.default_rng(1))  # as in the notebook
+
+
+def test_every_form_of_every_day_says_one_day():
+    """No two days share a text, each text has its parts, and none is longer than there are places."""
+    first = datetime.date(1900, 1, 1)
+    days = [first + datetime.timedelta(days=i) for i in range(0, 73_049, 7)]
+    found = dates.of([(day, form) for day in days for form in dates.FORMS])
+    meant = set(zip(found.texts, found.iso, strict=True))  # two forms of a day in May are one
+    assert len({text for text, _ in meant}) == len(meant) and max(map(len, found.texts)) <= dates.LONGEST
+    assert all(set(text) <= set(dates.LETTERS) for text in found.texts)
+    for part in dates.PARTS.keys() - {"weekday"}:
+        assert dates.letters_in(found.texts[:700], part).any(axis=1).all()
+    years = [
+        "".join(np.array([*text])[row[: len(text)]])
+        for text, row in zip(found.texts, dates.letters_in(found.texts, "year"), strict=True)
+    ]
+    assert years == [iso[:4] for iso in found.iso]
+
+
+def test_another_letter_is_another_of_its_kind():
+    letters = np.arange(len(dates.LETTERS))
+    for seed in range(20):
+        others = dates.another(letters, np.random.default_rng(seed))
+        assert (others != letters).all()
+        kinds = [dates.LETTERS[i].isdigit() == dates.LETTERS[j].isdigit() for i, j in zip(letters, others, strict=True)]
+        assert all(kinds)
+
+
+@pytest.mark.parametrize("attention", [MultiHeadAttention, partial(MultiHeadAttention, bias=False), Layer])
+def test_both_twins_compute_the_same(new, attention):
+    """The class of the notebook, with our module or a reader's, and the NumPy model made of it."""
+    names = cells_of_the_translator()
+    names["MultiHeadAttention"] = attention  # where the cell looks it up
+    torch.manual_seed(0)
+    module = names["Translator"]()
+    letters, digits = torch.tensor(new.letters[:5]), torch.tensor(new.digits[:5, :-1])
+    with torch.no_grad():
+        logits, weights = module(letters, new.lengths[:5], digits)
+    ours, mask = dates.from_torch(module), al.padding_mask(new.lengths[:5], letters.shape[1])
+    found = ours.decode(new.digits[:5, :-1], ours.encode(new.letters[:5], mask), mask)
+    for one, other in zip(found, (logits, weights), strict=True):
+        np.testing.assert_allclose(one, other.numpy(), atol=2e-4)
+
+
+@pytest.mark.parametrize("seed", dates.SEEDS)
+def test_what_the_text_says_holds_in_three_trainings(seed, new):
+    model = dates.load(seed)
+
+    def right(other):
+        return dates.share_right(dates.translate(other, new.texts)[0], new)
+
+    whole = right(model)
+    assert whole >= 0.99
+    assert right(dates.as_if(model, 0.125)) >= whole - 0.01  # sharper costs next to nothing
+    assert right(dates.as_if(model, 1024)) < 0.75  # paler spoils it
+    letters, mask = new.letters, al.padding_mask(new.lengths, new.letters.shape[1])
+    context = model.encode(letters, mask)
+    for spoiled, most in (((context,), 0.65), ((None,), 0.0), ((np.roll(context, -1, 0), np.roll(mask, -1, 0)), 0.01)):
+        written, _ = dates.greedy(lambda digits, spoiled=spoiled: model.decode(digits, *spoiled), len(new.texts))
+        assert dates.share_right(written, new) <= most
+
+
+def test_trained_with_a_triangle_the_encoder_carries_the_year_to_the_front():
+    """As the cells of the notebook count it: the way is needed by that model, and not by the healthy one."""
+    names = run(("15", "# 15 ·", "## Exercises"), only=("texts, lengths", "def with_triangle", "late =", "years_right"))
+    hiding, padding, cut = dates.load("causal"), names["padding"], names["cut"]
+    years, writing, triangle = names["years_right"], names["writing"], names["with_triangle"]
+    model = names["model"]
+    assert years(triangle(hiding)) > 0.9 and years(triangle(hiding, cut)) < 0.02
+    assert years(writing(model.encode(names["texts"], cut), padding)) > 0.99
+    late_at_its_front = names["late"].mean()
+    assert 0.5 < late_at_its_front < 0.75
+
+
+def run(between, only):
+    """Run those cells of a notebook that hold certain words, on the stored model, and return what they define."""
+    names = {"np": np, "al": al, "dates": dates, "model": dates.load(), "plot": None}
+    names["new"] = dates.draw(500, np.random.default_rng(1))
+    for cell in code_between(*between):
+        if any(words in cell for words in only) and "plot." not in cell:
+            exec(cell, names)
+    return names
+
+
+def test_what_is_stored_can_be_trained_again():
+    """A few steps from the same seed fall as the stored loss does; a triangle between the texts is really there."""
+    names = cells_of_the_translator()
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    model = names["Translator"]()
+    losses = names["train"](model, names["draw"], names["loss"], steps=20, lr=0.01, seed=0).losses
+    assert np.mean(losses) == pytest.approx(dates.recorded()["loss"]["seed 0"][0], abs=0.02)
+    _, weights = causal_between(model)(torch.tensor([[3] * 12]), np.array([12]), torch.tensor([[11, 1, 9]]))
+    assert weights.detach().triu(1).abs().max() == 0 < weights.detach()[..., 1, 0].min()
+
+
+@pytest.mark.parametrize("exercise, id, answer", answers_15.WRONG)
+def test_a_mistake_between_two_texts_is_named(exercise, id, answer):
+    verdict = getattr(check, exercise)(answer)
+    assert verdict.state == "wrong" and named(verdict) == {id}, verdict
+
+
+@pytest.mark.parametrize("answer", ["B", ("B",), ("D", "c"), ("B", "f"), ("", "c"), 3])
+def test_two_letters_are_asked_for(answer):
+    verdict = check.sick_translator(answer)
+    assert verdict.state == "wrong" and not verdict.mistake and "Fix: " in verdict.message
+
+
+def test_one_of_three_translators_is_sick_and_only_in_company(new):
+    shares = {name: dates.share_right(one(new.texts)[0], new) for name, one in translators().items()}
+    assert shares["A"] > 0.99 < shares["C"] and shares["B"] < 0.6
+    alone = [translators()["B"]([text])[0][0] for text in new.texts[:40]]
+    assert alone == new.iso[:40]
+    maps = {name: one([dates.EXAMPLE])[1].max(-1).mean() for name, one in translators().items()}
+    assert maps["A"] > maps["B"] > maps["C"]  # sharper, its own, paler
