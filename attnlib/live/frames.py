@@ -104,7 +104,7 @@ def knobs_of(view: Any) -> list[Knob]:
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
             places[name] = max(places.get(name, 0), count)
-    for name, at in view.picked.items():
+    for name, at in view.picked.items() if view.clicks else ():
         if at is not None and places.get(name, 0) > 1:
             found.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
     return [knob for knob in found if len(knob.stops) > 1]

@@ -86,6 +86,7 @@ def ribbons(
 
 class _Ribbons(LiveView):
     hint = "Click a word to see where it looks, or a head; or choose them by Tab and arrow keys."
+    clicks = False  # its words alone, at five stops, would take 93 kB
 
     def __init__(self, controls: Any, held: Stops, given: Any, query: int) -> None:
         self.held, self.given = held, given

@@ -95,12 +95,15 @@ class LiveView(VBox):
         What it calls a row.
     fills : str or None
         The control that fills a picture stage by stage; a page without a kernel has a button for each of its values.
+    clicks : bool
+        Whether such a page stores what a click chooses.
     """
 
     hint = "Point at a cell for its exact value; choose it by a click, or by Tab and arrow keys."
     free = "nan"
     row_name = "query"
     fills: str | None = None
+    clicks = True
 
     def __init__(
         self,

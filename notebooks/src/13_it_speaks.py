@@ -28,7 +28,7 @@ fetch_button.fetch_button()  # in a browser without the model
 
 # %% [markdown]
 # In a running notebook, type a sentence that stops before its last word, and click words and heads. Which word comes next, and
-# where does it come from? Move the slider, for one head or for all. (Without the model two sentences are stored: that of
+# where does it come from? The slider divides by too little or too much. (Without the model two sentences are stored: that of
 # notebook 00, and its names exchanged.)
 
 # %% jupyter={"source_hidden": true}
