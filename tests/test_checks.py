@@ -161,6 +161,9 @@ def test_random_wrong_functions_are_rejected_and_never_named(exercise):
         assert (verdict.state, verdict.mistake) == ("wrong", None)
 
 
+GENERAL = {"argument_ignored", "another_scale", "another_mask"}
+
+
 # Not in 2.3: without a mask two mistakes can do what one does, transposed scores and axis as transposed weights.
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["masked_attention", "multi_head_attention", "masked_softmax"])
@@ -175,7 +178,8 @@ def test_two_mistakes_at_once_are_rejected_and_no_third_is_named(name):
         verdict = exercise(exercise.with_steps(a.variants[0] | b.variants[0]))
         assert verdict.state == "wrong", (a.id, b.id)
         said = {id for id in exercise.wrong if MISTAKES[id].behaves_as_if in verdict.message}
-        assert said <= {a.id, b.id} and named(verdict) <= said, (a.id, b.id, verdict)
+        # Of two, an experiment may show one in general: an ignored mask is an argument without a part in the result.
+        assert said <= {a.id, b.id} and named(verdict) - GENERAL <= said, (a.id, b.id, verdict)
         both += named(verdict) == {a.id, b.id}
     assert {m.id for m in mistakes} == {m.id for pair in tried for m in pair}
     assert both > len(tried) / 2, (len(tried), both)
