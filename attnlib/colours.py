@@ -21,7 +21,7 @@ VIRIDIS = (
 )
 
 
-def rgb(colour):
+def rgb(colour: str) -> tuple[int, ...]:
     """Return a colour as three numbers from 0 to 255.
 
     Examples
@@ -32,7 +32,7 @@ def rgb(colour):
     return tuple(bytes.fromhex(colour[1:]))
 
 
-def luminance(colour):
+def luminance(colour: str) -> float:
     """Return the relative luminance of WCAG 2 (0 is black, 1 is white).
 
     Examples
@@ -44,7 +44,7 @@ def luminance(colour):
     return float(0.2126 * r + 0.7152 * g + 0.0722 * b)
 
 
-def contrast(one, other):
+def contrast(one: str, other: str) -> float:
     """Return the contrast of WCAG 2, from 1 (the same colour) to 21 (black on white); text needs 4.5.
 
     Examples
@@ -57,7 +57,7 @@ def contrast(one, other):
 
 
 @lru_cache(maxsize=512)
-def text_on(colour):
+def text_on(colour: str) -> str:
     """Return black or white, whichever stands out more on `colour`: at least 4.58 : 1.
 
     Examples
@@ -99,18 +99,18 @@ def palette(tint=None):
     return [(colour, text_on(colour)) for colour in colours]
 
 
-def striped(i, j):
+def striped(i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the pixels of blocked cells in rows `i` and columns `j` of a map that has a pixel for each, (n, 3) uint8.
 
     Examples
     --------
-    >>> striped(np.array([0, 0]), np.array([0, 3])).tolist()
-    [[118, 118, 118], [232, 232, 232]]
+    >>> [tuple(pixel) for pixel in striped(np.array([0, 0]), np.array([0, 3])).tolist()] == [rgb(HATCH), rgb(MASKED)]
+    True
     """
     return np.where(((i + j) % 6 < 2)[:, None], rgb(HATCH), rgb(MASKED)).astype(np.uint8)
 
 
-def levels(values, vmin, vmax):
+def levels(values: np.ndarray, vmin: float, vmax: float) -> np.ndarray:
     """Return for each value its place in a scale that ends at `vmin` and `vmax`, 0 to 255; 0 if it is not finite.
 
     Examples

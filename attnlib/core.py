@@ -198,12 +198,12 @@ class AttentionTrace:
     def steps(self) -> list[tuple[str, Any, str, str]]:
         """Return the steps in order, each as (name, array, dims, formula)."""
         leading = {2: "", 3: "b, ", 4: "b, h, "}
-        found = []
+        rows = []
         for step in steps.STEPS:
             array = getattr(self, step.name)
             dims = f"({leading.get(len(array.shape), '..., ')}{step.dims})"
-            found.append((step.name, array, dims, steps.said(step.formula, self)))
-        return found
+            rows.append((step.name, array, dims, steps.said(step.formula, self)))
+        return rows
 
     def _summary(self):
         dead = int(self.fully_masked.sum())

@@ -58,7 +58,12 @@ SENTENCE: Example = _example(
 )
 
 ASKED, GIVEN = ("name", "female", "verb"), ("who", "verb")  # the features of queries and keys, and of values
-NAMES = {"words": WORDS, "features": FEATURES, "asked": ASKED, "given": GIVEN}  # as live.one_row takes them
+NAMES: dict[str, tuple[str, ...]] = {
+    "words": WORDS,
+    "features": FEATURES,
+    "asked": ASKED,
+    "given": GIVEN,
+}  # as live.one_row takes them
 W_O = np.array([[0.0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 0, 0]])  # brings a value back to the word: who to who, verb to verb
 W_O.setflags(write=False)
 

@@ -4,21 +4,44 @@ from __future__ import annotations
 
 import io
 import re
+from html import escape
+from itertools import pairwise
 from typing import Any
 
-from matplotlib import colors, patheffects
+import numpy as np
+from matplotlib import colors, patheffects, rc_context
 from matplotlib import pyplot as plt
+from matplotlib.backends.backend_svg import RendererSVG
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.legend import Legend
 from matplotlib.text import Text
+from matplotlib.transforms import Affine2D, Bbox
 
 from . import arguments
-from .colours import INK, LINE, PAPER
+from .colours import INK, KEY, LINE, PAPER, QUERY, VALUE
+from .svg import parts
 from .validation import kind_of
 
 # Lines that are no queries, keys or values: none of their colours, and visible on a white and on a dark page.
 SERIES = ("#7B61D9", "#808080", "#B8468B")
 ON_CELL = "value"  # the gid of a text that stands on a cell, whose colour carries it
+PIXELS, PAD = 100 / 72, 3  # of an SVG: pixels of a page for a point, as in the PNG; points around it
+# A page may set these colours for its own theme. Where it sets none, a halo carries the words.
+INKS = {"ink": INK, "query": QUERY, "key": KEY, "value": VALUE}
+INKS = {colour.lower(): f"var(--attnlib-{name},{colour})" for name, colour in INKS.items()}
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+MARKUP = (
+    (r"\\math(?:rm|default){((?:[^{}]|{[^{}]*})*)}", r"\1"),
+    (r"_{(\w+)}", r"_\1"),
+    (r"\\sqrt{(.*?)}", r"sqrt(\1)"),
+    (r" ?\\cdot ?", "."),
+    (r"\\,", " "),
+    (r"\\(?=_)|(?<!\\)\$", ""),
+    (r"\\\$", "$"),
+)
+STYLE = """<style>.attnlib-figure{font-family:system-ui,sans-serif;stroke-linejoin:round}
+.attnlib-halo{stroke:var(--attnlib-paper,#fff);stroke-width:3;paint-order:stroke}</style>"""
 
 
 def subplots(*args: Any, **options: Any) -> tuple[Figure, Any]:
@@ -53,6 +76,124 @@ def save(figure: Figure, dpi: float = 100) -> bytes:
     return png.getvalue()
 
 
+def svg(figure: Figure) -> str:
+    """Return a figure as SVG with its words as text; each column of its axes is an <svg> inside, which can stand alone.
+
+    Examples
+    --------
+    >>> svg(subplots(1, 2)[0]).count("<svg ")
+    3
+    """
+    written, dpi, gids = io.StringIO(), figure.dpi, [ax.get_gid() for ax in figure.axes]
+    figure.dpi = 72
+    for k, ax in enumerate(figure.axes):
+        ax.set_gid(str(k))
+    try:
+        with rc_context({"svg.hashsalt": "attnlib", "image.composite_image": False}):
+            width, height = 72 * figure.get_size_inches()
+            renderer = _Words(width, height, written)
+            figure.draw(renderer)
+            pieces = _pieces(figure, renderer)
+            renderer.finalize()
+    finally:
+        figure.dpi = dpi
+        for ax, gid in zip(figure.axes, gids, strict=True):
+            ax.set_gid(gid)
+    body = written.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]  # the first are matplotlib's own styles
+    body = re.sub(r"\n\s*|<!-- words -->", "", body)
+    body = re.sub("<[^!][^>]*>", _shortened, body)
+    drawn = [""] * len(pieces)
+    for number, part in re.findall("<!-- (.*?) -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
+        drawn[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
+    whole, high = Bbox.union([box for _, box in pieces]), renderer.height
+    x, y, wide, tall = _place(whole, high)
+    inside = [
+        '<svg x="{0}" y="{1}" width="{2}" height="{3}" viewBox="{0} {1} {2} {3}">'.format(*_place(box, high))
+        for _, box in pieces
+    ]
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
+        f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{escape(repr(figure))}</title>{STYLE}'
+        + "".join(f"{start}{part}</svg>" for start, part in zip(inside, drawn, strict=True))
+        + "</svg>"
+    )
+
+
+def _pieces(figure, renderer):
+    """Return of each column of axes, and of what belongs to no axes, which axes it holds and its place."""
+    boxes = [ax.get_tightbbox(renderer) for ax in figure.axes]
+    columns: list[Any] = []  # [its right edge, its axes]: those that overlap, and the colour bar that follows them
+    for ax in sorted(figure.axes, key=lambda ax: ax.get_position().x0):
+        left, right = ax.get_position().intervalx
+        if not columns or (left >= columns[-1][0] and ax.get_label() != "<colorbar>"):
+            columns.append([right, []])
+        columns[-1] = [max(right, columns[-1][0]), [*columns[-1][1], str(figure.axes.index(ax))]]
+    places = [Bbox.union([boxes[int(k)] for k in held]) for _, held in columns]
+    edges = [(one.x1 + other.x0) / 2 for one, other in pairwise(places)]
+    edges = [places[0].x0 - PAD, *edges, places[-1].x1 + PAD]
+    bottom, top = min(box.y0 for box in boxes) - PAD, max(box.y1 for box in boxes) + PAD
+    found = [
+        (held, Bbox([(left, bottom), (right, top)]))
+        for (_, held), (left, right) in zip(columns, pairwise(edges), strict=True)
+    ]
+    beside = [artist.get_window_extent(renderer) for artist in (*figure.legends, *figure.texts)]
+    return [*found, *([((), Bbox.union(beside).padded(PAD))] if beside else [])]
+
+
+def _place(box, high):
+    """Return the left, the top, the width and the height of a box on a page, where down is not up."""
+    return tuple(round(value, 1) for value in (box.x0, high - box.y1, box.width, box.height))
+
+
+def _shortened(tag):
+    """Return a tag with numbers of four digits, and without what no page needs."""
+    words = re.sub(r"-?\d+\.\d+(?![\w.])", lambda number: f"{float(number[0]):.4g}", tag[0])
+    return re.sub(r' (?=[MLCz">/])|(?<=[:;,MLC]) |xlink:|(?<= )id="image\w+" ', "", words)
+
+
+class _Words(RendererSVG):
+    """Writes words as text, and before what it draws of axes which ones they are."""
+
+    def __init__(self, width, height, written):
+        super().__init__(width, height, written)
+        self.written = written
+
+    def open_group(self, s, gid=None):
+        if s == "axes":
+            self.writer.comment(gid or "")
+
+    def close_group(self, s):
+        self.open_group(s)
+
+    def draw_text(self, gc, x, y, s, prop, angle, ismath=False, mtext=None):
+        colour, turn = colors.to_hex(gc.get_rgb()), np.deg2rad(angle)
+        # Of several lines matplotlib does not say how they are aligned: nearly all are centred.
+        anchor, share = {"left": ("start", 0), "right": ("end", 1)}.get(
+            mtext.get_ha() if mtext else "", ("middle", 0.5)
+        )
+        along = share * self.get_text_width_height_descent(s, prop, ismath)[0]
+        place = round(x + along * np.cos(turn), 1), round(y - along * np.sin(turn), 1)
+        words = parts.text(
+            *place,
+            _plain(s) if ismath else s,
+            size=round(prop.get_size_in_points(), 1),
+            anchor=anchor,
+            bold=prop.get_weight() == "bold",
+            math=bool(ismath),
+            turn=-round(angle),
+        )
+        halo = "" if colour in ("#000000", "#ffffff") else ' class="attnlib-halo"'  # those stand on a plate or a cell
+        self.writer.comment("words")  # which ends the tag before
+        self.written.write(words.replace("<text", f'<text{halo} style="fill:{INKS.get(colour, colour)}"', 1))
+
+    def draw_quad_mesh(self, gc, transform, wide, high, coordinates, offsets, shift, facecolors, *rest):
+        if wide > 1:  # else it is a colour bar, as an image of few bytes
+            return super().draw_quad_mesh(gc, transform, wide, high, coordinates, offsets, shift, facecolors, *rest)
+        (x, y), (right, top) = transform.transform([coordinates[0, 0], coordinates[-1, -1]])
+        pixels = np.uint8(255 * facecolors.reshape(high, wide, 4))
+        return self.draw_image(gc, x, y, pixels, Affine2D().scale(right - x, top - y))
+
+
 class DescribedFigure(Figure):
     """A figure without a ground, whose text has a halo, and whose repr says in words what it shows.
 
@@ -62,6 +203,7 @@ class DescribedFigure(Figure):
     """
 
     def draw(self, renderer: Any) -> None:
+        as_text = isinstance(renderer, _Words)
         for ax in self.axes:
             ax.patch.set_visible(False)
             for spine in ax.spines.values():
@@ -72,27 +214,33 @@ class DescribedFigure(Figure):
         for text in self.findobj(Text):
             box = text.get_bbox_patch()
             if (box is None or not box.get_facecolor()[-1]) and text.get_gid() != ON_CELL:
-                text.set_path_effects([patheffects.withStroke(linewidth=3, foreground=PAPER)])
+                text.set_path_effects([] if as_text else [patheffects.withStroke(linewidth=3, foreground=PAPER)])
                 if colors.to_hex(text.get_color()) == "#000000":
                     text.set_color(INK)
+        for image in self.findobj(AxesImage) if as_text else ():
+            if max(image.get_size()) <= 256:
+                image.set_interpolation("none")  # a pixel for each cell, not for each of the page
         super().draw(renderer)
 
+    def _repr_svg_(self) -> str:
+        return svg(self)
+
     def __repr__(self) -> str:
-        told = [ax for ax in self.axes if ax.get_label() != "<colorbar>"]
-        drawn = [ax for ax in told if ax.axison] or told
-        titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in drawn if ax.get_title()]
-        kind = "Heatmap" if drawn and drawn[0].images else "Bar chart" if drawn and drawn[0].patches else "Line chart"
-        kind = "Drawing" if drawn and not drawn[0].axison else kind  # a picture without axes measures nothing
-        text = f"{kind}{'s' if len(drawn) > 1 else ''}"
+        axes = [ax for ax in self.axes if ax.get_label() != "<colorbar>"]
+        shown = [ax for ax in axes if ax.axison] or axes
+        titles = [" ".join((ax.title.get_gid() or _plain(ax.get_title())).split()) for ax in shown if ax.get_title()]
+        kind = "Heatmap" if shown and shown[0].images else "Bar chart" if shown and shown[0].patches else "Line chart"
+        kind = "Drawing" if shown and not shown[0].axison else kind  # a picture without axes measures nothing
+        text = f"{kind}{'s' if len(shown) > 1 else ''}"
         if titles:
             text += f": {'; '.join(titles)}"
-        if drawn and drawn[0].images and drawn[0].get_ylabel():
-            n_q, n_k = drawn[0].images[0].get_size()
-            text += f". {n_q} {drawn[0].get_ylabel()} by {n_k} keys (columns)"
-        elif kind == "Line chart" and drawn:
-            labels = (line.get_label() for line in drawn[0].lines)
+        if shown and shown[0].images and shown[0].get_ylabel():
+            n_q, n_k = shown[0].images[0].get_size()
+            text += f". {n_q} {shown[0].get_ylabel()} by {n_k} keys (columns)"
+        elif kind == "Line chart" and shown:
+            labels = (line.get_label() for line in shown[0].lines)
             lines = [" ".join(_plain(label).split()) for label in map(str, labels) if not label.startswith("_")]
-            text += f": {_plain(drawn[0].get_ylabel())} over {_plain(drawn[0].get_xlabel())}" + (
+            text += f": {_plain(shown[0].get_ylabel())} over {_plain(shown[0].get_xlabel())}" + (
                 f"; {', '.join(lines)}" if lines else ""
             )
         return f"{text}."
@@ -103,7 +251,9 @@ def _plain(label):
 
     Examples
     --------
-    >>> _plain(r"divided by $\\sqrt{d_k}$")
-    'divided by sqrt(d_k)'
+    >>> _plain(r"divided by $\\sqrt{d_k}$"), _plain(r"$\\mathdefault{10^{-2}}$")
+    ('divided by sqrt(d_k)', '10⁻²')
     """
-    return re.sub(r"\\sqrt{(.*?)}", r"sqrt(\1)", label).replace("$", "")
+    for markup, words in MARKUP:
+        label = re.sub(markup, words, label)
+    return re.sub(r"\^{(-?\d+)}", lambda power: power[1].translate(RAISED), label)

@@ -197,11 +197,11 @@ class MultiHeadAttention:
         self.num_kv_heads: int = validation.key_value_heads(num_heads, num_kv_heads)
         self.kdim: int = embed_dim if kdim is None else validation.positive_int(kdim, "kdim")
         self.vdim: int = embed_dim if vdim is None else validation.positive_int(vdim, "vdim")
-        drawn = validation.generator(rng)
+        generator = validation.generator(rng)
 
         def weight(d_in, d_out):
             limit = np.sqrt(6 / (d_in + d_out))
-            return drawn.uniform(-limit, limit, size=(d_in, d_out))
+            return generator.uniform(-limit, limit, size=(d_in, d_out))
 
         kv_dim = self.num_kv_heads * self.d_k
         self.W_Q, self.W_K = weight(embed_dim, embed_dim), weight(self.kdim, kv_dim)

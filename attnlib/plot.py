@@ -107,9 +107,9 @@ def attention_heatmap(
     if ax is None:
         _, ax = subplots(figsize=_size(weights.shape[0], weights.shape[1], places=places))
     _axes(ax)
-    drawn = weights[~masked & np.isfinite(weights)]
-    vmin = (drawn.min() if drawn.size else 0) if vmin is None else vmin
-    vmax = (drawn.max() if drawn.size else 1) if vmax is None else vmax
+    finite = weights[~masked & np.isfinite(weights)]
+    vmin = (finite.min() if finite.size else 0) if vmin is None else vmin
+    vmax = (finite.max() if finite.size else 1) if vmax is None else vmax
     if vmin > vmax:
         raise ValueError(f"vmin must not be above vmax, got {vmin:g} and {vmax:g}. Fix: vmin=None, vmax=None.")
     cells = np.ma.masked_invalid(np.where(masked, vmin, weights))
@@ -261,7 +261,7 @@ def bar_chart(row: ArrayLike, *, title: str, ax: Axes, keys: Sequence[str] | Non
         ax.bar_label(bars, fmt="{:.2f}")
     ax.set_ylim(0, 1.15)
     _ticks(ax.xaxis, keys, len(row), "keys", _cell(ax, 1, len(row)))
-    _tag(ax.xaxis, "keys (columns)", KEY)
+    _tag(ax.xaxis, "keys", KEY)
     ax.set_ylabel("weight")
     _title(ax, title)
 
@@ -332,12 +332,12 @@ class _Values(Artist):
 
     def _written(self):
         shades = self.image.cmap(self.image.norm(self.weights))
-        found = []
+        texts = []
         for (i, j), word in self.words.items():
             fill = colors.to_hex(shades[i, j]) if np.isfinite(self.weights[i, j]) else NOT_FINITE
-            found.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=ON_CELL))
-            found[-1].set_in_layout(False)
-        return found
+            texts.append(self.axes.text(j, i, word, ha="center", va="center", color=text_on(fill), gid=ON_CELL))
+            texts[-1].set_in_layout(False)
+        return texts
 
 
 def _tag(axis, text, colour):

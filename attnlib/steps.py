@@ -157,13 +157,13 @@ def maps(trace: Any) -> dict[str, str]:
 
     A step that handed on what it was given, as a mask of None does, is left out.
     """
-    found, before = {}, None
+    symbols, before = {}, None
     for step in STEPS:
         array = getattr(trace, step.name)
         if step.dims == "n_q, n_k" and array is not before:
-            found[step.name] = said(step.symbol, trace)
+            symbols[step.name] = said(step.symbol, trace)
         before = array
-    return found
+    return symbols
 
 
 def said(words: str | Callable[[Any], str], trace: Any) -> str:

@@ -169,7 +169,7 @@ def flag(value: Any, name: str) -> bool:
     """Return `value` if it is True or False: "no" would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be True or False, got {value!r}. Fix: {name}=True, or leave it out.")
-    return value
+    return bool(value)
 
 
 def generator(rng: Any) -> np.random.Generator:

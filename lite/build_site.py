@@ -26,7 +26,7 @@ from jupyterlite_pyodide_kernel.constants import PYODIDE_CDN_URL
 
 from tools import book
 from tools.licence import licence_cell
-from tools.links import outward
+from tools.links import address, outward
 from tools.reading import entry as told
 from tools.series import SERIES, named
 
@@ -40,6 +40,14 @@ LICENCES = ("LICENSE", "LICENSE-CC-BY-4.0", "NOTICE")
 # Where the first page leads to: a notebook to read, one to run, and the lecturer's guide.
 READ, RUN, TEACH = "read/{}.html", "notebooks/index.html?path={}.ipynb", "read/teaching.html"
 KERNEL = "@jupyterlite/pyodide-kernel-extension:kernel"
+NOT_FOUND = """<!DOCTYPE html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>No such page - attnlib</title><meta name="description" content="This page of attnlib does not exist."></head>
+<body style="font: 1.1rem/1.5 system-ui, sans-serif; margin: 3rem auto; max-width: 36rem; padding: 0 1rem">
+<h1>There is no such page</h1><p>Notebooks may have got other numbers.
+<a href="{home}">The first page</a> leads to all of them, <a href="{home}read/search.html">the search</a> to a word.</p>
+</body></html>
+"""
 # What the browser's Python must hold beside numpy and matplotlib: (needs, modules). torch and tqdm are not among them.
 WHEELS = {
     "attnlib": (["ipywidgets", "matplotlib", "numpy"], ["attnlib"]),
@@ -98,6 +106,10 @@ def build_lite(notebooks, site, scratch):
     command += ["--apps", "lab", "--apps", "notebooks"]  # the latter shows one notebook, on a phone too
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]
     run(command, cwd=scratch)
+    for app in ("lab", "notebooks"):
+        page = site / app / "index.html"
+        script = f"<script>{(HERE / 'keep.js').read_text('utf-8')}</script></body>"
+        page.write_text(page.read_text("utf-8").replace("</body>", script), "utf-8")
 
 
 def protect(site):
@@ -222,22 +234,28 @@ def write_pages(notebooks, site, settings):
     """
     book.build(site / "read", lab="../notebooks/index.html", model=bool(settings))
     entries = [told(name, notebook) for name, notebook in notebooks.items()]
+    (site / "pictures").mkdir()
     for entry in entries:
         entry |= {"read": READ.format(entry["name"]), "run": RUN.format(entry["name"])}
+        path = f"pictures/{entry['name']}.png"
+        entry["picture"] = path if first_page.picture(notebooks[entry["name"]], site / path) else None
     ways = {"read": entries[0]["read"], "run": entries[0]["run"], "teach": TEACH}
+    home = address().words("")["site"] if address() else "/"
+    (site / "404.html").write_text(NOT_FOUND.format(home=home), "utf-8")
     first_page.write(site, entries, ways, settings and add_writer(site, settings))
 
 
 def add_writer(site, settings):
-    """Put into the site what writes in the first page; return where Python, its list of packages and attnlib are."""
+    """Put into the site what reads on the first page; return where Python, its packages, attnlib and our script are."""
     (site / "write").mkdir()
-    for name in ("page.js", "worker.js", "writer.py"):
+    for name in ("worker.js", "reader.py"):
         shutil.copyfile(HERE / name, site / "write" / name)
     (wheel,) = (site / "static" / "pyodide").glob("attnlib-*.whl")
     return {
         "pyodide": settings["pyodideUrl"],
         "lock": settings["loadPyodideOptions"]["lockFileURL"],
         "wheel": wheel.relative_to(site).as_posix(),
+        "script": "write/reader.py",
     }
 
 

@@ -1,8 +1,10 @@
-// The sentence at the top of the first page: where each word looks, in every head of the model. No Python runs here: the
-// scores are stored (tools/record_sentences.py), and this script takes the softmax of them at the d_k of the slider.
+// The sentence at the top of the first page: where each word looks, in every head of the model. Of stored sentences this
+// script takes the softmax itself, at the d_k of the slider (tools/record_sentences.py stores the scores). Of one's own
+// sentence the weights come from Python: worker.js runs the model, once somebody has asked for it.
 // Words, heads and layers count from 0 inside, layers and heads from 1 in what is read and in links.
+"use strict"; // also keeps our functions out of the page's global names
 {
-  const LAYERS = 30, HEADS = 9, TRAINED = 64;
+  const LAYERS = 30, HEADS = 9, TRAINED = 64, FOOT = 234; // FOOT: where ribbons stand on the words, in pixels
   const STOPS = [...Array(11).keys()].map((i) => 2 ** i);
   const LETTERS = [...Array(127).keys()].slice(35).map((i) => String.fromCharCode(i)).filter((c) => !"<\\&".includes(c));
   const CODE = Object.fromEntries(LETTERS.map((c, i) => [c, i / (LETTERS.length - 1)]));
@@ -13,13 +15,17 @@
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const upright = matchMedia("(max-width: 900px)");
 
-  const catalogue = JSON.parse($("sentences").textContent); // of each: id, name, file; of the first: all
-  const loaded = { [catalogue[0].id]: JSON.parse($("first-sentence").textContent) };
+  const { sentences: catalogue, groups, mistakes, writes } = JSON.parse($("known").textContent);
+  const loaded = { [catalogue[0].id]: JSON.parse($("first-sentence").textContent) }; // of the others: id, name, file
+  const owns = {}; // text -> one's own sentence: words, and what was read, by way and d_k
   const guesses = {}; // id -> what was guessed
   let item = loaded[catalogue[0].id];
-  let state; // layer, head, query; key: the word that the grid looks for, or null; stop; whole: the whole model
+  // layer, head, query; key: the word that the grid looks for, or null; stop;
+  // way: what the slider changes, "head" or "whole"; or the mistake that is made
+  let state;
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
+  let group = null; // the heads that are lit
 
   // --- the numbers
 
@@ -37,18 +43,37 @@
     return exps.map((e) => e / sum);
   }
 
-  const open = () => !item.guess || item.id in guesses;
-  const now = () => {
-    const [layer, head] = pointed ?? [state.layer, state.head];
-    return state.whole ? item.stops[state.stop][1] : weights(layer, head, state.query, STOPS[state.stop]);
-  };
+  const open = () => (item.own ? !item.reading : !item.guess || item.id in guesses);
+  const last = () => item.words.length - 1;
+  const mistaken = () => state.way in mistakes;
+  // Of a stored sentence another model is stored with one head and the last word alone.
+  const fixed = () => !item.own && state.way !== "head";
+  const readKey = (way, stop) => `${way}:${way in mistakes ? TRAINED : STOPS[stop]}`;
+  const key = () => readKey(state.way, state.stop);
+  const got = () => !item.own || Boolean(item.read[key()]?.maps);
+
+  function said() {
+    // what the model says in this state: next words, how it goes on, its loss
+    if (item.own) return item.read[state.way === "head" ? `head:${TRAINED}` : key()] ?? {};
+    return mistaken() ? item.mistakes[state.way] : state.way === "whole" ? item.stops[state.stop] : item;
+  }
+
+  function row(layer, head, query = state.query) {
+    if (item.own) {
+      const n = item.words.length, at = ((layer * HEADS + head) * n + query) * n;
+      return Array.from(item.read[key()].maps.subarray(at, at + query + 1));
+    }
+    return weights(layer, head, query, fixed() ? TRAINED : STOPS[state.stop]);
+  }
+
+  const shownHead = () => pointed ?? [state.layer, state.head];
+  const now = () => (fixed() ? said().row : row(...shownHead()));
   const looked = () => (lit !== null && lit < state.query ? lit : state.key);
 
   function brightness(layer, head) {
-    const row = weights(layer, head, state.query, state.whole ? TRAINED : STOPS[state.stop]);
-    const key = looked();
+    const seen = row(layer, head), key = looked();
     // Where no word is looked for: all that goes to words which are neither the first nor the query itself.
-    return key !== null ? (row[key] ?? 0) : row.reduce((sum, w, j) => (j && j !== state.query ? sum + w : sum), 0);
+    return key !== null ? (seen[key] ?? 0) : seen.reduce((sum, w, j) => (j && j !== state.query ? sum + w : sum), 0);
   }
 
   // --- the words, and the ribbons: u runs along the sentence, v away from it
@@ -66,38 +91,45 @@
     return made;
   }
 
-  function measured(size) {
+  const drawnAs = (token) => token.replace(/\n\s*/, "↵").trim();
+
+  function measured(size, room) {
+    // where the words stand: u from the left, and in which row
     pen.font = `${size}px system-ui, sans-serif`;
-    const gap = size * 0.55;
-    let x = 8;
-    const spots = item.words.map((token, j) => {
-      if (j && /^\s/.test(token)) x += gap;
-      const wide = pen.measureText(token.replace(/\n\s*/, "↵").trim()).width;
+    const gap = size * 0.55, spots = [];
+    let x = 8, line = 0, total = 0;
+    for (const token of item.words) {
+      const wide = pen.measureText(drawnAs(token)).width, blank = spots.length && /^\s/.test(token) ? gap : 0;
+      if (x + blank + wide > room && spots.length) [x, line] = [8, line + 1];
+      else x += blank;
       x += wide;
-      return { u: x - wide / 2, wide };
-    });
-    return { spots, total: x + 16 };
+      total = Math.max(total, x);
+      spots.push({ u: x - wide / 2, wide, line });
+    }
+    return { spots, total: total + 16, lines: line + 1 };
   }
 
   function layout() {
-    const tall = upright.matches, n = item.words.length, width = $("sentence").clientWidth;
-    let size = tall ? 16 : 20, line = measured(size);
-    while (!tall && line.total > width - 212 && size > 13) line = measured((size -= 1));
-    const step = n > 10 ? 24 : 30, base = tall ? 110 : 262;
+    const tall = upright.matches, n = item.words.length, width = $("sentence").clientWidth, room = tall ? 1e6 : width - 216;
+    const most = n > 14 ? 3 : 1; // rows
+    let size = tall ? 16 : 20, line = measured(size, room);
+    while (line.lines > most && size > 13) line = measured((size -= 1), room);
+    const step = n > 20 ? 18 : n > 10 ? 24 : 30, bottom = tall ? 110 : FOOT, pitch = line.lines === 2 ? 132 : 84;
     const us = line.spots.map(({ u }, j) => (tall ? j * step + step / 2 : u));
-    const wide = tall ? width : line.total, high = tall ? n * step + 6 : 326;
+    const bases = line.spots.map(({ line: at }) => (tall ? bottom : bottom - (line.lines - 1 - at) * pitch));
+    const wide = tall ? width : line.total, high = tall ? n * step + 6 : FOOT + 64;
     svg.replaceChildren();
     for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`]]) svg.setAttribute(name, x);
     $("sentence").style.setProperty("--size", `${size}px`);
     const ribbons = element("g", { class: "ribbons" }, svg);
     const words = line.spots.map(({ wide }, j) => {
-      const word = element("g", { class: "word", tabindex: 0, role: "button" }, svg);
+      const word = element("g", { class: "word", tabindex: 0, role: "button" }, svg), base = bases[j];
       const box = tall ? { x: 0, y: us[j] - step / 2, width: base, height: step } : { x: us[j] - wide / 2 - 3, y: base + 4, width: wide + 6, height: 46 };
       element("rect", { ...box, rx: 4 }, word);
       const name = tall ? { x: base - 6, y: us[j] + size * 0.35, "text-anchor": "end" } : { x: us[j], y: base + 27, "text-anchor": "middle" };
-      element("text", { ...name, class: "name" }, word).textContent = item.words[j].replace(/\n\s*/, "↵").trim();
+      element("text", { ...name, class: "name" }, word).textContent = drawnAs(item.words[j]);
       element("text", tall ? { class: "weight", x: 2, y: us[j] + 4 } : { class: "weight", x: us[j], y: base + 45, "text-anchor": "middle" }, word);
-      word.addEventListener("click", () => choose({ query: j, key: j === state.query ? state.key : null, whole: false }));
+      word.addEventListener("click", () => choose({ query: j, key: j === state.query ? state.key : null, way: item.own && state.way === "whole" ? "whole" : "head" }));
       word.addEventListener("keydown", (event) => {
         const to = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
         if (to) place.words[j + to]?.focus();
@@ -110,31 +142,41 @@
       return word;
     });
     const paths = words.map(() => element("path", {}, ribbons));
-    place = { us, base, tall, words, paths, full: tall ? 24 : 36, deep: tall ? wide - base - 16 : base - 8 };
+    const deep = tall ? wide - bottom - 16 : line.lines > 1 ? pitch - 54 : bottom - 8;
+    const longest = line.lines > 1 ? line.total : us.at(-1) - us[0] || 1;
+    place = { us, bases, tall, words, paths, full: tall ? 24 : 36, deep, longest };
     drawn = null;
+    arrange(tall);
   }
 
-  const point = (u, v) => (place.tall ? [place.base + v, u] : [u, place.base - v]).map((x) => x.toFixed(1)).join(" ");
+  const point = (u, v, base) => (place.tall ? [base + v, u] : [u, base - v]).map((x) => x.toFixed(1)).join(" ");
 
-  function ribbon(from, to, size, depth) {
+  function ribbon(from, to, size, depth, base) {
     // from the query, at `from`, to the middle of the key, both `size` wide
     const outer = (Math.min(place.deep, depth) * 4) / 3, inner = Math.max(0, outer - (size * 4) / 3);
-    const [k0, k1] = [to - size / 2, to + size / 2], q1 = from + size;
-    return `M${point(q1, 0)}C${point(q1, outer)} ${point(k0, outer)} ${point(k0, 0)}L${point(k1, 0)}C${point(k1, inner)} ${point(from, inner)} ${point(from, 0)}Z`;
+    const [k0, k1] = [to - size / 2, to + size / 2], q1 = from + size, at = (u, v) => point(u, v, base);
+    return `M${at(q1, 0)}C${at(q1, outer)} ${at(k0, outer)} ${at(k0, 0)}L${at(k1, 0)}C${at(k1, inner)} ${at(from, inner)} ${at(from, 0)}Z`;
   }
 
-  function paint({ u, row }) {
+  function upwards(from, to, size, base, above) {
+    // to a word in a row above: from the query's upper edge to below the word
+    const end = above + 50, middle = (base + end) / 2, k0 = to - size / 2, k1 = to + size / 2, q1 = from + size;
+    return `M${from} ${base}C${from} ${middle} ${k0} ${middle} ${k0} ${end}L${k1} ${end}C${k1} ${middle} ${q1} ${middle} ${q1} ${base}Z`;
+  }
+
+  function paint({ u, base, row }) {
     // The ribbons leave the query side by side, together as wide as `full`; the nearest key has the innermost place.
-    const { us, full, paths, deep } = place, longest = us.at(-1) - us[0] || 1;
+    const { us, bases, full, paths, deep, longest, tall } = place;
     let from = u - full / 2;
     for (let j = us.length - 1; j >= 0; j--) {
-      const size = row[j] * full, itself = us[j] >= u - 1;
-      paths[j].setAttribute("class", itself ? "itself" : "");
+      const size = row[j] * full, above = !tall && bases[j] < base - 1, itself = !above && us[j] >= u - 1;
+      paths[j].setAttribute("class", `${itself ? "itself" : ""}${j === lit ? " lit" : ""}`);
       let d = "";
       if (size > 0.08) {
-        d = itself
-          ? `M${point(from, 0)}L${point(from, 14)}L${point(from + size, 14)}L${point(from + size, 0)}Z`
-          : ribbon(from, us[j], size, (0.16 + (0.82 * (u - us[j])) / longest) * deep);
+        const at = (u, v) => point(u, v, base);
+        if (itself) d = `M${at(from, 0)}L${at(from, 14)}L${at(from + size, 14)}L${at(from + size, 0)}Z`;
+        else if (above) d = upwards(from, us[j], size, base, bases[j]);
+        else d = ribbon(from, us[j], size, (0.16 + (0.82 * (u - us[j])) / longest) * deep, base);
       }
       paths[j].setAttribute("d", d);
       from += size;
@@ -142,14 +184,14 @@
   }
 
   function morph(row, grow) {
-    const to = { u: place.us[state.query], row: item.words.map((_, j) => row[j] ?? 0) };
-    const from = drawn ?? { u: to.u, row: to.row.map(() => 0) };
+    const to = { u: place.us[state.query], base: place.bases[state.query], row: item.words.map((_, j) => row[j] ?? 0) };
+    const from = drawn?.base === to.base ? drawn : { u: to.u, row: to.row.map(() => 0) };
     const start = performance.now(), time = grow ? 600 : 200;
     cancelAnimationFrame(frame);
     const step = () => {
       const share = still.matches ? 1 : Math.min(1, (performance.now() - start) / time), eased = 1 - (1 - share) ** 3;
       const between = (a, b) => a + (b - a) * eased;
-      drawn = { u: between(from.u, to.u), row: to.row.map((w, j) => between(from.row[j], w)) };
+      drawn = { u: between(from.u, to.u), base: to.base, row: to.row.map((w, j) => between(from.row[j], w)) };
       paint(drawn);
       if (share < 1) frame = requestAnimationFrame(step);
     };
@@ -164,8 +206,8 @@
       word.setAttribute("class", `word${kind}${j === lit ? " lit" : ""}`);
       number.textContent = !later && w >= 0.05 ? pct(w) : "";
       if (!place.tall && number.textContent) {
-        low = place.us[j] - last < 33 && !low;
-        number.setAttribute("y", place.base + (low ? 60 : 45));
+        low = Math.abs(place.us[j] - last) < 33 && !low;
+        number.setAttribute("y", place.bases[j] + (low ? 60 : 45));
         last = place.us[j];
       }
       const says = j === state.query ? "asks" : later ? "comes later" : `gets ${pct(w)}`;
@@ -186,55 +228,78 @@
 
   const grid = $("heads"), CELL = { x: 19.5, y: 19, left: 16, top: 2 };
   const cells = [];
-  for (let layer = 0; layer < LAYERS; layer++)
-    for (let head = 0; head < HEADS; head++) {
-      const box = { x: CELL.left + layer * CELL.x, y: CELL.top + head * CELL.y, width: 17, height: 16.5, rx: 2 };
-      element("rect", box, grid);
-      cells.push(element("rect", { ...box, class: "heat", opacity: 0 }, grid));
-    }
-  for (const layer of [1, 5, 10, 15, 20, 25, 30]) {
-    const first = layer === 1;
-    const at = { x: CELL.left + (first ? 0 : (layer - 0.5) * CELL.x - 1), y: 191, "text-anchor": first ? "start" : "middle" };
-    element("text", at, grid).textContent = first ? "layer 1" : layer;
-  }
-  for (const head of [1, 5, 9]) element("text", { x: 10, y: CELL.top + (head - 0.5) * CELL.y + 2, "text-anchor": "end" }, grid).textContent = head;
-  const ring = element("rect", { class: "ring", width: 20, height: 19.5, rx: 3 }, grid);
+  const many = (count) => [...Array(count).keys()];
+  for (let i = 0; i < LAYERS * HEADS; i++) cells.push([element("rect", {}, grid), element("rect", { class: "heat", opacity: 0 }, grid)]);
+  const ring = element("rect", { class: "ring", rx: 3 }, grid);
+  const ticks = [1, 5, 10, 15, 20, 25, 30].map((layer) => [layer, element("text", {}, grid)]);
+  const numbers = [1, 5, 9].map((head) => [head, element("text", { x: 10, "text-anchor": "end" }, grid)]);
   let brightest = [0, 0];
 
+  function arrange(tall) {
+    // On a phone a row of heads is as high as a finger needs: 24 pixels.
+    CELL.y = tall ? (24.5 * 602) / $("sentence").clientWidth : 19; // the grid is as wide
+    const high = HEADS * CELL.y + CELL.top;
+    grid.setAttribute("viewBox", `0 0 602 ${high + (tall ? 30 : 27)}`);
+    cells.forEach((pair, i) => {
+      const box = { x: CELL.left + Math.floor(i / HEADS) * CELL.x, y: CELL.top + (i % HEADS) * CELL.y, width: 17, height: CELL.y - 2.5, rx: 2 };
+      for (const rect of pair) for (const name in box) rect.setAttribute(name, box[name]);
+    });
+    for (const [layer, text] of ticks) {
+      const first = layer === 1;
+      text.setAttribute("x", CELL.left + (first ? 0 : (layer - 0.5) * CELL.x - 1));
+      text.setAttribute("y", high + (tall ? 22 : 18));
+      text.setAttribute("text-anchor", first ? "start" : layer === LAYERS ? "end" : "middle");
+      text.textContent = first ? "layer 1" : layer;
+    }
+    for (const [head, text] of numbers) {
+      text.setAttribute("y", CELL.top + (head - 0.5) * CELL.y + 4);
+      text.textContent = head;
+    }
+    ring.setAttribute("width", 20);
+    ring.setAttribute("height", CELL.y + 0.5);
+  }
+
   function colour() {
-    const key = looked();
+    const key = looked(), visible = open() && got();
     let most = -1;
+    const of = group && groups[group].heads.map(String);
     for (let layer = 0; layer < LAYERS; layer++)
       for (let head = 0; head < HEADS; head++) {
-        const x = open() ? brightness(layer, head) : 0;
-        cells[layer * HEADS + head].setAttribute("opacity", (x ** (key === null ? 2 : 0.8)).toFixed(2));
+        const x = visible ? brightness(layer, head) : 0, [below, heat] = cells[layer * HEADS + head];
+        heat.setAttribute("opacity", (x ** (key === null ? 2 : 0.8)).toFixed(2));
+        below.setAttribute("class", of?.includes(String([layer + 1, head + 1])) ? "of" : "");
         if (x > most) [most, brightest] = [x, [layer, head]];
       }
     ring.setAttribute("visibility", open() ? "visible" : "hidden");
-    const [layer, head] = pointed ?? [state.layer, state.head];
+    const [layer, head] = shownHead();
     ring.setAttribute("x", CELL.left + layer * CELL.x - 1.5);
     ring.setAttribute("y", CELL.top + head * CELL.y - 1.5);
+    [$("at-layer").textContent, $("at-head").textContent] = [layer + 1, head + 1];
     const what = key === null ? "at words that are neither first nor itself" : `at <b class="key">${named(key)}</b>`;
+    const other = fixed() && (mistaken() || STOPS[state.stop] !== TRAINED);
     $("grid-says").innerHTML = open()
-      ? `How much <b class="query">${named(state.query)}</b> looks ${what}, in ${LAYERS * HEADS} heads${state.whole && STOPS[state.stop] !== TRAINED ? ", as trained" : ""}`
-      : `${LAYERS * HEADS} heads look back, each in its own way. Guess first.`;
-    grid.classList.toggle("stored", state.whole && STOPS[state.stop] !== TRAINED);
+      ? `How much <b class="query">${shown(item.words[state.query])}</b> looks ${what}, in ${LAYERS * HEADS} heads${other ? " as trained" : ""}`
+      : item.reading
+        ? `${LAYERS * HEADS} heads read along.`
+        : `${LAYERS * HEADS} heads look back, each in its own way. Guess first.`;
+    grid.classList.toggle("stored", other);
   }
 
   function headAt(event) {
     const box = grid.getBoundingClientRect();
     const layer = Math.floor((((event.clientX - box.left) * 602) / box.width - CELL.left) / CELL.x);
-    const head = Math.floor((((event.clientY - box.top) * 200) / box.height - CELL.top) / CELL.y);
+    const head = Math.floor((((event.clientY - box.top) * 602) / box.width - CELL.top) / CELL.y);
     return layer >= 0 && layer < LAYERS && head >= 0 && head < HEADS ? [layer, head] : null;
   }
 
   function hover(head) {
-    if (!open() || state.whole || String(head) === String(pointed)) return;
+    if (!open() || fixed() || !got() || String(head) === String(pointed)) return;
     pointed = head;
     tell();
   }
 
-  const keep = ([layer, head]) => choose({ layer, head, whole: false });
+  const keep = ([layer, head]) => choose({ layer, head, way: item.own ? state.way : "head" });
+  const moved = (layers, heads) => [(state.layer + layers + LAYERS) % LAYERS, (state.head + heads + HEADS) % HEADS];
   grid.addEventListener("pointermove", (event) => (event.pointerType === "mouse" || event.buttons) && hover(headAt(event)));
   grid.addEventListener("pointerleave", () => hover(null));
   grid.addEventListener("click", (event) => open() && headAt(event) && keep(headAt(event)));
@@ -242,7 +307,7 @@
     const move = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
     if (!move || !open()) return;
     event.preventDefault();
-    keep([(state.layer + move[0] + LAYERS) % LAYERS, (state.head + move[1] + HEADS) % HEADS]);
+    keep(moved(...move));
   });
 
   // --- what is said
@@ -256,24 +321,41 @@
   function tell(grow) {
     colour();
     if (!open()) return;
-    const row = now(), d_k = STOPS[state.stop], [layer, head] = pointed ?? [state.layer, state.head];
+    if (!got()) {
+      $("slider-says").textContent = mistaken() ? "The model reads again, with this mistake." : `The model reads again, all heads dividing by √${STOPS[state.stop]}.`;
+      return;
+    }
+    const row = now(), [layer, head] = shownHead();
     morph(row, grow);
     name(row);
-    const mark = (j) => `<b class="${j === state.query ? "query" : "key"}" data-word="${j}">${named(j)}</b>`;
+    const mark = (j) => `<b class="${j === state.query ? "query" : "key"}" data-word="${j}">${j === state.query ? shown(item.words[j]) : named(j)}</b>`;
     const falling = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]);
     const far = falling.filter(([w, j]) => j && j !== state.query && w >= 0.05).slice(0, 2);
     const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
     const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
-    const others = far.map(([w, j]) => `at ${mark(j)} with ${pct(w)}`).join(", ");
+    const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
     const looks = parks ? `mostly rests, ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
-    const where = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} `;
-    $("head-says").innerHTML = where + (state.query ? looks : "has only itself to look at.");
-    const root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
-    const moves = d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread";
-    const effect = d_k === TRAINED ? "as the model was trained" : state.whole ? "not by 8" : `not by 8, and looks ${moves}`;
-    const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`;
-    const answer = state.whole ? "" : item.stops && d_k !== TRAINED ? " The answer is that of the model as trained." : "";
-    $("slider-says").innerHTML = `${state.whole ? "All heads divide" : "This head divides"} by ${by}, ${effect}. ${most}${answer}`;
+    $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
+    $("slider-says").innerHTML = effect(`Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`);
+  }
+
+  function effect(most) {
+    // what the slider, or a mistake, has done
+    if (mistaken()) return `${mistakes[state.way].line} ${most}`;
+    const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
+    if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key. The model was trained to divide it by √64 = 8. ${most}`;
+    if (state.way === "whole") return `All heads divide by ${by}, not by 8. ${most}`;
+    const answer = said().next ? " The answer is that of the model as trained." : "";
+    return `This head divides by ${by}, not by 8, and looks ${d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread"}. ${most}${answer}`;
+  }
+
+  function goesOn() {
+    // how the model goes on, and what it thinks of the sentence
+    const { writes: text, loss } = said(), right = item.own ? item.read[`head:${TRAINED}`] : item;
+    if (text === undefined) return item.own ? "It writes on …" : "";
+    const on = `It goes on: “<b class="next">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
+    const known = loss !== null && right.loss !== undefined && (mistaken() || state.way === "whole");
+    return on + (known ? ` Its loss on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.` : "");
   }
 
   const asLink = (line) =>
@@ -286,79 +368,258 @@
       .replace(/\{(\d+)\|([^}]+)\}/g, '<button class="link" data-query="$1">$2</button>');
 
   function update(grow) {
-    document.querySelector("#sentence").classList.toggle("waiting", !open());
+    const at = open();
+    $("sentence").classList.toggle("waiting", !at);
     for (const chip of $("chips").children) chip.setAttribute("aria-pressed", chip.dataset.id === item.id);
-    $("ask").hidden = open();
-    $("answer").hidden = !open();
-    $("blank").className = open() ? "said" : "";
-    $("blank").textContent = "";
-    if (open()) {
-      const words = state.whole ? item.stops[state.stop][0] : item.next;
-      $("blank").innerHTML = shown(words[0][0]);
-      const guess = guesses[item.id];
-      $("verdict").innerHTML = guess ? `You said ${escaped(guess)}. The model says <b class="next">${shown(words[0][0])}</b>.` : "The model's first choices:";
-      $("next-words").innerHTML = words
-        .map(([token, p]) => `<li><span>${shown(token)}</span><span><i style="width:${Math.max(1, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
+    $("ask").hidden = at || item.reading;
+    $("answer").hidden = !at;
+    $("blank").className = at ? "said" : "";
+    const { next } = said();
+    if (at && next) {
+      $("blank").innerHTML = shown(next[0][0]);
+      const guess = guesses[item.id], says = `The model${mistaken() ? ", broken," : ""} says <b class="next">${shown(next[0][0])}</b>.`;
+      $("verdict").innerHTML = guess ? `You said ${escaped(guess)}. ${says}` : `${mistaken() ? "Broken, it" : "It"} would write next:`;
+      const word = (token) => (ready ? `<button class="link" data-next="${escaped(token)}" title="write it">${shown(token)}</button>` : shown(token));
+      $("next-words").innerHTML = next
+        .map(([token, p]) => `<li><span>${word(token)}</span><span><i style="width:${Math.max(1, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
         .join("");
-      $("line").innerHTML = asLink(item.line);
-    } else {
-      $("ask").firstElementChild.textContent = item.ask;
-      $("ask").lastElementChild.replaceChildren(
-        ...item.guess.map((guess) => {
-          const button = document.createElement("button");
-          button.textContent = guess;
-          button.addEventListener("click", () => {
-            guesses[item.id] = guess;
-            update(true);
-            place.words[state.query].focus({ preventScroll: true });
-          });
-          return button;
-        }),
-      );
-      place.words.forEach((word, j) => word.setAttribute("aria-label", item.words[j].trim()));
+      $("line").innerHTML = item.own ? "Your sentence. This head stands out: few others look where it looks. Click a word, or point at other heads." : asLink(item.line);
+      $("goes-on").innerHTML = goesOn();
     }
-    for (const button of $("way").children) button.setAttribute("aria-pressed", (button.value === "whole") === state.whole);
-    $("way").hidden = !item.stops;
+    if (!at) {
+      $("blank").textContent = "";
+      if (!item.reading) question();
+      place.words.forEach((word, j) => {
+        word.setAttribute("aria-label", item.words[j].trim());
+        word.setAttribute("class", item.reading && j >= item.count ? "word later" : "word");
+      });
+    }
+    for (const button of $("way").children) button.setAttribute("aria-pressed", button.value === state.way);
+    for (const button of $("mistakes").children) button.setAttribute("aria-pressed", button.value === state.way);
+    for (const button of $("groups").children) button.setAttribute("aria-pressed", button.value === group);
+    $("group-says").innerHTML = group ? groups[group].line : GROUPS;
+    $("way").hidden = !item.stops && !item.own;
     $("d_k").value = state.stop;
     $("d_k").setAttribute("aria-valuetext", `d_k = ${STOPS[state.stop]}`);
     $("d_k-value").textContent = STOPS[state.stop];
+    [...$("ticks").children].forEach((tick, i) => tick.classList.toggle("there", Boolean(item.own && state.way === "whole" && item.read[readKey("whole", i)]?.maps)));
     tell(grow);
     if (open()) history.replaceState(null, "", link());
+    pump();
   }
 
-  const link = () =>
-    `#s=${item.id}&l=${state.layer + 1}&h=${state.head + 1}&q=${state.query}&d=${STOPS[state.stop]}${state.whole ? "&all=1" : ""}`;
+  function question() {
+    $("ask").firstElementChild.textContent = item.ask;
+    $("ask").lastElementChild.replaceChildren(
+      ...item.guess.map((guess) => {
+        const button = document.createElement("button");
+        button.textContent = guess;
+        button.addEventListener("click", () => {
+          guesses[item.id] = guess;
+          update(true);
+          place.words[state.query].focus({ preventScroll: true });
+        });
+        return button;
+      }),
+    );
+  }
+
+  function link() {
+    const { layer, head, query, stop, way } = state, from = item.own ? { t: item.text } : { s: item.id };
+    const parts = { ...from, l: layer + 1, h: head + 1, q: query, d: STOPS[stop], ...(way !== "head" && { w: way }) };
+    return `#${new URLSearchParams(parts)}`;
+  }
 
   function choose(change) {
     if (!open()) return;
     pointed = lit = null;
     Object.assign(state, change);
-    if (state.whole) {
-      // stored for the head and the word it starts with
+    if (mistaken()) Object.assign(state, { stop: STOPS.indexOf(TRAINED), query: last() });
+    if (fixed()) {
       const [layer, head, key] = item.start;
-      Object.assign(state, { layer: layer - 1, head: head - 1, key, query: item.words.length - 1 });
+      Object.assign(state, { layer: layer - 1, head: head - 1, key, query: last() });
     }
+    if (state.key >= state.query) state.key = null;
     update();
+  }
+
+  function begin(grow, restored) {
+    // from the head and the word that a sentence starts with, or what a link asks for
+    const [layer, head, key] = item.start;
+    pointed = lit = null;
+    state = { layer: layer - 1, head: head - 1, key, query: last(), stop: STOPS.indexOf(TRAINED), way: "head" };
+    if (restored) Object.assign(state, restored());
+    if (fixed()) Object.assign(state, { layer: layer - 1, head: head - 1, key, query: last() });
+    layout();
+    update(grow);
   }
 
   async function show(id, restored) {
     if (!loaded[id]) {
       const { file } = catalogue.find((known) => known.id === id);
-      $("verdict").textContent = "";
       try {
         loaded[id] = await (await fetch(file)).json();
       } catch {
-        $("slider-says").textContent = "This sentence could not be fetched. Fix: connect, and press again.";
+        $("said").textContent = "This sentence could not be fetched. Fix: connect, and press again.";
         return;
       }
     }
     item = loaded[id];
-    const [layer, head, key] = item.start;
-    pointed = lit = null;
-    state = { layer: layer - 1, head: head - 1, key, query: item.words.length - 1, stop: STOPS.indexOf(TRAINED), whole: false };
-    if (restored) Object.assign(state, restored(item));
-    layout();
-    update(true);
+    if ($("typed") && !loading) $("typed").value = item.words.join(""); // what somebody waits for stays
+    begin(true, restored);
+  }
+
+  // --- one's own sentence: Python and the model in a worker, once somebody asks for them
+
+  const MB = { python: 17, model: 93 };
+  let worker, ready = false, loading = null, pending = null, before;
+  let wanted = null; // what a link asks of a sentence that is not read
+
+  const says = (text) => ($("said").textContent = text);
+
+  function ask(way, d_k, writes) {
+    const asked = { text: item.text, way, d_k, writes };
+    if (JSON.stringify(asked) === JSON.stringify(pending)) return;
+    pending = asked;
+    worker.postMessage({ asked });
+  }
+
+  function pump() {
+    // Ask for what is missing: first what is shown, then how it goes on, then the other stops of the whole model.
+    if (!item.own || !ready) return;
+    const { way, stop } = state;
+    const d_k = mistaken() ? TRAINED : STOPS[stop];
+    if (item.reading) return ask("head", TRAINED, true);
+    if (!got()) return ask(way, d_k, way !== "head");
+    if (said().writes === undefined) return ask(way, way === "head" ? TRAINED : d_k, true);
+    if (way !== "head" && item.read[`head:${TRAINED}`].writes === undefined) return ask("head", TRAINED, true);
+    if (way !== "whole") return;
+    const near = STOPS.map((_, i) => i).sort((a, b) => Math.abs(a - stop) - Math.abs(b - stop));
+    const missing = near.find((i) => !item.read[readKey("whole", i)]?.maps);
+    if (missing !== undefined) ask("whole", STOPS[missing], false);
+  }
+
+  function read(text) {
+    // show a sentence of one's own: its words turn dark as they are read
+    before = item;
+    item = owns[text] ??= { own: true, text, words: [text], read: {}, reading: true, count: 0, start: [1, 1, null] };
+    if (item.reading) pointed = lit = null;
+    begin(true, item.reading ? undefined : restoring());
+  }
+
+  function restoring() {
+    const asked = wanted?.get("t") === item.text && wanted;
+    wanted = null;
+    return asked && (() => restored(asked));
+  }
+
+  function standingOut() {
+    // The head that looks hardest at one word, less twice what all heads give that word on average: many heads rest on
+    // the first word, and on a second one, too. Neither the first word counts nor the neighbour.
+    const rows = many(LAYERS * HEADS).map((i) => row(Math.floor(i / HEADS), i % HEADS, last()));
+    let best = [1, 1, null], most = -1;
+    for (let j = 1; j < last() - 1; j++) {
+      const mean = rows.reduce((sum, seen) => sum + seen[j], 0) / rows.length;
+      rows.forEach((seen, i) => {
+        if (seen[j] - 2 * mean > most) [most, best] = [seen[j] - 2 * mean, [Math.floor(i / HEADS) + 1, (i % HEADS) + 1, j]];
+      });
+    }
+    return best;
+  }
+
+  function hear({ data: { told, loaded: here, failed, asked, words, count, next, maps, writes: text, loss } }) {
+    if (told) progressed(told);
+    if (here) {
+      ready = true;
+      become("ready");
+      read($("typed").value.trimEnd());
+    }
+    if (failed) {
+      pending = null;
+      says(failed);
+      if (!ready) become("idle");
+      else if (item.reading) {
+        delete owns[item.text];
+        item = before;
+        begin(false);
+      }
+    }
+    const mine = asked && owns[asked.text];
+    if (!mine) return;
+    const kept = (mine.read[`${asked.way}:${asked.d_k}`] ??= {});
+    if (count) Object.assign(mine, { words, count });
+    if (maps) Object.assign(kept, { next, maps: new Float32Array(maps.buffer) });
+    if (text !== undefined) Object.assign(kept, { writes: text, loss });
+    if (maps ? !asked.writes : text !== undefined) pending = null;
+    if (maps && mine.reading) {
+      mine.reading = false;
+      if (mine !== item) return;
+      says("");
+      state.stop = STOPS.indexOf(TRAINED);
+      mine.start = standingOut();
+      return begin(true, restoring());
+    }
+    if (mine !== item) return;
+    if (count && mine.reading) {
+      says(`Reading: ${count} of ${words.length}.`);
+      if (place.words.length !== words.length) begin();
+      else update();
+    } else if (count && !got()) says(`Reading again: ${count} of ${words.length}.`);
+    else {
+      if (got()) says("");
+      update();
+    }
+  }
+
+  function progressed(told) {
+    const [, mb, all] = told.match(/^(\d+) of (\d+) MB/) ?? [];
+    const steps = { "Loading P": 0.02, "Loading 9": 0.12, Unpacking: 0.85, "Storing i": 0.9, "Reading t": 0.93 };
+    const share = mb ? 0.12 + (0.73 * mb) / all : steps[told.slice(0, 9)];
+    if (share) $("bar").value = share;
+    loading.since ??= mb && { time: performance.now(), mb };
+    const { since } = loading, rate = since && (mb - since.mb) / (performance.now() - since.time);
+    says(told + (rate > 0 ? ` About ${Math.ceil((all - mb) / rate / 1000 + 8)} s to go.` : ""));
+  }
+
+  function become(now) {
+    // idle, loading or ready
+    if (now === "idle") worker = worker?.terminate();
+    $("own").dataset.state = now;
+    $("press").textContent = { idle: `Load the model, ${MB.python + MB.model} MB`, loading: "Cancel", ready: "Read it" }[now];
+    $("bar").value = 0;
+    loading = now === "loading" ? {} : null;
+  }
+
+  function submit(event) {
+    event.preventDefault();
+    const text = $("typed").value.trimEnd(), now = $("own").dataset.state;
+    if (!text.trim()) return says("Type a few words to begin with.");
+    if (now === "ready") return read(text);
+    if (now === "loading") {
+      become("idle");
+      return says("Cancelled. Nothing is kept.");
+    }
+    if (upright.matches && now !== "warned") {
+      $("own").dataset.state = "warned";
+      $("press").textContent = "Load it anyway";
+      return says("It takes 0.7 GB of memory: a phone may close this tab.");
+    }
+    become("loading");
+    const whole = (path) => new URL(path, location).href;
+    worker = new Worker("write/worker.js", { type: "module" });
+    worker.onmessage = hear;
+    worker.onerror = () => hear({ data: { failed: "The browser could not start Python here. Fix: a current browser." } });
+    worker.postMessage({ load: Object.fromEntries(Object.entries(writes).map(([name, path]) => [name, whole(path)])) });
+  }
+
+  if (writes) {
+    become("idle");
+    $("own").addEventListener("submit", submit);
+    $("next-words").addEventListener("click", ({ target: { dataset } }) => {
+      if (!dataset.next) return;
+      $("typed").value = item.words.join("") + dataset.next;
+      read($("typed").value);
+    });
   }
 
   // --- controls, links, pictures
@@ -370,18 +631,29 @@
     chip.addEventListener("click", () => show(id));
     $("chips").append(chip);
   }
-  $("d_k").addEventListener("input", (event) => choose({ stop: Number(event.target.value) }));
+  const GROUPS = "Click a word: then that word looks. Point at a head to see where it looks; a click keeps it.";
+  for (const [id, known, chosen] of [
+    ["mistakes", mistakes, (name) => choose({ way: name === state.way ? "head" : name })],
+    ["groups", groups, (name) => { group = name === group ? null : name; update(); }],
+  ])
+    for (const name in known) {
+      const button = Object.assign(document.createElement("button"), { textContent: known[name].name, value: name });
+      button.addEventListener("click", () => chosen(name));
+      $(id).append(button);
+    }
+  $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value), way: state.way === "whole" ? "whole" : "head" }));
+  $("steps").addEventListener("click", ({ target: { value } }) => value && keep(moved(...value.split(",").map(Number))));
   $("brightest").addEventListener("click", () => keep(brightest));
-  for (const button of $("way").children) button.addEventListener("click", () => choose({ whole: button.value === "whole" }));
+  for (const button of $("way").children) button.addEventListener("click", () => choose({ way: button.value }));
   for (const id of ["head-says", "slider-says"]) {
     $(id).addEventListener("pointerover", (event) => light(event.target.dataset.word ? Number(event.target.dataset.word) : null));
     $(id).addEventListener("pointerleave", () => light(null));
   }
   $("line").addEventListener("click", ({ target: { dataset } }) => {
-    if (dataset.query) return choose({ query: Number(dataset.query), key: null, whole: false });
+    if (dataset.query) return choose({ query: Number(dataset.query), key: null, way: "head" });
     if (!dataset.head) return;
     const [layer, head, query, key] = dataset.head.split(",").map(Number);
-    choose({ layer: layer - 1, head: head - 1, query, key, stop: STOPS.indexOf(TRAINED), whole: false });
+    choose({ layer: layer - 1, head: head - 1, query, key, stop: STOPS.indexOf(TRAINED), way: "head" });
   });
   $("copy").addEventListener("click", async () => {
     const address = new URL(open() ? link() : "#", location).href;
@@ -401,7 +673,13 @@
       for (const name of ["fill", "opacity", "font-size", "font-weight"]) part.style.setProperty(name, own.getPropertyValue(name));
       part.removeAttribute("tabindex");
     });
-    copy.setAttribute("xmlns", XMLNS);
+    // the answer, where the blank is on the page
+    const { width, height } = svg.viewBox.baseVal, { bases, tall } = place, size = tall ? 16 : 20;
+    const at = tall ? { x: bases[0] - 6, y: height + 16, "text-anchor": "end" } : { x: width, y: bases.at(-1) + 27 };
+    const answer = element("text", { ...at, "font-size": size, "font-weight": 650, fill: getComputedStyle($("blank")).color }, copy);
+    answer.textContent = $("blank").textContent;
+    const [wide, high] = tall ? [width, height + 26] : [width + pen.measureText(answer.textContent).width * 1.2 + 12, height];
+    for (const [name, x] of [["width", wide], ["height", high], ["viewBox", `0 0 ${wide} ${high}`], ["xmlns", XMLNS]]) copy.setAttribute(name, x);
     copy.setAttribute("style", `background:${style.backgroundColor};font-family:system-ui,sans-serif`);
     return new XMLSerializer().serializeToString(copy);
   }
@@ -411,19 +689,26 @@
     anchor.click();
   }
 
-  $("save-svg").addEventListener("click", () => save(`data:image/svg+xml,${encodeURIComponent(standalone())}`, `${item.id}.svg`));
+  $("save-svg").addEventListener("click", () => save(`data:image/svg+xml,${encodeURIComponent(standalone())}`, `${item.id ?? "sentence"}.svg`));
   $("save-png").addEventListener("click", () => {
     const picture = new Image();
     picture.onload = () => {
       const canvas = Object.assign(document.createElement("canvas"), { width: 1200, height: 630 }), to = canvas.getContext("2d");
-      const style = getComputedStyle(document.body), size = Math.min(1120 / picture.width, 500 / picture.height);
+      const style = getComputedStyle(document.body), size = Math.min(1120 / picture.width, 400 / picture.height);
+      const write = (text, y, size, bold = "") => {
+        to.font = `${bold} ${size}px system-ui, sans-serif`; // smaller where it is too long
+        to.font = `${bold} ${Math.min(1, 1120 / to.measureText(text).width) * size}px system-ui, sans-serif`;
+        to.fillText(text, 40, y);
+      };
       to.fillStyle = style.backgroundColor;
       to.fillRect(0, 0, 1200, 630);
-      to.drawImage(picture, 40, 560 - picture.height * size, picture.width * size, picture.height * size);
+      to.drawImage(picture, 600 - (picture.width * size) / 2, 565 - picture.height * size, picture.width * size, picture.height * size);
       to.fillStyle = style.color;
-      to.font = "24px system-ui, sans-serif";
-      to.fillText(`${$("head-says").textContent} d_k = ${STOPS[state.stop]}`, 40, 605, 1120);
-      save(canvas.toDataURL("image/png"), `${item.id}.png`);
+      write(document.querySelector("h1").textContent, 72, 44, "bold");
+      const [[answer, p]] = said().next;
+      write(`${item.ask ?? "What comes next?"} The model says “${answer.trim()}”, ${pct(p)}.`, 120, 28);
+      write(`${$("head-says").textContent} d_k = ${STOPS[state.stop]}`, 605, 24);
+      save(canvas.toDataURL("image/png"), `${item.id ?? "sentence"}.png`);
     };
     picture.src = `data:image/svg+xml,${encodeURIComponent(standalone())}`;
   });
@@ -436,19 +721,45 @@
     update();
   });
 
-  function start() {
-    const asked = new URLSearchParams(location.hash.slice(1));
-    const known = catalogue.find(({ id }) => id === asked.get("s"));
-    if (!known || !asked.get("l")) return show(known?.id ?? catalogue[0].id);
-    guesses[known.id] ??= "";
+  function restored(asked) {
+    // what a link says of the sentence that is shown, as far as it can be
     const within = (x, most) => Math.min(most, Math.max(0, Number(x) || 0));
-    return show(known.id, ({ words, stops }) => {
-      const stop = STOPS.indexOf(Number(asked.get("d"))), last = words.length - 1;
-      const query = asked.has("q") ? within(asked.get("q"), last) : last;
-      const place = { layer: within(asked.get("l") - 1, LAYERS - 1), head: within(asked.get("h") - 1, HEADS - 1), query };
-      return { ...place, ...(query < last && { key: null }), ...(stop >= 0 && { stop }), whole: Boolean(stops && asked.get("all")) };
-    });
+    const stop = STOPS.indexOf(Number(asked.get("d"))), way = asked.get("w");
+    const query = asked.has("q") ? within(asked.get("q"), last()) : last();
+    const place = { layer: within(asked.get("l") - 1, LAYERS - 1), head: within(asked.get("h") - 1, HEADS - 1), query };
+    const known = way in mistakes || (way === "whole" && (item.stops || item.own));
+    return { ...place, ...(query < last() && { key: null }), ...(stop >= 0 && { stop }), ...(known && { way }) };
+  }
+
+  async function start() {
+    const asked = new URLSearchParams(location.hash.slice(1)), known = catalogue.find(({ id }) => id === asked.get("s"));
+    const text = asked.get("t");
+    if (text && owns[text]?.reading === false) {
+      wanted = asked;
+      return read(text);
+    }
+    if (known && asked.get("l")) {
+      guesses[known.id] ??= "";
+      return show(known.id, () => restored(asked));
+    }
+    await show(known?.id ?? catalogue[0].id);
+    if (!text) return;
+    says(writes ? "This link holds a sentence of somebody's own. The model reads it." : "This link holds a sentence of its own, and this site has no model to read it.");
+    if (!writes) return;
+    wanted = asked;
+    $("typed").value = text;
+    if (ready) read(text);
   }
   addEventListener("hashchange", () => location.hash !== link() && start());
   start();
+
+  // The notebooks' pictures come when they come into view.
+  const seen = new IntersectionObserver((entries) => {
+    for (const { isIntersecting, target } of entries)
+      if (isIntersecting) {
+        target.src = target.dataset.src;
+        seen.unobserve(target);
+      }
+  });
+  for (const picture of document.querySelectorAll("img[data-src]")) seen.observe(picture);
 }

@@ -1,15 +1,17 @@
-// Runs Python and the model apart from the first page, which stays responsive. page.js sends the prompt and gets the text.
+// Runs Python and the model apart from the first page, which stays responsive: sentence.js asks, and gets what was read.
+// A message asks for one reading of one sentence; a newer one goes first, and what was read so far is kept.
 let python;
-let writer;
-let turn = 0; // counts texts and stops: each ends the text before it
-const chosen = {};
+let turn = 0;
+let latest; // the Reader of the sentence before: what both begin with is not read again
+const readers = new Map(); // text -> Reader, of the last sentences: each fills some megabytes
+const KEPT = 4;
 
 const load = async ({ pyodide, lock, wheel, script }) => {
   postMessage({ told: "Loading Python." });
   const { loadPyodide } = await import(pyodide);
   python = await loadPyodide({ lockFileURL: lock });
-  await python.loadPackage(["numpy", "pillow"], { messageCallback: () => {} });
-  const attnlib = await fetch(wheel); // alone: what it needs for pictures of matplotlib is not needed here
+  await python.loadPackage(["numpy"], { messageCallback: () => {} });
+  const attnlib = await fetch(wheel); // alone: what it needs for pictures is not needed here
   python.unpackArchive(await attnlib.arrayBuffer(), "wheel");
   python.globals.set("tell", (told) => postMessage({ told }));
   python.runPython(await (await fetch(script)).text());
@@ -20,38 +22,49 @@ const load = async ({ pyodide, lock, wheel, script }) => {
     tell("Reading the model, which takes some seconds.")
     speaker = smollm.load()
   `);
+  postMessage({ loaded: true });
 };
 
-const show = () => {
-  if (!writer) return;
-  const picture = writer.pictures(chosen.layer, chosen.head);
-  postMessage({ text: writer.text().toJs(), picture, d_k: writer.d_k });
-};
+const pause = () => new Promise((later) => setTimeout(later)); // lets messages of the page in
 
-const write = async (prompt) => {
-  const mine = ++turn;
-  writer?.destroy();
-  writer = undefined;
-  writer = python.globals.get("Writer")(python.globals.get("speaker"), prompt);
-  while (mine === turn && writer.step(chosen.d_k)) {
-    show();
-    await new Promise((later) => setTimeout(later)); // lets messages of the page in
+const read = async (asked, mine) => {
+  const { text, way, d_k } = asked;
+  if (!readers.has(text)) {
+    readers.set(text, python.globals.get("Reader")(python.globals.get("speaker"), text, latest));
+    for (const old of [...readers.keys()].slice(0, -KEPT)) {
+      readers.get(old).destroy();
+      readers.delete(old);
+    }
   }
-  if (mine !== turn) return;
-  show();
-  postMessage({ done: true });
+  const reader = (latest = readers.get(text));
+  const mistake = ["head", "whole"].includes(way) ? undefined : way;
+  const reading = reader.reading(way === "whole" ? d_k : 64, mistake);
+  const words = reader.words.toJs();
+  while (reading.left()) {
+    const count = reading.read();
+    postMessage({ asked, words, count });
+    await pause();
+    if (mine !== turn) return;
+  }
+  const maps = reading.weights(way === "head" ? d_k ** -0.5 : undefined);
+  const flat = maps.ravel().astype("float32"), bytes = flat.getBuffer();
+  const next = reading.next_words();
+  postMessage({ asked, words, next: next.toJs(), maps: bytes.data.slice() });
+  bytes.release();
+  for (const proxy of [maps, flat, next]) proxy.destroy();
+  if (!asked.writes) return;
+  do {
+    await pause();
+    if (mine !== turn) return;
+  } while (reading.write());
+  postMessage({ asked, writes: reading.text(), loss: reading.loss() });
 };
 
 onmessage = async ({ data }) => {
-  Object.assign(chosen, data.chosen);
+  const mine = ++turn;
   try {
     if (data.load) await load(data.load);
-    if (data.stop) {
-      turn += 1;
-      if (writer) writer.writing = false;
-      show();
-    } else if (data.prompt) await write(data.prompt);
-    else show();
+    if (data.asked && mine === turn) await read(data.asked, mine);
   } catch (error) {
     const told = error.message.trim().split("\n").at(-1); // the last line of a traceback is the message
     postMessage({ failed: told.replace(/^[\w.]+: /, "") });

@@ -221,7 +221,7 @@ WRONG = [
     ("sink_weights", "sink_without_exp", sink(of_sink="k")),
     ("sink_weights", "sink_not_shifted", sink(of_sink="np.exp(k)")),
     ("sink_weights", "sink_not_shifted", sink("s.max(-1, keepdims=True)", of_sink="np.exp(k)")),
-    ("sink_weights", "sink_score_ignored", sink("np.maximum(s.max(-1, keepdims=True), 0)", of_sink="np.exp(-m)")),
+    ("sink_weights", "argument_ignored", sink("np.maximum(s.max(-1, keepdims=True), 0)", of_sink="np.exp(-m)")),
     ("sink_weights", "sink_left_out_of_maximum", sink("s.max(-1, keepdims=True)")),
     ("sink_weights", "sink_without_maximum", sink("0.0")),
     *[
@@ -251,7 +251,7 @@ WRONG = [
             w="np.exp(s - s.max(-1, keepdims=True)) / np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True)",
         ),
     ),
-    ("log_n_weights", "factor_left_out", log_n("1")),
+    ("log_n_weights", "argument_ignored", log_n("1")),
     (
         "log_n_weights",
         "factor_on_weights",

@@ -15,7 +15,7 @@ from attnlib.course.__main__ import page, section
 from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
 from attnlib.course.engine.exercise import Design
-from attnlib.course.engine.explain import CONSTANT, PART, TURNED, explain
+from attnlib.course.engine.explain import CONSTANT, FACTOR, PART, REARRANGED, explain
 from tools.series import TAUGHT
 
 STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Design)]  # notebook 10: test_puzzles.py
@@ -110,8 +110,7 @@ def test_the_catalogue_has_the_chapters_of_the_series():
         "output_of_she": "rounded_weights weights_returned",
         "scores_in_range": "raw_scores_returned divided_by_variance cosines_returned unit_variance_assumed "
         "one_factor_counted scores_of_the_crowd root_of_d_k_left_out",
-        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy "
-        "summed_axis_kept",
+        "entropy": "zero_times_log_zero log2_instead_of_ln minus_forgotten entropy_over_queries exponential_of_entropy",
         "other_head": "own_letter_looked_up map_read_by_columns place_in_the_alphabet",
         "choose_W_Q": "query_looks_for_itself query_looks_for_previous query_looks_across query_too_short",
     }.items(),
@@ -221,7 +220,7 @@ def test_several_explanations_are_none():
     exercise = EXERCISES["softmax"]
     found = exercise.wrong_outcomes["no_softmax"][0]
     assert [m.id for m in exercise.explain(None, found)] == ["no_softmax"]
-    twice = {"no_softmax": [found], "axis_ignored": [found]}
+    twice = {"no_softmax": [found], "double_softmax": [found]}
     assert explain(found, exercise.expected, exercise.probes, exercise.mistakes, twice, exercise.pairs) == ()
 
 
@@ -256,10 +255,17 @@ SHOWN = {
     "the first of a batch": (PART, lambda y: y[0] if y.ndim > 2 else y),
     "only the first row filled": (PART, kept_at(0, -2)),
     "only the last column filled": (PART, kept_at(-1, -1)),
-    "features backwards": (TURNED, lambda y: y[..., ::-1]),
-    "rows backwards": (TURNED, lambda y: y[..., ::-1, :]),
-    "the last two axes exchanged": (TURNED, lambda y: np.swapaxes(y, -1, -2)),
+    "features backwards": (REARRANGED, lambda y: y[..., ::-1]),
+    "rows backwards": (REARRANGED, lambda y: y[..., ::-1, :]),
+    "the last two axes exchanged": (REARRANGED, lambda y: np.swapaxes(y, -1, -2)),
+    "the heads or features cut in other places": (REARRANGED, lambda y: np.roll(y, 1).reshape(*y.shape[:-2], -1)),
+    "an axis too many": (REARRANGED, lambda y: y[None]),
+    "two axes in one": (REARRANGED, lambda y: y.reshape(*y.shape[:-2], -1)),
+    "half of it": (FACTOR, lambda y: y / 2),
+    "the sign": (FACTOR, np.negative),
     # Near to these, and none of them: nothing is said.
+    "another factor in each row": (None, lambda y: y * (1 + np.arange(y.shape[-2]))[:, None]),
+    "zeros in the middle": (None, lambda y: y * (np.arange(y.shape[-2]) != 1)[:, None]),
     "noise": (None, lambda y: y + 0.01 * np.cos(np.arange(y.size)).reshape(y.shape)),
     "every second row": (None, lambda y: y[..., ::2, :]),
     "the rest at 1": (None, kept_at(0, -2, rest=1)),

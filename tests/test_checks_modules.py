@@ -100,7 +100,7 @@ def test_one_layer_for_queries_and_keys_is_told():
     assert (told.state, told.mistake) == ("wrong", None)
     assert "W_Q and W_K are one and the same layer" in told.message and "depend" not in told.message
     assert check.SelfAttention(Keys).mistake == "projections_shared"
-    assert "W_Q has no part in your weights." in check.SelfAttention(KeysAndMore).message
+    assert "Your result does not depend on `W_Q`." in check.SelfAttention(KeysAndMore).message
 
 
 def test_without_projections_the_queries_themselves_are_said_to_have_no_part():
@@ -109,7 +109,7 @@ def test_without_projections_the_queries_themselves_are_said_to_have_no_part():
         return al.softmax(places * key.sum(-1)[..., None, :]) @ value
 
     message = check.scaled_dot_product_attention(by_place).message
-    assert "Your weights do not depend on the queries." in message and "W_Q" not in message
+    assert "Your result does not depend on `query`." in message and "W_Q" not in message
 
 
 class AddsTheMask(Layer):
@@ -331,7 +331,7 @@ def test_wrong_weights_beside_a_right_output_are_rejected():
     [
         (lambda output, weights: (output, 2 * weights), "returned weights", "Your output is right"),
         (lambda output, weights: (output, weights.mT), "returned weights", "Your output is right"),
-        (lambda output, weights: (2 * output, weights), "output", "The weights that you return are right."),
+        (lambda output, weights: (output + 1, weights), "output", "The weights that you return are right."),
     ],
 )
 def test_the_returned_weights_are_looked_at_themselves(form, stage, told):

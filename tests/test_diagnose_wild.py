@@ -10,7 +10,7 @@ from torch import nn
 
 from attnlib.course.clinic import Attention
 from attnlib.diagnose import diagnose
-from attnlib.diagnose.caller import Caller
+from attnlib.diagnose._caller import Caller
 from tests.diagnose_corpus import layers, other_styles, self_attention, two_masks
 from tests.diagnose_corpus.cases import CASES
 

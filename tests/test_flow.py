@@ -19,6 +19,7 @@ import attnlib.examples
 import attnlib.steps
 from attnlib import colours, live, svg
 from attnlib.examples import TWO_HEADS, WORDS
+from attnlib.live import plane_view
 
 
 @pytest.mark.parametrize("scale", [None, 0.25])
@@ -88,18 +89,13 @@ def test_flow_stands_so_that_row_and_column_meet_in_what_they_make():
 @pytest.mark.parametrize("n", [1, 3, 8, 16, 17, 32, 64])
 @pytest.mark.parametrize("d", [1, 8, 64])
 def test_flow_of_any_size_fits(n, d):
-    """It takes one line where a page has 882 pixels and two where it has 592, and a phone has no part that is wider."""
+    """It takes one line of 882 pixels, the table below it 592, and a phone has no part that is wider."""
     r = np.random.default_rng(n)
     view = live.flow(al.attention_trace(*r.normal(size=(3, n, d)), is_causal=True), x=r.normal(size=(n, d)))
     *parts, table = (tuple(map(int, size)) for size in SVG_BOX.findall(view.picture.value))
     assert len(parts) == (1 if n == 64 else 4)  # 64 tokens, six matrices and a mask stand as one
     assert n == 64 or max(wide for wide, _ in parts) <= 358
-    lines = [[]]
-    for wide, high in parts:
-        if sum(w for w, _ in lines[-1]) + wide > 592 and lines[-1]:
-            lines.append([])
-        lines[-1].append((wide, high))
-    assert n == 64 or (sum(wide for wide, _ in parts) <= 882 and len(lines) <= 2 and table[0] <= 592)
+    assert n == 64 or (sum(wide for wide, _ in parts) <= 882 and table[0] <= 592)
     assert parts[0][0] <= 1220 and max(high for _, high in parts) + table[1] <= 510, (parts, table)
     assert too_wide(view.picture.value) == []
 
@@ -264,9 +260,8 @@ def test_a_click_in_flow_chooses_a_query_a_key_and_a_feature():
 
 
 def test_plane_tells_what_attention_computes():
-    keys, values = np.array([[1.0, 0.0], [0.0, 2.0]]), np.array([[3.0, 0.0], [0.0, 1.0]])
-    view = live.plane(keys, values, angle=90, length=2.0)
-    trace = al.attention_trace(np.array([[0.0, 2.0]]), keys, values)
+    view = live.plane(angle=90, length=2.0)
+    trace = al.attention_trace(np.array([[0.0, 2.0]]), plane_view.KEYS, plane_view.VALUES)
     assert np.allclose(view.shown["weights"], trace.weights)
     x, y = trace.output[0]
     assert f"output ({x:.4f}, {y:.4f})" in read(view)
@@ -296,11 +291,6 @@ def test_a_click_in_the_plane_moves_the_tip_of_the_query():
     assert abs(view.sliders["angle"].value - 90) <= 2 and view.sliders["length"].value == 4
     mouse(view, "click", row="row", i=30, column="column", j=10)  # left and down
     assert 180 < view.sliders["angle"].value < 270
-
-
-def test_plane_takes_points_alone():
-    with pytest.raises(al.ShapeError, match="2 to 6 points"):
-        live.plane(np.eye(3), np.eye(3))
 
 
 def test_scores_spread_with_the_root_of_d_k_and_not_when_scaled():

@@ -267,7 +267,9 @@ def test_every_map_has_targets_for_the_mouse():
 
 
 def test_size_enlarges_for_a_projector():
-    assert "zoom:1.5" in both_maps(size=1.5).picture.value
+    view = both_maps()
+    view.size = 1.5
+    assert "zoom:1.5" in view.picture.value
 
 
 def test_messages_stay_small():

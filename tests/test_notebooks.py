@@ -120,11 +120,31 @@ def test_a_time_is_kept_from_the_build_before_until_its_cell_changes(tmp_path):
     assert [c.outputs[0].text for c in build.keep_times(built("4", "5", "6"), path).cells] == ["1", "5", "6"]
 
 
+def test_the_first_line_of_a_hidden_answer_is_not_told():
+    """JupyterLab writes it where the output is folded; an output without data has none, and no place shows it."""
+    answer = [nbformat.v4.new_output("stream", text="8, the root of 64")]
+    cells = [
+        nbformat.v4.new_code_cell(id=name, metadata={"jupyter": jupyter}, outputs=answer[:])
+        for name, jupyter in (("asked", {"outputs_hidden": True}), ("shown", {}))
+    ]
+    cells.append(nbformat.v4.new_code_cell(id="silent", metadata=cells[0].metadata))
+    notebook = build.covered(build.covered(nbformat.v4.new_notebook(cells=cells)))
+    nbformat.validate(notebook)
+    told = [[(output.output_type, output.get("data")) for output in cell.outputs] for cell in notebook.cells]
+    assert told == [[("display_data", {}), ("stream", None)], [("stream", None)], []]
+
+
 def test_fits_a_projector(notebook):
     """88 columns are what JupyterLab shows at 1024 px without scrolling, and a slide, too."""
     lines = [line for cell in code_cells(notebook) for line in cell.source.splitlines()]
     printed = "".join(output.text for output in outputs(notebook) if output.output_type == "stream").splitlines()
     assert not [line for line in lines + printed if len(line) > 88]
+
+
+def test_no_sentence_becomes_a_list(notebook):
+    """A line that begins with "1. " in the middle of a paragraph is one to a page, and cuts the sentence."""
+    texts = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    assert not [found for text in texts for found in re.findall(r"^(?![ \d*|#>-]).+\n1\. .*", text, re.MULTILINE)]
 
 
 def test_every_picture_has_text(notebook):

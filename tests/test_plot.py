@@ -5,6 +5,7 @@ import io
 import json
 import pathlib
 import re
+from xml.etree import ElementTree
 
 import matplotlib
 import numpy as np
@@ -16,6 +17,7 @@ from PIL import Image
 
 import attnlib as al
 from attnlib import colours, live, plot, svg
+from attnlib.figure import svg as svg_of
 from attnlib.live import frames
 
 HOSTILE = ["$x_1$", "<b>&", "\U0001f984", "中文", "a" * 40, "back\\slash", "new\nline", ""]
@@ -396,3 +398,66 @@ def test_one_table_decides_how_blocked_cells_look_in_every_rendering(monkeypatch
     assert looks <= wears(kept["picture"]) and not before & wears(str(kept["changes"]))
     svg.hatch.cache_clear()
     plt.close("all")
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def in_svg(figure):
+    """Return the SVG of a figure, and its columns as elements."""
+    written = svg_of(figure)
+    root = ElementTree.fromstring(written)
+    return written, root.findall(f"{SVG}svg")
+
+
+def test_two_builds_of_a_notebook_write_the_same_svg():
+    first, again = (svg_of(plot.head_grid(np.eye(6)[None], attn_mask=np.tri(6, dtype=bool))) for _ in range(2))
+    assert first == again and "url(#" in first
+
+
+def test_an_svg_has_its_words_as_text_and_as_they_are():
+    titles = ["divided by sqrt(d_k)", "$\\frac{a$ <i>"]
+    figure = plot.head_grid(np.eye(8)[None].repeat(2, 0), queries=HOSTILE, keys=HOSTILE, titles=titles)
+    written, columns = in_svg(figure)
+    words = ["".join(text.itertext()).replace("\u200b", "") for text in columns[0].iter(f"{SVG}text")]
+    assert {"$x_1$", "<b>&", "U+1F984", "keys (columns)", "divided by √dk"} <= set(words)
+    assert "$\\frac{a$ <i>" in ["".join(text.itertext()) for text in columns[1].iter(f"{SVG}text")]
+    assert "2026" not in written and "metadata" not in written and "glyph" not in written
+
+
+def test_the_words_of_an_svg_take_the_colours_of_a_page_and_a_halo_where_it_has_none():
+    figure, ax = plot.subplots()
+    ax.text(0.5, 0.5, "a key", color=colours.KEY)
+    ax.text(0.5, 0.7, "a plate", color="black", bbox={"facecolor": "white"})
+    _, (column,) = in_svg(figure)
+    look = {text.text: (text.get("style"), text.get("class")) for text in column.iter(f"{SVG}text")}
+    assert look["a key"] == (f"fill:var(--attnlib-key,{colours.KEY})", "attnlib-halo")
+    assert look["0.2"] == (f"fill:var(--attnlib-ink,{colours.INK})", "attnlib-halo")
+    assert look["a plate"] == ("fill:#000000", None)
+
+
+def test_the_columns_of_an_svg_can_stand_alone_and_the_colour_bar_stands_with_the_last():
+    written, columns = in_svg(plot.head_grid(np.arange(72).reshape(2, 6, 6) / 72, titles=["one", "two"]))
+    assert len(written) < 20_000
+    titles = [[text.text for text in column.iter(f"{SVG}text") if text.text in ("one", "two")] for column in columns]
+    assert titles == [["one"], ["two"]]
+    assert [len([*column.iter(f"{SVG}image")]) for column in columns] == [1, 2]
+    assert [text.text for text in columns[1].iter(f"{SVG}text")].count("1.0") == 1
+    (left, _, wide, _), (next_left, *_) = (map(float, column.get("viewBox").split()) for column in columns)
+    assert abs(left + wide - next_left) < 0.2
+    bar = [*columns[1].iter(f"{SVG}image")][-1]
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(bar.get("href").split(",")[1]))))[:, 0, :3]
+    turned = float(re.findall(r"[-\d.]+", bar.get("transform"))[3]) < 0
+    assert (pixels[::-1] if turned else pixels)[0].tolist() == colours.colour_table()[255].tolist()  # 1.0 is on top
+
+
+def test_a_legend_of_a_whole_figure_is_a_part_of_its_own():
+    figure, axes = plot.subplots(1, 2)
+    for ax in axes:
+        ax.plot([0, 1], label="a line")
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center")
+    _, columns = in_svg(figure)
+    assert [any(text.text == "a line" for text in column.iter(f"{SVG}text")) for column in columns] == [0, 0, 1]
+    assert all(
+        float(column.get("viewBox").split()[1]) < float(columns[2].get("viewBox").split()[1]) for column in columns[:2]
+    )

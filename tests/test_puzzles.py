@@ -34,8 +34,8 @@ from puzzle_answers import (
 )
 
 import attnlib as al
-from attnlib import live
-from attnlib.course import EXERCISES, MISTAKES, check
+from attnlib import colours, live
+from attnlib.course import EXERCISES, MISTAKES, check, ships
 from attnlib.course import convoy as world
 from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
@@ -388,8 +388,8 @@ def test_your_own_head_is_shown_beside_its_rule():
     W_Q, W_K, rule = HEAVIEST
     shown = check.own_head.show(handed_in(HEAVIEST), "*ABA")
     assert shown.line == "" and (shown.maps["rule"] == np.eye(4)[3]).all()  # 7 t, at place 3
-    assert np.allclose(shown.maps["yours"], shown.maps["rule"], atol=0.01)
-    soft = check.own_head.show(handed_in(HEAVIEST), "*ABA", 0.01).maps["yours"]
+    assert np.allclose(shown.maps["yours"].weights, shown.maps["rule"], atol=0.01)
+    soft = check.own_head.show(handed_in(HEAVIEST), "*ABA", 0.01).maps["yours"].weights
     assert np.allclose(soft, al.softmax(0.2 * np.array([0, 4, 2, 7])))
     without = check.own_head.show(handed_in((W_Q, W_K, ...)), "*ABA")
     assert list(without.maps) == ["yours"] and without.line == "There is no rule yet."
@@ -450,7 +450,7 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
     shown = check.look_at_yourself.show(handed_in(places(I8)), "*ABA", 2)
     assert shown.ships == ["0 *", "1 A", "2 B", "3 A"] and (shown.maps["wanted"] == np.eye(4)).all()
     expected = np.exp(2 / 8**0.5) / (np.exp(2 / 8**0.5) + 3)
-    assert np.allclose(np.diag(shown.maps["yours"]), expected)
+    assert np.allclose(np.diag(shown.maps["yours"].weights), expected)
     assert "a convoy is the pilot" in check.look_at_yourself.show(handed_in(places(I8)), "<b>").line
     assert "asks for 2 things" in check.look_at_yourself.show(handed_in(3), "*AB").line
     names, rows = check.cargo_of_c.show(handed_in((*RIGHT["where_is_c"][0], TONS)), "*AC").table
@@ -460,10 +460,17 @@ def test_a_view_shows_what_is_wanted_beside_what_there_is():
     assert np.isnan(free.maps["wanted"][0]).all() and (free.maps["wanted"][1:] == [[1, 0, 0], [0, 1, 0]]).all()
     view = live.compare(lambda flags, times: check.latest_of_my_flag.show(lambda: None, flags, times), convoy="*AA")
     assert view.picture.value.count(">anything goes</text>") == 1
-    assert "mean largest <b>1.00</b>" in view.picture.value  # free rows are not counted
+    assert "largest" not in view.picture.value  # a mean over unlike rows says nothing
     assert view.picture.value.count(": anything goes</title>") == 3 and "blocked" not in view.picture.value
     view.choose(query=0, key=1)
     assert view.readout.value == "wanted: query 0 “0 *”, key 1 “1 A”: <b>anything goes</b>"
+    right = handed_in(RIGHT["latest_of_my_flag"][0])
+    view = live.compare(lambda flags, times: check.latest_of_my_flag.show(right, flags, times), convoy="*AA")
+    wanted, yours = re.findall("<svg.*?</svg>", view.picture.value, re.DOTALL)
+    stripes = f'stroke="{colours.HATCH}"'
+    assert stripes not in wanted and stripes in yours  # hatched is what a mask forbids, and nothing else
+    view.choose(query=1, key=2)
+    assert [told.split("<b>")[1][:7] for told in view.readout.value.split("&nbsp;")] == ["0.0000<", "blocked"]
 
 
 def test_no_two_texts_of_the_notebook_solve_the_puzzle_that_asks_for_two():
@@ -538,3 +545,18 @@ def test_layers_that_park_firmly_write_on(factor):
     layers = (step, places, note), (factor * match, noted, give)
     assert names["write_on"](layers, "*ABCA") == "*ABCABCA"
     assert set(names["write_on"](layers, "*ABC")[1:]) <= set("ABCD")
+
+
+def test_a_convoy_is_drawn_with_its_numbers_and_a_note_with_what_the_maps_say():
+    flags, tons = "*BA", [0, 9, 3]
+    figure = ships.sailing(flags, tons)
+    told = [text.get_text() for text in figure.axes[0].texts]
+    x = convoy(flags, tons)
+    assert told[-len(x) * 16 :] == [
+        word for i, row in enumerate(x) for word in (f"{i} {flags[i]}", *map("{:.0f}".format, row))
+    ]
+    assert {"9 t", "3 t", "CARGO", "PLACE"} < set(told)
+    for first, noted in ((np.eye(4, k=-1) + np.eye(4)[:1].T @ np.eye(4)[:1], "*, *, B, C"), (np.eye(4), "*, B, C, B")):
+        figure = ships.note_passed_on("*BCB", (first, np.eye(4)[[0, 1, 2, 2]]))
+        assert f"noted: {noted}; the last ship receives C" in repr(figure)
+        assert len([patch for patch in figure.axes[0].patches if patch.get_linewidth() > 3]) == 4 + 1  # a line a weight

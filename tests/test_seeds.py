@@ -47,7 +47,7 @@ def printed(number):
         ("10", "each ship receives 3.14 t"),
         ("10", "5 1.77 0.46 10 3.54 0.83 20 7.07 0.99"),
         ("10", "factor for 0.99: 18.501, so take 19"),
-        ("10", "d_k = 8, divided by sqrt(d_k): mean largest 0.9941"),
+        ("10", "d_k = 8, divided by sqrt(d_k): largest 0.9941"),
         (
             "10",
             "*ABCA writes on: *ABCABCA *DBD writes on: *DBDBDBD *ACDBA writes on: *ACDBACD *ABC writes on: *ABCCCCC",
@@ -296,9 +296,9 @@ def printed(number):
         ("09", "he -> man L4H2 0.02 L3H5 0.81"),
         ("09", "no scale 0.82 0.86 0.88 no padding mask 0.95 0.98 1.00 no transpose in split_heads 0.20 0.33 0.41"),
         ("09", "no W_O 0.18 0.28 0.36"),
-        ("09", "d_k' = 2: cosine 0.88"),
-        ("09", "d_k' = 384: cosine 0.74 d_k' = 512: cosine 0.71"),
-        ("09", "d_k' = 16: cosine 0.98 d_k' = 32: cosine 1.00 d_k' = 64: cosine 0.97"),
+        ("09", "d_k = 2: cosine 0.88"),
+        ("09", "d_k = 384: cosine 0.74 d_k = 512: cosine 0.71"),
+        ("09", "d_k = 16: cosine 0.98 d_k = 32: cosine 1.00 d_k = 64: cosine 0.97"),
         # decoding: five seeds as stored, and what is counted
         ("11", "lowest honest loss: 1.518 nats a word"),
         ("11", "0 3 0.97 0.99 1 3 0.99 1.00 2 4 0.97 0.03 3 2 1.00 0.00 4 2 0.96 0.40 4 3 1.00 1.00"),
@@ -380,8 +380,8 @@ def test_printed(number, text):
         ("04", "another rule: right #, on the correct slot #, on itself #", [(0.995, 1), (0.97, 1), (0, 0.02)]),
         ("04", "ratings vary by # with the number, # with the letter", [(4, 7), (0.4, 2)]),
         # what the head learned: what exercise 4.1 reads off the map, and why the asking token gets some of the weight
-        ("04", r"mean score with itself \+#", [(6, 10)]),
-        ("04", "mean score with another .#", [(0, 1.5)]),
+        ("04", r"mean scaled score with itself \+#", [(6, 10)]),
+        ("04", "mean scaled score with another .#", [(0, 1.5)]),
         ("04", "as it is: on the correct slot #, on itself #", [(0.8, 0.98), (0.02, 0.15)]),
         ("04", "keys of letters alone: on the correct slot #, on itself #", [(0.47, 0.5), (0.47, 0.5)]),
         # one head with a linear read-out names one neighbour; two heads, or a hidden layer, name both

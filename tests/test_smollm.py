@@ -3,6 +3,7 @@
 Without the model on a small Llama with random weights, with it (make real-decoder) on the model, too.
 """
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from attnlib.course import smollm
 from attnlib.course.smollm import speaker
 from attnlib.course.smollm.functions import FUNCTIONS
 from bench.decoder import READERS, in_transformers
-from lite.writer import LONGEST, Writer
+from lite.reader import AT_ONCE, MISTAKES, WRITTEN, Reader
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
 from tools.series import SERIES
@@ -346,44 +347,68 @@ def test_what_the_model_says(model):
 # In the first page of the site
 
 
-def test_the_first_page_writes_what_the_model_writes_and_keeps_the_map_of_every_head(babbler):
-    writer = Writer(babbler, TEXT)
-    while writer.step(babbler.shape.d_k):
-        weights = writer.weights(2, 3)  # as wide as what was read, at every step
-    assert len(writer.numbers) == LONGEST == len(weights) + 1
-    prompt, written = writer.text()
-    assert prompt == TEXT and written == babbler.write(TEXT, LONGEST - writer.begun)
-    for head in ((1, 1), (2, 3)):
-        assert np.allclose(writer.weights(*head), babbler.maps_of(writer.numbers[:-1], [head])[head], atol=1e-5), head
+def test_the_first_page_reads_token_by_token_and_keeps_the_map_of_every_head(babbler):
+    reader, own = Reader(babbler, TEXT), babbler.shape.d_k
+    n, reading = len(reader.words), reader.reading(own)
+    assert [reading.read() for _ in range(n)] == [*range(1, n + 1)] and reading.left() == 0
+    assert "".join(reader.words) == TEXT and reader.reading(own) is reading  # nothing is read twice
+    for d_k in (own, 4, 4096):  # another divisor for the heads that are looked at alone
+        q, k = heads_of(babbler, TEXT)
+        scores = q @ k.swapaxes(-1, -2)
+        expected = al.softmax(np.where(np.tri(n, dtype=bool), scores, -np.inf) / d_k**0.5)
+        assert np.allclose(reading.weights(d_k**-0.5), expected, atol=1e-5), d_k
+    assert reading.next_words()[0][0] in (babbler.next_words(TEXT, 1)[0][0], "(end)")
+    assert reading.loss() == pytest.approx(babbler.loss(TEXT), abs=1e-4)
+    while reading.write():
+        pass
+    assert reading.text() == babbler.write(TEXT, WRITTEN) and reading.weights().shape[-1] == n
     assert babbler.scale is None and babbler.watch is None  # the speaker itself is left alone
 
 
-def test_another_d_k_holds_from_the_next_word_on(babbler):
-    writer, other = Writer(babbler, TEXT), Writer(babbler, TEXT)
-    for d_k in (4, 4, 4096, 4096):
-        writer.step(4)
-        other.step(d_k)
-    n = writer.begun + 1
-    assert np.array_equal(writer.weights(1, 1)[:n, :n], other.weights(1, 1)[:n, :n])
-    assert np.ptp(other.weights(1, 1)[-1]) < 0.1 * np.ptp(writer.weights(1, 1)[-1])
-    assert "d_k = 4096" not in writer.pictures(1, 1) and other.pictures(1, 1).count("d_k = 4096")
-    assert other.pictures(1, 1).count("<svg") >= 2 and "it writes" in other.pictures(1, 1)
-    while other.step(4):
-        pass
-    assert "it wrote" in other.pictures(1, 1) and "it writes" not in other.pictures(1, 1)
-    assert "d_k = 4 for the last word" in other.pictures(1, 1) and "last word" not in writer.pictures(1, 1)
+def heads_of(speaker, text):
+    """Return queries and repeated keys of all heads, (layers, heads, n, d_k)."""
+    seen, other = [], speaker.using()
+    other.watch = lambda i, query, key, value, mask: seen.append((query, np.repeat(key, len(query) // len(key), 0)))
+    other.logits(text)
+    return map(np.stack, zip(*seen, strict=True))
 
 
-def test_the_end_of_a_text_has_a_name_that_fits(babbler):
-    writer = Writer(babbler, TEXT)
-    assert writer._word(babbler.end) == "(end)" and writer._word(writer.new[0]) == babbler.tokenizer.decode(
-        writer.new[:1]
-    )
+def test_the_whole_model_and_its_mistakes_are_what_the_speaker_does(babbler):
+    reader = Reader(babbler, TEXT)
+    for d_k in (4, 4096):
+        other, heads = babbler.using(scale=d_k**-0.5), [(1, 1), (2, 3)]
+        whole, maps = reader.whole(d_k), other.maps(TEXT, heads)
+        assert whole.loss() == pytest.approx(other.loss(TEXT), abs=1e-4) and whole.text() == other.write(TEXT, WRITTEN)
+        for layer, head in heads:
+            assert np.allclose(whole.weights()[layer - 1, head - 1], maps[layer, head], atol=1e-5)
+    right = reader.whole(babbler.shape.d_k)
+    for name in MISTAKES:
+        wrong = reader.whole(mistake=name)
+        at_once = babbler.using(**smollm.FAULTS[name][1]).loss(TEXT)
+        assert (abs(wrong.loss() - at_once) < 1e-4) is (name not in ("upper-left mask with the cache",)), name
+        assert not np.isclose(wrong.loss(), right.loss(), atol=1e-3), name
+    assert (np.triu(reader.whole(mistake=AT_ONCE[0]).weights(), 1) > 0).any()  # only without a mask
+    assert (np.triu(right.weights(), 1) == 0).all()
+
+
+@pytest.mark.parametrize("text", [TEXT + " one", TEXT[:-6] + "end", TEXT[:9], "other", TEXT])
+def test_what_two_sentences_begin_with_is_read_once(babbler, text):
+    own = babbler.shape.d_k
+    first, fresh = Reader(babbler, TEXT), Reader(babbler, text)
+    first.whole(own)
+    second = Reader(babbler, text, first)
+    same = zip(first.numbers, second.numbers[:-1], strict=False)
+    shared = len(list(itertools.takewhile(lambda pair: pair[0] == pair[1], same)))
+    assert second.reading(own).left() == len(second.numbers) - shared
+    ours, expected = second.whole(own), fresh.whole(own)
+    assert ours.text() == expected.text() and ours.loss() == pytest.approx(expected.loss(), abs=1e-5)
+    assert np.allclose(ours.weights(), expected.weights(), atol=1e-6)
+    assert second.whole(mistake=AT_ONCE[0]).loss() == pytest.approx(fresh.whole(mistake=AT_ONCE[0]).loss(), abs=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("prompt", "told"), [("", "at least one token"), ("a\n" * 40, "at most 32 tokens, about 24 words, got ")]
+    ("text", "told"), [("", "at least one token"), ("a\n" * 40, "at most 32 tokens, about 24 words, got ")]
 )
-def test_the_first_page_says_what_it_cannot_write(babbler, prompt, told):
+def test_the_first_page_says_what_it_cannot_read(babbler, text, told):
     with pytest.raises(ValueError, match=told):
-        Writer(babbler, prompt)
+        Reader(babbler, text)

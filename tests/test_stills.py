@@ -2,6 +2,7 @@
 
 import base64
 import io
+import math
 from xml.etree import ElementTree
 
 import matplotlib
@@ -36,18 +37,21 @@ def element(picture):
     return ElementTree.fromstring(f"<div>{picture.replace('&nbsp;', '&#160;')}</div>")
 
 
-def at_stop(kept, k):
-    """Return picture k as the script of a page makes it of what is kept."""
+def at_stop(kept, at):
+    """Return the picture at a stop of each control as the script of a page makes it of what is kept."""
     root = element(kept["picture"])
     nodes = list(root.iter())
-    for place, attribute, before, after, values in kept["changes"]:
-        node = nodes[place]
-        if attribute and values[k] is None:
+    for place, attribute, before, after, controls, which, values in kept["changes"]:
+        node, k = nodes[place], 0
+        for knob in controls:
+            k = k * len(kept["knobs"][knob]["labels"]) + at[knob]
+        value = values[ord(which[k]) - 48 if which else k]
+        if attribute and value is None:
             node.attrib.pop(attribute, None)
         elif attribute:
-            node.set(attribute, before + values[k] + after)
+            node.set(attribute, before + value + after)
         else:
-            inside = element(before + values[k] + after)
+            inside = element(before + value + after)
             node.text, node[:] = inside.text, list(inside)
     return root
 
@@ -58,27 +62,58 @@ def canonical(root):
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_without_a_kernel_every_stop_shows_what_the_kernel_shows(name):
+    """Of all combinations of stops a hundred, and each stop of each control."""
     view = VIEWS[name]()
     kept = frames.unpacked(frames.packed(view))
-    labels, values = zip(*frames.stops_of(view.sliders[view.main]), strict=True)
-    assert kept["name"] == view.sliders[view.main].description and kept["labels"] == list(labels)
-    assert values[kept["at"]] == view.sliders[view.main].value
+    every, stops = {knob.key: knob for knob in frames.knobs_of(view)}, []
+    for told in kept["knobs"]:
+        knob = every[told["key"]]
+        assert told["name"] == knob.name and knob.stops[0][0] == told["labels"][0]
+        stops.append([value for label, value in knob.stops if label in told["labels"]])
+        assert stops[-1][told["at"]] == knob.at == view._values()[knob.key]
+    begun = [told["at"] for told in kept["knobs"]]
+    places = {(*begun[:i], k, *begun[i + 1 :]) for i, one in enumerate(stops) for k in range(len(one))}
+    rng = np.random.default_rng(0)
+    places |= {tuple(int(rng.integers(len(one))) for one in stops) for _ in range(100)}
     pictures = set()
-    for k, value in enumerate(values):
-        drawn = canonical(element(view.draw(**{view.main: value})[0]))
-        assert canonical(at_stop(kept, k)) == drawn
+    for at in places:
+        values = {told["key"]: one[k] for told, one, k in zip(kept["knobs"], stops, at, strict=True)}
+        drawn = canonical(element(view.draw(**values)[0]))
+        assert canonical(at_stop(kept, at)) == drawn
         pictures.add(drawn)
     assert len(pictures) > 1
 
 
-def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_them():
+def test_controls_share_the_room_of_a_page_and_a_click_finds_its_own():
+    """All of a call; of many combinations stops are thinned, never both ends nor where a control stands."""
+    call = live.flow(al.attention_trace(*np.random.default_rng(0).normal(size=(3, 1, 2, 4, 3))))
+    told = {knob["key"]: knob for knob in frames.unpacked(frames.packed(call))["knobs"]}
+    assert {key: len(knob["labels"]) for key, knob in told.items()} == {"query": 4, "key": 4, "feature": 3, "head": 2}
+    many = live.weights_view(
+        lambda a, b, c: {"map": np.full((2, 2), 1 / (a + b + c))}, still=(1,), a=(1, 9), b=[*range(40)], c=[*range(40)]
+    )
+    knobs = frames.unpacked(frames.packed(many))["knobs"]
+    assert [len(knob["labels"]) for knob in knobs[:1]] == [9] and all(len(knob["labels"]) < 10 for knob in knobs[1:])
+    assert all(knob["values"][0] == 0 and knob["values"][-1] == 39 and 20 in knob["values"] for knob in knobs[1:])
+    assert math.prod(len(knob["labels"]) for knob in knobs) <= frames.MOST_PICTURES
+    chosen = live.weights_view(lambda d: {"map": np.full((3, 3), 1 / d)}, still=(1,), row=1, d=(1, 3), queries="abc")
+    query = frames.unpacked(frames.packed(chosen))["knobs"][1]
+    assert query["labels"] == ["0 “a”", "1 “b”", "2 “c”"] and query["at"] == 1
+
+
+def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_them(monkeypatch):
     InteractiveShell.instance()
+    monkeypatch.setenv("ATTNLIB_PAGES", "1")
     view = both_maps(row=4)
     with capture_output() as captured:
         view._ipython_display_()
     still = captured.outputs[0]
     assert list(still.metadata) == ["attnlib"] and len(still.metadata["attnlib"]) <= 4 / 3 * frames.MOST_BYTES + 4
-    assert len(frames.unpacked(still.metadata["attnlib"])["labels"]) == 18
+    assert len(frames.unpacked(still.metadata["attnlib"])["knobs"][0]["labels"]) == 18
+    monkeypatch.setenv("ATTNLIB_PAGES", "")  # a reader's kernel does not draw what only pages show
+    with capture_output() as captured:
+        view._ipython_display_()
+    assert not captured.outputs[0].metadata
 
 
 def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, capsys):
@@ -94,13 +129,11 @@ def test_where_the_pictures_cannot_be_had_the_still_goes_alone(monkeypatch, caps
     assert frames.packed(view(3)) and frames.packed(view(4)) is None
     assert capsys.readouterr().out == 2 * "a reader's own line\n"  # of the two pictures that were made at the start
     assert live.LiveView({"text": live.controls.typed("text", "")}, lambda _: ("", {}), None).main is None
-    for limit in ("SECONDS", "MOST_BYTES"):
-        with monkeypatch.context() as patch:
-            patch.setattr(frames, limit, 0)
-            assert frames.packed(view(3)) is None, limit
+    monkeypatch.setattr(frames, "MOST_BYTES", 0)
+    assert frames.packed(view(3)) is None
 
 
-def test_a_control_of_many_values_gives_evenly_spacedstops_of():
+def test_a_control_of_many_values_gives_evenly_spaced_stops():
     view = live.weights_view(lambda n: {"map": np.full((1, 2), 1 / n)}, still=(77,), n=(1, 500))
     values = [value for _, value in frames.stops_of(view.sliders["n"])]
     assert {1, 77, 500} <= set(values) and len(values) <= frames.MOST_STOPS + 2 and values == sorted(values)

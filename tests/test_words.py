@@ -200,7 +200,7 @@ CODE = {
     "ln(i + 1) / ln(n_0)": "ln(7 + 1) / ln(8) == 1 < ln(8 + 1) / ln(8)",
     "ln((i + 1) / n_0)": "ln((7 + 1) / 8) == 0 > ln((6 + 1) / 8)",
     "ln(n_0) / ln(i + 1)": "ln(8) / ln(8 + 1) < 1",
-    "ln(i + 1)": "ln(7 + 1) / ln(8) == 1",
+    "scores[~mask]": "np.zeros((2, 3))[~np.array([[True, False, True]] * 2)].size == 2",
     "x.max()": "np.isnan(exp(-1000) / exp(-1000))",
     "key.shape[1]": "heads[0].shape[1] == d_k != heads.shape[1]",
     "np.tri(8, dtype=bool)": "np.tri(8)[0, 0] == 1 != np.tri(8, k=-1)[0, 0]",
@@ -273,7 +273,6 @@ NUMBERS = {
     ("one_sentence", "0.41"): "max(cosines('no_transpose', True))",
     ("one_sentence", "0.36"): "max(cosines('no_W_O', True))",
     ("entropy_divided", "2.30"): "ln(10)",
-    ("log10_instead_of_ln", "0.43"): "1 / ln(10)",
     ("half_for_root", "50.0"): "100**1 / 2",
     ("one_layer", "0.4"): "0.4 if one_layer < 0.4 else 0",
     ("minus_forgotten", "0.5"): "0.5",  # it asks about this one

@@ -60,7 +60,7 @@ VIEWS = {
     "split_heads": lambda: live.split_heads(["<s>", "a & b", "cat"], d_k=2),
     "sentence": lambda: live.sentence(attend, "a <b> & c"),
     "weights_view": both_maps,
-    "writing": lambda: live.writing(next_word, WORDS, start="<s>", longest=9),
+    "writing": lambda: live.writing(next_word, WORDS, longest=9),
     "compare": lambda: live.compare(compared, convoy="*AB"),
 }
 

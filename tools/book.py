@@ -6,6 +6,8 @@ Nothing is executed, and neither the build nor a page needs a network. A link th
 """
 
 import argparse
+import base64
+import io
 import posixpath
 import re
 import shutil
@@ -14,8 +16,10 @@ import tempfile
 from pathlib import Path
 
 import nbformat
+from PIL import Image
 from sphinx.cmd.build import main as sphinx
 
+from . import asked
 from .licence import licence_cell
 from .links import address, marked
 from .page import SCRIPT, STYLE, revive
@@ -29,7 +33,9 @@ PAGES |= {f"notebooks/{notebook.built.name}": notebook.built.name for notebook i
 PREDICT = {"code_prompt_show": "What comes out? Your own answer first, then look.", "code_prompt_hide": "Hide it"}
 RUN = '<p>What needs no torch <a href="../index.html">runs in your browser</a>.</p>\n'
 FIRST_START = "The first start loads about 40 MB."
-SAVED = "Saved results: the main sliders move. To click cells, run code and do the exercises, run the notebook."
+SAVED = (
+    "Saved results: sliders move, and a click answers a question. To run code and do the exercises, run the notebook."
+)
 
 
 def inward(text, file):
@@ -54,7 +60,7 @@ def page(notebook, lab, model):
     """Return a notebook as the book shows it; who reads runs nothing."""
     built = nbformat.read(notebook.built, as_version=4)
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
-    built.cells = [*joined(shown), licence_cell()]
+    built.cells = [*around(joined(asked.asked(shown))), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
     built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab, model)}{text}"
     for cell in built.cells:
@@ -64,6 +70,13 @@ def page(notebook, lab, model):
             fold(cell)
             revive(cell)
     return built
+
+
+def around(cells):
+    """Yield the cells, and the HTML around them as cells of text."""
+    for cell in cells:
+        before, after = cell.metadata.pop("around", ["", ""])
+        yield from (part if part is cell else asked.text_cell(part) for part in (before, cell, after) if part)
 
 
 def joined(cells):
@@ -87,6 +100,8 @@ def fold(cell):
     hidden = cell.metadata.get("jupyter", {})
     parts = [part for part, name in (("input", "source_hidden"), ("output", "outputs_hidden")) if hidden.get(name)]
     cell.metadata["tags"] = [f"hide-{part}" for part in parts]
+    if cell.metadata.pop("transient", None):
+        cell.metadata["tags"] = ["remove-input"]
     if parts == ["output"]:
         cell.metadata["mystnb"] = PREDICT
 
@@ -98,7 +113,7 @@ def ways_to_run(notebook, lab, model):
         if notebook.browser:
             run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
             ways.append(f"{run}. {FIRST_START}")
-        first = "The model writes on the first page" if model and notebook.number == "13" else "To the first page"
+        first = "The model reads on the first page" if model and notebook.number == "13" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')
     if where := address():
         words = where.words(notebook.name)
@@ -121,13 +136,27 @@ def gather(folder, lab, model):
     glossary = folder / "glossary.md"
     text = marked(glossary.read_text("utf-8"), "notation", re.sub("^# ?", "", notation, flags=re.MULTILINE))
     glossary.write_text(text, "utf-8")
-    (folder / "static").mkdir()
-    for name, ours in (("book.css", STYLE), ("book.js", SCRIPT)):
+    (folder / "static" / "og").mkdir(parents=True)
+    for notebook in SERIES:
+        preview(notebook, folder / "static" / "og" / f"{notebook.name}.png")
+    for name, ours in (("book.css", STYLE + asked.STYLE), ("book.js", SCRIPT + asked.SCRIPT)):
         (folder / "static" / name).write_text(ours + (folder / name).read_text("utf-8"), "utf-8")
 
 
+def preview(notebook, path):
+    """Write the first picture of a notebook on white: what others show beside a link to its page."""
+    outputs = (
+        output for cell in nbformat.read(notebook.built, as_version=4).cells for output in cell.get("outputs", [])
+    )
+    png = next(output.data["image/png"] for output in outputs if "image/png" in output.get("data", {}))
+    drawn = Image.open(io.BytesIO(base64.b64decode(png))).convert("RGBA")
+    page = Image.new("RGBA", (max(1200, drawn.width + 80), max(630, drawn.height + 80)), "white")
+    page.alpha_composite(drawn, ((page.width - drawn.width) // 2, (page.height - drawn.height) // 2))
+    page.convert("P", palette=Image.Palette.ADAPTIVE).save(path, optimize=True)
+
+
 def build(output, lab=None, model=False):
-    """Make a folder anew; on a site `lab` is the address of JupyterLite, and `model` tells if its first page writes."""
+    """Make a folder anew; on a site `lab` is the address of JupyterLite, `model` tells if its first page has one."""
     shutil.rmtree(output, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         sources, trees, pages = (f"{scratch}/{name}" for name in ("sources", "trees", "pages"))

@@ -78,13 +78,14 @@ def tagged(cell, *tags):
 def hide_answers(notebook):
     """Save outputs that answer a question or an exercise hidden: JupyterLab and Notebook 7 show them after a run.
 
-    They are those of the code cells below a text tagged "predict" or "solution", up to the next text.
+    They are those of the code cells below a text tagged "predict" or "solution", up to the next text. That something
+    is kept answers nothing.
     """
     asked = False
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             asked = tagged(cell, "predict", "solution")
-        elif asked and not cell.source.startswith(("guess_", "predict.")):
+        elif asked and not cell.source.startswith(("guess_", "predict.", "mine.")):
             cell.metadata.setdefault("jupyter", {})["outputs_hidden"] = True
 
 
@@ -99,8 +100,8 @@ def code_between(number, start, stop):
 def execute(notebook):
     """Run all cells in order in a fresh kernel; an exception stops the build unless the cell is tagged for it."""
     # One BLAS thread: 8 x 8 matrices gain nothing from two, and on a busy machine they lose a lot.
-    # A build shows what a reader sees who has kept nothing yet.
-    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", ATTNLIB_MINE="")
+    # A build shows what a reader sees who has kept nothing yet, and keeps what pages without a kernel show.
+    os.environ.update(OPENBLAS_NUM_THREADS="1", OMP_NUM_THREADS="1", ATTNLIB_MINE="", ATTNLIB_PAGES="1")
     client = NotebookClient(
         notebook,
         timeout=600,
@@ -130,6 +131,15 @@ def keep_times(notebook, built):
     for cell in notebook.cells:
         if "timed" in cell.metadata.get("tags", []) and cell.id in before:
             cell.outputs = before[cell.id].outputs
+    return notebook
+
+
+def covered(notebook):
+    """Put an output without data in front of hidden ones: JupyterLab tells the first line of the first output."""
+    for cell in notebook.cells:
+        hidden = cell.metadata.get("jupyter", {}).get("outputs_hidden")
+        if hidden and cell.outputs and cell.outputs[0].get("data") != {}:
+            cell.outputs.insert(0, nbformat.v4.new_output("display_data"))
     return notebook
 
 
@@ -166,7 +176,8 @@ def main():
     parser.add_argument("prefixes", nargs="*", help="numbers of notebooks, all by default")
     for notebook in chosen(parser.parse_args().prefixes):
         print(f"building {notebook.built.name}", flush=True)
-        nbformat.write(keep_times(execute(read_source(notebook.source)), notebook.built), notebook.built)
+        built = keep_times(execute(read_source(notebook.source)), notebook.built)
+        nbformat.write(covered(built), notebook.built)
     links.rewrite(links.address())  # the table of README
 
 

@@ -25,6 +25,7 @@ from .slides import coloured, in_reveal, shown
 from .teaching import WORDS
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
+FIGURE = "attnlib-figure"  # that of a picture of matplotlib
 RIGHT = '<li class="fragment custom" data-fragment-index="1"><strong>{}</strong>'  # the right answer, on a click
 
 
@@ -56,7 +57,7 @@ class Slide(NamedTuple):
 
 def joined(opening, first, *rest):
     """Return the slides of a notebook. A question without a picture stands above what the first one prints."""
-    if opening.picture or first.question or first.kind or "<img" in first.picture:
+    if opening.picture or first.question or first.kind or FIGURE in first.picture:
         return [opening, first, *rest]
     return [first._replace(question=opening.question, notes=opening.notes + first.notes), *rest]
 

@@ -15,7 +15,7 @@ VIEW = ROOT / "attnlib" / "live"
 SCRIPT = "".join(
     (VIEW / name).read_text("utf-8") for name in ("motion.js", "frames.js")
 )  # once in a page that has a `still`
-STYLE = (VIEW / "view.css").read_text("utf-8")
+STYLE = (VIEW / "view.css").read_text("utf-8") + (ROOT / "tools" / "page.css").read_text("utf-8")
 NEEDS_A_KERNEL = re.compile("attnlib-note|… [^:]+: not tried yet")
 
 
@@ -40,13 +40,28 @@ def markdown(text):
 def still(output, css=""):
     """Return the HTML of a picture of a notebook; SCRIPT gives that of a live view its slider.
 
-    A style sheet knows by --wide how many pixels the picture has: below 0.93 of them its words would be too small.
+    A style sheet knows by --wide how many pixels the picture has: below 0.93 of them its words would be too small. The
+    columns of a figure, each an <svg> in that of the figure, stand below each other where a page is narrow; a legend of
+    all of them stands on a line of its own.
     """
     png, alt = output.data["image/png"].strip(), html.escape(output.metadata["image/png"]["alt"])
+    if "image/svg+xml" in output.data:
+        head, *columns = re.split("(?=<svg x=)", output.data["image/svg+xml"].removesuffix("</svg>"))
+        inside = head[head.index("<style>") :] + "".join(_column(column, columns[0]) for column in columns)
+        return f'<div class="attnlib-figure {css}" role="img" aria-label="{alt}">{inside}</div>'
     wide = int.from_bytes(base64.b64decode(png[:32])[16:20], "big")  # where the header of a PNG has it
     picture = f'<img class="{css}" alt="{alt}" style="--wide:{wide}px" src="data:image/png;base64,{png}">'
     frames = output.metadata.get("attnlib")
     return f'<div class="attnlib-still {css}" data-attnlib="{frames}">{picture}</div>' if frames else picture
+
+
+def _column(svg, first):
+    """Return a column of a figure with its pixels, 100 an inch, and those at which its smallest letters have 11."""
+    view, drawn = re.match(r'<svg x=.*?(viewBox=".*?")(.*)', svg, re.DOTALL).groups()
+    below = "" if view.split()[1] == first.split('viewBox="')[1].split()[1] else "<i></i>"
+    wide = float(view.split()[2]) * 100 / 72
+    smallest = min((float(size) * 100 / 72 for size in re.findall('font-size="(.*?)"', drawn)), default=11)
+    return f'{below}<svg style="--wide:{wide:.0f};--least:{wide * min(1, 11 / smallest):.0f}" {view}{drawn}'
 
 
 def revive(cell):
@@ -55,7 +70,8 @@ def revive(cell):
     What only a kernel makes true is not for a page: the line that says what to run, and the verdict on an empty answer.
     """
     if cell.cell_type == "code":
-        cell.outputs = [output for output in cell.outputs if not NEEDS_A_KERNEL.search(str(output.get("data")))]
+        told = [output for output in cell.outputs if output.get("data") != {}]  # without what covers a hidden answer
+        cell.outputs = [output for output in told if not NEEDS_A_KERNEL.search(str(output.get("data")))]
         for output in cell.outputs:
             if "image/png" in output.get("data", {}):
                 output.data = nbformat.from_dict({"text/html": still(output)})

@@ -12,6 +12,7 @@ import nbformat
 from jinja2 import pass_context
 from nbconvert import HTMLExporter
 
+from . import asked
 from .licence import licence_cell
 from .page import SCRIPT, STYLE, markdown, revive
 from .series import ROOT, chosen, named
@@ -32,10 +33,12 @@ def write(notebooks, folder):
         notebook = notebooks[this["name"]]
         notebook.metadata["title"] = this["plain"]
         # Who reads runs nothing: the cell that looks for attnlib would only stand in the way.
-        notebook.cells = [*(cell for cell in notebook.cells if cell.id != "setup"), licence_cell()]
+        shown = asked.asked(cell for cell in notebook.cells if cell.id != "setup")
+        notebook.cells = [*shown, licence_cell()]
         for cell in notebook.cells:
             revive(cell)
-        around = {"before": before, "this": this, "after": after, "script": SCRIPT, "style": STYLE}
+        around = {"before": before, "this": this, "after": after}
+        around |= {"script": SCRIPT + asked.SCRIPT, "style": STYLE + asked.STYLE}
         page, _ = exporter.from_notebook_node(notebook, around)
         (folder / f"{this['name']}.html").write_text(page, "utf-8")
 
@@ -61,7 +64,11 @@ def main():
     notebooks = {notebook.name: nbformat.read(notebook.built, as_version=4) for notebook in chosen(arguments.prefixes)}
     write(notebooks, arguments.to)
     for name in notebooks:
-        print(arguments.to / f"{name}.html")
+        page = (arguments.to / f"{name}.html").read_text("utf-8")
+        views = [3 * len(kept) // 4 for kept in re.findall('data-attnlib="(.*?)"', page)]
+        print(
+            arguments.to / f"{name}.html", f"{len(page.encode()):,} bytes; its views:", *(f"{one:,}" for one in views)
+        )
 
 
 if __name__ == "__main__":

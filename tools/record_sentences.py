@@ -5,8 +5,8 @@
 A score is one letter: how far it lies below the largest of its row, as a square root in 88 steps, so that what gets
 most of the weight is finest. A row begins with a letter for the length of that scale. From these letters
 lite/sentence.js takes the softmax at any d_k; tests/test_smollm_sentences.py compares its weights with the model's.
-Stored scores do not tell what the whole model says at another d_k: sentences with `whole` have the next words and one
-head's row at each.
+Stored scores do not tell what another model says. So sentences with `whole` have what the whole model does at each d_k,
+and all have what it does with each mistake that the page can make: next words, one head's row, how it goes on.
 """
 
 import json
@@ -15,7 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
+from attnlib import core
 from attnlib.course import smollm
+from lite.reader import MISTAKES, Reader
 
 FOLDER = Path(__file__).resolve().parent.parent / "lite" / "sentences"
 # All of ASCII that neither JSON nor a script element must escape.
@@ -116,41 +118,49 @@ def packed(scores):
     letters = []
     for i, row in enumerate(np.asarray(scores, dtype=np.float64)):
         below = row[: i + 1].max() - row[: i + 1]
-        step = np.ceil(np.log(max(below.max(), SHORTEST) / SHORTEST) / np.log(LONGEST / SHORTEST) * LAST)
-        scale = SHORTEST * (LONGEST / SHORTEST) ** (min(step, LAST) / LAST)
-        codes = np.rint(LAST * np.sqrt(np.minimum(below / scale, 1))).astype(int)
-        letters += [LETTERS[int(min(step, LAST))], *(LETTERS[c] for c in codes)]
+        least = np.ceil(np.log(max(below.max(), SHORTEST) / SHORTEST) / np.log(LONGEST / SHORTEST) * LAST)
+        # A longer scale can round better by chance: the best of some is taken, by the weights of the model as trained.
+        tried = [_rounded(below, min(least + more, LAST)) for more in range(12)]
+        letters += [LETTERS[int(code)] for code in min(tried, key=lambda one: one[0])[1]]
     return "".join(letters)
+
+
+def _rounded(below, step):
+    """Return (largest error of a weight, codes): the row in letters of a scale."""
+    scale = SHORTEST * (LONGEST / SHORTEST) ** (step / LAST)
+    codes = np.rint(LAST * np.sqrt(np.minimum(below / scale, 1)))
+    read = core.softmax(-scale * (codes / LAST) ** 2 / 8)
+    return np.abs(read - core.softmax(-below / 8)).max(), [step, *codes]
 
 
 def recorded(speaker, sentence):
     """Return what the page needs of a sentence."""
-    numbers = speaker.tokens(sentence["text"])
+    reader = Reader(speaker, sentence["text"])
     kept = {name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess") if name in sentence}
+    layer, head, key = sentence["start"]
     if "%small%" in sentence["line"]:
-        other = speaker.tokens(sentence["text"].replace("big", "small"))
-        layer, head, key = sentence["start"]
-        weight = speaker.maps_of(other, [(layer, head)])[layer, head][-1, key]
-        kept["line"] = sentence["line"].replace("%small%", f"{weight:.2f}")
-    scores = scores_of(speaker, numbers)
-    kept["words"] = [speaker.tokenizer.decode([i]) for i in numbers]
-    kept["next"] = next_words(speaker, sentence["text"])
-    kept["scores"] = "".join(packed(scores[head]) for head in sorted(scores))
+        other = Reader(speaker, sentence["text"].replace("big", "small")).whole()
+        kept["line"] = sentence["line"].replace("%small%", f"{other.weights()[layer - 1, head - 1, -1, key]:.2f}")
+    scores = scores_of(speaker, reader.numbers)
+    kept["words"] = reader.words
+    kept |= done(reader.whole(), sentence)
+    kept["scores"] = "".join(packed(scores[one]) for one in sorted(scores))
     if sentence.get("whole"):
-        layer, head, _ = sentence["start"]
-        at = [speaker.using(scale=d_k**-0.5) for d_k in STOPS]
-        rows = [of_head(other, numbers, layer, head) for other in at]
-        kept["stops"] = [[next_words(other, sentence["text"]), row] for other, row in zip(at, rows, strict=True)]
+        kept["stops"] = [done(reader.whole(d_k), sentence) for d_k in STOPS]
+    kept["mistakes"] = {name: done(reader.whole(mistake=name), sentence) for name in MISTAKES}
     return kept
 
 
-def of_head(speaker, numbers, layer, head):
-    """Return the last word's weights in one head, of a speaker whose scale is in its queries."""
-    return [round(float(w), 3) for w in speaker.maps_of(numbers, [(layer, head)])[layer, head][-1]]
-
-
-def next_words(speaker, text):
-    return [[word, round(p, 4)] for word, p in speaker.next_words(text, 5)]
+def done(reading, sentence):
+    """Return what came of a reading: next words, the row of the head that the page starts with, the text, the loss."""
+    layer, head, _ = sentence["start"]
+    row = reading.weights()[layer - 1, head - 1, -1]
+    return {
+        "next": reading.next_words(),
+        "row": [round(float(weight), 2) for weight in row],
+        "writes": reading.text(),
+        "loss": round(reading.loss(), 2),
+    }
 
 
 def cited(line):

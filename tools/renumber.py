@@ -128,8 +128,9 @@ def main(arguments):
     sources = (path.read_text("utf-8") for path in (ROOT / "notebooks" / "src").glob("*.py"))
     heads = [head for text in sources for head in re.findall(r"^# ### Exercise (\d+)\.(\d+) ·", text, re.MULTILINE)]
     moved = {f"{n}.{i}": f"{int(notebooks[f'{n:>02}'])}.{i}" for n, i in heads if f"{n:>02}" in notebooks}
-    for line in renumber(ROOT, notebooks, moved if notebooks else as_they_stand(ROOT)):
-        print(line)
+    exercises = moved if notebooks else as_they_stand(ROOT)
+    if notebooks or exercises:  # else every line would be doubtful
+        print(*renumber(ROOT, notebooks, exercises), sep="\n")
 
 
 if __name__ == "__main__":

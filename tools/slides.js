@@ -50,10 +50,10 @@ function announces(before, block) {
 
 function place(block) {
   section.append(block);
-  if (block.matches(".attnlib-still")) {
+  if (block.matches(".attnlib-still, .attnlib-figure")) {
     const zoom = ZOOMS.find((zoom) => {
       block.style.zoom = zoom;
-      return fits() && (zoom > 1 || hasOnly(block));
+      return fits() && section.scrollWidth <= section.clientWidth && (zoom > 1 || hasOnly(block));
     });
     if (zoom || hasOnly(block)) return;
   } else if (fits()) return;

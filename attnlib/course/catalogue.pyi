@@ -125,7 +125,6 @@ class Predict:
     norm_order: Question
     next_word_in_sight: Question
     unseen_mistake: Question
-    equal_banks: Question
     crowd: Question
     mask_between: Question
     sharp_or_pale: Question

@@ -104,8 +104,8 @@ def draw(fits=lambda flags: True, *, seed=0, shortest=4, by_hand=(), notes=False
         n = shortest + len(texts) % (PLACES + 1 - shortest)
         flags = "*" + "".join(rng.choice(list("ABCD"), size=n - 1))
         texts += [flags] * bool(fits(flags))
-    drawn = [Convoy(flags, np.r_[0.0, rng.integers(1, 10, size=len(flags) - 1)], notes) for flags in texts]
-    return tuple(sorted(drawn, key=lambda c: c.n))
+    convoys = [Convoy(flags, np.r_[0.0, rng.integers(1, 10, size=len(flags) - 1)], notes) for flags in texts]
+    return tuple(sorted(convoys, key=lambda c: c.n))
 
 
 def rows(block, values, notes=False):

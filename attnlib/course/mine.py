@@ -97,15 +97,15 @@ def load(name):
     name : str
         "attention", for instance; an unknown name raises and lists those there are.
     """
-    found, path, told = _found(name)
+    thing, path, note = _found(name)
     if path:
         print(f"{name}: yours, from {path}")
-    elif told:
-        print(told)
+    elif note:
+        print(note)
     else:
         exercise = KEPT[name]
         print(f"{name}: ours ({exercise.kept.ours}).\nYours comes with check.{exercise.name} and mine.keep.")
-    return found
+    return thing
 
 
 def load_all(names):
@@ -116,30 +116,30 @@ def load_all(names):
     names : sequence of str
         As of `load`.
     """
-    found = {name: _found(name) for name in names}
-    for told in filter(None, (told for _, _, told in found.values())):
-        print(told)
+    things = {name: _found(name) for name in names}
+    for note in filter(None, (note for _, _, note in things.values())):
+        print(note)
     for whose, chosen in (
-        ("yours", [name for name, (_, path, _) in found.items() if path]),
-        ("ours", [name for name, (_, path, _) in found.items() if not path]),
+        ("yours", [name for name, (_, path, _) in things.items() if path]),
+        ("ours", [name for name, (_, path, _) in things.items() if not path]),
     ):
         print(f"{whose}: {', '.join(chosen) or 'none'}")
-    return {name: thing for name, (thing, _, _) in found.items()}
+    return {name: thing for name, (thing, _, _) in things.items()}
 
 
 def _found(name):
     """Return (what stands under a name, its file if it is the reader's, why a file that is there cannot be loaded)."""
     if name not in KEPT:
         raise ValueError(f"nothing is kept under the name {name!r}. Fix: one of {', '.join(map(repr, KEPT))}.")
-    ours, where, told = KEPT[name].kept.ours, right_answers.folder(), ""
+    ours, where, note = KEPT[name].kept.ours, right_answers.folder(), ""
     path = where and where / f"{name}.py"
     if path and path.exists():
         try:
             return run_file(path), _shown(path), ""
         except Exception as error:
-            told = f"{name}: ours ({ours}). {_shown(path)} cannot be loaded: {_told(error)}"
+            note = f"{name}: ours ({ours}). {_shown(path)} cannot be loaded: {_told(error)}"
     module, _, attribute = ours.rpartition(".")
-    return getattr(importlib.import_module(module), attribute), "", told
+    return getattr(importlib.import_module(module), attribute), "", note
 
 
 def progress():
@@ -183,8 +183,8 @@ def _changes(where, kept, text):
     if older is None:
         return ""
     lines = [file.partition("\n\n")[2].splitlines() for file in (older.read_text("utf-8"), text)]
-    told = [line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[1:].strip() and line[:2] != "@@"]
-    return "\n".join([f"\nWhat has changed since {_shown(older)}:", *told[2:]]) if told else ""
+    changes = [line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[1:].strip() and line[:2] != "@@"]
+    return "\n".join([f"\nWhat has changed since {_shown(older)}:", *changes[2:]]) if changes else ""
 
 
 def _put_aside(path, text):
@@ -303,8 +303,8 @@ def names_used(source):
         for child in table.get_children():
             yield from outside(child)
 
-    found = dict.fromkeys(outside(symtable.symtable(source, "kept", "exec")))
-    return [name for name in found if not hasattr(builtins, name)]
+    names = dict.fromkeys(outside(symtable.symtable(source, "kept", "exec")))
+    return [name for name in names if not hasattr(builtins, name)]
 
 
 # --- the same file in a fresh Python

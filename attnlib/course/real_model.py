@@ -160,7 +160,7 @@ class WordPiece:
         return [self.pieces[number] for number in numbers]
 
     def _word(self, word):
-        found, start = [], 0
+        numbers, start = [], 0
         while start < len(word):
             for end in range(len(word), start, -1):
                 number = self.number.get(("##" if start else "") + word[start:end])
@@ -168,9 +168,9 @@ class WordPiece:
                     break
             else:
                 return [self.number["[UNK]"]]
-            found.append(number)
+            numbers.append(number)
             start = end
-        return found if len(word) <= 100 else [self.number["[UNK]"]]
+        return numbers if len(word) <= 100 else [self.number["[UNK]"]]
 
 
 def split_words(text):

@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 try:
     import torch
-except ModuleNotFoundError as error:
-    if error.name != "torch":
+except ModuleNotFoundError as _error:
+    if _error.name != "torch":
         raise
     raise ModuleNotFoundError(
         "attnlib.diagnose examines modules of torch, which is not installed here. Fix: pip install torch", name="torch"
     ) from None
 
 from .. import validation
-from .caller import LAYOUTS
-from .patient import Patient
-from .probes import examine
+from ._caller import LAYOUTS
+from ._patient import Patient
+from ._probes import examine
 from .report import Diagnosis, Finding
 
 __all__ = ["Diagnosis", "Finding", "diagnose"]
@@ -60,7 +60,7 @@ def diagnose(
     ----------
     module : nn.Module
         Called by the names in the signature of its forward: a query, key and value, or one sequence, maybe with a
-        context; a mask under any name with "mask" in it, in the first form of `attnlib.diagnose.forms` that does what
+        context; a mask under any name with "mask" in it, in the first of the known forms that does what
         it says. The output may stand in a tuple, a list or a dict.
     embed_dim : int
         Features of a token.

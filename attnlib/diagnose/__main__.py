@@ -11,7 +11,7 @@ import sys
 from . import diagnose
 
 
-def main(arguments=None):
+def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m attnlib.diagnose", description=__doc__.splitlines()[0])
     parser.add_argument("target", metavar="package.module:Class", help="a class, or anything --init can build from")
     parser.add_argument("--embed-dim", type=int, required=True)

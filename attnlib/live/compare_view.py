@@ -23,7 +23,7 @@ class Comparison(LiveView):
     free = "anything goes"
 
 
-def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
+def compare(shown: Callable, **text: str) -> LiveView:
     """Show maps beside each other that depend on a text to be typed, and on a factor.
 
     Parameters
@@ -31,9 +31,8 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     shown : callable
         Called with the text and the factor; returns (tokens, {title: weights}, (names, rows), line): labels of queries
         and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
-        text. Where the text cannot be read, tokens and maps are empty, and the line says why.
-    size : float
-        1.5 enlarges the picture for a projector.
+        text. A map may be a trace: what its mask forbids is hatched. Where the text cannot be read, tokens and maps
+        are empty, and the line says why.
     **text : str
         One: its name is the label of the field, its value the first text.
 
@@ -58,20 +57,20 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     ((5, 5), True)
     """
     label, first = _one_text(text)
-    now: dict[str, Any] = {"tokens": []}
+    now: dict[str, Any] = {"tokens": [], "masks": {}}
     shown = _checked(shown)
-    _, maps, _, line = shown(arguments.text(first, label).strip(), 1)
+    _, maps, _, _, line = shown(arguments.text(first, label).strip(), 1)
     if not maps:
-        told = line.rstrip(".")
-        raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {told}. Fix: another one.")
+        reason = line.rstrip(".")
+        raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {reason}. Fix: another one.")
 
     def render(text, times, query, key):
-        now["tokens"], maps, (names, rows), line = shown(text.strip(), times)
-        labels = {"queries": now["tokens"], "keys": now["tokens"], "free": Comparison.free}
-        drawn = draw_maps(maps, row=query, column=key, **labels)
-        told = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
+        now["tokens"], maps, now["masks"], (names, rows), line = shown(text.strip(), times)
+        labels = {"queries": now["tokens"], "keys": now["tokens"], "attn_mask": now["masks"], "free": Comparison.free}
+        panels = draw_maps(maps, row=query, column=key, **labels)
+        table = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
         line = f"Scores {_factor(times)}. {line}" if maps else line
-        return f'{drawn}{told}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
+        return f'{panels}{table}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     controls = {
         label: typed(label, first),
@@ -80,7 +79,7 @@ def compare(shown: Callable, *, size: float = 1.0, **text: str) -> LiveView:
     for control in controls.values():  # beside each other, so that the picture stands high
         control.layout.width = "290px"
     picked = {"query": None, "key": None}
-    options: dict[str, Any] = {"size": size, "picked": picked, "labels": lambda: (now["tokens"], now["tokens"], None)}
+    options: dict[str, Any] = {"picked": picked, "labels": lambda: (now["tokens"], now["tokens"], now["masks"])}
     return Comparison(controls, render, moving=(None, 1), main="times", **options)
 
 
@@ -100,18 +99,19 @@ def _checked(function):
     arguments.function(function, "shown", "shown(text, times)")
 
     def shown(text, times):
-        found = function(text, times)
+        returned = function(text, times)
         try:
-            ships, maps, (names, rows), line = found
-            maps = {title: arguments.to_array(weights) for title, weights in maps.items()}
+            ships, maps, (names, rows), line = returned
+            masks = {title: getattr(x, "attn_mask", None) for title, x in maps.items()}
+            maps = {title: arguments.to_array(getattr(x, "weights", x)) for title, x in maps.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "shown must return (ships, {title: weights}, (names, rows), line), "
-                f"got {found!r:.60}. Fix: return all four, empty where there is nothing."
+                f"got {returned!r:.60}. Fix: return all four, empty where there is nothing."
             ) from None
         if wrong := [x.shape for x in maps.values() if x.shape != (len(ships), len(ships))]:
             raise ShapeError(f"maps must be (n, n) for {len(ships)} ships, got {wrong[0]}. Fix: one row for each ship.")
-        return ships, maps, (names, rows), arguments.text(line, "line")
+        return ships, maps, masks, (names, rows), arguments.text(line, "line")
 
     return shown
 

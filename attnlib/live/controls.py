@@ -1,6 +1,8 @@
 """The controls of views: sliders over whole numbers, stops or choices, and buttons for a few words."""
 
 import numbers
+from collections.abc import Sequence
+from typing import Any
 
 import ipywidgets as widgets
 import numpy as np
@@ -14,12 +16,12 @@ RAIL = 220
 DIVISOR, FEATURES, BOTH = "divide by √d_k, d_k =", "features d_k", "features d_k, divisor follows"
 
 
-def integers(name, low, high, value):
+def integers(name: str, low: int, high: int, value: int) -> Any:
     """Return a slider over whole numbers."""
     return _fixed(widgets.IntSlider(min=low, max=high, value=value, description=name, style=STYLE), [high])
 
 
-def choice(name, options, value=None, label=None):
+def choice(name: str, options: Sequence[Any], value: Any = None, label: str | None = None) -> Any:
     """Return a slider over given values, or over (text, value) pairs; `label` says more than its name."""
     options = list(options)
     pairs = [option if isinstance(option, tuple) else (str(option), option) for option in options]
@@ -28,20 +30,20 @@ def choice(name, options, value=None, label=None):
     return _fixed(control, [words for words, _ in pairs])
 
 
-def buttons(name, options, value=None):
+def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
     """Return a row of buttons, one of which is pressed: for a few choices that are words."""
     control = widgets.ToggleButtons(options=options, description=name, style={**STYLE, "button_width": "auto"})
     control.value = control.value if value is None else value
     return control
 
 
-def typed(name, value, **options):
+def typed(name: str, value: str, **options: Any) -> Any:
     """Return a field to type a text into, over the whole width."""
     layout = widgets.Layout(width="min(640px, 100%)")
     return widgets.Text(value=value, description=name, style=STYLE, layout=layout, **options)
 
 
-def stops(low, high, *also):
+def stops(low: int, high: int, *also: int) -> list[int]:
     """Return 1, 2, 3, 4, 6, 8, 12, ..., from `low` to `high`, and the numbers of `also`.
 
     Softmax changes with the logarithm of d_k: on a linear slider over 1 to 512, 80 % of the change is in the first 5 %.
@@ -55,18 +57,18 @@ def stops(low, high, *also):
     return sorted(steps | {low, high} | {x for x in also if low <= x <= high})
 
 
-def slider(name, values, still, start=None, label=None):
+def slider(name: str, values: Any, still: Sequence[Any], start: Any = None, label: str | None = None) -> Any:
     """Return a slider over (low, high), with logarithmic stops for d_k, or over a list of values.
 
     It starts at `start`, by default at the middle one of the static values: there both neighbours show what changes.
     """
     start = still[len(still) // 2] if start is None else start
     wanted = [*still, *([] if start in still else [start])]
-    if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Integral) for v in values):
+    if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, int | np.integer) for v in values):
         low, high = arguments.span(values, name) if name == "d_k" else values
         if low > high:
             raise ValueError(f"{name} must be (lowest, highest), got {values}. Fix: {name}=({high}, {low}).")
-        outside = [v for v in wanted if not isinstance(v, numbers.Integral) or not low <= v <= high]
+        outside = [v for v in wanted if not isinstance(v, int | np.integer) or not low <= v <= high]
         if not outside:
             if name == "d_k":
                 return choice(name, stops(low, high, *still, start), start, label)
@@ -82,7 +84,7 @@ def slider(name, values, still, start=None, label=None):
     )
 
 
-def values_of(name, values):
+def values_of(name: str, values: Any) -> list[Any]:
     """Return the values of a slider, or (text, value) pairs, as a list.
 
     Examples
@@ -90,15 +92,15 @@ def values_of(name, values):
     >>> values_of("T", [0.5, 1, 2])
     [0.5, 1, 2]
     """
-    found = arguments.several(values, name)
+    items = arguments.several(values, name)
     if isinstance(values, tuple) and len(values) == 2 and all(isinstance(v, numbers.Real) for v in values):
         raise ValueError(
             f"{name} must be a list of its values, got the pair {values}: only the first slider takes a range, and of "
             f"whole numbers. Fix: {name}={list(values)} for just these two."
         )
-    if any(isinstance(v, tuple) and (len(v) != 2 or not isinstance(v[0], str)) for v in found):
-        raise ValueError(f"{name} must hold values, or (text, value) pairs, got {found!r:.60}. Fix: one form for all.")
-    return found
+    if any(isinstance(v, tuple) and (len(v) != 2 or not isinstance(v[0], str)) for v in items):
+        raise ValueError(f"{name} must hold values, or (text, value) pairs, got {items!r:.60}. Fix: one form for all.")
+    return items
 
 
 def _fixed(control, texts):

@@ -38,7 +38,6 @@ def flow(
     feature: int = 0,
     features: Sequence[str] | None = None,
     d_k: Sequence[int] | None = None,
-    size: float = 1.0,
 ) -> LiveView:
     """Show a whole attention call: all its matrices, and how one query gets its weights and its output.
 
@@ -61,8 +60,6 @@ def flow(
         The names of the features of values, for the slider and the arithmetic.
     d_k : sequence of int, optional
         Values of a slider for d_k, which starts at the last one: shows which matrices change their size with it.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -121,7 +118,7 @@ def flow(
     if d_k is not None:
         controls["d_k"] = choice("d_k", d_k, start, BOTH)
     main = None if d_k is None else "d_k"
-    return _Flow(controls, render, size=size, labels=lambda: (call.queries, call.keys, None), main=main)
+    return _Flow(controls, render, labels=lambda: (call.queries, call.keys, None), main=main)
 
 
 class _Flow(LiveView):
@@ -172,15 +169,15 @@ class _Call:
     def _tokens(self, x, n_q):
         """Return the tokens X; where they have one axis fewer than the scores, heads share them."""
         x = plot.to_array(x)
-        found = x[:, None] if x.ndim == 3 and len(self.leading) == 2 else x
-        leading = found.shape[:-2][::-1]
-        fits = found.ndim >= 2 and found.shape[-2] == n_q and found.shape[-1] and len(leading) <= len(self.leading)
+        array = x[:, None] if x.ndim == 3 and len(self.leading) == 2 else x
+        leading = array.shape[:-2][::-1]
+        fits = array.ndim >= 2 and array.shape[-2] == n_q and array.shape[-1] and len(leading) <= len(self.leading)
         if not fits or any(m not in (1, n) for m, n in zip(leading, self.leading[::-1], strict=False)):
             raise ShapeError(
                 f"x must be the tokens that the queries were made of, expected (..., {n_q}, d_in) before scores with "
                 f"leading axes {self.leading}, got {x.shape}. Fix: x as it went into x @ W_Q."
             )
-        return found
+        return array
 
     def index(self, at):
         """Return the place of one sequence and head; axes of size 1 have no slider."""
@@ -193,40 +190,40 @@ class _Call:
 
     def _base(self, at):
         one, blocked = self.at(at)
-        told = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
-        drawn = drawing.matrices(self.place, one, self.maps, self.queries, self.keys, blocked)
-        return drawing.apart(self.place, drawn), told
+        sentence = svg.describe(one["weights"], self.queries, self.keys, None if blocked is None else ~blocked)
+        matrices = drawing.matrices(self.place, one, self.maps, self.queries, self.keys, blocked)
+        return drawing.apart(self.place, matrices), sentence
 
     def draw(self, i, j, c, at):
         """Yield the pictures in which query i, key j and feature c of the output are chosen: parts, and a table."""
-        place, (one, blocked), (base, told) = self.place, self.at(at), self.base(at)
+        place, (one, blocked), (base, sentence) = self.place, self.at(at), self.base(at)
         beams = drawing.apart(place, drawing.beams(place, i, j, c))
         lit = drawing.apart(place, drawing.lit(place, self.queries, self.keys, i, j, c))
         sums = self.words(i, j, c, at)
-        words = f"{sums} {told}"
-        yield '<div class="attnlib-parts">'
-        for (left, top, right), *drawn in zip(place.parts, beams, base, lit, strict=True):
+        words = f"{sums} {sentence}"
+        yield '<div class="attnlib-parts attnlib-line">'
+        for (left, top, right), *layers in zip(place.parts, beams, base, lit, strict=True):
             held = [
                 TITLES.get(name) or drawing.named(name) for name, at in place.places.items() if left <= at.x < right
             ]
-            yield svg.picture(right - left, place.high - top, ", ".join(held), words, drawn, at=(left, top))
+            yield svg.picture(right - left, place.high - top, ", ".join(held), words, layers, at=(left, top))
             chosen = f"Query {self.queries[i]}, key {self.keys[j]}, feature {c}"
             words = f"{chosen} of the output {one['output'][i, c]:.4g}."  # the first part tells of all of them
         yield "</div>"
         rows = self._rows(one, None if blocked is None else blocked[i], i, c)
         below = self._product(one, i, j), drawing.steps_table(rows, self.keys, j, TABLE)
-        drawn = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
+        lines = [f'<g transform="translate(0 {26 * k})">{part}</g>' for k, part in enumerate(below)]
         high = 30 + (len(rows) + 1) * drawing.ROW
-        yield svg.picture(TABLE, high, "its arithmetic", sums, drawn, at=(0, place.high))
+        yield svg.picture(TABLE, high, "its arithmetic", sums, lines, at=(0, place.high))
 
     def _product(self, one, i, j):
         """Return the line that makes a score: query and key, their products, the sum."""
-        x, drawn = 8, []
+        x, line = 8, []
         for words, colour in ((f"query {svg.cut(self.queries[i])}", QUERY), (f"key {svg.cut(self.keys[j])}", KEY)):
-            drawn.append(svg.tag(x, 17, words, colour, anchor="start"))
+            line.append(svg.tag(x, 17, words, colour, anchor="start"))
             x += round(svg.width(words)) + 16
         terms = _terms(one["query"][i], one["key"][j], one["scores"][i, j], TABLE - x - 58)
-        return "".join([*drawn, svg.text(x, 17, f"q.k = {terms}", math=True)])
+        return "".join([*line, svg.text(x, 17, f"q.k = {terms}", math=True)])
 
     def _rows(self, one, hidden, i, c):
         """Return the rows of the table: each step of query i as the trace has it, for all keys."""
@@ -257,19 +254,19 @@ class _Call:
     def words(self, i, j, c, at):
         """Return the arithmetic of the choice as text, step by step as the trace has it."""
         one, blocked = self.at(at)
-        told = []
+        phrases = []
         for step, before, symbol in self._ways():
             value = one[step][i, j]
             if before is None:
                 terms = _terms(one["query"][i], one["key"][j], value, 600)
-                told.append(f"Query {self.queries[i]}, key {self.keys[j]}: q·k = {terms}")
+                phrases.append(f"Query {self.queries[i]}, key {self.keys[j]}: q·k = {terms}")
             elif step == "weights":
-                told += _share(one[before][i], j, value)
+                phrases += _share(one[before][i], j, value)
             elif step == "masked_scores" and value in (one[before][i, j], -math.inf):
-                told.append("blocked: -inf" if blocked[i, j] else "may attend")
+                phrases.append("blocked: -inf" if blocked[i, j] else "may attend")
             else:
-                told.append(f"{symbol}: {value:.4g}")
-        return f"{'; '.join(told)}; feature {c} of the output {one['output'][i, c]:.4g}."
+                phrases.append(f"{symbol}: {value:.4g}")
+        return f"{'; '.join(phrases)}; feature {c} of the output {one['output'][i, c]:.4g}."
 
 
 def _share(scores, j, weight):

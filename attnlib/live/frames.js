@@ -27,33 +27,57 @@
   };
 
   const live = async (box) => {
-    const { name, labels, at, picture, changes, walk, fills, filled } = await unpacked(box.dataset.attnlib);
+    const { knobs, picture, changes, asks, fills, filled } = await unpacked(box.dataset.attnlib);
     const view = made("div", { className: "attnlib-live", innerHTML: picture });
     const elements = [view, ...view.querySelectorAll("*")];
-    const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
-    const readout = made("output", { textContent: labels[at] });
-    readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
-    slider.ariaValueText = labels[at];
-    let shown = at;
-    slider.addEventListener("input", () => {
-      const now = Number(slider.value);
-      for (const [element, attribute, before, after, values] of changes) {
-        const value = values[now];
-        if (value === values[shown]) continue;
-        const whole = before + value + after;
+    let shown = knobs.map(({ at }) => at);
+    const show = (now) => {
+      for (const [element, attribute, before, after, controls, which, values] of changes) {
+        const value = (at) => {
+          const k = controls.reduce((place, knob) => place * knobs[knob].labels.length + at[knob], 0);
+          return values[which ? which.charCodeAt(k) - 48 : k];
+        };
+        const fresh = value(now);
+        if (fresh === value(shown)) continue;
+        const whole = before + fresh + after;
         if (elements[element].classList.contains("attnlib-moves"))
           window.attnlibMotion.glide(elements[element], attribute, elements[element].getAttribute(attribute), whole);
         if (!attribute) elements[element][/[<&]/.test(whole) ? "innerHTML" : "textContent"] = whole;
-        else if (value === null) elements[element].removeAttribute(attribute);
+        else if (fresh === null) elements[element].removeAttribute(attribute);
         else elements[element].setAttribute(attribute, whole);
       }
-      readout.textContent = slider.ariaValueText = labels[now];
       shown = now;
       tell();
+    };
+    const sliders = [];
+    const controls = knobs.map(({ name, labels, at }) => {
+      const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
+      const readout = made("output", { textContent: labels[at] });
+      readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
+      slider.ariaValueText = labels[at];
+      slider.addEventListener("input", () => {
+        readout.textContent = slider.ariaValueText = labels[slider.value];
+        show(sliders.map((one) => Number(one.value)));
+      });
+      sliders.push(slider);
+      return made("label", { className: "attnlib-control" }, name, slider, readout);
     });
-    const control = made("label", { className: "attnlib-control" }, name, slider, readout);
+    const move = (knob, stop) => {
+      sliders[knob].value = stop;
+      sliders[knob].dispatchEvent(new Event("input"));
+    };
+    // A click on a cell, a word or a head takes the nearest stop of what it chooses.
+    const chosen = (event) =>
+      Object.entries(window.attnlibCells.under(view, event)?.chooses ?? {}).flatMap(([key, wanted]) => {
+        const knob = knobs.findIndex((one) => one.key === key);
+        if (knob < 0 || !controls[knob].isConnected) return []; // before an answer nothing moves
+        const far = (knobs[knob].values ?? knobs[knob].labels.map((_, k) => k)).map((value) => Math.abs(value - wanted));
+        return [[knob, far.indexOf(Math.min(...far))]];
+      });
+    view.addEventListener("click", (event) => chosen(event).forEach(([knob, stop]) => move(knob, stop)));
+    view.addEventListener("mousemove", (event) => (view.style.cursor = chosen(event).length ? "pointer" : ""));
     // A picture that is filled stage by stage: a button fills its own and all before it. A click on a number, which is a
-    // group with a title, tells its arithmetic.
+    // group with a title, tells its arithmetic. Or a picture asks first, and a button is an answer.
     const told = made("p", { className: "attnlib-told", ariaLive: "polite" });
     let number = null;
     const tell = () => (told.textContent = number ? number.querySelector("title").textContent : "Click a number.");
@@ -64,24 +88,29 @@
         if ("stage" in part.dataset ? part.dataset.stage <= last : part.dataset.waits > last) part.removeAttribute("visibility");
         else part.setAttribute("visibility", "hidden");
     };
-    buttons.forEach((button, k) => button.addEventListener("click", () => fill(k + 1)));
-    if (fills) {
-      fill(filled);
+    const row = made("div", { className: "attnlib-fills" }, ...(asks ? [made("span", { textContent: asks })] : []), ...buttons);
+    buttons.forEach((button, k) =>
+      button.addEventListener("click", () => {
+        fill(k + 1);
+        if (!asks) return;
+        row.replaceWith(...controls); // the answer is there, and now what moves it
+        sliders[0].focus({ preventScroll: true });
+        for (const part of view.querySelectorAll("[data-stage]")) window.attnlibMotion.appear(part);
+      }),
+    );
+    if (fills) fill(filled);
+    if (fills && !asks) {
       tell();
       view.addEventListener("click", ({ target }) => {
         number = target.closest("g:has(> title)");
         tell();
       });
     }
-    box.replaceChildren(control, ...(fills ? [made("div", { className: "attnlib-fills" }, ...buttons)] : []), view, ...(fills ? [told] : []));
+    const below = fills ? [row, view, told] : [view];
+    box.replaceChildren(...(asks ? [row, view] : [...controls, ...below]));
     window.attnlibScrolls(view);
-    // In a deck nothing moves by itself: the lecturer moves it.
-    if (walk && !box.closest(".reveal"))
-      window.attnlibMotion.walk(box, control, walk, (stop) => {
-        slider.value = stop;
-        slider.dispatchEvent(new Event("input"));
-      });
   };
 
+  document.querySelectorAll(".attnlib-figure").forEach(window.attnlibScrolls);
   window.attnlib = Promise.all([...document.querySelectorAll("[data-attnlib]")].map(live));
 }

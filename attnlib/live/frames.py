@@ -1,93 +1,190 @@
-"""What a view shows at every stop of its main control: for pages in which no kernel runs.
+"""What a view shows at the stops of its controls: for pages in which no kernel runs.
 
 One picture is kept whole, and of all others only what differs from it: attributes of elements, and the insides of the
-smallest elements whose texts or children differ. frames.js puts them into a page and needs to know nothing else, so
-that it serves every view. All numbers come from Python.
+smallest elements whose texts or children differ, each by the controls that change it. frames.js puts them into a page
+and needs to know nothing else, so that it serves every view. All numbers come from Python.
 """
+
+from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import html
 import io
+import itertools
 import json
+import math
 import re
-import time
 import zlib
-from itertools import pairwise, takewhile
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+import numpy as np
 
 MOST_STOPS = 32  # at most; of a control with more values evenly spaced ones are taken
-SECONDS = 10  # a reader waits for the pictures: a view whose own take longer, on any machine, has none
-MOST_BYTES = 25_000  # bytes of a packed view
-EACH, REST = 180, 1600  # milliseconds at a stop of a picture that moves by itself: in passing, and where it rests
+MOST_PICTURES, MOST_BYTES = 500, 60_000  # of all controls together; bytes of a packed view
+COARSE, FEW = 16, 3  # stops that the main control keeps before others are thinned to few
 TAG = re.compile(r"<(/?)([\w:-]+)((?:\s+[\w:-]+=\"[^\"]*\")*)\s*(/?)>")
 ATTRIBUTE = re.compile(r"([\w:-]+)=\"([^\"]*)\"")
+TARGET = re.compile(r'data-row="(\w*)" data-rows="(\d+)" data-column="(\w*)" data-columns="(\d+)" data-first="(\d+)"')
 VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
-def packed(view):
-    """Return what a view shows at all stops of its main control as a short text, see `unpacked`.
+class Knob(NamedTuple):
+    """A control, or what a click chooses.
 
-    None if no control has stops, if a picture cannot be drawn, and if they take too long or too much room.
+    Attributes
+    ----------
+    key, name : str
+        What the view calls it, and what a page calls it.
+    stops : list of (label, value)
+    at : object
+        The value where it stands.
     """
-    if view.main is None:
-        return None
-    control, begun, pictures = view.sliders[view.main], time.perf_counter(), []
-    labels, values = zip(*stops_of(control), strict=True)
-    try:
-        with contextlib.redirect_stdout(io.StringIO()):  # a reader's own function may print
-            for value in values:
-                pictures.append(view.draw(**{view.main: value})[0])
-                if time.perf_counter() - begun > SECONDS:
-                    return None
-            view.draw()  # what a view keeps of its last picture is that of the one it shows
-    except Exception:
-        return None  # the view itself shows what went wrong
-    at = values.index(control.value)
-    frames = {"name": control.description, "labels": labels, "at": at, "picture": pictures[at]}
-    frames["changes"] = changes(pictures, at)
-    if view.walk:
-        frames["walk"] = plan(values, view.walk)
+
+    key: str
+    name: str
+    stops: list[tuple[str, Any]]
+    at: Any
+
+    def thinned(self) -> Knob:
+        """Return it with every other stop, both ends, and the one where it stands."""
+        last = len(self.stops) - 1
+        stays = {0, last, *(i for i, (_, value) in enumerate(self.stops) if value == self.at)}
+        every_other = stays | {*range(0, last, 2)}
+        return self._replace(stops=[self.stops[i] for i in sorted(every_other if len(every_other) <= last else stays)])
+
+    def told(self) -> dict[str, Any]:
+        """Return what a page wants to know of it."""
+        values = [value for _, value in self.stops]
+        page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
+        page["at"] = values.index(self.at)
+        whole = all(isinstance(value, int) for value in values) and values != [*range(len(values))]
+        return page | ({"values": values} if whole else {})
+
+
+def packed(view: Any) -> str | None:
+    """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
+
+    All controls are in it, and what a click chooses, as far as there is room; stops are thinned, and then the last
+    controls left out. None if no control has stops, if a picture cannot be drawn, and if they take too much room.
+    """
+
+    @functools.cache
+    def picture(keys, values):
+        return _parsed(view.draw(**dict(zip(keys, values, strict=True)))[0])
+
+    with contextlib.redirect_stdout(io.StringIO()):  # a reader's own function may print
+        try:
+            knobs = [] if view.main is None else knobs_of(view)
+            while knobs:
+                over = 1.0
+                if math.prod(len(knob.stops) for knob in knobs) <= MOST_PICTURES:
+                    small = zlib.compress(_frames(view, knobs, picture), 9)
+                    if len(small) <= MOST_BYTES:
+                        return base64.b64encode(small).decode()
+                    over = len(small) / MOST_BYTES
+                knobs = _fewer(knobs, over)
+            return None
+        except Exception:
+            return None  # the view itself shows what went wrong
+        finally:
+            with contextlib.suppress(Exception):
+                view.draw()  # a view keeps something of its last picture: that must be the one that it shows
+
+
+def knobs_of(view: Any) -> list[Knob]:
+    """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
+    order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
+    wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
+    found = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
+    places: dict[str, int] = {}
+    for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
+        for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
+            places[name] = max(places.get(name, 0), count)
+    for name, at in view.picked.items():
+        if at is not None and places.get(name, 0) > 1:
+            found.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
+    return [knob for knob in found if len(knob.stops) > 1]
+
+
+def _fewer(knobs, over):
+    """Return the controls with fewer stops: half of the longest, the main one last; where all are short, one less.
+
+    `over` is how many times too large they were: what is far too large gains nothing from a coarse main control.
+    """
+    main, *others = knobs
+    longest = max((len(knob.stops) for knob in others), default=0)
+    coarse = main.thinned()
+    can = len(coarse.stops) < len(main.stops)
+    if can and len(main.stops) > COARSE and len(main.stops) >= longest:
+        return [coarse, *others]
+    if longest > FEW:
+        at = next(i for i, knob in enumerate(others) if len(knob.stops) == longest)
+        return [main, *others[:at], others[at].thinned(), *others[at + 1 :]]
+    return [coarse, *others] if can and others and over < 1.5 and len(main.stops) > COARSE / 2 else knobs[:-1]
+
+
+def _frames(view, knobs, picture):
+    """Return all pictures of some controls as JSON."""
+    keys, shape, told = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
+    first, *others = ([value for _, value in knob.stops] for knob in knobs)
+    # The main control innermost: views keep what does not change with it.
+    drawn = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
+    pictures = [drawn[at] for at in itertools.product(first, *others)]
+    at = int(np.ravel_multi_index([knob["at"] for knob in told], shape))
+    frames = {"knobs": told, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
     if view.fills:
         stages = view.sliders[view.fills]
-        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value}
-    small = zlib.compress(json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode(), 9)
-    return base64.b64encode(small).decode() if len(small) <= MOST_BYTES else None
+        frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}
+        if stages.value is None:
+            frames["asks"] = stages.description
+    return json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def unpacked(text):
-    """Return the dict that `packed` made a text of: name, labels, at, picture, changes; perhaps walk, fills, filled."""
+def unpacked(text: str) -> dict[str, Any]:
+    """Return the dict that `packed` made a text of: knobs, picture, changes; perhaps asks, fills, filled."""
     return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
-def changes(pictures, at=0):
+def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     """Return how the others of several pictures differ from picture `at`.
 
     Parameters
     ----------
     pictures : sequence of str
-        HTML with every element closed.
+        HTML with every element closed, of the stops of one control.
     at : int
 
     Returns
     -------
-    list of [element, attribute, before, after, values]
-        `element` counts the elements of picture `at` from 1 in the order of their tags; 0 is the picture itself. In
-        picture k its `attribute` is before + values[k] + after, or is missing if values[k] is None; the attribute ""
-        is what stands inside. Like attributes stand together, which makes them small when packed.
+    list of [element, attribute, before, after, controls, which, values]
+        `element` counts the elements of picture `at` from 1 in the order of their tags; 0 is the picture itself. Its
+        `attribute` is before + value + after, or is missing if the value is None; the attribute "" is what stands
+        inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
+        values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes
+        them small when packed.
 
     Examples
     --------
     >>> changes(['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
-    [[2, '', 'a', '', ['', '<i>c</i>']], [2, 'x', '', '0', ['1', '2']]]
+    [[2, '', 'a', '', [0], '', ['', '<i>c</i>']], [2, 'x', '', '0', [0], '', ['1', '2']]]
     """
-    roots = [_parsed(picture) for picture in pictures]
-    found, count = [], 0
+    return _changes([_parsed(picture) for picture in pictures], at, [len(pictures)])
+
+
+def _changes(roots, at, shape):
+    """Return the `changes` of parsed pictures; `shape` has the stops of each control, of which the last moves first."""
+    differences, count = [], 0
 
     def compare(same):
         nonlocal count
         one = same[at]
         for name in dict.fromkeys(name for element in same for name in element.attributes):
             note(count, name, [element.attributes.get(name) for element in same])
+        # Where children are others, nothing below corresponds: what stands inside is kept whole.
         if len({(tuple(child.name for child in element.children), *element.texts) for element in same}) > 1:
             note(count, "", [element.inside for element in same])
             count += one.size
@@ -98,34 +195,38 @@ def changes(pictures, at=0):
 
     def note(element, attribute, values):
         if len(set(values)) > 1:
-            found.append([element, attribute, *_shortened(values)])
+            before, after, values = _shortened(values)
+            differences.append([element, attribute, before, after, *_by_control(values, shape)])
 
     compare(roots)
-    return sorted(found, key=lambda change: change[1])
+    return sorted(differences, key=lambda change: change[1])
 
 
-def stops_of(control):
+def has_stops(control: Any) -> bool:
+    """Tell whether a control has one stop after the other: a slider, or a row of buttons."""
+    return hasattr(control, "_options_full") or isinstance(getattr(control, "max", None), int)
+
+
+def stops_of(control: Any) -> list[tuple[str, Any]]:
     """Return (label, value) of every stop of a control."""
     pairs = getattr(control, "_options_full", None) or [(str(v), v) for v in range(control.min, control.max + 1)]
     step = -(-len(pairs) // MOST_STOPS)
     return [pair for i, pair in enumerate(pairs) if i % step == 0 or i == len(pairs) - 1 or pair[1] == control.value]
 
 
-def plan(values, rests):
-    """Return how a picture moves by itself: [number of the stop, milliseconds before it], through all stops between.
-
-    `rests` are the values at which it stays a while; it starts at the last of them.
-
-    Examples
-    --------
-    >>> plan([1, 8, 64], [1, 64])
-    [[1, 1600], [0, 180], [1, 1600], [2, 180]]
-    """
-    places, steps = [values.index(value) for value in (rests[-1], *rests)], []
-    for start, end in pairwise(places):
-        way = range(start, end, 1 if end > start else -1)
-        steps += [[i + way.step, REST if i == start else EACH] for i in way]
-    return steps
+def _by_control(values, shape):
+    """Return (the controls that change a value, which of the distinct ones each of their stops has, those)."""
+    grid, controls = np.array(values, dtype=object).reshape(shape), []
+    for axis in range(len(shape)):
+        first = grid.take([0], axis)
+        if (grid == first).all():
+            grid = first
+        else:
+            controls.append(axis)
+    values = grid.ravel().tolist()
+    places = {value: i for i, value in enumerate(dict.fromkeys(values))}
+    which = "" if len(places) == len(values) else "".join(chr(48 + places[value]) for value in values)
+    return controls, which, list(places)
 
 
 def _shortened(values):

@@ -10,7 +10,7 @@ import numpy as np
 from .. import arguments, core, plot
 from ..masks import apply_mask, causal_mask, padding_mask
 from ..validation import ShapeError
-from .controls import buttons, choice, integers, stops
+from .controls import FEATURES, buttons, choice, integers, stops
 from .view import LiveView
 from .weights import PLAIN, SCALED, draw_maps
 
@@ -31,8 +31,6 @@ def masks(
     tokens: Sequence[str] | None = None,
     kinds: Sequence[str] = KINDS,
     d_k: tuple[int, int] = (1, 128),
-    seed: int = 0,
-    size: float = 1.0,
 ) -> LiveView:
     """Show who may look where, under no mask, a causal one, a padding one, or both, and the weights that result.
 
@@ -41,7 +39,7 @@ def masks(
     n : int
         Number of tokens, 2 to 64.
     query, key : array_like, (n, d_k), optional
-        Vectors of your own: the view shows one map, of scores divided by sqrt(d_k). They replace `n`, `d_k` and `seed`.
+        Vectors of your own: the view shows one map, of scores divided by sqrt(d_k). They replace `n` and `d_k`.
         Without them unit-normal ones are drawn, and the map without the division stands beside.
     tokens : sequence of str, optional
         Labels of the rows and columns.
@@ -49,9 +47,6 @@ def masks(
         Which of "none", "causal", "padding" and "both" can be chosen; the view starts with the last.
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
-    seed : int
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -77,10 +72,10 @@ def masks(
     kinds = [arguments.one_of(kind, "each of kinds", KINDS) for kind in arguments.several(kinds, "kinds")]
     if query is None and key is None:
         n, d_k = arguments.whole(n, "n", 2, 64), arguments.span(d_k, "d_k")
-        rng = np.random.default_rng(arguments.whole(seed, "seed", 0))
-        scene = _Scene(rng.normal(size=(2, n, d_k[1])), drawn=True)
+        rng = np.random.default_rng(0)
+        scene = _Scene(rng.normal(size=(2, n, d_k[1])), random=True)
     else:
-        scene = _Scene(_pair(query, key), drawn=False)
+        scene = _Scene(_pair(query, key), random=False)
         n, d_k = arguments.whole(len(scene.query), "the number of tokens", 2, 64), (1, scene.query.shape[1])
     tokens, now = arguments.labels(tokens, "tokens", n), {"mask": None}  # of the picture that is shown
 
@@ -94,17 +89,17 @@ def masks(
         return f'{panels}<div style="width:100%">{allowed}; rows without a key: {dead}</div>', shown
 
     padded = {"length": integers("length", 0, n, max(n - 2, 1))} if {"padding", "both"} & set(kinds) else {}
-    drawn = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]))} if scene.drawn else {}
-    controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **drawn}
+    sharpness = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]), FEATURES)} if scene.random else {}
+    controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **sharpness}
     options: dict[str, Any] = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
-    return LiveView(controls, render, lambda: _static(scene, kinds, tokens), size=size, main="mask", **options)
+    return LiveView(controls, render, lambda: _static(scene, kinds, tokens), main="mask", **options)
 
 
 class _Scene:
-    """Queries and keys, of which every d_k takes the first entries; `drawn` says that nobody chose them."""
+    """Queries and keys, of which every d_k takes the first entries; `random` says that nobody chose them."""
 
-    def __init__(self, vectors, drawn):
-        (self.query, self.key), self.drawn = vectors, drawn
+    def __init__(self, vectors, random):
+        (self.query, self.key), self.random = vectors, random
 
     def at(self, kind, length, d_k):
         """Return the mask, (n, n), and the weights behind it by title."""
@@ -116,7 +111,7 @@ class _Scene:
             mask = mask & padding_mask([length], n)[0]
         scores = self.query[:, :d_k] @ self.key[:, :d_k].T  # (n, n)
         scaled = core.softmax(apply_mask(scores / math.sqrt(d_k), mask))
-        if self.drawn:
+        if self.random:
             return mask, {PLAIN: core.softmax(apply_mask(scores, mask)), SCALED: scaled}
         return mask, {OWN: scaled}
 
@@ -137,14 +132,14 @@ def _pair(query, key):
 def _static(scene, kinds, tokens):
     """Return (Figure, text): a map for each kind."""
     n, d_k = scene.query.shape
-    drawn = {kind: scene.at(kind, n - 2, d_k) for kind in kinds}
+    maps = {kind: scene.at(kind, n - 2, d_k) for kind in kinds}
     figure = plot.head_grid(
-        np.stack([shown[SCALED if scene.drawn else OWN] for _, shown in drawn.values()]),
+        np.stack([shown[SCALED if scene.random else OWN] for _, shown in maps.values()]),
         titles=[f"mask: {kind}" for kind in kinds],
-        attn_mask=np.stack([mask for mask, _ in drawn.values()]),
+        attn_mask=np.stack([mask for mask, _ in maps.values()]),
         queries=tokens,
         keys=tokens,
     )
     padded = f" with {n - 2} of {n} tokens real" if {"padding", "both"} & set(kinds) else ""
-    told = [f"mask {kind}: {int(mask.sum())} of {n * n} pairs may attend" for kind, (mask, _) in drawn.items()]
-    return figure, "\n".join([f"The masks{padded}; run the cell for controls.", *told])
+    sentences = [f"mask {kind}: {int(mask.sum())} of {n * n} pairs may attend" for kind, (mask, _) in maps.items()]
+    return figure, "\n".join([f"The masks{padded}; run the cell for controls.", *sentences])

@@ -1,6 +1,8 @@
 """A still that moves by itself: an animated PNG, which also moves where no script runs and nothing is trusted."""
 
 import io
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -15,7 +17,7 @@ MOST_BYTES = 60_000  # bytes; frames are left out until they fit
 KEPT = (*colours.PLATE, *colours.PLATE.values(), colours.INK, colours.PAPER, colours.LINE, colours.NOT_FINITE)
 
 
-def moving_png(figure, change, values, start):
+def moving_png(figure: Any, change: Callable[..., Any], values: Sequence[Any], start: Any) -> bytes | None:
     """Return an animated PNG as bytes, or None if it cannot be small enough.
 
     The numbers in the cells of maps take most of its room. Where they leave none to move, they are left out.
@@ -85,12 +87,12 @@ def _drawn(figure, change, values, numbers=True):
             ground = pixels()
         for ax in all_axes:
             ax.set_visible(ax in moved)
-        drawn = pixels()
-        frames.append(np.where(drawn[..., 3:] > 0, drawn, ground))
+        image = pixels()
+        frames.append(np.where(image[..., 3:] > 0, image, ground))
     return frames
 
 
-def encoded(frames):
+def encoded(frames: Sequence[np.ndarray]) -> bytes:
     """Return frames as an animated PNG with one palette of 256 colours.
 
     It is not chosen by frequency, as usual: where thin lines lose their colour, a role loses its meaning. Each next
@@ -98,8 +100,8 @@ def encoded(frames):
     """
     stack = np.stack(frames).view(np.uint32)[..., 0]
     changed = stack != stack[0]  # few pixels: sorting those of all frames would take seconds
-    found, counts = np.unique(np.concatenate([stack[0].ravel(), stack[changed]]), return_counts=True)
-    shades = found.view(np.uint8).reshape(-1, 4).astype(float)
+    distinct, counts = np.unique(np.concatenate([stack[0].ravel(), stack[changed]]), return_counts=True)
+    shades = distinct.view(np.uint8).reshape(-1, 4).astype(float)
     taken = [np.array([*colours.rgb(colour), 255.0]) for colour in KEPT]
     distance = np.min([((shades - colour) ** 2).sum(1) for colour in taken], axis=0)
     while len(taken) < 256 and distance.any():
@@ -107,8 +109,8 @@ def encoded(frames):
         distance = np.minimum(distance, ((shades - taken[-1]) ** 2).sum(1))
     palette = np.array(taken)
     nearest = ((shades[:, None] - palette) ** 2).sum(-1).argmin(1).astype(np.uint8)
-    pixels = np.tile(nearest[np.searchsorted(found, stack[0])], (len(stack), 1, 1))
-    pixels[changed] = nearest[np.searchsorted(found, stack[changed])]
+    pixels = np.tile(nearest[np.searchsorted(distinct, stack[0])], (len(stack), 1, 1))
+    pixels[changed] = nearest[np.searchsorted(distinct, stack[changed])]
     images = [Image.fromarray(frame, "P") for frame in pixels]
     alpha = palette[:, 3].astype(np.uint8).tobytes()
     for image in images:

@@ -14,13 +14,13 @@ from .controls import DIVISOR, buttons, choice
 from .view import LiveView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import ArrayLike
 
     from ..examples import Example
 
-STOPS = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
+DIVISORS: dict[str, float] = {"1/4": 0.25, "1/2": 0.5, **{str(d): d for d in (1, 2, 3, 4, 8, 16, 32, 64)}}
 MOST = {"words": 5, "features": 6, "asked": 3, "given": 2}  # for more the picture has no room
 STAGES = [(name, k) for k, name in enumerate(drawing.STAGES, start=1)]
 
@@ -33,12 +33,11 @@ def one_row(
     line: str,
     stage: int = len(STAGES),
     d_k: float | None = None,
-    size: float = 1.0,
     **names: Sequence[str],
 ) -> LiveView:
     """Show one row of attention in one picture, from the query to the vector plus what it takes, stage by stage.
 
-    Every number shows its arithmetic, by a click or under the mouse. Ribbons as wide as the weights fill the mixture.
+    Every number shows its arithmetic, by a click or under the mouse. Ribbons as wide as the weights fill the output.
 
     Parameters
     ----------
@@ -51,11 +50,9 @@ def one_row(
     line : str
         A feature that is drawn on a line, too, between the words that have least and most of it.
     stage : int
-        How many stages are filled at the start: query, keys, scores, weights, mixture, added.
+        How many stages are filled at the start: query, keys, scores, weights, output, added.
     d_k : float, optional
         The slider moves the divisor alone, sqrt(d_k), from 1/4 to 64; it starts at the d_k of the example.
-    size : float
-        1.5 enlarges the picture for a projector.
     **names : sequence of str
         words, features (of words), asked (of queries and keys), given (of values): as `attnlib.examples.NAMES`.
 
@@ -74,36 +71,36 @@ def one_row(
     """
     row = arguments.whole(query, "query", 0, len(example.x) - 1)
     stage = arguments.whole(stage, "stage", 1, len(STAGES))
-    names = _names(example, names, row)
+    named = _names(example, names, row)
     W_O = arguments.shaped(W_O, "W_O", "(d_v, d_in)", "who to who, for instance")
-    f = names.features.index(arguments.one_of(line, "line", names.features))
-    ends = sorted(zip(example.x[:, f].tolist(), names.words, strict=True))[:: len(names.words) - 1]
+    f = named.features.index(arguments.one_of(line, "line", named.features))
+    ends = sorted(zip(example.x[:, f].tolist(), named.words, strict=True))[:: len(named.words) - 1]
     projected = example.project()
-    start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*STOPS.values()])
+    start = example.W_Q.shape[1] if d_k is None else arguments.one_of(d_k, "d_k", [*DIVISORS.values()])
 
-    @lru_cache(maxsize=len(STOPS))
+    @lru_cache(maxsize=len(DIVISORS))
     def at(d_k):
         """Return the trace of the row, its numbers, and the divisor in words."""
         trace = core.attention_trace(projected[0][row : row + 1], *projected[1:], scale=1 / math.sqrt(d_k))
-        told = next(words for words, stop in STOPS.items() if stop == d_k)
-        root = f"√({told})" if d_k < 1 else f"√{told}"
-        return trace, drawing.numbers(example, W_O, trace, names, root), root
+        root_of = next(words for words, stop in DIVISORS.items() if stop == d_k)
+        root = f"√({root_of})" if d_k < 1 else f"√{root_of}"
+        return trace, drawing.numbers(example, W_O, trace, named, root), root
 
     def render(d_k, stage, part, place):
         trace, numbers, root = at(d_k)
         picked = None if part is None else (list(numbers)[part], place)
-        drawn = [
-            drawing.OneRow(names, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
+        pictures = [
+            drawing.OneRow(named, numbers, layout, picked).draw(stage, corner, root, W_O, (line, ends))
             for layout, corner in ((drawing.BESIDE, (0, 0)), (drawing.ABOVE, None))
         ]
-        shown = f'<div class="attnlib-across">{drawn[0]}</div><div class="attnlib-down">{drawn[1]}</div>'
+        shown = f'<div class="attnlib-across">{pictures[0]}</div><div class="attnlib-down">{pictures[1]}</div>'
         return shown, {"scores": trace.scores, "weights": trace.weights}
 
     controls = {
-        "d_k": choice("d_k", [*STOPS.items()], start, DIVISOR),
+        "d_k": choice("d_k", [*DIVISORS.items()], start, DIVISOR),
         "stage": buttons("filled up to", STAGES, stage),
     }
-    view = _OneRow(controls, render, size=size, picked={"part": None, "place": None})
+    view = _OneRow(controls, render, picked={"part": None, "place": None})
     view.numbers = lambda: at(controls["d_k"].value)[1]
     return view
 
@@ -120,6 +117,7 @@ def _names(example, names, row):
 
 
 class _OneRow(LiveView):
+    numbers: Callable[[], dict[str, list[drawing.Number]]]
     hint = "Choose a number to see its arithmetic, by a click, or by Tab and arrow keys."
     fills = "stage"
 

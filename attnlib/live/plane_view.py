@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .. import arguments, core, steps, svg
 from ..colours import KEY, LINE, QUERY, VALUE
 from ..svg import flow as drawing
-from ..validation import ShapeError
 from .controls import choice, integers
 from .view import LiveView
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-KEYS = ((2.0, 0.6), (-1.5, 1.6), (-0.4, -2.0))
-VALUES = ((1.8, -1.0), (-0.2, 1.9), (-1.9, -1.3))
+KEYS = np.array([(2.0, 0.6), (-1.5, 1.6), (-0.4, -2.0)])
+VALUES = np.array([(1.8, -1.0), (-0.2, 1.9), (-1.9, -1.3)])
 LENGTHS = [x / 4 for x in range(17)]
-SIDE, REACH = 226, 4.2  # pixels of a plane, and the largest coordinate in it
+SIDE, REACH, FAR = 226, 4.2, 2.375  # pixels of a plane, and the largest coordinate in that of keys and of values
 GAP = 132  # beside the left plane, where the bars of the weights stand: a page of 390 pixels has room for both
 WIDE = 2 * SIDE + GAP
 GROW, TOP = 1.28, 28
 GRID = 42  # places in a plane that can be clicked, across and down
 
 
-def plane(
-    keys: ArrayLike = KEYS, values: ArrayLike = VALUES, *, angle: int = 60, length: float = 1.5, size: float = 1.0
-) -> LiveView:
+def plane(*, angle: int = 60, length: float = 1.5) -> LiveView:
     """Show attention with d_k = d_v = 2: keys and values as points, the query as an arrow with an angle and a length.
 
     A dot product is the length of the query times the length of the key along it: the feet of the dashed lines. The
@@ -38,26 +31,15 @@ def plane(
 
     Parameters
     ----------
-    keys, values : array_like, (n_k, 2)
-        2 to 6 points each; keys not farther than 4 from the axes.
     angle : int
         Direction of the query at the start, in degrees, counted from the first axis: 0 to 359.
     length : float
         Length of the query at the start: 0, 0.25, ... 4.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
     LiveView
         Controls: angle, length. A click into the left plane moves the query's tip there.
-
-    Raises
-    ------
-    ShapeError
-        If keys and values are not (n_k, 2).
-    TypeError, ValueError
-        If a point lies too far away, or the query is none that the controls can make.
 
     Examples
     --------
@@ -68,24 +50,14 @@ def plane(
     >>> largest[0] < largest[1] < largest[2]
     True
     """
-    keys, values = (arguments.to_array(x).astype(float) for x in (keys, values))
-    if keys.shape != values.shape or keys.shape[1:] != (2,) or not 2 <= len(keys) <= 6:
-        raise ShapeError(
-            f"keys and values must be 2 to 6 points in the plane, (n_k, 2), got {keys.shape} and {values.shape}. "
-            "Fix: one value per key, two numbers each."
-        )
-    for name, points, far in (("keys", keys, LENGTHS[-1]), ("values", values, np.finfo(np.float32).max)):
-        largest = np.abs(points).max()
-        if not largest <= far:  # nor is NaN
-            raise ValueError(f"{name} must lie within {far:g} of the axes, got {largest:g}. Fix: smaller {name}.")
     angle, length = arguments.whole(angle, "angle", 0, 359), arguments.one_of(length, "length", LENGTHS)
 
     def render(angle, length):
-        trace = _attend(keys, values, angle, length)
+        trace = _attend(angle, length)
         return _picture(trace, angle, length), {"weights": trace.weights}
 
     controls = {"angle": integers("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
-    return _Plane(controls, render, size=size)
+    return _Plane(controls, render)
 
 
 class _Plane(LiveView):
@@ -98,9 +70,9 @@ class _Plane(LiveView):
         super().choose(angle=round(math.degrees(math.atan2(y, x))) % 360, length=length)
 
 
-def _attend(keys, values, angle, length):
+def _attend(angle, length):
     turn = math.radians(angle)
-    return core.attention_trace(length * np.array([[math.cos(turn), math.sin(turn)]]), keys, values)
+    return core.attention_trace(length * np.array([[math.cos(turn), math.sin(turn)]]), KEYS, VALUES)
 
 
 def _words(trace, length):
@@ -122,19 +94,19 @@ def _picture(trace, angle, length):
     rows = [(symbol, getattr(trace, name)[0], span, None) for name, symbol in steps.maps(trace).items()]
     rows[-1] = ("weight", weights, {"rows": ["0"]}, float(weights.sum()))
     table = [drawing.steps_table(rows, names, None, SIDE + GAP)]
-    told, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
+    shares, (x, y) = [f"{name}: {weight:.4f}" for name, weight in zip(names, weights, strict=True)], trace.output[0]
     high, low, options = TOP + SIDE + 4, 4 + 4 * drawing.ROW, {"grow": GROW, "whole": WIDE}
     pictures = {
         "attention in the plane: keys": (SIDE + GAP, high, keys, (0, 0)),
         "attention in the plane: values": (SIDE, high, values, (SIDE + GAP, 0)),
         "its arithmetic": (SIDE + GAP, low, table, (0, high + 4)),
     }
-    words = [f"Query at {angle} degrees, {_words(trace, length)}", f"output ({x:.4f}, {y:.4f})", ", ".join(told)]
-    drawn = [
+    words = [f"Query at {angle} degrees, {_words(trace, length)}", f"output ({x:.4f}, {y:.4f})", ", ".join(shares)]
+    drawings = [
         svg.picture(*size, title, word, parts, at=at, **options)
         for (title, (*size, parts, at)), word in zip(pictures.items(), words, strict=True)
     ]
-    return f'<div class="attnlib-parts">{"".join(drawn[:2])}</div>{drawn[2]}'
+    return f'<div class="attnlib-parts">{"".join(drawings[:2])}</div>{drawings[2]}'
 
 
 def _at(point, reach=REACH):
@@ -142,9 +114,9 @@ def _at(point, reach=REACH):
     return SIDE / 2 * (1 + point[0] / reach), SIDE / 2 * (1 - point[1] / reach)
 
 
-def _points(places, reach):
-    """Return the pixels of points, (n, 2), as a line has them."""
-    across, down = _at(np.asarray(places).T, reach)
+def _points(places):
+    """Return the pixels of points among the values, (n, 2), as a line has them."""
+    across, down = _at(places.T, FAR)
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(across.tolist(), down.tolist(), strict=True))
 
 
@@ -170,42 +142,25 @@ def _keys(trace):
 
 
 def _values(trace, angle):
-    """Yield the right plane: the values, as large as their weights, the hull, the output and its way."""
-    values = trace.value
-    reach = max(1.0, 1.25 * float(np.abs(values).max()))
+    """Yield the right plane: the values, as large as their weights, their triangle, the output and its way."""
     yield _axes()
-    hull = _hull(values)
-    yield f'<polygon points="{_points(hull, reach)}" fill="{VALUE}" opacity="0.25"/>'
+    yield f'<polygon points="{_points(VALUES)}" fill="{VALUE}" opacity="0.25"/>'
     turn = math.radians(angle)
     steps = np.linspace(0, LENGTHS[-1], 33)[:, None] * [math.cos(turn), math.sin(turn)]  # (33, 2)
     way = core.scaled_dot_product_attention(steps, trace.key, trace.value)
     dashed = f'stroke="{LINE}" stroke-width="2" stroke-dasharray="2 4"'
-    yield f'<polyline points="{_points(way, reach)}" fill="none" {dashed}/>'
-    x, y = _at(trace.output[0].tolist(), reach)
-    places, corners = ([_at(point, reach) for point in points.tolist()] for points in (values, hull))
+    yield f'<polyline points="{_points(way)}" fill="none" {dashed}/>'
+    x, y = _at(trace.output[0].tolist(), FAR)
+    places = [_at(value, FAR) for value in VALUES.tolist()]
     lines = [(*place, x, y) for place in places]
-    edges = [(*a, *b) for a, b in zip(corners, corners[1:] + corners[:1], strict=True)]
+    edges = [(*a, *b) for a, b in zip(places, places[1:] + places[:1], strict=True)]
     words = _labelled(places, "value", lines + edges)
-    for j, (value, weight) in enumerate(zip(values.tolist(), trace.weights[0].tolist(), strict=True)):
+    for j, (value, weight) in enumerate(zip(VALUES.tolist(), trace.weights[0].tolist(), strict=True)):
         yield _line(*lines[j], VALUE, 1 + 5 * weight)
-        told = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
-        yield _point(*places[j], VALUE, told) + words[j]
+        title = f"value {j}: ({value[0]:g}, {value[1]:g}), weight {svg.exact(weight)}"
+        yield _point(*places[j], VALUE, title) + words[j]
     ring = f'r="8" fill="{VALUE}" stroke="#fff" stroke-width="2.5"'
     yield f'<circle cx="{x:.1f}" cy="{y:.1f}" {ring}><title>output</title></circle>'
-
-
-def _hull(points):
-    """Return the corners of the convex hull in order, by turning around it (Jarvis)."""
-    corners, at = [], min(range(len(points)), key=lambda j: tuple(points[j]))
-    while at not in corners:
-        corners.append(at)
-        ahead = points - points[at]
-        nxt = (at + 1) % len(points)
-        for j in range(len(points)):
-            if ahead[nxt][0] * ahead[j][1] - ahead[nxt][1] * ahead[j][0] < 0:
-                nxt = j
-        at = nxt
-    return points[corners]
 
 
 def _axes():
@@ -228,8 +183,8 @@ def _clipped(x1, y1, x2, y2):
     return [half + part * (v - half) for v in (x1, y1, x2, y2)]
 
 
-def _point(x, y, colour, told):
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{told}</title></circle>'
+def _point(x, y, colour, title):
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="7" fill="{colour}"><title>{title}</title></circle>'
 
 
 ALONG = np.linspace(0, 1, 65)
@@ -254,7 +209,7 @@ def _labelled(places, name, lines):
     along = ALONG[:, None]
     dots = (ends[:, 0] * (1 - along) + ends[:, 1] * along).reshape(-1, 2)  # along every line, 6 pixels apart at most
     words = [f"{name} {j}" for j in range(len(places))]
-    drawn = []
+    labels = []
     for (x, y), word in zip(places, words, strict=True):
         least = math.inf
         for option in BESIDE:
@@ -263,8 +218,8 @@ def _labelled(places, name, lines):
                 least, (anchor, dx, dy) = covered, option
             if not least:
                 break
-        drawn.append(svg.text(round(x + dx), round(y + dy), word, anchor=anchor))
-    return drawn
+        labels.append(svg.text(round(x + dx), round(y + dy), word, anchor=anchor))
+    return labels
 
 
 def _box(x, y, words, anchor):

@@ -1,41 +1,54 @@
-"""The view that opens the series: where a word looks, and what comes next, from too sharp to too pale."""
+"""The view that opens the series: where a word looks, in any head, and what comes next, at any d_k."""
 
 from __future__ import annotations
 
 import html
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import svg
-from .controls import DIVISOR, choice
-from .stops import read
+from .. import arguments, svg
+from ..colours import KEY, PLATE, QUERY
+from .controls import DIVISOR, buttons, choice, typed
+from .stops import Stops, read
 from .view import LiveView
 
-WIDTH = "560px"  # of the control: a hint has room beside it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+HEAD, WHOLE = "this head", "the whole model"
+FAR = 0.05  # weight of a word that is told
+ORDER = ("first", "second", "third", "fourth")
 
 
-def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "right", size: float = 1.0) -> LiveView:
+def ribbons(
+    stops: dict[str, Any] | Callable[[str], dict[str, Any]],
+    text: str | None = None,
+    *,
+    query: int | None = None,
+) -> LiveView:
     """Show where a word of a real sentence looks, and the next word, at each d_k: too sharp, right, too pale.
 
-    Ribbons as wide as the weights of one head lead from a word to those it looks at. Every head of the model divides
-    its scores by sqrt(d_k) with the d_k of the slider; at the model's own it is as it was trained.
+    Ribbons as wide as the weights of one head lead from a word to those it looks at. A click chooses another word, or
+    another head in the grid. The slider divides the scores of that head by another sqrt(d_k), or those of the whole
+    model: then other vectors reach the head, and the next word changes, too.
 
     Parameters
     ----------
-    stops : dict
+    stops : dict, or callable
         prompt, words (n tokens), layer and head (of the map, from 1), d_k (the model's own) and stops: for each its
         d_k; weights (n, n), or of a causal head rows of 1, 2, ... n numbers; and next, the likely next tokens as
-        (token, probability), falling.
+        (token, probability), falling. Or a dict from each d_k to a function without arguments that returns its stop.
+        Optional are scores (layers, heads, n, n) at the model's own d_k, divided and masked, for all other heads, and
+        asks, (question, answers to guess).
+        A callable gives such a dict for a text; what it raises as ValueError or LookupError is shown.
+    text : str, optional
+        The text at the start, which a reader can change, if `stops` is a callable.
     query : int, optional
         The token that looks at first; by default the last, behind which the next word stands. A click chooses others.
-    middle : str
-        What the picture calls the stops whose next word is that of the model's own d_k, before that word.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
     LiveView
-        Controls: d_k. It moves once by itself, from the model's own d_k to both ends and back.
+        Controls: d_k; with scores also way, with a question guess, with a callable sentence.
 
     Raises
     ------
@@ -49,46 +62,154 @@ def ribbons(stops: dict[str, Any], *, query: int | None = None, middle: str = "r
     >>> view.shown["weights"].shape
     (2, 2)
     """
-    held = read(stops)
-    n = len(held.words)
-    query = n - 1 if query is None else query
-    if not isinstance(query, int) or not 0 <= query < n:
-        raise ValueError(f"query must be the number of one of the {n} words, from 0, got {query!r}. Fix: {n - 1}.")
-    labels = [svg.visible(word) for word in held.words]
-
-    def render(d_k, query):
-        stop = held.at(d_k)
-        verdict = f"{held.verdict(stop, middle)}: {svg.visible(stop.next[0][0])}"  # it is a verdict on that word
-        return _picture(held, stop, query, verdict), {"weights": stop.weights}
-
-    control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
-    control.layout.width = WIDTH
-    return _Ribbons(
-        {"d_k": control},
-        render,
-        size=size,
-        picked={"query": query},
-        labels=lambda: (labels, labels, None),
-        walk=(held.d_ks[0], held.own, held.d_ks[-1], held.own),
-    )
+    given = stops if callable(stops) else lambda _: stops
+    held = read(given(arguments.text(text, "text") if callable(stops) else ""))
+    query = len(held.words) - 1 if query is None else query
+    if not isinstance(query, int) or not 0 <= query < len(held.words):
+        last = len(held.words) - 1
+        raise ValueError(
+            f"query must be the number of one of the {last + 1} words, from 0, got {query!r}. Fix: {last}."
+        )
+    controls: dict[str, Any] = {}
+    if held.asks:
+        asks, answers = held.asks
+        controls["guess"] = buttons(asks, [(word, k) for k, word in enumerate(answers, 1)])
+        controls["guess"].value = None
+        controls["guess"].add_class("attnlib-asks")
+    if callable(stops):
+        controls["sentence"] = typed("sentence", text, continuous_update=False)
+    controls["d_k"] = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
+    if held.scores is not None:
+        controls["way"] = buttons("in", [(HEAD, 0), (WHOLE, 1)], 1)
+    return _Ribbons(controls, held, given, query)
 
 
 class _Ribbons(LiveView):
-    hint = "Click a word to see where it looks; or choose it by Tab and arrow keys."
+    hint = "Click a word to see where it looks, or a head; or choose them by Tab and arrow keys."
+
+    def __init__(self, controls: Any, held: Stops, given: Any, query: int) -> None:
+        self.held, self.given = held, given
+        self.text = controls["sentence"].value if "sentence" in controls else None
+        self.fills = "guess" if "guess" in controls else None
+        picked = {"query": query, "layer": held.layer - 1, "head": held.head - 1}
+        names = [*controls, *picked]
+        options: dict[str, Any] = {
+            "picked": picked,
+            "labels": lambda: (self._words(), self._words(), None),
+            "main": "d_k",
+        }
+        super().__init__(controls, lambda *now: self._drawn(**dict(zip(names, now, strict=True))), **options)
+
+    def choose(self, **chosen: int | None) -> None:
+        if "layer" in chosen and "way" in self.sliders:
+            chosen["way"] = 0
+        super().choose(**chosen)
+
+    def _words(self):
+        return [svg.visible(word) for word in self.held.words]
 
     def _titles(self):
         """Return the words for a word that was chosen by a key."""
-        labels, row = self._labels()[0], self.picked["query"]
-        return html.escape(svg.describe_row(labels, self.shown["weights"][row], row), quote=False)
+        row = self.picked["query"]
+        return html.escape(svg.describe_row(self._words(), self.shown["weights"][row], row), quote=False)
+
+    def _drawn(self, d_k, query, layer, head, guess=0, sentence=None, way=1):
+        problem = ""
+        if sentence != self.text:
+            try:
+                self.held, self.text = read(self.given(sentence)), sentence
+                query, layer, head = len(self.held.words) - 1, self.held.layer - 1, self.held.head - 1
+                self.picked |= {"query": query, "layer": layer, "head": head}
+            except (ValueError, LookupError) as error:  # the last picture stays
+                problem = f"<p>{html.escape(str(error.args[0]))}<br>The picture still shows the last sentence.</p>"
+        held, trained = self.held, self.held.at(self.held.own)
+        if way:
+            layer, head, stop = held.layer - 1, held.head - 1, held.at(d_k)
+        else:
+            stop = trained._replace(d_k=d_k, weights=held.maps(d_k, layer, head))
+        row, guesses = stop.weights[query], held.asks[1] if self.fills else ()
+        options = {"nexts": [other.next[0][0] for other in held.stops], "guesses": guesses, "guess": guess or 0}
+        options["verdict"] = held.says(stop if way else trained)
+        options["told"] = f"layer {layer + 1}, head {head + 1}; d_k = {d_k:g} in {WHOLE if way else HEAD}"
+        options["rows"] = range(len(held.words))
+        drawn = [
+            f'<div class="attnlib-{name}">'
+            f"{svg.ribbons(held.words, row, query, stop.next, narrow=name == 'down', **options)}</div>"
+            for name in ("across", "down")
+        ]
+        waits = bool(guesses) and not guess
+        self._controls(waits)
+        if not waits:
+            below = _said(held, row, query, (layer, head), d_k, way) + _heads(held, query, (layer, head))
+            drawn.append(f'<div class="attnlib-said" data-stage="1">{below}</div>')
+        return problem + "".join(drawn), {"weights": stop.weights}
+
+    def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
+        """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
+        if values and self.fills and self.sliders["guess"].value is None:
+            values = {"guess": 1, **values}
+        return super().draw(**values)
+
+    def _controls(self, asks):
+        """Show the question until it is answered, and then what moves the picture."""
+        for name, control in self.sliders.items() if self.fills else ():
+            control.layout.display = None if (name == "guess") == asks else "none"
 
 
-def _picture(held, stop, query, verdict):
-    """Return the ribbons of one token at one stop: over the sentence, and beside it for a narrow page."""
-    words = held.words, stop.weights[query], query, stop.next
-    told = f"d_k = {stop.d_k:g}" + (", the model's own" if stop.d_k == held.own else "")
-    options = {"verdict": verdict, "told": told, "head": held.head, "rows": range(len(held.words))}
-    nexts = [other.next[0][0] for other in held.stops]
-    return (
-        f'<div class="attnlib-across">{svg.ribbons(*words, nexts=nexts, at=(0, 0), **options)}</div>'
-        f'<div class="attnlib-down">{svg.ribbon_column(*words, **options)}</div>'
-    )
+def _plate(word, colour):
+    """Return a word on the plate of a role."""
+    word = f"“{word}”" if word in ",.;:" else html.escape(word, quote=False)
+    return f'<b style="background:{PLATE[colour]};color:#000;border-radius:3px;padding:0 3px">{word}</b>'
+
+
+def _named(words, j):
+    """Return a key; where the word stands twice, which of them."""
+    same = [i for i, word in enumerate(words) if word.strip() == words[j].strip()]
+    which = f"the {ORDER[same.index(j)]} " if len(same) > 1 and same.index(j) < len(ORDER) else ""
+    return which + _plate(svg.visible(words[j]), KEY)
+
+
+def _said(held, row, query, head, d_k, way):
+    """Return in two sentences where the word looks in this head, and what the slider does."""
+    words = held.words
+    asker = _plate(svg.visible(words[query]), QUERY)
+    falling = sorted(range(len(words)), key=lambda j: -row[j])
+    far = [j for j in falling if j not in (0, query) and row[j] >= FAR][:2]
+    rest = f"{row[0]:.2f} on the first word, {row[query]:.2f} on itself"
+    others = ", ".join(f"at {_named(words, j)} with {row[j]:.2f}" for j in far)
+    if not query:
+        looks = "has only itself to look at"
+    elif not far or max(row[0], row[query]) > row[far[0]]:
+        looks = f"mostly rests, {rest}" + (f"; it looks {others}" if far else "")
+    else:
+        looks = f"looks {others}; {rest}"
+    root, own = d_k**0.5, f"{held.own**0.5:.3g}"
+    by = f"{root:.1f}" if root % 1 and root < 10 else f"{root:.0f}"
+    if d_k == held.own:
+        told = f"A score sums {svg.maths('d_k', 'html')} = {d_k:g} products of a query and a key. "
+        told += f"The model was trained to divide it by √{d_k:g} = {own}."
+    elif way:
+        told = f"All heads divide by {by}, not by {own}."
+    else:
+        moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
+        told = f"This head divides by {by}, not by {own}, and looks {moves}."
+    top = falling[0]
+    told += f" Most goes to {asker if top == query else _named(words, top)}: {row[top]:.2f}."
+    if not way and d_k != held.own:
+        told += " The answer is that of the model as trained."
+    return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {asker} {looks}. {told}</p>"
+
+
+def _heads(held, query, head):
+    """Return the grid of all heads as trained, coloured by how much they look where this head looks most.
+
+    The first word and the one that looks, where heads park, are passed over.
+    """
+    if held.scores is None:
+        return ""
+    rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
+    key = max(range(len(words)), key=lambda j: (j not in (0, query), rows[(*head, j)]))
+    looks, at = (svg.cut(svg.visible(words[j]), 8) for j in (query, key))
+    title = f"“{looks}” looks at “{at}”: all {rows[..., 0].size} heads as trained"
+    drawn = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
+    return f'<div class="attnlib-heads">{drawn}</div>'

@@ -16,7 +16,7 @@ FARTHEST, MOST = 40, 8  # where the sliders end
 DIAL, GAP, TOP = 112, 18, 50  # pixels of a dial, between two, and above them
 
 
-def rotations(*, size: float = 1.0) -> LiveView:
+def rotations() -> LiveView:
     """Show how RoPE rotates a query and a key of 8 features, and that positions enter a score by their distance alone.
 
     One dial for each pair (features c and c + 4): the arrow of the key at its position, the arrow of the query
@@ -25,8 +25,6 @@ def rotations(*, size: float = 1.0) -> LiveView:
 
     Parameters
     ----------
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -48,7 +46,7 @@ def rotations(*, size: float = 1.0) -> LiveView:
         return _picture(query, key, positions), {"query": query, "key": key}
 
     controls = {"position": integers("position", 0, FARTHEST, 5), "distance": integers("distance", 0, MOST, 2)}
-    return _Rotations(controls, render, size=size)
+    return _Rotations(controls, render)
 
 
 class _Rotations(LiveView):
@@ -68,9 +66,9 @@ def _picture(query, key, positions):
         + svg.tag(DIAL + GAP, 17, f"key at {positions[1]}", KEY, anchor="start"),
         svg.text(0, 17, f"q.k = {query @ key:.4f}", math=True),
     ]
-    told = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
+    angles_in_words = [f"pair {c} {angle:.1f} degrees" for c, angle in enumerate(angles)]
     words = [f"Query at position {positions[0]}, key at {positions[1]}.", f"q.k = {query @ key:.4f}."]
-    wide, drawn = 2 * (DIAL + GAP), []
+    wide, pictures = 2 * (DIAL + GAP), []
     for half, head in enumerate(heads):
         dials = [head]
         for i, c in enumerate((2 * half, 2 * half + 1)):
@@ -78,9 +76,9 @@ def _picture(query, key, positions):
             parts.append(svg.text(DIAL / 2, DIAL + 28, f"{angles[c]:.1f}° between", anchor="middle"))
             dials.append(f'<g transform="translate({i * (DIAL + GAP)} {TOP})">{"".join(parts)}</g>')
         title, options = "a query and a key that rotate", {"at": (half * wide, 0), "grow": 1.15, "whole": 2 * wide}
-        between = f"{words[half]} Between them: {', '.join(told[2 * half : 2 * half + 2])}"
-        drawn.append(svg.picture(wide, TOP + DIAL + 36, title, between, dials, **options))
-    return f'<div class="attnlib-parts">{"".join(drawn)}</div>'
+        between = f"{words[half]} Between them: {', '.join(angles_in_words[2 * half : 2 * half + 2])}"
+        pictures.append(svg.picture(wide, TOP + DIAL + 36, title, between, dials, **options))
+    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 
 
 def _between(q, k):

@@ -19,9 +19,7 @@ REACH = 12  # the largest lead of the axis, to both sides; dots beyond it stand 
 LEADS = np.linspace(-REACH, REACH, 97)
 
 
-def saturation(
-    *, d_k: tuple[int, int] = (1, 1024), seed: int = 0, start: int | None = None, size: float = 1.0
-) -> LiveView:
+def saturation(*, d_k: tuple[int, int] = (1, 1024)) -> LiveView:
     """Show the weight that softmax gives to one of two keys, by how much better it fits, and the slope of that curve.
 
     weight = 1 / (1 + exp(-lead)), slope = dweight / dlead = weight (1 - weight)
@@ -34,12 +32,6 @@ def saturation(
     ----------
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
-    seed : int
-        Of the random queries and keys.
-    start : int, optional
-        d_k at the start; 64, or the end of the range that is nearest.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -58,9 +50,8 @@ def saturation(
     [True, False]
     """
     low, high = arguments.span(d_k, "d_k")
-    seed = arguments.whole(seed, "seed", 0)
-    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
-    query, one, other = np.random.default_rng(seed).normal(size=(3, QUERIES, high))
+    start = min(max(64, low), high)
+    query, one, other = np.random.default_rng(0).normal(size=(3, QUERIES, high))
     leads = (query * (one - other)).cumsum(axis=1)  # (500, high): column d - 1 is the lead at d_k = d
 
     @lru_cache(maxsize=64)
@@ -72,15 +63,15 @@ def saturation(
         both = at(d_k)
         panels, left = [], 0
         for title, panel in both.items():
-            drawn = [f'<g transform="translate({LEFT} 0)">{_drawn(title, panel)}</g>']
+            content = [f'<g transform="translate({LEFT} 0)">{_drawn(title, panel)}</g>']
             size = LEFT + PANEL + APART, TOP + HIGH + 26
             words = f"softmax going flat, {title}", _words(d_k, title, panel)
-            panels.append(svg.picture(*size, *words, drawn, at=(left, 0)))
+            panels.append(svg.picture(*size, *words, content, at=(left, 0)))
             left += size[0]
         picture = f'<div class="attnlib-parts">{"".join(panels)}</div>'
         return picture, {title: panel.weights for title, panel in both.items()}
 
-    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render, size=size)
+    return _Saturation({"d_k": choice("d_k", stops(low, high, start), start, FEATURES)}, render)
 
 
 class _Saturation(LiveView):
@@ -130,7 +121,7 @@ def _drawn(title, panel):
     """Return a panel: the slope as an area, the weight as a line, and the queries as dots on it."""
     curve = _two(LEADS)[:, 0]
     slope = f"0,{TOP + HIGH} {_line(curve * (1 - curve))} {PANEL},{TOP + HIGH}"
-    drawn = [
+    elements = [
         svg.text(0, 17, title, bold=True, size=15, math=True),
         svg.text(PANEL, 17, f"median slope {_slope(panel)}", size=12, anchor="end"),
         _axes(),
@@ -142,14 +133,14 @@ def _drawn(title, panel):
     across, up = _x(panel.leads).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
     dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in zip(across, up, strict=True))
     names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.32), "its slope", anchor="end")
-    return "".join([*drawn, f'<g fill="{QUERY}">{dots}</g>{names}'])
+    return "".join([*elements, f'<g fill="{QUERY}">{dots}</g>{names}'])
 
 
 @lru_cache(maxsize=1)
 def _axes():
     """Return the horizontal lines with their weights."""
-    drawn = []
+    elements = []
     for weight in (0, 0.5, 1):
-        drawn.append(f'<path d="M0 {_y(weight):g}h{PANEL}" stroke="{LINE}" opacity="0.5"/>')
-        drawn.append(svg.text(-6, _y(weight) + 4, f"{weight:g}", anchor="end"))
-    return "".join(drawn)
+        elements.append(f'<path d="M0 {_y(weight):g}h{PANEL}" stroke="{LINE}" opacity="0.5"/>')
+        elements.append(svg.text(-6, _y(weight) + 4, f"{weight:g}", anchor="end"))
+    return "".join(elements)

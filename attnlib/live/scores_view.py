@@ -18,7 +18,7 @@ PANEL, APART, MARGIN, HIGH, BARS, TOP = 282, 12, 6, 110, 80, 30  # pixels: at 10
 LEFT, CELL, ROW = 26, 32, 18  # pixels: beside map and bars, a column of both, a row of the map
 
 
-def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None = None, size: float = 1.0) -> LiveView:
+def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
     """Show how far scores of unit-normal queries and keys spread as d_k grows, and the weights softmax makes of them.
 
     At the left the scores as they are, at the right divided by sqrt(d_k), on the same axis. Below, the map of weights
@@ -28,12 +28,6 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     ----------
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
-    seed : int
-        The first draw; the slider "draw" makes others.
-    start : int, optional
-        d_k at the start; 64, or the end of the range that is nearest.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -48,23 +42,22 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     True
     """
     low, high = arguments.span(d_k, "d_k")
-    seed = arguments.whole(seed, "seed", 0)
-    start = min(max(64, low), high) if start is None else arguments.whole(start, "start", low, high)
-    drawn = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
+    start = min(max(64, low), high)
+    vectors = lru_cache(maxsize=4)(lambda draw: np.random.default_rng(draw).normal(size=(2, PAIRS, high)))
     reach = 3 * np.sqrt(high)
 
     @lru_cache(maxsize=64)
     def at(d_k, draw):
         """Return all that no query changes, of the scores as they are and of the scaled ones."""
-        query, key = drawn(draw)[..., :d_k]
+        query, key = vectors(draw)[..., :d_k]
         dots = query @ key.T  # (96, 96)
         return {title: _spread(x, reach) for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))}
 
     def picture(d_k, query, draw):
         panels, left = [], 0
         for title, one in at(d_k, draw).items():
-            drawn = _panel(title, one, query, reach) + _below(title, one.weights, query)
-            moved = [f'<g transform="translate({MARGIN} 0)">{drawn}</g>']
+            content = _panel(title, one, query, reach) + _below(title, one.weights, query)
+            moved = [f'<g transform="translate({MARGIN} 0)">{content}</g>']
             size = PANEL + APART, TOP + HIGH + KEYS * ROW + BARS + 142
             words = f"scores and their softmax, {title}", _words(d_k, title, one, query)
             panels.append(svg.picture(*size, *words, moved, at=(left, 0)))
@@ -77,11 +70,11 @@ def scores(*, d_k: tuple[int, int] = (4, 256), seed: int = 0, start: int | None 
     controls = {
         "d_k": choice("d_k", stops(low, high, start), start, FEATURES),
         "query": integers("query", 0, KEYS - 1, 0),
-        "draw": integers("draw", seed, seed + 20, seed),
+        "draw": integers("draw", 0, 20, 0),
     }
     for control in controls.values():
         control.layout.width = "290px"  # three beside each other
-    return _Scores(controls, render, size=size, picked={"key": None})
+    return _Scores(controls, render, picked={"key": None})
 
 
 class _Scores(LiveView):
@@ -124,34 +117,34 @@ def _x(score, reach):
 def _panel(title, one, query, reach):
     """Return a histogram, and below it the scores of one query with its keys, in the colours of their weights."""
     row, weights, colours = one.scores[query].tolist(), one.weights[query].tolist(), palette()
-    told = f"standard deviation {one.deviation:.1f}"
-    drawn = [svg.text(0, 17, title, bold=True, size=15, math=True), svg.text(PANEL, 17, told, anchor="end")]
-    drawn.append(
+    deviation = f"standard deviation {one.deviation:.1f}"
+    elements = [svg.text(0, 17, title, bold=True, size=15, math=True), svg.text(PANEL, 17, deviation, anchor="end")]
+    elements.append(
         f'<g transform="translate(0 {TOP})">{one.outline}<path d="M0 {HIGH}h{PANEL}" stroke="{LINE}"/>{_ticks(reach)}'
     )
     name = "scores q.k" if title == PLAIN else "scores q.k / sqrt(d_k)"
-    drawn.append(svg.text(PANEL / 2, HIGH + 52, name, anchor="middle", math=True))
+    elements.append(svg.text(PANEL / 2, HIGH + 52, name, anchor="middle", math=True))
     for j in sorted(range(KEYS), key=weights.__getitem__):  # the largest weight on top
         place = f'cx="{_x(row[j], reach):.1f}" cy="{HIGH + 10}" r="6" fill="{colours[int(255 * weights[j])][0]}"'
-        told = f"<title>key {j}: {svg.exact(row[j])}</title>"
-        drawn.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{told}</circle>')
-    return "".join([*drawn, "</g>"])
+        hover = f"<title>key {j}: {svg.exact(row[j])}</title>"
+        elements.append(f'<circle {place} stroke="#fff" stroke-width="1.5">{hover}</circle>')
+    return "".join([*elements, "</g>"])
 
 
 def _below(title, weights, query):
     """Return the map of weights with the row of one query framed, and that row as bars over the same columns."""
     names = [str(j) for j in range(KEYS)]
-    drawn = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
-    drawn.append(svg.text(-LEFT, -8, "weights: queries (rows), keys (columns)"))
-    drawn += [svg.text(-8, (i + 0.5) * ROW + 4, name, size=12, anchor="end") for i, name in enumerate(names)]
-    drawn.append(svg.frame(0, query * ROW, KEYS * CELL, ROW, QUERY, line=2))
+    elements = [f'<g transform="translate({LEFT} {TOP + HIGH + 86})">', svg.matrix(weights, CELL, high=ROW)]
+    elements.append(svg.text(-LEFT, -8, "weights: queries (rows), keys (columns)"))
+    elements += [svg.text(-8, (i + 0.5) * ROW + 4, name, size=12, anchor="end") for i, name in enumerate(names)]
+    elements.append(svg.frame(0, query * ROW, KEYS * CELL, ROW, QUERY, line=2))
     clicks = {"row": "query", "rows": KEYS, "column": "key", "columns": KEYS, "shown": title}
-    drawn.append(svg.target(0, 0, KEYS * CELL, KEYS * ROW, **clicks))
-    drawn.append(f'</g><g transform="translate({LEFT} {TOP + HIGH + KEYS * ROW + 114})">')
-    drawn.append(svg.columns(weights[query], CELL, BARS, names))
-    drawn += [svg.text((j + 0.5) * CELL, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
-    drawn.append(svg.target(0, 0, KEYS * CELL, BARS + 20, column="key", columns=KEYS))
-    return "".join([*drawn, "</g>"])
+    elements.append(svg.target(0, 0, KEYS * CELL, KEYS * ROW, **clicks))
+    elements.append(f'</g><g transform="translate({LEFT} {TOP + HIGH + KEYS * ROW + 114})">')
+    elements.append(svg.columns(weights[query], CELL, BARS, names))
+    elements += [svg.text((j + 0.5) * CELL, BARS + 16, name, anchor="middle") for j, name in enumerate(names)]
+    elements.append(svg.target(0, 0, KEYS * CELL, BARS + 20, column="key", columns=KEYS))
+    return "".join([*elements, "</g>"])
 
 
 @lru_cache(maxsize=8)

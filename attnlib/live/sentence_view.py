@@ -18,6 +18,8 @@ from .weights import panel, readings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+__all__ = ["sentence"]
+
 TYPED = 10_000  # characters of a sentence shown back in a message
 SIDE, LARGE = 272, 400  # of the map: of a short sentence labels are slanted, and bars stand below
 
@@ -29,7 +31,6 @@ def sentence(
     layer: int = 1,
     head: int = 1,
     still: Sequence[tuple[int, int]] = ((1, 1),),
-    size: float = 1.0,
 ) -> LiveView:
     """Show where the heads of a model look in a sentence the reader types.
 
@@ -46,8 +47,6 @@ def sentence(
         Counted from 1.
     still : sequence of (int, int)
         Layers and heads of the static figure.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -94,7 +93,7 @@ def sentence(
         "picked": {"query": 0, "key": None},
         "labels": lambda: (now["tokens"], now["tokens"], None),
     }
-    return LiveView(sliders, render, static, size=size, **options)
+    return LiveView(sliders, render, static, **options)
 
 
 def _checked(function):
@@ -125,7 +124,7 @@ def _drawn(title, weights, tokens, query, key):
     return panel([svg.heatmap(weights, title=title, **options)], {"tokens": n, **readings(weights)})
 
 
-def colour_top(weights):
+def colour_top(weights: np.ndarray) -> float:
     """Return where the colour scale ends: at 1, or if all weights are small, at the next tenth (or hundredth) above.
 
     Examples

@@ -30,7 +30,7 @@ class Page(NamedTuple):
 ACROSS, DOWN = Page(588, 17, 2, 4), Page(328, 15, 4, 8)  # the latter for a narrow page
 
 
-def speaking(stops: dict[str, Any], *, size: float = 1.0) -> LiveView:
+def speaking(stops: dict[str, Any]) -> LiveView:
     """Show what a model writes at each d_k, and its loss over d_k with the point where the slider stands.
 
     Every head divides its scores by sqrt(d_k) with the d_k of the slider, whatever the model was trained with.
@@ -40,8 +40,6 @@ def speaking(stops: dict[str, Any], *, size: float = 1.0) -> LiveView:
     stops : dict
         As `ribbons` takes it; each stop also holds text, which the model writes behind the prompt, and loss, by the
         name of a text (up to three), in nats a token.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -70,7 +68,7 @@ def speaking(stops: dict[str, Any], *, size: float = 1.0) -> LiveView:
         return "".join(drawn), {"weights": stop.weights}
 
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
-    return _Speaking({"d_k": control}, render, size=size)
+    return _Speaking({"d_k": control}, render)
 
 
 class _Speaking(LiveView):

@@ -19,7 +19,7 @@ SIDE, HIGH, GAP, LEFT, TOP, BETWEEN = 34, 24, 14, 46, 48, 16  # pixels of a cell
 MOST = 10  # tokens, and features: each has one digit
 
 
-def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size: float = 1.0) -> LiveView:
+def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3) -> LiveView:
     """Show step by step how the features of tokens are split into heads and merged, beside the same by a bare reshape.
 
     (n, d_model) -> (n, h, d_k) -> (h, n, d_k) and back. Each token has a colour, so that a head with rows of two
@@ -31,8 +31,6 @@ def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size:
         Up to 10 tokens.
     num_heads, d_k : int
         2 or more heads; d_model = num_heads * d_k is 10 at most.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -65,7 +63,7 @@ def split_heads(words: Sequence[str], *, num_heads: int = 2, d_k: int = 3, size:
         return _picture(ways, step, words, num_heads, d_k), shown
 
     control = choice("step", [(label, k) for k, label in enumerate(STEPS)], 0)
-    return _Split({"step": control}, render, {"step": 2}, size=size)
+    return _Split({"step": control}, render, {"step": 2})
 
 
 class _Split(LiveView):
@@ -108,22 +106,22 @@ def _rows(step, words):
     """Tell in words whose features stand in the rows of head 1, or in the first row of what is no array of heads."""
     tokens = step.array // (step.array.size // len(words))
     rows = tokens[0] if step.heads_first else tokens[:1].reshape(1, -1)
-    told = ", ".join("+".join(dict.fromkeys(words[t] for t in row)) for row in rows.tolist())
-    return f"{'rows of head 1' if step.heads_first else 'first row'}: {told}"
+    held = ", ".join("+".join(dict.fromkeys(words[t] for t in row)) for row in rows.tolist())
+    return f"{'rows of head 1' if step.heads_first else 'first row'}: {held}"
 
 
 def _picture(ways, k, words, num_heads, d_k):
     n, across = len(words), LEFT + num_heads * (d_k * SIDE + GAP)
     wide, high = across + BETWEEN, TOP + num_heads * (n * HIGH + GAP)
-    drawn = []
+    pictures = []
     for column, (way, steps) in enumerate(ways.items()):
         step = steps[k]
         parts = [svg.text(LEFT, 14, way, bold=True), svg.text(LEFT, 36, f"{step.code}   {step.array.shape}", size=12)]
         parts += [f"<g>{_labels(step, words, whole=column == 0 or step.array.ndim == 2)}</g>", *_cells(step, n)]
-        told = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
+        labels = f"heads split and merged, {way}", f"{way}: {step.code}, {_rows(step, words)}"
         options = {"at": (column * wide, 0), "grow": 1.2, "whole": len(ways) * wide}
-        drawn.append(svg.picture(wide, high, *told, parts, **options))
-    return f'<div class="attnlib-parts">{"".join(drawn)}</div>'
+        pictures.append(svg.picture(wide, high, *labels, parts, **options))
+    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
 
 
 def _labels(step, words, whole):

@@ -5,6 +5,7 @@ import html
 import io
 import re
 import textwrap
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -22,7 +23,7 @@ APART = 16  # pixels between pictures in a row
 HELD = ("fill", "font-size", "text-anchor")  # what a group hands on to its elements
 
 
-def figure(content):
+def figure(content: str) -> Any:
     """Return the SVGs in what a view shows as one Figure: where they have a place, those that do, else in a row.
 
     It reads what attnlib.svg writes: rect, path, circle, polyline, polygon, text, image and g. A frame of a moving
@@ -31,28 +32,28 @@ def figure(content):
     Examples
     --------
     >>> from attnlib import svg
-    >>> drawn = figure(svg.heatmap(np.eye(2), title="identity"))
-    >>> [text.get_text() for text in drawn.axes[0].texts][:2]
+    >>> picture = figure(svg.heatmap(np.eye(2), title="identity"))
+    >>> [text.get_text() for text in picture.axes[0].texts][:2]
     ['identity', '1']
     """
-    roots = [ElementTree.fromstring(found) for found in re.findall("<svg.*?</svg>", content, re.DOTALL)]
+    roots = [ElementTree.fromstring(picture) for picture in re.findall("<svg.*?</svg>", content, re.DOTALL)]
     roots = [root for root in roots if root.get("data-at")] or roots
-    sizes = np.array([root.get("viewBox").split()[2:] for root in roots], dtype=float)
+    sizes = np.array([[float(x) for x in root.get("viewBox", "").split()[2:]] for root in roots])
     lefts = np.cumsum([0, *sizes[:-1, 0] + APART])
-    corners = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
-    corners = np.array(corners, dtype=float)
+    places = [root.get("data-at", f"{left} 0").split() for root, left in zip(roots, lefts, strict=True)]
+    corners = np.array([[float(x), float(y)] for x, y in places])
     wide, high = (corners + sizes).max(axis=0)
-    drawn, ax = subplots(figsize=(wide / DPI, high / DPI))
-    drawn.set_layout_engine("none")
+    figure, ax = subplots(figsize=(wide / DPI, high / DPI))
+    figure.set_layout_engine("none")
     ax.set_position([0, 0, 1, 1])
     ax.set_axis_off()
     ax.set(xlim=(0, wide), ylim=(high, 0))
     for root, corner in zip(roots, corners, strict=True):
         _draw(ax, root, Affine2D().translate(*corner), {"fill": "currentColor", "font-size": "13"})
-    return drawn
+    return figure
 
 
-def words(content):
+def words(content: str) -> str:
     r"""Return what a view shows as text: the words for screen readers of each picture, and what stands beside it.
 
     Examples
@@ -61,10 +62,10 @@ def words(content):
     >>> words(svg.picture(1, 1, "a map", "one & all", []) + "<div>and <b>this</b></div>")
     'one & all\nand this'
     """
-    told = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
-    told = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in told)
+    parts = re.split(r"<svg.*?<desc>(.*?)</desc>.*?</svg>", content, flags=re.DOTALL)
+    sentences = (" ".join(html.unescape(re.sub("<[^>]*>", " ", part)).split()) for part in parts)
     # A picture for narrow pages says the same as the wide one; a projector shows 88 columns.
-    return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, told)))
+    return "\n".join(textwrap.fill(part, 88) for part in dict.fromkeys(filter(None, sentences)))
 
 
 def _draw(ax, parent, place, held):
@@ -198,4 +199,4 @@ def _path(element):
     return Path(points, codes)
 
 
-SHAPES = {"rect": _rect, "circle": _circle, "polyline": _points, "polygon": _points, "path": _path}
+SHAPES: dict[str, Any] = {"rect": _rect, "circle": _circle, "polyline": _points, "polygon": _points, "path": _path}

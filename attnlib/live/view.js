@@ -1,6 +1,19 @@
 // Runs once for every live view, with `this` an element inside it: notebooks strip scripts, but not an onload attribute.
 const box = this.closest('.attnlib-view');
 
+// For readers without a kernel, a still and a note stand in the two outputs before this one. They step aside while the
+// view lives, whatever the front end calls an output: it is what stands behind the note, and holds nothing else.
+const aside = () => {
+  const lives = box.querySelector('.attnlib-live') && !box.matches('.jupyter-widgets-disconnected');
+  for (let output = box; output; output = output.parentElement) {
+    const before = output.previousElementSibling, note = before?.querySelector('.attnlib-note');
+    if (!note || note.parentElement.textContent.trim() !== before.textContent.trim()) continue;
+    for (const one of [before, before.previousElementSibling]) if (one) one.style.display = lives ? 'none' : '';
+    return;
+  }
+};
+new MutationObserver(aside).observe(box, {attributes: true, attributeFilter: ['class']});
+
 // ipywidgets gives its sliders no accessible name: a screen reader would say "slider, 64" and not which. This copies
 // the visible label onto the handle, once the front end has made it.
 let tries = 0;
@@ -8,23 +21,14 @@ const timer = setInterval(() => {
   box.querySelectorAll('.widget-label').forEach(label =>
     label.parentElement.querySelectorAll('.noUi-handle, .ui-slider-handle').forEach(handle =>
       handle.setAttribute('aria-label', label.textContent)));
+  aside();
   stand();
   begin();
   if (++tries > 20) clearInterval(timer);
 }, 200);
 
-// Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
-// narrow pages stands in the page twice, one of them hidden.
-const targets = () => [...box.querySelectorAll('.attnlib-target')].filter(target => target.getClientRects().length);
-
-// The cell of a target at a point of the window. Targets are only measured: tooltips below them still work.
-const cellAt = (target, [left, top]) => {
-  const place = target.getBoundingClientRect(), is = target.dataset;
-  const x = (left - place.left) / place.width, y = (top - place.top) / place.height;
-  const cell = {i: Math.floor(y * is.rows), j: Math.floor(x * is.columns)};
-  return {...cell, target, inside: x >= 0 && x < 1 && y >= 0 && y < 1};
-};
-const under = event => targets().map(target => cellAt(target, [event.clientX, event.clientY])).find(cell => cell.inside);
+const targets = () => window.attnlibCells.targets(box), cellAt = window.attnlibCells.at;
+const under = event => window.attnlibCells.under(box, event);
 
 // The kernel hears of it through a hidden text field; `count` makes each message differ from the one before.
 let count = 0;
@@ -102,8 +106,7 @@ const press = event => {
 keys.addEventListener('focus', () => window.addEventListener('keydown', press, true));
 keys.addEventListener('blur', () => window.removeEventListener('keydown', press, true));
 
-// A new picture glides from the one before. A picture that moves by itself waits for the kernel at each stop.
-let drawn = () => {};
+// A new picture glides from the one before.
 let watched = null;
 const begin = () => {
   const picture = box.querySelector('.attnlib-live');
@@ -112,17 +115,8 @@ const begin = () => {
     const found = name => changes.flatMap(change => [...change[name]]).find(node => node.matches?.('.attnlib-live'));
     const [before, after] = [found('removedNodes'), found('addedNodes')];
     if (before && after) window.attnlibMotion.glideAll(before, after);
-    drawn();
   });
   watched.observe(picture.parentElement, {childList: true});
-  const control = box.querySelector('.widget-hslider, .widget-slider');
-  if (picture.dataset.walk && control && !box.dataset.walks) {
-    box.dataset.walks = 1;
-    window.attnlibMotion.walk(box, control, JSON.parse(picture.dataset.walk), i => new Promise(resolve => {
-      drawn = resolve;
-      tell('walk', {i});
-    }));
-  }
 };
 
 let last = '';

@@ -8,6 +8,7 @@ import html
 import io
 import json
 import math
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -22,13 +23,24 @@ from traitlets import TraitError
 from .. import arguments, svg
 from ..figure import save
 from ..progress import display_widget
-from .frames import packed, plan, stops_of
+from .frames import packed, stops_of
 from .moving import moving_png
 from .still import figure as drawn_again
 from .still import words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    class VBox:
+        """What a type checker needs of ipywidgets.VBox, which has no types."""
+
+        def __init__(self, children: Sequence[Any]) -> None: ...
+        def add_class(self, name: str) -> Any: ...
+
+else:
+    from ipywidgets import VBox
+
+__all__ = ["LiveView"]
 
 HERE = Path(__file__).parent
 SCRIPT = html.escape("".join((HERE / name).read_text("utf-8") for name in ("motion.js", "view.js")))
@@ -41,7 +53,7 @@ NOTE = """<style>.jp-OutputArea-child:has(.attnlib-note) + .jp-OutputArea-child:
 <p class="attnlib-note">Run this cell (Shift+Enter) to move the picture.</p>"""
 
 
-class LiveView(widgets.VBox):
+class LiveView(VBox):
     """Controls above one picture; made by the functions of this package.
 
     Parameters
@@ -53,20 +65,16 @@ class LiveView(widgets.VBox):
     still : callable or dict, optional
         For readers without a kernel: returns (Figure, text). By default the picture as it is at the start, and its
         words; with a dict, as it is with these values of controls.
-    size : float
-        1.5 enlarges the picture for a projector.
     picked : dict of str to int or None, optional
         What a click chooses and no slider does: "query", "key". A click on what has a slider moves the slider.
     labels : callable, optional
-        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None.
+        Returns (queries, keys, attn_mask), for the words that tell a cell; each may be None, the mask a dict by title.
     main : str, optional
         The control that also moves the picture where no kernel runs; by default the first that has stops.
     moving : (callable, value), optional
         Makes a still that moves by itself: (figure, value) -> the axes into which it drew another value of `main`, and
         the value that the still shows there. Without it the still does not move; with None in place of the callable it
         does not move either, and has 256 colours: for notebooks with many stills.
-    walk : sequence, optional
-        Values of `main` to which the picture moves by itself, once, when a reader sees it; the last is where it starts.
 
     Attributes
     ----------
@@ -74,6 +82,8 @@ class LiveView(widgets.VBox):
     main : str or None
     shown : dict of str to ndarray
         What the picture shows now, by title.
+    size : float
+        1.5 enlarges the picture for a projector; the controls keep their size.
     picture : widgets.HTML
     readout : widgets.HTML
         One line: the cell under the mouse, else the one that is chosen.
@@ -97,13 +107,11 @@ class LiveView(widgets.VBox):
         sliders: dict[str, Any],
         render: Callable[..., Any],
         still: Callable[..., Any] | Mapping[str, Any] | None = None,
-        size: float = 1.0,
         *,
         picked: Mapping[str, int | None] | None = None,
         labels: Callable[..., Any] | None = None,
         main: str | None = None,
         moving: tuple[Any, ...] | None = None,
-        walk: Sequence[Any] = (),
     ) -> None:
         self.sliders: dict[str, Any] = sliders
         self.shown: dict[str, Any] = {}
@@ -114,12 +122,11 @@ class LiveView(widgets.VBox):
         for part, name in ((self.picture, "picture"), (self.readout, "readout"), (self.mouse, "mouse")):
             part.add_class(f"attnlib-{name}")
         self._render, self._moving = render, moving
-        self._size = arguments.number(size, "size", above=0)
+        self._size = 1.0
         moves = (
             name for name, slider in sliders.items() if isinstance(slider, WITH_STOPS) and len(stops_of(slider)) > 1
         )
         self.main: str | None = next(moves, None) if main is None else main
-        self.walk: list[Any] = list(walk)
         self._labels, self._held = labels or (lambda: (None, None, None)), False
         for slider in sliders.values():
             slider.observe(self._update, "value")
@@ -132,6 +139,15 @@ class LiveView(widgets.VBox):
         first = "" if callable(still) else self.draw(**still or {})[0]
         self._still = still if callable(still) else lambda: (drawn_again(first), words(first))
         self._show(*self.draw())  # arguments that do not fit raise here, in the cell that makes the view
+
+    @property
+    def size(self) -> float:
+        return self._size
+
+    @size.setter
+    def size(self, size: float) -> None:
+        self._size = arguments.number(size, "size", above=0)
+        self._update()
 
     def _update(self, change=None):
         if self._held:
@@ -146,11 +162,8 @@ class LiveView(widgets.VBox):
     def _show(self, content, shown):
         self.shown = shown
         chosen = {name: at for name, at in self._values().items() if at is None or isinstance(at, int)}
-        told = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
-        if self.walk:
-            steps = plan([value for _, value in stops_of(self.sliders[self.main])], self.walk)
-            told += f' data-walk="{json.dumps(steps)}"'
-        self.picture.value = f'<div class="attnlib-live" {told}>{content}</div>'
+        attributes = f'data-chosen="{html.escape(json.dumps(chosen))}" style="zoom:{self._size}"'
+        self.picture.value = f'<div class="attnlib-live" {attributes}>{content}</div>'
         self.readout.value = self._chosen()
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
@@ -161,17 +174,16 @@ class LiveView(widgets.VBox):
         return {**{name: slider.value for name, slider in self.sliders.items()}, **self.picked}
 
     def _on_mouse(self, change):
-        told = json.loads(change["new"])
-        if told["what"] in ("click", "key"):
-            self.choose(**{told[axis]: told[at] for axis, at in (("row", "i"), ("column", "j")) if told[axis]})
-            if told["what"] == "key":  # nobody points at the cell: what was chosen is told
-                shown = told.get("shown")
-                self.readout.value = self._tell(shown, told["i"], told["j"]) if shown else self._chosen(self._titles())
-        elif told["what"] == "over":
-            self.readout.value = self._tell(told["shown"], told["i"], told["j"])
-        elif told["what"] == "walk":
-            slider = self.sliders[self.main]
-            slider.value = stops_of(slider)[told["i"]][1]
+        event = json.loads(change["new"])
+        if event["what"] in ("click", "key"):
+            self.choose(**{event[axis]: event[at] for axis, at in (("row", "i"), ("column", "j")) if event[axis]})
+            if event["what"] == "key":  # nobody points at the cell: what was chosen is told
+                shown = event.get("shown")
+                self.readout.value = (
+                    self._tell(shown, event["i"], event["j"]) if shown else self._chosen(self._titles())
+                )
+        elif event["what"] == "over":
+            self.readout.value = self._tell(event["shown"], event["i"], event["j"])
         else:
             self.readout.value = self._chosen()
 
@@ -199,6 +211,11 @@ class LiveView(widgets.VBox):
         now = ", ".join(f"{name}={value!r:.40}" for name, value in self._values().items())
         return f"<live view of {', '.join(self.shown) or 'nothing'}: {now}>"
 
+    def name_of(self, picked: str, number: int) -> str:
+        """Return what a page calls one of what a click chooses: a token, else its number from 1."""
+        axis = ("query", "key").index(picked) if picked in ("query", "key") else None
+        return str(number + 1) if axis is None else _named(number, self._labels()[axis])
+
     def _titles(self):
         return ", ".join(svg.maths(title, "html") for title in self.shown)
 
@@ -216,6 +233,7 @@ class LiveView(widgets.VBox):
         if shown is None or i >= len(shown) or j >= shown.shape[-1]:
             return self.hint
         names = [_named(x, labels) for x, labels in ((i, queries), (j, keys))]
+        mask = mask.get(title) if isinstance(mask, dict) else mask
         blocked = mask is not None and not mask[i if len(mask) == len(shown) else 0, j]
         number = float(shown[i, j])
         value = "blocked" if blocked else self.free if math.isnan(number) else svg.exact(number)
@@ -230,7 +248,8 @@ class LiveView(widgets.VBox):
             figure, text = self._still()
             png = optimized(figure)
         still = {"image/png": base64.b64encode(png).decode(), "text/plain": text}
-        pictures = packed(self)  # as metadata: every front end passes over what it does not know
+        # As metadata, which every front end passes over. Only a page wants them, and they take seconds.
+        pictures = packed(self) if os.environ.get("ATTNLIB_PAGES") else None
         display(still, raw=True, metadata={"attnlib": pictures} if pictures else None)
         plt.close(figure)
         display({"text/html": NOTE, "text/plain": "Run this cell to move the picture."}, raw=True)
@@ -268,7 +287,7 @@ def _readouts(sliders):
     return "".join(f".attnlib-readout-{w} .widget-readout {{ flex: 0 0 {w}px; min-width: {w}px }}\n" for w in widths)
 
 
-def optimized(figure):
+def optimized(figure: Any) -> bytes:
     """Return a figure as a PNG, with the colours it was drawn in.
 
     A palette of 256 colours would be smaller, but it is chosen by frequency: thin lines in a role's colour lose it.

@@ -13,9 +13,11 @@ from .controls import choice, slider, values_of
 from .view import LiveView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike
+
+__all__ = ["readings", "weights_view"]
 
 WIDE = 500  # pixels of a map with twice as many keys as queries, so that each letter of a text keeps its label
 PAIRED = 232  # pixels of each of two maps: beside each other at 1024 x 768, too, with values for up to 8 tokens
@@ -32,7 +34,6 @@ def weights_view(
     keys: Sequence[str] | None = None,
     attn_mask: ArrayLike | None = None,
     trained: bool = False,
-    size: float = 1.0,
     row_name: str = "query",
     label: str | None = None,
     **values: Any,
@@ -57,8 +58,6 @@ def weights_view(
     trained : bool
         The weights come out of training, whose last digits differ from machine to machine: leave the numbers out of
         the text that stands for the static figure. The live picture shows them.
-    size : float
-        1.5 enlarges the picture for a projector.
     row_name : str
         What a row is, where it is no query.
     label : str, optional
@@ -103,7 +102,7 @@ def weights_view(
         return draw_maps(shown, row=query, column=key, bars=row is not None, **labels), shown
 
     def static():
-        figure, text = draw_static(name, {value: panels(value) for value in still}, **labels)
+        figure, text = draw_static(name, {value: panels(value) for value in still}, row=row, **labels)
         return figure, text.splitlines()[0] if trained else text
 
     def moving(figure, value):
@@ -114,7 +113,6 @@ def weights_view(
         render,
         static,
         moving=(moving, still[len(still) // 2]),
-        size=size,
         picked={"query": row, "key": None},
         labels=lambda: (queries, keys, attn_mask),
     )
@@ -129,13 +127,13 @@ def _checked(weights_at, names):
     arguments.function(weights_at, "weights_at", f"weights_at({', '.join(names)})")
 
     def maps_at(*value):
-        found = weights_at(*value)
-        if not isinstance(found, dict) or not found or not all(isinstance(title, str) for title in found):
+        maps = weights_at(*value)
+        if not isinstance(maps, dict) or not maps or not all(isinstance(title, str) for title in maps):
             raise TypeError(
-                f"weights_at must return a dict of titles and weights, got {found!r:.60}. "
+                f"weights_at must return a dict of titles and weights, got {maps!r:.60}. "
                 'Fix: return {"weights": weights}.'
             )
-        return {title: _weights(title, weights) for title, weights in found.items()}
+        return {title: _weights(title, weights) for title, weights in maps.items()}
 
     return maps_at
 
@@ -157,37 +155,38 @@ def _sliders(values, still, start, label):
 
 
 def draw_maps(
-    shown,
+    shown: Mapping[str, np.ndarray],
     *,
-    queries=None,
-    keys=None,
-    attn_mask=None,
-    row=None,
-    column=None,
-    bars=False,
-    free="",
-    row_name="query",
-):
+    queries: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    attn_mask: ArrayLike | None = None,
+    row: int | None = None,
+    column: int | None = None,
+    bars: bool = False,
+    free: str = "",
+    row_name: str = "query",
+) -> str:
     """Return a panel per title: a map (bars if it has one row), `bars` of query `row` below it, and the readings.
 
-    With `free`, words for a row of NaN, such a row is empty and says so.
+    With `free`, words for a row of NaN, such a row is empty and says so; what one reads there is no mean over rows.
+    `attn_mask` may be a dict, with a mask or None for each title.
     """
     figures = []
     for title, weights in shown.items():
         side = PAIRED if len(shown) > 1 else WIDE if _is_wide(weights.shape) else svg.SIDE
         # What was chosen in a larger map is not framed in this one.
         i, j = (at if at is not None and at < n else None for at, n in zip((row, column), weights.shape, strict=True))
-        mask, words, judged = arguments.mask(attn_mask, weights.shape), {}, weights
+        mask = attn_mask.get(title) if isinstance(attn_mask, dict) else attn_mask
+        mask, words = arguments.mask(mask, weights.shape), {}
         if free and np.isnan(weights).any():
             words, mask = {"dead": free}, ~np.isnan(weights)
-            judged = weights[mask.all(axis=-1)]
         if len(weights) == 1:
             drawing = svg.bars(weights[0], title=title, keys=keys, attn_mask=None if mask is None else mask[0])
         else:
             labels = {"queries": queries, "keys": keys, "attn_mask": mask, "side": side, "row_name": row_name}
             drawing = svg.heatmap(weights, title=title, row=i, column=j, bars=bars and i is not None, **labels, **words)
-        alike = len(weights) > 1 and attn_mask is None  # a mean over rows of 1 to n keys says nothing
-        figures.append(panel([drawing], readings(judged) if alike else {}))
+        silent = free or attn_mask is not None or len(weights) == 1
+        figures.append(panel([drawing], {} if silent else readings(weights, i if bars else None, row_name)))
     return "".join(figures)
 
 
@@ -196,14 +195,21 @@ def _is_wide(shape):
     return shape[1] >= 2 * shape[0] > 2
 
 
-def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_name="query"):
+def draw_static(
+    name: str,
+    columns: Mapping[Any, Mapping[str, np.ndarray]],
+    *,
+    row: int | None = None,
+    row_name: str = "query",
+    **labels: Any,
+) -> tuple[Any, str]:
     """Return (Figure, text) with a column of maps per slider value; `columns` is {value: {title: weights}}."""
     titles = list(next(iter(columns.values())))
     text = [f"The picture at {name} = {', '.join(map(str, columns))}; run the cell for a slider."]
     for value, shown in columns.items():
         for title, weights in shown.items():
-            told = in_words(readings(weights))
-            text.append(f"{name} = {value}, {title}: {told}")
+            if sentence := in_words(readings(weights, row, row_name)):
+                text.append(f"{name} = {value}, {title}: {sentence}")
     shapes = {columns[value][title].shape for title in titles for value in columns}
     if len(shapes) > 1:
         raise ShapeError(
@@ -213,46 +219,53 @@ def draw_static(name, columns, *, queries=None, keys=None, attn_mask=None, row_n
     maps = np.stack([columns[value][title] for title in titles for value in columns])
     titles = [f"{title}\n{name} = {value}" for title in titles for value in columns]
     if maps.shape[1] == 1:
-        figure = plot.bar_grid(maps[:, 0], titles=titles, keys=keys, columns=len(columns))
+        figure = plot.bar_grid(maps[:, 0], titles=titles, keys=labels.get("keys"), columns=len(columns))
     else:
-        labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
         beside = 1 if _is_wide(maps.shape[1:]) else len(columns)
-        figure = plot.head_grid(maps, titles=titles, columns=beside, **labels)
+        figure = plot.head_grid(maps, titles=titles, columns=beside, row_name=row_name, **labels)
     return figure, "\n".join(text)
 
 
-def redraw_static(figure, column, name, value, shown, *, queries=None, keys=None, attn_mask=None, row_name="query"):
+def redraw_static(figure: Any, column: int, name: str, value: Any, shown: Mapping[str, Any], **labels: Any) -> Any:
     """Draw another value into a column of the figure of `draw_static`; return its axes."""
-    drawn = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
-    moved = drawn[column :: len(drawn) // len(shown)]
+    maps = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    moved = maps[column :: len(maps) // len(shown)]
     for ax, (title, weights) in zip(moved, shown.items(), strict=True):
         for artist in (*ax.images, *ax.collections, *ax.artists, *ax.patches, *ax.texts):
             artist.remove()  # ax.clear() would make all ticks anew, which takes longer than the rest
         title = f"{title}\n{name} = {value}"
         if len(weights) == 1:
-            plot.bar_chart(weights[0], title=title, keys=keys, ax=ax)
+            plot.bar_chart(weights[0], title=title, keys=labels.get("keys"), ax=ax)
         else:
-            labels = {"queries": queries, "keys": keys, "attn_mask": attn_mask, "row_name": row_name}
             plot.attention_heatmap(weights, title=title, ax=ax, colorbar=False, **labels)
             ax.label_outer()
     return moved
 
 
-def readings(weights: ArrayLike) -> dict[str, float]:
-    """Return what a view tells in numbers: the largest weight of a row and its entropy in nats, means over the rows.
+def readings(weights: ArrayLike, row: int | None = None, row_name: str = "query") -> dict[str, float]:
+    """Return what a view tells in numbers: the largest weight of a row and its entropy in nats.
+
+    Of the row that is chosen, else means over the rows. Rows that are no queries are unlike things: of them nothing.
 
     Examples
     --------
     >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]))["mean largest"]
     0.75
+    >>> readings(np.array([[0.5, 0.5], [1.0, 0.0]]), 1)["largest"], readings(np.eye(2), row_name="rule")
+    (1.0, {})
     """
     weights = arguments.to_array(weights, "weights")
     if weights.ndim == 0 or weights.size == 0:
         raise ShapeError(f"weights must be (..., n_k) with at least one, got shape {weights.shape}. Fix: a whole map.")
-    return {"mean largest": float(weights.max(-1).mean()), "mean entropy": float(core.entropy(weights).mean())}
+    if row_name != "query":
+        return {}
+    largest, entropy = weights.max(-1), core.entropy(weights)
+    if row is not None:
+        return {"largest": float(largest[row]), "entropy": float(entropy[row])}
+    return {"mean largest": float(largest.mean()), "mean entropy": float(entropy.mean())}
 
 
-def in_words(told):
+def in_words(values: Mapping[str, float]) -> str:
     """Return readings as one line of the text that stands for a static figure.
 
     Examples
@@ -260,7 +273,7 @@ def in_words(told):
     >>> in_words({"mean largest": 0.75, "tokens": 5})
     'mean largest 0.7500, tokens 5'
     """
-    return ", ".join(f"{what} {_format(x, 4)}" for what, x in told.items())
+    return ", ".join(f"{what} {_format(x, 4)}" for what, x in values.items())
 
 
 def _weights(title, weights):
@@ -273,8 +286,8 @@ def _format(value, places=2):
     return str(value) if isinstance(value, int) else f"{value:.{places}f}"
 
 
-def panel(drawings, told):
+def panel(drawings: Sequence[str], values: Mapping[str, float]) -> str:
     """Return drawings below each other, and numbers below them, as one <figure>."""
-    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in told.items())
+    caption = " ".join(f"<span>{html.escape(what)} <b>{_format(value)}</b></span>" for what, value in values.items())
     # The caption is wrapped to the width of the drawings, so that two panels fit beside each other.
     return f"<figure>{''.join(drawings)}<figcaption>{caption}</figcaption></figure>"

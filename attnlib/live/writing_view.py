@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 CELL, ROW, LEFT, TOP, SLANT = 31, 26, 112, 76, 84  # pixels of a map, of the room around it
-KEPT = 4_000_000  # logits that are kept
 BARS, BAR, NAME = 8, 130, 74  # how many bars, pixels of the longest, room for a word
 LONGEST = 64  # tokens of a sentence
+START, END = "<s>", "."  # the token before all words, and the one after which nothing follows
 TEMPERATURES = (0, 0.25, 0.5, 0.75, 1, 1.5, 2, 3)
 
 
@@ -28,40 +28,27 @@ def writing(
     next_word: Callable,
     vocabulary: Sequence[str],
     *,
-    prompt: Sequence[str] = (),
-    start: str = "<s>",
-    end: str = ".",
     longest: int = 14,
     d_k: int = 8,
-    step: int | None = None,
     seed: int = 0,
-    size: float = 1.0,
 ) -> LiveView:
     """Write a sentence word by word, and show at each step where every head looks, and the probable next words.
 
     Parameters
     ----------
     next_word : callable
-        ``next_word(tokens, d_k) -> (logits, weights)`` for the word behind `tokens`, a tuple that begins with `start`:
+        ``next_word(tokens, d_k) -> (logits, weights)`` for the word behind `tokens`, a tuple that begins with "<s>":
         logits (V,), and {name of a head: its weights at the last token, (n,)}. Its scores are divided by sqrt(d_k)
         for the `d_k` that is given, whatever the model's own is.
     vocabulary : sequence of str, V
-    prompt : sequence of str
-        Words before the first that is written.
-    start, end : str
-        The token before all words, and the word after which nothing follows. Words may be tokens of a real tokenizer,
-        with the blank in front that begins a word: such a sentence looks like its text.
+        The words; a sentence ends with ".".
     longest : int
-        Words of a sentence at most, the prompt included; up to 64.
+        Words of a sentence at most, up to 64.
     d_k : int
         The model's own, where the slider starts.
-    step : int, optional
-        How many words are written at the start; half of `longest` by default.
     seed : int
         Of the first sentence; the slider "sentence" writes others. The same random numbers serve at every temperature
         and d_k: a word changes only where the probabilities do.
-    size : float
-        1.5 enlarges the picture for a projector.
 
     Returns
     -------
@@ -72,58 +59,52 @@ def writing(
     --------
     >>> def next_word(tokens, d_k):
     ...     return np.zeros(2), {"head 1": np.full(len(tokens), 1 / len(tokens))}
-    >>> view = writing(next_word, ["again", "."], longest=4, step=0)
+    >>> view = writing(next_word, ["again", "."], longest=4)
+    >>> view.sliders["step"].value = 0
     >>> view.shown["weights"]
     array([[1.]])
     """
-    vocabulary, prompt, longest = _words(vocabulary, prompt, start, end, longest)
+    vocabulary, longest = _words(vocabulary), arguments.whole(longest, "longest", 1, LONGEST)
     d_k, seed = arguments.whole(d_k, "d_k", 1, 1024), arguments.whole(seed, "seed", 0)
-    model = lru_cache(maxsize=min(512, 1 + KEPT // len(vocabulary)))(_checked(next_word, len(vocabulary)))
-    joined = any(svg.starts_word(word) and word.strip() for word in vocabulary)
-    tokens_at = lru_cache(maxsize=64)(
-        lambda *chosen: _written(model, (start, *prompt), vocabulary, end, longest, *chosen)
-    )
-    first = 1 + len(prompt)
+    model = lru_cache(maxsize=512)(_checked(next_word, len(vocabulary)))
+    tokens_at = lru_cache(maxsize=64)(lambda *chosen: _written(model, vocabulary, longest, *chosen))
     now: dict[str, Any] = {}
-    step = min(longest // 2, longest - first) if step is None else arguments.whole(step, "step", 0, longest - first)
 
     def render(step, temperature, d_k, draw, key=None):
         tokens = tokens_at(temperature, d_k, draw)
-        n = min(first + step, len(tokens) - 1)  # tokens before the word that is being written
+        n = min(1 + step, len(tokens) - 1)  # tokens before the word that is being written
         logits, weights = model(tokens[:n], d_k)
         now.update(heads=list(weights), tokens=tokens[:n])
         maps = np.stack(list(weights.values()))  # (heads, n)
         p = _probabilities(logits, temperature)
-        told = f"{_text(tokens[1:n], joined)} … Step {step}: before “{svg.visible(tokens[n])}”, "
-        told += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
+        sentence = f"{' '.join(tokens[1:n])} … Step {step}: before “{tokens[n]}”, "
+        sentence += f"which has probability {p[vocabulary.index(tokens[n])]:.2f}"
         right = LEFT + (longest + 1) * CELL
         chosen = key if key is not None and key < n else None
-        drawn = [_sentence(tokens, n, right, joined), _heads(list(weights), maps, tokens[:n], longest, chosen)]
-        left = svg.picture(right, TOP + SLANT + len(maps) * ROW, "a sentence being written", told, drawn, at=(0, 0))
-        bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n], joined)}</g>'
-        words = ", ".join(f"{svg.visible(vocabulary[i], joined)} {p[i]:.2f}" for i in _likely(p))
+        halves = [_sentence(tokens, n, right), _heads(list(weights), maps, tokens[:n], longest, chosen)]
+        left = svg.picture(
+            right, TOP + SLANT + len(maps) * ROW, "a sentence being written", sentence, halves, at=(0, 0)
+        )
+        bars = f'<g transform="translate(0 {ROW})">{_bars(p, vocabulary, tokens[n])}</g>'
+        words = ", ".join(f"{vocabulary[i]} {p[i]:.2f}" for i in _likely(p))
         size = NAME + BAR + 50, ROW * (BARS + 1)
         return left + svg.picture(*size, "the next word", words, [bars], at=(right, 0)), {"weights": maps}
 
     controls = {
-        "step": integers("step", 0, longest - first, step),
+        "step": integers("step", 0, longest - 1, min(longest // 2, longest - 1)),
         "temperature": choice("temp.", TEMPERATURES, 1),
         "d_k": choice("d_k", stops(1, 64 * d_k, d_k), d_k, DIVISOR),
         "sentence": integers("sentence", seed, seed + 30, seed),
     }
     labels: dict[str, Any] = {"labels": lambda: (now["heads"], now["tokens"], None), "picked": {"key": None}}
-    return _Writing(controls, render, size=size, **labels)
+    return _Writing(controls, render, **labels)
 
 
-def _words(vocabulary, prompt, start, end, longest):
-    """Check the words of the view; return vocabulary and prompt as lists, and the length."""
+def _words(vocabulary):
     vocabulary = arguments.labels(arguments.several(vocabulary, "vocabulary"), "vocabulary")
     if len(set(vocabulary)) < len(vocabulary):
         raise ValueError("vocabulary must name each word once, got one twice. Fix: list(dict.fromkeys(vocabulary)).")
-    prompt = arguments.labels(arguments.several(prompt, "prompt", least=0), "prompt")
-    for name, word in (("start", start), ("end", end)):
-        arguments.text(word, name)
-    return vocabulary, prompt, arguments.whole(longest, "longest", len(prompt) + 1, LONGEST)
+    return vocabulary
 
 
 def _checked(next_word, size):
@@ -131,14 +112,14 @@ def _checked(next_word, size):
     arguments.function(next_word, "next_word", "next_word(tokens, d_k)")
 
     def model(tokens, d_k):
-        found = next_word(tokens, d_k)
+        answer = next_word(tokens, d_k)
         try:
-            logits, weights = found
+            logits, weights = answer
             logits, weights = arguments.to_array(logits), {str(k): arguments.to_array(w) for k, w in weights.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
                 "next_word must return (logits, {name of a head: weights}), "
-                f"got {found!r:.60}. Fix: return logits, weights."
+                f"got {answer!r:.60}. Fix: return logits, weights."
             ) from None
         shapes = [w.shape for w in weights.values()]
         if logits.shape != (size,) or set(shapes) != {(len(tokens),)}:
@@ -161,10 +142,10 @@ class _Writing(LiveView):
         return super()._tell(title, i, j).replace("query", "head row", 1)
 
 
-def _written(model, begun, vocabulary, end, longest, temperature, d_k, draw):
+def _written(model, vocabulary, longest, temperature, d_k, draw):
     """Return the tokens of a whole sentence; a word is the one in whose share of 0..1 a random number falls."""
-    tokens, chance = begun, np.random.default_rng(draw).random(longest + 1)
-    while len(tokens) <= longest and tokens[-1] != end:
+    tokens, chance = (START,), np.random.default_rng(draw).random(longest + 1)
+    while len(tokens) <= longest and tokens[-1] != END:
         p = _probabilities(model(tokens, d_k)[0], temperature)
         i = min(int(np.searchsorted(p.cumsum(), chance[len(tokens)])), len(p) - 1)
         tokens = (*tokens, vocabulary[i])
@@ -177,52 +158,40 @@ def _probabilities(logits, temperature):
 
 
 def _likely(p):
-    """Return the numbers of the most probable words, falling; a real vocabulary is too long to sort at each step."""
-    least = np.partition(p, -BARS)[-BARS] if len(p) > BARS else 0
-    found = np.flatnonzero(p >= least)
-    return found[np.argsort(-p[found], kind="stable")][:BARS]
+    """Return the numbers of the most probable words, falling."""
+    return np.argsort(-p, kind="stable")[:BARS]
 
 
-def _text(tokens, joined):
-    return "".join(tokens).strip() if joined else " ".join(tokens)
-
-
-def _sentence(tokens, n, right, joined):
+def _sentence(tokens, n, right):
     """Return the words so far on one line, and the one that is being written in a frame.
 
-    What has no room on the left is left out; `joined` tokens stand apart only where a word begins.
+    What has no room on the left is left out.
     """
-    drawn = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
-    words = [svg.visible(word) for word in tokens[: n + 1]]
-    gaps = [0 if joined and not svg.starts_word(word) else 5 for word in tokens[: n + 1]]
-    lengths = [round(svg.length(word, 15) if joined else svg.width(word, 15)) for word in words]
+    elements = [svg.text(10, 17, "the sentence so far, and the next word", bold=True, size=15)]
+    lengths = [round(svg.width(word, 15)) for word in tokens[: n + 1]]
     begun = 1
-    while sum(lengths[begun:]) + sum(gaps[begun:]) + 40 > right and begun < n:
+    while sum(lengths[begun:]) + 5 * (n + 1 - begun) + 40 > right and begun < n:
         begun += 1
     x = 10
     if begun > 1:
-        drawn.append(svg.text(x, 44, "…", size=15))
+        elements.append(svg.text(x, 44, "…", size=15))
         x += 16
-    for word, wide, gap in zip(words[begun:n], lengths[begun:], gaps[begun + 1 :], strict=False):
-        drawn.append(svg.text(x, 44, word, size=15))
-        x += wide + gap
-    tail, wide = words[n], lengths[n] + 10
-    if joined:
-        tail = svg.cut(words[n], 24)
-        wide = round(svg.length(tail, 15 * 1.16)) + 10  # in bold
-    x += 5 if joined else 0
-    drawn.append(
-        f'<rect x="{x}" y="28" width="{wide}" height="22" rx="3" fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
+    for word, wide in zip(tokens[begun:n], lengths[begun:], strict=False):
+        elements.append(svg.text(x, 44, word, size=15))
+        x += wide + 5
+    elements.append(
+        f'<rect x="{x}" y="28" width="{lengths[n] + 10}" height="22" rx="3" fill="none" stroke="{NEXT}" '
+        'stroke-width="2.5"/>'
     )
-    return "".join([*drawn, svg.text(x + 5, 44, tail, size=15, bold=True)])
+    return "".join([*elements, svg.text(x + 5, 44, tokens[n], size=15, bold=True)])
 
 
 def _heads(names, maps, tokens, longest, key):
     """Return the rows of all heads; every token has its column from the start, so that nothing moves."""
     high = ROW * len(maps)
-    drawn = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
-    drawn += [
-        svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(svg.visible(token)), anchor="end", turn=-50)
+    elements = [svg.text(LEFT - 8, ROW * i + 17, name, anchor="end") for i, name in enumerate(names)]
+    elements += [
+        svg.text(LEFT + CELL * j + 21, high + 16, svg.cut(token), anchor="end", turn=-50)
         for j, token in enumerate(tokens)
     ]
     cells = svg.matrix(maps, CELL, high=ROW, rows=names, columns=tokens, names=("", "key"))
@@ -238,21 +207,21 @@ def _heads(names, maps, tokens, longest, key):
         columns=maps.shape[1],
         shown="weights",
     )
-    drawn.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
-    drawn.append(svg.tag(LEFT + CELL * (longest / 2), high + SLANT - 20, "keys: the tokens so far", KEY))
-    return f'<g transform="translate(0 {TOP})">{"".join(drawn)}</g>'
+    elements.append(f'<g transform="translate({LEFT} 0)">{cells}{chosen}{where}</g>')
+    elements.append(svg.tag(LEFT + CELL * (longest / 2), high + SLANT - 20, "keys: the tokens so far", KEY))
+    return f'<g transform="translate(0 {TOP})">{"".join(elements)}</g>'
 
 
-def _bars(p, vocabulary, taken, joined):
+def _bars(p, vocabulary, taken):
     """Return the most probable next words as bars, the one that is taken in bold."""
-    drawn = [svg.tag(0, -10, "the next word", NEXT, anchor="start")]
+    elements = [svg.tag(0, -10, "the next word", NEXT, anchor="start")]
     for i, word in enumerate(_likely(p)):
-        y, name, bold = ROW * i, svg.visible(vocabulary[word], joined), vocabulary[word] == taken
-        drawn.append(svg.text(NAME - 8, y + 17, svg.cut(name, 7 if joined else 8), anchor="end", bold=bold))
-        told = html.escape(f"{name}: {svg.exact(p[word])}")
-        drawn.append(
+        y, name = ROW * i, vocabulary[word]
+        elements.append(svg.text(NAME - 8, y + 17, svg.cut(name, 8), anchor="end", bold=name == taken))
+        hover = html.escape(f"{name}: {svg.exact(p[word])}")
+        elements.append(
             f'<rect x="{NAME}" y="{y + 3}" width="{round(BAR * p[word])}" height="{ROW - 6}" fill="{NEXT}">'
-            f"<title>{told}</title></rect>"
+            f"<title>{hover}</title></rect>"
         )
-        drawn.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
-    return "".join(drawn)
+        elements.append(svg.text(NAME + round(BAR * p[word]) + 6, y + 17, f"{p[word]:.2f}", size=12))
+    return "".join(elements)

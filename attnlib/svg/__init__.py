@@ -5,7 +5,7 @@ and targets for the mouse. `charts` are whole pictures: maps and bars; `flow` is
 picture of one call.
 """
 
-from .charts import CELLS, SIDE, bars, cell_side, columns, describe, heatmap
+from .charts import CELLS, SIDE, bars, cell_side, columns, describe, heads, heatmap
 from .parts import (
     TIMES,
     colour_bar,
@@ -23,13 +23,14 @@ from .parts import (
     text,
     width,
 )
+from .ribbon_row import HIGH as RIBBONS_HIGH
 from .ribbon_row import describe as describe_row
 from .ribbon_row import ribbons
-from .ribbons_narrow import ribbon_column
 from .tokens import length, starts_word, visible
 
 __all__ = [
     "CELLS",
+    "RIBBONS_HIGH",
     "SIDE",
     "TIMES",
     "bars",
@@ -43,13 +44,13 @@ __all__ = [
     "exact",
     "frame",
     "hatch",
+    "heads",
     "heatmap",
     "image",
     "length",
     "maths",
     "matrix",
     "picture",
-    "ribbon_column",
     "ribbons",
     "starts_word",
     "tag",

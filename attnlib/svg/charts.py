@@ -1,4 +1,4 @@
-"""Whole pictures, made of parts: a map with its labels, and bars."""
+"""Whole pictures, made of parts: a map with its labels, bars, and all heads of a model."""
 
 import math
 from functools import lru_cache
@@ -17,6 +17,7 @@ LARGEST_CELL = 54  # pixels of a cell at most
 TOP, LINE_HEIGHT, SLANTED = 26, 15, 17  # room for the title, height of a label, room for a slanted one
 BARS, HEADROOM = 54, 18  # height of the bars below a map, and room for the number above a bar
 NO_KEY = "no key to attend to"
+HEAD, HEADS_WIDE, HEADS_HIGH = 40, 480, 420  # pixels of a cell of the grid of heads, and of all of them, at most
 
 
 class Layout(NamedTuple):
@@ -89,28 +90,28 @@ def heatmap(
     place = _layout(weights.shape, tuple(queries), tuple(keys), side)
     allowed = arguments.mask(attn_mask, weights.shape)
     blocked = None if allowed is None else ~allowed
-    drawn = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
-    drawn.append(f'<g transform="translate({place.left} {TOP})">')
-    drawn.append(_cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name))
+    elements = [text(place.left, 17, title, size=LARGE, bold=True, math=True)]
+    elements.append(f'<g transform="translate({place.left} {TOP})">')
+    elements.append(_cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name))
     if column is not None:
-        drawn.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
+        elements.append(frame(column * place.cell, -1.5, place.cell, place.height + 3, KEY, line=2))
     if row is not None:
-        drawn.append(frame(-1.5, row * place.cell - 1.5, place.width + 3, place.cell + 3, QUERY))
-    drawn.append(_targets(weights.shape, place, title))
+        elements.append(frame(-1.5, row * place.cell - 1.5, place.width + 3, place.cell + 3, QUERY))
+    elements.append(_targets(weights.shape, place, title))
     if scale:
         bar = parts.colour_bar(place.height, vmin, vmax)
-        drawn.append(f'<g transform="translate({place.width + 12:g} 0)">{bar}</g>')
-    drawn.append("</g>")
-    drawn.append(_axis_labels(place, tuple(queries), tuple(keys), row_name))
+        elements.append(f'<g transform="translate({place.width + 12:g} 0)">{bar}</g>')
+    elements.append("</g>")
+    elements.append(_axis_labels(place, tuple(queries), tuple(keys), row_name))
     bottom = TOP + place.height + place.bottom
     if bars:
         chosen = None if blocked is None else blocked[row]
-        drawn.append(f'<g transform="translate({place.left} {bottom + HEADROOM:g})">')
-        drawn.append(f"{columns(weights[row], place.cell, BARS, keys, chosen)}</g>")
+        elements.append(f'<g transform="translate({place.left} {bottom + HEADROOM:g})">')
+        elements.append(f"{columns(weights[row], place.cell, BARS, keys, chosen)}</g>")
         bottom += BARS + HEADROOM + 8
     # The title must fit, also over a narrow map.
     wide = max(place.left + place.width + (58 if scale else 10), place.left + parts.width(title, LARGE) + 10)
-    return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead, row_name), drawn)
+    return picture(wide, bottom, title, describe(weights, queries, keys, allowed, dead, row_name), elements)
 
 
 def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
@@ -146,19 +147,22 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
     n, high, left = len(weights), 110, 44
     _, keys = _labels(weights[None], None, keys)
     step = min(cell_side(SIDE, n), 100)
-    drawn = [text(left, 17, title, size=LARGE, bold=True, math=True), f'<g transform="translate({left} {TOP + 16})">']
+    elements = [
+        text(left, 17, title, size=LARGE, bold=True, math=True),
+        f'<g transform="translate({left} {TOP + 16})">',
+    ]
     allowed = arguments.mask(attn_mask, (n,))
     blocked = None if allowed is None else ~allowed
-    drawn += [
+    elements += [
         columns(weights, step, high, keys, blocked),
         _targets((1, n), Layout(0, step, n * step, high, *[0] * 3), title),
     ]
-    drawn.append("</g>")
+    elements.append("</g>")
     place = Layout(left, step, n * step, high + 16, *_spacing(keys, step))
-    drawn.append(_axis_labels(place, (), tuple(keys)))
+    elements.append(_axis_labels(place, (), tuple(keys)))
     size = left + n * step + 10, TOP + place.height + place.bottom
-    told = describe(weights[None], ["0"], keys, None if allowed is None else allowed[None])
-    return picture(*size, title, told, drawn)
+    sentence = describe(weights[None], ["0"], keys, None if allowed is None else allowed[None])
+    return picture(*size, title, sentence, elements)
 
 
 def name_of_rows(row_name):
@@ -175,18 +179,18 @@ def name_of_rows(row_name):
 def describe(weights, queries, keys, attn_mask, dead=NO_KEY, row_name="query"):
     """Return in words what a map shows: its size, and for every query (up to 16) the key it looks at most."""
     n_q, n_k = weights.shape
-    told = [f"{n_q} {name_of_rows(row_name)} by {n_k} keys (columns)."]
+    sentences = [f"{n_q} {name_of_rows(row_name)} by {n_k} keys (columns)."]
     row_name = row_name.capitalize()
     rows = weights[:CELLS] if attn_mask is None else np.where(attn_mask[:CELLS], weights[:CELLS], -1)
     most = zip(np.isfinite(rows).all(-1).tolist(), rows.argmax(-1).tolist(), rows.max(-1).tolist(), strict=True)
     for query, (finite, j, weight) in zip(queries, most, strict=False):
         if not finite:
-            told.append(f"{row_name} {query}: weights that are not finite.")
+            sentences.append(f"{row_name} {query}: weights that are not finite.")
         elif weight <= 0:
-            told.append(f"{row_name} {query}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
+            sentences.append(f"{row_name} {query}" + (" may attend to no key." if dead == NO_KEY else f": {dead}."))
         else:
-            told.append(f"{row_name} {query}: most on key {keys[j]}, {weight:.4f}.")
-    return " ".join(told)
+            sentences.append(f"{row_name} {query}: most on key {keys[j]}, {weight:.4f}.")
+    return " ".join(sentences)
 
 
 def cell_side(side, n):
@@ -231,20 +235,21 @@ def _axis_labels(place, queries, keys, row_name="query"):
     """Return the labels of tokens that have room, and the two names of the axes on plates in their colours."""
     left, cell = place.left, place.cell
     below = TOP + place.height
-    drawn = [
+    elements = [
         text(left - 6, round(TOP + (i + 0.5) * cell + 4), cut(queries[i]), anchor="end")
         for i in range(0, len(queries), max(1, math.ceil(LINE_HEIGHT / cell)))
     ]
     for j in range(0, len(keys), math.ceil(SLANTED / cell) if place.slanted else place.every):
         x = round(left + (j + 0.5) * cell)
         if place.slanted:
-            drawn.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-50))
+            elements.append(text(x + 4, below + 14, cut(keys[j]), anchor="end", turn=-50))
         else:
-            drawn.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
-    drawn.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, "keys (columns)", KEY))
+            elements.append(text(x, below + 16, cut(keys[j]), anchor="middle"))
+    name = "keys (columns)" if queries else "keys"  # bars have no rows
+    elements.append(tag(max(left + place.width / 2, 60), below + place.bottom - 6, name, KEY))
     if queries:
-        drawn.append(tag(15, max(TOP + place.height / 2, 52), name_of_rows(row_name), QUERY, turn=-90))
-    return "".join(drawn)
+        elements.append(tag(15, max(TOP + place.height / 2, 52), name_of_rows(row_name), QUERY, turn=-90))
+    return "".join(elements)
 
 
 def _targets(shape, place, title):
@@ -266,12 +271,12 @@ def _dead_rows(blocked, place, dead):
 @lru_cache(maxsize=64)
 def _grid(left, top, wide, high):
     """Return lines at 0, 0.5 and 1 with their numbers."""
-    drawn = []
+    elements = []
     for tick in (0, 0.5, 1):
         y = round(top + high * (1 - tick))
-        drawn.append(f'<path d="M{left} {y}h{wide:g}" stroke="{LINE}" opacity="0.5"/>')
-        drawn.append(text(left - 6, y + 4, f"{tick:g}", anchor="end"))
-    return "".join(drawn)
+        elements.append(f'<path d="M{left} {y}h{wide:g}" stroke="{LINE}" opacity="0.5"/>')
+        elements.append(text(left - 6, y + 4, f"{tick:g}", anchor="end"))
+    return "".join(elements)
 
 
 def columns(weights, step, high, keys, blocked=None):
@@ -282,19 +287,56 @@ def columns(weights, step, high, keys, blocked=None):
     >>> columns(np.array([0.25, 0.75]), 40, 100, ["a", "b"]).count("<rect")
     2
     """
-    colours, drawn = palette(), [_grid(0, 0, step * len(weights), high)]
+    colours, elements = palette(), [_grid(0, 0, step * len(weights), high)]
     places = parts.decimals(weights, step, parts.SMALL)
     inset = max(1, round(step * 0.1)) if step >= 4 else 0
     for j, (w, level) in enumerate(zip(weights.tolist(), levels(weights, 0, 1).tolist(), strict=True)):
         hidden, finite = blocked is not None and blocked[j], math.isfinite(w)
         tall = round(high * min(max(w, 0), 1)) if finite else high
-        told = "blocked" if hidden else exact(w)
+        hover = "blocked" if hidden else exact(w)
         fill = colours[level][0] if finite else NOT_FINITE
-        drawn.append(
+        elements.append(
             f'<rect x="{j * step + inset:g}" y="{high - tall}" width="{step - 2 * inset:g}" height="{tall}" '
-            f'fill="{fill}" stroke="{LINE}"><title>key {parts.escape(keys[j])}: {told}</title></rect>'
+            f'fill="{fill}" stroke="{LINE}"><title>key {parts.escape(keys[j])}: {hover}</title></rect>'
         )
         if places is not None:
             words = "-" if hidden else f"{w:.{places}f}"
-            drawn.append(text(j * step + step / 2, high - tall - 4, words, size=parts.SMALL, anchor="middle"))
-    return "".join(drawn)
+            elements.append(text(j * step + step / 2, high - tall - 4, words, size=parts.SMALL, anchor="middle"))
+    return "".join(elements)
+
+
+def heads(table, layer, head, title, *, vmax=None, at=None):
+    """Return a number for every head of a model as a grid to click, layers from left to right, one head framed.
+
+    Parameters
+    ----------
+    table : ndarray, (layers, heads)
+    layer, head : int
+        The framed one, counted from 0.
+    title : str
+    vmax : float, optional
+        What has the darkest colour; the largest number by default.
+
+    Examples
+    --------
+    >>> "head 2, layer 1: 0.5000" in heads(np.array([[0.25, 0.5]]), 0, 1, "a")
+    True
+    """
+    layers, n = table.shape
+    cell = min(HEAD, HEADS_WIDE // layers, HEADS_HIGH // n)
+    every = 1 if cell >= 24 else 5
+    told = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
+    names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
+    vmax = float(table.max() if vmax is None else vmax) or 1.0
+    shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
+    drawn = [
+        text(0, 15, title, size=LARGE),
+        *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
+        *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
+        text(36, 39 + cell * n, "layer 1" if every > 1 else "L1", size=12),
+        f'<g transform="translate(36 22)">{parts.matrix(table.T, cell, vmax=vmax, tint=KEY, **names)}',
+        frame(cell * layer, cell * head, cell, cell, INK),
+        target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
+        "</g>",
+    ]
+    return picture(36 + layers * cell + 8, 43 + n * cell, title, told, drawn, at=at)

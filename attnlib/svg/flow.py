@@ -20,7 +20,8 @@ WIDE = 882  # pixels of the picture at most: what a page to read has at 1024 x 7
 # Pixels that cells take at most: maps downwards, K^T and V, features of a token (of many tokens).
 LOWER, UPPER, FEATURES, MANY = 192, 112, 200, 64
 LARGEST_CELL, LETTERS = 38, 8  # pixels of a cell at most, and letters of a label
-SLOT, NEAR, ARROW = 68, 14, 20  # room of a caption; between matrices that meet in a product; around words on an arrow
+SLOT, NEAR, ARROW, LINE_HIGH = 68, 14, 20, 14  # room of a caption; between matrices that meet in a product; around
+# words on an arrow; height of a label
 KEYS, ROW, NAME, SUM = 9, 19, 116, 80  # of the table: columns for keys, height of a row, width of its name and its sum
 GREY = "#5F5F5F"  # tint of the tokens, which have no role
 TINTS = {"x": GREY, "query": QUERY, "key": KEY, "value": VALUE, "output": VALUE}
@@ -48,8 +49,7 @@ class Place(NamedTuple):
         """Return a frame around row i or all rows, column j or all columns."""
         x, wide = (self.x, self.right - self.x) if j is None else (self.x + j * self.wide, self.wide)
         y, high = (self.y, self.bottom - self.y) if i is None else (self.y + i * self.high, self.high)
-        line = 3 if j is None else 2
-        return frame(x - 1.5, y - 1.5, wide + 3, high + 3, colour, line=line)  # beside the numbers, not on them
+        return frame(x - 0.5, y - 0.5, wide + 1, high + 1, colour, line=2)  # it leaves the rows beside it whole
 
 
 class Layout(NamedTuple):
@@ -95,6 +95,7 @@ def _with_cells(side, maps, queries, keys, features):
     n_q, n_k, (d_in, d_k, d_v) = len(queries), len(keys), features
     f_in, f_k, f_v = (min(side, cell_side(FEATURES if d <= CELLS else MANY, d)) if d else 0 for d in features)
     k_high, v_high = (min(side, cell_side(UPPER if n_k <= CELLS else MANY, rows)) for rows in (d_k, n_k))
+    v_high = max(v_high, LINE_HIGH) if n_k * LINE_HIGH <= FEATURES else v_high  # a label at each row
     y = 26 + round(max(20 + d_k * k_high, n_k * v_high)) + NEAR
     first = next(iter(maps))
     places, arrows, x = {}, [], 20 + round(max(width(cut(label, LETTERS)) for label in queries))
@@ -154,7 +155,7 @@ def matrices(place, arrays, maps, queries, keys, blocked=None):
     -------
     list of (float, str)
     """
-    drawn = [(x, _arrow(words, x, y)) for words, x, y in place.arrows]
+    elements = [(x, _arrow(words, x, y)) for words, x, y in place.arrows]
     for name, at in place.places.items():
         options = {"rows": queries, "columns": keys, "tint": TINTS.get(name)} | {
             "key": {"rows": None, "names": ("feature", "key")},
@@ -164,25 +165,25 @@ def matrices(place, arrays, maps, queries, keys, blocked=None):
             options["blocked"] = blocked
         values = arrays[name].T if name == "key" else arrays[name]
         cells = f'<g transform="translate({at.x} {at.y})">{_cells(values, at, span(arrays, maps, name), options)}</g>'
-        drawn.append((at.x, cells + _caption(name, at) + _target(name, at)))
-    return [*drawn, *_labels(place, keys)]
+        elements.append((at.x, cells + _caption(name, at) + _target(name, at)))
+    return [*elements, *_labels(place, keys)]
 
 
-def apart(place, drawn):
+def apart(place, elements):
     """Return what is drawn in each part of the picture, moved to its own corner.
 
     Parameters
     ----------
     place : Layout
-    drawn : iterable of (float, str)
+    elements : iterable of (float, str)
 
     Returns
     -------
     list of str
     """
-    drawn = list(drawn)
+    elements = list(elements)
     return [
-        f'<g transform="translate({-left} {-top})">{"".join(part for x, part in drawn if left <= x < right)}</g>'
+        f'<g transform="translate({-left} {-top})">{"".join(part for x, part in elements if left <= x < right)}</g>'
         for left, top, right in place.parts
     ]
 
@@ -264,12 +265,12 @@ def _labels(place, keys):
 def _chosen(place, queries, keys, i, j):
     """Return the labels of the query and the key that are chosen, on plates, and those of the other rows."""
     first, k, v = (place.places[name] for name in (_first(place), "key", "value"))
-    drawn = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), KEY))]
+    elements = [(k.x, tag(round(k.x + (j + 0.5) * k.wide), k.y - 6, cut(keys[j], LETTERS), KEY))]
     for at, labels, row, colour in ((first, queries, i, QUERY), (v, keys, j, VALUE)):
         words = cut(labels[row], LETTERS)
         plate = tag(at.x - 12 - round(width(words)), _middle(at, row), words, colour, anchor="start")
-        drawn.append((at.x, "".join(_beside(at, labels, row)) + plate))
-    return drawn
+        elements.append((at.x, "".join(_beside(at, labels, row)) + plate))
+    return elements
 
 
 def _beside(at, labels, chosen):
@@ -336,14 +337,14 @@ def steps_table(rows, keys, j, wide):
     n = min(len(keys), KEYS)
     first = 0 if j is None else min(max(j - n // 2, 0), len(keys) - n)
     side = min(72, (wide - NAME - SUM) // n)
-    drawn = []
+    elements = []
     for k in range(first, first + n):
         x, words = NAME + (k - first + 0.5) * side, cut(keys[k], max(2, min(LETTERS, side // 8)))
-        drawn.append(tag(x, 15, words, KEY) if k == j else text(x, 15, words, anchor="middle"))
+        elements.append(tag(x, 15, words, KEY) if k == j else text(x, 15, words, anchor="middle"))
     right = NAME + n * side
     if n < len(keys):
-        drawn.append(text(NAME - 8, 15, f"{n} of {len(keys)} keys", anchor="end"))
-    drawn.append(text(right + SUM / 2, 15, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
+        elements.append(text(NAME - 8, 15, f"{n} of {len(keys)} keys", anchor="end"))
+    elements.append(text(right + SUM / 2, 15, "sum" if n == len(keys) else f"sum of {len(keys)}", anchor="middle"))
     for row, (name, values, options, total) in enumerate(rows, start=1):
         y = row * ROW + 1
         part = np.s_[None, first : first + n]
@@ -351,10 +352,10 @@ def steps_table(rows, keys, j, wide):
         options = {**options, "blocked": None if blocked is None else blocked[part]}
         most = parts.decimals(shown, 0.85 * side, most=4, least=1) or 0
         cells = parts.matrix(shown, side, high=ROW, most=most, **options)
-        drawn.append(text(NAME - 8, y + 14, name, anchor="end", math=True))
-        drawn.append(f'<g transform="translate({NAME} {y})">{cells}</g>')
+        elements.append(text(NAME - 8, y + 14, name, anchor="end", math=True))
+        elements.append(f'<g transform="translate({NAME} {y})">{cells}</g>')
         if total is not None:
-            drawn.append(text(right + SUM / 2, y + 14, f"{total:.5g}", anchor="middle", bold=True))
+            elements.append(text(right + SUM / 2, y + 14, f"{total:.5g}", anchor="middle", bold=True))
     if j is not None:
-        drawn.append(frame(NAME + (j - first) * side, ROW + 1, side, len(rows) * ROW, KEY))
-    return "".join(drawn)
+        elements.append(frame(NAME + (j - first) * side, ROW + 1, side, len(rows) * ROW, KEY))
+    return "".join(elements)

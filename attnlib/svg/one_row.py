@@ -1,6 +1,6 @@
-"""One row of attention in one picture: query, keys, scores, weights, mixture, and what is added to the vector.
+"""One row of attention in one picture: query, keys, scores, weights, output, and what is added to the vector.
 
-Ribbons are as wide as the weights. Each leads from a weight to a value and on into the mixture, whose bar they fill
+Ribbons are as wide as the weights. Each leads from a weight to a value and on into the output, whose bar they fill
 together; the ribbon of a value of zeros is hollow, because it takes its share and brings nothing.
 """
 
@@ -12,15 +12,15 @@ from ..colours import KEY, LINE, QUERY, VALUE
 from . import parts
 from .parts import NO_FILL, escape, tag, target, text
 
-STAGES = ("query", "keys", "scores", "weights", "mixture", "added")
+STAGES = ("query", "keys", "scores", "weights", "output", "added")
 ZERO, FAINT = 5e-4, 0.6  # less is written as 0.000; opacity of zeros and side remarks, 4.5 : 1 and more
 # Names of the words, of their features, of those of queries and keys, and of values; the word that looks, by number.
 Names = namedtuple("Names", "words features asked given row")
 Number = namedtuple("Number", "value shown how")  # how it is written, and its arithmetic
-# Pixels: the size, the columns, cells of keys, values and mixture, full weight, a score of 1; where names of rows
+# Pixels: the size, the columns, cells of keys, values and output, full weight, a score of 1; where names of rows
 # stand; the heights of all rows, with four steps from the score to the weight, and three rows of the sum.
 Layout = namedtuple(
-    "Layout", "wide high left across key_cell value_cell mixture_cell full unit above x head query steps value mixture "
+    "Layout", "wide high left across key_cell value_cell output_cell full unit above x head query steps value output "
     "names sums line",
 )  # fmt: skip
 BESIDE = Layout(
@@ -48,28 +48,28 @@ def numbers(example, W_O, trace, names, root):
     )
     exp, added = np.exp(scaled), output @ W_O
     total = f"({' + '.join(map(_plain, exp))})"
-    found = {"x": [_told(f"{f} of {words[names.row]}", v) for f, v in zip(names.features, own, strict=True)]}
-    found["query"] = _projected(f"query of {words[names.row]}", own, example.W_Q, names.features, names.asked)
+    numbers = {"x": [_told(f"{f} of {words[names.row]}", v) for f, v in zip(names.features, own, strict=True)]}
+    numbers["query"] = _projected(f"query of {words[names.row]}", own, example.W_Q, names.features, names.asked)
     for k, word in enumerate(words):
-        found[f"key {k}"] = _projected(f"key of {word}", x[k], example.W_K, names.features, names.asked)
-        found[f"value {k}"] = _projected(f"value of {word}", x[k], example.W_V, names.features, names.given)
+        numbers[f"key {k}"] = _projected(f"key of {word}", x[k], example.W_K, names.features, names.asked)
+        numbers[f"value {k}"] = _projected(f"value of {word}", x[k], example.W_V, names.features, names.given)
         steps = {
             "scores": (f"score of {word}", scores[k], _terms(trace.query[0], trace.key[k])),
             "scaled_scores": ("divided", scaled[k], f"{_plain(scores[k])} / {root}"),
             "exp": ("exp", exp[k], f"exp({_plain(scaled[k])})"),
             "weights": (f"weight of {word}", weights[k], f"{_plain(exp[k])} / {total}", 3),
         }
-        for part, told in steps.items():
-            found.setdefault(part, []).append(_told(*told))
-    found["output"] = [
+        for part, number in steps.items():
+            numbers.setdefault(part, []).append(_told(*number))
+    numbers["output"] = [
         _told(name, output[c], _terms(weights.round(4), trace.value[:, c]), 3) for c, name in enumerate(names.given)
     ]
     for c, (f, was, more) in enumerate(zip(names.features, own, added, strict=True)):
         how = f"{_terms(output.round(4), W_O[:, c])}, by W_O"
-        found.setdefault("added", []).append(_told(f"added to {f}", more, how))
-        found.setdefault("kept", []).append(_told(f"{f}, as it was", was))
-        found.setdefault("after", []).append(_told(f"{f} now", was + more, f"{_plain(was)} + {_plain(more)}"))
-    return found
+        numbers.setdefault("added", []).append(_told(f"added to {f}", more, how))
+        numbers.setdefault("kept", []).append(_told(f"{f}, as it was", was))
+        numbers.setdefault("after", []).append(_told(f"{f} now", was + more, f"{_plain(was)} + {_plain(more)}"))
+    return numbers
 
 
 def _told(what, value, how="", places=None):
@@ -108,18 +108,18 @@ class OneRow:
         self._ribbons()
         self._sum(W_O)
         self._axis(*line)
-        drawn, hidden = [], ' visibility="hidden"'
+        elements, hidden = [], ' visibility="hidden"'
         for k, (filled, waiting) in enumerate(zip(self.filled, self.waiting, strict=True)):
-            drawn.append(f'<g data-stage="{k}"{hidden * (k > stage)}>{"".join(filled)}</g>')
-            drawn.append(f'<g data-waits="{k}"{hidden * (k <= stage)}>{"".join(waiting)}</g>')
-        drawn += [one for targets in self.targets[: stage + 1] for one in targets]
-        told = [n.how for part in ("weights", "output", "after")[: max(0, stage - 3)] for n in self.numbers[part]]
+            elements.append(f'<g data-stage="{k}"{hidden * (k > stage)}>{"".join(filled)}</g>')
+            elements.append(f'<g data-waits="{k}"{hidden * (k <= stage)}>{"".join(waiting)}</g>')
+        elements += [one for targets in self.targets[: stage + 1] for one in targets]
+        sums = [n.how for part in ("weights", "output", "after")[: max(0, stage - 3)] for n in self.numbers[part]]
         title = f"the row of {self.word}, from its query to what is added"
-        words = f"The row of {self.word}: {', '.join(STAGES[:stage])}. {'; '.join(told)}"
-        return parts.picture(self.at.wide, self.at.high, title, words, drawn, at=place)
+        words = f"The row of {self.word}: {', '.join(STAGES[:stage])}. {'; '.join(sums)}"
+        return parts.picture(self.at.wide, self.at.high, title, words, elements, at=place)
 
-    def _put(self, stage, *drawn):
-        self.filled[stage].extend(drawn)
+    def _put(self, stage, *elements):
+        self.filled[stage].extend(elements)
 
     def _centre(self, k, of=0):
         return self.at.left + (k + 0.5) * self.columns[of]
@@ -137,9 +137,9 @@ class OneRow:
             at, anchor = (left + wide - 6, "end") if names else (left + wide / 2, "middle")
             words = text(left + 6, middle, names[j], size=12) if names else ""
             words += text(at, middle, number.shown, size=size, anchor=anchor, bold=bold and not zero)
-            told = f"<g><title>{escape(number.how)}</title>{box}{tint}"
+            opening = f"<g><title>{escape(number.how)}</title>{box}{tint}"
             faint = f'<g opacity="{FAINT if zero else 1}">{words}</g></g>'
-            self._put(stage, f'{told}{box} fill="none" {edge}/>{faint}')
+            self._put(stage, f'{opening}{box} fill="none" {edge}/>{faint}')
         clicks = {"row": "part", "first": self.parts.index(part), "column": "place", "columns": count}
         self.targets[stage].append(target(x, y, wide * count, high, **clicks))
         waits = [(x + 1, wide * count - 2)] if line else [(x + (j + 0.5) * wide - 22, 44) for j in range(count)]
@@ -193,8 +193,8 @@ class OneRow:
     def _steps(self, root):
         """Draw the scores and what becomes of them; a bar below a score is as long as it is large."""
         at, total = self.at, _plain(sum(n.value for n in self.numbers["exp"]))
-        told = ("score", "query · key"), (f"÷ {root}", ""), ("exp", f"sum {total}"), ("weight", "exp ÷ their sum")
-        rows = zip(("scores", "scaled_scores", "exp", "weights"), at.steps, told, (3, 4, 4, 4), strict=True)
+        labels = ("score", "query · key"), (f"÷ {root}", ""), ("exp", f"sum {total}"), ("weight", "exp ÷ their sum")
+        rows = zip(("scores", "scaled_scores", "exp", "weights"), at.steps, labels, (3, 4, 4, 4), strict=True)
         for part, y, (words, small), stage in rows:
             self._label(y, words, small, stage=4 if part == "exp" else 0)
             large = part in ("scores", "weights")
@@ -204,10 +204,10 @@ class OneRow:
                 self._put(stage, _bar(self._centre(k) - long / 2, y + 19, long, 4))
 
     def _ribbons(self):
-        """Draw the weights as bars, gray from there to the values, green into the mixture."""
+        """Draw the weights as bars, gray from there to the values, green into the output."""
         at, given = self.at, self.names.given
-        middle = self._centre(len(self.names.features) // 2, 1) - at.mixture_cell / 2
-        top, low, end, left = at.steps[-1] + 30, at.value + 24, at.mixture - 6, middle - at.full / 2
+        middle = self._centre(len(self.names.features) // 2, 1) - at.output_cell / 2
+        top, low, end, left = at.steps[-1] + 30, at.value + 24, at.output - 6, middle - at.full / 2
         self._put(5, f'<rect x="{left:g}" y="{end}" width="{at.full}" height="6" fill="{VALUE}"/>')
         for k, number in enumerate(self.numbers["weights"]):
             wide, m, x = number.value * at.full, (low + end) / 2, self._centre(k)
@@ -220,18 +220,18 @@ class OneRow:
             left, x = right, x - at.value_cell * len(given) / 2
             self._cells(5, f"value {k}", x, at.value, at.value_cell, colour=VALUE, names=() if at.above else given)
         self._label(at.value, "value", ", ".join(given) if at.above else "what each gives", VALUE)
-        self._label(at.mixture, "mixture", f"what {self.word} takes")
-        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.mixture_cell * len(given) / 2
-        self._cells(5, "output", x, at.mixture, at.mixture_cell, 25, **look)
+        self._label(at.output, "output", f"what {self.word} takes")
+        look, x = {"colour": VALUE, "names": given, "bold": True, "size": 15}, middle - at.output_cell * len(given) / 2
+        self._cells(5, "output", x, at.output, at.output_cell, 25, **look)
         self.middle = middle
 
     def _sum(self, W_O):
-        """Draw what is added, to what, and what comes out; arrows lead from the mixture to the features it goes to."""
+        """Draw what is added, to what, and what comes out; arrows lead from the output to the features it goes to."""
         at, wide = self.at, self.columns[1]
         self._names(at.names, "added")
         for c, f in np.argwhere(W_O).tolist():
-            x = self.middle + (c + 0.5 - len(W_O) / 2) * at.mixture_cell
-            to, y, end = self._centre(f, 1), at.mixture + 26, at.names - 13
+            x = self.middle + (c + 0.5 - len(W_O) / 2) * at.output_cell
+            to, y, end = self._centre(f, 1), at.output + 26, at.names - 13
             bend = f"M{x:g} {y}C{x:g} {(y + end) / 2 + 3} {to:g} {(y + end) / 2 - 3} {to:g} {end - 4}"
             arrow = f'<path d="{bend}" fill="none" stroke="{VALUE}" stroke-width="2"/>'
             self._put(6, arrow, _tip(to, end + 1, 0, 1, VALUE))
@@ -249,20 +249,21 @@ class OneRow:
     def _axis(self, name, ends):
         """Draw one feature on a line between the words that have least and most of it, and the arrow that is added."""
         at, y, f = self.at, self.at.line, self.names.features.index(name)
-        was, now, (least, most) = *(self.numbers[part][f].value for part in ("x", "after")), (v for v, _ in ends)
+        was, now = (self.numbers[part][f].value for part in ("x", "after"))
+        least, most = (value for value, _ in ends)
         left, long = at.left + 38, at.across - 76
-        from_, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
+        begun, to = (left + long * (min(max(v, least), most) - least) / (most - least) for v in (was, now))
         self._label(y - 12, name, "" if at.above else "on a line")
         self._put(0, f'<path d="M{left} {y}h{long}" stroke="{LINE}"/>')
         marks = (*((v, w) for v, w in ends), (was, self.word))
-        for x, (value, word) in zip((left, left + long, from_), marks, strict=True):
+        for x, (value, word) in zip((left, left + long, begun), marks, strict=True):
             self._put(0, _middle(x, y + 18, f"{word} {_plain(value)}", 12))
         way, near = (1, ends[1][1]) if now > was else (-1, ends[0][1])
-        told = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
-        shaft = _bar(min(from_, to), y - 3, max(abs(to - from_) - 8, 0), 6, colour=VALUE)
+        change = f"{self.word}: {name} {_plain(was)} → {_plain(now)}" + f", towards {near}" * (abs(now - was) >= ZERO)
+        shaft = _bar(min(begun, to), y - 3, max(abs(to - begun) - 8, 0), 6, colour=VALUE)
         self._put(6, shaft, _tip(to, y, way, 0, VALUE))
-        self._put(6, text(at.left + at.across, y - 13, told, bold=True, anchor="end"))
-        self._put(0, f'<circle cx="{from_:g}" cy="{y}" r="5" fill="{LINE}"/>')
+        self._put(6, text(at.left + at.across, y - 13, change, bold=True, anchor="end"))
+        self._put(0, f'<circle cx="{begun:g}" cy="{y}" r="5" fill="{LINE}"/>')
 
 
 def _middle(x, y, words, size=14):

@@ -296,17 +296,17 @@ def matrix(
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
     painted = [shades[level] for level in levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()]
-    told = [exact(value) for value in flat]
+    hovers = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):
         painted[k], shown[k] = (NOT_FINITE, "#000000"), number(flat[k], 2) if side >= 28 else None
     striped = () if blocked is None else tuple(map(tuple, np.argwhere(blocked).tolist()))
     for i, j in striped:
         k = i * m + j
-        painted[k], told[k], shown[k] = (colours.MASKED if hidden == "blocked" else NO_FILL, ""), hidden, None
+        painted[k], hovers[k], shown[k] = (colours.MASKED if hidden == "blocked" else NO_FILL, ""), hidden, None
     at = _at(tuple(rows or range(n)), tuple(columns or range(m)), side, high, names)
     cells = [
-        f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, told, strict=True)
+        f"{a}{fill}{b}{words}</title></rect>" for (a, b, _), (fill, _), words in zip(at, painted, hovers, strict=True)
     ]
     numbers = [
         f'{c}{ink}">{words}</text>' for (_, _, c), (_, ink), words in zip(at, painted, shown, strict=True) if words
@@ -368,9 +368,9 @@ def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     return f"{bar}{text(16, 10, f'{vmax:.3g}')}{text(16, high, f'{vmin:.3g}')}"
 
 
-def _png(drawn, size):
+def _png(image, size):
     buffer = io.BytesIO()
-    drawn.save(buffer, "PNG", compress_level=1)
+    image.save(buffer, "PNG", compress_level=1)
     data = base64.b64encode(buffer.getvalue()).decode()
     style = 'preserveAspectRatio="none" style="image-rendering:pixelated"'
     return f'<image {size} {style} href="data:image/png;base64,{data}"/>'
@@ -397,9 +397,9 @@ def target(x, y, wide, high, *, row=None, rows=1, column=None, columns=1, first=
     >>> 'data-row="head"' in target(0, 0, 10, 10, row="head", first=3)
     True
     """
-    told = "" if shown is None else f' data-shown="{html.escape(shown)}"'
+    shown_as = "" if shown is None else f' data-shown="{html.escape(shown)}"'
     return (
         f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" fill="none" pointer-events="none" '
         f'class="attnlib-target" data-row="{row or ""}" data-rows="{rows}" data-column="{column or ""}" '
-        f'data-columns="{columns}" data-first="{first}"{told}/>'
+        f'data-columns="{columns}" data-first="{first}"{shown_as}/>'
     )

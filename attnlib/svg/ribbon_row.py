@@ -1,7 +1,8 @@
 """One row of attention weights as ribbons over a sentence: as wide as the weight, from the word that looks.
 
 At that word all ribbons stand side by side, and together they are always as wide: a row of weights is one whole that is
-shared. They part like the branches of a trunk, the nearest word inside, and then none crosses another.
+shared. The nearest word has the innermost ribbon. The same picture is drawn twice: words in a row, ribbons above them,
+and for a narrow page words below each other, ribbons at their right. lite/sentence.js draws the same ribbons.
 """
 
 import html
@@ -15,52 +16,67 @@ from . import parts
 from .parts import escape, exact, tag, target, text
 from .tokens import length, starts_word, visible
 
-WIDE, HIGH, FOOT = 588, 286, 140  # pixels of the picture; FOOT is where the ribbons stand on the words
-BAND = 44  # width of all ribbons together
-LARGEST, SMALLEST = 22, 13  # size of the words
-PITCH = 31  # pixels from word to word at least: the room of a number
-MARGIN, BLANK = 8, 46  # beside the sentence; width of the box of the next word at least
-RISE, APART = 3.5, 3  # height of an arc: by the root of its span, so that all bend alike; above the one inside
-BARS, ROW, NAME, BAR = 3, 20, 376, 84  # likely next words: how many, a row, where names begin, the longest bar
-LEAST = 0.005  # weight that is drawn: less rounds to 0.00
-LETTERS, BRIEF = 14, 10  # of a token in the sentence, and among the likely next ones
+WIDE, HIGH, FOOT = 588, 244, 144  # pixels; FOOT is where ribbons stand on words in a row
+NARROW, EDGE, TOP, STEP = 328, 118, 76, 25  # of the narrow picture; EDGE is where ribbons stand, STEP from word to word
+BAND, DEEP = (36, 24), (98, 190)  # of both: width of all ribbons together, and how far from the words they go
+NEAR, FAR, ITSELF = 0.16, 0.82, 14  # share of DEEP for any ribbon, for the longest besides; height of one to itself
+LARGEST, SMALLEST, GAP = 22, 13, 0.55  # size of the words; the gap between two, as a share of it
+MARGIN, BLANK, MOST = 8, 46, 16  # beside the sentence; width of the next word's box at least; words of a narrow page
+BARS, BAR = 3, 130  # likely next words: how many, and the longest bar
+SEEN, NUMBERED, APART = 0.002, 0.05, 33  # weight that is drawn, that has its number; pixels between two numbers
+LETTERS, BRIEF = 14, 10  # of a token in the sentence, and where there is less room
 
 
 class Line(NamedTuple):
-    """Where the words of a sentence stand."""
+    """Where the words of a sentence stand, along it."""
 
     size: float
     words: tuple  # as they are drawn
-    groups: tuple  # the tokens in each column: one, but where the middle of a long sentence is drawn as dots
+    groups: tuple  # the tokens in each place: one, but where the middle of a long sentence is drawn as dots
     centres: tuple
     widths: tuple
     blank: float  # where the box of the next word begins
     box: int  # its width
+    narrow: bool = False  # whether words stand below each other
 
     def column(self, token):
-        """Return the column in which a token stands."""
+        """Return the place at which a token stands."""
         return next(j for j, group in enumerate(self.groups) if token in group)
 
 
 @lru_cache(maxsize=16)
 def line(words, nexts):
-    """Return where the words of a sentence stand, as large as they have room; `nexts` are all words of the blank.
+    """Return where words in a row stand, as large as they have room; `nexts` are all words of the blank.
 
     Examples
     --------
     >>> line(("The", " cat"), (" sat",)).words
     ('The', 'cat')
     """
-    for shown in range(min(len(words), (WIDE - 2 * MARGIN) // PITCH + 1), 0, -1):  # more never have room
+    for shown in range(min(len(words), 2 * MOST), 0, -1):
         groups = grouped(len(words), shown)
         for size in np.arange(LARGEST, SMALLEST - 0.5, -0.5):
             made, end = _set(words, groups, nexts, float(size))
             if end <= WIDE - MARGIN:
-                return made._replace(
-                    centres=tuple(x + (WIDE - MARGIN - end) / 2 for x in made.centres),
-                    blank=made.blank + (WIDE - MARGIN - end) / 2,
-                )
+                aside = (WIDE - MARGIN - end) / 2
+                return made._replace(centres=tuple(x + aside for x in made.centres), blank=made.blank + aside)
     return made
+
+
+@lru_cache(maxsize=16)
+def column(words):
+    """Return where words below each other stand.
+
+    Examples
+    --------
+    >>> column(("The", " cat", " sat")).centres
+    (64, 89, 114)
+    """
+    groups = grouped(len(words), min(len(words), MOST))
+    shown = [_written(words, group, BRIEF) for group in groups]
+    centres = [TOP + STEP * i for i in range(len(groups))]
+    widths = [round(length(word, 15), 1) for word in shown]
+    return Line(15, tuple(shown), tuple(groups), tuple(centres), tuple(widths), centres[-1] + STEP + 6, STEP, True)
 
 
 def grouped(n, shown):
@@ -76,7 +92,7 @@ def grouped(n, shown):
     return [(0,), tuple(range(1, left + 2)), *groups[left + 2 :]] if left else groups
 
 
-def written(words, group, letters):
+def _written(words, group, letters):
     """Return what stands at a place: its token, or dots."""
     return parts.cut(visible(words[group[0]]), letters) if len(group) == 1 else "…"
 
@@ -85,24 +101,19 @@ def _set(words, groups, nexts, size):
     """Return the line at a size of its letters, and where it ends."""
     x, shown, centres, widths = MARGIN, [], [], []
     for group in groups:
-        word = written(words, group, LETTERS)
+        word = _written(words, group, LETTERS)
         wide = length(word, size)
-        half = _plate(wide) / 2 if group == groups[-1] else wide / 2
-        x += 0 if not shown else 0.45 * size if starts_word(words[group[0]]) or len(group) > 1 else 1
-        centre = max(x + half, centres[-1] + PITCH) if centres else x + half
-        x = centre + wide / 2
-        shown, centres, widths = [*shown, word], [*centres, round(centre, 1)], [*widths, round(wide, 1)]
+        x += (GAP if shown and (starts_word(words[group[0]]) or len(group) > 1) else 0.06) * size
+        shown, centres, widths = [*shown, word], [*centres, round(x + wide / 2, 1)], [*widths, round(wide, 1)]
+        x += wide
     box = max(BLANK, *(round(length(parts.cut(visible(word), LETTERS), size * 1.1)) + 14 for word in nexts))
-    blank = round(centres[-1] + half + 0.4 * size, 1)
+    blank = round(max(x, centres[-1] + BAND[0] / 2) + GAP * size, 1)
     return Line(size, tuple(shown), tuple(groups), tuple(centres), tuple(widths), blank, box), blank + box
 
 
-def _plate(wide):
-    """Return how wide the box of the word that looks is: as all ribbons together, and wider for a longer word."""
-    return BAND if wide <= BAND - 4 else wide + 8
-
-
-def ribbons(words, weights, query, following, *, nexts, verdict, told, head, rows=(), at=None):
+def ribbons(
+    words, weights, query, following, *, verdict, told="", nexts=(), guesses=(), guess=0, rows=(), narrow=False
+):
     """Return the picture of one word that looks, and of the likely next words, as an <svg> element.
 
     Parameters
@@ -115,12 +126,16 @@ def ribbons(words, weights, query, following, *, nexts, verdict, told, head, row
         That token.
     following : sequence of (str, float)
         The likely next tokens and their probabilities, falling.
+    verdict, told : str
+        The headline, and what stands below it.
     nexts : sequence of str
-        All words that the blank may show, for its width.
-    verdict, told, head : str
-        The headline: in a word, in a few, and of which head.
+        All words that the blank may show besides, for its width.
+    guesses : sequence of str
+        What a reader may guess. Until `guess`, the number of one of them from 1, nothing but the sentence is seen.
     rows : sequence of int
         The tokens that a click may choose.
+    narrow : bool
+        Whether words stand below each other.
 
     Returns
     -------
@@ -128,29 +143,52 @@ def ribbons(words, weights, query, following, *, nexts, verdict, told, head, row
 
     Examples
     --------
-    >>> options = {"nexts": [" c"], "verdict": "right", "told": "d_k = 64", "head": "head 5"}
-    >>> drawn = ribbons(["a", " b"], np.array([0.25, 0.75]), 1, [(" c", 1.0)], **options)
+    >>> drawn = ribbons(["a", " b"], np.array([0.25, 0.75]), 1, [(" c", 1.0)], verdict="right")
     >>> "“b” looks at “a”: 0.2500" in drawn
     True
     """
-    place = line(tuple(words), tuple(dict.fromkeys(nexts)))
+    nexts = tuple(dict.fromkeys((following[0][0], *nexts)))
+    place = column(tuple(words)) if narrow else line(tuple(words), nexts)
     shares = np.array([weights[list(group)].sum() for group in place.groups])
     looking = place.column(query)
-    drawn = [
-        text(MARGIN, 22, verdict, size=20, bold=True),
-        text(MARGIN + round(length(verdict, 22)) + 14, 22, told, size=14, math=True),
-        text(WIDE - MARGIN, 22, head, size=12, anchor="end"),
-        *bands(place, shares, looking),
-        *_sentence(place, shares, looking),
-        _blank(place, *following[0]),
-        likely(following),
-        roles(place, shares, looking),
-        *(target(*_box(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1),
-    ]
-    words = f"{verdict}, {told}. {describe(place.words, shares, looking)} Next word: " + ", ".join(
+    answer = [*bands(place, shares, looking), *_plates(place, shares, looking), _answer(place, *following[0])]
+    answer += [*_numbers(place, shares, looking), _likely(place, following)]
+    answer.append(text(MARGIN, 58 if narrow else 40, told, size=12, math=True))
+    waits = bool(guesses) and not guess
+    drawn = [] if waits else [_staged(answer, "stage", guess) if guesses else "".join(answer)]
+    drawn += [*_words(place, looking, guesses, guess), *([] if waits else _headline(place, verdict, guesses, guess))]
+    if guesses:
+        x, y = (EDGE + 14, place.blank + 6) if narrow else (MARGIN, HIGH - 20)
+        drawn.append(
+            _staged([text(x, y, "Guess first. Then you see where it looks.", size=14 - narrow)], "waits", guess)
+        )
+    drawn += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
+    asked = f"{''.join(words).strip()} ___" if waits else ""
+    told = asked or f"{verdict} {told}. {describe(place.words, shares, looking)} Next word: " + ", ".join(
         f"“{visible(word)}” {p:.2f}" for word, p in following[:BARS]
     )
-    return parts.picture(WIDE, HIGH, "where a word looks, and the next word", words, drawn, at=at, grow=2, tall=0.52)
+    size = (NARROW, place.blank + 104) if narrow else (WIDE, HIGH)
+    options = {} if narrow else {"at": (0, 0), "grow": 2, "tall": 0.32}
+    return parts.picture(*size, "where a word looks, and the next word", told, drawn, **options)
+
+
+def _staged(drawn, name, now, stage=1):
+    """Return what stands from a stage on, or with "waits" what stands before it."""
+    hidden = ' visibility="hidden"' if (now < stage) == (name == "stage") else ""
+    return f'<g data-{name}="{stage}"{hidden}>{"".join(drawn)}</g>'
+
+
+def _headline(place, verdict, guesses, guess):
+    """Yield what the model says, behind what a reader said."""
+    if not guesses:
+        yield text(MARGIN, 20, verdict, size=18 if not place.narrow else 15, bold=True)
+    for k, said in enumerate(guesses, 1):
+        said = f"You said {said}."
+        both = [said, verdict] if place.narrow else [f"{said} {verdict}"]
+        lines = [
+            text(MARGIN, 20 + 19 * i, words, size=15 if place.narrow else 18, bold=True) for i, words in enumerate(both)
+        ]
+        yield _staged([_staged(lines, "waits", guess, k + 1)], "stage", guess, k)
 
 
 def describe(words, shares, looking):
@@ -175,118 +213,120 @@ def describe(words, shares, looking):
 
 
 def bands(place, shares, looking):
-    """Return the ribbons, each a band between two arcs; the nearest word on either side has the innermost."""
-    centre, wide = place.centres[looking], (BAND * shares).tolist()
-    left, n = [*range(looking - 1, -1, -1)], len(shares)
-    own, x = wide[looking], centre - BAND / 2
-    starts = {looking: x}
-    x += own
-    for j in left:
-        starts[j], x = x, x + wide[j]
-    for j in range(n - 1, looking, -1):
-        starts[j], x = x, x + wide[j]
-    heights = {}
-    for side in (left, [*range(looking + 1, n)]):
-        below = 0.0
-        for j in side:
-            low = max(RISE * abs(place.centres[j] - centre) ** 0.5, below)
-            heights[j] = low, low + wide[j] / 0.75
-            below = heights[j][1] + APART * min(1, wide[j])
-    for j in range(n):
-        word = f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}"
-        d = (
-            _hill(starts[j], own)
-            if j == looking
-            else _band(starts[j], place.centres[j], wide[j], *heights[j], j < looking)
-        )
-        told = f"<title>{html.escape(word)}</title>"
-        yield f'<path class="attnlib-moves" d="{d}" fill="{QUERY}" opacity="{int(shares[j] >= LEAST)}">{told}</path>'
+    """Yield the ribbons: they leave the word that looks side by side, the nearest word's innermost.
 
-
-def _band(start, centre, wide, low, high, to_left):
-    """Return a ribbon from the foot at `start` to the one around `centre`."""
-    near, far = centre - wide / 2, centre + wide / 2
-    ends = (start + wide, near, far, start) if to_left else (start, far, near, start + wide)
-    out, there, back, home = (f"{x:.1f}" for x in ends)
-    top, under = f"{FOOT - high:.1f}", f"{FOOT - low:.1f}"
-    return (
-        f"M{out} {FOOT}C{out} {top} {there} {top} {there} {FOOT}"
-        f"L{back} {FOOT}C{back} {under} {home} {under} {home} {FOOT}Z"
-    )
-
-
-def _hill(start, wide):
-    """Return what a word keeps for itself: a hill that goes nowhere."""
-    a, b = f"{start:.1f}", f"{start + wide:.1f}"
-    return f"M{a} {FOOT}C{a} {FOOT - 18} {b} {FOOT - 18} {b} {FOOT}L{b} {FOOT}C{b} {FOOT} {a} {FOOT} {a} {FOOT}Z"
-
-
-def _sentence(place, shares, looking):
-    """Return the words, under each its weight; a foot as wide as its ribbon, and a plate, mark those looked at."""
-    size, base = place.size, FOOT + 9 + round(place.size)
-    plate = f'y="{FOOT + 7}" height="{round(size * 1.5)}" rx="4"'
-    for j, (word, x, wide, w) in enumerate(zip(place.words, place.centres, place.widths, shares.tolist(), strict=True)):
-        around = f'x="{x - wide / 2 - 4:.1f}" width="{wide + 8:.1f}" {plate}'
+    The point at u along the sentence and v away from it is (u, FOOT - v), and in a narrow picture (EDGE + v, u).
+    """
+    u, n = place.centres[looking], len(shares)
+    wide, longest = (BAND[place.narrow] * shares).tolist(), place.centres[-1] - place.centres[0] or 1
+    start = u - BAND[place.narrow] / 2
+    for j in [
+        *range(looking, -1, -1),
+        *range(n - 1, looking, -1),
+    ]:  # the farthest words have the middle, those behind last
+        size, key = wide[j], place.centres[j]
         if j == looking:
-            if j == len(shares) - 1:  # room is kept for it
-                around = f'x="{x - _plate(wide) / 2:.1f}" width="{_plate(wide):g}" {plate}'
-            yield f'<rect {around} fill="{PLATE[QUERY]}"/>'
-            yield f'<rect x="{x - BAND / 2:.1f}" y="{FOOT}" width="{BAND}" height="5" fill="{QUERY}"/>'
+            corners = (start, 0), (start, ITSELF), (start + size, ITSELF), (start + size, 0)
+            d = "M{}L{}L{}L{}Z"
         else:
-            yield f'<rect class="attnlib-moves" {around} fill="{KEY}" opacity="{0.45 * w:.3f}"/>'
-            foot = BAND * w * (w >= LEAST)
-            yield (
-                f'<rect class="attnlib-moves" x="{x - foot / 2:.1f}" y="{FOOT}" width="{foot:.1f}" height="5" '
-                f'fill="{KEY}"/>'
-            )
-        ink = 'style="fill:#000000"' if j == looking else f'opacity="{min(1, 0.62 + 5 * w):.2f}"'
-        yield f'<text x="{x:g}" y="{base}" font-size="{size:g}" text-anchor="middle" {ink}>{escape(word)}</text>'
-        number = f"{w:.2f}" if w >= LEAST else ""
-        yield f'<text x="{x:g}" y="{base + 22}" font-size="12" text-anchor="middle">{number}</text>'
+            outer = 4 / 3 * DEEP[place.narrow] * (NEAR + FAR * abs(u - key) / longest)
+            inner = max(0, outer - 4 / 3 * size)
+            near, far = (start, start + size) if j < looking else (start + size, start)
+            end = size / 2 if j < looking else -size / 2
+            corners = (far, 0), (far, outer), (key - end, outer), (key - end, 0)
+            corners += (key + end, 0), (key + end, inner), (near, inner), (near, 0)
+            d = "M{}C{} {} {}L{}C{} {} {}Z"
+        points = (f"{EDGE + v:.1f} {at:.1f}" if place.narrow else f"{at:.1f} {FOOT - v:.1f}" for at, v in corners)
+        told = html.escape(f"“{place.words[looking]}” looks at “{place.words[j]}”: {exact(shares[j])}")
+        style = f'fill="{QUERY if j == looking else KEY}" opacity="{0.65 * int(shares[j] >= SEEN):g}"'
+        yield f'<path class="attnlib-moves" d="{d.format(*points)}" {style}><title>{told}</title></path>'
+        start += size
 
 
-def _blank(place, word, p):
-    """Return the box behind the sentence, with the most likely next word in it."""
-    size, base = place.size, FOOT + 9 + round(place.size)
-    x = place.blank + place.box / 2
-    return (
-        f'<rect x="{place.blank:g}" y="{FOOT + 6}" width="{place.box}" height="{round(size * 1.5) + 2}" rx="4" '
-        f'fill="none" stroke="{NEXT}" stroke-width="2.5"/>'
-        f'<text x="{x:g}" y="{base}" font-size="{size:g}" text-anchor="middle" font-weight="600">'
-        f"{escape(parts.cut(visible(word), LETTERS))}</text>"
-        f'<text x="{x:g}" y="{base + 22}" font-size="12" text-anchor="middle">{p:.2f}</text>'
-    )
+def _at(place, j):
+    """Return where the word at a place begins, its baseline, and how its text is anchored there."""
+    if place.narrow:
+        return EDGE - 6, place.centres[j] + 5, "end"
+    return place.centres[j], FOOT + 9 + round(place.size), "middle"
 
 
-def likely(following):
-    """Return the likely next words as bars."""
-    drawn, top = [tag(NAME, FOOT + 76, "the next word", NEXT, anchor="start")], FOOT + 84
-    for i, (word, p) in enumerate(following[:BARS]):
-        y, name = top + i * ROW, escape(parts.cut(visible(word, joined=True), BRIEF))
-        bold = ' font-weight="600"' if i == 0 else ""
-        drawn.append(
-            f'<text x="{NAME}" y="{y + 15}" font-size="14"{bold}>{name}</text>'
-            f'<text x="{NAME + 116}" y="{y + 15}" font-size="13" text-anchor="end">{p:.2f}</text>'
-            f'<rect class="attnlib-moves" x="{NAME + 124}" y="{y + 3}" width="{BAR * p:.1f}" height="{ROW - 6}" '
-            f'fill="{NEXT}"><title>{escape(visible(word))}: {exact(p)}</title></rect>'
-        )
-    return "".join(drawn)
-
-
-def roles(place, shares, looking):
-    """Return in words what the two colours of the ribbons mean here."""
-    y, words = FOOT + 76, describe(place.words, shares, looking)
-    where = words[words.rindex("looks ") :].removesuffix(".")
-    return (
-        tag(MARGIN, y, "query", QUERY, anchor="start")
-        + text(MARGIN + 60, y, f"“{place.words[looking]}” is the word that looks", size=14)
-        + tag(MARGIN, y + 28, "keys", KEY, anchor="start")
-        + text(MARGIN + 60, y + 28, f"it {where}", size=14)
-    )
-
-
-def _box(place, token):
-    """Return the corner, width and height of what chooses a token."""
+def _cell(place, token):
+    """Return the corner, width and height of the cell of a word, with its number."""
     j = place.column(token)
-    wide = max(place.widths[j] + 8, PITCH - 2)
+    if place.narrow:
+        return 0, place.centres[j] - STEP // 2, EDGE, STEP
+    wide = place.widths[j] + 8
     return round(place.centres[j] - wide / 2), FOOT, round(wide), 54
+
+
+def _words(place, looking, guesses, guess):
+    """Yield the words; the one that looks stands on a plate, and without it until somebody has guessed."""
+    for j, word in enumerate(place.words):
+        x, y, anchor = _at(place, j)
+        shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"'
+        if j != looking:
+            yield f"{shape}>{escape(word)}</text>"
+            continue
+        marked = f'{shape} style="fill:#000000">{escape(word)}</text>'
+        yield _staged([marked], "stage", guess) if guesses else marked
+        if guesses:
+            yield _staged([f"{shape}>{escape(word)}</text>"], "waits", guess)
+    if place.narrow:
+        yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
+    else:
+        yield _frame(place.blank, FOOT + 6, place.box, round(place.size * 1.5) + 2)
+
+
+def _frame(x, y, wide, high):
+    style = f'rx="4" fill="none" stroke="{NEXT}" stroke-width="2.5"'
+    return f'<rect x="{x:g}" y="{y:g}" width="{wide:g}" height="{high:g}" {style}/>'
+
+
+def _plates(place, shares, looking):
+    """Yield the grounds of the words: the query's plate, and of the others as much of the keys' colour as they get."""
+    for j, (wide, w) in enumerate(zip(place.widths, shares.tolist(), strict=True)):
+        x, y, _ = _at(place, j)
+        left = x - wide - 4 if place.narrow else x - wide / 2 - 4
+        size = f'x="{left:.1f}" y="{y - 1.15 * place.size:.1f}" width="{wide + 8:.1f}" height="{1.5 * place.size:.1f}"'
+        style = f'fill="{PLATE[QUERY]}"' if j == looking else f'fill="{KEY}" opacity="{0.45 * w:.3f}"'
+        yield f'<rect class="attnlib-moves" {size} rx="4" {style}/>'
+
+
+def _numbers(place, shares, looking):
+    """Yield the weights of the words; two that would touch take turns."""
+    last, low = -APART, False
+    for j, w in enumerate(shares.tolist()):
+        x, y, _ = _at(place, j)
+        if place.narrow:
+            x, y = 20, y - 1
+        elif w >= NUMBERED:
+            low, last = x - last < APART and not low, x
+            y += 36 if low else 21
+        number = f"{w:.2f}" if w >= NUMBERED else ""
+        yield f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="middle">{number}</text>'
+
+
+def _answer(place, word, p):
+    """Return the most likely next word, in the box behind the sentence."""
+    word = parts.cut(visible(word), BRIEF if place.narrow else LETTERS)
+    x, y, anchor = (
+        (EDGE - 6, place.blank + 5, "end")
+        if place.narrow
+        else (place.blank + place.box / 2, _at(place, 0)[1], "middle")
+    )
+    size = f'font-size="{place.size:g}" text-anchor="{anchor}" font-weight="600"'
+    return f'<text x="{x:g}" y="{y:g}" {size}>{escape(word)}</text>'
+
+
+def _likely(place, following):
+    """Return the likely next words as bars, beside each other or below each other."""
+    x, y = (EDGE + 14, place.blank + 2) if place.narrow else (MARGIN, HIGH - 20)
+    drawn = [tag(x, y, "the next word", NEXT, anchor="start")]
+    for i, (word, p) in enumerate(following[:BARS]):
+        left, low = (x, y + 24 + 24 * i) if place.narrow else (x + 116 + (BAR + 28) * i, y)
+        drawn.append(text(left, low, parts.cut(visible(word, joined=True), BRIEF), size=14, bold=i == 0))
+        drawn.append(text(left + BAR, low, f"{p:.2f}", size=13, anchor="end"))
+        bar = f'x="{left}" y="{low + 4}" width="{BAR * p:.1f}" height="7" fill="{NEXT}"'
+        told = f"<title>{escape(visible(word))}: {exact(p)}</title>"
+        drawn.append(f'<rect class="attnlib-moves" {bar}>{told}</rect>')
+    return "".join(drawn)

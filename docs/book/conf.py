@@ -1,9 +1,16 @@
 """How Sphinx builds the book, from what tools/book.py gathers beside this file. No cell is executed."""
 
-from docutils.nodes import SkipNode
+import re
+from html import escape
+from pathlib import Path
+
+from docutils.nodes import SkipNode, paragraph
 from latex2mathml.converter import convert
 
+from tools.links import address
+
 project = html_title = "attnlib"
+LONG_TITLE = "how attention works, number by number"
 copyright = "2026 the attnlib authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 
@@ -31,7 +38,8 @@ html_theme_options = {
 }
 html_static_path = ["static"]
 html_css_files, html_js_files = ["book.css"], [("book.js", {"defer": "defer"})]
-html_copy_source = html_show_sphinx = html_show_search_summary = False  # a summary would load each page that is found
+html_favicon = "icon.svg"
+html_copy_source = html_show_sphinx = False
 html_math_renderer = "mathml"
 
 
@@ -46,12 +54,33 @@ def block_math(translator, node):
 
 
 def name_levels(app, pagename, templatename, context, doctree):
-    """Say of each caption in the contents at which level it is a heading, which a screen reader asks for."""
+    """Say of each caption in the contents at which level it is a heading, which a screen reader asks for.
+
+    A fold is called what it says, not "Toggle hidden content".
+    """
     for part in ("body", "furo_navigation_tree"):
-        context[part] = context.get(part, "").replace('role="heading">', 'role="heading" aria-level="2">')
+        text = context.get(part, "").replace(' aria-label="Toggle hidden content"', "")
+        context[part] = text.replace('role="heading">', 'role="heading" aria-level="2">')
+
+
+def describe(app, pagename, templatename, context, doctree):
+    """Say what a page is about, and which picture stands beside a link to it: the first one of a notebook."""
+    title = re.sub("<.*?>", "", context.get("title", pagename))
+    told = (" ".join(part.astext().split()) for part in doctree.findall(paragraph)) if doctree else ()
+    words = next((words for words in told if len(words) > 40), f"{project}: {title}, {LONG_TITLE}")
+    words = re.sub(r"\\sqrt{(.*?)}", r"√\1", words).replace("\\", "")
+    if len(words) > 160:
+        words = words[:160].rsplit(" ", 1)[0] + " …"
+    own = (Path(app.srcdir) / "static" / "og" / f"{pagename}.png").exists()
+    where = f"{address().words('')['site']}read/" if address() else ""
+    about = {"description": words, "og:title": title, "og:description": words, "og:type": "article"}
+    about["og:image"] = f"{where}_static/og/{pagename if own else '00_start_here'}.png"
+    tags = (f'<meta property="{name}" name="{name}" content="{escape(text)}">' for name, text in about.items())
+    context["metatags"] = context.get("metatags", "") + "".join(tags)
 
 
 def setup(app):
     # Formulas become MathML, which browsers draw without a script. Sphinx's own way is MathJax, from a CDN.
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))
     app.connect("html-page-context", name_levels, priority=900)  # after the theme has drawn its contents
+    app.connect("html-page-context", describe)

@@ -3,10 +3,10 @@
 #
 # *When Mary and John went to the store, John gave a drink to* \_\_\_
 #
-# **Who gets the drink?** A real language model fills the blank. Move the slider to both ends; in a notebook it appears
-# when you press Shift + Enter. What $d_k$ means comes below.
+# **Who gets the drink?** Guess. A real language model guesses, too, and you see where it looks. Then move the slider to
+# both ends. In a notebook the question appears when you press Shift + Enter; what $d_k$ means comes below.
 
-# %% jupyter={"source_hidden": true} tags=["slide"] says="When Mary"
+# %% jupyter={"source_hidden": true} tags=["slide"] says="Then move"
 import numpy as np
 
 import attnlib as al
@@ -19,9 +19,9 @@ who = live.ribbons(blank)
 who
 
 # %% [markdown]
-# You said *Mary*, and so does the model, with a probability of 0.92. It is SmolLM2 ([source](../REFERENCES.md#smollm2)), a
-# small model that was trained to guess the next word of a text. In notebook 13 it speaks through functions that you wrote.
-# The guess is made from the vector of the last word, *to*. How does *to* know about Mary?
+# The model is SmolLM2 ([source](../REFERENCES.md#smollm2)), a small one that was trained to guess the next word of a text. In
+# notebook 13 it speaks through functions that you wrote. It guesses from the vector of the last word, *to*. How does *to* know
+# who was there?
 #
 # ## What you saw
 #
@@ -33,8 +33,9 @@ who
 # something from other words. That step is **attention**. All other steps handle each word by itself, so whatever *to* knows
 # about Mary has come through attention.
 #
-# In each layer nine **heads** attend side by side, which makes 270 in all. The ribbons show one of them, head 1 of layer 24.
-# They say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*.
+# In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
+# of layer 24, and say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*. In a running notebook, click
+# another head or word.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,

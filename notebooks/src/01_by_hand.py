@@ -31,7 +31,7 @@ _ = ax.set(xlabel="nature", ylabel="money", xlim=(-0.2, 3.4), ylim=(-0.2, 2.9))
 # %% [markdown]
 # ## Before you start
 #
-# Three questions about notebook 00, from memory. Write a letter in place of each `None` and run the cell.
+# Three questions about notebook 00, from memory.
 #
 # **1.** *(notebook 00)* In a map of attention weights, what must sum to 1?
 #
@@ -118,8 +118,8 @@ for word, token in zip(WORDS, x):
 # - **How I am found is not what I give.** Anna is found as a name, and as female. What *she* needs from Anna is *who*. So a
 #   matrix $W_K$ makes the **key**, under which a word is found, and a matrix $W_V$ makes the **value**, which the word gives.
 #
-# Think of a search. A database returns the one record whose key matches the query. Attention returns a mixture of all values,
-# weighted by how well their keys match. *To* looked for a name in notebook 00, *she* does now, and in
+# Think of a search. A database returns the one record whose key matches the query. Attention returns a weighted sum of all
+# values, each weighted by how well its key matches. *To* looked for a name in notebook 00, *she* does now, and in
 # notebook 10 a ship looks for its partner: it is the same act.
 #
 # ## Step 1 · The inputs
@@ -226,7 +226,8 @@ for word, query, key, value in zip(WORDS, Q, K, V):
 # ## Step 3 · Scores: one query against every key
 #
 # Here is the way of *she* in one picture. Each exercise that you solve fills a part of it, and so does each button. Click a
-# number to see how it was made. The slider is for step 6; until then it divides by 1.
+# number to see how it was made. The slider is for *Dividing by $\sqrt{d_k}$* below; until
+# then it divides by 1.
 
 # %% jupyter={"source_hidden": true}
 her_row = live.one_row(SENTENCE, W_O, query=3, line="who", stage=1, d_k=1, **NAMES)
@@ -430,7 +431,7 @@ title = "weights, scaled"
 ax = plot.attention_heatmap(scaled_weights, queries=WORDS, keys=WORDS, title=title)
 
 # %% [markdown]
-# Divided, the weights of *she* are flatter: 0.646 from Anna instead of 0.839, and so 0.885 at *who* instead of 1.451.
+# Divided, her row is paler: 0.646 from Anna instead of 0.839, and so 0.885 at *who* instead of 1.451.
 #
 # Is this what the library computes? `SENTENCE.project()` returns the same $Q$, $K$ and $V$ as arrays.
 

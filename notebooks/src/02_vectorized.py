@@ -1,8 +1,8 @@
 # %% [markdown]
 # # 02 · The same numbers as matrix products
 #
-# **Question.** By hand, *Anna saw Ben; she* took a dot product for each query and key, one after the other. Which matrix
-# products do all of it at once, and what breaks if you pick the wrong axis? *20 minutes.*
+# **Question.** By hand, you took a dot product for each query and each key of *Anna saw Ben; she*, one after the other. Which
+# matrix products do all of it at once, and what breaks if you pick the wrong axis? *20 minutes.*
 
 # %% jupyter={"source_hidden": true}
 import math
@@ -27,7 +27,7 @@ live.one_row(SENTENCE, W_O, query=3, line="who", **NAMES)
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Write a letter in place of each `None` and run the cell.
+# Three questions from memory.
 #
 # **1.** *(notebook 01)* Why is there one matrix for queries and another for keys?
 #
@@ -71,7 +71,7 @@ print("Q of she:", Q[3], "  K of Anna:", K[0], "  V of Anna:", V[0])
 # $$\text{attention}(Q, K, V) = \text{softmax}\!\left(\frac{Q K^T}{\sqrt{d_k}}\right) V$$
 
 # %% tags=["slide-code"] says=["So attention is one", "The last row of"]
-scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scores divided
+scaled = Q @ K.T / np.sqrt(K.shape[1])  # (n_q, n_k), scaled scores
 e = np.exp(scaled)
 weights = e / e.sum(axis=1, keepdims=True)  # keepdims: a column of sums
 output = weights @ V  # (n_q, d_v)

@@ -22,7 +22,7 @@ flat
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Write a letter in place of each `None`.
+# Three questions from memory.
 #
 # **1.** *(notebook 02)* Five tokens with $d_{in} = 8$ are projected to $d_k = 3$ and $d_v = 4$. What shapes do the
 # weights and the output have?
@@ -146,8 +146,8 @@ plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest
 # These are means over 2000 random queries with ten keys each. Without the division a query ends up with one key of
 # ten as $d_k$ grows. With it, about seven of the ten stay in play at every $d_k$ from 16 on.
 #
-# Is sharp bad? A head may be sharp, if it finds the right key. But a fresh head finds one by chance, so training must be able
-# to change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
+# Is sharp bad? A head may be sharp, if it finds the right key. But in a fresh head chance picks the key, so training must be able to
+# change that. Training goes backwards, from the error at the output through weights and scores to $W_Q$ and $W_K$. What it
 # carries back is called a **gradient**. At softmax the question is: if this score were a little larger, how much would its
 # weight change? That is the **slope** of softmax,
 #
@@ -415,7 +415,7 @@ verdict
 # %% [markdown] tags=["remember"]
 # ## Try it
 #
-# In `spread`, set $d_k$ to 64 and go through the draws 0 to 9. In how many does the division change which key gets the largest
+# In `spread`, set $d_k$ to 64 and go through the draws. In how many of them does the division change which key gets the largest
 # weight?
 #
 # <details><summary>Answer</summary>

@@ -38,7 +38,7 @@ figure = plot.head_grid(np.stack([chosen, random.numpy()]), titles=titles, **lab
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Write a letter in place of each `None`.
+# Three questions from memory.
 #
 # **1.** *(notebook 03)* The entries of queries and keys are independent, with variance 1. $d_k$ grows from 16 to 64. What
 # becomes of the standard deviation of the scores, before any division?
@@ -470,7 +470,7 @@ predict.equal_weights(guess_equal)
 #
 # ## 7 · What is a key?
 #
-# Open the head that works. Make a query and a key of each of the 16 letters, and compute all 256 scores.
+# Open the head that works. Make a query and a key of each of the 16 letters, and compute all 256 scaled scores.
 # **Predict.** What will their map look like?
 
 
@@ -499,7 +499,7 @@ ax = draw_alphabet(model, "scaled scores")
 # %% [markdown] tags=["exercise"]
 # ### Exercise 4.1 · Read the map
 #
-# **Goal.** Read two typical scores off the map: of a letter with itself, and with another one. *3 minutes, easy.*
+# **Goal.** Read two typical scaled scores off the map: of a letter with itself, and with another one. *3 minutes, easy.*
 #
 # Roughly is enough: `[mean of the 16 cells on the diagonal, mean of all other cells]`.
 
@@ -521,8 +521,8 @@ verdict
 
 # %% tags=["nbval-ignore-output"]
 scores, same = alphabet_map(model), torch.eye(16, dtype=torch.bool)
-print(f"mean score with itself  {scores[same].mean().item():+.2f}")
-print(f"mean score with another {scores[~same].mean().item():+.2f}")
+print(f"mean scaled score with itself  {scores[same].mean().item():+.2f}")
+print(f"mean scaled score with another {scores[~same].mean().item():+.2f}")
 lead = (scores[same] - scores.masked_fill(same, -torch.inf).amax(-1)).min().item()
 print(f"ahead of the best other letter by {lead:.1f} or more")
 others = scores.exp()[~same].reshape(16, 15).mean(-1)  # (16,): of each query
@@ -837,11 +837,11 @@ def fresh_weights(d_k):
     return maps
 
 
-view = live.weights_view(fresh_weights, d_k=(4, 512), still=(8, 64, 512))
-view
+both = {"d_k": (4, 512), "label": "features d_k, divisor follows"}
+live.weights_view(fresh_weights, still=(8, 64, 512), **both)
 
 # %% [markdown]
-# The default stays undecided at every $d_k$. Xavier starts one-sided at a small $d_k$ and ends flat: it keeps the variance for
+# The default stays pale at every $d_k$. Xavier starts sharp at a small $d_k$ and ends pale: it keeps the variance for
 # square matrices only. So "the division keeps the variance near 1" is a statement about the division, the tokens and the draw.
 #
 # You may read that `nn.Linear` uses Xavier or [Kaiming](../REFERENCES.md#he-2015) initialisation. Both are rules for the

@@ -159,7 +159,7 @@ mask = al.causal_mask(4)  # (n_q, n_k)
 print(mask.astype(int))
 
 # %% [markdown]
-# Where the mask is False, the score becomes $-\infty$ before the softmax. Because $e^{-\infty} = 0$, the weight there is
+# Where the mask is False, the scaled score becomes $-\infty$ before the softmax. Because $e^{-\infty} = 0$, the weight there is
 # exactly 0, and the rest of the row still sums to 1. Here is the sentence behind this mask:
 
 # %%
@@ -174,7 +174,7 @@ print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 
 # %% [markdown]
 # *She* stands last and may look everywhere, so her row did not change. *Anna* sees only herself, so her output is her own value.
-# Early rows of a causal map look sure only because they have few keys.
+# Early rows of a causal map look sharp only because they have few keys.
 #
 # **`tril` or `triu`?** If True means *may attend*, the causal mask is the lower triangle, `np.tril`. If True means *blocked*, it
 # is the upper triangle without the diagonal, `np.triu(..., k=1)`.

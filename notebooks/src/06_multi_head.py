@@ -20,7 +20,8 @@ from attnlib.examples import FEATURES, KARIM, SENTENCE, TWO_HEADS, WORDS
 
 np.set_printoptions(precision=3, suppress=True)
 q, k, v = (al.split_heads(TWO_HEADS.x @ W, 2)[None] for W in TWO_HEADS[1:4])
-two_heads = live.flow(al.attention_trace(q, k, v), queries=WORDS, query=1, key=0)
+named = {"queries": WORDS, "features": ["who", "verb", "unused"]}
+two_heads = live.flow(al.attention_trace(q, k, v), **named, query=1, key=0)
 two_heads
 
 # %% [markdown]
@@ -309,7 +310,7 @@ figure = plot.head_grid(maps, titles=titles, width=6.3)
 #
 # Notebook 03 divided scores by the root of the number of products in them. A layer of width 256 with 8 heads takes dot
 # products of $256 / 8 = 32$ entries. A [widely copied class](../REFERENCES.md#s0) divides by $\sqrt{256} = 16$ all the
-# same ([threads](../REFERENCES.md#threads)). **Predict.** Are its weights too peaky or too flat?
+# same ([threads](../REFERENCES.md#threads)). **Predict.** Are its weights too sharp or too pale?
 
 # %% tags=["slide"]
 r = np.random.default_rng(22)
@@ -320,7 +321,7 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
     print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
 
 # %% [markdown] tags=["predict"]
-# Too flat: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. The code runs, the shapes are right, and
+# Too pale: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. The code runs, the shapes are right, and
 # at the start the heads can hardly choose. The scale belongs to the vectors that are multiplied: use the $d_k$ of one
 # head.
 #
@@ -440,7 +441,7 @@ if torch is not None:
 # With and without a causal mask the numbers agree. Behind the mask *saw* cannot see Ben yet, so head 2 takes Anna, too.
 #
 # One warning: `nn.MultiheadAttention` returns the **average** of all maps, unless you say `average_attn_weights=False`. The
-# average is no head's map. A sharp head looks blurred in it.
+# average is no head's map. A sharp head looks pale in it.
 
 # %% [markdown]
 # ## Exercises

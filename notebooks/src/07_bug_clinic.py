@@ -45,7 +45,7 @@ _ = ax.text(5, 0, "output", ha="center", va="center")
 
 # %% [markdown]
 # These are the steps of one attention layer. Each number below a step is a bug that somebody has built into it. None of them
-# changes the shape of the output, so the shape tells you nothing. You have to examine the module. Cases 1 to 10 are told here,
+# changes the shape of the output, so you have to examine the module. Cases 1 to 10 are told here,
 # three more wait among the exercises, and the [casebook](16_casebook.ipynb) tells the others.
 
 # %% [markdown]
@@ -82,7 +82,7 @@ predict.before_07(None, None, None)  # a letter each: "a", "b" or "c"
 # drawn at random; a sentence would not do here, because a model can learn a sentence by heart. An honest model can only
 # guess. It is right one time in ten, and its loss is $\ln 10 = 2.30$.
 #
-# A healthy layer and patient A are trained for 150 steps each, which takes a few seconds.
+# A healthy layer and patient A are trained for 150 steps each, in a few seconds.
 
 # %% tags=["nbval-ignore-output"]
 patient_A = patients.patient("A")
@@ -172,7 +172,7 @@ titles = [*NAMES, "healthy"]
 figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, width=4.5)
 
 # %% [markdown]
-# Hatched cells have no weight at all. In `case_02` nothing is hatched, because the mask never reaches the scores.
+# Hatched is what each module forbids: no weight at all. In `case_02` nothing is hatched, because the mask never reaches the scores.
 # `case_03` hides best. Its map looks right, and no value of a later token comes through. But the softmax came first, so the
 # future took its share of each row before it was removed. What is left of a row sums to less than 1. How much is missing
 # depends on the digits that come, and the model learned to read that. The casebook shows it by an experiment.
@@ -183,8 +183,7 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 # ## The probe kit
 #
 # `future` is a **probe**. It changes one thing and measures what must not move, and it needs no knowledge of the code. It puts
-# in noise, because adding the same number to all features would not do: many models first centre each token: they subtract
-# the mean of its features. Here are four more probes. Each gives 0 for a healthy module, up to rounding.
+# in noise, because many models first subtract a token's mean: adding one number to all its features would change nothing. Here are four more probes. Each gives 0 for a healthy module, up to rounding.
 
 
 # %%
@@ -608,7 +607,7 @@ print(diagnose(sick, embed_dim=24, num_heads=4)["score scale"].measured)
 #
 # ### Examine your own class
 #
-# This is the class that you kept in exercise 6.4, or ours.
+# This is your class of exercise 6.4, or ours.
 
 # %%
 MyMultiHead = mine.load("MultiHeadAttention")
@@ -844,8 +843,7 @@ verdict
 #
 # **Remember.** A shape proves nothing. A probe measures what must hold or must not move: row sums, the future, the order, the
 # company, the second call, NaN in a parameter. Where you can look inside, find the first step that differs. Keep each
-# probe as a test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb); more cases:
-# [16 casebook](16_casebook.ipynb).
+# probe as a test, with a tolerance. Next: [08 train and look](08_train_and_look.ipynb).
 
 # %% [markdown] tags=["predict"]
 # ## Controls

@@ -1019,9 +1019,8 @@ def recall_maps(stop):
 # %%
 three = ("8", "128, seed 0", "128, seed 2")
 names = [f"asks {i}" for i in range(16)]
-live.weights_view(
-    recall_maps, d_k=list(STOPS), still=three, trained=True, queries=names
-)
+shown = {"queries": names, "label": "features d_k"}
+live.weights_view(recall_maps, d_k=list(STOPS), still=three, trained=True, **shown)
 
 # %% tags=["nbval-ignore-output"]
 print("weight on the pair that was asked for   without the scale   with it")

@@ -894,7 +894,7 @@ predict.one_sentence(guess_one_sentence)
 #
 # ## 7 · See it · Another $d_k$ in the scale
 #
-# The model was trained with $\sqrt{32}$. Divide by $\sqrt{d_k'}$ instead, in all layers, as if $d_k$ were another number. Move
+# The model was trained with $\sqrt{32}$. Divide by the root of another $d_k$ instead, in all layers. Move
 # the slider to both ends.
 
 
@@ -918,7 +918,8 @@ def maps_at(d_k):
 label = "{}, cosine with the true vector {:.2f}"
 choices = [(label.format(d_k, rescaled[d_k]["cosine"]), d_k) for d_k in D_K]
 labels = {"queries": tokens, "keys": tokens, "row": tokens.index("they")}
-live.weights_view(maps_at, **{"d_k'": choices}, still=(32, 512), start=32, **labels)
+labels["label"] = "divide by √d_k, d_k ="
+live.weights_view(maps_at, d_k=choices, still=(32, 512), start=32, **labels)
 
 # %% jupyter={"source_hidden": true}
 figure, ax = plot.subplots(figsize=(6, 3))
@@ -926,13 +927,13 @@ cosine_at = [rescaled[d_k]["cosine"] for d_k in D_K]
 largest = [rescaled[d_k]["weights"].max(-1).mean() for d_k in D_K]
 ax.semilogx(D_K, cosine_at, "o-", base=2, label="cosine with the true sentence vector")
 ax.semilogx(D_K, largest, "s--", base=2, label="largest weight of a row, mean of L4H2")
-ax.set(xlabel="$d_k'$ in the scale (trained: 32)", ylim=(0, 1.05))
+ax.set(xlabel="$d_k$ in the scale (trained: 32)", ylim=(0, 1.05))
 _ = ax.legend()
 for d_k in (2, 16, 32, 64, 384, 512):
-    print(f"d_k' = {d_k:3d}: cosine {rescaled[d_k]['cosine']:.2f}")
+    print(f"d_k = {d_k:3d}: cosine {rescaled[d_k]['cosine']:.2f}")
 
 # %% [markdown]
-# A small $d_k'$ makes the weights peaky, a large one makes them flat, and both move the sentence vector away. The flat side
+# A small $d_k$ makes the weights too sharp, a large one too pale, and both move the sentence vector away. The pale side
 # moves it further: sixteen times too large leaves 0.71, sixteen times too small 0.88. The weights were trained for one
 # scale; half and twice of it leave 0.98 and 0.97.
 # The wrong width of notebook 07 is $\sqrt{384}$ here, and leaves 0.74.

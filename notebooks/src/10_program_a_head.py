@@ -13,6 +13,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
 from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, convoy
+from attnlib.course.ships import note_passed_on, sailing
 
 COLUMNS = [*"*ABCD", "tons", "one", *(f"at {place}" for place in range(8))]
 COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
@@ -46,8 +47,7 @@ ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 # tokens, `* A B A C D B`. A letter is a kind of token, and `*` comes first. The rows of both A look at the tokens B, and every
 # other row looks at all alike. In this notebook you write two matrices, whose product is such a table.
 #
-# In a trained model nobody sets these numbers, because training finds them. There are fourteen puzzles, and a head of your
-# own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
+# In a trained model, training finds these numbers. Fourteen puzzles follow, and a head of your own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
 
 # %% [markdown]
 # ## Before you start
@@ -80,24 +80,20 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 #
 # *Anna saw Ben; she* will not do here, because a head for four words could simply list who looks at whom, and a rule must hold
 # for texts that nobody has seen. So ships sail in **convoys**. An empty pilot boat, `*`, leads one to seven ships. Each ship
-# flies a flag, A, B, C or D, and carries 1 to 9 tons. They sail to the left: in `* A B A C D B` the pilot is at place 0, and
-# in front of each ship sails the one to its left.
-#
-# For the head a ship is a row of 15 numbers:
-#
-# | columns of `x` | name | what stands there |
-# |---|---|---|
-# | 0 to 4 | `FLAG` | a 1 in the column of the flag: `PILOT`, `A`, `B`, `C` and `D` are 0, 1, 2, 3, 4 |
-# | 5 | `CARGO` | tons |
-# | 6 | `ONE` | always 1 |
-# | 7 to 14 | `PLACE` | a 1 in the column of the place, counted from 0 |
+# flies a flag, A, B, C or D, and carries 1 to 9 tons. The pilot is at place 0, and in front of each ship sails the one to its
+# left. For the head a ship is a row of 15 numbers:
 
-# %%
+# %% jupyter={"source_hidden": true}
 flags, tons = "*ABACDB", [0, 4, 2, 7, 1, 5, 3]
 x = convoy(flags, tons)  # (n, 15)
-print("     ", *(COLUMNS[i] for i in (PILOT, A, B, C, D)), " tons  one   place")
-for ship, row in zip(ships, x.astype(int).astype(str)):
-    print(ship, " ", *row[FLAG], "  ", row[CARGO], "  ", row[ONE], "  ", *row[PLACE])
+_ = sailing(flags, tons)
+
+# %% [markdown]
+# In code, each block of columns has a name, and so has each flag:
+
+# %%
+print("FLAG:", FLAG, "  CARGO:", CARGO, "  ONE:", ONE, "  PLACE:", PLACE)
+print("PILOT, A, B, C, D:", PILOT, A, B, C, D)
 
 # %% [markdown] tags=["predict"]
 # A **query** is what a ship looks for, a **key** is what it is found by, and a **value** is what it gives: $Q = x W_Q$,
@@ -142,7 +138,8 @@ two_numbers
 # %% [markdown]
 # The query of an A is 20, and the key of a B is 1. All other queries and keys are 0. So an A scores
 # $20 \cdot 1 / \sqrt{1} = 20$ with each B and 0 with everybody else, and the two ships B share its weight. The scores of
-# every other row are equal. **Try.** Choose a query A, then a query C, and click a key.
+# every other row are equal. The picture subtracts the largest score before exp, which changes no weight (notebook 02). **Try.**
+# Choose a query A, then a query C, and click a key.
 
 # %% [markdown]
 # ## A · Ask, be found, give
@@ -152,10 +149,10 @@ two_numbers
 # its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
 # can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. Empty rows are free: anything goes there. You may
-# type another convoy, or multiply your scores by *times*, which is for looking only. Then run the check, which tries your
+# Run the cell, and what is wanted appears beside what your head does. Empty rows are free: anything goes there. In a running
+# notebook you may type another convoy. You may also multiply your scores by *times*, which is for looking only. Then run the check, which tries your
 # head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
-# do it are right. The solution is folded below.
+# do it are right. The solution is folded below; pictures of *your* head show it until yours passes.
 # Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
 
 
@@ -238,7 +235,7 @@ print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}, so take 19")
 
 # %% [markdown]
 # So 20 is safe for eight ships and $d_k$ up to 8. In a real model $d_k$ is 64, say, even for a head that needs 8 features. The
-# slider adds empty features to your head of 10.1 (until it passes, to that of the solution). The scores stay, and $\sqrt{d_k}$
+# slider adds empty features to your head of 10.1. The scores stay, and $\sqrt{d_k}$
 # grows. **Try.** At which stop does the ship at place 3 have less than half of its weight on itself?
 
 # %%
@@ -253,9 +250,8 @@ def wider(d_k):
     return {"without the division": al.softmax(scores), "divided by sqrt(d_k)": divided}
 
 
-softer = live.weights_view(
-    wider, d_k=(width, 64 * width), still=(width, 8 * width, 64 * width), row=3
-)
+stops = {"d_k": (width, 64 * width), "still": (width, 8 * width, 64 * width)}
+softer = live.weights_view(wider, **stops, row=3, label="features d_k")
 softer
 
 # %% [markdown]
@@ -312,7 +308,8 @@ verdict
 #
 # **Goal.** Make A look at B, B at C, C at D and D at A. The pilot looks at itself. *6 minutes, medium.*
 #
-# `my_wishes()` returns $W_Q$ and $W_K$. Every flag flies in each convoy of the check, so type such convoys here, too.
+# `my_wishes()` returns $W_Q$ and $W_K$. Every flag flies in each convoy of the check. In a running notebook
+# type such convoys here, too.
 
 
 # %%
@@ -350,7 +347,7 @@ verdict
 # Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. Its
 # rows are what a ship that asks may have, and its columns are what a ship that is found may have. A ship has a flag, a place
 # and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
-# Here is the table of your head (until it passes, that of the solution), and a second head: the same queries and keys, all
+# Here is the table of your head, and a second head: the same queries and keys, all
 # rotated alike.
 
 # %%
@@ -410,10 +407,14 @@ verdict
 #
 # </details>
 
+# %% [markdown]
+# *To* found Mary, *she* found Anna, and now each ship finds its partner. It is the same act three times: a query meets the key
+# that fits it best.
+
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.5 · What does C carry?
 #
-# **Goal.** Give everybody the tons of C, and their mean if there are several. *3 minutes, easy.*
+# **Goal.** Give every ship the tons that C carries. If several ships fly a C, give the mean of their tons. *3 minutes, easy.*
 #
 # `my_tons()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). Only the output is judged, to 0.1 t.
 
@@ -453,7 +454,8 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.6 · Everybody but the pilot
 #
-# **Goal.** Give everybody the mean tons of the ships, without the pilot, in convoys of any length. *5 minutes, medium.*
+# **Goal.** Give every ship, and the pilot, the mean tons of all ships but the pilot, in convoys of any length. *5 minutes,
+# medium.*
 #
 # `my_mean()` returns $W_Q$, $W_K$ and $W_V$, with $W_V$ of shape (15, 1). Only the output is judged, to 0.05 t.
 
@@ -625,7 +627,7 @@ verdict
 # %% [markdown]
 # ## B · Masks
 #
-# From here on you need masks (notebook 05), and in part C several heads and layers (06).
+# From here on you need masks (notebook 05).
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.10 · The latest of my flag
@@ -634,7 +636,8 @@ verdict
 # minutes, hard.*
 #
 # `my_latest()` returns $W_Q$, $W_K$ and a mask of shape (8, 8), True = may attend. A convoy with $n$ rows, the pilot's
-# included, uses the first $n$ rows and columns of the mask. The row of the pilot is free.
+# included, uses the first $n$ rows and columns of the mask. What the mask forbids is hatched in your map. The row of the pilot is
+# free.
 
 
 # %%
@@ -837,11 +840,22 @@ verdict
 # </details>
 
 # %% [markdown]
+# ### A note passed on
+#
+# Here are your two layers, at work for the last ship of `*ABCA`. Lines are as wide as
+# weights.
+
+# %% jupyter={"source_hidden": true}
+passed_on = check.what_came_next.show(
+    partial(solved, check.what_came_next, my_next), "*ABCA"
+)
+_ = note_passed_on("*ABCA", [layer.weights for layer in passed_on.maps.values()])
+
+# %% [markdown]
 # ### They write on
 #
-# Two such layers can write. What they give the last ship is a guess at the next flag. A ship with that flag joins the
-# convoy, and the layers read again. The cell takes your layers (until they pass, those of the solution). Nothing in them was
-# trained.
+# What they give the last ship is a guess at the next flag. So two such layers can write: a ship with that flag joins the convoy,
+# and the layers read again. Nothing in them was trained.
 
 
 # %%
@@ -872,12 +886,12 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.14 · No head can
 #
-# **Goal.** Find two groups of ships, with unequal numbers of A, for which no head gives the last ship different things.
-# *6 minutes, medium.*
+# **Goal.** Write two groups of ships that no head can tell apart, though one has more ships A than the other. *6 minutes,
+# medium.*
 #
 # Here a ship is a flag and a 1: there is no pilot, no place, no cargo and no mask. Write two texts of A to D, at most 12
-# letters each and of two flags or more. The **last** ship must receive the same in both texts, whatever the matrices are. The
-# check tries 200 random heads.
+# letters each, and at least two different flags in each. The **last** ship must receive the same in both texts, whatever the
+# matrices are. The check tries 200 random heads.
 
 # %%
 my_pair = None  # two texts, for example ("AB", "CB")
@@ -1026,12 +1040,15 @@ known = {
     "10.9 previous token": (check.ship_in_front, my_step),
     "10.13 induction": (check.what_came_next, my_next),
 }
-flags, maps = "*ABCABCA", []
+flags, traces = "*ABCABCA", []
 for puzzle, head in known.values():
     shown = puzzle.show(partial(solved, puzzle, head), flags)
-    maps.append(shown.maps.get("head 2", shown.maps.get("yours")))
-labels = {"queries": list(flags), "keys": list(flags)}
-figure = plot.head_grid(np.stack(maps), titles=list(known), **labels)
+    traces.append(shown.maps.get("head 2", shown.maps.get("yours")))
+masks = [np.ones((8, 8), bool) if t.attn_mask is None else t.attn_mask for t in traces]
+
+# %% jupyter={"source_hidden": true}
+labels = {"queries": list(flags), "keys": list(flags), "attn_mask": np.stack(masks)}
+figure = plot.head_grid([t.weights for t in traces], titles=list(known), **labels)
 
 # %% [markdown]
 # - A **duplicate-token head** looks at earlier copies of its token ([Wang et al. 2022](../REFERENCES.md#wang-2022)). Yours has
@@ -1070,5 +1087,5 @@ print("looks at:", *ring.argmax(axis=1), f"  smallest weight there {least:.4f}")
 # **Remember.** $W_Q$ says what a ship looks for, $W_K$ what it is found by, $W_V$ what it gives. Without biases, only the
 # product $W_Q W_K^T$ and $d_k$ count for the weights: a table of who wants whom. Equal scores share, and the difference of two
 # scores is the logarithm of the ratio of their weights. A head that finds nothing needs a place to park. Layers talk through
-# columns of $x$: one writes a note there, and the next matches on it. A head knows shares, not counts, unless a witness stands
-# by. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).
+# columns of $x$: one writes a note there, and the next matches on it. A head knows shares, not counts, unless one
+# token occurs exactly once in every text. Next: [11 one token at a time](11_one_token_at_a_time.ipynb).

@@ -235,8 +235,9 @@ plot.table(["seed", "whole", *names], lines)
 # ## 3 · See it · A sentence is written
 #
 # The slider *step* writes word by word. You see the rows of all heads for the newest word, and the most probable next words; the
-# drawn one is bold. *sentence* draws others. Two sliders make things peaky or flat: *temp.* divides the logits of the next
-# word, and $\sqrt{d_k}$ divides the scores inside every head. The model was trained with $d_k = 8$.
+# drawn one is bold. *temp.* divides the logits of the next word, which makes them peaky or flat. In a running notebook
+# *sentence* draws others, and the last slider does the same inside every head: it divides the scores by $\sqrt{d_k}$.
+# The model was trained with $d_k = 8$.
 
 
 # %%
@@ -299,8 +300,8 @@ for layers in (1, 2):
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# Does the mask tell positions, too? A head knows shares, not counts, unless a witness stands by (10.11, 10.14), and `<s>` could be
-# that witness. *Controls* hides it from all later words, and agreement does not need it. Whether such a model can count is left
+# Does the mask tell positions, too? A head knows shares, not counts, unless one token occurs exactly once in every text (10.11,
+# 10.14), and `<s>` is such a token. *Controls* hides it from all later words, and agreement does not need it. Whether such a model can count is left
 # open: all these beginnings have one form, and the first word could stand in as a witness.
 #
 # </details>

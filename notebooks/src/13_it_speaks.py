@@ -26,14 +26,38 @@ speaker = None if smollm.missing() else smollm.load().using(**functions)
 print(smollm.missing() or "The model is here. It speaks through the functions above.")
 fetch_button.fetch_button()  # in a browser without the model
 
+# %% [markdown]
+# In a running notebook, type a sentence that stops before its last word, and click words and heads. Which word comes next, and
+# where does it come from? Move the slider, for one head or for all. (Without the model two sentences are stored: that of
+# notebook 00, and its names exchanged.)
+
+# %% jupyter={"source_hidden": true}
+yours = live.ribbons(smollm.sentences(speaker), smollm.BLANK)
+yours
+
+# %% [markdown]
+# What you see is one step of writing. To write, the model appends the likeliest word and starts again:
+
 # %%
 healthy = smollm.mistakes()["none"]  # stored results, for readers without the model
 text = speaker.write(smollm.STORY, 32) if speaker else healthy["writes"]
 print(fill(smollm.STORY + text, 68))
 
 # %% [markdown]
-# Each word has gone through 270 heads. With the model installed, every mask, softmax and weighted sum on the way is computed by
-# the functions listed above; without it you read what it wrote. Now ask the model about them.
+# Each word has gone through 270 heads. With the model installed, the functions above compute every mask, softmax and weighted
+# sum on the way; without it you read what it wrote.
+#
+# With a **temperature** $T$ above 0, the next word is drawn, and its probability is softmax of the logits divided by $T$. This
+# is the divisor of attention once more, at the end of the model: small is sharp, large is pale.
+
+# %%
+for T, text in smollm.warmer():
+    if speaker:
+        text = speaker.write(smollm.STORY, 20, temperature=T, seed=1)
+    print(fill(f"T = {T}: …{text} …", 68))
+
+# %% [markdown]
+# At 2 the words hardly fit any more. Now ask the model about itself.
 
 # %%
 said = smollm.sayings()
@@ -43,9 +67,8 @@ print(said["question"], "\n")
 print("\n".join(fill(line, 68) for line in answer.splitlines()))
 
 # %% [markdown]
-# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, and then on
-# examples of questions and answers. While it writes, nothing checks whether the words are true. With 135 million numbers it is
-# also a small model.
+# Every sentence is fluent, and none is about our transformers. The model was trained to guess the next word, then on questions
+# with answers. While it writes, nothing checks whether the words are true.
 
 # %% [markdown]
 # ## Before you start
@@ -289,13 +312,12 @@ verdict
 # %% [markdown]
 # ## 270 heads
 #
-# Here are all heads at once. Choose a measure, and in a running notebook click a head to see its map of the blank. *First
-# token* is the mean weight that later tokens of *Alice* put on the first one. *Token before* is the mean weight, again on
-# *Alice*, on the token just before. *Copying* comes below.
+# Here is the grid again. Choose a measure, and in a running notebook click a head to see its map of the blank. *First token* is
+# the mean weight that later tokens of *Alice* put on the first one. *Token before* is the mean weight, again on *Alice*, on the
+# token just before. *Copying* comes below.
 
 # %% jupyter={"source_hidden": true}
-SENTENCE = smollm.BLANK  # with the model: your own
-words, maps = smollm.every_map(speaker, SENTENCE) if speaker else smollm.every_map()
+words, maps = smollm.every_map()
 copying, sinks = smollm.copying(), smollm.sinks()
 tables = {"first token": sinks["share"], "token before": copying["previous"]}
 tables["copying"] = copying["copy"]
@@ -502,46 +524,6 @@ verdict
 # </details>
 
 # %% [markdown]
-# ## Six banks
-#
-# In MiniLM, which reads in both directions, each *bank* came out most like one of its own kind. This model sees nothing that
-# comes after a token.
-
-# %%
-banks = smollm.banks()
-for i, sentence in enumerate(banks["sentences"]):
-    print(i, sentence)
-
-# %% [markdown] tags=["predict"]
-# **Predict.** In how many of them does *bank* have the very same vector, in every layer?
-#
-# - **a** in none, because the sentences differ
-# - **b** in three
-# - **c** in all six
-
-# %%
-guess_banks = None  # "a", "b" or "c"
-
-# %%
-print("equal in all 30 layers:", banks["equal"])
-ax = plot.attention_heatmap(
-    banks["cosines"],
-    queries=range(6),
-    keys=range(6),
-    title="cosines of “bank” after layer 30",
-    row_name="sentence",
-)
-for name in (ax.xaxis.label, ax.yaxis.label):  # no query and no key: no plate
-    name.set(text="sentence", color="black", bbox=None)
-
-# %%
-predict.equal_banks(guess_banks)
-
-# %% [markdown]
-# In 2, 3 and 5 only *The* stands before *bank*. So the *bank* of a stream has the very vector of the two banks with money.
-# What follows, river or money, only later tokens can take in.
-
-# %% [markdown]
 # ## Too sharp, right, too pale
 #
 # The slider of notebook 00 changes the divisor in all 270 heads. Here it changes what the model writes, and its loss on
@@ -584,7 +566,7 @@ for stop, blank in zip(smollm.sharpness(), smollm.blanks()):
 #
 # These need the model: `make real-decoder`, or, in a browser, the button at the top.
 #
-# 1. Put your own sentence into `SENTENCE` in *270 heads*. Which head looks from its last word to the word that matters?
+# 1. Type a sentence into the first picture. Which head looks from its last word to the word that matters?
 # 2. `speaker.using(attention=...)` takes any function. Write one with a mistake of your own, guess the loss, and measure it:
 #    `speaker.using(attention=wrong).loss(smollm.TEXTS["alice"])`.
 #

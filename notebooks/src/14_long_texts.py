@@ -200,6 +200,7 @@ goes = ["needle", "outlier", "crowd", "sink"]
 sliders = {"d_k": (4, 256), "n": [16, 64, 256, 1024], "outlier": [1, 10, 100]}
 sliders["level"] = [-20, -10, 0, 10, 20]
 labels = {"queries": list(RULES), "keys": goes, "row_name": "rule"}
+labels["label"] = "features d_k, divisor follows"
 view = live.weights_view(where_it_goes, still=(16, 64, 256), **sliders, **labels)
 view
 

@@ -234,7 +234,7 @@ _ = right.set(xlabel="step", ylabel="dates right", ylim=(-0.03, 1.03))
 # %% [markdown]
 # ## 3 · See it · A map that one can read
 #
-# Each row is a digit that is written, each column a letter that is read. Click a digit or a letter at the edge of the map, and its row or
+# Each row is a digit that is written, each column a letter that is read. In a running notebook click a digit or a letter at the edge of the map, and its row or
 # column lights up. **Try.** Pull *step* to 0, where the map is chance, and move it on: which digits find their letters first? Then
 # look at the month, 11, in all four heads. Which letters of *November* do they read?
 

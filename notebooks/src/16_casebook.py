@@ -33,6 +33,33 @@ def beside(broken, fixed):
     return plot.head_grid(maps, titles=titles, attn_mask=maps > 0)
 
 
+# %% [markdown]
+# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. Start from what you see:
+#
+# | you see | look up case |
+# |---|---|
+# | the output differs from that of a layer you trust | 1 |
+# | the model names what it must not see yet | 3 |
+# | the map is the same both ways, or matrices do not fit | 4 |
+# | weights that are nearly equal | 8 |
+# | a head has no gradient on some features, or sees only some tokens | 9, 19, 20 |
+# | padding is looked at, or one sequence gets the mask of another | 11 and its relative |
+# | weights for a query all of whose keys are blocked | 12 |
+# | a crash in half precision only | 13 |
+# | a finite loss, and then NaN | 14, 22 |
+# | right until fewer queries than keys ask, or until a batch comes | 15, 21 |
+# | the same cell gives something else when run again | 16, 17 |
+# | heads that are all alike | 18 |
+# | scores that are too large, or a divisor that is doubted | 23, 24 |
+# | $W_Q$ and $W_K$ do not learn, or a gradient that vanishes in a plot | 25, 26 |
+# | weights loaded from other code, and wrong outputs | 27 |
+# | a layer that starts with other weights than you think | 28 |
+# | a bright first column; two ways to rotate | none, see the end |
+#
+# The next table lists the cases that are modules. 8, 13, 15, 24 and 26 to 28 are none, and have headings of their own; 33 to
+# 35 are the patients of exercises 7.1 to 7.3. `twins("case_12")` gives a patient and a healthy module with the same
+# weights, and `sick_lines("case_12")` shows what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
+
 # %% jupyter={"source_hidden": true}
 told = [
     [name.replace("case_", ""), case.bug, ", ".join(case.caught_by)]
@@ -42,11 +69,6 @@ told = [
 plot.table(["case", "bug", "diagnose says"], told)
 
 # %% [markdown]
-# This is an appendix to [07 bug clinic](07_bug_clinic.ipynb), to be opened where you need it. The table lists the cases that are modules. 8, 13, 15, 24 and
-# 26 to 28 are none, and have headings of their own; 33 to 35 are the patients of its exercises 7.1 to 7.3.
-# `twins("case_12")` gives a patient and a healthy module with the same weights, and `sick_lines("case_12")` shows
-# what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
-#
 # Most cases come from five public texts on self-attention ([their names](../REFERENCES.md#the-five-texts)); the others are
 # common. Links lead to [public threads](../REFERENCES.md#threads).
 #
@@ -498,8 +520,8 @@ print("                              fixed ", merged.reshape(6, 4)[0].tolist())
 
 # %% [markdown]
 # **Cause.** `reshape` keeps the numbers in the order in which they stand in memory. So the first module hands head 1 *all*
-# features of the first three tokens and calls them six tokens. The second makes output 0 of what head 1 says to tokens 0 and
-# 1. **Fix.** reshape to $(n, h, d_k)$, then swap to $(h, n, d_k)$; merging swaps first, then reshapes.
+# features of the first three tokens and calls them six tokens. The second makes output 0 of what head 1 says to the first two
+# tokens. **Fix.** Reshape to $(n, h, d_k)$, then swap to $(h, n, d_k)$; merging swaps first, then reshapes.
 #
 # ## Scales and sizes
 #

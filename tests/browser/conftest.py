@@ -34,7 +34,7 @@ def missing(file):
         return "no Chromium on this machine"
     if file in ("test_slides.py", "test_lecture.py", "test_frames.py"):
         return None if find_spec("sphinx_revealjs") else "sphinx-revealjs is not installed: make test-browser does it"
-    if file == "test_first_page.py":
+    if file in ("test_first_page.py", "test_one_picture.py"):
         return None
     if file == "test_book.py":
         return None if (ROOT / ".venv-lite").exists() else ".venv-lite is missing: make book makes it"

@@ -31,6 +31,14 @@ FLAGS = [
 BIN = "Scripts" if os.name == "nt" else "bin"
 
 
+def slider_of(still):
+    """Return the first slider of a view in a page without a kernel; a question before it is answered."""
+    answers = still.locator(".attnlib-fills:has(span) button")
+    if answers.count():
+        answers.first.click()
+    return still.get_by_role("slider").first
+
+
 def offline(chromium, width=1024, height=768):
     """Return a context of Chromium whose pages reach nothing but this machine."""
     context = chromium.new_context(viewport={"width": width, "height": height})

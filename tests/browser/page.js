@@ -50,6 +50,12 @@ window.ask = {
   changed: (before) => window.ask.picture() !== before,
   useTheme: (theme) => window.jupyterapp.commands.execute("apputils:change-theme", { theme }),
   runAll: () => window.jupyterapp.commands.execute("notebook:run-all-cells"), // kept when the last cell has run
+  // As Shift and Enter do in the first cell that shows a saved picture; ends at once.
+  runThePicture: () => {
+    const { content } = window.ask.notebook();
+    content.activeCellIndex = content.widgets.findIndex((cell) => cell.node.querySelector(".jp-OutputArea-child img"));
+    window.jupyterapp.commands.execute("notebook:run-cell");
+  },
   // Ends when the notebook is saved, or when a dialog says that it cannot be.
   save: () => {
     const dialog = new Promise((found) => {
@@ -65,8 +71,51 @@ window.ask = {
   views: () => [...document.querySelectorAll(".attnlib-live")].map((view) => view.innerHTML),
   focusSlider: (i) => document.querySelectorAll("[data-attnlib]")[i].querySelector("input").focus(),
   unfold: () => document.querySelectorAll("article details").forEach((one) => (one.open = true)),
+  // Presses every option of every question: {name of the question: {letter: what is replied}}. What a fold hides is open
+  // while an option is chosen, and closed again by the last button.
+  replies: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("div.attnlib-asked")].map((box) => {
+        const fold = document.getElementById(box.dataset.opens);
+        const press = (option) => {
+          option.click();
+          const chosen = [...box.querySelectorAll("[aria-checked=true]")];
+          if (chosen.length !== 1 || chosen[0] !== option || (fold && !fold.open)) throw Error(box.dataset.name);
+          return [option.value, box.querySelector(".attnlib-reply").textContent];
+        };
+        const told = Object.fromEntries([...box.querySelectorAll("[role=radio]")].map(press));
+        box.querySelector(".attnlib-again").click();
+        if (fold?.open || box.querySelector("[aria-checked=true]") || box.querySelector(".attnlib-reply").textContent)
+          throw Error(box.dataset.name);
+        return [box.dataset.name, told];
+      }),
+    ),
+  // Types the numbers of each known answer, then others and none: {name of the exercise: [[numbers, what is replied]]}.
+  verdicts: () =>
+    Object.fromEntries(
+      [...document.querySelectorAll("form.attnlib-asked")].map((form) => {
+        const type = (known) => {
+          form.querySelector("input").value = known;
+          form.requestSubmit();
+          return [known, form.querySelector(".attnlib-reply").textContent];
+        };
+        const known = [...form.querySelectorAll("template")].slice(0, -2).map((reply) => reply.dataset.of);
+        return [form.dataset.name, [...known, "-7, 77", "no idea"].map(type)];
+      }),
+    ),
+  answer: () => document.querySelectorAll(".attnlib-asked [role=radio]:first-child").forEach((option) => option.click()),
   fades: () =>
     [...document.querySelectorAll("details.hide > :not(summary)")].some((node) => getComputedStyle(node).animationName !== "none"),
+  // The colour of words in a figure, that of the page, and the halo.
+  ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
+  places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
+  // Where the controls of each view end, and its picture.
+  columns: () =>
+    [...document.querySelectorAll(".attnlib-view")].map((view) => {
+      const ends = (selector) => Math.max(...[...view.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().right));
+      return { controls: ends(".widget-hslider, .widget-slider"), picture: ends(".attnlib-live > *") };
+    }),
+  disconnect: (view) => view.classList.add("jupyter-widgets-disconnected"),
   masked: (box) => getComputedStyle(box).maskImage,
   toItsEnd: (box) => (box.scrollLeft = box.scrollWidth),
   fitsAcross: () => document.documentElement.scrollWidth <= innerWidth,
@@ -100,7 +149,6 @@ window.ask = {
       return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
     });
   },
-  standsAt: (stop) => document.querySelector(".attnlib-control input").value === stop,
   gliding: () => document.getAnimations().length,
   textSizes: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
@@ -223,6 +271,7 @@ window.ask = {
           if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
             faults.push(`${at}text leaves it: ${walker.currentNode.textContent}`);
         if (parent.closest("sub, sup, tspan, math") || !parent.getClientRects().length) continue;
+        if (parent.closest(".attnlib-figure")) continue; // the letters of a figure are measured below
         const svg = parent.closest("svg");
         const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : Reveal.getScale() * parent.currentCSSZoom;
         const size = parseFloat(getComputedStyle(parent).fontSize) * scale;
@@ -232,8 +281,9 @@ window.ask = {
         const box = picture.getBoundingClientRect();
         if (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1)
           faults.push(`${at}a picture leaves it`);
-        // A figure of a notebook has letters of 10 points, 13.9 of its pixels.
-        const letters = picture.naturalWidth ? (13.9 * box.width) / picture.naturalWidth : 18;
+        // A figure of a notebook has letters of 10 points: 10 units of an SVG, 13.9 pixels of a PNG.
+        const units = picture.closest(".attnlib-figure") && picture.viewBox.baseVal.width / 10;
+        const letters = picture.naturalWidth ? (13.9 * box.width) / picture.naturalWidth : units ? box.width / units : 18;
         if (letters < 18) faults.push(`${at}the letters of its figure are ${letters} pixels high`);
       }
     }

@@ -4,12 +4,14 @@ It is built here by .venv-lite, as `make book` builds it, and opened from its fi
 """
 
 import subprocess
+from itertools import pairwise
 
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
-from front_end import BIN, ROOT, prepared, serious
-from test_slides import watched
+from front_end import BIN, ROOT, prepared, serious, slider_of
+from test_lite import served
+from test_slides import EVERY, NUMBERS, answered, watched
 
 from tools.links import address
 from tools.series import SERIES
@@ -58,11 +60,15 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     code = [cell for cell in cells if cell.cell_type == "code" and cell.id != "setup"]
     said = [o.metadata["image/png"]["alt"] for cell in code for o in cell.outputs if "image/png" in o.get("data", {})]
     page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser").article
-    assert [picture["alt"] for picture in page("img")] == said and all(len(alt) > 20 for alt in said)
+    for reply in page("template"):  # of an answer that nobody has given yet
+        reply.decompose()
+    described = [picture.get("alt") or picture["aria-label"] for picture in page.select("img, .attnlib-figure")]
+    assert described == said and all(len(alt) > 20 for alt in said)
     assert not any(words in str(page) for words in ("attnlib-note", "No description", "not tried yet"))
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
     to_predict = [cell for cell, one in zip(code, hidden, strict=True) if one.get("outputs_hidden") and cell.outputs]
-    assert len(page.select("details.below-input:not([open])")) == len(to_predict)
+    behind = page.select("details.below-input:not([open]), details.attnlib-answer:not([open]) .cell_output")
+    assert len(behind) == len(to_predict)
     folds = page.select("details.above-input:not([open])")
     folded = [cell.source for cell, one in zip(code, hidden, strict=True) if one.get("source_hidden")]
     assert "\n".join(fold.select_one("pre").get_text() for fold in folds).split() == "\n".join(folded).split()
@@ -70,12 +76,44 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     assert not page.select(f"{silent} + div.cell > details.above-input")  # one line to click, not two below each other
 
 
+def test_every_letter_of_every_question_gets_the_reply_of_the_notebook(new_page, book):
+    page, asked = prepared(new_page(1366, 768)), set()
+    problems = watched(page)
+    for name in NAMES:
+        page.goto((book / f"{name}.html").as_uri())
+        asked |= answered(page)
+        assert page.locator(".attnlib-answer[open]").count() == 0
+    assert asked == {*EVERY, *NUMBERS}
+    assert problems == []
+
+
+def test_a_question_is_answered_by_keys(new_page, book):
+    """Arrows only move on, so that all options are heard before one is chosen; Enter chooses; Tab leads to the end."""
+    page, _ = opened(new_page, book, "03_scaling", 1366)
+    page.reload()
+    box = page.locator('[data-name="score_std"]')
+    options, fold = box.get_by_role("radio"), page.locator("#answer-score-std")
+    options.first.focus()
+    page.keyboard.press("ArrowDown")
+    assert options.nth(1).evaluate("option => option === document.activeElement")
+    assert box.locator(".attnlib-reply").inner_text() == "" and fold.get_attribute("open") is None
+    page.keyboard.press("Enter")
+    assert box.locator(".attnlib-reply").inner_text().startswith("✓ b is right")
+    assert fold.locator("table").is_visible() and fold.get_by_text("Up to chance, the variance is").is_visible()
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert not fold.locator("table").is_visible() and box.locator(".attnlib-reply").inner_text() == ""
+    assert options.first.evaluate("option => option === document.activeElement")
+    assert page.get_by_text("Here are both knobs").or_(page.get_by_text("Here\nare both knobs")).count() <= 1
+
+
 @pytest.mark.parametrize("width", [390, 1366])
 @pytest.mark.parametrize("name", ["00_start_here", "03_scaling", "13_it_speaks"])
 def test_a_slider_moves_a_picture(new_page, book, name, width):
     page, problems = opened(new_page, book, name, width)
     for still in page.locator("[data-attnlib]").all():
-        slider, view = still.get_by_role("slider").first, still.locator(".attnlib-live")
+        slider, view = slider_of(still), still.locator(".attnlib-live")
         slider.press("Home")
         before = view.evaluate("ask.seen")
         slider.press("End")
@@ -98,7 +136,7 @@ def test_a_narrow_page_has_its_own_layouts(new_page, book):
     ribbons, call = page.locator("[data-attnlib]").all()
     assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
     assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
-    assert ribbons.get_by_role("slider").bounding_box()["width"] > 340  # the row is the slider's
+    assert slider_of(ribbons).bounding_box()["width"] > 340  # the row is the slider's
     page.set_viewport_size({"width": 1024, "height": 768})
     assert ribbons.locator(".attnlib-across").is_visible() and not ribbons.locator(".attnlib-down").is_visible()
 
@@ -123,7 +161,30 @@ def test_the_search_finds_softmax(new_page, book):
     found = [link.get_attribute("href").split("?")[0] for link in page.locator("#search-results li > a").all()]
     assert any("api.html#attnlib.softmax" in link for link in found), found
     assert {f"{name}.html" for name in NAMES[:4]} & {link.split("#")[0] for link in found}
+    assert all("#" in link for link in found)  # a section, or the first place of the word
     assert problems == []
+
+
+def test_a_result_of_the_search_shows_an_excerpt_and_leads_to_the_word(new_page, book):
+    with served(book) as url:  # from a file a browser reads no other file
+        page = new_page(1366, 768)
+        page.goto(f"{url}/search.html?q=entropy")
+        page.locator("#search-results li p.context", has_text="entropy").first.wait_for()
+        page.locator("#search-results li > a[href*=':~:text=entropy']").first.click()
+        page.wait_for_function("scrollY > 300")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *BESIDE, "search"])
+def test_a_page_says_what_it_is_about_and_has_a_picture_for_those_who_link_to_it(book, name):
+    page = BeautifulSoup((book / f"{name}.html").read_text("utf-8"), "html.parser")
+    told = {tag["name"]: tag["content"] for tag in page.select("meta[name][property]")}
+    assert len(told["description"]) > 40 and told["og:description"] == told["description"]
+    assert "$" not in told["description"] and "\\" not in told["description"]
+    assert name == "index" or told["og:title"].lower() in page.title.text.lower()
+    picture = told["og:image"][told["og:image"].index("_static") :]
+    assert (book / picture).read_bytes()[:4] == b"\x89PNG" and (name not in NAMES or name in picture)
+    assert (book / page.select_one("link[rel~=icon]")["href"]).exists()
+    assert not page.select("summary[aria-label]")  # it would be read in place of its words
 
 
 def test_next_leads_through_the_notebooks_in_order(new_page, book):
@@ -135,15 +196,26 @@ def test_next_leads_through_the_notebooks_in_order(new_page, book):
     assert seen == [name for name in NAMES if name <= seen[-1]]
 
 
-def test_the_dark_theme_keeps_stills_on_a_light_card(new_page, book):
+def test_figures_take_the_colours_of_the_theme(new_page, book):
     page, _ = opened(new_page, book, "00_start_here", 1366)
-    ground, white = "element => getComputedStyle(element).backgroundColor", "rgb(255, 255, 255)"
     toggle, body = page.locator(".theme-toggle:visible").first, page.locator("body")
-    assert body.evaluate(ground) == white
+    words = page.locator(".attnlib-figure [class=attnlib-halo]").first
+    inks = [words.evaluate("ask.ink")]
     while body.get_attribute("data-theme") != "dark":  # auto, light and dark take turns
         toggle.click()
-    assert body.evaluate(ground) != white
-    assert page.locator(".cell_output img").first.evaluate(ground) == white
+    inks.append(words.evaluate("ask.ink"))
+    assert inks[0] != inks[1] and all(fill == ink and halo == "none" for fill, ink, halo in inks)
+
+
+@pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])
+def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
+    """And beside each other where there is room."""
+    page, _ = opened(new_page, book, name)
+    figures = page.locator(".attnlib-figure:has(> svg + svg)")
+    below = [[column.bounding_box() for column in figure.locator("> svg").all()] for figure in figures.all()]
+    assert below and all(b["y"] >= a["y"] + a["height"] - 1 for columns in below for a, b in pairwise(columns))
+    page.set_viewport_size({"width": 1366, "height": 768})
+    assert len({box["y"] for box in figures.first.evaluate("ask.places")}) == 1
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -153,6 +225,7 @@ def test_axe_finds_nothing_serious(chromium, book, scheme):
     for name in [*NAMES, *BESIDE, "search"]:
         page.goto((book / f"{name}.html").as_uri())
         page.evaluate("ask.unfold()")
+        page.evaluate("ask.answer()")
         assert not page.evaluate("ask.fades()")  # what is half faded in has too little contrast
         page.wait_for_timeout(200)  # what is wider than its box takes the focus after a frame
         found += [(name, *fault) for fault in serious(page, options={"preload": False})]

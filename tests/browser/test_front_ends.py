@@ -241,8 +241,12 @@ def test_every_view_fits_and_no_text_is_cut(front_ends, new_page):
     heights = dict(zip([cell.source[:40] for cell in cells[1:]], [box["height"] for box in boxes], strict=False))
     assert max(heights.values()) <= 600, {name: high for name, high in heights.items() if high > 600}
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []
+    for ends in page.evaluate("ask.columns()"):  # a view is one column: no control overhangs its picture
+        assert ends["controls"] <= ends["picture"] + 2, ends
     page.set_viewport_size({"width": 1024, "height": 768})
     page.wait_for_timeout(1000)
+    calls = page.locator(".attnlib-line").all()
+    assert calls and all(len({part["bottom"] for part in call.evaluate("ask.places")}) == 1 for call in calls)
     assert page.locator(".attnlib-view").first.bounding_box()["width"] < 600
     assert min(page.evaluate("ask.textSizes()")) >= 11.99
     assert page.evaluate("ask.clipped()") == [] and page.evaluate("ask.crowded()") == []

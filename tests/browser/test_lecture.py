@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from front_end import prepared, serious
+from front_end import prepared, serious, slider_of
 from test_slides import watched
 
 from attnlib.course import PREDICTIONS
@@ -57,7 +57,7 @@ def test_the_views_are_alive(new_page, built, name):
     for i in range(stills.count()):
         at = stills.nth(i).evaluate("still => Reveal.getSlides().indexOf(still.closest('section'))")
         page.evaluate(f"Reveal.slide({at}, 0, 9)")
-        slider, view = stills.nth(i).get_by_role("slider").first, stills.nth(i).locator(".attnlib-live")
+        slider, view = slider_of(stills.nth(i)), stills.nth(i).locator(".attnlib-live")
         slider.press("Home")
         before = view.inner_html()
         slider.press("End")
@@ -82,18 +82,20 @@ def test_the_answer_comes_with_two_clicks(new_page, built):
 def at_view(page, built, number):
     """Open the view below the title of a notebook, without its fragments, and return its slider."""
     opened(page, built("45"))
-    header, slider = page.locator("header", has_text=f"{number} · "), page.locator("input")
-    slide = page.locator("section", has=header).filter(has=slider).first
+    header, view = page.locator("header", has_text=f"{number} · "), page.locator(".attnlib-live")
+    slide = page.locator("section", has=header).filter(has=view).first
     page.evaluate("at => Reveal.slide(at)", slide.evaluate("slide => Reveal.getSlides().indexOf(slide)"))
-    return slide.locator("input")
+    return slider_of(slide)
 
 
-def test_nothing_moves_by_itself(new_page, built):
-    page = new_page()
+def test_the_first_view_asks_before_it_answers_and_still_fits(new_page, built):
+    page = prepared(new_page(1024, 768))
     slider = at_view(page, built, "00")
-    own = slider.input_value()
-    page.wait_for_timeout(3000)  # a view walks after 1.6 s
-    assert slider.input_value() == own and page.locator(".attnlib-drag").count() == 0
+    assert slider.input_value() == "5" and "You said Mary." in page.locator(".present .attnlib-live").inner_text()
+    slider.press("End")
+    assert page.locator(".present .attnlib-said").bounding_box()["y"] < 700
+    said = page.locator(".present .attnlib-said p").bounding_box()
+    assert said["y"] + said["height"] < 750
 
 
 @pytest.mark.parametrize("how", ["click", "drag"])

@@ -1,12 +1,24 @@
 """Files that need no network: every slide of every deck fits 1024 x 768, and every page to read is alive."""
 
+import html
+import json
+import re
+
 import nbformat
 import pytest
-from front_end import prepared, serious
+from front_end import prepared, serious, slider_of
 
+from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
+from attnlib.course.engine.exercise import Number
+from attnlib.live import frames
 from tools import reading, slides
 from tools.licence import LICENCE_LINK
 from tools.series import SERIES
+
+EVERY = PREDICTIONS | {
+    f"{name}-{i}": question for name, recall in RECALLS.items() for i, question in enumerate(recall.questions, 1)
+}
+NUMBERS = {name for name, exercise in EXERCISES.items() if isinstance(exercise, Number)}
 
 
 def watched(page):
@@ -17,6 +29,27 @@ def watched(page):
         "request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(request.url)
     )
     return problems
+
+
+def answered(page):
+    """Press each option of all questions of a page; each reply is that of `predict`. Return the questions' names."""
+    found = page.evaluate("ask.replies()")
+    for name, replies in found.items():
+        wanted = {one: re.sub("<.*?>", "", EVERY[name](one)._repr_html_()) for one in EVERY[name].options}
+        assert {one: words.split() for one, words in replies.items()} == {
+            one: html.unescape(words).split() for one, words in wanted.items()
+        }
+    for name, replies in page.evaluate("ask.verdicts()").items():
+        *known, (_, other), (_, none) = replies
+        for numbers, words in known:
+            numbers = json.loads(numbers)
+            verdict = EXERCISES[name](numbers if len(numbers) > 1 else numbers[0])
+            assert words.split() == html.unescape(re.sub("<.*?>", "", verdict._repr_html_())).split()
+        assert EXERCISES[name].right is not None and f"✓ {name}: right" in known[0][1]
+        assert other.startswith(f"✗ {name}: wrong") and "Hint 1 of" in other
+        assert none.startswith(f"… {name}: not tried yet")
+        found[name] = known
+    return {*found}
 
 
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
@@ -52,16 +85,24 @@ def test_axe_finds_nothing_serious_in_a_deck(new_page, tmp_path, how):
 @pytest.mark.parametrize("path", [notebook.built for notebook in SERIES], ids=lambda path: path.stem)
 def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     reading.write({path.stem: nbformat.read(path, as_version=4)}, tmp_path)
+    assert (tmp_path / f"{path.stem}.html").stat().st_size < 1_500_000
     page = prepared(new_page(1024, 768))
     problems = watched(page)
     page.goto((tmp_path / f"{path.stem}.html").as_uri())
+    called = re.findall(
+        r"^predict\.", "\n".join(c.source for c in nbformat.read(path, as_version=4).cells), re.MULTILINE
+    )
+    assert bool(answered(page)) == bool(called) and page.locator("text=No choice made yet").count() == 0
     answers = page.locator("details:has(.jp-OutputArea)")
     assert answers.count() or path.stem.startswith("00")
     assert page.locator("details[open]").count() == 0
     answers.evaluate_all("all => all.forEach(one => one.open = true)")
     stills = page.locator("[data-attnlib]")
     for i in range(stills.count()):
-        slider, view = stills.nth(i).get_by_role("slider").first, stills.nth(i).locator(".attnlib-live")
+        slider, view = slider_of(stills.nth(i)), stills.nth(i).locator(".attnlib-live")
+        knobs = frames.unpacked(stills.nth(i).get_attribute("data-attnlib"))["knobs"]
+        named = [one.get_attribute("aria-label") for one in stills.nth(i).locator("input").all()]
+        assert named == [knob["name"] for knob in knobs]
         slider.press("Home")
         before = view.inner_html()
         slider.press("End")

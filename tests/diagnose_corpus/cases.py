@@ -318,4 +318,10 @@ CASES = [
     Case(g.Encoded, "mask turned round", "causality"),
     Case(g.Depthwise),
     Case(g.Depthwise, "scale of embed_dim", "score scale"),
+    Case(n.TwoPaths),
+    Case(n.TwoPaths, "weights without the mask", "one answer"),
+    Case(n.TwoPaths, "no mask without gradients", "one answer"),
+    Case(n.TwoPaths, "a fallback without the scale", "one answer"),
+    Case(n.TwoPaths, "a scale while training", "one answer"),
+    Case(n.TwoPaths, "a float mask read as boolean", "one answer"),
 ]

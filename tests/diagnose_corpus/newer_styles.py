@@ -4,6 +4,7 @@ import math
 
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 from .self_attention import merge, split
 
@@ -155,3 +156,36 @@ class NullKey(nn.Module):
             side = (0, 1) if self.bug == "mask one to the right" else (1, 0)
             mask = nn.functional.pad(mask, side, value=True)[:, None]
         return self.o(merge(nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)))
+
+
+class TwoPaths(nn.Module):
+    """The fused path, or the one written out, where weights are asked for or there is no mask: one answer from both."""
+
+    def __init__(self, bug=None):
+        super().__init__()
+        self.bug, self.qkv, self.out, self.dropout = bug, nn.Linear(32, 96), nn.Linear(32, 32), nn.Dropout(0.1)
+
+    def forward(self, x, attn_mask=None, need_weights=False):
+        q, k, v = (t.unflatten(-1, (4, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        if attn_mask is not None and attn_mask.ndim == 3:
+            attn_mask = attn_mask[:, None]
+        if attn_mask is not None and self.bug == "a float mask read as boolean":
+            attn_mask = attn_mask.bool()
+        if self.bug == "no mask without gradients" and not torch.is_grad_enabled():
+            attn_mask = None
+        if need_weights or attn_mask is None:
+            y, weights = self.written_out(q, k, v, attn_mask)
+        else:
+            rate = self.dropout.p if self.training else 0.0
+            y, weights = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout_p=rate), None
+        y = self.out(y.transpose(1, 2).flatten(2))
+        return (y, weights) if need_weights else y
+
+    def written_out(self, q, k, v, attn_mask):
+        scores = q @ k.mT * (1 if self.bug == "a fallback without the scale" else 8**-0.5)
+        if self.bug == "a scale while training" and self.training:
+            scores = scores / 2
+        if attn_mask is not None and self.bug != "weights without the mask":
+            scores = scores.masked_fill(~attn_mask, -torch.inf) if attn_mask.dtype == torch.bool else scores + attn_mask
+        weights = self.dropout(scores.softmax(-1))
+        return weights @ v, weights

@@ -117,14 +117,6 @@ OWN = (
         _shifted(lambda x, axis: x.max(), along_last=True),
     ),
     Mistake(
-        "axis_ignored",
-        "it always normalises along the last axis, whatever `axis` says",
-        "Right by default, wrong as soon as somebody passes axis=0.",
-        "Where does your code use the argument `axis`?",
-        "Every max and every sum needs it: axis=axis.",
-        {"weights": lambda s: softmax(s.masked_scores) if s.axis != -1 else softmax(s.masked_scores, s.axis)},
-    ),
-    Mistake(
         "max_and_sum_along_two_axes",
         "it takes the maximum along one axis and the sum along another when `axis` is not the last",
         "Right by default; with axis=0 one of the two still runs along the last axis.",

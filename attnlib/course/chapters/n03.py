@@ -212,15 +212,6 @@ OWN = (
         _entropy_by(lambda w: -(w * np.log2(w)).sum(axis=-1)),
     ),
     Mistake(
-        "log10_instead_of_ln",
-        "it takes the logarithm to base 10",
-        "Every entropy is 0.43 times as large.",
-        "What should the entropy of ten equal weights be?",
-        "ln 10, which is 2.30. np.log is the natural logarithm.",
-        _entropy_by(lambda w: _surprise(w, log=np.log10)),
-        _entropy_by(lambda w: -(w * np.log10(w)).sum(axis=-1)),
-    ),
-    Mistake(
         "minus_forgotten",
         "it leaves out the minus sign",
         "Negative entropies: the logarithm of a number below 1 is negative.",
@@ -263,15 +254,6 @@ OWN = (
         _entropy_by(lambda w: -(w * _log(w)).mean()),
         # The same with the logarithm of 0: the shape is wrong first. Python's own sum adds up the first axis.
         *(_entropy_by(lambda w, axis=axis: -(w * _log(w)).sum(axis=axis)) for axis in (-2, None, 1, 0)),
-    ),
-    Mistake(
-        "summed_axis_kept",
-        "it keeps the axis that it has summed, with size 1",
-        "The numbers are right, and the shape is (..., n_q, 1), not (..., n_q).",
-        "How many numbers does one query give, and which shape do 4 queries give?",
-        "One each, so (4,). A sum with keepdims=True gives (4, 1): leave keepdims out.",
-        _entropy_by(lambda w: _surprise(w)[..., None]),
-        _entropy_by(lambda w: -(w * _log(w)).sum(axis=-1, keepdims=True)),
     ),
     Mistake(
         "exponential_of_entropy",

@@ -158,10 +158,6 @@ def _judge_masks(result):
     return "reach_too_short", f"{count} of the {TOKENS} tokens {reach} the last position; {missing} not."
 
 
-def _numbers(convert):
-    return {"finish": lambda s: lambda y: convert(y) if y.dtype == bool else y}
-
-
 OWN = (
     CAUSAL_ADDED,
     Mistake(
@@ -273,17 +269,6 @@ OWN = (
         "At which position does the last query stand? And at which position does your code put it?",
         "At n_k - 1, because the last query is the last token: query q stands at n_k - n_q + q.",
         {"causal": lambda s: np.tri(s.n_q, s.n_k, k=s.n_q - s.n_k, dtype=bool)},
-    ),
-    Mistake(
-        "mask_as_numbers",
-        "the mask holds numbers, not True and False",
-        "The next reader cannot know what 0 means. Of integers `~mask` makes -1 and -2, of floats an error.",
-        "Print the dtype of your mask.",
-        "It has to be bool: compare with <= or <, or add .astype(bool).",
-        _numbers(lambda y: y.astype(int)),
-        _numbers(lambda y: np.where(y, 0.0, -np.inf)),
-        # Not beside an inverted mask: turned round twice, it would be the first of these.
-        _numbers(lambda y: (~y).astype(int)) | {name: getattr(_Steps, name).func for name in ("causal", "padding")},
     ),
     Mistake(
         "no_mask_blocks_all",

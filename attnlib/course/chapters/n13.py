@@ -229,14 +229,6 @@ OWN = (
         {"halves": _second_first},
     ),
     Mistake(
-        "first_keys_not_kept",
-        "only the window is kept",
-        "The first `sink` tokens are gone as soon as the window has moved on.",
-        "Which keys does the last query see, in a text of 100 tokens, with a window of 8 and a sink of 1?",
-        "The last 8 and key 0: join a second condition with |.",
-        {"kept": lambda s: s.near},
-    ),
-    Mistake(
         "window_not_kept",
         "only the first keys are kept",
         "No query sees the words right before it.",
@@ -501,14 +493,6 @@ QUESTIONS = (
         a="Without positions it writes 'was a small, a small, a small': you see that at once.",
         b="It writes 'was a young, a young': each new token believes that the text has just begun.",
         c="The text is as fluent as before. Only a loss over a text, 3.46 against 3.32, shows that something is wrong.",
-    ),
-    Question(
-        "equal_banks",
-        right="b",
-        tempting="a",
-        a="The sentences differ, but what differs stands behind the word. A decoder does not see it.",
-        b="Before *bank* all three have the same word, and a decoder sees nothing else. Its vectors cannot differ.",
-        c="In three sentences other words stand before *bank*, and so their vectors differ.",
     ),
 )
 

@@ -247,10 +247,10 @@ def mended(module):
         return verdict("wrong", late(4 * TIME_LIMIT).problem)
     except Exception as error:
         return verdict("wrong", described(error))
-    for found in report:
-        if found.verdict == "wrong" or (found.probe in _MENDED and found.verdict != "ok"):
-            measured = found.measured if found.verdict != "could not tell" else _NOT_FOLLOWED
-            return verdict("wrong", f"diagnose says of its {found.probe}: {found.verdict}. {measured}.")
+    for finding in report:
+        if finding.verdict == "wrong" or (finding.probe in _MENDED and finding.verdict != "ok"):
+            measured = finding.measured if finding.verdict != "could not tell" else _NOT_FOLLOWED
+            return verdict("wrong", f"diagnose says of its {finding.probe}: {finding.verdict}. {measured}.")
     return verdict("right", "Nothing is wrong, and the mask does what it says.")
 
 
@@ -391,10 +391,10 @@ _WRITES = "That module writes into what it is given."
 
 def _said(error, who):
     """Return what a probe raises; of a module that writes into its input the reason, which torch tells too late."""
-    told = f"{type(error).__name__}: {words_of(error)}".rstrip(": ")
+    message = f"{type(error).__name__}: {words_of(error)}".rstrip(": ")
     if isinstance(error, RuntimeError) and who.endswith("mutates_input"):
-        told = f"{told.rstrip('.')}. {_WRITES} Fix: hand it a copy at each call, module(x.clone(), ...)."
-    return told
+        message = f"{message.rstrip('.')}. {_WRITES} Fix: hand it a copy at each call, module(x.clone(), ...)."
+    return message
 
 
 def _judge(value, who, finite):

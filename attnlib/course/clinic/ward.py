@@ -85,9 +85,9 @@ def sick_lines(name):
     -    return math.sqrt(self.d_k)
     +    return math.sqrt(self.embed_dim)
     """
-    told = []
+    lines = []
     for method, ill in vars(CASES[name].module).items():
         if inspect.isfunction(ill):
             both = (textwrap.dedent(inspect.getsource(code)).splitlines() for code in (getattr(Attention, method), ill))
-            told += [*difflib.unified_diff(*both, n=99, lineterm="")][3:]  # without its head
-    return "\n".join(told)
+            lines += [*difflib.unified_diff(*both, n=99, lineterm="")][3:]  # without its head
+    return "\n".join(lines)

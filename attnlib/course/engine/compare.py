@@ -69,6 +69,14 @@ def close(x, y, tolerance):
     return bool(near(x, y, 2e-2 if half else tolerance).all())
 
 
+def factor_between(x, y):
+    """Return by which number y is to be multiplied to give x, if there is one; 0 if there is none."""
+    if x.shape != y.shape or not (_isfinite(x) & _isfinite(y)).all() or not y.any():
+        return 0.0
+    factor = float((x * y).sum() / (y * y).sum())
+    return factor if close(x, factor * y, 1e-4) else 0.0
+
+
 def same(a, b, tolerance):
     """Tell whether two outcomes are the same; any two errors count as equal."""
     if a.kind or b.kind:
@@ -83,16 +91,16 @@ def _told_the_same(a, b):
     return a == b or a[0] == b[0] == RIGHT
 
 
-def all_same(found, others, probes):
+def all_same(outcomes, others, probes):
     """Tell whether the outcomes agree on every probe; `others` may be a generator and is read only as far as needed."""
-    if len(found) != len(probes):
+    if len(outcomes) != len(probes):
         return False
-    return all(same(a, b, probe.tolerance) for a, b, probe in zip(found, others, probes, strict=True))
+    return all(same(a, b, probe.tolerance) for a, b, probe in zip(outcomes, others, probes, strict=True))
 
 
-def first_difference(found, expected, probes):
-    """Return the first Difference between outcomes that are not all the same; `found` may stop early."""
-    tried = list(zip(found, expected, probes, strict=False))
+def first_difference(outcomes, expected, probes):
+    """Return the first Difference between outcomes that are not all the same; `outcomes` may stop early."""
+    tried = list(zip(outcomes, expected, probes, strict=False))
     place = next(i for i, (a, b, probe) in enumerate(tried) if not same(a, b, probe.tolerance))
     outcome, right, probe = tried[place]
     arrays = enumerate(zip(outcome.values, right.values, strict=False))

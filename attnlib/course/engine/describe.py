@@ -13,14 +13,6 @@ STAGE_HINTS = {
         "The scores differ by more than a factor. Which query and which key meet in entry (i, j)?",
         "Before scaling, entry (i, j) is the dot product of row i of Q and row j of K.",
     ),
-    "scale": (
-        "The scores are right up to a factor. What are they divided by?",
-        "Divide by the square root of the length of one query, once, before the softmax.",
-    ),
-    "mask": (
-        "Without a mask the weights are right. Which scores does the mask change, and into what?",
-        "Where the mask is False, the scaled score becomes -inf, before the softmax.",
-    ),
     "projections": (
         "With the right queries and keys your weights are right. What comes before them?",
         "Each projection is a product with a whole matrix, queries with W_Q, keys with W_K, values with W_V.",
@@ -51,11 +43,11 @@ def untried(exercise, *, returned=False):
 
 def without_torch(exercise):
     """Return the Verdict on a torch class where torch is missing: nothing can be tried."""
-    told = (
+    text = (
         "This exercise asks for a torch module, and torch is missing here. Fix: pip install torch, and restart the "
         "kernel. A browser cannot run torch: there, open this notebook on a machine of your own."
     )
-    return Verdict(exercise.name, "not tried", told, hints=exercise.hints)
+    return Verdict(exercise.name, "not tried", text, hints=exercise.hints)
 
 
 def unmeasured(exercise, error):
@@ -68,28 +60,28 @@ def unfit(exercise, answer, error):
     return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
 
 
-def right(exercise, found, ours):
+def right(exercise, outcomes, ours):
     """Return the Verdict on a right answer, which called `ours` of libraries: (whose, name)."""
-    return Verdict(exercise.name, "right", _remarks(exercise, found, ours))
+    return Verdict(exercise.name, "right", _remarks(exercise, outcomes, ours))
 
 
-def _remarks(exercise, found, ours):
+def _remarks(exercise, outcomes, ours):
     """Return remarks on a right answer."""
-    lines = [outcome.told[1] for outcome in found if outcome.told and outcome.told[1]]
+    lines = [outcome.told[1] for outcome in outcomes if outcome.told and outcome.told[1]]
     for whose in sorted({whose for whose, _ in ours}):
         names = " and ".join(sorted(exercise.name if name == "forward" else name for by, name in ours if by == whose))
         lines.append(f"Remark: {whose}'s own {names} does the work here. The exercise is to write that yourself.")
-    if not exercise.returns_weights and any(outcome.tensor for outcome in found):
+    if not exercise.returns_weights and any(outcome.tensor for outcome in outcomes):
         lines.append(
             "Remark: you return torch tensors; attnlib's function of this name takes and returns NumPy arrays."
         )
     return "\n".join(lines)
 
 
-def wrong(exercise, answer, difference, mistakes, located):
+def wrong(exercise, answer, difference, mistakes, located, remark=""):
     """Return the Verdict on a wrong answer: the mistakes that explain it, or the stage, and its first difference.
 
-    `located` is (stage or None, what was measured), or None if no stage was looked for.
+    `located` is (stage or None, what was measured), or None if no stage was looked for; `remark` stands last.
     """
     lines, arrays, probe, outcome = [], {}, difference.probe, difference.outcome
     stage, detail = located or (None, "")
@@ -119,6 +111,7 @@ def wrong(exercise, answer, difference, mistakes, located):
         elif located and not stage and exercise.reveal:
             lines.append(f"Which stage is the first to differ could not be told. {detail}".rstrip())
         lines += [text, *_beside(mistakes, probe, text)]
+    lines.append(remark)
     first = tuple(hint for mistake in mistakes for hint in mistake.hints)
     if not mistakes and exercise.reveal:
         first = STAGE_HINTS.get(stage, ())

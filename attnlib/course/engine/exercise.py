@@ -5,6 +5,8 @@ which is a class of torch. A fifth, a head that is set by hand, is in chapters/n
 """
 
 import contextlib
+import inspect
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,10 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import describe, modules, right_answers, run
-from .compare import RIGHT, all_same, close, first_difference, same
-from .explain import PLAIN, Pairs, explain
+from .compare import RIGHT, all_same, close, factor_between, first_difference, same
+from .explain import FACTOR, NUMBERS, PLAIN, WRITTEN, Pairs, explain, nothing_but_nan
 from .locate import Reference, Reveal, locate
-from .probes import Probe
+from .probes import Probe, another
 from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, few_words, time_limit
 from .steps import Steps, replaced
@@ -34,6 +36,10 @@ ATTENTION_HINTS = (
     "Scores are (..., n_q, n_k): Q times K with its last two axes swapped.",
     "After the softmax over the keys, multiply by V.",
 )
+
+
+# Mistakes that an experiment tells where no replaced step does: by another argument, by a stage.
+IGNORED, BY_STAGE = "argument_ignored", {"scale": "another_scale", "mask": "another_mask"}
 
 
 @dataclass(frozen=True)
@@ -81,20 +87,25 @@ class Exercise:
         try:
             function = self.adapt(answer)
             with run.calls_into_libraries({self.name, *self.our_functions}) as ours:
-                found = self.tried(function)
+                outcomes = self.tried(function)
         except Unmeasured as error:
             return describe.unmeasured(self, error)
         except Unfit as error:
             return describe.unfit(self, answer, error)
-        state, mistakes = self.judged(function, found)
+        state, mistakes = self.judged(function, outcomes)
         if state == "not tried":
             return describe.untried(self, returned=True)
         if state == "right":
             right_answers.record(self.name, answer)
-            return describe.right(self, found, ours)
-        difference = first_difference(found, self.expected, self.probes)
-        located = None if mistakes else self.locate(function, difference)
-        return describe.wrong(self, answer, difference, mistakes, located)
+            return describe.right(self, outcomes, ours)
+        difference = first_difference(outcomes, self.expected, self.probes)
+        located, remark = None, ""
+        if [mistake.id for mistake in mistakes] == [FACTOR]:
+            remark = f"Here it is {factor_between(difference.yours, difference.expected):.4g} times the right result."
+        if not mistakes:
+            id, located, remark = self.looked_into(function, outcomes, difference)
+            mistakes = tuple(mistake for mistake in self.mistakes if mistake.id == id)
+        return describe.wrong(self, answer, difference, mistakes, located, remark)
 
     def __repr__(self):
         return f"check.{self.name}: {self.task}"
@@ -109,33 +120,41 @@ class Exercise:
         calls = [partial(self.run, function, probe.args, **options) for probe in self.probes]
         return run.outcomes(calls, copied=self.answer_is_code)
 
-    def judged(self, function, found):
+    def judged(self, function, outcomes):
         """Return "not tried", "right" or "wrong", and the mistakes that explain what `function` did on the probes."""
-        if found[0].kind == "untried":
+        if outcomes[0].kind == "untried":
             return "not tried", ()
-        if all_same(found, self.expected, self.probes):
+        if all_same(outcomes, self.expected, self.probes):
             return "right", ()
-        return "wrong", self.explain(function, found)
+        return "wrong", self.explain(function, outcomes)
 
     def tried(self, function):
         """Return the outcomes on the probes, handed over as arrays, or as tensors where that raises less."""
-        found = self.outcomes(function)
-        if _errors(found) and "torch" in sys.modules:  # perhaps it is written for tensors
+        outcomes = self.outcomes(function)
+        if _errors(outcomes) and "torch" in sys.modules:  # perhaps it is written for tensors
             as_tensors = self.outcomes(function, tensors=True)
-            return as_tensors if _errors(as_tensors) < _errors(found) else found
-        return found
+            return as_tensors if _errors(as_tensors) < _errors(outcomes) else outcomes
+        return outcomes
 
     @property
     def names(self):
         """The ids of the mistakes that this check can name."""
-        return (*self.wrong, *(PLAIN if self.answer_is_code and not self.judge else ()))
+        truth = any(e.values and e.values[0].dtype == bool for e in self.expected)
+        return (
+            *self.wrong,
+            *((WRITTEN, *run.PROVED) if self.answer_is_code else ()),
+            *((*PLAIN, IGNORED) if self.answer_is_code and not self.judge else ()),
+            *((NUMBERS,) if truth else ()),
+            *(BY_STAGE.values() if self.reveal else ()),
+        )
 
-    def explain(self, function, found):
+    def explain(self, function, outcomes):
         """Return the mistakes that explain what `function` did on the probes."""
-        return explain(found, self.expected, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
+        return explain(outcomes, self.expected, self.probes, self.mistakes, self.wrong_outcomes, self.pairs)
 
-    def locate(self, function, difference):
-        """Return (the first stage that differs, or None; what was measured). Exercises without stages return None."""
+    def looked_into(self, function, outcomes, difference):
+        """Return (id of a mistake or None, what `locate` returns, a remark) where outcomes alone explain nothing."""
+        return None, None, ""
 
     @cached_property
     def expected(self):
@@ -169,16 +188,17 @@ class Exercise:
 
     @cached_property
     def _made(self):
-        found, seen = {}, []
+        distinct, seen = {}, []
         for id, variants in self._variants().items():
             for f, overrides in variants:
                 outcomes = self._outcomes(f)
                 # Two mistakes may look alike here (d_v for d_k where they are equal): the first gives the name.
                 shows = self._differs(outcomes) or (id in self._raising and self._fails(outcomes))
+                shows = shows and not nothing_but_nan(outcomes)
                 if shows and not any(all_same(outcomes, other, self.probes) for other in seen):
-                    found.setdefault(id, []).append((f, outcomes, overrides))
+                    distinct.setdefault(id, []).append((f, outcomes, overrides))
                     seen.append(outcomes)
-        return found
+        return distinct
 
     def _differs(self, outcomes):
         """Tell whether a mistake changes a value here; an error alone is no evidence."""
@@ -196,8 +216,8 @@ class Exercise:
         return [self.run(function, probe.args) for probe in self.probes]
 
 
-def _errors(found):
-    return sum(outcome.kind == "raised" for outcome in found)
+def _errors(outcomes):
+    return sum(outcome.kind == "raised" for outcome in outcomes)
 
 
 class Kept(NamedTuple):
@@ -236,12 +256,12 @@ class Number(Exercise):
     def _variants(self):
         return {id: [(lambda value=value: value, None) for value in values] for id, values in self.slips.items()}
 
-    def explain(self, function, found):
+    def explain(self, function, outcomes):
         """Return the slip that was handed in, or the only one that it is when rounded to three digits or more."""
-        mistakes = super().explain(function, found)
-        if mistakes or found[0].kind:
+        mistakes = super().explain(function, outcomes)
+        if mistakes or outcomes[0].kind:
             return mistakes
-        (yours,), every = found[0].values, [(id, value) for id, values in self.slips.items() for value in values]
+        (yours,), every = outcomes[0].values, [(id, value) for id, values in self.slips.items() for value in values]
         places = [n for n in (1, 2) if np.abs(yours).max(initial=0) * 10**n >= 100]
         fits = {id for id, x in every for n in places if close(yours, np.asarray(x).round(n), 1e-9)}
         return tuple(m for m in self.mistakes if fits == {m.id})
@@ -271,9 +291,9 @@ class Design(Exercise):
     def adapt(self, answer):
         return lambda: answer
 
-    def explain(self, function, found):
+    def explain(self, function, outcomes):
         """Return the mistake that the judge has found."""
-        return tuple(m for outcome in found for m in self.mistakes if outcome.told and m.id == outcome.told[0])
+        return tuple(m for outcome in outcomes for m in self.mistakes if outcome.told and m.id == outcome.told[0])
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -342,7 +362,41 @@ class Function(Exercise):
     def _variants(self):
         return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
 
+    def looked_into(self, function, outcomes, difference):
+        if name := self.ignored(function, outcomes):
+            return IGNORED, None, f"Your result does not depend on `{name}`."
+        located = self.locate(function, difference)
+        stage, detail = located or (None, "")
+        holds_nan = any(np.isnan(x).any() for x in difference.outcome.values)
+        remark = run.first_nan(function, difference.probe.args) if holds_nan else ""
+        return BY_STAGE.get(stage) if detail else None, located, remark
+
+    def ignored(self, function, outcomes):
+        """Return the name of an argument on which the right result depends and that of `function` does not, or ""."""
+        ran = len(outcomes) == len(self.probes) and not any(o.kind for o in outcomes)
+        if self.judge or not ran or nothing_but_nan(outcomes):
+            return ""
+        names = re.findall(r"(\w+)[^,()]*[,)]", self.task.partition("(")[2].partition("->")[0])
+        names = tuple(inspect.signature(self.given).parameters) if self.returns_weights else names
+        return next((name for i, name in enumerate(names) if self._does_nothing(i, function, outcomes)), "")
+
+    def _does_nothing(self, i, function, outcomes):
+        """Tell whether on two probes or more argument i, when it is another, changes the right result alone."""
+        shown = 0
+        for probe, before, right in zip(self.probes, outcomes, self.expected, strict=True):
+            if i >= len(probe.args) or (other := another(probe.args[i])) is None:
+                continue
+            args = (*probe.args[:i], other, *probe.args[i + 1 :])
+            expected = self.run(self.reference, args)
+            if expected.kind or same(expected, right, probe.tolerance):
+                continue
+            if not same(self.run(function, args), before, 1e-9):
+                return False
+            shown += not np.isnan(before.values[0]).any()  # NaN may have swallowed the argument
+        return shown > 1
+
     def locate(self, function, difference):
+        """Return (the first stage that differs, or None; what was measured); None where there are no stages."""
         in_words = difference.part == 0 and difference.probe.says
         if in_words or difference.index is None or difference.yours.size == 1:
             return None

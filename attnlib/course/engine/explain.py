@@ -8,54 +8,89 @@ import re
 
 import numpy as np
 
-from .compare import all_same, close, near, same
+from .compare import all_same, close, factor_between, near, same
 
 # Mistakes that any function can have, seen in its results alone: they stand in the place of steps that replace others.
-CONSTANT, PART, TURNED = PLAIN = "constant_result", "part_of_result", "order_turned"
+CONSTANT, PART, REARRANGED, FACTOR = PLAIN = "constant_result", "part_of_result", "rearranged", "factor"
+
+# Beside whatever else a result is, right or wrong: an argument is written to, numbers stand for True and False.
+WRITTEN, NUMBERS = "mutates_input", "mask_as_numbers"
 
 # Words in the error messages of axes that do not fit.
 _OF_AXES = re.compile(r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b")
 
 
-def _of_axes(found):
+def _of_axes(outcomes):
     """Tell whether all errors are about axes: a NameError is no evidence of a wrong axis."""
-    errors = [outcome.problem.split("\n")[0] for outcome in found if outcome.kind == "raised"]
+    errors = [outcome.problem.split("\n")[0] for outcome in outcomes if outcome.kind == "raised"]
     return all("raises NameError" not in error and _OF_AXES.search(error) for error in errors)
 
 
-def explain(found, expected, probes, mistakes, wrong_outcomes, pairs):
+def explain(outcomes, expected, probes, mistakes, wrong_outcomes, pairs):
     """Return the mistakes that explain the outcomes: one, else what the results show by themselves, else two at once.
 
-    If several explanations fit, none of them is certain, so none is returned.
+    If several explanations fit, none of them is certain, so none is returned. Nor is one of nothing but NaN.
     """
-    fitting = [{id} for id, made in wrong_outcomes.items() if any(all_same(found, wrong, probes) for wrong in made)]
-    fitting = fitting or plain(found, expected, probes) or pairs.fitting(found)
+    first = next((f for f, e, p in zip(outcomes, expected, probes, strict=False) if not same(f, e, p.tolerance)), None)
+    if first and first.proved:
+        return tuple(m for m in mistakes if m.id == first.proved)
+    if nothing_but_nan(outcomes):
+        return ()
+    outcomes, beside = _apart(outcomes, expected)
+    fitting = [{id} for id, made in wrong_outcomes.items() if any(all_same(outcomes, wrong, probes) for wrong in made)]
+    if beside and all_same(outcomes, expected, probes):
+        fitting = [set()]
+    fitting = fitting or plain(outcomes, expected, probes) or ([] if beside else pairs.fitting(outcomes))
     if not fitting or any(ids != fitting[0] for ids in fitting):
         return ()
-    mistakes = tuple(m for m in mistakes if m.id in fitting[0])
-    return () if any(m.raises for m in mistakes) and not _of_axes(found) else mistakes
+    mistakes = tuple(m for m in mistakes if m.id in fitting[0] | beside)
+    return () if any(m.raises for m in mistakes) and not _of_axes(outcomes) else mistakes
 
 
-def plain(found, expected, probes):
+def nothing_but_nan(outcomes):
+    """Tell whether all results together hold no number."""
+    values = [x for outcome in outcomes for x in outcome.values]
+    return bool(values) and all(x.dtype.kind == "f" and x.size and np.isnan(x).all() for x in values)
+
+
+def _apart(outcomes, expected):
+    """Return the outcomes without what may stand beside any other mistake, and the ids of that."""
+    beside = {WRITTEN} if any(outcome.mutated for outcome in outcomes) else set()
+    outcomes = [outcome._replace(mutated=False) for outcome in outcomes]
+    truth = [bool(e.values) and e.values[0].dtype == bool for e in expected]
+    asked = [i for i, f in enumerate(outcomes) if truth[i] and f.values and f.values[0].dtype != bool]
+    added = any(np.isneginf(outcomes[i].values[0]).any() for i in asked)  # 0 and -inf, to be added to scores
+    for i in asked:
+        x = outcomes[i].values[0]
+        outcomes[i] = outcomes[i]._replace(values=((x == 0) if added else (x != 0),))
+    return outcomes, beside | ({NUMBERS} if asked else set())
+
+
+def plain(outcomes, expected, probes):
     """Return which of PLAIN the results are, as a list of a set, or an empty list."""
     tried = [
         (f.values[0], e.values[0], probe.tolerance)
-        for f, e, probe in zip(found, expected, probes, strict=False)
+        for f, e, probe in zip(outcomes, expected, probes, strict=False)
         if f.values and not probe.says
     ]
-    if any(outcome.kind for outcome in found) or len(tried) < 2 or any(not x.size for x, _, _ in tried):
+    if any(outcome.kind for outcome in outcomes) or len(tried) < 2 or any(not x.size for x, _, _ in tried):
         return []
     if all((x == tried[0][0].flat[0]).all() for x, _, _ in tried):
         return [{CONSTANT}]
     wrong = [(x, y, tolerance) for x, y, tolerance in tried if not close(x, y, tolerance)]
-    if len(wrong) < 2 or any(bool in (x.dtype, y.dtype) for x, y, _ in wrong):
+    if len(wrong) < 2:
         return []
-    if all(_is_part(*one) for one in wrong):
-        return [{PART}]
-    turns = (*(lambda y, i=i: np.flip(y, i) for i in (-1, -2, 0)), lambda y: np.swapaxes(y, -1, -2))
-    if min(y.ndim for _, y, _ in tried) > 1 and any(all(close(x, t(y), e) for x, y, e in tried) for t in turns):
-        return [{TURNED}]
-    return []
+    if all(x.size == y.size and close(x.reshape(y.shape), y, tolerance) for x, y, tolerance in wrong):
+        return [{REARRANGED}]
+    if any(x.dtype.kind != "f" or y.dtype.kind != "f" for x, y, _ in wrong):
+        return []  # of so few different numbers or truths many agree by chance
+    factor, zeros_are_wrong = factor_between(*wrong[0][:2]), any(y.all() for _, y, _ in wrong)
+    looks = {
+        PART: lambda x, y, tolerance: zeros_are_wrong and _is_part(x, y, tolerance),
+        REARRANGED: lambda x, y, tolerance: x.size == y.size and close(np.sort(x, None), np.sort(y, None), tolerance),
+        FACTOR: lambda x, y, tolerance: factor and close(x, factor * y, tolerance),
+    }
+    return [{id} for id, look in looks.items() if all(look(*one) for one in wrong)][:1]
 
 
 def _is_part(x, y, tolerance):
@@ -64,7 +99,8 @@ def _is_part(x, y, tolerance):
         if x.shape == y.shape:  # zeros in whole slices, and nothing else is wrong
             others = tuple(i for i in range(y.ndim) if i != axis)
             off = ~near(x, y, tolerance).all(axis=others)
-            if not off.all() and not x.compress(off, axis).any():
+            left, places = ~(x != 0).any(axis=others), np.flatnonzero(off)  # at 0
+            if left[places].all() and not off.all() and (left[places[0] :].all() or left[: places[-1]].all()):
                 return True
         elif x.ndim == y.ndim and x.shape[axis] < size:
             ends = np.arange(x.shape[axis]), np.arange(size - x.shape[axis], size)
@@ -88,22 +124,22 @@ class Pairs:
             (a, b, []) for a, b in itertools.combinations(single, 2) if a[0] != b[0] and not set(a[1]) & set(b[1])
         ]
 
-    def fitting(self, found):
+    def fitting(self, outcomes):
         """Return the pairs that explain the outcomes, as sets of ids."""
-        if sum(not outcome.kind for outcome in found) <= len(self._probes) / 4:
+        if sum(not outcome.kind for outcome in outcomes) <= len(self._probes) / 4:
             return []  # errors may have any cause: too little is known for two names
         return [
             {a[0], b[0]}
             for a, b, known in self._all
-            if self._may_fit(found, a[1] | b[1], known)
-            and all_same(found, self._outcomes(a[1] | b[1], known), self._probes)
-            and self._shows(a, found, b)
-            and self._shows(b, found, a)
+            if self._may_fit(outcomes, a[1] | b[1], known)
+            and all_same(outcomes, self._outcomes(a[1] | b[1], known), self._probes)
+            and self._shows(a, outcomes, b)
+            and self._shows(b, outcomes, a)
         ]
 
-    def _may_fit(self, found, overrides, known):
+    def _may_fit(self, outcomes, overrides, known):
         """Compare one number of the first probe: this rules out thousands of pairs cheaply."""
-        mine, theirs = found[0], next(self._outcomes(overrides, known))
+        mine, theirs = outcomes[0], next(self._outcomes(overrides, known))
         if mine.kind or theirs.kind:
             return mine.kind == theirs.kind
         if mine.told:
@@ -120,13 +156,13 @@ class Pairs:
                 known.append(self._outcome_with(overrides, probe))
             yield known[i]
 
-    def _shows(self, mistake, found, other):
+    def _shows(self, mistake, outcomes, other):
         """Tell whether two probes or more show `mistake` in addition to `other`, or as many as show it when alone.
 
         An error alone may have any cause.
         """
         alone = self._differing(mistake[2], self._expected)
-        return mistake[0] in self._raising or self._differing(found, other[2]) >= min(2, max(1, alone))
+        return mistake[0] in self._raising or self._differing(outcomes, other[2]) >= min(2, max(1, alone))
 
     def _differing(self, outcomes, others):
         """Return on how many probes values differ; a result of nothing but NaN shows no mistake beside another."""

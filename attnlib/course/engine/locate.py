@@ -37,8 +37,6 @@ class Reveal(NamedTuple):
         (args, q, k) -> args without a mask whose projections do nothing and give these queries and keys.
     mask : int
         The place of the mask in args.
-    projections : int or None
-        The place of W_Q in args, behind which W_K stands.
     """
 
     valued: Callable
@@ -46,7 +44,6 @@ class Reveal(NamedTuple):
     columns: Callable
     plain: Callable
     mask: int
-    projections: int | None = None
 
 
 class Reference(NamedTuple):
@@ -109,7 +106,7 @@ def self_attention():
         pick = np.eye(x.shape[-1])
         return (x, pick[:, :d_k], pick[:, d_k : 2 * d_k], pick)
 
-    return Reveal(valued, lambda args: _apart(args[0]), lambda args: args[0].shape[-1], plain, 4, 1)
+    return Reveal(valued, lambda args: _apart(args[0]), lambda args: args[0].shape[-1], plain, 4)
 
 
 def multi_head():
@@ -127,7 +124,7 @@ def multi_head():
         q, k = merge_heads(q), merge_heads(k)
         return (q, k, k, eye, eye, eye, eye, h)
 
-    return Reveal(valued, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8, 3)
+    return Reveal(valued, lambda args: np.eye(args[1].shape[-2]), lambda args: args[3].shape[1] // args[7], plain, 8)
 
 
 def locate(function, difference, reference, probes):
@@ -137,8 +134,8 @@ def locate(function, difference, reference, probes):
         return _of_one_step(function, difference, reference)
     if probe.name in (DEAD, HUGE, HUGE_MASKED, LOW_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
-    if reference.returns_weights and (told := _of_returned(probe, outcome, reference)):
-        return told
+    if reference.returns_weights and (stage := _of_returned(probe, outcome, reference)):
+        return stage
     before = probes[: difference.place]
     look = _Look(function, reference, {reference.steps_on(other.args).q.shape[-1] for other in before})
     bare = probe.args[: reference.reveal.mask]
@@ -245,8 +242,8 @@ class _Look:
                 alone, sure = self.weights(self.reveal.plain(args, q[..., [i], :, :], k[..., [i], :, :]))
                 if not sure or not _near(alone, weights[..., [i], :, :]):
                     return self.heads(args, right)
-        told = _of_weights(weights, right, self.known)
-        return told or (self._of_scores(args, weights, q, k) if _as_scores(weights, right) else (None, ""))
+        stage = _of_weights(weights, right, self.known)
+        return stage or (self._of_scores(args, weights, q, k) if _as_scores(weights, right) else (None, ""))
 
     def heads(self, args, right):
         """Say heads if one head gives the right output and several do not."""
@@ -258,26 +255,12 @@ class _Look:
         return None, ""
 
     def _of_scores(self, args, weights, q, k):
-        """Say scores if the weights depend on queries and keys; if they do not, a projection may be at fault."""
+        """Say scores if the weights depend on queries and keys."""
         others = (-q[..., ::-1], k), (q, -k[..., ::-1])
-        for i, other in enumerate(others):
-            changed, _ = self.weights(self.reveal.plain(args, *other))
-            if changed is None:
-                return None, ""
-            if _near(changed, weights):
-                return None, self._idle(args, weights, i)
+        changed = [self.weights(self.reveal.plain(args, *other))[0] for other in others]
+        if any(x is None or _near(x, weights) for x in changed):
+            return None, ""
         return "scores", ""
-
-    def _idle(self, args, weights, i):
-        """Say that the weights do not depend on the queries (0) or keys (1), or on their projection."""
-        place = self.reveal.projections
-        if place is not None:
-            place += i
-            other = (*args[:place], -args[place][..., ::-1], *args[place + 1 :])
-            changed, _ = self.weights(other)
-            if changed is not None and _near(changed, weights):
-                return f"{('W_Q', 'W_K')[i]} has no part in your weights."
-        return f"Your weights do not depend on the {('queries', 'keys')[i]}."
 
 
 def _of_weights(weights, right, known):
@@ -299,11 +282,11 @@ def _of_weights(weights, right, known):
 
 def _of_scale(factor, d_k, known):
     """Say by which factor the scores are off, and whether that scale fits another d_k."""
-    told = f"Your scaled scores are {factor:.4g} times the expected ones."
+    text = f"Your scaled scores are {factor:.4g} times the expected ones."
     for other in known - {d_k}:
         if np.isclose(factor, np.sqrt(d_k / other), rtol=1e-3):
-            told += f" The scale does not change with d_k: it was right for {other}, and here d_k is {d_k}."
-    return told
+            text += f" The scale does not change with d_k: it was right for {other}, and here d_k is {d_k}."
+    return text
 
 
 def _factor(yours, expected):

@@ -206,5 +206,5 @@ def _changes_in_training(module, inputs, options):
         torch.manual_seed(0)
         expected = torch.as_tensor(module(*inputs, **options)[0])
         module.train()
-        found = [torch.as_tensor(module(*inputs, **options)[0]) for _ in range(5)]  # dropout may drop nothing
-    return not all(torch.allclose(x, expected, atol=1e-5, equal_nan=True) for x in found)
+        outputs = [torch.as_tensor(module(*inputs, **options)[0]) for _ in range(5)]  # dropout may drop nothing
+    return not all(torch.allclose(x, expected, atol=1e-5, equal_nan=True) for x in outputs)

@@ -52,6 +52,13 @@ class Draw:
         return self(rows, columns) * 1.3 / np.sqrt(rows)
 
 
+def another(x):
+    """Return another argument of the same kind, or None where none comes to mind."""
+    if isinstance(x, np.ndarray):
+        return x + 1 if x.dtype.kind in "iu" else ~x if x.dtype == bool else np.roll(1.5 * x, 1, -1)
+    return x + 1 if type(x) is int else 2 * x + 1 if type(x) is float else None
+
+
 def single(*arrays):
     return tuple(a.astype(np.float32) if isinstance(a, np.ndarray) and a.dtype == np.float64 else a for a in arrays)
 
@@ -109,8 +116,8 @@ def gradient(args, matrices):
     """Return the probe that asks what each matrix lacks in training (`modules.run`), also where a query has no key."""
 
     def says(yours, right):
-        found = list(zip(matrices, yours, strict=True))
-        cut, nan, bias = (" and ".join(name for name, y in found if y == fault) for fault in (1, 2, 3))
+        faults = list(zip(matrices, yours, strict=True))
+        cut, nan, bias = (" and ".join(name for name, y in faults if y == fault) for fault in (1, 2, 3))
         if not (cut or nan or bias):
             return "In training mode your module gives other numbers: nn.Dropout? Fix: leave it out, the task has none."
         if bias:

@@ -35,6 +35,15 @@ _LIBRARIES = (
 
 _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
 
+# The mistakes that an error proves by itself, and the words of the problem by which it is known.
+PROVED = {
+    "several_returned": "one array is expected. Fix: ",
+    "mask_as_index": "an index has the shape of what it picks from; np.where(mask, scores, -np.inf) stretches axes of "
+    "size 1.",
+    "comparison_chained": "`0 <= x < n` asks whether a whole array is true. `(0 <= x) & (x < n)`, with brackets, "
+    "compares entries.",
+}
+
 # What to write in place of Python's own functions: for arrays, and for tensors.
 _ALONG_AN_AXIS = {
     "max": ("x.max(axis=..., keepdims=True)", "x.amax(dim=..., keepdim=True)"),
@@ -58,6 +67,11 @@ class Outcome(NamedTuple):
     tensor: bool = False
     told: tuple = ()
 
+    @property
+    def proved(self):
+        """The mistake that an error proves by itself, or ""."""
+        return next((id for id, words in PROVED.items() if words in self.problem), "")
+
 
 def late(seconds):
     """Return the Outcome of code that did not end."""
@@ -70,13 +84,13 @@ def late(seconds):
 
 def _ended(name):
     """Return the Outcome of code that ended Python by the signal `name`, or by "an exit"."""
-    told = (
+    words = (
         "ends Python, or closes the files that it needs. Fix: leave out os._exit and os.closerange."
         if name == "an exit"
         else f"makes Python itself end ({name}). "
         "Fix: look for an array too large for this machine, or for a function that calls itself without end."
     )
-    return Outcome(kind="ended", problem=f"Your code {told}")
+    return Outcome(kind="ended", problem=f"Your code {words}")
 
 
 class Unfit(Exception):
@@ -94,16 +108,16 @@ def outcomes(calls, *, copied):
     """
     safe, stop = _rehearsed(calls) if copied else (len(calls), "")
     broken = stop and (late(TIME_LIMIT) if stop == "late" else _ended(stop))
-    found = []
+    results = []
     try:
         with time_limit(TIME_LIMIT):
             for run in calls[:safe]:
-                found.append(run())
-                if found[0].kind == "untried":
-                    return found
+                results.append(run())
+                if results[0].kind == "untried":
+                    return results
     except TimeUp:
         broken = late(TIME_LIMIT)
-    return [*found, broken] if broken else found
+    return [*results, broken] if broken else results
 
 
 def _rehearsed(calls):
@@ -302,8 +316,8 @@ def shortened(text, most):
 
 def described(error):
     """Say what was raised, and in which line of the learner's own code: the last one outside libraries."""
-    told = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, words_of(error))
-    text = f"Your code raises {type(error).__name__}: {told.split(' Hint: ')[0]}".rstrip(": ")
+    message = re.sub(r"(matmul): Input operand .*\(size (\d+) is different from (\d+)\)", _MATMUL, words_of(error))
+    text = f"Your code raises {type(error).__name__}: {message.split(' Hint: ')[0]}".rstrip(": ")
     own = [(f.f_code.co_filename, line) for f, line in traceback.walk_tb(error.__traceback__) if not _in_library(f)]
     code = ""
     if own:
@@ -314,22 +328,34 @@ def described(error):
     return text + (f"\nFix: {fix}" if fix else "")
 
 
-def _fix(told, code):
+def first_nan(function, args):
+    """Say in which line of the learner's NumPy code NaN arises first; "" if that cannot be told."""
+    try:
+        with np.errstate(invalid="raise"), _settings_kept(), time_limit(TIME_LIMIT):
+            function(*(copy_of(a) for a in args))
+    except FloatingPointError as error:
+        return described(error).replace("Your code raises FloatingPointError", "The first NaN arises here")
+    except (Exception, SystemExit, TimeUp):
+        pass  # it has run before: where it raises only now, nothing is known
+    return ""
+
+
+def _fix(message, code):
     """Return the likely fix of an error whose message hides its cause; "" if there is none to suggest."""
-    if "modified by an inplace operation" in told:
+    if "modified by an inplace operation" in message:
         return (
             "what the gradient needs was written over (x[...] = ..., x += ...). masked_fill, torch.where and "
             "nan_to_num make a new tensor."
         )
-    if "before Module.__init__() call" in told:
+    if "before Module.__init__() call" in message:
         return "begin `__init__` with `super().__init__()`: before that a module holds no layers."
-    if "boolean index did not match" in told or "The shape of the mask" in told:
-        return "an index has the shape of what it picks from; np.where(mask, scores, -np.inf) stretches axes of size 1."
-    of_tensor = "Boolean value of Tensor" in told
-    if not (of_tensor or "truth value of an array" in told):
+    if "boolean index did not match" in message or "The shape of the mask" in message:
+        return PROVED["mask_as_index"]
+    of_tensor = "Boolean value of Tensor" in message
+    if not (of_tensor or "truth value of an array" in message):
         return ""
     if re.search(r"[<>]=?((?!\b(if|else|and|or)\b|\) *[&|] *\()[^<>=])+[<>]", code):
-        return "`0 <= x < n` asks whether a whole array is true. `(0 <= x) & (x < n)`, with brackets, compares entries."
+        return PROVED["comparison_chained"]
     condition = re.search(r"\b(if|while|and|or|not)\b", code)
     python = re.search(r"(?<![\w.])(max|min|sorted)\(", code)
     if condition and not python:
@@ -353,12 +379,12 @@ def read_from_notebook(answer):
         if function.__code__.co_argcount and function.__globals__.get("__name__") == "__main__":
             names = dict.fromkeys(_globals_read(function.__code__))
             values |= {name: function.__globals__.get(name) for name in names}
-    told = {name: told for name, value in values.items() if (told := _in_a_word(value))}
-    if not told:
+    kinds = {name: kind for name, value in values.items() if (kind := _in_a_word(value))}
+    if not kinds:
         return ""
-    there = ", ".join(f"{name} {what}" for name, what in told.items())
+    there = ", ".join(f"{name} {what}" for name, what in kinds.items())
     return (
-        f"Your {'class' if isinstance(answer, type) else 'function'} reads {' and '.join(told)} from the notebook "
+        f"Your {'class' if isinstance(answer, type) else 'function'} reads {' and '.join(kinds)} from the notebook "
         f"(there {there}), not from its arguments."
     )
 

@@ -162,7 +162,7 @@ def _told(array, other, i, j):
     return "free" if other is not None and np.isnan(array[i, j]) else number(array[i, j])
 
 
-def _cell(x, limits, told):
+def _cell(x, limits, text):
     """Return one cell: its words, coloured by value; NaN and infinities have a dashed border and no colour."""
     style = "padding:2px 6px;text-align:right;"
     if np.isfinite(x):
@@ -170,4 +170,4 @@ def _cell(x, limits, told):
         style += f"background:{fill};color:{ink};"
     else:
         style += "border:1px dashed currentColor;color:currentColor;"
-    return f'<td style="{style}">{told}</td>'
+    return f'<td style="{style}">{text}</td>'

@@ -55,23 +55,6 @@ def _rows_as_sequences(s):
     return lambda x: split_heads(x if x.ndim > 2 else x[:, None], s.num_heads)
 
 
-def _overwrite(arguments):
-    for x in arguments:
-        if isinstance(x, np.ndarray):
-            x[...] = 0
-        elif type(x) in (tuple, list):
-            _overwrite(x)
-
-
-def _overwriting(s):
-    def finish(y):
-        y = np.array(y)
-        _overwrite(s.arguments)
-        return y
-
-    return finish
-
-
 def _gradients(fault):
     """Return the ways in which some of W_Q, W_K, W_V, W_O get no gradient (1), or NaN (2)."""
     some = (np.array(which) for which in product((0, fault), repeat=4) if any(which))
@@ -114,8 +97,8 @@ SHARED = (
     # --- projections
     Mistake(
         "projections_unused",
-        "it attends with the inputs themselves; the projections are never applied",
-        "In self-attention the scores are symmetric, and W_Q, W_K, W_V never get a gradient.",
+        "it attends with inputs themselves: a projection, or all of them, is never applied",
+        "What is not applied gets no gradient. Without W_Q and W_K the scores of self-attention are symmetric.",
         "Set W_Q to zero. Does your output change?",
         "It should. Queries are x @ W_Q, keys x @ W_K, values x @ W_V; go on with these three.",
         {
@@ -123,6 +106,7 @@ SHARED = (
             "k": lambda s: s.split(s.key),
             "v": lambda s: s.split(s.value),
         },
+        *({a: lambda s, b=b: s.split(getattr(s, b))} for a, b in (("q", "query"), ("k", "key"), ("v", "value"))),
     ),
     Mistake(
         "projection_transposed",
@@ -237,7 +221,13 @@ SHARED = (
         "The result is right, and the caller's data are spoiled: the same cell run twice gives two answers.",
         "Look for +=, -=, *=, /= and for [...] = on the left of an argument.",
         "Write x = x + y in place of x += y, or begin with a copy.",
-        {"finish": _overwriting},
+    ),
+    Mistake(
+        "mask_as_numbers",
+        "the mask holds numbers, not True and False",
+        "The next reader cannot know what 0 means. Of integers `~mask` makes -1 and -2, of floats an error.",
+        "Print the dtype of your mask.",
+        "It has to be bool: compare with <= or <, or add .astype(bool).",
     ),
     Mistake(
         "returns_float16",
@@ -263,11 +253,47 @@ SHARED = (
         "Let it run over all, and return behind it. Without a loop: which slice cuts something off?",
     ),
     Mistake(
-        "order_turned",
-        "it returns the right numbers in another order: an axis backwards, or the last two exchanged",
-        "Row i then belongs to another query.",
-        "Which line turns an axis round: [::-1], flip, .T, swapaxes?",
-        "In the result nothing is to be turned: row i belongs to query i, in the order of the queries.",
+        "rearranged",
+        "it returns the right numbers in another order or another shape",
+        "An axis is missing or one too many, two are exchanged, one is turned round, or the cuts lie elsewhere.",
+        "Print the shape of your result beside the one asked for. Where does your code put the second number?",
+        "Look at each [None], [::-1], .T, swapaxes and reshape. A reshape keeps the order in memory.",
+    ),
+    Mistake(
+        "factor",
+        "it returns the right result, multiplied by one number",
+        "The number was the same in all that was tried. A factor of -1 is a sign.",
+        "Which line multiplies or divides by a number that the formula does not have?",
+        "Leave that number out, or put in the one that is missing.",
+    ),
+    Mistake(
+        "argument_ignored",
+        "one of its arguments had no part in the result",
+        "Another one in its place changes nothing.",
+        "In which of your lines does each argument stand?",
+        "Each has a part in the result. A number that you have written yourself may stand in its place.",
+    ),
+    # --- seen in an error and its line: engine/run.py
+    Mistake(
+        "several_returned",
+        "it returns a tuple or a list, where one array is asked for",
+        "Whoever goes on with the result gets several things.",
+        "What stands behind your `return`, and is there a comma in it?",
+        "Return one array alone. Several arrays become one by np.stack or np.concatenate.",
+    ),
+    Mistake(
+        "mask_as_index",
+        "a mask in square brackets had the very shape of what it picks from",
+        "scores[~mask] = -np.inf is right only for such masks. One with an axis of size 1 raises an error.",
+        "What is the shape of the mask, and what that of the scores?",
+        "np.where (in torch masked_fill) stretches axes of size 1; an index does not.",
+    ),
+    Mistake(
+        "comparison_chained",
+        "a comparison of arrays has two signs at once, or no brackets beside &",
+        "It asks whether the first comparison is true as a whole, and an array is not.",
+        "How does Python read 0 <= x < n?",
+        "As (0 <= x) and (x < n). Of arrays it is (0 <= x) & (x < n), with both pairs of brackets.",
     ),
     # --- gradients: every number is right
     Mistake(

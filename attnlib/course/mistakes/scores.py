@@ -1,5 +1,7 @@
 """Mistakes in the scores and in their scale."""
 
+from copy import copy
+
 import numpy as np
 
 from ...core import softmax
@@ -12,6 +14,13 @@ def _first_axis(s, x):
     return x.shape[0 if s.num_heads is None else -1]
 
 
+def _exchanged(s):
+    """Compute the scores of the exercise with queries and keys in each other's place."""
+    other = copy(s)
+    other.q, other.k = s.k, s.q
+    return type(s).__mro__[1].scores.func(other)
+
+
 SHARED = (
     # --- scores
     Mistake(
@@ -20,7 +29,7 @@ SHARED = (
         "With n_q = n_k everything runs: row i holds what the others ask of token i, not what token i asks.",
         "Which of the two arrays gives the rows of the score matrix?",
         "Row i of the scores belongs to query i: the queries stand on the left of the product, the keys on the right.",
-        {"scores": lambda s: s.k @ swap(s.q)},
+        {"scores": _exchanged},
         {"q": lambda s: s.split(s.key @ s.W_Q), "k": lambda s: s.split(s.query @ s.W_K)},
         {"q": lambda s: s.split(s.query @ s.W_K), "k": lambda s: s.split(s.key @ s.W_Q)},
     ),
@@ -55,6 +64,7 @@ SHARED = (
         "A score is the dot product of two rows. What does @ combine?",
         "@ combines rows on the left with columns on the right, so each key has to become a column.",
         {"scores": lambda s: s.q @ s.k},
+        {"scores": lambda s: swap(s.q) @ s.k},
     ),
     Mistake(
         "key_reshaped",
@@ -176,6 +186,13 @@ SHARED = (
         "Divide the scores, and take the softmax of what comes out.",
         {"scaled_scores": lambda s: s.scores, "weights": lambda s: softmax(s.masked_scores) / np.sqrt(s.q.shape[-1])},
         {"scaled_scores": lambda s: s.scores, "output": lambda s: s.weights @ s.v / np.sqrt(s.q.shape[-1])},
+    ),
+    Mistake(
+        "another_scale",
+        "the scores are multiplied by another number than 1 / sqrt(d_k)",
+        "Too large a number makes the weights too peaked, too small a one too flat.",
+        "What do you divide the scores by, and where does that number come from?",
+        "Divide by the square root of the length of one query, once, before the softmax.",
     ),
     Mistake(
         "root_forgotten",

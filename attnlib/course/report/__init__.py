@@ -50,10 +50,10 @@ class Report:
 
     def votes(self, notebook):
         """Return {question: {letter: how many}} of a notebook."""
-        found = {name: dict.fromkeys(PREDICTIONS[name].options, 0) for name in notebook.guesses.values()}
+        counts = {name: dict.fromkeys(PREDICTIONS[name].options, 0) for name in notebook.guesses.values()}
         for _, name, letter in self.cast(notebook):
-            found[name][letter] = found[name].get(letter, 0) + 1
-        return found
+            counts[name][letter] = counts[name].get(letter, 0) + 1
+        return counts
 
     def cast(self, notebook):
         """Yield (submission, question, letter) of each vote; the letter is "other" if it is no option."""
@@ -95,17 +95,17 @@ def made(folder, notebooks=None, jobs=1):
             f"{where} holds no notebook of the series. Expected files like 02_vectorized.ipynb with their solutions. "
             "Fix: --notebooks FOLDER, the folder notebooks of a clone of this repository."
         )
-    found = submissions.found_in(folder, known)
+    handed_in = submissions.found_in(folder, known)
     tasks = []
     for number, notebook in known.items():
-        of_it = [submission for submission in found if submission.notebook == number]
+        of_it = [submission for submission in handed_in if submission.notebook == number]
         # Each process runs the cells of the series once more: a few answers are not worth a second one.
         parts = min(jobs, max(1, len(of_it) // 10))
         tasks += [(notebook, of_it[i::parts]) for i in range(parts) if of_it]
     with ThreadPoolExecutor(jobs) as pool:  # each waits for a process of its own
         judged = [row for rows in pool.map(lambda task: _judged(*task), tasks) for row in rows]
     judged.sort(key=lambda row: (row["number"].split(".")[0], int(row["number"].split(".")[1]), row["which"]))
-    return Report({notebook.number: notebook for notebook, _ in tasks}, found, judged)
+    return Report({notebook.number: notebook for notebook, _ in tasks}, handed_in, judged)
 
 
 def _judged(notebook, handed_in):
@@ -128,8 +128,8 @@ def _judged(notebook, handed_in):
     )
     if done.returncode == 0:
         return json.loads(done.stdout.splitlines()[-1])
-    told = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    why = f"the process that judges ended: {told}"
+    last_line = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    why = f"the process that judges ended: {last_line}"
     return [
         {"which": one.which, "number": task.number, "state": "could not tell", "mistakes": [], "why": why}
         for one in handed_in

@@ -89,7 +89,7 @@ def apart(work, seconds=2 * TIME_LIMIT):
         _work_and_end(work, write)
     os.close(write)
     try:
-        told, in_time = _received(read, time.monotonic() + seconds)
+        message, in_time = _received(read, time.monotonic() + seconds)
     finally:
         os.close(read)
         with contextlib.suppress(OSError):  # what it has started, and then itself
@@ -100,22 +100,22 @@ def apart(work, seconds=2 * TIME_LIMIT):
     if not in_time:
         raise NoAnswer(f"it did not finish within {seconds:g} seconds")
     try:
-        told = json.loads(told)
-        if "why" in told:
-            raise NoAnswer(re.sub(r"[^ -~]", "?", str(told["why"]))[:80])
-        return decode(told["found"])
+        message = json.loads(message)
+        if "why" in message:
+            raise NoAnswer(re.sub(r"[^ -~]", "?", str(message["why"]))[:80])
+        return decode(message["found"])
     except (ArithmeticError, LookupError, MemoryError, RecursionError, TypeError, ValueError, AttributeError):
-        raise NoAnswer("it ended Python" if not told else "what came back cannot be read") from None
+        raise NoAnswer("it ended Python" if not message else "what came back cannot be read") from None
 
 
 def _received(read, deadline):
     """Return (what was sent, was it all sent in time); more than MOST_BYTES counts as nothing."""
-    told = bytearray()
+    message = bytearray()
     while (left := deadline - time.monotonic()) > 0 and select.select([read], [], [], left)[0]:
         news = os.read(read, 2**16)
-        told += news
-        if not news or len(told) > MOST_BYTES:
-            return bytes(told) if not news else b"", True
+        message += news
+        if not news or len(message) > MOST_BYTES:
+            return bytes(message) if not news else b"", True
     return b"", False
 
 
@@ -125,14 +125,14 @@ def _work_and_end(work, write):
     with contextlib.suppress(BaseException):
         write = _sealed(write)
         try:
-            told = json.dumps({"found": encode(work())})
+            message = json.dumps({"found": encode(work())})
         except NoAnswer as error:
-            told = json.dumps({"why": str(error)})
+            message = json.dumps({"why": str(error)})
         except BaseException as error:
-            told = json.dumps({"why": f"it raises {type(error).__name__}"})
-        told = told.encode()
-        while told:
-            told = told[os.write(write, told) :]
+            message = json.dumps({"why": f"it raises {type(error).__name__}"})
+        message = message.encode()
+        while message:
+            message = message[os.write(write, message) :]
     os._exit(0)
 
 

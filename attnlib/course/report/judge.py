@@ -70,16 +70,16 @@ def judged_one(task, submission, notebook, namespace, trouble=""):
         return "not tried", (), ""
     if trouble:
         return "could not tell", (), trouble
-    found = []
+    judgements = []
     for cells, others in tried:
         others = [source for source in others if source not in notebook.sources]
         for own in (False, True):
-            told = _judged(_Answer(task, cells, others, namespace, own))
-            if told[0] == "right":
-                return told
-            found += [told] * (not own)
+            judgement = _judged(_Answer(task, cells, others, namespace, own))
+            if judgement[0] == "right":
+                return judgement
+            judgements += [judgement] * (not own)
     # The first reading is what its check was given. Where it holds no answer, another one may.
-    return next((one for one in found if one[0] != "not tried"), found[0])
+    return next((one for one in judgements if one[0] != "not tried"), judgements[0])
 
 
 def _judged(answer):
@@ -140,7 +140,7 @@ def without_magics(source):
 
 def helpers(cells, others, known):
     """Return the definitions and imports of other cells that these cells need, but for names that are known."""
-    needed, found = list(cells), {}
+    needed, used = list(cells), {}
     definitions = {}
     for source in others:
         with contextlib.suppress(MemoryError, RecursionError, SyntaxError, ValueError):
@@ -149,10 +149,10 @@ def helpers(cells, others, known):
     while needed:
         with contextlib.suppress(MemoryError, RecursionError, SyntaxError, ValueError):
             for name in names_used(needed.pop()):
-                if name in definitions and name not in known and name not in found:
-                    found[name] = definitions[name]
+                if name in definitions and name not in known and name not in used:
+                    used[name] = definitions[name]
                     needed.append(definitions[name])
-    return list(dict.fromkeys(reversed(found.values())))
+    return list(dict.fromkeys(reversed(used.values())))
 
 
 def _bound(node):
@@ -172,22 +172,22 @@ def _of_exercise(exercise, answer):
     """Return (state, mistakes) of an answer to an exercise of the catalogue."""
     if isinstance(exercise, Puzzle):  # its function gives matrices: they are all there is to judge
         return _of_puzzle(exercise, apart(lambda: _called(*answer.values())))
-    told = apart(lambda: _tried(exercise, *answer.values()))
-    if told in ("not tried", "unfit"):
-        return {"unfit": "wrong"}.get(told, told), ()
+    tried = apart(lambda: _tried(exercise, *answer.values()))
+    if tried in ("not tried", "unfit"):
+        return {"unfit": "wrong"}.get(tried, tried), ()
     try:
         with time_limit(TIME_LIMIT):
-            found = [_outcome(exercise, i, *of_one) for i, of_one in enumerate(told[: len(exercise.probes)])]
+            outcomes = [_outcome(exercise, i, *of_one) for i, of_one in enumerate(tried[: len(exercise.probes)])]
     except Unmeasured as error:
         raise NoAnswer(str(error)) from None
     except Unfit:
         return "wrong", ()
-    stopped = next((outcome.problem for outcome in found if outcome.kind in ("late", "ended")), "")
+    stopped = next((outcome.problem for outcome in outcomes if outcome.kind in ("late", "ended")), "")
     if stopped:
         raise NoAnswer(f"it did not finish within {TIME_LIMIT:g} seconds")
-    if any("raises NameError" in outcome.problem for outcome in found):
+    if any("raises NameError" in outcome.problem for outcome in outcomes):
         raise NoAnswer("it uses a name that its cells do not define")
-    return exercise.judged(None, found)
+    return exercise.judged(None, outcomes)
 
 
 def _tried(exercise, answer):
@@ -202,11 +202,11 @@ def _tried(exercise, answer):
         return "unfit"
 
 
-def _outcome(exercise, i, values, kind, problem, mutated, tensor, told):
+def _outcome(exercise, i, values, kind, problem, mutated, tensor, given):
     """Return the Outcome of probe i, judged here if the exercise has a judge; raise ValueError if it lacks arrays."""
-    if told:
+    if given:
         lists = not exercise.answer_is_code
-        return judged(exercise.judge, told[1], exercise.probes[i].args, lists)._replace(mutated=mutated, tensor=tensor)
+        return judged(exercise.judge, given[1], exercise.probes[i].args, lists)._replace(mutated=mutated, tensor=tensor)
     if not kind and len(values) != len(exercise.expected[i].values):
         raise ValueError("as many arrays as the right answer has are expected")
     return Outcome(values, kind, problem, mutated, tensor)
@@ -262,5 +262,5 @@ def main():
     ]
     os.chdir(path.parent)
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        found = list(judgements(notebook, submissions))
-    print("\n" + json.dumps(found))
+        rows = list(judgements(notebook, submissions))
+    print("\n" + json.dumps(rows))

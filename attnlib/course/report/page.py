@@ -109,8 +109,8 @@ def bar(title, counts, colours):
         if svg.width(label) < wide:
             parts.append(f'<g fill="{text_on(colours[name])}">{svg.text(left + 4, HIGH - 6, label)}</g>')
         left += wide
-    told = ", ".join(f"{name} {n}" for name, n in counts.items())
-    return Bar(svg.picture(WIDE, HIGH, title, told, parts))
+    sentence = ", ".join(f"{name} {n}" for name, n in counts.items())
+    return Bar(svg.picture(WIDE, HIGH, title, sentence, parts))
 
 
 def page(report, names=False):

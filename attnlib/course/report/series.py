@@ -139,5 +139,5 @@ def read(path):
 
 def series(folder):
     """Return the notebooks of a folder that have exercises, by number."""
-    found = (Series(path, read(path)) for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")))
-    return {notebook.number: notebook for notebook in found if notebook.tasks}
+    notebooks = (Series(path, read(path)) for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")))
+    return {notebook.number: notebook for notebook in notebooks if notebook.tasks}

@@ -48,8 +48,8 @@ class Submission:
         call = re.compile(re.escape(".".join(task.judge)) + r"\(\s*(\w+)\s*\)")
         # Some editors drop the ids: then every call of the judge may be meant, and where they differ none is.
         checks = [cell for cell in self.cells if cell["id"] == task.ids[1]]
-        found = [call.search(cell["source"]) for cell in checks or code_of(self.cells)]
-        names = [given[1] for given in found if given and given[1].isidentifier() and not iskeyword(given[1])]
+        calls = [call.search(cell["source"]) for cell in checks or code_of(self.cells)]
+        names = [given[1] for given in calls if given and given[1].isidentifier() and not iskeyword(given[1])]
         name = names[0] if names and (checks or len(set(names)) == 1) else None
         given = f"{'.'.join(task.judge)}({name})"
         return task._replace(check=task.check.replace(ast.unparse(task.call), given)) if name else task
@@ -62,11 +62,11 @@ class Submission:
         call = ast.unparse(task.call)
         code = [(i, cell) for i, cell in enumerate(self.cells) if cell["cell_type"] == "code"]
         calls = [i for i, cell in code if cell["id"] == task.ids[1] or call in cell["source"]] or [0]
-        found = {}
+        readings = {}
         for end in (calls[-1], len(self.cells), calls[0]):
             cells, others = self.cells_of(task, known, end)
-            found.setdefault(tuple(cells), others)
-        return [(cells, others) for cells, others in found.items() if cells]
+            readings.setdefault(tuple(cells), others)
+        return [(cells, others) for cells, others in readings.items() if cells]
 
     def cells_of(self, task, known, end):
         """Return (the cells of an exercise, all other code cells), as sources in their order.
@@ -97,13 +97,13 @@ class Submission:
 
     def _beside(self, i, step, known, chosen):
         """Return the places of the code cells next to one, up to a text, a cell of the series or one chosen already."""
-        found, i = set(), i + step
+        places, i = set(), i + step
         while 0 <= i < len(self.cells) and i not in chosen:
             if self.cells[i]["cell_type"] != "code" or self.cells[i]["id"] in known:
                 break
-            found.add(i)
+            places.add(i)
             i += step
-        return found
+        return places
 
 
 def _grade_id(cell):

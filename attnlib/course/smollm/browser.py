@@ -50,10 +50,10 @@ async def fetch(tell=print):
     _unpack(path)
     if not kept:
         tell("Storing it in this browser.")
-        told = await _keep(cache, path)
+        trouble = await _keep(cache, path)
     path.unlink()
     importlib.invalidate_caches()
-    tell("The model is here." if kept else f"The model is here. {told}")
+    tell("The model is here." if kept else f"The model is here. {trouble}")
 
 
 async def _storage():
@@ -121,7 +121,7 @@ async def _save(response, path, tell):
     """Write the body of a response to a file while it arrives."""
     from pyodide.ffi import JsException
 
-    reader, size, told = response.body.getReader(), 0, 0
+    reader, size, reported = response.body.getReader(), 0, 0
     with path.open("wb") as file:
         while True:
             try:
@@ -135,8 +135,8 @@ async def _save(response, path, tell):
                 return
             part.value.to_file(file)
             size += part.value.byteLength
-            if size - told >= STEP:
-                told = size
+            if size - reported >= STEP:
+                reported = size
                 tell(round(size / 1e6))
 
 

@@ -1,11 +1,8 @@
-"""What the 270 heads do: sinks and windows, heads that look one back, heads that copy; and *bank* in six sentences."""
-
-import base64
+"""What the 270 heads do: sinks and windows, heads that look one back, heads that copy."""
 
 import numpy as np
 
 from ...core import attention_trace
-from ..model_files import stored
 from . import texts
 from .results import ranked, replayed
 
@@ -14,25 +11,6 @@ LENGTH, DRAWS = 40, 8  # random tokens, each sequence twice in a row
 FIRST_WORD = 17  # before it stand the control tokens
 LONGEST = 200  # tokens of a prompt whose parking is measured
 BEFORE, LONG = 17, 0.1  # the layer before the heads that copy; a vector of so much of the first one's length is long
-
-
-@replayed
-def packed_maps(speaker, text=texts.BLANK):
-    """Return the words of a text and the maps of all heads as base64: rows of 1, 2, ... n weights in float16."""
-    weights = np.stack(list(speaker.maps(text).values()))  # (layers * heads, n, n)
-    rows, columns = np.tril_indices(weights.shape[-1])
-    packed = base64.b64encode(weights[:, rows, columns].astype("<f2").tobytes()).decode()
-    return {"words": speaker.tokenizer.words(speaker.tokens(text)), "layers": speaker.shape.layers, "maps": packed}
-
-
-def every_map(speaker=None, text=texts.BLANK):
-    """Return the words of a text and the maps of all heads, (layers, heads, n, n); stored are those of the blank."""
-    found = packed_maps() if speaker is None else packed_maps(speaker, text=text)
-    n = len(found["words"])
-    triangles = np.frombuffer(base64.b64decode(found["maps"]), "<f2").reshape(found["layers"], -1, n * (n + 1) // 2)
-    weights = np.zeros((*triangles.shape[:2], n, n))
-    weights[(..., *np.tril_indices(n))] = triangles
-    return found["words"], weights
 
 
 def over_all_heads(speaker, maps, measure):
@@ -71,12 +49,12 @@ def sinks(speaker):
 @replayed
 def windows(speaker, widths=WINDOWS, firsts=FIRSTS):
     """Return the loss on Alice with a window of so many keys, and the first 0, 1 or 4 tokens kept."""
-    found = [
+    rows = [
         {"window": width, "first": first, "loss": speaker.using(window=width, sink=first).loss(texts.ALICE)}
         for width in widths
         for first in firsts
     ]
-    return [*found, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
+    return [*rows, {"window": None, "first": 0, "loss": speaker.loss(texts.ALICE)}]
 
 
 @replayed
@@ -116,12 +94,12 @@ def copied(weights):
 
 def second_copy(speaker, draws=range(DRAWS)):
     """Return for each draw (loss of the first copy, loss of the second)."""
-    found = []
+    halves = []
     for draw in draws:
         numbers = repeated(speaker, draw)
         nats = speaker.surprise(speaker(numbers)[0][:-1], numbers[1:])
-        found.append([float(nats[: LENGTH - 1].mean()), float(nats[LENGTH:].mean())])
-    return np.array(found)
+        halves.append([float(nats[: LENGTH - 1].mean()), float(nats[LENGTH:].mean())])
+    return np.array(halves)
 
 
 @replayed
@@ -154,10 +132,10 @@ def without_heads(speaker, controls=5):
     Taken away: the strongest 1, 2, 4, 8 heads that copy; each of the four that look one back. The control: as many
     heads drawn at random from all others, `controls` times; they are named. The loss on Alice says what else is lost.
     """
-    found = copying()
-    copy, previous = [tuple(head) for head in found["heads"]], [tuple(head) for head in found["previous heads"]]
+    scores = copying()
+    copy, previous = [tuple(head) for head in scores["heads"]], [tuple(head) for head in scores["previous heads"]]
     rng = np.random.default_rng(0)
-    rest = [head for head in ranked(found["copy"]) if head not in copy and head not in previous]
+    rest = [head for head in ranked(scores["copy"]) if head not in copy and head not in previous]
     groups = [("none", [])]
     groups += [("copy", copy[:k]) for k in (1, 2, 4, 8)] + [("previous", [head]) for head in previous]
     for k in (1, 2, 4, 8):
@@ -226,29 +204,3 @@ def parking(prompt, speaker=None):
         "parked": weights[:, place].sum(axis=1).tolist(),
         "copied": np.where(followed & ~place, weights, 0).sum(axis=1).tolist(),
     }
-
-
-@replayed
-def banks(speaker):
-    """Return the cosines of *bank* in the six sentences of notebook 09, coming out, and where a pair is equal."""
-    sentences = stored("minilm_results")["six banks"]["sentences"]
-    vectors = []
-    for text in sentences:
-        words = speaker.tokenizer.words(speaker.tokens(text))
-        vectors.append(speaker.vectors(text)[:, words.index(" bank")])
-    x = np.array(vectors)  # (6, layers, d_model)
-    unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
-    cosines = np.einsum("ild,jld->lij", unit, unit)
-    return {
-        "sentences": sentences,
-        "cosines": cosines[-1],
-        "least by layer": cosines.min(axis=(1, 2)),
-        "equal": _equal(x),
-    }
-
-
-def _equal(x):
-    """Return the pairs, counted from 0, whose vectors are equal in all layers up to rounding."""
-    n = len(x)
-    near = [np.abs(x[i] - x[j]).max() < 1e-3 * np.abs(x[i]).max() for i in range(n) for j in range(n)]
-    return [[i, j] for i in range(n) for j in range(i + 1, n) if near[i * n + j]]

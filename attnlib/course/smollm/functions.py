@@ -118,15 +118,15 @@ def _positive(name):
 
 
 def _heads(pairs, shape):
-    found = {}
+    by_layer = {}
     for layer, head in pairs:
         if not (1 <= layer <= shape.layers and 1 <= head <= shape.heads):
             raise ValueError(
                 f"a head is (layer, head), counted from 1 to {shape.layers} and {shape.heads}; got ({layer}, {head}). "
                 "Fix: both numbers count from 1."
             )
-        found.setdefault(layer - 1, []).append(head - 1)
-    return found
+        by_layer.setdefault(layer - 1, []).append(head - 1)
+    return by_layer
 
 
 SETTINGS = {

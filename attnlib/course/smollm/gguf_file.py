@@ -111,11 +111,11 @@ def _header(file):
     magic, version, tensors, settings = _unpack(file, "4sIQQ")
     if magic != b"GGUF" or version not in (2, 3):
         raise EOFError(f"it begins with {magic!r}, version {version}")
-    found = {}
+    values = {}
     for _ in range(settings):
         name = _text(file)
-        found[name] = _setting(file, *_unpack(file, "I"))
-    return found, [_tensor(file) for _ in range(tensors)]
+        values[name] = _setting(file, *_unpack(file, "I"))
+    return values, [_tensor(file) for _ in range(tensors)]
 
 
 def _tensor(file):

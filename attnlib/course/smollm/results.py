@@ -4,8 +4,9 @@
 and heads count from 1.
 """
 
+import base64
 import copy
-from functools import wraps
+from functools import partial, wraps
 
 import numpy as np
 
@@ -21,6 +22,8 @@ NAME_HEAD = (24, 1)  # where the last word of the blank finds the name, and take
 AGAINST = (25, 5)  # looks at the name, too, and without it the name is likelier
 MARGIN = 0.005  # in logits: stored texts end before two that lie closer
 AT_ONCE = 32  # tokens of a prompt, where the rest is read one by one
+TEMPERATURES = (0, 0.7, 2)
+LONGEST = 40  # tokens of a sentence whose ribbons are drawn
 MEASURES = {}
 
 
@@ -53,7 +56,7 @@ def losses(speaker):
 
 def losses_with_the_cache(speaker):
     """Return them as a text is written: the first 32 tokens at once, then token by token with what is kept."""
-    found = {}
+    losses_of = {}
     for name, text in texts.TEXTS.items():
         numbers = speaker.tokens(text)
         x, past = speaker(numbers[:AT_ONCE])
@@ -61,8 +64,8 @@ def losses_with_the_cache(speaker):
         for number in numbers[AT_ONCE:-1]:
             x, past = speaker([number], past)
             rows.append(x)
-        found[name] = float(np.mean(speaker.surprise(np.concatenate(rows), numbers[1:])))
-    return found
+        losses_of[name] = float(np.mean(speaker.surprise(np.concatenate(rows), numbers[1:])))
+    return losses_of
 
 
 # Mistakes
@@ -71,17 +74,17 @@ def losses_with_the_cache(speaker):
 @replayed
 def mistakes(speaker, names=("none", *FAULTS)):
     """Return {mistake: {"notebook", "loss" on three texts, "writes", "next": of the blank}}, "none" first."""
-    found = {}
+    rows = {}
     for name in names:
         notebook, changes = FAULTS.get(name, ("", {}))
         wrong = speaker.using(**changes)
-        found[name] = {
+        rows[name] = {
             "notebook": notebook,
             "loss": losses_with_the_cache(wrong) if name in WITH_THE_CACHE else losses(wrong),
             "writes": writes(wrong, texts.STORY),
             "next": wrong.next_words(texts.BLANK, 1)[0],
         }
-    return found
+    return rows
 
 
 @replayed
@@ -101,14 +104,14 @@ def chunks(speaker, sizes=(1, 7, 50)):
     """Return by how much logits differ if Alice is read in chunks with the cache, and not at once; and their spread."""
     numbers = speaker.tokens(texts.ALICE)
     whole = speaker.logits(texts.ALICE)
-    found = {"tokens": len(numbers), "spread": float(whole.std())}
+    differences = {"tokens": len(numbers), "spread": float(whole.std())}
     for size in sizes:
         rows, past = [], None
         for start in range(0, len(numbers), size):
             x, past = speaker(numbers[start : start + size], past)
             rows.append(x @ speaker.unembedding.T)
-        found[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
-    return found
+        differences[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
+    return differences
 
 
 # The d_k slider
@@ -122,19 +125,24 @@ def at_d_k(speaker, d_k):
 def stops(name):
     """Return the stored stops of the d_k slider for "blank", "blank exchanged" or "writing", with whole maps.
 
-    As `stops_of` gives them; each has the loss on the three texts, too.
+    As `stops_of` gives them; each has the loss on the three texts, too. A blank has a question with the names to guess,
+    and the scores of all heads.
     """
-    found = stored("smollm_stops")
-    if name not in found:
-        raise LookupError(f"stops are stored for {', '.join(found)}; got {name!r}. Fix: one of these, or stops_of.")
-    for stop in found[name]["stops"]:
+    named = stored("smollm_stops")
+    if name not in named:
+        raise LookupError(f"stops are stored for {', '.join(named)}; got {name!r}. Fix: one of these, or stops_of.")
+    for stop in named[name]["stops"]:
         n = len(stop["weights"])
         stop["weights"] = np.array([[*row, *[0.0] * (n - len(row))] for row in stop["weights"]])
-    return found[name]
+    if WATCHED[name]:
+        names = [word.strip() for word in WATCHED[name]]
+        named[name] |= {"asks": (ASKS, names), "scores": every_score(text=PROMPTS[name])[1]}
+    return named[name]
 
 
 PROMPTS = {"blank": texts.BLANK, "blank exchanged": texts.EXCHANGED, "writing": texts.STORY}
 WATCHED = {"blank": (" Mary", " John"), "blank exchanged": (" Mary", " John"), "writing": ()}
+ASKS = "Who gets the drink?"
 
 
 def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
@@ -156,31 +164,96 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
         prompt, words, layer, head, d_k; and stops: for each d_k the weights as rows of 1, 2, ... n numbers, next (the 6
         most likely tokens), watched, text.
     """
-    found = []
+    stops = []
     for d_k in d_ks:
         other = at_d_k(speaker, d_k)
         p = other.probabilities(prompt)
-        weights = other.maps(prompt, [head])[head]
-        found.append(
-            {
-                "d_k": d_k,
-                "weights": [row[: i + 1].tolist() for i, row in enumerate(weights)],
-                "next": other.next_words(prompt),
-                "watched": [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched],
-                "text": writes(other, prompt, 24 if d_k > 1 else 16),  # without division rounding soon tells
-            }
-        )
+        stop = stop_of(speaker, prompt, head, d_k)
+        stop["weights"] = [row[: i + 1].tolist() for i, row in enumerate(stop["weights"])]
+        stop["watched"] = [(word, float(p[speaker.tokenizer.encode(word)[0]])) for word in watched]
+        stop["text"] = writes(other, prompt, 24 if d_k > 1 else 16)  # without division rounding soon tells
+        stops.append(stop)
     words = speaker.tokenizer.words(speaker.tokens(prompt))
-    return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": found}
+    return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": stops}
+
+
+def stop_of(speaker, prompt, head, d_k):
+    """Return d_k, the map of a head and the 6 most likely next tokens, where all heads divide by sqrt(d_k)."""
+    other = at_d_k(speaker, d_k)
+    return {"d_k": d_k, "weights": other.maps(prompt, [head])[head], "next": other.next_words(prompt)}
+
+
+@replayed
+def packed_scores(speaker, prompts=(texts.BLANK, texts.EXCHANGED)):
+    """Return {text: {words, layers, scores}}: those of `every_score` in base64, rows of 1, 2, ... n in float16."""
+    found = {}
+    for text in prompts:
+        scores = np.stack(list(speaker.maps(text, step="masked_scores").values()))  # (layers * heads, n, n)
+        scores -= scores.max(axis=-1, keepdims=True)
+        rows = scores[(slice(None), *np.tril_indices(scores.shape[-1]))]
+        packed = base64.b64encode(rows.astype("<f2").tobytes()).decode()
+        words = speaker.tokenizer.words(speaker.tokens(text))
+        found[text] = {"words": words, "layers": speaker.shape.layers, "scores": packed}
+    return found
+
+
+def every_score(speaker=None, text=texts.BLANK):
+    """Return the words of a text and the scores of all heads, (layers, heads, n, n): divided by 8 and masked.
+
+    Each row is given less its largest score, which leaves its weights as they are. Stored are the blank's and those of
+    its names exchanged.
+    """
+    found = (packed_scores() if speaker is None else packed_scores(speaker, prompts=[text]))[text]
+    n = len(found["words"])
+    rows = np.frombuffer(base64.b64decode(found["scores"]), "<f2").reshape(found["layers"], -1, n * (n + 1) // 2)
+    scores = np.full((*rows.shape[:2], n, n), -np.inf)
+    scores[(..., *np.tril_indices(n))] = rows
+    return found["words"], scores
+
+
+def every_map(speaker=None, text=texts.BLANK):
+    """Return the words of a text and the maps of all heads, (layers, heads, n, n)."""
+    words, scores = every_score(speaker, text)
+    return words, core.softmax(scores)
+
+
+def sentences(speaker=None):
+    """Return a function that gives `live.ribbons` what a model does with a sentence: (text) -> dict, as `stops`.
+
+    Stored sentences come as they are stored. Others need the model; what it says at another d_k is computed when the
+    slider comes there.
+    """
+
+    def of_sentence(text):
+        stored_names = [name for name, prompt in PROMPTS.items() if prompt == text and WATCHED[name]]
+        if stored_names:
+            return {name: value for name, value in stops(stored_names[0]).items() if name != "asks"}
+        if speaker is None:
+            raise LookupError(f"Without the model only these are stored: {texts.BLANK} … and {texts.EXCHANGED} …")
+        n = len(speaker.tokens(text))
+        if n > LONGEST:
+            raise ValueError(f"sentence must have at most {LONGEST} tokens, got {n}. Fix: a shorter one.")
+        words, scores = every_score(speaker, text)
+        layer, head = NAME_HEAD
+        found = {"prompt": text, "words": words, "layer": layer, "head": head, "d_k": D_K, "scores": scores}
+        return found | {"stops": {d_k: partial(stop_of, speaker, text, NAME_HEAD, d_k) for d_k in STOPS}}
+
+    return of_sentence
+
+
+@replayed
+def warmer(speaker, temperatures=TEMPERATURES):
+    """Return what it writes after the beginning of a story at each temperature, as (temperature, text)."""
+    return [(T, speaker.write(texts.STORY, 20, temperature=T, seed=1)) for T in temperatures]
 
 
 def all_stops(speaker):
     """Return what is stored for `stops`: {name: stops_of(...)}, each stop with the loss from `sharpness`."""
-    found = {name: stops_of(speaker, prompt, watched=WATCHED[name]) for name, prompt in PROMPTS.items()}
-    for one in found.values():
+    named = {name: stops_of(speaker, prompt, watched=WATCHED[name]) for name, prompt in PROMPTS.items()}
+    for one in named.values():
         for stop, measured in zip(one["stops"], sharpness(), strict=True):
             stop["loss"] = measured["loss"]
-    return found
+    return named
 
 
 @replayed
@@ -189,11 +262,11 @@ def sharpness(speaker, d_ks=STOPS):
 
     The means are over all heads and all queries but the first, which has one key.
     """
-    found = []
+    rows = []
     for d_k in d_ks:
         other = at_d_k(speaker, d_k)
         maps = np.stack(list(other.maps(texts.ALICE).values()))[:, 1:]
-        found.append(
+        rows.append(
             {
                 "d_k": d_k,
                 "loss": losses(other),
@@ -201,7 +274,7 @@ def sharpness(speaker, d_ks=STOPS):
                 "entropy": float(core.entropy(maps.astype(float)).mean()),
             }
         )
-    return found
+    return rows
 
 
 # The blank, 80 times
@@ -239,17 +312,17 @@ def name_heads(speaker):
         for (layer, head), weights in speaker.maps(text).items():
             looking[layer - 1, head - 1] += weights[-1, at] / len(texts.BLANKS)
     top = ranked(looking)[:5]
-    rng, drawn = np.random.default_rng(0), []
+    rng, controls = np.random.default_rng(0), []
     others = [(layer, j) for layer in sorted({i for i, _ in top}) for j in range(1, 10) if (layer, j) not in top]
     for _ in range(3):
-        drawn.append([others[k] for k in sorted(rng.choice(len(others), len(top), replace=False))])
+        controls.append([others[k] for k in sorted(rng.choice(len(others), len(top), replace=False))])
     return {
         "weight on the right name": looking,
         "heads": top,
         "all heads": _filled(speaker),
         "without one": [_filled(speaker.using(without=[head])) for head in top],
         "without all five": _filled(speaker.using(without=top)),
-        "drawn": [{"heads": heads, **_filled(speaker.using(without=heads))} for heads in drawn],
+        "drawn": [{"heads": heads, **_filled(speaker.using(without=heads))} for heads in controls],
     }
 
 
@@ -275,11 +348,11 @@ def name_arrives(speaker):
     table = speaker.embedding - speaker.embedding.mean(axis=0)
     names = table[[_number(speaker, name) for name in ("Mary", "John")]]
     directions = (names / np.linalg.norm(names, axis=1, keepdims=True)).T  # (d_model, 2)
-    found = {}
+    prompts = {}
     for name, right in (("blank", "Mary"), ("blank exchanged", "John")):
         q, k, v = _heads_of(speaker, PROMPTS[name], layer)  # (h, n, d_k) each
         out = speaker.layers[layer - 1].attn_output.reshape(len(q), -1, len(table[0])) @ directions  # (h, d_k, 2)
-        found[name] = {
+        prompts[name] = {
             "before": speaker.vectors(PROMPTS[name])[layer - 2, -1] @ directions,
             "heads": core.scaled_dot_product_attention(q[:, -1:], k, v @ out)[:, 0],
             "without": {
@@ -289,8 +362,8 @@ def name_arrives(speaker):
         }
         if name == "blank":
             h = head - 1
-            found[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ out[h]}
-    return found
+            prompts[name] |= {"query": q[h, -1:], "key": k[h], "value": v[h] @ out[h]}
+    return prompts
 
 
 def _heads_of(speaker, text, layer):

@@ -186,13 +186,13 @@ class Speaker:
 
     def surprise(self, x, tokens):
         """Return -ln p of the tokens that came next, (n,); 64 rows of logits at a time."""
-        found = []
+        nats = []
         for start in range(0, len(x), 64):
             logits = x[start : start + 64] @ self.unembedding.T
             logits -= logits.max(axis=-1, keepdims=True)
             chosen = np.take_along_axis(logits, np.asarray(tokens[start : start + 64])[:, None], axis=-1)[:, 0]
-            found.append(np.log(np.exp(logits).sum(axis=-1)) - chosen)
-        return np.concatenate(found)
+            nats.append(np.log(np.exp(logits).sum(axis=-1)) - chosen)
+        return np.concatenate(nats)
 
     def next_words(self, prompt, count=6):
         """Return the most likely next tokens and their probabilities, [(text, probability), ...], falling."""
@@ -249,30 +249,34 @@ class Speaker:
 
     def vectors(self, text):
         """Return the vectors of the tokens of a text behind each layer, (layers, n, d_model)."""
-        x, past, found = self.embedding[self.tokens(text)], self.empty(), []
+        x, past, vectors = self.embedding[self.tokens(text)], self.empty(), []
         for i, layer in enumerate(self.layers):
             x, _ = self.layer(i, layer, x, np.arange(len(x)), past[i])
-            found.append(x)
-        return np.stack(found)
+            vectors.append(x)
+        return np.stack(vectors)
 
-    def maps(self, text, heads=None):
-        """Return attention weights: {(layer, head): (n, n)} for these heads, counted from 1, or for all."""
-        return self.maps_of(self.tokens(text), heads)
+    def maps(self, text, heads=None, step="weights"):
+        """Return attention weights: {(layer, head): (n, n)} for these heads, counted from 1, or for all.
 
-    def maps_of(self, numbers, heads=None):
+        `step` may name another of a trace, such as "masked_scores".
+        """
+        return self.maps_of(self.tokens(text), heads, step)
+
+    def maps_of(self, numbers, heads=None, step="weights"):
         """Return the attention weights over tokens that are given as numbers."""
-        h, found, other = self.shape.heads, {}, copy.copy(self)
+        h, maps, other = self.shape.heads, {}, copy.copy(self)
         wanted = [(i + 1, j + 1) for i in range(self.shape.layers) for j in range(h)] if heads is None else heads
 
         def watch(i, query, key, value, attn_mask):
             for layer, j in wanted:
                 if layer == i + 1:
                     head = j - 1, (j - 1) * len(key) // h
-                    found[layer, j] = attention_trace(query[head[0]], key[head[1]], value[head[1]], attn_mask).weights
+                    trace = attention_trace(query[head[0]], key[head[1]], value[head[1]], attn_mask)
+                    maps[layer, j] = getattr(trace, step)
 
         other.watch = watch
         other(numbers)
-        return found
+        return maps
 
 
 def probabilities(logits, temperature=1.0):

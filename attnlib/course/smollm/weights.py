@@ -46,10 +46,10 @@ def shape_of(settings):
 
 def layer_of(weights, i, shape):
     """Return the weights of layer i as (in, out): views of the file's (out, in)."""
-    found = {name: weights[f"blk.{i}.{name}.weight"].T for name in Layer.__dataclass_fields__}
-    found["attn_q"] = to_halves(found["attn_q"], shape.heads)
-    found["attn_k"] = to_halves(found["attn_k"], shape.kv_heads)
-    return Layer(**found)
+    matrices = {name: weights[f"blk.{i}.{name}.weight"].T for name in Layer.__dataclass_fields__}
+    matrices["attn_q"] = to_halves(matrices["attn_q"], shape.heads)
+    matrices["attn_k"] = to_halves(matrices["attn_k"], shape.kv_heads)
+    return Layer(**matrices)
 
 
 def to_halves(w, heads):

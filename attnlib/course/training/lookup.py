@@ -62,5 +62,5 @@ def draw(size, generator, rule=None):
     numbers = torch.randint(NUMBERS, (size, PAIRS), generator=generator)
     slot = torch.randint(PAIRS, (size,), generator=generator)
     rows = torch.arange(size)
-    found = letters[rows, slot]
-    return Memories(letters, numbers, found if rule is None else rule[found], numbers[rows, slot], slot)
+    asked = letters[rows, slot]
+    return Memories(letters, numbers, asked if rule is None else rule[asked], numbers[rows, slot], slot)

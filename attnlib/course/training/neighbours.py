@@ -63,15 +63,15 @@ def rings(size, generator, asked=BOTH):
     return letters, torch.stack([letters.roll(-step, dims=1) for step in asked], dim=-1)
 
 
-def _loss(model, drawn):
-    letters, answers = drawn
+def _loss(model, batch):
+    letters, answers = batch
     scores, _ = model(letters)
     return nn.functional.cross_entropy(scores.flatten(0, 2), answers.flatten())
 
 
-def fit(model, told, seed=0):
+def fit(model, description, seed=0):
     """Train all of a model that may learn, with 600 steps of Adam at rate 3e-3, and return it."""
-    train(model, lambda g: rings(128, g, model.asked), _loss, steps=600, lr=3e-3, seed=seed, description=told)
+    train(model, lambda g: rings(128, g, model.asked), _loss, steps=600, lr=3e-3, seed=seed, description=description)
     return model
 
 
@@ -124,8 +124,8 @@ def two_trainings():
 def with_other_read_outs():
     """Return what one head learns together with a hidden layer, and what a linear layer reads off such a head."""
     models = {seed: trained(1, with_hidden_layer, seed) for seed in SEEDS}
-    found = {f"hidden layer, seed {seed}": measured(model) for seed, model in models.items()}
-    return found | {"the same head, linear read-out": measured(behind_the_same_head(models[1]))}
+    measures = {f"hidden layer, seed {seed}": measured(model) for seed, model in models.items()}
+    return measures | {"the same head, linear read-out": measured(behind_the_same_head(models[1]))}
 
 
 def six_letters():
@@ -138,15 +138,15 @@ def of_exact_shares(larger=0.64):
     pairs = torch.cartesian_prod(torch.arange(LETTERS), torch.arange(LETTERS))  # (100, 2)
     one_hot = nn.functional.one_hot(pairs, LETTERS).float()  # (100, 2, letters)
     shares = larger * one_hot[:, 0] + (1 - larger) * one_hot[:, 1]  # (100, letters)
-    found = {}
+    rates = {}
     for column, name in enumerate(("the larger share", "the smaller share")):
         torch.manual_seed(0)
         layer, letter = nn.Linear(LETTERS, LETTERS), pairs[:, column]
         batch = (shares, letter)
         train(layer, lambda g, batch=batch: batch, _named, steps=2000, lr=0.05)
         right = layer(shares).argmax(-1) == letter
-        found[name] = right[pairs[:, 0] != pairs[:, 1]].float().mean().item()
-    return found
+        rates[name] = right[pairs[:, 0] != pairs[:, 1]].float().mean().item()
+    return rates
 
 
 def _named(layer, batch):

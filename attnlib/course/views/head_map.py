@@ -1,4 +1,4 @@
-"""All heads of a model as one map, a cell for each, to click: what it measures, and where that head looks."""
+"""All heads of a model as one grid, a cell for each, to click: what it measures, and where that head looks."""
 
 import html
 
@@ -7,9 +7,7 @@ import numpy as np
 from ... import live, svg
 from ...live.controls import buttons
 from ...live.weights import panel
-from ...svg import parts
 
-CELL, HIGH, LEFT, TOP, ROOM = 40, 450, 34, 46, 8  # of the map: pixels of a cell and of all rows at most; around it
 SIDE = 240  # of the chosen head's map
 
 
@@ -67,7 +65,7 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
         labels = {"queries": tokens, "keys": tokens, "row": query, "column": key, "attn_mask": attn_mask}
         chosen = panel([svg.heatmap(shown, title=title, side=SIDE, **labels)], {})
         words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(told, quote=False)}</div>'
-        return panel([draw(name, tables[name], layer, head)], {}) + chosen + words, {title: shown}
+        return panel([svg.heads(tables[name], layer, head, name)], {}) + chosen + words, {title: shown}
 
     return live.LiveView(
         {"measured": buttons("measured", list(tables))},
@@ -76,23 +74,3 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
         labels=lambda: (tokens, tokens, None),
         main="measured",
     )
-
-
-def draw(title, table, layer, head):
-    """Return the map of all heads as an <svg> element, one of them framed."""
-    layers, heads = table.shape
-    cell = min(CELL, HIGH // layers)
-    head_name = "H" if cell >= 24 else ""  # narrower columns have room for the number alone
-    wide, high = heads * cell, layers * cell
-    drawn = [
-        svg.text(LEFT, 17, title, size=parts.LARGE, bold=True),
-        *(svg.text(LEFT + cell * j + cell // 2, TOP - 5, f"{head_name}{j + 1}", anchor="middle") for j in range(heads)),
-        *(svg.text(LEFT - 6, TOP + cell * i + cell // 2 + 5, f"L{i + 1}", anchor="end") for i in range(layers)),
-        f'<g transform="translate({LEFT} {TOP})">',
-        svg.matrix(table, cell, vmax=float(table.max()) or 1.0, names=("layer", "head")),
-        svg.frame(cell * head, cell * layer, cell, cell, parts.LINE),
-        svg.target(0, 0, wide, high, row="layer", rows=layers, column="head", columns=heads),
-        "</g>",
-    ]
-    told = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
-    return svg.picture(LEFT + wide + ROOM, TOP + high + ROOM, title, told, drawn)

@@ -56,12 +56,12 @@ class Corpus:
 
     def __init__(self, size, seed):
         rng = random.Random(seed)
-        drawn = [sentence(rng) for _ in range(size)]
-        self.sentences = [words for words, _ in drawn]
+        sentences = [sentence(rng) for _ in range(size)]
+        self.sentences = [words for words, _ in sentences]
         self.tokens = np.zeros((size, LENGTH), dtype=int)
         for row, words in zip(self.tokens, self.sentences, strict=True):
             row[: len(words) + 1] = tokens_of(words)[0]
-        self.lowest_loss = sum(surprise for _, surprise in drawn) / sum(map(len, self.sentences))
+        self.lowest_loss = sum(surprise for _, surprise in sentences) / sum(map(len, self.sentences))
 
 
 def tokens_of(words):

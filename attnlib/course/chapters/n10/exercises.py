@@ -53,31 +53,16 @@ def _heavy_win(p, a):
     return all(drawn(c) > 0.99 for c in p.convoys)
 
 
-def _last(c):
-    return only(~c.pilot, all_at(c, c.places == c.n - 1))
-
-
 def _follows_one_of(rule, values):
     """With hard scores the head does what a rule, (value, convoy) -> result, says for one of these values."""
     return lambda p, a: any(follows(partial(rule, value))(p, a) for value in values)
-
-
-def _itself_at(place, c):
-    return where(c.places == place, itself(c), all_alike(c))
-
-
-def _all_at_place(place, c):
-    return all_at(c, c.places == place)
 
 
 def _everybody_at_highest(c):
     return at_flag(c, c.kinds.max())
 
 
-def _highest_letter(c):
-    return only(~c.pilot, _everybody_at_highest(c))
-
-
+_at_c = partial(at_flag, kind=C)
 _WANTS = {PILOT: PILOT, A: B, B: C, C: D, D: A}
 
 
@@ -89,10 +74,6 @@ def _only_c(right, otherwise):
     return lambda c: where(c.kinds == C, right(c), otherwise(c))
 
 
-def _at_c(c):
-    return at_flag(c, C)
-
-
 def _tons_of_c(c):
     return every(c, c.cargo[c.kinds == C].mean() if C in c.kinds else np.nan)
 
@@ -101,26 +82,16 @@ def _mean(c):
     return every(c, c.cargo.mean())
 
 
-def _heaviest(c):
-    return every(c, c.cargo.max())
+_HEAVIEST = follows(lambda c: every(c, c.cargo.max()))
 
 
 def _mean_of_ships(c):
     return every(c, c.cargo[1:].mean())
 
 
-def _mean_of_length(n, c):
-    """Return the mean with the pilot, times what is right for a convoy of n."""
-    return n / (n - 1) * _mean(c)
-
-
 def _mean_without_d(c):
     found = ~c.pilot & (c.kinds != D)
     return every(c, c.cargo[found if found.any() else ...].mean())
-
-
-def _same_flag_without(kinds, c):
-    return where(np.isin(c.kinds, kinds), all_alike(c), same_flag(c))
 
 
 def _pilot_only(p, a):
@@ -175,8 +146,10 @@ BY_FLAG = (
         signs={
             "ties_shared": follows(same_flag),
             "the_heavy_win": _heavy_win,
-            "last_place_wins": follows(_last),
-            "one_place_only": _follows_one_of(_itself_at, range(PLACES)),
+            "last_place_wins": follows(lambda c: only(~c.pilot, all_at(c, c.places == c.n - 1))),
+            "one_place_only": _follows_one_of(
+                lambda place, c: where(c.places == place, itself(c), all_alike(c)), range(PLACES)
+            ),
         },
         example=lambda: (rows(PLACE, 20 * np.eye(PLACES)), rows(PLACE, np.eye(PLACES))),
         among={"by_hand": ("*AAAA", "*ABCDABC")},
@@ -192,8 +165,10 @@ BY_FLAG = (
         want=same_flag,
         signs={
             "itself_only": follows(itself),
-            "letter_as_number": follows(_highest_letter),
-            "d_left_out": _follows_one_of(_same_flag_without, ([D], [D, PILOT])),
+            "letter_as_number": follows(lambda c: only(~c.pilot, _everybody_at_highest(c))),
+            "d_left_out": _follows_one_of(
+                lambda kinds, c: where(np.isin(c.kinds, kinds), all_alike(c), same_flag(c)), ([D], [D, PILOT])
+            ),
         },
         example=lambda: (rows(FLAG, 20 * np.eye(5)), rows(FLAG, np.eye(5))),
         among={"by_hand": ("*AAAA", "*ABCD", "*DDAAD")},
@@ -228,7 +203,7 @@ BY_FLAG = (
             "only_c_asks": follows(_only_c(_at_c, all_alike)),
             "own_flag": follows(same_flag),
             "letter_as_number": follows(_everybody_at_highest),
-            "place_instead_of_flag": _follows_one_of(_all_at_place, range(1, PLACES)),
+            "place_instead_of_flag": _follows_one_of(lambda place, c: all_at(c, c.places == place), range(1, PLACES)),
         },
         among=_HAS_C,
     ),
@@ -248,7 +223,7 @@ BY_FLAG = (
             "letter_as_number": follows(lambda c: every(c, c.cargo[c.kinds == c.kinds.max()].mean())),
             "value_is_the_key": follows(lambda c: every(c, 1)),
             "all_columns_added": follows(lambda c: _tons_of_c(c) + 3),
-            "cargo_as_key": follows(_heaviest),
+            "cargo_as_key": _HEAVIEST,
             "own_cargo": follows(lambda c: column(c.cargo)),
             "only_c_asks": follows(_only_c(_tons_of_c, _mean)),
         },
@@ -269,9 +244,9 @@ BY_FLAG = (
         signs={
             "pilot_counted": follows(_mean),
             "pilot_only": _pilot_only,
-            "one_length_only": _follows_one_of(_mean_of_length, range(2, PLACES + 1)),
+            "one_length_only": _follows_one_of(lambda n, c: n / (n - 1) * _mean(c), range(2, PLACES + 1)),
             "d_left_out": follows(_mean_without_d),
-            "the_heavy_win": follows(_heaviest),
+            "the_heavy_win": _HEAVIEST,
             "only_the_pilot_asks": follows(lambda c: where(c.pilot, _mean_of_ships(c), _mean(c))),
         },
         among={"by_hand": ("*AB", "*A", "*ABCDABC")},

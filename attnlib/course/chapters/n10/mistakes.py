@@ -2,8 +2,8 @@
 
 from ...mistakes.mistake import Mistake
 
-# Common to many puzzles.
-COMMON = (
+OWN = (
+    # Common to many puzzles.
     Mistake(
         "too_little_weight",
         "it finds the right keys and gives them too little weight",
@@ -60,10 +60,7 @@ COMMON = (
         "What does row 0 of your map show?",
         "Give the pilot a query. Which rows of W_Q does a pilot read?",
     ),
-)
-
-# 10.1 to 10.3
-FLAGS = (
+    # 10.1 to 10.3
     Mistake(
         "ties_shared",
         "ships of one flag cannot be told apart",
@@ -135,10 +132,7 @@ FLAGS = (
         "Which row of your table is all zeros?",
         "The row of D: it needs a number in the column of A.",
     ),
-)
-
-# 10.4 to 10.8
-CARGO = (
+    # 10.4 to 10.8
     Mistake(
         "only_c_asks",
         "only ships of flag C ask",
@@ -315,10 +309,7 @@ CARGO = (
         "Which row of W_Q belongs to A alone? And which column of W_K is for B alone?",
         "Row A, and a column that the pilot does not use. Leave the query for the pilot in row ONE.",
     ),
-)
-
-# 10.9 to 10.13
-PLACES = (
+    # 10.9 to 10.13
     Mistake(
         "attends_to_next",
         "each ship looks at the one behind it",
@@ -434,9 +425,7 @@ PLACES = (
         "By what does a ship find the others of its flag?",
         "By the flag: take the place out of W_Q and W_K.",
     ),
-)
-
-HEADS = (
+    # 10.12 and 10.13
     Mistake(
         "heads_added",
         "the outputs of the two heads are added",
@@ -508,5 +497,3 @@ HEADS = (
         "Read FLAG and write NOTE.",
     ),
 )
-
-OWN = (*COMMON, *FLAGS, *CARGO, *PLACES, *HEADS)

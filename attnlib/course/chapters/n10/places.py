@@ -61,18 +61,21 @@ def _of_its_flag(seen):
     return rule
 
 
+def _behind_the_mask(a):
+    return a.each(lambda head: head._replace(mask=np.tri(PLACES, k=-1, dtype=bool)))
+
+
 def _flag_alone(p, a):
     """Behind any of three masks, and behind the right one as well: there a wish for the pilot would show."""
-    free = a.each(lambda head: head._replace(mask=np.tri(PLACES, k=-1, dtype=bool)))
     as_it_is = any(p.does(a.hard, _of_its_flag(seen), RULE) for seen in (-1, 0, PLACES))
-    return as_it_is and p.does(free.hard, _of_its_flag(-1), RULE)
+    return as_it_is and p.does(_behind_the_mask(a).hard, _of_its_flag(-1), RULE)
 
 
 def _place_before_flag(p, a):
     """The last ship looks at the one in front of it, not at its own flag far away."""
     probes = [Convoy(flags, np.ones(7)) for flags in ("*ABBBBA", "*BCCCCB", "*CDDDDC", "*DAAAAD")]
-    free = a.each(lambda head: head._replace(mask=np.tri(PLACES, k=-1, dtype=bool)))  # perhaps its mask hides that one
-    return all(hard_weights(p, b, c)[-1, 5] > 0.9 for b in (a, free) for c in probes)
+    tried = a, _behind_the_mask(a)  # perhaps its mask hides that one
+    return all(hard_weights(p, b, c)[-1, 5] > 0.9 for b in tried for c in probes)
 
 
 def _late_place_beats_pilot(p, a):
@@ -220,12 +223,8 @@ def _carried(own, front):
     return lambda c: column(own * c.cargo + front * np.r_[0, c.cargo[:-1]])
 
 
-def _minus_next(c):
-    return only((c.places > 0) & (c.places < c.n - 1), column(c.cargo - np.r_[c.cargo[1:], 0]))
-
-
-def _one_head_unused(p, a):
-    return any(p.does(a.hard, _carried(*by), 0.05) for by in ((1, 0), (0, 1), (-1, 0), (0, -1)))
+def _carries(*pairs):
+    return lambda p, a: any(p.does(a.hard, _carried(*by), 0.05) for by in pairs)
 
 
 def _heads_alike(p, a):
@@ -253,17 +252,13 @@ def _induction():
     return (*front, note), (20 * flag, rows(NOTE, np.eye(5), notes=True), flag)
 
 
-def _so_far(c):
-    return np.tri(c.n, dtype=bool)
-
-
 def _copies(c):
-    return share((c.kinds[:, None] == c.kinds) & _so_far(c))
+    return share((c.kinds[:, None] == c.kinds) & np.tri(c.n, dtype=bool))
 
 
 def _behind_copies(c):
     noted = np.r_[0, c.kinds[:-1]]
-    return only(~c.pilot, share((c.kinds[:, None] == noted) & _so_far(c)))
+    return only(~c.pilot, share((c.kinds[:, None] == noted) & np.tri(c.n, dtype=bool)))
 
 
 def _layer(head, rule):
@@ -282,12 +277,8 @@ def _written(p, a):
     return np.any([np.abs(p.traces(a, c)[0].output).max(axis=0) > 1e-9 for c in p.convoys], axis=0)
 
 
-def _writes(columns=slice(None)):
-    return lambda p, a: _written(p, a)[columns].any()
-
-
-def _not(sign):
-    return lambda p, a: not sign(p, a)
+def _writes(columns=slice(None), so=True):
+    return lambda p, a: _written(p, a)[columns].any() == so
 
 
 def _note_mixed(p, a):
@@ -324,10 +315,12 @@ TOGETHER = (
         d_v=(1, 1),
         joined=True,
         signs={
-            "heads_added": lambda p, a: any(p.does(a.hard, _carried(k, k), 0.05) for k in (1, 0.5)),
-            "one_head_unused": _one_head_unused,
+            "heads_added": _carries((1, 1), (0.5, 0.5)),
+            "one_head_unused": _carries((1, 0), (0, 1), (-1, 0), (0, -1)),
             "heads_alike": _heads_alike,
-            "attends_to_next": follows(_minus_next),
+            "attends_to_next": follows(
+                lambda c: only((c.places > 0) & (c.places < c.n - 1), column(c.cargo - np.r_[c.cargo[1:], 0]))
+            ),
         },
         among={"by_hand": ("*ABCDABC", "*AB")},
     ),
@@ -352,9 +345,9 @@ TOGETHER = (
             "own_flag_noted": _both(_layer(0, itself), _layer(1, _copies)),
             "looks_behind": _asks_behind,
             "two_back": lambda p, a: [0] * _layer(0, lambda c: only(c.places > 1, back(c, 2)))(p, a),
-            "nothing_noted": _not(_writes()),
+            "nothing_noted": _writes(so=False),
             "note_mixed": _note_mixed,
-            "flags_overwritten": _both(_not(_writes(NOTE)), _writes(FLAG)),
+            "flags_overwritten": _both(_writes(NOTE, so=False), _writes(FLAG)),
         },
         example=_induction,
         among={

@@ -60,7 +60,7 @@ class Shown(NamedTuple):
     """What a view shows of an answer on one convoy."""
 
     ships: list
-    maps: dict  # title -> weights (n, n)
+    maps: dict  # title -> weights (n, n), or the trace of a head
     table: tuple  # what each ship receives: names of columns, rows
     line: str
 
@@ -211,9 +211,9 @@ class Puzzle(Exercise):
             answer, line = answer.each(lambda head: head._replace(W_Q=times * head.W_Q)), ""
             traces, got = self.traces(answer, c), self.result(answer, c)
             titles = ["yours"] if len(traces) == 1 else ["head 1", "head 2"]
-            maps |= {title: trace.weights for title, trace in zip(titles, traces, strict=True)}
+            maps |= dict(zip(titles, traces, strict=True))
         elif self.d_v:
-            maps = {"a head of zeros": core.attention_trace(0 * c.x, c.x, c.x, is_causal=self.causal).weights}
+            maps = {"a head of zeros": core.attention_trace(0 * c.x, c.x, c.x, is_causal=self.causal)}
         if np.isnan(wanted).any():
             free = np.flatnonzero(np.isnan(wanted).any(axis=-1))
             line = f"{line} Anything goes in row{'s' * (len(free) > 1)} {_listed([str(i) for i in free])}.".strip()

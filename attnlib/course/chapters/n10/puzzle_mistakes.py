@@ -65,32 +65,16 @@ def multiple(p, a, want, least=1e-3):
     return k > least and abs(k - 1) > RULE and np.allclose(got, k * wanted, rtol=0.01, atol=0.01 * k)
 
 
-def _too_soft(p, a):
-    return p.does(a.hard)
-
-
-def _sign_turned(p, a):
-    return repaired(flip)(p, a) or (p.d_v and p.does(a.hard, lambda c: -p.want(c)))
-
-
 def _everybody_alike(p, a):
     """In one of the heads all scores of a row are equal, those that a mask hides included."""
     traces = zip(*(p.traces(a.hard, c) for c in p.convoys), strict=True)
     return [k for k, found in enumerate(traces) if all(np.ptp(t.scaled_scores, axis=-1).max() < RULE for t in found)]
 
 
-def _column_off_by_one(p, a):
-    return not p.does(a.hard) and repaired(*rolled("W_Q", "W_K", "W_V"))(p, a)
-
-
 def _nothing_given(p, a):
     """Nothing is received, and it would not be if all keys counted alike: it is not that an empty ship is looked at."""
     alike = a.each(lambda head: head._replace(W_Q=0 * head.W_Q))
     return bool(p.d_v) and not any(p.result(one, c).any() for one in (a, alike) for c in p.convoys)
-
-
-def _value_multiplied(p, a):
-    return bool(p.d_v) and multiple(p, a, p.want)
 
 
 def _pilot_forgotten(p, a):
@@ -104,11 +88,11 @@ def _pilot_forgotten(p, a):
 # Tried in this order after the mistakes of the puzzle; the first that fits gives the name.
 COMMON = {
     "nothing_given": _nothing_given,
-    "too_little_weight": _too_soft,
+    "too_little_weight": lambda p, a: p.does(a.hard),
     "swapped_asking_and_found": repaired(exchange),
-    "sign_turned": _sign_turned,
+    "sign_turned": lambda p, a: repaired(flip)(p, a) or (p.d_v and p.does(a.hard, lambda c: -p.want(c))),
     "everybody_alike": _everybody_alike,
-    "column_off_by_one": _column_off_by_one,
-    "value_multiplied": _value_multiplied,
+    "column_off_by_one": lambda p, a: not p.does(a.hard) and repaired(*rolled("W_Q", "W_K", "W_V"))(p, a),
+    "value_multiplied": lambda p, a: bool(p.d_v) and multiple(p, a, p.want),
     "pilot_forgotten": _pilot_forgotten,
 }

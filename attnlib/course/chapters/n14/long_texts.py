@@ -340,15 +340,6 @@ OWN = (
         {"largest": lambda s: s.masked_scores.max(axis=-1, keepdims=True), "of_sink": lambda s: np.exp(s.sink)},
     ),
     Mistake(
-        "sink_score_ignored",
-        "the sink's score is 0, whatever `sink` says",
-        "In GPT-OSS each head learns a score of its own.",
-        "Which of your arguments do the weights not depend on?",
-        "They should depend on `sink`: its share is exp(sink).",
-        {"sink": lambda s: 0.0},
-        {"of_sink": lambda s: np.exp(-s.largest)},
-    ),
-    Mistake(
         "sink_left_out_of_maximum",
         "the maximum is taken over the keys alone",
         "Right as long as some key is allowed. Where all are blocked, it is -inf, and -inf minus -inf is NaN.",
@@ -412,14 +403,6 @@ OWN = (
         {"factor": lambda s: s.seen / s.n_0},
     ),
     Mistake(
-        "n_0_left_out",
-        "the factor is ln(i + 1), without the division by ln(n_0)",
-        "Scores come out too large, by the factor ln(n_0).",
-        "Which of your arguments do the weights not depend on?",
-        "They should depend on n_0: for i + 1 = n_0 the factor is 1.",
-        {"factor": lambda s: np.log(s.seen)},
-    ),
-    Mistake(
         "logarithms_subtracted",
         "the factor is ln((i + 1) / n_0), a difference of two logarithms",
         "The factor is 0 where it should be 1, at i + 1 = n_0, and negative before.",
@@ -443,14 +426,6 @@ OWN = (
         "Larger: ln(i + 1) / ln(n_0).",
         {"factor": lambda s: np.log(s.n_0) / np.log(s.seen)},
         {"factor": lambda s: np.log(s.n_0) / np.log(np.maximum(s.seen, 2))},
-    ),
-    Mistake(
-        "factor_left_out",
-        "the scores have no factor",
-        "This is the head of notebook 05. Its largest weight shrinks as the crowd grows.",
-        "Which of your arguments do the weights not depend on?",
-        "They should depend on n_0: multiply row i by ln(i + 1) / ln(n_0).",
-        {"factor": lambda s: 1.0},
     ),
     Mistake(
         "factor_on_weights",

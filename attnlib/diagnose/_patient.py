@@ -7,12 +7,12 @@ import types
 
 import torch
 
-from . import caller as calling
-from .attempts import Neutral, best_attempt, unread_masks
-from .forms import KEYS, PADDING, PAIRS, forms
-from .handed import handed_in
+from . import _caller as calling
+from ._attempts import Neutral, best_attempt, unread_masks
+from ._forms import KEYS, PADDING, PAIRS, forms
+from ._handed import handed_in
+from ._watch import Watch, plain_attention
 from .report import CouldNotTell
-from .watch import Watch, plain_attention
 
 
 def copied(module):
@@ -107,16 +107,17 @@ class Patient:
             for dtype in (torch.float64, torch.float32):
                 self.n, self.dtype = n, dtype
                 self.module = copied(self.original).to(dtype)
-                self.x, found = self.draw(n), {}
+                self.x, callers = self.draw(n), {}
+                # Several layouts may run: one in which weights are seen ends the search, else the best is taken.
                 for way in calling.combinations(signature, self.declared.batch_first is not False):
                     self.caller = signature.tried(*way)
                     if self._works(errors):
-                        found.setdefault(self._attends(), self.caller)
-                        if 2 in found:
+                        callers.setdefault(self._attends(), self.caller)
+                        if 2 in callers:
                             break
                     signature.ignored = signature.ignored or self.caller.ignored
-                if found:
-                    self.caller = found[max(found)]
+                if callers:
+                    self.caller = callers[max(callers)]
                     return
                 if self._any_mask():
                     return
@@ -160,6 +161,7 @@ class Patient:
         caller.roles, caller.held = {"x": roles["x"]}, (name, memory)
         if self._runs([]) and self.watch(self.x[:2], need=False).uses:
             other = ("cross", "memory", "enc", "src", "context")
+            # What it reads has masks of its own, which say nothing of the tokens that attend to each other.
             masks = [mask for mask in caller.masks if not any(word in mask for word in other)]
             caller.masks = masks or caller.masks
         else:
@@ -170,6 +172,7 @@ class Patient:
         self.caller.neutral = None
         if self._runs(errors) or self._runs_with_context():
             return not self._guessed_wrong()
+        # Each form of a mask is one more call: only small ones, and each allows everything, so that it must run.
         if self.caller.insists and self.n < 9 and self.dtype == torch.float64:
             for form in forms(self.caller.masks[:1], {**PAIRS, **PADDING}):
                 self.caller.neutral = Neutral(form, self.num_heads, self.dtype)
@@ -209,6 +212,7 @@ class Patient:
             return False
         if not {"context", "value"} & set(roles) or ("value" in roles and by_name):
             return False
+        # What moves no output is no key: then the order of the arguments was guessed wrong.
         try:
             idle = not self._moved_by({"key": other}, "key")
             if "value" in roles and roles["value"] not in caller.required:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import torch
 
-from .forms import is_mask
+from ._forms import is_mask
 
 _ROLES = {
     "query": {"q", "xq", "query", "querie", "query_state", "query_layer", "input_q", "q_in", "q_input"},
@@ -123,19 +123,19 @@ class Caller:
         names = [p.name for p in self.parameters]
         free = [name for name in names if name not in self.masks]
         required = [name for name in free if name in self.required]
-        found = self.by_name
-        if {"key", "value"} <= set(found):
-            first = found.get("query") or next((n for n in free if n not in found.values()), None)
+        named = self.by_name
+        if {"key", "value"} <= set(named):
+            first = named.get("query") or next((n for n in free if n not in named.values()), None)
             if first:
-                yield {"query": first, "key": found["key"], "value": found["value"]}
+                yield {"query": first, "key": named["key"], "value": named["value"]}
         if not names:  # forward(*args)
             yield {"query": 0, "key": 1, "value": 2}
             yield {"x": 0}
             return
         if free:
-            x = found.get("query", free[0])
+            x = named.get("query", free[0])
             others = [n for n in required if n != x and _is_sequence(n)]
-            context = found.get("context")
+            context = named.get("context")
             if not others or others == [context]:
                 yield {"x": x, **({"context": context} if context else {})}
             elif len(others) == 2:
@@ -231,10 +231,10 @@ def _output(result, like, layout=LAYOUTS[0]):
     ]
     if fitting:  # weights are as wide as there are tokens: rather take another one
         return next((x for x in fitting if layout.back(x).shape[-1] != like.shape[-2]), fitting[0])
-    found = [tuple(x.shape) for x in tensors(result)] or type(result).__name__
+    returned = [tuple(x.shape) for x in tensors(result)] or type(result).__name__
     raise NoOutput(
         f"the output must be a tensor (batch, tokens, features), expected {tuple(like.shape[:-1])} and features, "
-        f"got {found}. Fix: call=, returning the output."
+        f"got {returned}. Fix: call=, returning the output."
     )
 
 

@@ -7,10 +7,10 @@ import sys
 import torch
 
 from ..torch_layers import KVCache
-from .caller import OFFSETS, tensors
-from .patient import copied
+from ._caller import OFFSETS, tensors
+from ._patient import copied
+from ._verdicts import amount, judge, short
 from .report import CouldNotTell
-from .verdicts import amount, judge, short
 
 _POSITIONS = ("start_pos", "position", "offset", "cos", "freq")
 

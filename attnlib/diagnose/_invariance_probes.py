@@ -2,11 +2,11 @@
 
 import torch
 
-from .caller import NoOutput
-from .patient import copied
+from ._caller import NoOutput
+from ._patient import copied
+from ._verdicts import amount, judge, short
+from ._watch import plain_attention
 from .report import CouldNotTell
-from .verdicts import amount, judge, short
-from .watch import plain_attention
 
 
 def deterministic(p):
@@ -84,10 +84,13 @@ def float16(p):
     moved = float(p.change(output.to(p.dtype), expected).max())
     if moved < 0.1:
         return "ok", "within 0.1 of the spread in float32"
-    found = "wrong", f"differs by {moved:.2g}"
+    wrong = "wrong", f"differs by {moved:.2g}"
     if masks is None or p.change(p.run(p.x.half(), module=copied(p.original).half()).to(p.dtype), p.output).max() > 0.1:
-        return *found, "a number that is too large for float16, with or without a mask: a bias, scores without a scale"
-    return found
+        return (
+            *wrong,
+            "a number that is too large for float16, with or without a mask: a bias, scores without a scale",
+        )
+    return wrong
 
 
 def dead(p):
@@ -125,22 +128,22 @@ def _projections(p):
     said = []
     starts = copied(p.unfilled).to(p.dtype)
     for module, what in ((starts, "start as the same for all tokens"), (p.module, "let no gradient through")):
-        found = set()
+        names = set()
         for use in p.watch(p.x[:2], need=False, module=module).uses:
             sides = {"keys": use.scores.keys, "queries": use.scores.queries, "values": use.values}
             if not use.scores.keys or not any(x.trained for x in sides.values()):
                 continue
             for name, x in sides.items():
                 if x.alike if module is starts else x.projected and not x.trained:
-                    found.add(name)
-        said += [f"the {' and '.join(sorted(found))} {what}"] if found else []
+                    names.add(name)
+        said += [f"the {' and '.join(sorted(names))} {what}"] if names else []
     return "; ".join(said)
 
 
-def _counted(p, found, what):
-    count = sum(int(mask.sum()) for mask in found.values())
+def _counted(p, broken, what):
+    count = sum(int(mask.sum()) for mask in broken.values())
     total = sum(parameter.numel() for parameter in p.module.parameters())
-    names = [name if mask.all() else f"part of {name}" for name, mask in found.items() if mask.any()]
+    names = [name if mask.all() else f"part of {name}" for name, mask in broken.items() if mask.any()]
     listed = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     return f"{count} of {total} parameters {what}" + (f": {listed}" if names else "")
 

@@ -102,6 +102,7 @@ class Watch(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         name = function._schema.name.removeprefix("aten::")
+        # A tag says which stage of attention a tensor is: those that go in, and the operation, decide on the result.
         if name in _PRODUCTS:
             args = self._leave_alone(name, args) if self.alone else args
             tag = self._product(name, args, kwargs)
@@ -126,6 +127,7 @@ class Watch(TorchDispatchMode):
         tensors = [x for x in _flat(args) if self._tag(x)]
         if not tensors:
             return None
+        # Of scores plus a mask, or weights times a gate, the stage that is further on counts.
         first = max(tensors, key=lambda x: self._tag(x).stage)
         tag = self._tag(first)
         if tag.stage == PARAMETER:
@@ -180,6 +182,7 @@ class Watch(TorchDispatchMode):
             return self._layer(a, b, first, second)
         self.multiplies = True
         stages = first.stage, second.stage
+        # Features times features, as large as a map, are scores; a map times features is the use of attention.
         if stages == (FEATURES, FEATURES) and self._are_pairs(a.shape[-2], b.shape[-1]):
             factor = first.factor * second.factor * kwargs.get("alpha", 1)
             rms = tuple(float(x.detach().square().mean()) ** 0.5 for x in (a, b))

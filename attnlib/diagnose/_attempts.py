@@ -2,7 +2,7 @@
 
 import torch
 
-from .forms import KEYS, PADDING, PAIRS, Form, forms, is_for_padding
+from ._forms import KEYS, PADDING, PAIRS, Form, forms, is_for_padding
 
 
 class Neutral:

@@ -4,7 +4,7 @@ import inspect
 
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .caller import tensors
+from ._caller import tensors
 
 
 class _Origins(TorchDispatchMode):

@@ -2,11 +2,11 @@
 
 import torch
 
-from .caller import NoOutput
-from .patient import copied
+from ._caller import NoOutput
+from ._patient import copied
+from ._verdicts import judge, short
+from ._watch import WEIGHTS
 from .report import CouldNotTell
-from .verdicts import judge, short
-from .watch import WEIGHTS
 
 
 def row_sums(p):

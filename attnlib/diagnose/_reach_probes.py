@@ -2,9 +2,9 @@
 
 import torch
 
-from .forms import is_for_padding
+from ._forms import is_for_padding
+from ._verdicts import amount, judge
 from .report import CouldNotTell
-from .verdicts import amount, judge
 
 
 def _is_torch(p):
@@ -216,7 +216,7 @@ def polarity(p):
     if not attempts or p.caller.own is not None:
         raise CouldNotTell("no mask of a known form works" if p.masks else "it takes no mask")
     verdicts = [_polarity_of(p, attempt.form) for attempt in attempts]
-    return next((found for found in verdicts if found[0] != "ok"), verdicts[0])
+    return next((finding for finding in verdicts if finding[0] != "ok"), verdicts[0])
 
 
 def _polarity_of(p, form):

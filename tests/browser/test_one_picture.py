@@ -1,0 +1,66 @@
+"""The first page and live.ribbons are one picture: the same ribbons, and the same words below them."""
+
+import re
+
+import numpy as np
+import pytest
+from test_first_page import opened, url  # noqa: F401
+from views import strip
+
+from attnlib import live
+from attnlib.svg import ribbon_row as drawing
+from tests.test_smollm_sentences import STORED, decoded
+
+
+@pytest.fixture(scope="module")
+def view():
+    """live.ribbons of what the page shows, from the same stored scores."""
+    item = STORED["mary"]
+    n = len(item["words"])
+    scores = np.full((30, 9, n, n), -np.inf)
+    for layer, head, query in np.ndindex(30, 9, n):
+        scores[layer, head, query, : query + 1] = decoded(item, layer + 1, head + 1, query) / 8
+    stops = [{"d_k": d_k, "weights": np.eye(n), "next": item["next"]} for d_k in (1, 16, 64, 256)]
+    given = {"words": item["words"], "layer": 25, "head": 5, "d_k": 64, "stops": stops, "scores": scores}
+    view = live.ribbons(given)
+    view.sliders["way"].value = 0
+    return view
+
+
+@pytest.mark.parametrize("width", [1366, 390])
+@pytest.mark.parametrize(("layer", "head", "query"), [(25, 5, 13), (24, 4, 13), (5, 8, 9), (17, 1, 1)])
+@pytest.mark.parametrize("d_k", [1, 16, 256])
+def test_ribbons_and_words_are_the_same(request, new_page, view, monkeypatch, width, layer, head, query, d_k):
+    page = opened(
+        new_page(width, 844), f"{request.getfixturevalue('url')}/#s=mary&l={layer}&h={head}&q={query}&d={d_k}"
+    )
+    page.locator("#blank.said").wait_for()
+    view.sliders["d_k"].value = d_k
+    view.choose(layer=layer - 1, head=head - 1, query=query)
+    told = re.search(r'<div class="attnlib-said".*?<p>(.*?)</p>', view.picture.value)[1]
+    ours = re.sub(r"\s+", " ", strip(told)).strip()
+    theirs = f"{page.inner_text('#head-says')} {page.inner_text('#slider-says')}"
+    assert re.sub(r"^.*? (looks|mostly)", r"\1", ours) == re.sub(r"^.*? (looks|mostly)", r"\1", theirs)
+
+    names = page.locator("#ribbons-picture .name")
+    at = [float(names.nth(i).get_attribute("y" if width < 900 else "x")) for i in range(14)]
+    base = float(names.first.get_attribute("x")) + 6 if width < 900 else float(names.first.get_attribute("y")) - 27
+    if width < 900:  # there a name stands a third of its size below its middle
+        at = [y - 0.35 * 16 for y in at]
+        deep = page.locator("#ribbons-picture").bounding_box()["width"] - base - 16
+        monkeypatch.setattr(drawing, "EDGE", base)
+    else:
+        deep = base - 8
+        monkeypatch.setattr(drawing, "FOOT", base)
+    monkeypatch.setattr(drawing, "DEEP", (deep, deep))
+    words = tuple(STORED["mary"]["words"])
+    place = drawing.Line(16, words, tuple((i,) for i in range(14)), tuple(at), (0,) * 14, 0, 0, width < 900)
+    row = view.shown["weights"][query]
+    drawn = list(drawing.bands(place, row, query))  # the word that looks, then backwards
+    paths = page.locator("#ribbons-picture path").evaluate_all("all => all.map((one) => one.getAttribute('d'))")
+    for j, ribbon in zip(range(query, -1, -1), drawn, strict=False):
+        if row[j] * drawing.BAND[width < 900] > 0.1:
+            numbers = [
+                np.array(re.findall(r"-?[\d.]+", d), float) for d in (re.search(r' d="([^"]*)"', ribbon)[1], paths[j])
+            ]
+            assert len(numbers[0]) == len(numbers[1]) and np.abs(np.subtract(*numbers)).max() < 0.21, (j, row[j])

@@ -1,0 +1,133 @@
+"""What a page without a kernel promises: each control that the text beside a view names is there, and each question."""
+
+import re
+
+import nbformat
+import pytest
+
+from attnlib.course.catalogue import PREDICTIONS, RECALLS
+from attnlib.live import frames
+from tools import asked
+from tools.build_notebooks import read_source
+from tools.series import SERIES
+
+# What a text asks a reader to do, and with what; beside it what the control is called.
+ASKS = re.compile(
+    r"\b(?:move|set|choose|click|pull|keep|go through|lower)\b(.*?)(?=[.?!;:]\s|$)|(real tokens)", re.IGNORECASE
+)
+PLAIN = {name: name for name in ("angle", "length", "layer", "head", "query", "key", "features")}
+PLAIN |= {"divisor": "divi", "draws": "draw", "real tokens": "length"}
+ITALIC = {name: name for name in ("feature", "outlier", "level", "step", "sentence", "times", "temp.", "num_heads")}
+ITALIC |= PLAIN | {name: name for name in ("measured", "position", "distance", "draw", "mask")}
+IN_PLAIN, IN_ITALICS = (
+    re.compile(form.format("|".join(map(re.escape, names))))
+    for form, names in ((r"\b({})\b", PLAIN), (r"\*({})\*", ITALIC))
+)
+CLICKED = re.compile(r"\bclick\w*\b(?: on)? an? \w+", re.IGNORECASE)
+TYPED = re.compile(r"\btype\b(?=.*\b(?:sentence|convoys?|text)\b)")
+ELSEWHERE = re.compile(r"in a running notebook|with the model", re.IGNORECASE)  # not on a page, says the sentence
+
+
+def promised(text):
+    """Return the names of the controls that a text asks for, and whether it asks for a click and for a text to type."""
+    names, clicks, typed = set(), False, False
+    text = re.sub(r"<details>.*?</details>|```.*?```", "", text, flags=re.DOTALL).replace("\n", " ")
+    text = re.sub(r"\$(n|d_k)\$", r"@\1@", text.replace("**", ""))
+    moves = re.search(r"\bslider|\bmove\b|\bset\b", text, re.IGNORECASE)
+    for sentence in re.split(r"(?<=[.?!])\s+(?=[A-Z*])", text):
+        here = not ELSEWHERE.search(sentence)
+        typed |= here and bool(TYPED.search(sentence))
+        clicks |= here and bool(CLICKED.search(sentence))
+        if here:
+            asked_for = " ".join("".join(words) for words in ASKS.findall(sentence))
+            names |= {PLAIN[name] for name in IN_PLAIN.findall(asked_for)} | {*re.findall("@(.*?)@", asked_for)}
+            names |= {ITALIC[name] for name in IN_ITALICS.findall(sentence) if moves}
+    return names, clicks, typed
+
+
+def views(cells):
+    """Yield (number of the cell, source, what is kept) of each view of a built notebook."""
+    for i, cell in enumerate(cells):
+        for output in cell.get("outputs", []):
+            if kept := output.get("metadata", {}).get("attnlib"):
+                yield i, cell.source, frames.unpacked(kept)
+
+
+def beside(cells, i):
+    """Yield the texts that stand beside a view: the nearest one above it, the one below it, and any that name it."""
+    texts = [k for k, cell in enumerate(cells) if cell.cell_type == "markdown"]
+    above = [k for k in texts if k < i][-1:]
+    below = [k for k in texts if k > i][:1]
+    following = next((k for k, *_ in views(cells) if k > i), len(cells))
+    below = [k for k in below if not any(k < other < following for other in texts) or following > k + 3]
+    name = re.search(r"^(\w+) = live\.", cells[i].source, re.MULTILINE)
+    named = [k for k in texts if name and f"`{name[1]}`" in cells[k].source]
+    yield from (cells[k].source for k in dict.fromkeys([*above, *below, *named]))
+
+
+def missing(cells):
+    """Return (cell, what is asked for and not there) of each view of a built notebook."""
+    faults = []
+    for i, _, kept in views(cells):
+        there = {knob[part] for knob in kept["knobs"] for part in ("key", "name")}
+        targets = set(re.findall(r'data-(?:row|column)="(\w+)"', kept["picture"]))
+        for text in beside(cells, i):
+            names, clicks, _ = promised(text)
+            faults += [(i, name) for name in sorted(names) if not any(re.search(rf"\b{name}", one) for one in there)]
+            if clicks and "fills" not in kept and not targets & {knob["key"] for knob in kept["knobs"]}:
+                faults.append((i, "a click"))
+    return faults
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_each_control_that_the_text_names_is_on_the_page(notebook):
+    cells = nbformat.read(notebook.built, as_version=4).cells
+    assert missing(cells) == []
+    texts = [cell.source for cell in cells if cell.cell_type == "markdown"]
+    assert [text for text in texts if promised(text)[2]] == []  # free text needs a kernel: "In a running notebook ..."
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Here *saw* asks twice. Move *head*.", ({"head"}, False, False)),
+        ("**Try.** Keep the angle and move the length.", ({"angle", "length"}, False, False)),
+        ("Of which the first are real: with 2 real tokens?", ({"length"}, False, False)),
+        ("Set $n$ to 64, *level* to 1.", ({"n", "level"}, False, False)),
+        ("A click on a cell shows it. You may type another convoy.", (set(), True, True)),
+        ("In a running notebook click a head or type a text. Each head has a key.", (set(), False, False)),
+        ("Set $W_Q$ to 0. The slider is for step 6, $d_k$ is 3, the head keeps features.", (set(), False, False)),
+    ],
+)
+def test_what_a_text_asks_for_is_read(text, wanted):
+    assert promised(text) == wanted
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_each_question_of_a_notebook_has_its_replies_on_the_page_and_no_guess(notebook):
+    source = notebook.source.read_text("utf-8")
+    wanted = {}
+    for name in re.findall(r"^predict\.(\w+)\(", source, re.MULTILINE):
+        one_by_one = enumerate(RECALLS[name].questions, 1) if name in RECALLS else ()
+        wanted |= {f"{name}-{i}": question for i, question in one_by_one} or {name: PREDICTIONS[name]}
+    cells = asked.asked(nbformat.read(notebook.built, as_version=4).cells)
+    shown = [cell.source for cell in cells if '<div class="attnlib-asked"' in cell.source]
+    assert [re.search('data-name="(.*?)"', text)[1] for text in shown] == [*wanted]
+    for text, question in zip(shown, wanted.values(), strict=True):
+        replies = re.findall(r'value="(\w)">.*?<template>(.*?)</template>', text)
+        assert replies == [(one, question(one)._repr_html_().replace("\n", " ")) for one in question.options]
+    everything = str([(cell.source, cell.get("outputs")) for cell in cells])
+    assert not re.search(r"guess_|No choice made yet|predict\.\w+\(", everything)
+    opens, closes = ([cell for cell in cells if cell.metadata.get("around", ["", ""])[k]] for k in (0, 1))
+    assert len(opens) == len(closes) <= len(shown)
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_only_what_answers_a_question_stands_behind_a_fold(notebook):
+    cells, text = read_source(notebook.source).cells, None
+    for cell in cells:
+        text = cell if cell.cell_type == "markdown" else text
+        if cell.metadata.get("jupyter", {}).get("outputs_hidden"):
+            tags = text.metadata.get("tags", [])
+            assert not cell.source.startswith("mine."), cell.source
+            assert "predict" in tags or ("solution" in tags and "live." not in cell.source), cell.source

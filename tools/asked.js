@@ -1,0 +1,43 @@
+// A question of a page: a click on an option shows the reply to it and opens what stood behind the fold. Nothing is
+// counted, and nothing leaves the page.
+for (const box of document.querySelectorAll("div.attnlib-asked")) {
+  const options = [...box.querySelectorAll("[role=radio]")];
+  const [reply, again] = [box.querySelector(".attnlib-reply"), box.querySelector(".attnlib-again")];
+  const fold = document.getElementById(box.dataset.opens);
+  const answer = (chosen) => {
+    options.forEach((option) => option.setAttribute("aria-checked", option === chosen));
+    reply.replaceChildren(...(chosen ? [chosen.nextElementSibling.content.cloneNode(true)] : []));
+    again.hidden = !chosen;
+    if (fold) fold.open = Boolean(chosen);
+  };
+  options.forEach((option, k) => {
+    option.addEventListener("click", () => answer(option));
+    // Arrow keys only move on: a reader hears all options before one is chosen.
+    option.addEventListener("keydown", (event) => {
+      const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      options.at((k + step) % options.length).focus();
+    });
+  });
+  again.addEventListener("click", () => {
+    answer(null);
+    options[0].focus();
+  });
+}
+
+// Numbers that a reader has found: right, a mistake that has a name, or neither.
+for (const form of document.querySelectorAll("form.attnlib-asked"))
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const given = (form.querySelector("input").value.match(/[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?/gi) ?? []).map(Number);
+    const near = (known) => {
+      const largest = Math.min(1, Math.max(...known.map(Math.abs))) || 1;
+      const within = (y, i) => Math.abs(given[i] - y) <= form.dataset.tolerance * (largest + Math.abs(y));
+      return known.length === given.length && known.every(within);
+    };
+    const replies = [...form.querySelectorAll("template")];
+    const fits = replies.slice(0, -2).find((reply) => near(JSON.parse(reply.dataset.of)));
+    const reply = given.length ? (fits ?? replies.at(-2)) : replies.at(-1);
+    form.querySelector(".attnlib-reply").replaceChildren(reply.content.cloneNode(true));
+  });

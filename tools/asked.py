@@ -1,0 +1,155 @@
+"""The questions of a notebook on its page: options to click, the reply to each, and behind a fold what comes out.
+
+An exercise whose answer is a few numbers has a field, which knows the right numbers and all mistakes that have a name.
+The replies are those of `predict` and `check` in a notebook; nothing is written twice.
+"""
+
+import copy
+import json
+import re
+
+import nbformat
+import numpy as np
+
+from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
+from attnlib.course.engine.exercise import Number
+
+from .page import markdown
+from .series import ROOT
+
+SCRIPT, STYLE = ((ROOT / "tools" / f"asked.{kind}").read_text("utf-8") for kind in ("js", "css"))
+GUESS = re.compile(r"guess_\w+ = None")
+ASKS = re.compile(r"predict\.(\w+)\(")
+STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = check\.(\w+)\(")
+OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
+OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
+# Where the words about a result end, and those about what comes next begin.
+GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
+FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'
+
+
+def asked(cells):
+    """Return the cells of a page: no guesses to write, but options to click; behind a fold what answers a question.
+
+    What stands before and after a cell as HTML is in its metadata, under "around".
+    """
+    found, cells = [], list(cells)
+    while cells:
+        cell = cells.pop(0)
+        recall = ASKS.match(cells[0].source) if cells and cells[0].cell_type == "code" else None
+        if recall and recall[1] in RECALLS:
+            cells.pop(0)
+            questions = RECALLS[recall[1]].questions
+            found += offered(cell, {f"{recall[1]}-{i}": question for i, question in enumerate(questions, 1)})
+        elif cells and cells[0].cell_type == "code" and GUESS.match(cells[0].source):
+            end = next(i for i, later in enumerate(cells) if ASKS.match(later.source))
+            name, between = ASKS.match(cells[end].source)[1], cells[1:end]
+            cells = cells[end + 1 :]
+            shown, cells = about_the_result(cells)
+            found += offered(cell, {name: PREDICTIONS[name]}, fold_of(name))
+            found += [without(one, outputs=True) for one in between]
+            found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, name)
+        elif (stub := STUB.match(cell.source)) and isinstance(exercise := checked_by(cells[0]), Number):
+            cells.pop(0)
+            found.append(text_cell(field(exercise, stub[1])))
+        else:
+            found.append(cell)
+    return found
+
+
+def checked_by(cell):
+    """Return the exercise whose check a cell calls, or None."""
+    called = CHECK.match(cell.source)
+    return EXERCISES[called[1]] if called else None
+
+
+def field(exercise, wanted):
+    """Return a field for the numbers that an exercise asks for, and the verdicts on all that it knows, on one line."""
+    known = [exercise.right, *(value for values in exercise.slips.values() for value in values)]
+    known = [np.atleast_1d(np.asarray(value, dtype=float)).tolist() for value in known]
+    verdicts = [(json.dumps(value), exercise(value if len(value) > 1 else value[0])) for value in known]
+    other = exercise(exercise.right * 0 + 98765.4)  # none of these
+    other.message = other.hint()
+    verdicts += [("other", other), ("none", exercise(None))]
+    replies = "".join(f"<template data-of='{value}'>{verdict._repr_html_()}</template>" for value, verdict in verdicts)
+    box = f'<label>Your answer, {wanted} <input type="text" autocomplete="off"></label> <button>Check</button>'
+    told = f'data-name="{exercise.name}" data-tolerance="{exercise.probes[0].tolerance}"'
+    reply = '<div class="attnlib-reply" aria-live="polite"></div>'
+    return f'<form class="attnlib-asked" {told}>{box}{reply}{replies}</form>'.replace("\n", " ")
+
+
+def fold_of(name):
+    """Return the id of the fold that the answer to a question opens."""
+    return f"answer-{name.replace('_', '-')}"
+
+
+def offered(cell, questions, fold=""):
+    """Return the text of a cell as cells in which the options of its questions, by name, are buttons."""
+    texts, options = OPTIONS.split(cell.source), OPTIONS.findall(cell.source)
+    if len(options) != len(questions):
+        raise SystemExit(f"a text has {len(options)} lists of options for {len(questions)} questions:\n{cell.source}")
+    found = []
+    for text, listed, (name, question) in zip(texts, options, questions.items(), strict=False):
+        found += [text_cell(text), text_cell(buttons(name, question, dict(OPTION.findall(listed)), fold))]
+    found.append(text_cell(texts[-1]))
+    return [one for one in found if one.source.strip()]
+
+
+def buttons(name, question, options, fold):
+    """Return the options of a question as a group of buttons, each with its reply, on one line."""
+    if sorted(options) != question.options:
+        raise SystemExit(f"{name} has replies to {question.options}, and its text the options {options}")
+    shown = ""
+    for letter, text in options.items():
+        words = re.sub(r"^<p>|</p>$", "", markdown(text.replace("\n", " ")).strip())
+        shown += (
+            f'<button type="button" role="radio" aria-checked="false" value="{letter}"><b>{letter}</b> {words}</button>'
+        )
+        shown += f"<template>{question(letter)._repr_html_()}</template>"
+    opens = f' data-opens="{fold}"' if fold else ""
+    group = f'<div role="radiogroup" aria-label="Your answer">{shown}</div>'
+    reply = '<div class="attnlib-reply" aria-live="polite"></div>'
+    again = '<button type="button" class="attnlib-again" hidden="">Try again</button>'
+    whole = f'<div class="attnlib-asked" data-name="{name}"{opens}>{group}{reply}{again}</div>'
+    return whole.replace("\n", " ")
+
+
+def about_the_result(cells):
+    """Return (the words that follow a result, all that comes after them), each as cells."""
+    if not cells or cells[0].cell_type != "markdown":
+        return [], cells
+    parts, words = cells[0].source.split("\n\n"), []
+    while parts and not ("\n\n".join(words).count("```") % 2 == 0 and GOES_ON.search(parts[0])):
+        words.append(parts.pop(0))
+    rest = copy.copy(cells[0]) | {"source": "\n\n".join(parts)}
+    shown = [text_cell("\n\n".join(words))] if words else []
+    return shown, ([nbformat.from_dict(rest)] if parts else []) + cells[1:]
+
+
+def folded(cells, name):
+    """Return cells behind one fold."""
+    for place, cell in enumerate(cells):
+        before = FOLD.format(fold_of(name)) if place == 0 else ""
+        cell.metadata["around"] = [before, "</details>" if place == len(cells) - 1 else ""]
+    return cells
+
+
+def without(cell, *, source=False, outputs=False):
+    """Return a code cell without its source, or without its outputs; a text as it is."""
+    if cell.cell_type != "code":
+        return cell
+    cell = copy.deepcopy(cell)
+    hidden = cell.metadata.get("jupyter", {})
+    hidden.pop("outputs_hidden", None)
+    if outputs:
+        cell.outputs = []
+    if source:
+        hidden.pop("source_hidden", None)
+        cell.metadata["transient"] = {"remove_source": True}
+        cell.id += "-out"
+    return cell
+
+
+def text_cell(text):
+    """Return a cell of text; it has no id of its own, since nothing refers to it."""
+    return nbformat.v4.new_markdown_cell(text.strip("\n"))
