@@ -5,6 +5,7 @@ page alone is tested: loading, cancelling, reading, and what fails.
 """
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,34 +27,9 @@ ENTRY = {
     "runs_here": True,
     "picture": "",
 }
+SCRIPTS = Path(__file__).with_name("first_page.js")
 PLACES = {"pyodide": "p", "lock": "l", "wheel": "w", "script": "s"}
-# What worker.js says, without Python and the model: it loads when `go` is posted, and reads words at even weights.
-WORKER = """
-const pause = () => new Promise((later) => setTimeout(later, 60));
-onmessage = async ({ data: { load, asked } }) => {
-  if (load) {
-    for (const mb of [1, 40, 80]) { postMessage({ told: `${mb} of 93 MB loaded.` }); await pause(); }
-    if (load.script.endsWith("never")) return;
-    if (load.script.endsWith("fails")) return postMessage({ failed: "The disk is full." });
-    return postMessage({ loaded: true });
-  }
-  const words = asked.text.match(/\\s*\\S+/g), n = words.length;
-  if (n > 32) return postMessage({ failed: "A sentence must have at most 32 tokens." });
-  for (let count = 1; count <= n; count++) { postMessage({ asked, words, count }); await pause(); }
-  const maps = new Float32Array(270 * n * n);
-  const d_k = asked.way === "head" || asked.way === "whole" ? asked.d_k : 1;
-  for (let at = 0; at < 270 * n; at++) {
-    const i = at % n, head = Math.floor(at / n);
-    for (let j = 0; j <= i; j++) maps[at * n + j] = 1 / (i + 1);
-    if (head !== 41 || i < 2) continue;
-    maps.fill(0, at * n, at * n + n);
-    [maps[at * n], maps[at * n + 1]] = [1 / (1 + d_k), d_k / (1 + d_k)];
-  }
-  const next = [[` ${asked.way}`, 0.5], [` d${asked.d_k}`, 0.25]];
-  postMessage({ asked, words, next, maps: new Uint8Array(maps.buffer) });
-  if (asked.writes) postMessage({ asked, writes: ` ${asked.way} on`, loss: asked.way === "head" ? 2 : 7 });
-};
-"""
+WORKER = Path(__file__).with_name("worker.js").read_text("utf-8")
 
 
 def made(folder, writes):
@@ -85,6 +61,7 @@ def with_model(tmp_path_factory):
 
 def opened(page, address):
     page.emulate_media(reduced_motion="reduce")
+    page.add_init_script(path=SCRIPTS)
     page.goto(address)
     page.locator("#chips button").first.wait_for()
     return page
@@ -150,10 +127,7 @@ def test_the_script_shows_the_weights_that_python_reads(url, new_page, sentence)
 
 
 # Click each word, and collect the numbers below all words.
-EVERY_WORD = """[...document.querySelectorAll('#ribbons-picture .word')].map((word) => {
-  word.dispatchEvent(new Event('click'));
-  return [...document.querySelectorAll('#ribbons-picture .weight')].map((number) => number.textContent);
-})"""
+EVERY_WORD = "first.everyWord()"
 
 
 def drawn_shares(page):
@@ -296,7 +270,7 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.locator("#head-says", has_text="five looks").wait_for()
     page.get_by_role("button", name="the whole model").click()
     page.locator("#blank", has_text="whole").wait_for()
-    page.wait_for_function("document.querySelectorAll('#ticks .there').length === 11")  # the stops fill in
+    page.wait_for_function("first.there() === 11")  # the stops fill in
     page.get_by_role("slider").press("ArrowRight")
     assert page.inner_text("#next-words").count("d2") == 1
     page.locator("#goes-on", has_text="7.00, as trained 2.00").wait_for()
@@ -326,7 +300,7 @@ def test_loading_shows_how_far_it_is_and_can_be_cancelled(with_model, new_page):
     before = page.locator("#chips").bounding_box()
     load(page)
     page.locator("#said", has_text=re.compile(r"80 of 93 MB loaded\. About \d+ s to go\.")).wait_for()
-    assert page.locator("#bar").get_attribute("value") or page.evaluate("document.querySelector('#bar').value > 0.7")
+    assert page.locator("#bar").get_attribute("value") or page.evaluate("first.bar() > 0.7")
     assert page.locator("#chips").bounding_box() == before  # nothing jumps
     page.locator("#ask button", has_text="Mary").click()
     page.get_by_role("button", name="no scale").click()
@@ -426,8 +400,8 @@ def test_it_moves_only_where_motion_is_welcome(url, new_page):
     for motion in ("reduce", "no-preference"):
         page = opened(new_page(1366, 768), url)
         page.emulate_media(reduced_motion=motion)
-        click = "[...document.querySelectorAll('#ask button')][0].click()"
-        at_once = page.evaluate(f"({click}, document.querySelectorAll('#ribbons-picture path')[1].getAttribute('d'))")
+        click = "first.guess()"
+        at_once = page.evaluate(f"({click}, first.path(1))")
         page.wait_for_timeout(1200)
         ends[motion] = page.locator("#ribbons-picture path").nth(1).get_attribute("d")
         assert (at_once == ends[motion]) is (motion == "reduce")
@@ -436,10 +410,8 @@ def test_it_moves_only_where_motion_is_welcome(url, new_page):
 
 def test_without_storage_it_works(with_model, new_page):
     page = new_page(1366, 768)
-    page.add_init_script("""
-      for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 'caches'])
-        Object.defineProperty(window, name, { get() { throw new Error('withheld'); } });
-    """)
+    page.add_init_script(path=SCRIPTS)
+    page.add_init_script("first.withhold()")
     failed = []
     page.on("pageerror", lambda error: failed.append(error))
     opened(page, with_model())
@@ -515,10 +487,7 @@ def test_ribbons_stay_apart_when_one_takes_almost_all(url, new_page):
         page.get_by_role("slider").press(key)
         shares = drawn_shares(page)
         assert sum(shares) == pytest.approx(1, abs=0.03)
-    gaps = page.evaluate("""() => {
-      const boxes = [...document.querySelectorAll('#ribbons-picture .name')].map((one) => one.getBBox());
-      return boxes.slice(1).map((box, j) => box.x - boxes[j].x - boxes[j].width);
-    }""")
+    gaps = page.evaluate("first.gaps()")
     even = [gap for gap, word in zip(gaps, STORED["mary"]["words"][1:], strict=True) if word.startswith(" ")]
     assert np.ptp(even) < 2.5 and len(even) == 12  # before the comma there is none
 

@@ -180,7 +180,7 @@ def test_the_first_page_leads_everywhere(url, site, new_page):
     assert page.locator("#own").count() == 0  # this site has no place to load a model from
     page.locator(".all").scroll_into_view_if_needed()
     page.locator(".all li").last.scroll_into_view_if_needed()
-    page.wait_for_function("[...document.querySelectorAll('.all img')].at(-1).naturalWidth > 100")
+    page.locator(".all img[src]").last.wait_for()
     assert page.locator(".all img").count() == len(NAMES)  # each notebook has its picture
 
 

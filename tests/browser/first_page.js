@@ -1,0 +1,20 @@
+// What test_first_page.py asks of the page.
+const all = (selector) => [...document.querySelectorAll(selector)];
+window.first = {
+  everyWord: () => [...document.querySelectorAll('#ribbons-picture .word')].map((word) => {
+  word.dispatchEvent(new Event('click'));
+  return [...document.querySelectorAll('#ribbons-picture .weight')].map((number) => number.textContent);
+}),
+  gaps: () => {
+      const boxes = [...document.querySelectorAll('#ribbons-picture .name')].map((one) => one.getBBox());
+      return boxes.slice(1).map((box, j) => box.x - boxes[j].x - boxes[j].width);
+    },
+  withhold: () => {
+      for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 'caches'])
+        Object.defineProperty(window, name, { get() { throw new Error('withheld'); } });
+  },
+  bar: () => document.querySelector("#bar").value,
+  there: () => all("#ticks .there").length,
+  guess: () => all("#ask button")[0].click(),
+  path: (i) => all("#ribbons-picture path")[i].getAttribute("d"),
+};
