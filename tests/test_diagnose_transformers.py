@@ -184,7 +184,7 @@ PURPOSES = {
     "Whisper": (whisper, set()),
     "Perceiver": (perceiver, set()),
     "VITS": (vits, {"permutation", "keys matter"}),
-    "Reformer": (reformer, {"allowed keys", "one answer"}),
+    "Reformer": (reformer, {"allowed keys"}),
     "PP-OCR": (paddle, {"causality", "padding"}),
     "RoBERTa, cross": (roberta, set()),
     "IDEFICS, latents": (idefics, set()),

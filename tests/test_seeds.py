@@ -92,8 +92,6 @@ def printed(number):
         ("01", "same signs: 5 opposite signs: -5 one of each: 0 ten times the key: 50"),
         ("01", "d_k = 3 not scaled largest weight 0.67 d_k = 3 scaled largest weight 0.57"),
         ("01", "d_k = 128 not scaled largest weight 0.95 d_k = 128 scaled largest weight 0.60"),
-        ("00", "“to” looks mostly at “Mary”: 0.69. Next word: “Mary” 0.92"),
-        ("00", "“to” looks mostly at “John”: 0.61. Next word: “John” 0.91"),
         (
             "00",
             "64 Mary 0.69 ' Mary' 0.92 80 Mary 0.59 ' Mary' 0.91 128 Mary 0.39 ' Mary' 0.86 256 John 0.24 ' Mary' 0.48",

@@ -17,6 +17,12 @@ from tools.build_notebooks import code_between
 from tools.record_results import causal_between, cells_of_the_translator
 
 
+@pytest.fixture(autouse=True)
+def denormal():
+    yield
+    torch.set_flush_denormal(False)  # the notebook sets it, and other tests in this process draw such numbers
+
+
 @pytest.fixture(scope="module")
 def new():
     return dates.draw(500, np.random.default_rng(1))  # as in the notebook

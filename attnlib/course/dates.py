@@ -69,7 +69,7 @@ def draw(size, rng):
     --------
     >>> dates = draw(2, np.random.default_rng(0))
     >>> dates.texts[0], dates.iso[0], dates.letters.shape
-    ('19 Feb 2070', '2070-02-19', (2, 14))
+    ('Saturday, February 15, 2070', '2070-02-15', (2, 27))
     """
     first, last = (datetime.date(year, 1, 1).toordinal() for year in (1900, 2100))
     days = map(datetime.date.fromordinal, rng.integers(first, last, size).tolist())
@@ -130,7 +130,7 @@ def another(letters, rng):
     Examples
     --------
     >>> [LETTERS[i] for i in another(letters_of(["7 May"])[0][0], np.random.default_rng(0))]
-    ['4', 'V', 'g', 'Y', 'F']
+    ['5', 'n', 'N', 'g', 'p']
     """
     first, names, n = LETTERS.index("0"), LETTERS.index("9") + 1, len(LETTERS)
     digits = first + (letters - first + rng.integers(1, 10, letters.shape)) % 10
@@ -153,7 +153,7 @@ class Translator:
     >>> mask = padding_mask(dates.lengths, dates.letters.shape[1])
     >>> logits, weights = model.decode(dates.digits[:, :-1], model.encode(dates.letters, mask), mask)
     >>> logits.shape, weights.shape
-    ((2, 10, 12), (2, 4, 10, 14))
+    ((2, 10, 12), (2, 4, 10, 27))
     """
 
     def __init__(self, width=32, num_heads=4, rng=None):

@@ -33,7 +33,7 @@ def one_answer(p):
         return "ok", f"asked in {asked} other ways: outputs differ by 0"
     _, change, way, mask = max(differ)
     measured = f"{way}{mask}: outputs differ by {amount(change)}"
-    if way == _FLOAT:  # many take 0 and 1, where 0 is blocked; in a float mask that is added it means the opposite
+    if way == _FLOAT:  # some take 0 and 1, where 0 is blocked; in a float mask that is added it means the opposite
         return "beware", measured, "what a float mask means: 0 and -inf are added to the scores"
     return ("wrong" if change > _ROUNDING else "beware"), measured, f"the branch {way}: mask and scale in both"
 
@@ -57,7 +57,7 @@ def _ways(p):
         if not p.causal and not p.caller.neutral:
             allowing = Neutral(attempt.form, p.num_heads, p.dtype)(p.n, p.n, p.n)
             yield "without a mask", "", lambda: p.run(p.x), lambda m=allowing: p.run(p.x, m), everything
-        if attempt.form.kind == "boolean" and "mask" in attempt.form.name:
+        if attempt.form.kind == "boolean" and attempt.form.name == "attn_mask":  # torch's: a float one is added
             causal = everything.tril().expand(p.n, -1, -1)
             added, boolean = (p.mask(attempt.form._replace(kind=kind), causal) for kind in ("additive", "boolean"))
             yield _FLOAT, "", lambda m=added: p.run(p.x, m), lambda m=boolean: p.run(p.x, m), everything

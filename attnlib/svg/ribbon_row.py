@@ -70,7 +70,7 @@ def column(words):
     Examples
     --------
     >>> column(("The", " cat", " sat")).centres
-    (64, 89, 114)
+    (76, 101, 126)
     """
     groups = grouped(len(words), min(len(words), MOST))
     shown = [_written(words, group, BRIEF) for group in groups]

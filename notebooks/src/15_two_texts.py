@@ -701,7 +701,8 @@ verdict
 #
 # ```python
 # texts = ["25 Nov 1985", "Wednesday, 25 September 1985"]
-# for name, translate in translators().items():
+# three = translators()
+# for name, translate in three.items():
 #     together, weights = translate(texts)
 #     beyond = weights[0, :, :, len(texts[0]) :].sum(-1).max()  # on the padding of the first
 #     print(name, translate(texts[:1])[0], together, f"{beyond:.2f}")

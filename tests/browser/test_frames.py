@@ -71,11 +71,8 @@ def test_all_controls_move_a_picture_and_a_click_on_a_cell_chooses_it(new_page, 
     page.mouse.click(box["x"] + 2.5 / 4 * box["width"], box["y"] + 3.5 / 4 * box["height"])
     assert [sliders[name].input_value() for name in sliders] == ["3", "2", "0", "1"]
     page.evaluate(
-        "box => (document.body.append(Object.assign(document.createElement('div'), box)))",
-        {
-            "id": "kernel",
-            "innerHTML": view.draw(query=3, key=2, head=1)[0],
-        },
+        "drawn => document.body.insertAdjacentHTML('beforeend', drawn)",
+        f'<div id="kernel">{view.draw(query=3, key=2, head=1)[0]}</div>',
     )
     shown = page.locator(".attnlib-live").inner_html()
     assert shown == page.locator("#kernel").inner_html() and problems == []

@@ -81,7 +81,7 @@ def two_texts():
     draw = Draw("cross_attention")
     matrices = draw.matrix(6, 4), draw.matrix(6, 4), draw.matrix(6, 3)
     square = draw.matrix(4, 4), draw.matrix(4, 4), draw.matrix(4, 4)
-    batch = draw(2, 3, 6), draw(2, 5, 6), *matrices
+    batch = draw(2, 3, 6), draw(2, 5, 6), draw.matrix(6, 2), draw.matrix(6, 2), draw.matrix(6, 3)
     one = draw(3, 6), draw(5, 6), *matrices
     return (
         Probe(PLAIN, one),
