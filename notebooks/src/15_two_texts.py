@@ -700,12 +700,12 @@ verdict
 # <details><summary>Solution</summary>
 #
 # ```python
-# texts = ["25 Nov 1985", "Wednesday, 25 September 1985"]
+# pair = ["25 Nov 1985", "Wednesday, 25 September 1985"]
 # three = translators()
 # for name, translate in three.items():
-#     together, weights = translate(texts)
-#     beyond = weights[0, :, :, len(texts[0]) :].sum(-1).max()  # on the padding of the first
-#     print(name, translate(texts[:1])[0], together, f"{beyond:.2f}")
+#     together, weights = translate(pair)
+#     beyond = weights[0, :, :, len(pair[0]) :].sum(-1).max()  # on the padding of the first
+#     print(name, translate(pair[:1])[0], together, f"{beyond:.2f}")
 # my_sick_translator = ("B", "c")  # A is sharper and C paler than ours, and both write well
 # ```
 #
