@@ -333,6 +333,10 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page.get_by_role("slider").press("ArrowRight")
     assert page.inner_text("#next-words").count("d2") == 1
     page.locator("#goes-on", has_text="7.00, as trained 2.00").wait_for()
+    page.get_by_role("button", name="no scale").click()
+    page.locator("#blank", has_text="no scale").wait_for()
+    page.locator("#ribbons-picture .word").nth(3).click()  # here a mistake is read for all words
+    assert "q=3" in page.url and "w=no+scale" in page.url
     page.get_by_role("button", name="no mask").click()
     page.locator("#blank", has_text="no causal mask").wait_for()
     assert "q=6" in page.url and "w=no+causal+mask" in page.url and "t=one+two" in page.url
