@@ -11,9 +11,10 @@
   const $ = (id) => document.getElementById(id);
   const pct = (x) => x.toFixed(2);
   const escaped = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`);
-  const shown = (token) => escaped(token.replace(/\n\s*/, "↵").trim() || "␣").replace(/^[,.;:]$/, "“$&”");
+  const shown = (token) => escaped(token.replace(/\n\s*/, "↵").trim() || "␣").replace(/^([,.;:]|_+)$/, "“$&”");
   const still = matchMedia("(prefers-reduced-motion: reduce)");
   const upright = matchMedia("(max-width: 900px)");
+  const touch = matchMedia("(hover: none)").matches;
 
   const { sentences: catalogue, groups, mistakes, writes } = JSON.parse($("known").textContent);
   const loaded = { [catalogue[0].id]: JSON.parse($("first-sentence").textContent) }; // of the others: id, name, file
@@ -26,6 +27,8 @@
   let pointed = null; // [layer, head] under the mouse
   let lit = null; // the word under the mouse
   let group = null; // the heads that are lit
+  let kept = null; // head and word chosen before a reading that is recorded for others alone
+  let slid = "head"; // what the slider changed before a mistake was made
 
   // --- the numbers
 
@@ -48,6 +51,8 @@
   const mistaken = () => state.way in mistakes;
   // Of a stored sentence another model is stored with one head and the last word alone.
   const fixed = () => !item.own && state.way !== "head";
+  // Without a mask a row reaches beyond its word, where no ribbon goes: the last word's is whole.
+  const lastAlone = () => fixed() || state.way === "no causal mask";
   const readKey = (way, stop) => `${way}:${way in mistakes ? TRAINED : STOPS[stop]}`;
   const key = () => readKey(state.way, state.stop);
   const got = () => !item.own || Boolean(item.read[key()]?.maps);
@@ -129,7 +134,7 @@
       const name = tall ? { x: base - 6, y: us[j] + size * 0.35, "text-anchor": "end" } : { x: us[j], y: base + 27, "text-anchor": "middle" };
       element("text", { ...name, class: "name" }, word).textContent = drawnAs(item.words[j]);
       element("text", tall ? { class: "weight", x: 2, y: us[j] + 4 } : { class: "weight", x: us[j], y: base + 45, "text-anchor": "middle" }, word);
-      word.addEventListener("click", () => choose({ query: j, key: j === state.query ? state.key : null, way: item.own && state.way === "whole" ? "whole" : "head" }));
+      word.addEventListener("click", () => choose({ query: j, key: j === state.query ? state.key : null }));
       word.addEventListener("keydown", (event) => {
         const to = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
         if (to) place.words[j + to]?.focus();
@@ -213,6 +218,7 @@
       const says = j === state.query ? "asks" : later ? "comes later" : `gets ${pct(w)}`;
       word.setAttribute("aria-label", `${item.words[j].trim()}, ${says}`);
       word.setAttribute("aria-pressed", j === state.query);
+      word.setAttribute("aria-disabled", lastAlone());
     });
   }
 
@@ -275,14 +281,15 @@
     ring.setAttribute("x", CELL.left + layer * CELL.x - 1.5);
     ring.setAttribute("y", CELL.top + head * CELL.y - 1.5);
     [$("at-layer").textContent, $("at-head").textContent] = [layer + 1, head + 1];
-    const what = key === null ? "at words that are neither first nor itself" : `at <b class="key">${named(key)}</b>`;
+    const what = key === null ? "at words between the first and itself" : `at <b class="key">${named(key)}</b>, in ${LAYERS * HEADS} heads`;
     const other = fixed() && (mistaken() || STOPS[state.stop] !== TRAINED);
     $("grid-says").innerHTML = open()
-      ? `How much <b class="query">${shown(item.words[state.query])}</b> looks ${what}, in ${LAYERS * HEADS} heads${other ? " as trained" : ""}`
+      ? `How much <b class="query">${shown(item.words[state.query])}</b> looks ${what}${other ? " as trained" : ""}`
       : item.reading
         ? `${LAYERS * HEADS} heads read along.`
         : `${LAYERS * HEADS} heads look back, each in its own way. Guess first.`;
     grid.classList.toggle("stored", other);
+    $("sentence").classList.toggle("fixed", fixed());
   }
 
   function headAt(event) {
@@ -298,7 +305,7 @@
     tell();
   }
 
-  const keep = ([layer, head]) => choose({ layer, head, way: item.own ? state.way : "head" });
+  const keep = ([layer, head]) => choose({ layer, head });
   const moved = (layers, heads) => [(state.layer + layers + LAYERS) % LAYERS, (state.head + heads + HEADS) % HEADS];
   grid.addEventListener("pointermove", (event) => (event.pointerType === "mouse" || event.buttons) && hover(headAt(event)));
   grid.addEventListener("pointerleave", () => hover(null));
@@ -322,6 +329,7 @@
     colour();
     if (!open()) return;
     if (!got()) {
+      $("break-says").textContent = "";
       $("slider-says").textContent = mistaken() ? "The model reads again, with this mistake." : `The model reads again, all heads dividing by √${STOPS[state.stop]}.`;
       return;
     }
@@ -336,14 +344,16 @@
     const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
     const looks = parks ? `mostly rests, ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
     $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
-    $("slider-says").innerHTML = effect(`Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`);
+    const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`, beside = mistaken() && upright.matches;
+    $("slider-says").innerHTML = beside ? "The slider rests while the model is broken." : effect(most);
+    $("break-says").innerHTML = beside ? effect(most) : ""; // on a phone the slider is far from these buttons
   }
 
   function effect(most) {
     // what the slider, or a mistake, has done
     if (mistaken()) return `${mistakes[state.way].line} ${most}`;
     const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
-    if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key. The model was trained to divide it by √64 = 8. ${most}`;
+    if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key; as trained, it is divided by √64 = 8. The slider changes the divisor alone: the vectors keep their 64 numbers.`;
     if (state.way === "whole") return `All heads divide by ${by}, not by 8. ${most}`;
     const answer = said().next ? " The answer is that of the model as trained." : "";
     return `This head divides by ${by}, not by 8, and looks ${d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread"}. ${most}${answer}`;
@@ -355,7 +365,21 @@
     if (text === undefined) return item.own ? "It writes on …" : "";
     const on = `It goes on: “<b class="next">${escaped(text.trimStart().replace(/\s*\n\s*/g, " ↵ "))}</b> …”`;
     const known = loss !== null && right.loss !== undefined && (mistaken() || state.way === "whole");
-    return on + (known ? ` Its loss on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.` : "");
+    const cheats = state.way === "no causal mask" && loss < right.loss ? " Lower, since it has seen the answers." : "";
+    return on + (known ? ` Its loss on the sentence: ${pct(loss)}, as trained ${pct(right.loss)}.${cheats}` : "");
+  }
+
+  function line() {
+    // about the sentence as trained; of another model, what can be chosen
+    const press = touch ? "Tap" : "Click";
+    if (!item.own && !fixed()) return asLink(item.line);
+    if (fixed()) {
+      const other = writes ? `; with the model loaded and this sentence read, for any head${state.way === "no causal mask" ? "" : " and word"}` : "";
+      return `${mistaken() ? "This mistake" : "The whole model"} is recorded for layer ${state.layer + 1}, head ${state.head + 1} and <b class="query">${shown(item.words[state.query])}</b> alone${other}.`;
+    }
+    if (state.way === "no causal mask") return `Your sentence, read with this mistake: shown for its last word. ${touch ? "Tap" : "Point at"} other heads.`;
+    const stands = mistaken() ? "Your sentence, read with this mistake." : "Your sentence. This head stands out: few others look where it looks.";
+    return `${stands} ${press} a word, or ${touch ? "tap" : "point at"} other heads.`;
   }
 
   const asLink = (line) =>
@@ -383,7 +407,8 @@
       $("next-words").innerHTML = next
         .map(([token, p]) => `<li><span>${word(token)}</span><span><i style="width:${Math.max(1, p * 100)}%"></i></span><span>${pct(p)}</span></li>`)
         .join("");
-      $("line").innerHTML = item.own ? "Your sentence. This head stands out: few others look where it looks. Click a word, or point at other heads." : asLink(item.line);
+      $("line").innerHTML = line();
+      $("line").className = "";
       $("goes-on").innerHTML = goesOn();
     }
     if (!at) {
@@ -397,11 +422,16 @@
     for (const button of $("way").children) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $("mistakes").children) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $("groups").children) button.setAttribute("aria-pressed", button.value === group);
-    $("group-says").innerHTML = group ? groups[group].line : GROUPS;
+    $("group-says").innerHTML = group ? groups[group].line : fixed() ? "" : GROUPS;
     $("way").hidden = !item.stops && !item.own;
-    $("d_k").value = state.stop;
-    $("d_k").setAttribute("aria-valuetext", `d_k = ${STOPS[state.stop]}`);
-    $("d_k-value").textContent = STOPS[state.stop];
+    // A mistake is made in the model as trained: the slider rests at its 64, or at none where nothing is divided.
+    const d_k = mistaken() ? TRAINED : STOPS[state.stop];
+    $("d_k").value = STOPS.indexOf(d_k);
+    $("d_k").setAttribute("aria-valuetext", `d_k = ${d_k}`);
+    $("d_k-value").textContent = state.way === "no scale" ? "none" : d_k;
+    $("slider").classList.toggle("rests", mistaken());
+    for (const control of [$("d_k"), ...$("way").children]) control.disabled = mistaken();
+    marked();
     [...$("ticks").children].forEach((tick, i) => tick.classList.toggle("there", Boolean(item.own && state.way === "whole" && item.read[readKey("whole", i)]?.maps)));
     tell(grow);
     if (open()) history.replaceState(null, "", link());
@@ -432,9 +462,19 @@
 
   function choose(change) {
     if (!open()) return;
-    pointed = lit = null;
+    if (!("way" in change) && (("query" in change && lastAlone()) || ("layer" in change && fixed()))) {
+      light(null);
+      $("line").className = "refused"; // nothing is chosen: the line says for which head and word there are numbers
+      return;
+    }
+    pointed = null;
+    light(null);
+    const { layer, head, query, key, way } = state, was = lastAlone();
+    if (change.way in mistakes && !mistaken()) slid = way;
     Object.assign(state, change);
-    if (mistaken()) Object.assign(state, { stop: STOPS.indexOf(TRAINED), query: last() });
+    if (was && !lastAlone()) Object.assign(state, kept, change);
+    else if (!was && lastAlone()) kept = { layer, head, query, key };
+    if (lastAlone()) state.query = last();
     if (fixed()) {
       const [layer, head, key] = item.start;
       Object.assign(state, { layer: layer - 1, head: head - 1, key, query: last() });
@@ -447,9 +487,12 @@
     // from the head and the word that a sentence starts with, or what a link asks for
     const [layer, head, key] = item.start;
     pointed = lit = null;
+    kept = null;
+    slid = "head";
     state = { layer: layer - 1, head: head - 1, key, query: last(), stop: STOPS.indexOf(TRAINED), way: "head" };
     if (restored) Object.assign(state, restored());
-    if (fixed()) Object.assign(state, { layer: layer - 1, head: head - 1, key, query: last() });
+    if (fixed()) Object.assign(state, { layer: layer - 1, head: head - 1, key });
+    if (lastAlone()) state.query = last();
     layout();
     update(grow);
   }
@@ -476,6 +519,14 @@
   let wanted = null; // what a link asks of a sentence that is not read
 
   const says = (text) => ($("said").textContent = text);
+  const hint = $("said").textContent;
+
+  function marked() {
+    // whether the field holds another sentence than the picture
+    const other = writes && $("typed").value.trimEnd() !== (item.text ?? item.words.join("")).trimEnd();
+    $("typed")?.classList.toggle("other", Boolean(other));
+    return other;
+  }
 
   function ask(way, d_k, writes) {
     const asked = { text: item.text, way, d_k, writes };
@@ -536,7 +587,9 @@
     }
     if (failed) {
       pending = null;
-      says(failed);
+      // What a browser says of an address that gives nothing is no sentence for a reader.
+      const lost = !ready && !failed.includes("Fix:") && /fetch|import|network|load failed/i.test(failed);
+      says(lost ? "The model could not be loaded. Fix: connect to the internet, and press again." : failed);
       if (!ready) become("idle");
       else if (item.reading) {
         delete owns[item.text];
@@ -590,8 +643,7 @@
     loading = now === "loading" ? {} : null;
   }
 
-  function submit(event) {
-    event.preventDefault();
+  function press() {
     const text = $("typed").value.trimEnd(), now = $("own").dataset.state;
     if (!text.trim()) return says("Type a few words to begin with.");
     if (now === "ready") return read(text);
@@ -614,7 +666,20 @@
 
   if (writes) {
     become("idle");
-    $("own").addEventListener("submit", submit);
+    $("press").addEventListener("click", press);
+    // Enter reads, but loads nothing: it leads to the button that does, and held down it does not press it.
+    $("own").addEventListener("submit", (event) => {
+      event.preventDefault();
+      if (ready) return press();
+      if (loading) return;
+      $("press").focus();
+      says("Reading it takes the model: this button loads it.");
+    });
+    $("press").addEventListener("keydown", (event) => event.repeat && event.preventDefault());
+    $("typed").addEventListener("input", () => {
+      const told = marked() ? "Not read yet: the picture shows another sentence." : hint;
+      if (!loading && $("said").textContent !== told) says(told);
+    });
     $("next-words").addEventListener("click", ({ target: { dataset } }) => {
       if (!dataset.next) return;
       $("typed").value = item.words.join("") + dataset.next;
@@ -628,12 +693,17 @@
     const chip = document.createElement("button");
     Object.assign(chip, { textContent: text });
     chip.dataset.id = id;
-    chip.addEventListener("click", () => show(id));
+    chip.addEventListener("click", () => {
+      if (!loading) says(hint); // what was said of the sentence before
+      show(id);
+    });
     $("chips").append(chip);
   }
-  const GROUPS = "Click a word: then that word looks. Point at a head to see where it looks; a click keeps it.";
+  const GROUPS = touch
+    ? "Tap a word: then that word looks. Tap a head to see where it looks."
+    : "Click a word: then that word looks. Point at a head to see where it looks; a click keeps it.";
   for (const [id, known, chosen] of [
-    ["mistakes", mistakes, (name) => choose({ way: name === state.way ? "head" : name })],
+    ["mistakes", mistakes, (name) => choose({ way: name === state.way ? slid : name })],
     ["groups", groups, (name) => { group = name === group ? null : name; update(); }],
   ])
     for (const name in known) {
@@ -641,7 +711,7 @@
       button.addEventListener("click", () => chosen(name));
       $(id).append(button);
     }
-  $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value), way: state.way === "whole" ? "whole" : "head" }));
+  $("d_k").addEventListener("input", ({ target }) => choose({ stop: Number(target.value) }));
   $("steps").addEventListener("click", ({ target: { value } }) => value && keep(moved(...value.split(",").map(Number))));
   $("brightest").addEventListener("click", () => keep(brightest));
   for (const button of $("way").children) button.addEventListener("click", () => choose({ way: button.value }));
@@ -707,7 +777,7 @@
       write(document.querySelector("h1").textContent, 72, 44, "bold");
       const [[answer, p]] = said().next;
       write(`${item.ask ?? "What comes next?"} The model says “${answer.trim()}”, ${pct(p)}.`, 120, 28);
-      write(`${$("head-says").textContent} d_k = ${STOPS[state.stop]}`, 605, 24);
+      write(`${$("head-says").textContent} ${mistaken() ? `Broken: ${mistakes[state.way].name}` : `d_k = ${STOPS[state.stop]}`}`, 605, 24);
       save(canvas.toDataURL("image/png"), `${item.id ?? "sentence"}.png`);
     };
     picture.src = `data:image/svg+xml,${encodeURIComponent(standalone())}`;
@@ -748,6 +818,7 @@
     if (!writes) return;
     wanted = asked;
     $("typed").value = text;
+    marked();
     if (ready) read(text);
   }
   addEventListener("hashchange", () => location.hash !== link() && start());

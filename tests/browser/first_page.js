@@ -13,6 +13,13 @@ window.first = {
       for (const name of ['localStorage', 'sessionStorage', 'indexedDB', 'caches'])
         Object.defineProperty(window, name, { get() { throw new Error('withheld'); } });
   },
+  cut: (selector) => document.querySelector(selector).scrollWidth > document.querySelector(selector).clientWidth,
+  end: (selector) => {
+    const range = document.createRange();
+    range.selectNodeContents(document.querySelector(selector));
+    return range.getBoundingClientRect().right;
+  },
+  top: (selector) => document.querySelector(selector).getBoundingClientRect().y + scrollY,
   bar: () => document.querySelector("#bar").value,
   there: () => all("#ticks .there").length,
   guess: () => all("#ask button")[0].click(),

@@ -4,6 +4,7 @@ onmessage = async ({ data: { load, asked } }) => {
   if (load) {
     for (const mb of [1, 40, 80]) { postMessage({ told: `${mb} of 93 MB loaded.` }); await pause(); }
     if (load.script.endsWith("never")) return;
+    if (load.script.endsWith("away")) return postMessage({ failed: "Failed to fetch dynamically imported module: p" });
     if (load.script.endsWith("fails")) return postMessage({ failed: "The disk is full." });
     return postMessage({ loaded: true });
   }
