@@ -4,9 +4,9 @@
 # **Question.** What changes where queries come from one text, and keys and values from another? *35 minutes. Training uses
 # torch, if it is there. All else runs without it.*
 #
-# Apart from section 7 of notebook 05, a word looked at words of its own text: *she* found *Anna*. Translating needs two texts. One is
-# read, another is written, and each letter that is written looks back at the letters that are read. The act is the same. The arrows run
-# the other way: from the letter that gives to the digit that looks.
+# Except in notebook 05, section 7, a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another
+# is written, and each letter that is written looks back at those that are read. The act is the same. The arrows go from who gives to who
+# looks.
 
 # %% jupyter={"source_hidden": true}
 
@@ -236,7 +236,7 @@ _ = right.set(xlabel="step", ylabel="dates right", ylim=(-0.03, 1.03))
 # ## 3 · See it · A map that one can read
 #
 # Each row is a digit that is written, each column a letter that is read. In a running notebook click a digit or a letter at the edge of the map, and its row or
-# column lights up. **Try.** Pull *step* to 0, where nothing is learned and some columns are bright for several digits. Move it on: which
+# column lights up. **Try.** Pull *step* to 0, where nothing is learned and stripes show, and move it on: which
 # digits find their letters first? Then look at the month, 11, in all four heads. Which letters of *November* do they read?
 
 
@@ -288,7 +288,7 @@ plot.table(["weight of", *parts], rows, tint=parts)
 
 # %% [markdown]
 # Some rows need no letter. Two dashes are in every date, and after a first digit 1 a 9 always follows. Their weights have to sum to 1 all
-# the same, so they are **parked**, which means put where nothing needed stands: in this model often on the weekday, where there is one.
+# the same, so they are **parked** where nothing needed stands: in this model often on the weekday, where there is one.
 
 # %% [markdown] tags=["predict"]
 # ## 4 · Too sharp, too pale
@@ -517,8 +517,8 @@ predict.hidden_mistake(guess_hidden)
 
 # %% [markdown]
 # How can the first digit of *25 November 1985* know the year, if it sees the 2 alone? Perhaps the encoder, which has no triangle, carries
-# the year to the front. The ten digits see at most ten letters there. So forbid it: none of the first ten letters may look at the year.
-# Then count the right years, where the year stands behind these letters.
+# the year to the front. So forbid it: none of the first ten letters, all that ten digits may see, may look at the year. Count the right
+# years among those that stand behind these letters.
 
 
 # %%
@@ -544,8 +544,8 @@ plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 
 # %% [markdown]
 # The healthy model does not need that way, and the other one lives on it: at the rate 0.004 training went around the wrong mask. At the
-# healthy model's rate, 0.01, two of three trainings did not. What the mask costs at 0.004 shows only beside a healthy model: 7 of 100
-# dates, and a loss about ten times as large.
+# healthy model's rate, 0.01, two of three trainings did not. The cost at 0.004 shows only beside a healthy model: 7 of 100 dates, and a
+# loss about ten times as large.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
