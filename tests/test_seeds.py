@@ -542,6 +542,12 @@ def test_printed(number, text):
                 (0.98, 1),
             ],
         ),
+        ("15", "rate 0.004, seed 0 # # rate 0.004, seed 1 # #", [(0, 0.05), (0.93, 0.935), (0, 0.05), (0.895, 0.905)]),
+        (
+            "15",
+            "rate 0.01, seed 0 # # rate 0.01, seed 1 # # rate 0.01, seed 2 # #",
+            [(0.3, 1), (0.165, 0.175), (0, 0.05), (0.935, 0.945), (0.3, 1), (0.065, 0.075)],
+        ),
         ("11", "d_k = 64: grammatical #, agreement #", [(0.6, 0.95), (0.99, 1)]),
         ("11", "d_k = 512: grammatical #, agreement #", [(0.2, 0.6), (0.8, 1)]),
         ("11", "loss #, grammatical #, agreement # right in five trainings", [(1.52, 1.58), (0.93, 1), (0.99, 1)]),

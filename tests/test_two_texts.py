@@ -1,6 +1,7 @@
 """Notebook 15: the task, the translator in both twins, its stored trainings, and what its text says of them."""
 
 import datetime
+import re
 from functools import partial
 
 import answers_15
@@ -15,6 +16,7 @@ from attnlib.course.chapters.n15 import translators
 from attnlib.torch_layers import MultiHeadAttention
 from tools.build_notebooks import code_between
 from tools.record_results import causal_between, cells_of_the_translator
+from tools.series import chosen
 
 
 @pytest.fixture(autouse=True)
@@ -52,6 +54,32 @@ def test_another_letter_is_another_of_its_kind():
         assert (others != letters).all()
         kinds = [dates.LETTERS[i].isdigit() == dates.LETTERS[j].isdigit() for i, j in zip(letters, others, strict=True)]
         assert all(kinds)
+
+
+def test_a_letter_that_the_model_does_not_know_is_named():
+    with pytest.raises(ValueError, match=r"may hold only .*'25 Nowember 1985' holds 'w'\. Fix: "):
+        dates.letters_of(["25 November 1985", "25 Nowember 1985"])
+    with pytest.raises(TypeError, match=r"list of str, got one str\. Fix: write \['1985 Nov 25'\]"):
+        dates.letters_of("1985 Nov 25")
+
+
+def test_what_try_it_offers_can_be_written():
+    (notebook,) = chosen(["15"])
+    told = " ".join(notebook.source.read_text("utf-8").split("# ## Try it")[1].split("**Remember.**")[0].split("\n#"))
+    offered = re.findall(r"\[\"(.+?)\"\]", told) + re.findall(r"\*(25 [^*]+)\*", told)
+    texts = [" ".join(text.split()) for text in offered]
+    assert len(texts) == 3 == len(dates.translate(dates.load(), texts)[0])
+
+
+def test_a_month_can_lose_its_second_letter_and_not_its_first():
+    """As section 5 says of N?vember and ?ovember, with every other letter at the ?."""
+    letters = [letter for letter in dates.LETTERS if letter.isalpha()]
+
+    def read(month, letters):
+        texts = [form.format(month.replace("?", c)) for form in ("25 {} 1985", "{} 25, 1985") for c in letters]
+        return np.mean([iso[5:7] == "11" for iso in dates.translate(dates.load(), texts)[0]])
+
+    assert read("N?vember", letters) == 1 and read("?ovember", [c for c in letters if c != "N"]) < 0.1
 
 
 @pytest.mark.parametrize("attention", [MultiHeadAttention, partial(MultiHeadAttention, bias=False), Layer])

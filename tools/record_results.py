@@ -10,8 +10,8 @@ smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
 every model of `attnlib.course.training.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and
-its variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it five
-times, in two minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
+its variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
+times, in four minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
 test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
@@ -137,7 +137,28 @@ def of_the_translator():
                 if start + step in dates.STEPS:
                     found["maps"][start + step] = np.round(maps, 2)
     np.savez_compressed(dates.WEIGHTS, **arrays)
-    return dates.RESULTS, rounded(found)
+    return dates.RESULTS, rounded(found | {"triangle": of_the_triangle(trained)})
+
+
+def of_the_triangle(trained):
+    """Return by rate and seed how a training with a causal mask between the texts ends: [loss, dates right]."""
+    from attnlib import masks
+    from attnlib.course import dates
+
+    new, found = dates.draw(500, np.random.default_rng(1)), {}  # as in the notebook
+    padding = masks.padding_mask(new.lengths, new.letters.shape[1])
+    for rate, seed in ((0.004, 0), (0.004, 1), (0.01, 0), (0.01, 1), (0.01, 2)):
+        model, histories = trained(seed, rate, causal_between)
+        ours = dates.from_torch(model)
+        context = ours.encode(new.letters, padding)
+
+        def step(digits, ours=ours, context=context):
+            triangle = np.tri(digits.shape[1], padding.shape[-1], dtype=bool)
+            return ours.decode(digits, context, padding & triangle)
+
+        right = dates.share_right(dates.greedy(step, len(new.texts))[0], new)
+        found[f"rate {rate}, seed {seed}"] = [np.mean(histories[-1].losses[-20:]), right]
+    return found
 
 
 def cells_of_the_translator():

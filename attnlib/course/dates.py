@@ -98,11 +98,26 @@ def of(days_and_forms):
 def letters_of(texts):
     """Return texts as numbers, filled up at the right, (b, n_k), and their lengths, (b,).
 
+    Raises
+    ------
+    TypeError
+        One str for a list.
+    ValueError
+        A letter that is not in `LETTERS`.
+
     Examples
     --------
     >>> letters_of(["1 May", "May"])[1]
     array([5, 3])
     """
+    if isinstance(texts, str):
+        raise TypeError(f"texts must be a list of str, got one str. Fix: write [{texts!r}].")
+    for text in texts:
+        if strange := set(text) - set(LETTERS):
+            raise ValueError(
+                f"a text may hold only letters that the model knows, {LETTERS[1:]!r}; {text[:40]!r} holds "
+                f"{''.join(sorted(strange))!r}. Fix: write it without, '25 Novomber 1985' for instance."
+            )
     lengths = np.array([len(text) for text in texts])
     letters = np.zeros((len(texts), lengths.max()), dtype=int)
     for row, text in zip(letters, texts, strict=True):

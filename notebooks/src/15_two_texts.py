@@ -4,8 +4,9 @@
 # **Question.** What changes where queries come from one text, and keys and values from another? *35 minutes. Training uses
 # torch, if it is there. All else runs without it.*
 #
-# So far a word looked at words of its own text: *she* found *Anna*. Translating needs two texts. One is read, another is written,
-# and each letter that is written looks back at the letters that are read. The act is the same.
+# Except in notebook 05, section 7, a word looked at its own text: *she* found *Anna*. Translating needs two texts. One is read, another
+# is written, and each letter that is written looks back at those that are read. The act is the same. The arrows go from who gives to who
+# looks.
 
 # %% jupyter={"source_hidden": true}
 
@@ -235,8 +236,8 @@ _ = right.set(xlabel="step", ylabel="dates right", ylim=(-0.03, 1.03))
 # ## 3 · See it · A map that one can read
 #
 # Each row is a digit that is written, each column a letter that is read. In a running notebook click a digit or a letter at the edge of the map, and its row or
-# column lights up. **Try.** Pull *step* to 0, where the map is chance, and move it on: which digits find their letters first? Then
-# look at the month, 11, in all four heads. Which letters of *November* do they read?
+# column lights up. **Try.** Pull *step* to 0, where nothing is learned and stripes show, and move it on: which
+# digits find their letters first? Then look at the month, 11, in all four heads. Which letters of *November* do they read?
 
 
 # %% tags=["slide"] says="Each row is a digit"
@@ -287,7 +288,7 @@ plot.table(["weight of", *parts], rows, tint=parts)
 
 # %% [markdown]
 # Some rows need no letter. Two dashes are in every date, and after a first digit 1 a 9 always follows. Their weights have to sum to 1 all
-# the same, so they are parked somewhere, as in notebook 13: on *Monday*, for instance, which says nothing that is needed.
+# the same, so they are **parked** where nothing needed stands: in this model often on the weekday, where there is one.
 
 # %% [markdown] tags=["predict"]
 # ## 4 · Too sharp, too pale
@@ -361,10 +362,10 @@ live.weights_view(map_at, **options, **sliders, **labels)
 #
 # A digit looks at a letter. Was it written *because* of that letter? To find out, change the letter that it looks at most into another
 # of its kind, a digit into a digit, and see whether the model names another digit there. For comparison, change any other letter.
-# **Predict.** In which digits does the map tell the cause?
+# **Predict.** Take the last digit of the year, the month and the day. In which does the map tell the cause?
 #
 # - **a** in all alike
-# - **b** in the day and the year, and not in the month
+# - **b** in those of the day and the year, and not in that of the month
 # - **c** in none: weights are not causes
 
 # %%
@@ -403,9 +404,9 @@ plot.table(["digit", *both], rows, tint=both)
 predict.needed_letter(guess_needed)
 
 # %% [markdown]
-# The last digit of a year stands in one letter. Change it, and the date changes with it: there the map is an explanation. A month is said by
-# several letters: *N?vember* can still be nothing but November. So in half of the dates no digit changes, however bright the cell. Change
-# *all* letters of the month:
+# The last digit of a year or a day stands in one letter. Change it, and the digit changes with it: there the map is an explanation. A month
+# is said by several letters, and in half of the dates its last digit stays, however bright the cell. *N?vember* is still read as November;
+# *?ovember* is not, though it can be nothing else. Change *all* letters of the month:
 
 # %% tags=["nbval-ignore-output"]
 month = dates.letters_in(dated.texts, "month")  # (b, n_k)
@@ -414,8 +415,8 @@ print(f"all letters of the month: {moved(with_another(month, rng), 6):.2f}")
 print(f"half of all other letters: {moved(with_another(rest, rng), 6):.2f}")
 
 # %% [markdown]
-# So a map says where a model looked. Whether it *needed* to look there, another experiment says: change the thing, and count. The map is
-# an explanation where nothing else says the same.
+# So a map says where a model looked. Whether it *needed* to look there, another experiment says: change the thing, and count. For these
+# last digits the map is an explanation where nothing else says the same.
 #
 # ## Break it · Six bugs between two texts
 #
@@ -482,20 +483,20 @@ plot.table(["bug", "right", f"writes of {new.texts[0]}"], rows)
 # %% [markdown]
 # | bug | what one sees | cure | where it was met |
 # |---|---|---|---|
-# | no mask between | a text is right alone, and wrong beside a longer one | the padding of the text that is *read* | [transformers#7373](https://github.com/huggingface/transformers/pull/7373) |
+# | no mask between | a text is right alone, and often wrong beside a longer one | the padding of the text that is *read* | [transformers#7373](https://github.com/huggingface/transformers/pull/7373) |
 # | causal, too | what stands late in the text is missed | no triangle between two texts | [llm#4](https://github.com/onlybooks/llm/issues/4): the flag stood here, and not in the decoder |
 # | its own text | it cannot read | keys and values from the encoder | [transformers#2340](https://github.com/huggingface/transformers/issues/2340), a question |
-# | the next text | a fine date, of another text | `repeat_interleave` for `repeat` | [attention-is-all-you-need-pytorch#28](https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/28) |
-# | left | the shorter a text, the likelier it is wrong | positions from the mask | [unsloth#3795](https://github.com/unslothai/unsloth/pull/3795), [nnsight#672](https://github.com/ndif-team/nnsight/issues/672) |
-# | packed | year of one, day of the other | a mask for each text, and positions | [nanoVLM#204](https://github.com/huggingface/nanoVLM/pull/204): positions alone did not help |
+# | the next text | a fine date, of another text | `repeat_interleave` for `repeat`, in beam search | [attention-is-all-you-need-pytorch#28](https://github.com/jadore801120/attention-is-all-you-need-pytorch/issues/28) |
+# | left | right alone, mostly wrong beside a longer one | positions from the mask | [unsloth#3795](https://github.com/unslothai/unsloth/pull/3795), [nnsight#672](https://github.com/ndif-team/nnsight/issues/672) |
+# | packed | parts of both dates | a mask for each text, and positions | [nanoVLM#204](https://github.com/huggingface/nanoVLM/pull/204): positions alone did not help |
 #
 # The fourth writes good dates, of another text: read the input beside the output.
 
 # %% [markdown] tags=["predict"]
 # ### A mistake that trains well
 #
-# So a causal mask between the texts spoils a healthy model. Now a model is *trained* with it, from the first step on. Its first digit
-# may see the first letter alone. **Predict.** How many dates does it write right, with that mask?
+# So a causal mask between the texts spoils a healthy model. Now a model is *trained* with it, from the first step on, at the rate
+# 0.004. Its first digit may see the first letter alone. **Predict.** How many dates does it write right, with that mask?
 #
 # - **a** hardly any: where the year stands last, its first digits cannot see it
 # - **b** most
@@ -516,8 +517,8 @@ predict.hidden_mistake(guess_hidden)
 
 # %% [markdown]
 # How can the first digit of *25 November 1985* know the year, if it sees the 2 alone? Perhaps the encoder, which has no triangle, carries
-# the year to the front. If that is so, then forbid it: no letter of the first ten may look at the year, and count the years, where they
-# stand behind these letters.
+# the year to the front. So forbid it: none of the first ten letters, all that ten digits may see, may look at the year. Count the right
+# years among those that stand behind these letters.
 
 
 # %%
@@ -542,14 +543,15 @@ for name, read_by in {"whole": padding, "year kept from the front": cut}.items()
 plot.table(["encoder", "healthy", "trained with the triangle"], rows)
 
 # %% [markdown]
-# The healthy model does not need that way, and the other one lives on it. So a wrong mask need not show in the loss: training went around
-# it. What it costs shows only beside a healthy model: one date in fourteen, and a loss ten times as large.
+# The healthy model does not need that way, and the other one lives on it: at the rate 0.004 training went around the wrong mask. At the
+# healthy model's rate, 0.01, two of three trainings did not. The cost at 0.004 shows only beside a healthy model: 7 of 100 dates, and a
+# loss about ten times as large.
 #
 # <details><summary><b>How sure is this?</b></summary>
 #
 # The triangle here lies at the upper left. One at the lower right lets the last digit see all letters, so a date written digit by digit is
-# right all the same, and only training meets it. Without any mask between the texts training goes around the padding, too: 1.00 right
-# (*Controls*). These two models are one training each.
+# right all the same, and only training meets it. Two trainings at the rate 0.004 write 0.93 and 0.90 of the dates right, three at 0.01
+# write 0.17, 0.94 and 0.07. Without any mask between the texts one training went around the padding, too: 1.00 right (*Controls*).
 #
 # </details>
 
@@ -677,7 +679,7 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 15.5 · One of three is sick
 #
-# **Goal.** Find a sick translator by its texts and its maps. *10 minutes, hard.*
+# **Goal.** Find a sick translator by its texts and its maps. *10 minutes, medium.*
 #
 # `translators()` gives three, A, B and C. `translators()["A"](texts)` takes a list of texts and returns what it writes, and the weights
 # $(b, h, 10, n_k)$. One of them is sick. Is it that ...
@@ -715,7 +717,8 @@ verdict
 # ## Try it
 #
 # 1. With torch, write `TRAIN = True` and run all cells again. Which of the figures in the text hold for your model?
-# 2. Write a date in a way that no training text had: `dates.translate(model, ["1985 Nov 25"])[0]`. And *25 Nowember 1985*?
+# 2. Write a date in a way that no training text had: `dates.translate(model, ["1985 Nov 25"])[0]`. And
+#    *25 Novomber 1985*, or *25 Movember 1985*?
 #
 # **Remember.** Between two texts the queries come from what is written, keys and values from what is read. The mask says which letters there
 # are; a triangle has no place there. Such a map is an alignment that one can read. Whether a letter was needed, a change of that letter says,
@@ -726,7 +729,7 @@ verdict
 #
 # ### Three trainings
 #
-# Everything above with two more seeds.
+# With two more seeds: the dates right, with sharper, paler and one-letter weights; and section 5 for every digit that needs a letter.
 
 # %% tags=["nbval-ignore-output"]
 rows, healthy = [], model
@@ -766,3 +769,11 @@ for name, other in {name: dates.load(name) for name in ("causal", "unmasked")}.i
     written, _ = dates.greedy(step, len(texts))
     told = f"{name:9} loss {curves['loss'][name][-1]:.3f}"
     print(f"{told}, right {dates.share_right(written, new):.2f}")
+
+# %% [markdown]
+# With the causal mask again, at two rates. These figures are recorded: `trained(seed, rate, change)` makes them anew, where `change` puts the
+# triangle into `model.cross`.
+
+# %%
+rows = [(name, *found) for name, found in curves["triangle"].items()]
+plot.table(["causal", "loss at the end", "right"], rows, tint=["right"])

@@ -481,14 +481,14 @@ QUESTIONS = (
         tempting="a",
         a="The letters of the year are hidden from the first digits, and what the encoder wrote into others is not.",
         b="The encoder carries the year to letters that the first digits may see.",
-        c="Nearly: some dates are lost, and the loss is ten times that of a healthy model.",
+        c="Nearly: some dates are lost, and the loss is about ten times that of the healthy model.",
     ),
     Question(
         "needed_letter",
         right="b",
         tempting="a",
         a="The weights are as sharp for the month. But what one letter says of it, other letters say as well.",
-        b="A digit of the year or the day stands in one letter. A month is said by several, and one may go.",
+        b="The last digit of a year or a day stands in one letter. A month is said by several, and one may often go.",
         c="Some are needed: change the last digit of a year, and the one that is written changes.",
     ),
 )
