@@ -46,7 +46,7 @@ def printed(number):
         # S3: by hand
         ("10", "each ship receives 3.14 t"),
         ("10", "5 1.77 0.46 10 3.54 0.83 20 7.07 0.99"),
-        ("10", "factor for 0.99: 18.501, so take 19"),
+        ("10", "factor for 0.99: 18.501"),
         ("10", "d_k = 8, divided by sqrt(d_k): largest 0.9941"),
         (
             "10",

@@ -51,11 +51,11 @@ def test_masks_mark_rows_without_a_key():
 def test_masks_of_given_vectors():
     query, key, _ = al.examples.SENTENCE.project()
     view = live.masks(query=query, key=key, tokens=al.examples.WORDS, kinds=["none", "causal"])
-    assert list(view.sliders) == ["mask"] and view.sliders["mask"].value == "causal"
+    assert list(view.sliders) == ["mask"] and view.sliders["mask"].value == "none"
+    np.testing.assert_allclose(view.shown["weights"], al.attention_trace(query, key, key).weights)
+    view.sliders["mask"].value = "causal"
     assert "10 of 16 pairs may attend" in read(view)
     np.testing.assert_allclose(view.shown["weights"], al.attention_trace(query, key, key, is_causal=True).weights)
-    view.sliders["mask"].value = "none"
-    np.testing.assert_allclose(view.shown["weights"], al.attention_trace(query, key, key).weights)
     padded = live.masks(query=query, key=key, kinds=["padding"])
     padded.sliders["length"].value = 1
     assert list(padded.sliders) == ["mask", "length"] and (padded.shown["weights"][:, 0] == 1).all()

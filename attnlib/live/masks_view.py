@@ -44,7 +44,7 @@ def masks(
     tokens : sequence of str, optional
         Labels of the rows and columns.
     kinds : sequence of str
-        Which of "none", "causal", "padding" and "both" can be chosen; the view starts with the last.
+        Which of "none", "causal", "padding" and "both" can be chosen; starts with "both", or else with the first.
     d_k : (int, int)
         Range of the slider, on logarithmic stops; every d_k takes the first entries of the same vectors.
 
@@ -65,7 +65,7 @@ def masks(
     >>> view.sliders["mask"].value, view.sliders["length"].value = "padding", 2
     >>> float(view.shown["divided by sqrt(d_k)"][:, 2:].max())
     0.0
-    >>> own = masks(query=np.eye(3), key=np.eye(3), kinds=["none", "causal"])
+    >>> own = masks(query=np.eye(3), key=np.eye(3), kinds=["causal"])
     >>> own.shown["weights"][0]
     array([1., 0., 0.])
     """
@@ -90,7 +90,7 @@ def masks(
 
     padded = {"length": integers("length", 0, n, max(n - 2, 1))} if {"padding", "both"} & set(kinds) else {}
     sharpness = {"d_k": choice("d_k", stops(*d_k), min(max(64, d_k[0]), d_k[1]), FEATURES)} if scene.random else {}
-    controls = {"mask": buttons("mask", kinds, kinds[-1]), **padded, **sharpness}
+    controls = {"mask": buttons("mask", kinds, "both" if "both" in kinds else kinds[0]), **padded, **sharpness}
     options: dict[str, Any] = {"picked": {"query": None, "key": None}, "labels": lambda: (tokens, tokens, now["mask"])}
     return LiveView(controls, render, lambda: _static(scene, kinds, tokens), main="mask", **options)
 

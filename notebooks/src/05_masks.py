@@ -4,7 +4,7 @@
 # **Question.** A model that writes must not see the words it has yet to write. How does one boolean array say who may look
 # where, and which mistakes raise no error? *40 minutes.*
 #
-# Run the next three cells, and compare *none* with *causal* in the map of *Anna saw Ben; she*. So far *Anna* took most from
+# Compare *none* with *causal* in the map of *Anna saw Ben; she*; in a notebook, first run the next three cells. So far *Anna* took most from
 # *saw*, a later word. The model of notebook 00 cannot: it reads behind a causal mask.
 
 # %% jupyter={"source_hidden": true}
@@ -29,9 +29,9 @@ may_look
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory, about earlier notebooks. Guess where you are not sure.
+# Three questions from memory.
 #
-# **1.** *(notebook 04)* A head was trained to return the number that was stored with the asked letter. What makes it find the
+# **1.** *(notebook 04)* The first letter model was trained to return the number stored with the asked letter. What makes it find the
 # right slot?
 #
 # - **a** it learned at which position the answer stands
@@ -268,14 +268,13 @@ moved["zero after softmax"] = poked(zero_after, SENTENCE.x)
 draw_pokes(moved)
 
 # %% [markdown]
-# Read it by rows: in row *Ben* Ben was replaced. Without a mask all outputs move. Behind the causal mask only *Ben* and *she* do,
-# and the cells below the diagonal are exactly 0. With zeros after the softmax they are not: the future leaks.
+# It is turned round compared with the mask: a row is the token that was changed. Without a mask all outputs move. Behind the
+# causal mask a changed *Ben* moves only *Ben* and *she*, and the cells below the diagonal are exactly 0. With zeros after the softmax they are not: the future leaks.
 #
 # ### A mask for your module
 #
 # In exercise 4.4 you wrote a class of one head. Here it gets a mask, yours if you kept it. Its three layers stay, and `forward` is
-# written anew. `masked_fill` puts a number where its own mask is True, so it wants what is **blocked**: `~attn_mask`. The rest
-# of this notebook uses torch in a few cells more.
+# written anew. `masked_fill` puts a number where its own mask is True, so it wants what is **blocked**: `~attn_mask`.
 
 # %% jupyter={"source_hidden": true}
 try:
@@ -438,7 +437,7 @@ print(f"no error; the output differs by {np.abs(wrong - right).max():.2f}")
 predict.equal_sizes(guess_sizes)
 
 # %% [markdown]
-# A mask with two axes of the right sizes is read as $(n_q, n_k)$. With the lengths 1 to 4 it even is the causal mask, and the
+# A mask with two axes of the right sizes is read as $(n_q, n_k)$. With the lengths 1 to 4 it is the causal mask, and the
 # result looks sensible. So never test with as many texts as tokens. Where the sizes differ, attnlib refuses to guess:
 
 # %%
@@ -504,7 +503,7 @@ _ = ax.set_title("the query meets keys of another text, and values come back")
 _ = ax.set_axis_off()
 
 # %% [markdown]
-# One query, three keys, and *she* finds Anna again. No causal mask is needed, because the first text was complete before *she*
+# One query, three keys, and *she* finds Anna again, with 0.73, because *she* is no longer among the keys. No causal mask is needed, because the first text was complete before *she*
 # asked.
 #
 # **Could the values come from the text that asks?** No. Weight $j$ says how much to take of token $j$ of the text that is
@@ -588,7 +587,7 @@ if torch is not None:
         print(f"{name:<36}", [round(w, 4) for w in result[0, 1, :4].tolist()])
 
 # %% [markdown]
-# Three different answers: 0, NaN and 0.1. The 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
+# Of 0, NaN and 0.1, the 0.1 is the most dangerous. With -1e20, all ten forbidden keys get equal weight, and
 # nothing looks wrong. Notebook 07 shows what a NaN does in training.
 
 # %% [markdown]
@@ -660,7 +659,7 @@ verdict
 # **Goal.** Complete the mask that hides the future, in training and in writing. *6 minutes, medium.*
 #
 # `my_causal_mask(n_q, n_k=None)` returns $(n_q, n_k)$ of bool. The queries are the **last** `n_q` tokens of a sequence of
-# `n_k`. Each may attend to itself and to all tokens before it. `n_k` defaults to `n_q`, the whole sequence.
+# `n_k` (lower right). Each may attend to itself and to all tokens before it. `n_k` defaults to `n_q`, the whole sequence.
 
 
 # %%

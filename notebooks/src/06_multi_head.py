@@ -5,7 +5,7 @@
 # One number cannot hold two names. Can *saw* learn both names, and keep them apart? *35 minutes. Two sections use torch, if
 # it is there.*
 #
-# Here *saw* asks twice. Run the next two cells and move *head*.
+# Here *saw* asks twice. Move *head*; in a notebook, first run the next two cells.
 
 # %% jupyter={"source_hidden": true}
 from itertools import product
@@ -27,7 +27,7 @@ two_heads
 # %% [markdown]
 # ## Before you start
 #
-# Three questions from memory. Guess where you are not sure.
+# Three questions from memory.
 #
 # **1.** *(notebook 05)* A model has written four words and kept their keys and values. The newest, fifth word asks alone.
 # Which row of a mask does it need?
@@ -55,10 +55,10 @@ predict.before_06(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## 1 · Two questions, one row of weights
 #
-# First the head that you know, run by the function that you kept in notebook 05, or by ours.
+# First the head that you know, run by the function that you kept, or by ours.
 
 # %%
-attention = mine.load("attention")
+attention = mine.load("attention")  # of exercise 5.4
 one_head = attention(*SENTENCE.project())  # (n, d_v): who, verb
 print("saw:", one_head[1], "  she:", one_head[3])
 
@@ -95,7 +95,7 @@ for part in parts:
 # %% [markdown] tags=["predict"]
 # ## 2 · Split and merge
 #
-# A loop over heads is slow. So one product `x @ W_Q` makes the queries of all heads at once, $(n, d_{model})$, and its features
+# A loop over heads is slow, so one product `x @ W_Q` makes the queries of all heads at once, $(n, d_{model})$, and its features
 # are cut afterwards. The head axis must come before the token axis, so that `@` treats heads like a batch:
 #
 # $$(n, d_{model}) \;\to\; (n, h, d_k) \;\to\; (h, n, d_k).$$
@@ -113,7 +113,7 @@ guess_reshape = None  # "a", "b" or "c"
 predict.reshape(guess_reshape)
 
 # %% [markdown]
-# Take the steps one by one. Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
+# Each number says word and feature, so 13 is feature 3 of word 1. Steps 1 and 2 split, steps 3 and
 # 4 merge. On the right is a bare reshape. Steps 1 and 2 split with it; steps 3 and 4 start again from the correct heads and
 # merge with it.
 
@@ -183,7 +183,7 @@ draw_by_head(axes[1, 2], "each takes", one @ W_O, two @ W_O, WORDS, FEATURES)
 # *who*, where $W_O$ adds them, the two nearly cancel once more.
 #
 # *she* still learns Anna. What she takes is added, and she has 0.885 in *who*, as in notebook 01. Two numbers differ from there.
-# This $W_O$ writes *who* of head 1 to *female*, too, so her 1 becomes 1.885. And head 2 looks for the verb, so she has 0.689 in
+# This $W_O$ writes *who* of head 1, the name of the woman, to *female*, so her 1 becomes 1.885. And head 2 looks for the verb, so she has 0.689 in
 # *verb*, not 0.036.
 #
 # Multiplying the merged heads by $W_O$ adds one part per head. Head $i$ has its own weights $A_i$, its own columns of $W_V$ and
@@ -234,8 +234,8 @@ plot.table(names, rows)
 # %% [markdown]
 # ## 4 · Two heads that learn
 #
-# Two heads were set by hand above. Do heads that learn share out two questions, too? Four words are too few to train on, so
-# here is another task. Twelve letters stand in a ring. For each of them a model names two letters, the one before it and
+# Two heads were set by hand above. Do heads that learn share out two questions, too? Our sentence has four words, and
+# notebook 04 drew new ones. Here is a task with two questions. Twelve letters stand in a ring. For each of them a model names two letters, the one before it and
 # the one after it.
 #
 # The model is one attention layer. Each place adds a learned vector of its own, a **position embedding**, because attention does
@@ -321,9 +321,9 @@ for name, scale in (("sqrt(256)", 16), ("sqrt(32) ", np.sqrt(32))):
     print(f"divided by {name}: variance {variance:.2f}   mean entropy {H:.2f} nats")
 
 # %% [markdown] tags=["predict"]
-# Too pale: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. The code runs, the shapes are right, and
-# at the start the heads can hardly choose. The scale belongs to the vectors that are multiplied: use the $d_k$ of one
-# head.
+# Too pale: ten equal weights have $\ln 10 = 2.30$ nats, and these have 2.25 on average. A pale start is no mistake by itself:
+# a fresh `nn.Linear` is paler and learns (notebook 04). The mistake is a scale that does not belong to the vectors that are
+# multiplied. Use the $d_k$ of one head.
 #
 # **Predict.** By what does a layer with $d_{model} = 768$ and 12 heads divide its scores?
 #
@@ -422,7 +422,7 @@ if torch is not None:
 # On the second rung the matrices of all heads stand side by side in one layer, and the loop becomes a split: exercise 6.4.
 #
 # Torch has such a layer. `nn.MultiheadAttention` keeps $W_Q$, $W_K$ and $W_V$ in one matrix, transposed, and wants a mask in
-# which True is blocked. Does it give the same numbers?
+# which True is blocked.
 
 # %%
 if torch is not None:
@@ -447,7 +447,7 @@ if torch is not None:
 # ## Exercises
 #
 # The verdict names the mistake, if it knows it. Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step
-# further. The solution is folded below. The cell after it, `mine.keep(...)`, keeps your answer for later notebooks.
+# further. The cell after it, `mine.keep(...)`, keeps your answer for later notebooks.
 #
 # Masks are boolean, **True = may attend**. 6.4 is torch, the others are NumPy.
 

@@ -45,9 +45,9 @@ ax = plot.attention_heatmap(weights, **labels, ax=right, colorbar=False)
 # %% [markdown]
 # On the left is a table: A wants B, and nobody else wants anything. On the right is a head with this table, at work on seven
 # tokens, `* A B A C D B`. A letter is a kind of token, and `*` comes first. The rows of both A look at the tokens B, and every
-# other row looks at all alike. In this notebook you write two matrices, whose product is such a table.
+# other row looks at all alike. You will write two matrices whose product is such a table.
 #
-# In a trained model, training finds these numbers. Fourteen puzzles follow, and a head of your own. Part A needs notebooks 00 to 03, part B also 05, part C also 06.
+# In a trained model, training finds these numbers. Fourteen puzzles follow, and a head of your own. Part A needs notebooks 00 to 03.
 
 # %% [markdown]
 # ## Before you start
@@ -78,10 +78,10 @@ predict.before_10(None, None, None)  # a letter each: "a", "b" or "c"
 # %% [markdown]
 # ## A convoy
 #
-# *Anna saw Ben; she* will not do here, because a head for four words could simply list who looks at whom, and a rule must hold
+# A head for the four words of *Anna saw Ben; she* could simply list who looks at whom. A rule must hold
 # for texts that nobody has seen. So ships sail in **convoys**. An empty pilot boat, `*`, leads one to seven ships. Each ship
-# flies a flag, A, B, C or D, and carries 1 to 9 tons. The pilot is at place 0, and in front of each ship sails the one to its
-# left. For the head a ship is a row of 15 numbers:
+# flies a flag, A, B, C or D, and carries 1 to 9 tons. The pilot is at place 0. Whatever is to the
+# left of a ship is in front of it; *the* ship in front is the nearest. For the head a ship is a row of 15 numbers:
 
 # %% jupyter={"source_hidden": true}
 flags, tons = "*ABACDB", [0, 4, 2, 7, 1, 5, 3]
@@ -89,7 +89,7 @@ x = convoy(flags, tons)  # (n, 15)
 _ = sailing(flags, tons)
 
 # %% [markdown]
-# In code, each block of columns has a name, and so has each flag:
+# In code, each block of columns and each flag has a name:
 
 # %%
 print("FLAG:", FLAG, "  CARGO:", CARGO, "  ONE:", ONE, "  PLACE:", PLACE)
@@ -136,7 +136,7 @@ two_numbers = live.flow(trace, queries=ships, query=1, key=2)
 two_numbers
 
 # %% [markdown]
-# The query of an A is 20, and the key of a B is 1. All other queries and keys are 0. So an A scores
+# The query of an A is 20, the key of a B is 1, and all others are 0. So an A scores
 # $20 \cdot 1 / \sqrt{1} = 20$ with each B and 0 with everybody else, and the two ships B share its weight. The scores of
 # every other row are equal. The picture subtracts the largest score before exp, which changes no weight (notebook 02). **Try.**
 # Choose a query A, then a query C, and click a key.
@@ -149,8 +149,8 @@ two_numbers
 # its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
 # can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. Empty rows are free: anything goes there. In a running
-# notebook you may type another convoy. You may also multiply your scores by *times*, which is for looking only. Then run the check, which tries your
+# Run the cell, and what is wanted appears beside what your head does. In a running
+# notebook you may type another convoy. *times* multiplies your scores, for looking only. Then run the check, which tries your
 # head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
 # do it are right. The solution is folded below; pictures of *your* head show it until yours passes.
 # Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
@@ -215,8 +215,8 @@ verdict
 # %% [markdown]
 # ## Break it · A factor that is too small
 #
-# Why 20? A ship that looks at one ship has one score above $n - 1$ zeros. Here are three factors, for a convoy of eight and
-# $d_k = 8$:
+# Why 20? A ship that looks at one ship has one score above $n - 1$ zeros. Here are three factors, for the longest convoy,
+# $n = 8$ with the pilot, and $d_k = 8$:
 
 # %%
 rows = []
@@ -231,10 +231,10 @@ plot.table(["factor", "score / sqrt(d_k)", "weight of that key"], rows)
 # $\ln(99 \cdot 7) \cdot \sqrt 8$:
 
 # %%
-print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}, so take 19")
+print(f"factor for 0.99: {np.log(99 * 7) * 8**0.5:.3f}")
 
 # %% [markdown]
-# So 20 is safe for eight ships and $d_k$ up to 8. In a real model $d_k$ is 64, say, even for a head that needs 8 features. The
+# So 20 is safe in every convoy, for $d_k$ up to 8. In a real model $d_k$ is 64, say, even for a head that needs 8 features. The
 # slider adds empty features to your head of 10.1. The scores stay, and $\sqrt{d_k}$
 # grows. **Try.** At which stop does the ship at place 3 have less than half of its weight on itself?
 
@@ -308,8 +308,7 @@ verdict
 #
 # **Goal.** Make A look at B, B at C, C at D and D at A. The pilot looks at itself. *6 minutes, medium.*
 #
-# `my_wishes()` returns $W_Q$ and $W_K$. Every flag flies in each convoy of the check. In a running notebook
-# type such convoys here, too.
+# `my_wishes()` returns $W_Q$ and $W_K$. Every flag flies in each convoy of the check.
 
 
 # %%
@@ -344,11 +343,10 @@ verdict
 # %% [markdown]
 # ### One table says it all
 #
-# Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. Its
-# rows are what a ship that asks may have, and its columns are what a ship that is found may have. A ship has a flag, a place
+# Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. A
+# row is a feature of the ship that asks, a column one of the ship that is found. A ship has a flag, a place
 # and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
-# Here is the table of your head, and a second head: the same queries and keys, all
-# rotated alike.
+# Here is the table of two heads: yours, and yours with all queries and keys rotated alike.
 
 # %%
 W_Q, W_K = solved(check.who_wants_whom, my_wishes)
@@ -362,6 +360,9 @@ who_wants_whom(W_Q, W_K)
 # %% [markdown]
 # Any two matrices with this product, and the same $d_k$, give the same weights. `who_wants_whom(*my_c())` draws the table of
 # your next puzzle.
+#
+# *To* found Mary, *she* found Anna, and here an A finds a B. In notebook 01 row *pronoun* of $W_Q$
+# is [3, 0, 0] and row *name* of $W_K$ is [1, 0, 0], so the cell (*pronoun*, *name*) is 3: `W_Q[A, 0] = 20; W_K[B, 0] = 1` again.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.4 · Where is C?
@@ -406,10 +407,6 @@ verdict
 # A constant query asks for everybody. In a layer with a bias (notebook 04) the bias does this work.
 #
 # </details>
-
-# %% [markdown]
-# *To* found Mary, *she* found Anna, and now each ship finds its partner. It is the same act three times: a query meets the key
-# that fits it best.
 
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.5 · What does C carry?
@@ -496,7 +493,7 @@ verdict
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.7 · Three to one
 #
-# **Goal.** Give each C exactly three times the weight of any other ship, in every row. *6 minutes, medium.*
+# **Goal.** Give each C exactly three times the weight of anybody else, in every row. *6 minutes, medium.*
 #
 # `my_ratio()` returns $W_Q$ and $W_K$. Here $d_k$ is 4. In a convoy `*ABC` each row is 1/6, 1/6, 1/6, 3/6. The weights
 # must be right to 0.005.
@@ -592,7 +589,7 @@ verdict
 #
 # **Goal.** Make each ship look at the one in front of it, and the pilot at itself. *5 minutes, medium.*
 #
-# `my_step()` returns $W_Q$ and $W_K$. There is no mask. In front of place $i$ is place $i - 1$.
+# `my_step()` returns $W_Q$ and $W_K$. There is no mask.
 
 
 # %%
@@ -637,7 +634,7 @@ verdict
 #
 # `my_latest()` returns $W_Q$, $W_K$ and a mask of shape (8, 8), True = may attend. A convoy with $n$ rows, the pilot's
 # included, uses the first $n$ rows and columns of the mask. What the mask forbids is hatched in your map. The row of the pilot is
-# free.
+# free (drawn empty): anything goes.
 
 
 # %%
@@ -782,11 +779,10 @@ print(roomy.shape, " NOTE is", NOTE, " largest entry there:", roomy[:, NOTE].max
 # %% [markdown] tags=["exercise"]
 # ### Exercise 10.13 · What came next
 #
-# **Goal.** For each ship, find the ships of its own flag in front of it, and give it the flag that sails right behind
-# them. *12 minutes, hard.*
+# **Goal.** In `*ABCA` the last A has an A in front of it, and right behind that one sails B: give the last A the flag B. Do
+# so for each ship that has its own flag in front. *12 minutes, hard.*
 #
-# In `*ABCA` the last A has an A in front of it, and right behind that one sails B: the last A receives B. With several such
-# flags it receives their mean; with none, its row is free. One layer can't do that, because a ship B doesn't know that
+# With several such flags it receives their mean; with none, its row is free. One layer can't do that, because a ship B doesn't know that
 # it sails behind an A. So there are two layers, both causal. The first one adds what it finds to $x$, and the second one reads
 # the sum: `x1 = x + head1(x)`, then `head2(x1)`. All matrices have 20 rows.
 #
@@ -842,7 +838,7 @@ verdict
 # %% [markdown]
 # ### A note passed on
 #
-# Here are your two layers, at work for the last ship of `*ABCA`. Lines are as wide as
+# Here are two layers that pass, yours or ours, at work for the last ship of `*ABCA`. Lines are as wide as
 # weights.
 
 # %% jupyter={"source_hidden": true}
@@ -855,7 +851,7 @@ _ = note_passed_on("*ABCA", [layer.weights for layer in passed_on.maps.values()]
 # ### They write on
 #
 # What they give the last ship is a guess at the next flag. So two such layers can write: a ship with that flag joins the convoy,
-# and the layers read again. Nothing in them was trained.
+# and the layers read again.
 
 
 # %%
@@ -880,7 +876,7 @@ for begun in ("*ABCA", "*DBD", "*ACDBA", "*ABC"):
 
 # %% [markdown]
 # If the last flag has sailed before, always with the same flag behind it, that flag comes next. In `*ABC` nobody has sailed
-# behind a C yet, so anything goes. What the layers write there becomes the rule. In notebook 08 two trained layers find
+# behind a C yet, so the tiny weights left elsewhere decide. What they write becomes the rule. In notebook 08 two trained layers find
 # the same rule.
 
 # %% [markdown] tags=["exercise"]
@@ -979,7 +975,7 @@ predict.witness(guess_witness)
 # %% [markdown]
 # The pilot is one of two, and then one of three. Doubling the ships does not double the pilot, so its share tells their
 # number. Without the pilot the last ship receives 0 here, because only the pilot has something to give. By the proof no other
-# $W_V$ would help: without the pilot both texts get the same shares. A start token, with which many language models begin each
+# $W_V$ would help. A start token, with which many language models begin each
 # text, can be such a witness.
 
 # %% [markdown] tags=["exercise"]
@@ -1030,8 +1026,8 @@ verdict
 # %% [markdown]
 # ## See it · Heads that have names
 #
-# Trained models have close relatives of four of your heads, and there they have names. Here are the four on one convoy, yours
-# where they pass their checks.
+# Trained models have relatives of four of your heads, and there they have names. Here they are, yours where
+# they pass their checks.
 
 # %% jupyter={"source_hidden": true}
 known = {
@@ -1058,7 +1054,7 @@ figure = plot.head_grid([t.weights for t in traces], titles=list(known), **label
 # - A **previous-token head** and an **induction head** work together, as in notebook 08 ([Olsson et al.
 #   2022](../REFERENCES.md#olsson-2022)).
 #
-# Whole programs can be written like this. RASP is a language for them ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
+# RASP is a language for whole programs of this kind ([Weiss et al. 2021](../REFERENCES.md#weiss-2021)), and
 # Tracr turns its programs into weights ([Lindner et al. 2023](../REFERENCES.md#lindner-2023)).
 #
 # ## Try it

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .... import core
-from ...convoy import CARGO, PLACES, WIDE, WIDTH, Convoy, convoy, draw
+from ...convoy import CARGO, FLAGS, PLACES, WIDE, WIDTH, Convoy, convoy, draw
 from ...engine.exercise import MAP_AXES, Exercise
 from ...engine.probes import Probe
 from ...engine.run import Outcome, Unfit
@@ -328,11 +328,14 @@ def _weights(row, digits):
 
 
 def _tons(row, digits=2):
-    """Write what a ship receives."""
+    """Write what a ship receives: tons, or flags, "B" or "0.5 A + 0.5 B"."""
     if np.isnan(row).any():
         return "anything"
     told = [f"{round(float(x), digits) + 0.0:.7g}" for x in row]
-    return told[0] if len(row) == 1 else f"({', '.join(told)})"
+    if len(row) == 1:
+        return told[0]
+    shares = zip(told, FLAGS, strict=True)
+    return " + ".join(flag if x == "1" else f"{x} {flag}" for x, flag in shares if x != "0") or "no flag"
 
 
 def _listed(words):
