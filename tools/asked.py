@@ -155,7 +155,7 @@ def is_code(cell):
 def introduced(words, sources):
     """Return (the paragraphs about a result, those that introduce the code that follows).
 
-    A view is introduced by the paragraph above it; other code by one that ends in a colon or a question, and if no other
+    A view is introduced by the paragraph above it; other code by one that ends in a colon or a question, or if no other
     tells the result, by its last sentence.
     """
     *before, last = words
