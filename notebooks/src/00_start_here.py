@@ -50,7 +50,7 @@ other_way
 #
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
-# divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor alone (the lists keep 64
+# divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor alone (the lists still have 64
 # numbers), in all 270 heads or only in the one shown, *this head*. A small divisor leaves the scores far apart, and one word
 # or two get nearly everything. A large one makes them nearly equal.
 
