@@ -342,7 +342,7 @@
     const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
     const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
     const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
-    const looks = parks ? `mostly rests, ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
+    const looks = parks ? `${row[0] + row[state.query] > 0.5 ? "mostly rests," : "has"} ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
     $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
     const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`, beside = mistaken() && upright.matches;
     $("slider-says").innerHTML = beside ? "The slider rests while the model is broken." : effect(most);
@@ -355,7 +355,7 @@
     const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
     if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key; as trained, it is divided by √64 = 8. The slider changes the divisor alone: the vectors keep their 64 numbers.`;
     if (state.way === "whole") return `All heads divide by ${by}, not by 8. ${most}`;
-    const answer = said().next ? " The answer is that of the model as trained." : "";
+    const answer = said().next ? " The next word is not computed anew: it is that of the model as trained." : "";
     return `This head divides by ${by}, not by 8, and looks ${d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread"}. ${most}${answer}`;
   }
 

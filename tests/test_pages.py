@@ -119,7 +119,26 @@ def test_each_question_of_a_notebook_has_its_replies_on_the_page_and_no_guess(no
     everything = str([(cell.source, cell.get("outputs")) for cell in cells])
     assert not re.search(r"guess_|No choice made yet|predict\.\w+\(", everything)
     opens, closes = ([cell for cell in cells if cell.metadata.get("around", ["", ""])[k]] for k in (0, 1))
-    assert len(opens) == len(closes) <= len(shown)
+    assert len(opens) == len(closes)
+
+
+def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it():
+    text = {}
+    for notebook in SERIES:
+        inside, text[notebook.number] = False, {True: "", False: ""}
+        for cell in asked.asked(nbformat.read(notebook.built, as_version=4).cells):
+            before, after = cell.metadata.get("around", ["", ""])
+            inside |= bool(before)
+            text[notebook.number][inside] += cell.source.replace("\n", " ") + "\n"
+            inside &= not after
+    answers = {"04": ["about 8 above the mean"], "05": ["mixes three words equally", "even is the causal mask"]}
+    answers |= {"06": ["Two heads make it easy", "Too pale:"]}
+    opens = {"04": ["ours = SelfAttention", "With `.T` it gives"], "05": ["Where the sizes differ", "al.ShapeError"]}
+    opens |= {"06": ["13 is feature 3 of word 1", "live.split_heads", "*num_heads*: with one"]}
+    for behind, wanted in ((True, answers), (False, opens)):
+        for number, parts in wanted.items():
+            assert [part for part in parts if part not in text[number][behind]] == []
+            assert [part for part in parts if part in text[number][not behind]] == []
 
 
 @pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)

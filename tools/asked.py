@@ -7,6 +7,7 @@ The replies are those of `predict` and `check` in a notebook; nothing is written
 import copy
 import json
 import re
+from itertools import takewhile
 
 import nbformat
 import numpy as np
@@ -24,6 +25,7 @@ STUB, CHECK = re.compile(r"my_\w+ = None  # (.*)$"), re.compile(r"verdict = chec
 OPTIONS = re.compile(r"(?:^- \*\*[a-z]\*\* (?:.+\n?)+)+", re.MULTILINE)
 OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 # Where the words about a result end, and those about what comes next begin.
+ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)  # cells for the reader's hands
 GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
 FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'
 
@@ -49,12 +51,22 @@ def asked(cells):
             found += offered(cell, {name: PREDICTIONS[name]}, fold_of(name))
             found += [without(one, outputs=True) for one in between]
             found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, name)
+        elif to_predict(cell):
+            between = [cell, *takewhile(to_predict, cells)]
+            shown, cells = about_the_result(cells[len(between) - 1 :])
+            found += [without(one, outputs=True) for one in between]
+            found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, cell.id)
         elif (stub := STUB.match(cell.source)) and isinstance(exercise := checked_by(cells[0]), Number):
             cells.pop(0)
             found.append(text_cell(field(exercise, stub[1])))
         else:
             found.append(cell)
     return found
+
+
+def to_predict(cell):
+    """Return whether a cell shows what a reader is to predict, or to find first, without options to choose from."""
+    return bool(cell.get("outputs")) and bool(cell.metadata.get("jupyter", {}).get("outputs_hidden"))
 
 
 def checked_by(cell):
@@ -115,15 +127,46 @@ def buttons(name, question, options, fold):
 
 
 def about_the_result(cells):
-    """Return (the words that follow a result, all that comes after them), each as cells."""
+    """Return (what follows a result and tells more of it, all that comes after), each as cells.
+
+    That is code that follows at once, such as a map of it, and then words, up to those that introduce what comes next.
+    """
+    place = 0
+    while place < len(cells) and cells[place].get("outputs") and not ACTS.search(cells[place].source):
+        place += 1
+    shown, cells = cells[:place], cells[place:]
     if not cells or cells[0].cell_type != "markdown":
-        return [], cells
+        return shown, cells
     parts, words = cells[0].source.split("\n\n"), []
     while parts and not ("\n\n".join(words).count("```") % 2 == 0 and GOES_ON.search(parts[0])):
         words.append(parts.pop(0))
+    if words and not parts:
+        words, parts = introduced(words, [cell.source for cell in takewhile(is_code, cells[1:])])
     rest = copy.copy(cells[0]) | {"source": "\n\n".join(parts)}
-    shown = [text_cell("\n\n".join(words))] if words else []
+    shown = [*shown, *([text_cell("\n\n".join(words))] if words else [])]
     return shown, ([nbformat.from_dict(rest)] if parts else []) + cells[1:]
+
+
+def is_code(cell):
+    """Return whether a cell is code."""
+    return cell.cell_type == "code"
+
+
+def introduced(words, sources):
+    """Return (the paragraphs about a result, those that introduce the code that follows).
+
+    A view is introduced by the paragraph above it; other code by one that ends in a colon or a question, or if no other
+    tells the result, by its last sentence.
+    """
+    *before, last = words
+    if any("live." in source for source in sources):
+        return before, [last]
+    if not sources or not last.endswith((":", "?")):
+        return words, []
+    if before:
+        return before, [last]
+    *told, asks = re.split(r"(?<=[.?!])\s+(?=[A-Z*`])", last)
+    return ([" ".join(told)] if told else []), [asks]
 
 
 def folded(cells, name):

@@ -75,6 +75,7 @@ def ribbons(
         asks, answers = held.asks
         controls["guess"] = buttons(asks, [(word, k) for k, word in enumerate(answers, 1)])
         controls["guess"].value = None
+        controls["guess"].style.description_width = "initial"  # a question, not a label
         controls["guess"].add_class("attnlib-asks")
     if callable(stops):
         controls["sentence"] = typed("sentence", text, continuous_update=False)
@@ -181,7 +182,8 @@ def _said(held, row, query, head, d_k, way):
     if not query:
         looks = "has only itself to look at"
     elif not far or max(row[0], row[query]) > row[far[0]]:
-        looks = f"mostly rests, {rest}" + (f"; it looks {others}" if far else "")
+        rests = "mostly rests, " if row[0] + row[query] > 0.5 else "has "
+        looks = rests + rest + (f"; it looks {others}" if far else "")
     else:
         looks = f"looks {others}; {rest}"
     root, own = d_k**0.5, f"{held.own**0.5:.3g}"
@@ -197,7 +199,7 @@ def _said(held, row, query, head, d_k, way):
     top = falling[0]
     told += f" Most goes to {asker if top == query else _named(words, top)}: {row[top]:.2f}."
     if not way and d_k != held.own:
-        told += " The answer is that of the model as trained."
+        told += " The next word is not computed anew: it is that of the model as trained."
     return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {asker} {looks}. {told}</p>"
 
 

@@ -295,7 +295,10 @@ def matrix(
     room = values if blocked is None else values[~blocked]
     places = decimals(room, side - inset, most=most, least=least) if side >= LABEL and high >= SMALL + 4 else None
     flat = values.ravel().tolist()
-    painted = [shades[level] for level in levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()]
+    scale = levels(abs(values) if tint else values, vmin, vmax).ravel().tolist()
+    painted = [shades[level] for level in scale]
+    if tint and places is None:  # no number stands on it: pale is the page, light or dark
+        painted = [(f'{tint}" opacity="{0.06 + 0.94 * level / 255:.2f}', "") for level in scale]
     hovers = [exact(value) for value in flat]
     shown = [None] * len(flat) if places is None else [number(value, places) for value in flat]
     for k in np.flatnonzero(~np.isfinite(values)):

@@ -158,7 +158,7 @@ def ribbons(
     drawn = [] if waits else [_staged(answer, "stage", guess) if guesses else "".join(answer)]
     drawn += [*_words(place, looking, guesses, guess), *([] if waits else _headline(place, verdict, guesses, guess))]
     if guesses:
-        x, y = (EDGE + 14, place.blank + 6) if narrow else (MARGIN, HIGH - 20)
+        x, y = MARGIN, (place.blank + 44 if narrow else HIGH - 20)
         drawn.append(
             _staged([text(x, y, "Guess first. Then you see where it looks.", size=14 - narrow)], "waits", guess)
         )

@@ -35,7 +35,7 @@ who
 #
 # In each layer nine **heads** attend side by side, which makes 270 in all: a cell each below the ribbons. These show head 1
 # of layer 24, and say how much *to* takes from each word. At $d_k = 64$ it takes most from *Mary*. In a running notebook, click
-# another head or word.
+# another head or word. Heads that need nothing rest on the first word.
 
 # %% [markdown] tags=["predict"]
 # **Predict.** Exchange the two names. Whom does the model name now, and from which word does *to* take most? Write it down,
@@ -50,9 +50,9 @@ other_way
 #
 # How does a head share out its attention? It makes a short list of $d_k$ numbers from the 576 of each word; in this model $d_k$
 # is 64. With these lists it compares *to* with every word, and each comparison gives a number, a **score**. The scores are
-# divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor, and nothing else, in all 270
-# heads. A small divisor leaves the scores far apart, and one word or two get nearly everything. A large one makes them nearly
-# equal.
+# divided by $\sqrt{d_k}$ and then become the shares that you saw. The slider changes that divisor alone (the lists still have 64
+# numbers), in all 270 heads or only in the one shown, *this head*. A small divisor leaves the scores far apart, and one word
+# or two get nearly everything. A large one makes them nearly equal.
 
 # %%
 print(" d_k   'to' takes most from   the model says")
@@ -63,14 +63,14 @@ for stop in blank["stops"]:
 
 # %% [markdown]
 # At 4, *to* takes nearly everything from *When*, and the model says *the*. From 16 to 128 *to* takes most from *Mary*, and the
-# model names her. At 256 the model still names her, with 0.48, although this head takes most from
-# *John*. From 1024 on all words get nearly the same share, and no name is said. In one head alone, a divisor can never change
-# which word comes first. Here it does, because the heads before this one change, too, and hand it other vectors. Notebook 03
-# explains why we divide.
+# model names her. At 256 the model still names her, with 0.48, although this head takes most from the second *John*. From 1024
+# on all words get nearly the same share, and no name is said. In one head alone, a divisor can never change which word comes
+# first. Here it does, because the heads before this one change, too, and hand it other vectors. Notebook 03 explains why we
+# divide.
 #
 # ## How to read a heatmap
 #
-# The ribbons show one word that looks. A map shows all of them at once. Here is the same head at $d_k = 64$.
+# The ribbons show one word that looks, a map all of them. Here is the same head at $d_k = 64$.
 
 # %% jupyter={"source_hidden": true} tags=["slide"] says=["Each row belongs", "Each column belongs", "Hatched cells"]
 (own,) = (stop for stop in blank["stops"] if stop["d_k"] == 64)
@@ -83,8 +83,8 @@ ax = plot.attention_heatmap(
 
 # %% [markdown] tags=["predict"]
 # The shares are called **weights**. Each row belongs to a word that takes: rows are called **queries**. Each column belongs to
-# a word from which it takes: columns are called **keys**. Read a row as a whole, because it says how one word divides one
-# unit of attention. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
+# a word from which it takes: columns are called **keys**. Read a row as a whole: it divides one unit of
+# attention. Hatched cells are forbidden: this model only looks back, and no word may look at a later one. Notebook
 # 05 is about that.
 #
 # **Predict.** What does the last row sum to? Which column has the largest sum, and can it be more than 1?
@@ -184,7 +184,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # |---|---|---|---|---|---|
 # <!-- series -->
 #
-# The minutes are for reading and running; those of the exercises come on top. Part A of notebook 10 can be read after 03, part B
+# Minutes for exercises come on top. Part A of notebook 10 can be read after 03, part B
 # after 05, part C after 06.
 #
 # Three ways through:
@@ -195,7 +195,7 @@ for name, giver in (("blank", "John"), ("blank exchanged", "Mary")):
 # | a weekend | 00 to 03, part A of 10, 04 to 06, parts B and C of 10, then 09 for a model that reads or 13 for one that speaks | one or two of each notebook |
 # | a course | all of them, one a week | all, and the questions *Before you start* |
 #
-# Each circle is an exercise, and a full one is solved.
+# A full circle is a solved exercise.
 
 # %% tags=["nbval-ignore-output"]
 mine.progress()
@@ -206,7 +206,7 @@ mine.progress()
 #
 # ## Notation
 #
-# For looking up later. The last column has letters for einops, a library that names axes.
+# The last column has letters for einops, a library that names axes.
 #
 # | here | meaning | [Vaswani et al. 2017](../REFERENCES.md#vaswani-2017) | torch's docs | einops |
 # |---|---|---|---|---|

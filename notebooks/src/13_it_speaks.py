@@ -16,8 +16,8 @@ from attnlib.course.chapters.n13 import PATIENTS
 from attnlib.course.views import block, fetch_button, head_map
 
 # %% [markdown]
-# The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, the function of the series stands in. Then
-# it looks for the model that filled the blank in notebook 00. The model is a download of 93 MB, and reading it takes a few
+# The next cell loads what you kept in 05, 06, 11 and 12. Where you kept nothing, or skipped 11 and 12, ours stand in. Then
+# it looks for the model that filled the blank in notebook 00. The model is a download of 93 MB, and reading it takes
 # seconds. If you run this in a browser, a button loads it. Then run the cell again, and those below.
 
 # %% tags=["nbval-ignore-output"]
