@@ -131,7 +131,7 @@ def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it(
             inside |= bool(before)
             text[notebook.number][inside] += cell.source.replace("\n", " ") + "\n"
             inside &= not after
-    answers = {"04": ["about 8 above the mean"], "05": ["mixes three words equally", "even is the causal mask"]}
+    answers = {"04": ["about 8 above the mean"], "05": ["mixes three words equally", "it is the causal mask"]}
     answers |= {"06": ["Two heads make it easy", "Too pale:"]}
     opens = {"04": ["ours = SelfAttention", "With `.T` it gives"], "05": ["Where the sizes differ", "al.ShapeError"]}
     opens |= {"06": ["13 is feature 3 of word 1", "live.split_heads", "*num_heads*: with one"]}
