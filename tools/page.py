@@ -2,6 +2,7 @@
 
 import base64
 import html
+import math
 import re
 
 import nbformat
@@ -61,7 +62,7 @@ def _column(svg, first):
     below = "" if view.split()[1] == first.split('viewBox="')[1].split()[1] else "<i></i>"
     wide = float(view.split()[2]) * 100 / 72
     smallest = min((float(size) * 100 / 72 for size in re.findall('font-size="(.*?)"', drawn)), default=11)
-    return f'{below}<svg style="--wide:{wide:.0f};--least:{wide * min(1, 11 / smallest):.0f}" {view}{drawn}'
+    return f'{below}<svg style="--wide:{wide:.0f};--least:{math.ceil(wide * min(1, 11 / smallest))}" {view}{drawn}'
 
 
 def revive(cell):

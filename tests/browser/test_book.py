@@ -68,7 +68,7 @@ def test_pictures_are_described_and_folds_are_folded(book, name):
     hidden = [cell.metadata.get("jupyter", {}) for cell in code]
     to_predict = [cell for cell, one in zip(code, hidden, strict=True) if one.get("outputs_hidden") and cell.outputs]
     behind = page.select("details.below-input:not([open]), details.attnlib-answer:not([open]) .cell_output")
-    assert len(behind) == len(to_predict)
+    assert len(behind) >= len(to_predict)  # what the answer is seen in goes with it
     folds = page.select("details.above-input:not([open])")
     folded = [cell.source for cell, one in zip(code, hidden, strict=True) if one.get("source_hidden")]
     assert "\n".join(fold.select_one("pre").get_text() for fold in folds).split() == "\n".join(folded).split()
@@ -133,7 +133,7 @@ def test_words_in_pictures_can_be_read(new_page, book, name, width):
 def test_a_narrow_page_has_its_own_layouts(new_page, book):
     """Words stand below each other, and each part of a call fits the page."""
     page, _ = opened(new_page, book, "00_start_here")
-    ribbons, call = page.locator("[data-attnlib]").all()
+    ribbons, _, call = page.locator("[data-attnlib]").all()
     assert ribbons.locator(".attnlib-down").is_visible() and not ribbons.locator(".attnlib-across").is_visible()
     assert all(part.bounding_box()["width"] <= 358 for part in [ribbons, *call.locator(".attnlib-parts svg").all()])
     assert slider_of(ribbons).bounding_box()["width"] > 340  # the row is the slider's
@@ -209,11 +209,16 @@ def test_figures_take_the_colours_of_the_theme(new_page, book):
 
 @pytest.mark.parametrize("name", ["05_masks", "08_train_and_look"])
 def test_the_columns_of_a_figure_stand_below_each_other_on_a_phone(new_page, book, name):
-    """And beside each other where there is room."""
+    """And beside each other where there is room for letters that can be read; none is cut at the edge."""
     page, _ = opened(new_page, book, name)
     figures = page.locator(".attnlib-figure:has(> svg + svg)")
-    below = [[column.bounding_box() for column in figure.locator("> svg").all()] for figure in figures.all()]
-    assert below and all(b["y"] >= a["y"] + a["height"] - 1 for columns in below for a, b in pairwise(columns))
+    boxes = [[column.bounding_box() for column in figure.locator("> svg").all()] for figure in figures.all()]
+    apart = [
+        b["y"] >= a["y"] + a["height"] - 1 or b["x"] >= a["x"] + a["width"] - 1
+        for columns in boxes
+        for a, b in pairwise(columns)
+    ]
+    assert apart and all(apart) and all(box["x"] + box["width"] <= 390 for columns in boxes for box in columns)
     page.set_viewport_size({"width": 1366, "height": 768})
     assert len({box["y"] for box in figures.first.evaluate("ask.places")}) == 1
 
