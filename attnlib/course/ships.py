@@ -46,7 +46,7 @@ def sailing(flags, tons):
         drawn.append(text(x + over / 2, top - 22, name, size=12, anchor="middle", bold=True))
         drawn.append(_line(f"M{x + 2} {top - 17}h{over - 4}", LINE))
     for j, name in enumerate(COLUMNS):
-        drawn.append(text(left + wide * (j + 0.5), top - 3, name, anchor="middle", size=11 if len(name) > 1 else 12))
+        drawn.append(text(left + wide * (j + 0.5), top - 3, name, anchor="middle", size=11.5 if len(name) > 1 else 12))
     for i, row in enumerate(c.x):
         drawn.append(text(left - 10, top + high * i + 15, c.ships[i], anchor="end"))
         for j, value in enumerate(row):
