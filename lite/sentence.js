@@ -341,7 +341,7 @@
     const far = falling.filter(([w, j]) => j && j !== state.query && w >= 0.05).slice(0, 2);
     const rest = state.query ? `${pct(row[0])} on the first word, ${pct(row[state.query])} on itself` : "";
     const parks = !far.length || Math.max(row[0], row[state.query]) > far[0][0];
-    const others = far.map(([w, j], i) => `at ${mark(j)} with ${pct(w)}${i ? "" : " of its attention"}`).join(", ");
+    const others = far.map(([w, j]) => `at ${mark(j)} with ${pct(w)}`).join(", ");
     const looks = parks ? `${row[0] + row[state.query] > 0.5 ? "mostly rests," : "has"} ${rest}${others && `; it looks ${others}`}.` : `looks ${others}; ${rest}.`;
     $("head-says").innerHTML = `Layer ${layer + 1}, head ${head + 1}: ${mark(state.query)} ${state.query ? looks : "has only itself to look at."}`;
     const most = `Most goes to ${mark(falling[0][1])}: ${pct(falling[0][0])}.`, beside = mistaken() && upright.matches;
