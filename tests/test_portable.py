@@ -35,8 +35,8 @@ POSIX_NAMES = {
 _TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
 ASKS_FIRST = {
     "attnlib/course/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "signal.SIGUSR1", "os.fork", "resource"},
-    # Only on Linux: attnlib/course/report/__init__.py refuses elsewhere, and tests/test_report.py sees that it does.
-    "attnlib/course/report/apart.py": {
+    # Only on Linux: tools/report/__init__.py refuses elsewhere, and tests/test_report.py sees that it does.
+    "tools/report/apart.py": {
         "signal.SIGALRM",
         "signal.SIGKILL",
         "os.fork",

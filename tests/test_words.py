@@ -17,12 +17,11 @@ import torch
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, convoy, smollm
 from attnlib.course.real_model import stored
-from attnlib.course.report.series import series
 from attnlib.examples import SENTENCE
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
-from tools.series import SERIES
-from tools.teaching import WORDS
+from tools.report.notebooks import series
+from tools.series import REPLIES, SERIES
 
 TESTS = Path(__file__).parent
 
@@ -39,7 +38,7 @@ def texts():
     for name, question in PREDICTIONS.items():
         for text in question.why.values():
             yield name, [name], text
-    for name, replies in WORDS["exercises"].items():
+    for name, replies in REPLIES["exercises"].items():
         for ids, told in replies.items():
             for text in told:
                 yield f"{name}: {ids}", [name], text

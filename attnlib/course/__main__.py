@@ -1,12 +1,6 @@
-"""What the course knows, and what a class made of it.
+"""Which mistakes each exercise recognises: python -m attnlib.course > docs/checks.md."""
 
-python -m attnlib.course > docs/checks.md    which mistakes each exercise recognises
-python -m attnlib.course report FOLDER       which mistakes a class made: see docs/grading.md
-"""
-
-import argparse
 import sys
-from pathlib import Path
 
 from .catalogue import EXERCISES, MISTAKES
 from .chapters.n10.puzzle import Puzzle
@@ -43,40 +37,7 @@ def page():
     )
 
 
-def write_report(arguments):
-    """Print the report on a folder, and write the files that were asked for."""
-    from . import report  # it imports the pictures
-    from .report import page as written
-
-    try:
-        made = report.made(arguments.folder, arguments.notebooks, arguments.jobs)
-    except (FileNotFoundError, OSError) as error:
-        sys.exit(f"report: {error}")
-    print(written.text(made, arguments.names))
-    for path, write in ((arguments.html, written.page), (arguments.csv, written.table)):
-        if path:
-            path.write_text(write(made, arguments.names), encoding="utf-8", newline="\n")
-
-
-def parsed():
-    """Return what the command line asks for."""
-    parser = argparse.ArgumentParser(prog="python -m attnlib.course", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command")
-    report = commands.add_parser("report", help="which mistakes a class made")
-    report.add_argument("folder", type=Path, help="the notebooks that were handed in, or a course of nbgrader")
-    report.add_argument("--html", type=Path, help="write a page with bars to this file")
-    report.add_argument("--csv", type=Path, help="write a row for each answer and vote to this file")
-    report.add_argument("--names", action="store_true", help="say which file each answer comes from")
-    report.add_argument("-j", "--jobs", type=int, default=1, help="processes at the same time")
-    report.add_argument("--notebooks", type=Path, help="the notebooks of the series, with their solutions")
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
     # A file is the same on every system, whatever its console is.
     sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    asked = parsed()
-    if asked.command == "report":
-        write_report(asked)
-    else:
-        print(page())
+    print(page())
