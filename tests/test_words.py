@@ -187,7 +187,7 @@ CODE = {
     "W_Q[A:D]": "len(np.eye(15)[convoy.A : convoy.D]) == 3",
     "W_Q[[A, B, C, D]]": "len({convoy.A, convoy.B, convoy.C, convoy.D}) == 4",
     "rule('*AB', np.array([0, 4, 2]))": "len(convoy.convoy('*AB', np.array([0, 4, 2]))) == 3",
-    "my_parking['places']": "all(0 in prompt['places'] for prompt in smollm.parked_prompts().values())",
+    "my_parking['places']": "all(0 in prompt['places'] for prompt in smollm.recorded('parked_prompts').values())",
     "exp(s - m)": "same(exp(np.r_[1, 3] - 3).max(), 1.0)",
     "exp(old - new)": "np.isinf(exp(1000 - 3)) and exp(3 - 5) < 1",
     "exp(new - old)": "np.isinf(exp(3 - -inf))",
@@ -293,7 +293,7 @@ NUMBERS = {
 
 def parked(prompt, to):
     """Return what the copying heads of notebook 13 park, the mean over the tokens but the first of a stored prompt."""
-    found = smollm.parked_prompts()
+    found = smollm.recorded("parked_prompts")
     return np.mean(found[prompt if prompt in found else next(one for one in found if one.startswith(prompt))][to][1:])
 
 

@@ -11,7 +11,7 @@ smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
 every model of `attnlib.course.training.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and
 its variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
-times, in four minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
+times, in four minutes. For the decoder it takes every one of `tools/measures.py`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
 test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
@@ -204,16 +204,18 @@ def unmasked(model):
 def of_the_decoder():
     from attnlib.course import smollm
 
+    from . import measures
+
     if smollm.missing():
         sys.exit(smollm.missing())
     speaker, target = smollm.load(bar=iter), DATA / "smollm_results.json"
     found = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
-    for name in sys.argv[2:] or [*smollm.MEASURES, "stops"]:
+    for name in sys.argv[2:] or [*measures.MEASURES, "stops"]:
         print(f"measuring {name}", flush=True)
         if name == "stops":
-            write(DATA / "smollm_stops.json", rounded(smollm.all_stops(speaker)))
+            write(DATA / "smollm_stops.json", rounded(measures.all_stops(speaker)))
         else:
-            found[name] = rounded(smollm.MEASURES[name](speaker))
+            found[name] = rounded(measures.MEASURES[name](speaker))
             write(target, found)
     return target, found
 
