@@ -1,10 +1,15 @@
-"""Which mistakes each exercise recognises: python -m attnlib.course > docs/checks.md."""
+"""Write docs/checks.md: which mistakes each exercise recognises.
 
-import sys
+python -m tools.checks
+"""
 
-from .catalogue import EXERCISES, MISTAKES
-from .chapters.n10.puzzle import Puzzle
-from .chapters.n10.puzzle_mistakes import COMMON
+from attnlib.course import EXERCISES, MISTAKES
+from attnlib.course.chapters.n10.puzzle import Puzzle
+from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
+
+from .series import ROOT
+
+TARGET = ROOT / "docs" / "checks.md"
 
 
 def section(exercise):
@@ -16,15 +21,14 @@ def section(exercise):
 
 
 def page():
-    """Return the page docs/checks.md."""
+    """Return the page."""
     meanings = [f"| `{m.id}` | {m.behaves_as_if} | {m.symptom} |" for _, m in sorted(MISTAKES.items())]
     return "\n".join(
         [
             "# Which mistake each check names\n",
             f"{len(EXERCISES)} exercises and puzzles, {len(MISTAKES)} mistakes. Each mistake that stands under an "
             "exercise is made there by a test, rejected and named.\n",
-            "Written by `python -m attnlib.course > docs/checks.md`; `tests/test_checks.py` sees that it is up to "
-            "date.\n",
+            "Written by `python -m tools.checks`; `tests/test_checks.py` sees that it is up to date.\n",
             "## Exercises\n",
             *(section(exercise) for exercise in EXERCISES.values()),
             "## What every puzzle names\n",
@@ -38,6 +42,4 @@ def page():
 
 
 if __name__ == "__main__":
-    # A file is the same on every system, whatever its console is.
-    sys.stdout.reconfigure(encoding="utf-8", newline="\n")
-    print(page())
+    TARGET.write_text(page() + "\n", encoding="utf-8", newline="\n")
