@@ -10,8 +10,6 @@ DATA = Path(__file__).with_name("data")
 def stored(name):
     """Return what attnlib/course/data/`name`.json holds.
 
-    Examples
-    --------
     >>> len(stored("minilm_reference")["sentences"])
     12
     """
@@ -21,8 +19,6 @@ def stored(name):
 def check_file(path, sha256, fix):
     """Return `path` if the file is there and has the checksum; `sha256` None accepts any content.
 
-    Examples
-    --------
     >>> check_file("nowhere.bin", None, "make real-model")
     Traceback (most recent call last):
     FileNotFoundError: the model needs its file nowhere.bin, and there is none. Fix: make real-model.

@@ -29,8 +29,6 @@ def find():
 
     The package is looked up and never imported: nothing of it runs.
 
-    Examples
-    --------
     >>> path = find()
     >>> path is None or path.name.endswith(".gguf")
     True
@@ -44,8 +42,6 @@ def find():
 def missing():
     """Say in short lines what is missing and how to get it; "" if nothing is.
 
-    Examples
-    --------
     >>> missing() == "" or "make real-decoder" in missing()
     True
     """
@@ -63,28 +59,11 @@ def missing():
 
 
 def read(path=None, sha256=SHA256, bar=iter):
-    """Read a GGUF file with tensors of the kinds F32, Q8_0 and Q4_1.
+    """Read a GGUF file with tensors of the kinds F32, Q8_0 and Q4_1; return its settings, and {name: array}.
 
-    Parameters
-    ----------
-    path : str or Path, optional
-        By default the file of the installed package.
-    sha256 : str or None
-        Expected checksum; None reads any file, for another model of the same kind.
-    bar : callable
-        Wraps the list of tensors while they are read, for a progress bar.
-
-    Returns
-    -------
-    settings : dict
-        What the file says of the model, and its tokens; texts as str.
-    weights : dict of str to ndarray
-        float32, a matrix as (out, in).
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no file, it has another checksum, is not a whole GGUF file, or holds another kind of tensor.
+    Settings are what the file says of the model, and its tokens; an array is float32, a matrix (out, in). `sha256` None
+    reads another model of the same kind; `bar` wraps the list of tensors while they are read. A file that is missing
+    raises FileNotFoundError; one with another checksum, not whole, or with another kind of tensor ValueError.
     """
     path = find() if path is None else path
     if path is None:

@@ -118,24 +118,10 @@ def parking(prompt, speaker=None):
     A place to park is the first token, and any other whose vector, as these heads are reached, is about as long: at
     least a tenth of it. Most other vectors have a hundredth of that length.
 
-    Parameters
-    ----------
-    prompt : str or None
-        None, where nothing is written yet, gives None.
-    speaker : Speaker, optional
-        Without one the result is the stored one, or holds the prompt alone.
-
-    Returns
-    -------
-    dict or None
-        prompt; tokens, as numbers; places, those to park; and for each token, as means over the eight heads, its weight
-        on the first token ("first"), on all places to park ("parked"), and on tokens that followed the same token
-        earlier ("copied").
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the prompt is no text, empty, or longer than 200 tokens.
+    Returned are the prompt; tokens, as numbers; places, those to park; and for each token, as means over the eight
+    heads, its weight on the first token ("first"), on all places to park ("parked"), and on tokens that followed the
+    same token earlier ("copied"). Without a speaker it is the stored result, or the prompt alone; of None, where
+    nothing is written yet, None. What is no text raises TypeError, an empty or too long one ValueError.
     """
     if prompt is None or prompt is ...:
         return None

@@ -14,8 +14,6 @@ SIDE = 240  # of the chosen head's map
 def ranks(table):
     """Return the place of each entry, 1 for the largest.
 
-    Examples
-    --------
     >>> ranks(np.array([[0.1, 0.9], [0.5, 0.2]])).tolist()
     [[4, 1], [2, 3]]
     """
