@@ -79,8 +79,6 @@ def save(figure: Figure, dpi: float = 100) -> bytes:
 def svg(figure: Figure) -> str:
     """Return a figure as SVG with its words as text; each column of its axes is an <svg> inside, which can stand alone.
 
-    Examples
-    --------
     >>> svg(subplots(1, 2)[0]).count("<svg ")
     3
     """
@@ -249,8 +247,6 @@ class DescribedFigure(Figure):
 def _plain(label):
     """Return a label as words: its mathematics without markup.
 
-    Examples
-    --------
     >>> _plain(r"divided by $\\sqrt{d_k}$"), _plain(r"$\\mathdefault{10^{-2}}$")
     ('divided by sqrt(d_k)', '10⁻²')
     """

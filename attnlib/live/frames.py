@@ -33,21 +33,12 @@ VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
 class Knob(NamedTuple):
-    """A control, or what a click chooses.
+    """A control, or what a click chooses."""
 
-    Attributes
-    ----------
-    key, name : str
-        What the view calls it, and what a page calls it.
-    stops : list of (label, value)
-    at : object
-        The value where it stands.
-    """
-
-    key: str
-    name: str
-    stops: list[tuple[str, Any]]
-    at: Any
+    key: str  # what the view calls it
+    name: str  # what a page calls it
+    stops: list[tuple[str, Any]]  # (label, value)
+    at: Any  # the value where it stands
 
     def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
@@ -152,23 +143,13 @@ def unpacked(text: str) -> dict[str, Any]:
 def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     """Return how the others of several pictures differ from picture `at`.
 
-    Parameters
-    ----------
-    pictures : sequence of str
-        HTML with every element closed, of the stops of one control.
-    at : int
+    Pictures are HTML with every element closed, of the stops of one control. A change is [element, attribute, before,
+    after, controls, which, values]: `element` counts the elements of picture `at` from 1 in the order of their tags; 0
+    is the picture itself. Its `attribute` is before + value + after, or is missing if the value is None; the attribute
+    "" is what stands inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
+    values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes them
+    small when packed.
 
-    Returns
-    -------
-    list of [element, attribute, before, after, controls, which, values]
-        `element` counts the elements of picture `at` from 1 in the order of their tags; 0 is the picture itself. Its
-        `attribute` is before + value + after, or is missing if the value is None; the attribute "" is what stands
-        inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
-        values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes
-        them small when packed.
-
-    Examples
-    --------
     >>> changes(['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
     [[2, '', 'a', '', [0], '', ['', '<i>c</i>']], [2, 'x', '', '0', [0], '', ['1', '2']]]
     """
