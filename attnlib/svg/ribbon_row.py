@@ -113,7 +113,7 @@ def ribbons(
     `words` are n tokens as the tokenizer has them, with the blank in front that begins a word; `weights`, (n,), are
     those of the token `query`, which sum to 1; `following` are the likely next tokens and their probabilities, falling.
     `verdict` is the headline, `told` stands below it. `nexts` are all words that the blank may show besides, for its
-    width. Until `guess`, the number of one of the `guesses` from 1, nothing but the sentence is seen. A click may choose
+    width. Until `guess`, the number of one of the `guesses` from 1, only the sentence is seen. A click may choose
     the tokens `rows`. `narrow`: words stand below each other.
 
     >>> drawn = ribbons(["a", " b"], np.array([0.25, 0.75]), 1, [(" c", 1.0)], verdict="right")
