@@ -110,10 +110,10 @@ def letters_in(texts, part):
     >>> letters_in(["7 May 1985"], "year")[0].nonzero()[0]
     array([6, 7, 8, 9])
     """
-    found = np.zeros((len(texts), max(map(len, texts))), dtype=bool)
-    for row, text in zip(found, texts, strict=True):
+    belongs = np.zeros((len(texts), max(map(len, texts))), dtype=bool)
+    for row, text in zip(belongs, texts, strict=True):
         row[slice(*re.search(PARTS[part], text).span())] = True
-    return found
+    return belongs
 
 
 def another(letters, rng):

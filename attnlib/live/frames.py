@@ -90,15 +90,15 @@ def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
     order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
     wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
-    found = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
+    knobs = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
             places[name] = max(places.get(name, 0), count)
     for name, at in view.picked.items() if view.clicks else ():
         if at is not None and places.get(name, 0) > 1:
-            found.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
-    return [knob for knob in found if len(knob.stops) > 1]
+            knobs.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
+    return [knob for knob in knobs if len(knob.stops) > 1]
 
 
 def _fewer(knobs, over):
@@ -120,13 +120,13 @@ def _fewer(knobs, over):
 
 def _frames(view, knobs, picture):
     """Return all pictures of some controls as JSON."""
-    keys, shape, told = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
+    keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
     first, *others = ([value for _, value in knob.stops] for knob in knobs)
     # The main control innermost: views keep what does not change with it.
-    drawn = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
-    pictures = [drawn[at] for at in itertools.product(first, *others)]
-    at = int(np.ravel_multi_index([knob["at"] for knob in told], shape))
-    frames = {"knobs": told, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
+    by_stops = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
+    pictures = [by_stops[at] for at in itertools.product(first, *others)]
+    at = int(np.ravel_multi_index([knob["at"] for knob in fields], shape))
+    frames = {"knobs": fields, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
     if view.fills:
         stages = view.sliders[view.fills]
         frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}

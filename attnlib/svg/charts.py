@@ -275,11 +275,11 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
     layers, n = table.shape
     cell = min(HEAD, HEADS_WIDE // layers, HEADS_HIGH // n)
     every = 1 if cell >= 24 else 5
-    told = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
+    sentence = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
     names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
     vmax = float(table.max() if vmax is None else vmax) or 1.0
     shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
-    drawn = [
+    elements = [
         text(0, 15, title, size=LARGE),
         *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
@@ -289,4 +289,4 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
         "</g>",
     ]
-    return picture(36 + layers * cell + 8, 43 + n * cell, title, told, drawn, at=at)
+    return picture(36 + layers * cell + 8, 43 + n * cell, title, sentence, elements, at=at)

@@ -106,8 +106,8 @@ def sentences(speaker=None):
             raise ValueError(f"sentence must have at most {LONGEST} tokens, got {n}. Fix: a shorter one.")
         words, scores = every_score(speaker, text)
         layer, head = NAME_HEAD
-        found = {"prompt": text, "words": words, "layer": layer, "head": head, "d_k": D_K, "scores": scores}
-        return found | {"stops": {d_k: partial(stop_of, speaker, text, NAME_HEAD, d_k) for d_k in STOPS}}
+        result = {"prompt": text, "words": words, "layer": layer, "head": head, "d_k": D_K, "scores": scores}
+        return result | {"stops": {d_k: partial(stop_of, speaker, text, NAME_HEAD, d_k) for d_k in STOPS}}
 
     return of_sentence
 
