@@ -102,8 +102,22 @@ def of_one_seed(models):
         found[f"without {name}"] = writer.agreement(model, masks=writer.without_edges(*keys))
     for width in writer.WIDTHS:
         for keep_first in (False, True):
-            found[f"window {width}{' and the first' * keep_first}"] = writer.in_window(model, width, keep_first)
+            found[f"window {width}{' and the first' * keep_first}"] = in_window(model, width, keep_first)
     return rounded(found)
+
+
+def in_window(model, width, keep_first=False):
+    """Return what becomes of a model that may look back no further: agreement, and the share of right sentences."""
+    from attnlib.course import writer
+
+    def step(tokens):
+        return model(tokens, masks=[writer.window(width, keep_first, tokens.shape[1])] * len(model.attention))[0][:, -1]
+
+    masks = [writer.window(width, keep_first, writer.LAST + 1)] * len(model.attention)
+    return {
+        "agreement": writer.agreement(model, masks=masks),
+        "grammatical": writer.share_grammatical(writer.write(step, size=500)),
+    }
 
 
 def rounded(x):

@@ -303,19 +303,6 @@ def window(width, keep_first=False, n=LENGTH):
     return ((back >= 0) & (back < width)) | (keep_first & (back >= 0) & (i == 0))
 
 
-def in_window(model, width, keep_first=False):
-    """Return what becomes of a model that may look back no further: agreement, and the share of right sentences."""
-
-    def step(tokens):
-        return model(tokens, masks=[window(width, keep_first, tokens.shape[1])] * len(model.attention))[0][:, -1]
-
-    masks = [window(width, keep_first, LAST + 1)] * len(model.attention)
-    return {
-        "agreement": agreement(model, masks=masks),
-        "grammatical": share_grammatical(write(step, size=500)),
-    }
-
-
 def measured(model, seed=0):
     """Return the figures that compare seeds: loss on new sentences, share of right ones among 500, agreement."""
     on_new = loss(model, Corpus(2000, seed=1).tokens)
