@@ -335,10 +335,10 @@ FUTURE_ONLY = Mistake(
 )
 
 
-def _with_causal(s, align):
-    """Put a causal mask over the scores, beside the mask that is given."""
+def _with_causal(s, align, keep):
+    """Put a causal mask over the scores, beside the mask that is given or in its place."""
     causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
-    return np.where(causal if s.mask is None else causal & s.mask, s.scaled_scores, -np.inf)
+    return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
 
 
 # Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
@@ -348,7 +348,11 @@ CAUSAL_ADDED = Mistake(
     "Right behind a causal mask. Elsewhere, as in a chunk behind a cache, it hides keys that may be seen.",
     "Which keys does your first query see if no mask is given?",
     "All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
-    *({"masked_scores": lambda s, a=align: _with_causal(s, a)} for align in ("lower_right", "upper_left")),
+    *(
+        {"masked_scores": lambda s, align=align, keep=keep: _with_causal(s, align, keep)}
+        for keep in (True, False)
+        for align in ("lower_right", "upper_left")
+    ),
 )
 
 # Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.
