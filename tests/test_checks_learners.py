@@ -645,7 +645,7 @@ ROWS = {
             (e := np.exp(s if m is None else np.where(m, s, -np.inf))) / e.sum(-1, keepdims=True)
         ),
     ),
-    "5.1 one less": ("padding_mask", "last_token_hidden", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
+    "5.1 one less": ("padding_mask", "hides_too_much", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
     "5.1 axes in front": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n[None, None, :]),
     "5.1 no column": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n, "axis of size 1"),
     "5.2 no column": (
@@ -1536,10 +1536,10 @@ ROWS = {
     ),
     "13.1 b before a": (
         "to_halves",
-        "second_before_first",
+        "rearranged",
         lambda w, h: w.reshape(len(w), h, -1, 2)[..., ::-1].swapaxes(-1, -2).reshape(w.shape),
     ),
-    "13.3 and for or": ("kept_keys", "near_and_first", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
+    "13.3 and for or": ("kept_keys", "hides_too_much", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
     "13.3 no first keys": ("kept_keys", "argument_ignored", kept(lambda b, k, w, s: (b >= 0) & (b < w)), "`sink`"),
     "13.3 brackets": ("kept_keys", "first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),
     "13.3 rest of the window": (
@@ -1560,7 +1560,7 @@ ROWS = {
     "13.3 a longer window": ("kept_keys", "window_widened", kept(lambda b, k, w, s: (b >= 0) & (b < w + s))),
     "13.3 a first key too many": (
         "kept_keys",
-        "first_keys_one_too_many",
+        "shows_too_much",
         kept(lambda b, k, w, s: (b >= 0) & ((b < w) | (k <= s))),
     ),
     "13.3 from key 0": (

@@ -336,7 +336,7 @@ SHARED = (
         "with a mask it does something else, too, than to hide keys",
         "The scale, the axis or the softmax differ from those without one.",
         "Compare the two branches of your function. Which step does only one of them have?",
-        "Let one line treat the mask and everything else be common: np.where(mask, scores, -np.inf), then softmax.",
+        "Let one line treat the mask: block the scores, then go on as without one. All other lines are common to both.",
     ),
     Mistake(
         "another_projection",
@@ -406,7 +406,7 @@ SHARED = (
         "changes_in_training",
         "it gives other numbers in training mode",
         "In evaluation mode every number is right.",
-        "Which of your layers do something else after module.train()?",
+        "Which of your layers do something else in training than in evaluation?",
         "nn.Dropout and norms over a batch do. The task has none.",
     ),
     # --- seen in an error and its line: engine/run.py
