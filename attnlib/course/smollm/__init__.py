@@ -14,6 +14,7 @@ from .circuits import (
     windows_apart,
     without_heads,
 )
+from .drafts import looked_up, speculate
 from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
@@ -25,10 +26,12 @@ from .results import (
     chunks,
     every_map,
     every_score,
+    guesses,
     mistakes,
     name_arrives,
     name_heads,
     packed_scores,
+    reading,
     sayings,
     sentences,
     sharpness,
@@ -37,7 +40,7 @@ from .results import (
     warmer,
 )
 from .speaker import Speaker, chat, load
-from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS, TRIED
+from .texts import BLANK, BLANKS, EXCHANGED, GUESSED, STORY, TEXTS, TRIED
 from .tokenizer import BytePairs
 from .weights import to_halves
 
@@ -47,6 +50,7 @@ __all__ = [
     "EXCHANGED",
     "FAULTS",
     "FUNCTIONS",
+    "GUESSED",
     "MEASURES",
     "STORY",
     "TEXTS",
@@ -66,7 +70,9 @@ __all__ = [
     "fetch",
     "find",
     "grouped_attention",
+    "guesses",
     "load",
+    "looked_up",
     "missing",
     "mistakes",
     "name_arrives",
@@ -75,10 +81,12 @@ __all__ = [
     "parked_prompts",
     "parking",
     "read",
+    "reading",
     "sayings",
     "sentences",
     "sharpness",
     "sinks",
+    "speculate",
     "stops",
     "stops_of",
     "to_halves",

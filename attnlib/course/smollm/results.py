@@ -6,6 +6,7 @@ and heads count from 1.
 
 import base64
 import copy
+import time
 from functools import partial, wraps
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from ... import core
 from ..model_files import stored
 from . import texts
+from .drafts import speculate
 from .faults import FAULTS, WITH_THE_CACHE
 from .speaker import chat
 
@@ -112,6 +114,51 @@ def chunks(speaker, sizes=(1, 7, 50)):
             rows.append(x @ speaker.unembedding.T)
         differences[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
     return differences
+
+
+# Why writing is slow
+
+
+@replayed
+def reading(speaker, counts=(1, 2, 4, 8, 16, 32, 64), rounds=9):
+    """Return how long a pass over some new tokens takes, logits included: "seconds", a row for each round.
+
+    "numbers" says how many weights a pass reads; each meets every new token in one multiplication. And measured without
+    the model: the bytes a second of a long dot product, the multiplications a second of a product of matrices.
+    """
+    numbers, rows = speaker.tokens(texts.ALICE), []
+    _, past = speaker(numbers[:64])
+    long, square = np.ones(2**25, np.float32), np.ones((1024, 1024), np.float32)
+
+    def one_pass(count):
+        x, _ = speaker(numbers[64 : 64 + count], past)
+        return x @ speaker.unembedding.T
+
+    jobs = [partial(one_pass, count) for count in counts] + [partial(np.matmul, x, x) for x in (long, square)]
+    for _ in range(rounds):
+        ends = [time.perf_counter()]
+        for job in jobs:
+            job()
+            ends.append(time.perf_counter())
+        rows.append(np.diff(ends))
+    *_, read, multiplied = np.median(rows, axis=0)
+    return {
+        "tokens": counts,
+        "seconds": np.array(rows)[:, : len(counts)],
+        "numbers": sum(w.size for layer in speaker.layers for w in vars(layer).values()) + speaker.unembedding.size,
+        "bandwidth": int(long.nbytes / read),
+        "speed": int(len(square) ** 3 / multiplied),
+    }
+
+
+@replayed
+def guesses(speaker, names=tuple(texts.GUESSED)):
+    """Return {name: {"same": is it greedy's text?, "passes": (drafted, accepted) of each pass behind the prompt}}."""
+    found = {}
+    for name in names:
+        text, passes = speculate(speaker, texts.GUESSED[name])
+        found[name] = {"same": text == speaker.write(texts.GUESSED[name]), "passes": passes}
+    return found
 
 
 # The d_k slider
