@@ -593,8 +593,8 @@ for width in (3, 4, 5, 6, 7):
 # <details><summary>How sure is this?</summary>
 #
 # Put on after training, a window of 6 leaves 0.67 to 0.97 of the sentences right in five runs. If `<s>` stays in sight as well
-# (the idea of [Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the
-# five. Why, notebook 13 asks of a real model. *Controls* has the numbers, and times.
+# ([Xiao et al. 2023](../REFERENCES.md#xiao-2023)), it is 0.98 to 0.99, more than 8 keys leave in each of the
+# five. Why, notebook 13 asks of a real model. *Controls* has the numbers.
 #
 # </details>
 
@@ -602,7 +602,8 @@ for width in (3, 4, 5, 6, 7):
 # ## 7 · Why writing is slow
 #
 # Do multiplications take the time? In the model of notebook 13 each token meets 134 million weights, so 64 tokens in one pass
-# need 64 times as many as one. With that model installed you measure your own machine; without it you read stored times.
+# need 64 times as many as one. With that model installed you measure your own machine, in a quarter of a minute;
+# without it you read stored times.
 
 # %% tags=["nbval-ignore-output"]
 speaker = None if smollm.missing() else smollm.load()
