@@ -601,7 +601,7 @@ for width in (3, 4, 5, 6, 7):
 # %% [markdown]
 # ## 7 · Why writing is slow
 #
-# Do multiplications take the time? In the model of notebook 13 each token meets 134 million weights, so 64 tokens in one pass
+# Do multiplications take the time? In the model of notebook 13 each token meets 134.5 million weights, so 64 tokens in one pass
 # need 64 times as many as one. With that model installed you measure your own machine, in a quarter of a minute;
 # without it you read stored times.
 
@@ -636,7 +636,7 @@ _ = ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray")
 rates = timed["numbers"] * counts / seconds / 1e9  # (rounds, passes)
 slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
 bars = {"yerr": [middle - slow, fast - middle], "fmt": "o", "capsize": 3}
-_ = ax.errorbar(counts / 4, middle, color="black", **bars)
+_ = ax.errorbar(counts / 4, middle, color="gray", **bars)
 for count, x, y in zip(counts, counts / 4, middle):
     _ = ax.annotate(str(count), (x, y), (6, -12), textcoords="offset points")
 _ = ax.set(xlabel="multiplications for each byte", ylabel="billion a second")
@@ -668,7 +668,7 @@ _ = [axis.set_major_formatter("{x:g}") for axis in (ax.xaxis, ax.yaxis)]
 
 # %% jupyter={"source_hidden": true}
 loop = inspect.getsource(smollm.speculate).split("    while ")[1]
-print(dedent("    while " + loop.split("        if not")[0]))
+print(dedent("    while " + loop.split("        if not")[0]).rstrip())
 
 # %% tags=["nbval-ignore-output", "timed"] jupyter={"source_hidden": true}
 rows = []

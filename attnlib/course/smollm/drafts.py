@@ -55,9 +55,9 @@ def speculate(speaker, prompt, count=64, length=7, accept=accept_draft):
         draft = looked_up(tokens, length)
         x, past = speaker([tokens[-1], *draft], past)  # one pass for all of them
         new, past = accept(x @ speaker.unembedding.T, draft, past)
-        if not len(new):
-            raise ValueError("accept must return at least one new token, got none. Fix: the model's own is always new.")
         tokens += [int(token) for token in new]
         passes.append((len(draft), len(new) - 1))
+        if not len(new):
+            raise ValueError("accept must return at least one new token, got none. Fix: the model's own is always new.")
     written = [*tokens[start : start + count], speaker.end]
     return speaker.tokenizer.decode(written[: written.index(speaker.end)]), passes
