@@ -610,8 +610,8 @@ speaker = None if smollm.missing() else smollm.load()
 timed = smollm.reading(speaker)
 
 # %% tags=["nbval-ignore-output", "timed"]
-seconds = np.array(timed["seconds"])  # (rounds, passes)
-ratios = seconds / seconds[:, :1]  # to the pass over one token in the same round
+counts, seconds = np.array(timed["tokens"]), np.array(timed["seconds"])
+ratios = seconds / seconds[:, :1]  # to the pass over one, by round: (rounds, passes)
 low, price, high = np.percentile(ratios, (25, 50, 75), axis=0)
 names = ["tokens in a pass", "times as long as one", "a quarter below", "above"]
 plot.table(names, list(zip(timed["tokens"], price, low, high)))
@@ -622,26 +622,29 @@ plot.table(names, list(zip(timed["tokens"], price, low, high)))
 # Together they draw a **roofline** ([Williams et al. 2009](../REFERENCES.md#williams-2009)). Both were measured without the
 # model. Put in another machine's.
 
+
+# %% jupyter={"source_hidden": true}
+def draw_roof(bandwidth, speed):
+    _, ax = plot.subplots(figsize=(6.2, 3))
+    roof = np.geomspace(0.18, 24, 50)
+    ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray")
+    rates = timed["numbers"] * counts / seconds / 1e9  # (rounds, passes)
+    slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
+    bars = {"yerr": [middle - slow, fast - middle], "fmt": "o", "capsize": 3}
+    ax.errorbar(counts / 4, middle, color="gray", **bars)
+    for count, *dot in zip(counts, counts / 4, middle):
+        ax.annotate(str(count), dot, (6, -12), textcoords="offset points")
+    ax.set(xlabel="multiplications for each byte", ylabel="billion a second")
+    ax.set_title("Left of the bend bytes bind, right of it multiplications")
+
+
 # %% tags=["nbval-ignore-output", "timed"]
 bandwidth = timed["bandwidth"]  # bytes a second, of a long dot product
 speed = timed["speed"]  # multiplications a second, of a product of matrices
 print(f"{bandwidth / 1e9:.0f} GB/s, {speed / 1e9:.0f} billion multiplications a second")
 print(f"here bytes bind below {4 * speed / bandwidth:.0f} tokens in a pass,")
 print(f"on a graphics card, 2 bytes a weight, below {2 * 494e12 / 3.35e12:.0f}")
-
-# %% tags=["nbval-ignore-output", "timed"] jupyter={"source_hidden": true}
-_, ax = plot.subplots(figsize=(6.2, 3))
-counts, roof = np.array(timed["tokens"]), np.geomspace(0.18, 24, 50)
-_ = ax.loglog(roof, np.minimum(bandwidth * roof, speed) / 1e9, color="gray")
-rates = timed["numbers"] * counts / seconds / 1e9  # (rounds, passes)
-slow, middle, fast = np.percentile(rates, (25, 50, 75), axis=0)
-bars = {"yerr": [middle - slow, fast - middle], "fmt": "o", "capsize": 3}
-_ = ax.errorbar(counts / 4, middle, color="gray", **bars)
-for count, x, y in zip(counts, counts / 4, middle):
-    _ = ax.annotate(str(count), (x, y), (6, -12), textcoords="offset points")
-_ = ax.set(xlabel="multiplications for each byte", ylabel="billion a second")
-_ = ax.set_title("Left of the bend bytes bind, right of it multiplications")
-_ = [axis.set_major_formatter("{x:g}") for axis in (ax.xaxis, ax.yaxis)]
+draw_roof(bandwidth, speed)
 
 # %% [markdown]
 # Without a cache each token costs a pass over the whole text. With it, whoever writes stays at the left: one token a pass, while
@@ -674,7 +677,7 @@ print(dedent("    while " + loop.split("        if not")[0]).rstrip())
 rows = []
 for name, one in smollm.guesses().items():
     drafted, accepted = np.array(one["passes"]).T
-    cost = np.interp(1 + drafted, timed["tokens"], price)  # in passes over one
+    cost = np.interp(1 + drafted, counts, price)  # in passes over one
     each = cost.sum() / (1 + accepted).sum()
     counted = [len(drafted), int((drafted > 0).sum()), int(accepted.sum())]
     rows.append([name, *counted, f"{each:.2f}", "yes" if one["same"] else "no"])
