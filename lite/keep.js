@@ -9,12 +9,14 @@
   const says = (words) => {
     if (line.textContent !== words) line.textContent = words;
   };
-  const ready = () => {
-    const main = [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
-    return main?.context.sessionContext.session?.kernel?.status === "idle";
-  };
-  let started = false;
+  const shown = () => [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
+  const ready = () => shown()?.context.sessionContext.session?.kernel?.status === "idle";
+  let [started, asks] = [false, location.hash]; // a page of the book asks for a cell, and JupyterLab may drop that
   const timer = setInterval(() => {
+    if (asks && shown()?.content.widgets?.length) {
+      shown().setFragment(asks);
+      asks = "";
+    }
     if (document.querySelector(".jp-Notebook .jp-Cell"))
       says("Python is loading: 12 to 20 seconds at the first visit. A cell that you run now waits for it, and keeps its picture.");
     if (!ready()) return;

@@ -78,6 +78,18 @@ def test_all_controls_move_a_picture_and_a_click_on_a_cell_chooses_it(new_page, 
     assert shown == page.locator("#kernel").inner_html() and problems == []
 
 
+def test_a_choice_is_a_row_of_options_by_mouse_and_by_key(new_page, tmp_path):
+    view = live.masks(n=4)
+    page, problems = opened(new_page(), tmp_path, view)
+    options, picture = page.get_by_role("radiogroup", name="mask"), page.locator(".attnlib-live")
+    pictures = [view.draw(mask=kind)[0] for kind in ("causal", "padding")]
+    options.get_by_text("causal").click()
+    assert picture.inner_html() == page.evaluate("ask.written", pictures[0])
+    page.keyboard.press("ArrowRight")
+    assert options.get_by_role("radio", name="padding").is_checked()
+    assert picture.inner_html() == page.evaluate("ask.written", pictures[1]) and problems == []
+
+
 def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(new_page, tmp_path):
     page, problems = opened(new_page(), tmp_path, one_row(stage=2))
     picture, told = page.locator(".attnlib-across"), page.locator(".attnlib-told")

@@ -96,7 +96,9 @@ def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
     cells = run_all(page)
     assert problems(cells) == []
     assert [count for count, _ in cells] == list(range(1, len(cells) + 1))
-    handle = page.locator(".jp-OutputArea .noUi-handle").first
+    for question in page.locator(".attnlib-asks").all():  # it has its slider when it is answered
+        question.locator("button").first.click()
+    handle = page.locator(".jp-OutputArea .noUi-handle:visible").first
     handle.scroll_into_view_if_needed()
     before = page.evaluate("ask.picture()")
     handle.focus()
@@ -228,6 +230,7 @@ def test_the_book_runs_what_runs_here(url, new_page):
         page.goto(f"{url}/read/{name}.html")
         line = page.locator(".attnlib-run", has_text="in your browser")
         assert line.count() == (name in NUMPY), name
+        assert name in NUMPY or page.locator(".attnlib-write").count() == 0, name
         told |= set(line.all_inner_texts())
         assert page.locator(".attnlib-run a[href='../index.html']").count() == 1
     page.goto(url)
@@ -241,6 +244,16 @@ def test_the_book_runs_what_runs_here(url, new_page):
     assert problems(run_all(page)) == []
     assert page.locator(LIVE).count() and page.evaluate("ask.fitsAcross()")
     assert elsewhere(requests, url) == []
+
+
+def test_an_exercise_of_the_book_opens_where_it_can_be_written(url, new_page):
+    from playwright.sync_api import expect
+
+    page = prepared(new_page())
+    page.goto(f"{url}/read/02_vectorized.html")
+    page.locator(".attnlib-write a").nth(1).click()
+    expect(page.get_by_role("heading", name="Exercise 2.2")).to_be_in_viewport(timeout=120_000)
+    expect(page.get_by_text("def my_attention_scores")).to_be_in_viewport()
 
 
 def test_pyodide_can_come_from_another_address(new_page, tmp_path):
@@ -271,7 +284,7 @@ def test_pyodide_can_come_from_another_address(new_page, tmp_path):
             requests = watched(page)
             open_live(page, url, "00_start_here")
             assert problems(run_all(page)) == []
-            assert page.locator(LIVE).count() == 2  # the ribbons, and a whole call
+            assert page.locator(LIVE).count() == 3  # the ribbons of two sentences, and a whole call
             assert f"{cdn}/pyodide.mjs" in requests
             assert elsewhere(requests, url, cdn) == []
 
