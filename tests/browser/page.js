@@ -138,13 +138,14 @@ window.ask = {
     while (ground && clear(ground)) ground = ground.parentElement;
     return [getComputedStyle(live.querySelector("svg text")).fill, getComputedStyle(ground).backgroundColor];
   },
-  // The steps of a slider at which the first view is not the picture of that stop, element by element.
+  // The steps of the first control at which the first view is not the picture of that stop, element by element.
   wrongSteps: ([pictures, steps]) => {
     const drawn = document.createElement("div");
-    const slider = document.querySelector(".attnlib-control > input");
+    const [slider, ...options] = document.querySelector(".attnlib-control").querySelectorAll("input");
     return steps.filter((step) => {
-      slider.value = step;
-      slider.dispatchEvent(new Event("input"));
+      if (options.length) [slider, ...options][step].click();
+      else slider.value = step;
+      if (!options.length) slider.dispatchEvent(new Event("input"));
       drawn.innerHTML = pictures[step];
       return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
     });

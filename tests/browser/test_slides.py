@@ -100,7 +100,10 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     stills = page.locator("[data-attnlib]")
     for i in range(stills.count()):
         knobs = frames.unpacked(stills.nth(i).get_attribute("data-attnlib"))["knobs"]
-        named = [one.get_attribute("aria-label") for one in stills.nth(i).locator("[aria-label]:is(input, [role=radiogroup])").all()]
+        named = [
+            one.get_attribute("aria-label")
+            for one in stills.nth(i).locator("[aria-label]:is(input, [role=radiogroup])").all()
+        ]
         assert named == [knob["name"] for knob in knobs]
         before, after = [stills.nth(i).locator(".attnlib-live").inner_html() for _ in ends_of(stills.nth(i))]
         assert before != after
