@@ -155,9 +155,8 @@ def in_browser():
                 ratio = medians[name] / medians["speaking"]
                 print(f"  {name:<12} {medians[name]:3.0f} ms, ratio {ratio:.2f}  {verdict(ratio, 1.1)}")
             ratio = medians["weights_view"] / medians["interact"]
-            print(
-                f"  interact + plt.show {medians['interact']:.0f} ms, weights_view to it {ratio:.2f}  {verdict(ratio, 0.2)}"
-            )
+            print(f"  interact + plt.show {medians['interact']:.0f} ms; to it weights_view {ratio:.2f}  ", end="")
+            print(verdict(ratio, 0.2))
             alone = medians["page"]
             print(f"  weights_view in a page without a kernel {alone:.0f} ms  {verdict(alone, 20)}")
             for name in ("weights_view", "interact"):

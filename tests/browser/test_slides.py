@@ -6,7 +6,7 @@ import re
 
 import nbformat
 import pytest
-from front_end import ends_of, prepared, serious, slider_of
+from front_end import ends_of, prepared, serious
 
 from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.engine.exercise import Number
