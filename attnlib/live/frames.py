@@ -71,8 +71,8 @@ class Knob(NamedTuple):
 def packed(view: Any) -> str | None:
     """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
 
-    All controls that change it are in it, and what a click chooses, as far as there is room: stops are thinned, then the
-    last controls left out. None if no control changes it, if a picture cannot be drawn, and if they take too much.
+    All controls that change it are in it, and what a click chooses, as far as there is room: stops are thinned, then
+    the last controls left out. None if no control changes it, if a picture cannot be drawn, and if they take too much.
     """
 
     @functools.cache

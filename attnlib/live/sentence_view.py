@@ -70,7 +70,6 @@ def sentence(
     sliders = {"sentence": typed("sentence", text, continuous_update=False)}
     for name, value, last in (("layer", layer, len(weights)), ("head", head, len(weights[0]))):
         sliders[name] = integers(name, 1, last, arguments.whole(value, name, 1, last))
-        sliders[name].layout.width = "240px"  # both beside each other
     now = {"text": text, "tokens": tokens}
 
     def render(text, layer, head, query, key):
