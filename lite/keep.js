@@ -11,12 +11,12 @@
   };
   const shown = () => [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
   const ready = () => shown()?.context.sessionContext.session?.kernel?.status === "idle";
-  let [started, asks] = [false, location.hash]; // a page of the book asks for a cell, and JupyterLab may drop that
+  // A page of the book asks for a cell. What is drawn above it moves it, so it is looked for until Python is there or the
+  // reader does anything.
+  let [started, asks] = [false, location.hash];
+  for (const what of ["wheel", "pointerdown", "keydown", "touchstart"]) addEventListener(what, () => (asks = ""), true);
   const timer = setInterval(() => {
-    if (asks && shown()?.content.widgets?.length) {
-      shown().setFragment(asks);
-      asks = "";
-    }
+    if (asks && document.querySelector(".jp-Notebook .jp-Cell")) shown()?.content.setFragment(asks);
     if (document.querySelector(".jp-Notebook .jp-Cell"))
       says("Python is loading: 12 to 20 seconds at the first visit. A cell that you run now waits for it, and keeps its picture.");
     if (!ready()) return;

@@ -108,10 +108,7 @@ def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
     order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
     wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
-    found = [
-        Knob(name, control.description, stops_of(control), control.value, hasattr(control, "button_style"))
-        for name, control in wanted
-    ]
+    found = [Knob(n, c.description, stops_of(c), c.value, hasattr(c, "button_style")) for n, c in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):

@@ -96,6 +96,7 @@ def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
     cells = run_all(page)
     assert problems(cells) == []
     assert [count for count, _ in cells] == list(range(1, len(cells) + 1))
+    page.locator(LIVE).first.wait_for()
     for question in page.locator(".attnlib-asks").all():  # it has its slider when it is answered
         question.locator("button").first.click()
     handle = page.locator(".jp-OutputArea .noUi-handle").first
