@@ -9,14 +9,12 @@
   const says = (words) => {
     if (line.textContent !== words) line.textContent = words;
   };
-  const shown = () => [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
-  const ready = () => shown()?.context.sessionContext.session?.kernel?.status === "idle";
-  // A page of the book asks for a cell. What is drawn above it moves it, so it is looked for until Python is there or the
-  // reader does anything.
-  let [started, asks] = [false, location.hash];
-  for (const what of ["wheel", "pointerdown", "keydown", "touchstart"]) addEventListener(what, () => (asks = ""), true);
+  const ready = () => {
+    const main = [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
+    return main?.context.sessionContext.session?.kernel?.status === "idle";
+  };
+  let started = false;
   const timer = setInterval(() => {
-    if (asks && document.querySelector(".jp-Notebook .jp-Cell")) shown()?.content.setFragment(asks);
     if (document.querySelector(".jp-Notebook .jp-Cell"))
       says("Python is loading: 12 to 20 seconds at the first visit. A cell that you run now waits for it, and keeps its picture.");
     if (!ready()) return;

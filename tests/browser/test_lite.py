@@ -96,9 +96,8 @@ def test_runs_in_the_browser_and_asks_no_other_host(url, new_page, name):
     cells = run_all(page)
     assert problems(cells) == []
     assert [count for count, _ in cells] == list(range(1, len(cells) + 1))
-    page.locator(LIVE).first.wait_for()
-    for question in page.locator(".attnlib-asks").all():  # it has its slider when it is answered
-        question.locator("button").first.click()
+    if name.startswith("00"):  # it has its slider when its question is answered
+        page.locator(".attnlib-asks button").first.click()
     handle = page.locator(".jp-OutputArea .noUi-handle").first
     handle.scroll_into_view_if_needed()
     before = page.evaluate("ask.picture()")
@@ -245,16 +244,6 @@ def test_the_book_runs_what_runs_here(url, new_page):
     assert problems(run_all(page)) == []
     assert page.locator(LIVE).count() and page.evaluate("ask.fitsAcross()")
     assert elsewhere(requests, url) == []
-
-
-def test_an_exercise_of_the_book_opens_where_it_can_be_written(url, new_page):
-    from playwright.sync_api import expect
-
-    page = prepared(new_page())
-    page.goto(f"{url}/read/02_vectorized.html")
-    page.locator(".attnlib-write a").nth(1).click()
-    expect(page.get_by_role("heading", name="Exercise 2.2")).to_be_in_viewport(timeout=120_000)
-    expect(page.get_by_text("def my_attention_scores")).to_be_in_viewport()
 
 
 def test_pyodide_can_come_from_another_address(new_page, tmp_path):
