@@ -349,8 +349,8 @@ ROWS = {
     "3.2 epsilon": ("entropy", "nearly_right", lambda w: -(w * np.log(w + 1e-4)).sum(-1)),
     "2.3 random": (A, "another_each_time", lambda q, k, v: right(q, k, v) + np.random.default_rng().normal(size=2)),
     "2.3 the values cubed": (A, "another_output", lambda q, k, v: right(q, k, v**3)),
-    "2.3 a shape": (A, "another_shape", lambda q, k, v: right(q, k, v)[..., ::2, ::2]),
-    "2.3 axes": (A, "axes_do_not_fit", lambda q, k, v: q @ v),
+    "2.3 a shape": (A, None, lambda q, k, v: right(q, k, v)[..., ::2, ::2]),
+    "2.3 axes": (A, None, lambda q, k, v: q @ v),
     "5.1 -1e9": ("padding_mask", "mask_as_numbers", lambda n, n_k: np.where(al.padding_mask(n, n_k), 0, -1e9)),
     "5.1 one short": ("padding_mask", "hides_too_much", lambda n, n_k: al.padding_mask(n, n_k) & (np.arange(n_k) != 1)),
     "5.1 one more": ("padding_mask", "shows_too_much", lambda n, n_k: al.padding_mask(n, n_k) | (np.arange(n_k) == 1)),
@@ -1120,7 +1120,7 @@ ROWS = {
     ),
     "5.4 a mask for each text": (
         MASKED,
-        "axes_do_not_fit",
+        None,
         a_mask_for_each,
         "one mask (n_q, n_k) for (b, h, n_q, d_k)",
     ),
@@ -1146,7 +1146,7 @@ ROWS = {
     "5.1 a row for each query": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).repeat(k, axis=1)),
     "5.1 batch behind": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).swapaxes(0, 1)),
     "5.1 with heads": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k)[:, None], "not (b, 1, n_k)"),
-    "5.1 other axes, inverted": ("padding_mask", "another_shape", lambda n, k: ~al.padding_mask(n, k)[:, None]),
+    "5.1 other axes, inverted": ("padding_mask", None, lambda n, k: ~al.padding_mask(n, k)[:, None]),
     "5.2 a window of five": (
         "causal_mask",
         "hides_too_much",
@@ -1435,7 +1435,7 @@ ROWS = {
         lambda *a: a[0],
         "must return (output, (keys, values))",
     ),
-    "11.3 no heads": ("decode_step", "another_shape", decode(back="(output[0], (k, v))"), "(6, 3)"),
+    "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)"),
     # Shapes do not fit: loud.
     "11.3 values of the chunk": ("decode_step", None, decode(v="value"), "raises", "as if"),
     "11.4 one too many": (
