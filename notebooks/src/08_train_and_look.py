@@ -688,14 +688,14 @@ for name, scores in made_of.items():
 # $d_k = 32$.
 
 # %% tags=["slide"] says="With keys made of"
+dividers = {"d_k": [1, 4, 16, 32, 64, 256, 1024, 4096], "still": (4, 32, 1024)}
+named = {"queries": LETTERS, "keys": LETTERS, "label": "divide by √d_k, d_k ="}
 
 
 def alphabet_maps(d_k):
     return {name: (s / d_k**0.5).softmax(-1) for name, s in made_of.items()}
 
 
-dividers = {"d_k": [1, 4, 16, 32, 64, 256, 1024, 4096], "still": (4, 32, 1024)}
-named = {"queries": LETTERS, "keys": LETTERS, "label": "divide by √d_k, d_k ="}
 live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 
 # %% [markdown]
