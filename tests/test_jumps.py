@@ -114,3 +114,12 @@ def test_the_diagonal_stands_in_the_weights_of_other_trainings(seed, names):
     )["made_of"]
     itself = [(scores.argmax(-1) == torch.arange(26)).sum() for scores in found.values()]
     assert itself[0] == 26 and itself[1] <= 1
+
+
+@pytest.mark.slow
+def test_at_half_the_rate_twelve_heads_learn_nearly_all_of_it():
+    """The fold of section 4; takes about half a minute."""
+    names = cells_of_the_jumps()
+    torch.set_num_threads(1)
+    model, _ = names["trained"](1, 12, 384, steps=1000, lr=5e-4, seed=2)
+    assert np.mean(right_by_place(model, names["draw_jumps"])) > 0.95

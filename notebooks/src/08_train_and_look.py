@@ -421,7 +421,7 @@ plot.table(["heads", *names], rows, tint=names[:2])
 predict.one_layer(guess_one_layer)
 
 # %% [markdown]
-# Two heads in two layers do what twelve side by side do not quite do. Section 7 comes back to these twelve. First the two: layer 2 reads the
+# Two heads in two layers do in 600 steps what these twelve side by side do not quite do in 1500. Section 7 comes back to them. First the two: layer 2 reads the
 # letters *and* what layer 1 has fetched for each of them. What do they fetch? Every head is measured twice:
 #
 # - **previous letter**: the weight on the letter just before, inside the word;
@@ -508,7 +508,8 @@ _ = ax.axis("off")
 # <details><summary><b>How sure is this?</b></summary>
 #
 # Seeds 1 and 2 show the same, with our class and with the solution of exercise 6.4. What counts is what the keys know: let each key be
-# made from the letter before it, and one layer with one head learns the task (*Controls*). Olsson et al. mix each key with the one
+# made from the letter before it, and one layer with one head learns the task (*Controls*). The table of single layers is one rate's, 0.001:
+# at half that rate twelve heads came to more than 0.95 in 1000 steps, from a third seed (a test of this series trains them). Olsson et al. mix each key with the one
 # before it, a *smeared key*, and see the same.
 #
 # </details>

@@ -380,8 +380,8 @@ QUESTIONS = (
         right="b",
         tempting="a",
         a="Its keys do not know what stood before them. Yet with twelve heads it names most answers, place by place.",
-        b="Two layers need one head each. One layer begins to learn with eight heads, and with twelve it is mostly "
-        "right, but not always.",
+        b="Two layers need one head each. One layer begins to learn with eight heads, place by place, and with twelve "
+        "it is right in most cases here.",
         c="Two heads in one layer learn nothing here: they work side by side, and neither reads what the other wrote.",
     ),
     Question(
