@@ -8,6 +8,7 @@ from itertools import pairwise
 import matplotlib
 import numpy as np
 import pytest
+from ipywidgets import Widget
 
 matplotlib.use("agg")
 
@@ -125,14 +126,24 @@ def test_before_a_guess_there_is_a_blank_and_no_ribbon_number_or_verdict():
     view = live.ribbons(BLANK)
     asked = view.picture.value
     assert "You said" not in asked and "0.69" not in asked and "says" not in asked and "looks at" not in asked
-    assert [view.sliders[name].layout.display for name in ("guess", "d_k", "way")] == [None, "none", "none"]
+    assert [view.sliders[name].layout.display for name in ("guess", "d_k", "way")] == ["", "none", "none"]
     figure, words = view._still()
     assert words == "When Mary and John went to the store, John gave a drink to ___"
     assert "Mary" in [text.get_text() for text in figure.axes[0].texts]  # of the sentence
     assert not any(re.search(r"\d", text.get_text()) for text in figure.axes[0].texts)
     view.sliders["guess"].value = 2
     assert "You said John. The model says Mary." in read(view) and view.picture.value.count('data-row="head"') == 1
-    assert [view.sliders[name].layout.display for name in ("guess", "d_k", "way")] == ["none", None, None]
+    assert [view.sliders[name].layout.display for name in ("guess", "d_k", "way")] == ["none", "", ""]
+
+
+def test_what_changes_is_never_none_which_jupyterlite_drops(monkeypatch):
+    """Its Python sends None as JavaScript's undefined: the button Mary stayed pressed, the slider hidden."""
+    sent = []
+    monkeypatch.setattr(Widget, "_send", lambda self, message, buffers=None: sent.append(message["state"]))
+    view = live.ribbons(BLANK)
+    view.sliders["guess"].value = 1
+    assert {"display": "none"} in sent and {"display": ""} in sent
+    assert [state for state in sent if None in state.values()] == []
 
 
 def test_a_word_a_head_and_both_ways_of_the_slider():

@@ -74,7 +74,6 @@ def ribbons(
     if held.asks:
         asks, answers = held.asks
         controls["guess"] = buttons(asks, [(word, k) for k, word in enumerate(answers, 1)])
-        controls["guess"].value = None
         controls["guess"].style.description_width = "initial"  # a question, not a label
         controls["guess"].add_class("attnlib-asks")
     if callable(stops):
@@ -155,7 +154,7 @@ class _Ribbons(LiveView):
     def _controls(self, asks):
         """Show the question until it is answered, and then what moves the picture."""
         for name, control in self.sliders.items() if self.fills else ():
-            control.layout.display = None if (name == "guess") == asks else "none"
+            control.layout.display = "" if (name == "guess") == asks else "none"  # JupyterLite drops a None
 
 
 def _plate(word, colour):
