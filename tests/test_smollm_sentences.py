@@ -8,9 +8,10 @@ import pytest
 
 import attnlib as al
 from attnlib.course import smollm
-from attnlib.course.smollm.results import AGAINST, NAME_HEAD
+from attnlib.course.smollm.results import NAME_HEAD
 from lite import first_page
 from lite.reader import MISTAKES, Reader
+from tools import measures
 from tools import record_sentences as made
 
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
@@ -65,7 +66,7 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     assert small > 0.4
     for id in ("mary", "john", "trophy"):  # notebook 00 shows the same head
         assert STORED[id]["start"][:2] == [*NAME_HEAD]
-    assert [*AGAINST, 13, 1] in map(list, made.cited(STORED["mary"]["line"]))
+    assert [*measures.AGAINST, 13, 1] in map(list, made.cited(STORED["mary"]["line"]))
     for id, name in (("mary", " Mary"), ("john", " John")):  # too sharp, right, too pale, of the whole model
         says = [stop["next"][0][0] for stop in STORED[id]["stops"]]
         assert says[made.STOPS.index(64)] == name and name not in (says[0], says[-1])

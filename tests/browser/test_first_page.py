@@ -127,7 +127,7 @@ def test_every_sentence_asks_first_and_begins_as_trained(url, new_page):
 
 def test_a_sentence_that_comes_late_replaces_nothing_newer(with_model, new_page):
     page, held = new_page(1366, 768), []
-    page.route("**/sentences/*.json", held.append)
+    page.route("**/sentences/*.json", lambda route: held.append(route))
     opened(page, with_model())
     page.locator("#chips button", has_text="In French").click()
     page.locator("#typed").fill(OWN)  # typed while the sentence is on its way
@@ -369,10 +369,8 @@ def test_ones_own_sentence_is_read_and_everything_works_on_it(with_model, new_pa
     page = opened(new_page(1366, 768), with_model())
     assert page.input_value("#typed") == SENTENCES[0]["text"]
     load(page)
-    page.locator("#chips button", has_text="In French").click()  # alive meanwhile
-    page.locator("#ask button", has_text="noir").click()
-    assert page.inner_text("#blank") == "no"
-    assert page.input_value("#typed") == OWN  # and what is waited for stays
+    page.locator("#chips button", has_text="In French").click()
+    assert page.input_value("#typed") == OWN  # what is waited for stays
     page.locator("#ribbons-picture .later").first.wait_for()  # words turn dark as they are read
     page.locator("#blank.said", has_text="head").wait_for()
     # It starts at the brightest head: the 42nd, which looks at the second word.
@@ -425,6 +423,9 @@ def test_loading_shows_how_far_it_is_and_can_be_cancelled(with_model, new_page):
     page.locator("#ask button", has_text="Mary").click()
     page.get_by_role("button", name="no scale").click()
     assert page.inner_text("#blank") == "the"
+    page.locator("#chips button", has_text="In French").click()  # alive meanwhile
+    page.locator("#ask button", has_text="noir").click()
+    assert page.inner_text("#blank") == "no" and page.input_value("#typed") == OWN
     page.get_by_role("button", name="Cancel").click()
     assert page.inner_text("#said").startswith("Cancelled.") and page.locator("#own[data-state=idle]").count() == 1
     assert page.get_by_role("button", name="Load the model, 110 MB").is_visible()
