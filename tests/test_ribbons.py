@@ -91,7 +91,7 @@ def test_too_sharp_right_too_pale():
     for words, verdict, word in zip(told.values(), says, first, strict=True):
         assert [v in words for v in says] == [v == verdict for v in says]
         assert f"{verdict} {word}." in words.replace("“", "").replace("”", "")
-    assert "trained to divide it by √64 = 8" in told[64] and "divide by 2, not by 8" in told[4]
+    assert "as trained, it is divided by √64 = 8" in told[64] and "divide by 2, not by 8" in told[4]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,8 @@ def test_a_word_a_head_and_both_ways_of_the_slider():
     scores = smollm.every_score()[1][23, 0] * 8
     assert np.abs(view.shown["weights"] - al.softmax(scores / 64)).max() < 1e-9
     view.sliders["d_k"].value, view.sliders["way"].value = 64, 1
-    assert np.array_equal(view.shown["weights"], own) and "“to” looks at “Mary”: all 270 heads" in read(view)
+    assert np.array_equal(view.shown["weights"], own)
+    assert "How much “to” looks at “Mary”, in 270 heads as trained" in read(view)
     mouse = {"what": "click", "count": 1, "row": "head", "i": 4, "column": "layer", "j": 24}
     view.mouse.value = json.dumps(mouse)  # another head: the slider is that head's
     assert view.sliders["way"].value == 0 and np.array_equal(view.shown["weights"], maps[24, 4])
@@ -239,8 +240,8 @@ def changed(**of_a_stop):
             ValueError,
             ["scores", "6 words", "3, 3"],
         ),
-        (lambda: live.ribbons(stops(), query=6), ValueError, ["6 words", "from 0", "got 6"]),
-        (lambda: live.ribbons(stops(), query="to"), ValueError, ["6 words", "got 'to'"]),
+        (lambda: live.ribbons(stops(), query=6), ValueError, ["query", "between 0 and 5", "got 6"]),
+        (lambda: live.ribbons(stops(), query="to"), TypeError, ["query", "whole number", "got str"]),
         (
             lambda: live.speaking({**stops(), "stops": [{**s, "loss": {}} for s in stops()["stops"]]}),
             ValueError,
