@@ -87,7 +87,7 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named(number):
     assert type(patient).__name__ == f"Patient{number}" and "Patient" in repr(patient)
     states = {id: patients.name_bug(number, id, PROOFS[number]) for id in cases}
     (right,) = [id for id, verdict in states.items() if verdict.passed]
-    assert f"for none of the {3 if number > 3 else 21} others of {'DE' if number > 3 else ''}C" in states[right].message
+    assert f"for none of the {3 if number > 3 else 22} others of {'DE' if number > 3 else ''}C" in states[right].message
     assert isinstance(patient, cases[right].module)
     assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(cases[right].caught_by)
     bug = cases[right].bug

@@ -68,8 +68,9 @@ class Knob(NamedTuple):
 def packed(view: Any) -> str | None:
     """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
 
-    All controls are in it, and what a click chooses, as far as there is room; stops are thinned, and then the last
-    controls left out. None if no control has stops, if a picture cannot be drawn, and if they take too much room.
+    All controls that move something are in it, and what a click chooses, as far as there is room; stops are thinned,
+    and then the last controls left out. None if no control has stops, if a picture cannot be drawn, and if they take
+    too much room.
     """
 
     @functools.cache
@@ -128,14 +129,18 @@ def _fewer(knobs, over):
 
 
 def _frames(view, knobs, picture):
-    """Return all pictures of some controls as JSON."""
+    """Return all pictures of some controls as JSON, without controls that move nothing."""
     keys, shape, told = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
     first, *others = ([value for _, value in knob.stops] for knob in knobs)
     # The main control innermost: views keep what does not change with it.
     drawn = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
     pictures = [drawn[at] for at in itertools.product(first, *others)]
-    at = int(np.ravel_multi_index([knob["at"] for knob in told], shape))
-    frames = {"knobs": told, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
+    at = int(np.ravel_multi_index([knob["at"] for knob in told], shape)) if told else 0
+    changed = _changes(pictures, at, shape)
+    moves = {axis for *_, controls, _, _ in changed for axis in controls}
+    if len(moves) < len(knobs):
+        return _frames(view, [knob for axis, knob in enumerate(knobs) if axis in moves], picture)
+    frames = {"knobs": told, "picture": pictures[at].inside, "changes": changed}
     if view.fills:
         stages = view.sliders[view.fills]
         frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}

@@ -17,7 +17,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import INK, KEY, QUERY, VALUE
 from attnlib.course import check, mine, predict
-from attnlib.examples import SENTENCE, WORDS
+from attnlib.examples import SENTENCE, W_O, WORDS
 
 np.set_printoptions(precision=4, suppress=True)
 
@@ -169,11 +169,13 @@ weights = al.softmax(blocked)
 output = weights @ V  # (n_q, d_v): who, verb
 for word, row, (who, verb) in zip(WORDS, weights, output):
     print(f"{word:4} weights {row}   who {who:.3f}  verb {verb:.3f}")
+print("she plus what she takes:", SENTENCE.x[3] + output[3] @ W_O)
 core = al.scaled_dot_product_attention(Q, K, V, is_causal=True)
 print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 
 # %% [markdown]
-# *She* stands last and may look everywhere, so her row did not change. *Anna* sees only herself, so her output is her own value.
+# *She* stands last and may look everywhere, so her row did not change. With what she takes added, as in notebook 01, she has the
+# *who* of Anna, 0.885. *Anna* sees only herself, so she takes her own value.
 # Early rows of a causal map look sharp only because they have few keys.
 #
 # **`tril` or `triu`?** If True means *may attend*, the causal mask is the lower triangle, `np.tril`. If True means *blocked*, it
@@ -594,7 +596,8 @@ if torch is not None:
 # <details><summary><b>How sure is this?</b></summary>
 #
 # This is torch 2.13, the version of this series. In `nn.MultiheadAttention` the answer even depends on whether you ask for the
-# weights: with `need_weights=False` the dead row is not NaN.
+# weights: with `need_weights=False` the dead row is not NaN. Worse happened to a layer of Keras: whoever asked for its weights
+# lost the whole mask. Looking removed the mask ([casebook](16_casebook.ipynb), case 29).
 #
 # </details>
 

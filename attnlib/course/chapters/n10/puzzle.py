@@ -17,6 +17,7 @@ from ...convoy import CARGO, FLAGS, PLACES, WIDE, WIDTH, Convoy, convoy, draw
 from ...engine.exercise import MAP_AXES, Exercise
 from ...engine.probes import Probe
 from ...engine.run import Outcome, Unfit
+from ...ships import received
 from .puzzle_mistakes import COMMON
 
 HARD = 1e4
@@ -61,7 +62,7 @@ class Shown(NamedTuple):
 
     ships: list
     maps: dict  # title -> weights (n, n), or the trace of a head
-    table: tuple  # what each ship receives: names of columns, rows
+    below: str  # a picture of what each ship receives
     line: str
 
 
@@ -195,34 +196,30 @@ class Puzzle(Exercise):
         return mistake.located(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")
 
     def show(self, function, flags, times=1):
-        """Return what is wanted and what a learner's function does on a convoy, its scores multiplied by `times`."""
+        """Return what is wanted on a convoy, and what a learner's function does, its scores multiplied by `times`.
+
+        Matrices that are all 0 are no answer yet: all of them look alike, and say nothing of the puzzle.
+        """
+        notes = self.among.get("notes", False)
         try:
-            x = convoy(flags, notes=self.among.get("notes", False))
+            c = Convoy(flags, convoy(flags)[:, CARGO], notes)
         except ValueError as error:
-            return Shown([], {}, ((), ()), str(error))
-        c = Convoy(flags, x[:, CARGO], self.among.get("notes", False))
-        wanted, got, line = self.want(c), None, "Your function returns nothing yet."
+            return Shown([], {}, "", str(error))
+        wanted, line = self.want(c), ""
+        maps, rows = ({}, {"wanted": map(_tons, wanted)}) if self.d_v else ({"wanted": wanted}, {})
         try:
             answer = self.read(function())
+            line = "" if answer else "Your function returns nothing yet."
         except Unfit as error:
             answer, line = None, str(error)
-        maps = {} if self.d_v else {"wanted": wanted}
-        if answer is not None:
-            answer, line = answer.each(lambda head: head._replace(W_Q=times * head.W_Q)), ""
-            traces, got = self.traces(answer, c), self.result(answer, c)
-            titles = ["yours"] if len(traces) == 1 else ["head 1", "head 2"]
-            maps |= dict(zip(titles, traces, strict=True))
-        elif self.d_v:
-            maps = {"a head of zeros": core.attention_trace(0 * c.x, c.x, c.x, is_causal=self.causal)}
-        if np.isnan(wanted).any():
-            free = np.flatnonzero(np.isnan(wanted).any(axis=-1))
-            line = f"{line} Anything goes in row{'s' * (len(free) > 1)} {_listed([str(i) for i in free])}.".strip()
-        return Shown(c.ships, maps, self._table(c, wanted, got) if self.d_v else ((), ()), line)
-
-    def _table(self, c, wanted, got):
-        yours = [""] * c.n if got is None else [_tons(row) for row in got]
-        rows = zip(c.ships, c.cargo.astype(int), map(_tons, wanted), yours, strict=True)
-        return ("ship", "tons", "wanted", "yours"), tuple(rows)
+        if answer and not answer.empty:
+            answer = answer.each(lambda head: head._replace(W_Q=times * head.W_Q))
+            part = "layer" if self.layers else "head"
+            titles = ["yours"] if len(answer.heads) == 1 else [f"{part} 1", f"{part} 2"]
+            maps |= dict(zip(titles, self.traces(answer, c), strict=True))
+            rows |= {"yours": map(_tons, self.result(answer, c))} if self.d_v else {}
+        told = {name: list(row) for name, row in rows.items()}
+        return Shown(c.ships, maps, received(c, **told) if told else "", f"{line} {anything_goes(wanted)}".strip())
 
     # --- reading what a learner returns
 
@@ -298,6 +295,12 @@ class Puzzle(Exercise):
         digits = _digits(yours[i], wanted[i], self.tolerance)
         told, right = tell(yours[i], digits), tell(wanted[i], digits)
         return f"The worst is row {i}, {flag}: it {verb} {told}; wanted is {right}."
+
+
+def anything_goes(wanted):
+    """Say in which rows anything goes, those of NaN; nothing where there is none."""
+    free = [str(i) for i in np.flatnonzero(np.isnan(wanted).any(axis=-1))]
+    return f"Anything goes in row{'s' * (len(free) > 1)} {_listed(free)}." if free else ""
 
 
 def _near(got, wanted, tolerance):
