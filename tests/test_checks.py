@@ -1,7 +1,6 @@
 """The catalogue of mistakes: every one is named where it is made, nothing is named that is not there."""
 
 import itertools
-import pathlib
 import re
 
 import answers_15
@@ -12,11 +11,11 @@ from design_answers import DESIGNS
 
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
-from attnlib.course.__main__ import page, section
 from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
 from attnlib.course.engine.exercise import Design
 from attnlib.course.engine.explain import CONSTANT, FACTOR, PART, REARRANGED, explain
+from tools.checks import TARGET, page, section
 from tools.series import TAUGHT
 
 STEPS = [e for e in EXERCISES.values() if not isinstance(e, Puzzle | Design)]  # notebook 10: test_puzzles.py
@@ -141,8 +140,7 @@ def test_the_page_names_every_mistake_under_its_exercise():
 
 
 def test_the_page_of_mistakes_is_up_to_date():
-    written = pathlib.Path(__file__).parent.parent / "docs" / "checks.md"
-    assert written.read_text(encoding="utf-8") == page() + "\n", "Fix: python -m attnlib.course > docs/checks.md"
+    assert TARGET.read_text(encoding="utf-8") == page() + "\n", "Fix: python -m tools.checks"
 
 
 # --- nothing is named that is not there

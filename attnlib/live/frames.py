@@ -33,21 +33,12 @@ VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
 class Knob(NamedTuple):
-    """A control, or what a click chooses.
+    """A control, or what a click chooses."""
 
-    Attributes
-    ----------
-    key, name : str
-        What the view calls it, and what a page calls it.
-    stops : list of (label, value)
-    at : object
-        The value where it stands.
-    """
-
-    key: str
-    name: str
-    stops: list[tuple[str, Any]]
-    at: Any
+    key: str  # what the view calls it
+    name: str  # what a page calls it
+    stops: list[tuple[str, Any]]  # (label, value)
+    at: Any  # the value where it stands
 
     def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
@@ -68,9 +59,8 @@ class Knob(NamedTuple):
 def packed(view: Any) -> str | None:
     """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
 
-    All controls that move something are in it, and what a click chooses, as far as there is room; stops are thinned,
-    and then the last controls left out. None if no control has stops, if a picture cannot be drawn, and if they take
-    too much room.
+    All controls that change it are in it, and what a click chooses, as far as there is room: stops are thinned, then
+    the last controls left out. None if no control changes it, if a picture cannot be drawn, and if they take too much.
     """
 
     @functools.cache
@@ -83,7 +73,13 @@ def packed(view: Any) -> str | None:
             while knobs:
                 over = 1.0
                 if math.prod(len(knob.stops) for knob in knobs) <= MOST_PICTURES:
-                    small = zlib.compress(_frames(view, knobs, picture), 9)
+                    frames = _frames(view, knobs, picture)
+                    moves = {control for *_, controls, _, _ in frames["changes"] for control in controls}
+                    if len(moves) < len(knobs):
+                        knobs = [knobs[k] for k in sorted(moves)]
+                        continue
+                    written = json.dumps(frames, ensure_ascii=False, separators=(",", ":"))
+                    small = zlib.compress(written.encode(), 9)
                     if len(small) <= MOST_BYTES:
                         return base64.b64encode(small).decode()
                     over = len(small) / MOST_BYTES
@@ -100,15 +96,15 @@ def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
     order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
     wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
-    found = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
+    knobs = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
             places[name] = max(places.get(name, 0), count)
     for name, at in view.picked.items() if view.clicks else ():
         if at is not None and places.get(name, 0) > 1:
-            found.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
-    return [knob for knob in found if len(knob.stops) > 1]
+            knobs.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
+    return [knob for knob in knobs if len(knob.stops) > 1]
 
 
 def _fewer(knobs, over):
@@ -129,24 +125,20 @@ def _fewer(knobs, over):
 
 
 def _frames(view, knobs, picture):
-    """Return all pictures of some controls as JSON, without controls that move nothing."""
-    keys, shape, told = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
+    """Return what a page wants to know of all pictures of some controls."""
+    keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
     first, *others = ([value for _, value in knob.stops] for knob in knobs)
     # The main control innermost: views keep what does not change with it.
-    drawn = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
-    pictures = [drawn[at] for at in itertools.product(first, *others)]
-    at = int(np.ravel_multi_index([knob["at"] for knob in told], shape)) if told else 0
-    changed = _changes(pictures, at, shape)
-    moves = {axis for *_, controls, _, _ in changed for axis in controls}
-    if len(moves) < len(knobs):
-        return _frames(view, [knob for axis, knob in enumerate(knobs) if axis in moves], picture)
-    frames = {"knobs": told, "picture": pictures[at].inside, "changes": changed}
+    by_stops = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
+    pictures = [by_stops[at] for at in itertools.product(first, *others)]
+    at = int(np.ravel_multi_index([knob["at"] for knob in fields], shape))
+    frames = {"knobs": fields, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
     if view.fills:
         stages = view.sliders[view.fills]
         frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}
         if stages.value is None:
             frames["asks"] = stages.description
-    return json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode()
+    return frames
 
 
 def unpacked(text: str) -> dict[str, Any]:
@@ -157,23 +149,13 @@ def unpacked(text: str) -> dict[str, Any]:
 def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     """Return how the others of several pictures differ from picture `at`.
 
-    Parameters
-    ----------
-    pictures : sequence of str
-        HTML with every element closed, of the stops of one control.
-    at : int
+    Pictures are HTML with every element closed, of the stops of one control. A change is [element, attribute, before,
+    after, controls, which, values]: `element` counts the elements of picture `at` from 1 in the order of their tags; 0
+    is the picture itself. Its `attribute` is before + value + after, or is missing if the value is None; the attribute
+    "" is what stands inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
+    values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes them
+    small when packed.
 
-    Returns
-    -------
-    list of [element, attribute, before, after, controls, which, values]
-        `element` counts the elements of picture `at` from 1 in the order of their tags; 0 is the picture itself. Its
-        `attribute` is before + value + after, or is missing if the value is None; the attribute "" is what stands
-        inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
-        values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes
-        them small when packed.
-
-    Examples
-    --------
     >>> changes(['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
     [[2, '', 'a', '', [0], '', ['', '<i>c</i>']], [2, 'x', '', '0', [0], '', ['1', '2']]]
     """

@@ -124,8 +124,6 @@ def _rows_of_texts():
 def translators():
     """Return three translators by letter, texts -> (what is written, weights (b, h, 10, n_k)); one of them is sick.
 
-    Examples
-    --------
     >>> {name: one(["25 Nov 1985"])[0] for name, one in translators().items()}
     {'A': ['1985-11-25'], 'B': ['1985-11-25'], 'C': ['1985-11-25']}
     """

@@ -47,22 +47,12 @@ class Exercise:
     """One exercise; call it with your answer.
 
     A kind adds `probes`, what the answer is tried on, `adapt`, `reference` and `_variants`.
-
-    Attributes
-    ----------
-    name : str
-    task : str
-        What to hand in; of code, its signature.
-    hints : tuple of str
-        From a nudge to the last step before the solution.
-    mistakes : tuple of Mistake
-        Those that are looked for; the catalogue hands them in. Of two that cannot be told apart here, the first gives
-        the name.
     """
 
     name: str
-    task: str
-    hints: tuple
+    task: str  # what to hand in; of code, its signature
+    hints: tuple  # of str, from a nudge to the last step before the solution
+    # Those that are looked for; the catalogue hands them in. Of two that look alike here, the first gives the name.
     mistakes: tuple = field(default=(), kw_only=True)
 
     # Defaults; a kind of exercise may override them.
@@ -230,17 +220,10 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Number(Exercise):
-    """Numbers found by hand or by a formula, handed in as a number, a list or an array.
-
-    Attributes
-    ----------
-    right : float or ndarray
-    slips : dict
-        Wrong answers: the id of a mistake -> values.
-    """
+    """Numbers found by hand or by a formula, handed in as a number, a list or an array."""
 
     right: Any
-    slips: dict
+    slips: dict  # wrong answers: the id of a mistake -> values
 
     answer_is_code = False
     subject = "Your answer looks"
@@ -269,19 +252,12 @@ class Number(Exercise):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Design(Exercise):
-    """An answer of which many are right: it is judged by what it does.
+    """An answer of which many are right: it is judged by what it does."""
 
-    Attributes
-    ----------
-    judge : callable
-        Answer -> (id of the mistake, words), with RIGHT for the id of a right answer and None where a wrong one has no
-        name. It raises Unfit for what cannot be tried, and Unmeasured where only something missing here could tell.
-    names : tuple of str
-        The ids of the mistakes that it finds.
-    """
-
+    # Answer -> (id of the mistake, words), with RIGHT for the id of a right answer, None where a wrong one has no name.
+    # It raises Unfit for what cannot be tried, and Unmeasured where only something missing here could tell.
     judge: Callable
-    names: tuple = ()
+    names: tuple = ()  # the ids of the mistakes that it finds
 
     answer_is_code = False
     subject = "Your answer looks"
@@ -298,42 +274,20 @@ class Design(Exercise):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Function(Exercise):
-    """A function, right if it does what the steps do.
-
-    Attributes
-    ----------
-    probes : tuple of Probe
-    given : callable
-        Turns the arguments of a probe into the given steps.
-    result : callable
-        Steps -> what the right answer returns.
-    steps : class
-        The right steps.
-    axes : tuple of str
-        What the last two axes of the result are.
-    stage : str
-        The stage of an exercise about a single one.
-    reveal : Reveal or None
-        How to look inside for the first stage that differs.
-    judge : callable or None
-        Where many results are right: (result, *arguments of the probe) -> (RIGHT or None, words). A mistake is named
-        where the words are the same as for its steps on every probe. None: results are compared.
-    our_functions : tuple of str
-        attnlib's functions that are this exercise, besides the one of its name.
-    kept : Kept or None
-        Of an answer that later notebooks use again.
-    """
+    """A function, right if it does what the steps do."""
 
     probes: tuple
-    given: Callable
-    result: Callable
-    steps: type = Steps
-    axes: tuple = ()
-    stage: str = ""
-    reveal: Reveal | None = None
+    given: Callable  # turns the arguments of a probe into the given steps
+    result: Callable  # steps -> what the right answer returns
+    steps: type = Steps  # the right ones
+    axes: tuple = ()  # what the last two axes of the result are
+    stage: str = ""  # of an exercise about a single one
+    reveal: Reveal | None = None  # how to look inside for the first stage that differs
+    # Where many results are right: (result, *arguments of the probe) -> (RIGHT or None, words). A mistake is named
+    # where the words are the same as for its steps on every probe. None: results are compared.
     judge: Callable | None = None
-    our_functions: tuple = ()
-    kept: Kept | None = None
+    our_functions: tuple = ()  # those of attnlib that are this exercise, besides the one of its name
+    kept: Kept | None = None  # of an answer that later notebooks use again
 
     def adapt(self, answer):
         if not callable(answer):
@@ -408,18 +362,10 @@ class Function(Exercise):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Module(Function):
-    """A class derived from nn.Module that returns (output, weights), and through which the gradient flows.
+    """A class derived from nn.Module that returns (output, weights), and through which the gradient flows."""
 
-    Attributes
-    ----------
-    unpack : callable
-        The arguments of a probe -> what `modules.run` takes: sizes, weights, inputs, mask and names of matrices.
-    biases : bool
-        May the layers have a bias?
-    """
-
-    unpack: Callable
-    biases: bool = True
+    unpack: Callable  # the arguments of a probe -> those of `modules.run`
+    biases: bool = True  # may the layers have a bias?
     our_functions: tuple = ("forward",)
 
     returns_weights = True
