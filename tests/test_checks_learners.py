@@ -639,7 +639,7 @@ ROWS = {
         lambda n_q, n_k=None: np.arange(n_k or n_q) <= np.arange(n_q),
     ),
     # --- told wrongly
-    "1.3 scaled": (WEIGHTS, "scaled_already", al.softmax(np.array([5, 0, 3, 2]) / 3**0.5), "flatter", "every number"),
+    "1.3 scaled": (WEIGHTS, "scaled_already", al.softmax(np.array([5, 0, 3, 2]) / 3**0.5), "paler", "every number"),
     "1.4 not scaled": ("output_of_she", "no_scale", [1.451, 0.0057], "too sharp"),
     "1.3 shares": (WEIGHTS, "no_exponential", [0.5, 0, 0.3, 0.2], "positive scores hide it", "there are negative"),
     "5.1 inverted": (
@@ -750,7 +750,7 @@ ROWS = {
         "e = 2.72 times",
         "no exponential",
     ),
-    "1.4 powers of 2": ("output_of_she", "powers_of_two", POWERS_OF_2 @ [[2, 0], [0, 1], [-2, 0], [0, 0]], "flat"),
+    "1.4 powers of 2": ("output_of_she", "powers_of_two", POWERS_OF_2 @ [[2, 0], [0, 1], [-2, 0], [0, 0]], "pale"),
     "1.4 d_in": ("output_of_she", "scale_by_embed_dim", [0.5975, 0.0698], "width of the tokens"),
     "1.4 no exp": ("output_of_she", "no_exponential", [0.4, 0], "without exp"),
     "1.4 two digits": ("output_of_she", None, [0.88, 0.04], "give more digits", "four"),

@@ -18,7 +18,7 @@ import attnlib.examples
 from attnlib import live, svg
 
 
-def test_maps_grow_peaky_only_without_the_scale():
+def test_maps_grow_sharp_only_without_the_scale():
     view = both_maps()
     slider, largest = view.sliders["d_k"], []
     for d_k in (1, 8, 64, 512):

@@ -310,7 +310,7 @@ def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_
         "split": {"split"},
         "scaled_scores": {"scale"},
         "divisor": {"scale", "x", "scores"},
-        "masked_scores": {"mask"},
+        "masked_scores": {"mask", "scale"},
         "with_head_axis": {"mask"},
         "weights": {"softmax"},
         "softmax": {"softmax", "dropout"},

@@ -128,7 +128,7 @@ print(f"ten equal weights: H = ln 10 = {np.log(10):.4f}")
 
 
 # %%
-def peakiness(d_k, scale, n=10, draws=200):
+def sharpness(d_k, scale, n=10, draws=200):
     r = np.random.default_rng(d_k)
     q, k = r.normal(size=(2, draws, n, d_k))  # (draws, n, d_k)
     weights = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (draws, n_q, n_k)
@@ -138,7 +138,7 @@ def peakiness(d_k, scale, n=10, draws=200):
 # %% tags=["slide"] says=["Ten keys that share", "Without the division a query"]
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
-    (w0, keys0), (w1, keys1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
+    (w0, keys0), (w1, keys1) = sharpness(d_k, 1), sharpness(d_k, 1 / np.sqrt(d_k))
     rows.append((d_k, w0, w1, keys0, keys1))
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
@@ -210,7 +210,7 @@ guess_in_play = None  # "a", "b" or "c"
 
 # %%
 for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
-    print(f"divided by {name:9} {peakiness(64, scale)[1]:5.2f} keys in play")
+    print(f"divided by {name:9} {sharpness(64, scale)[1]:5.2f} keys in play")
 
 # %%
 predict.divided_by_d_k(guess_in_play)

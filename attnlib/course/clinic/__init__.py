@@ -85,11 +85,11 @@ class NoScale(Attention):
 
 
 class NoScaleWithMask(Attention):
-    """Behind a mask another path runs, which forgot the scale."""
+    """Behind a mask another path runs, which forgot the scale: its scores are sqrt(d_k) times as large."""
 
-    def weights(self, scaled_scores, attn_mask):
-        scores = scaled_scores if attn_mask is None else scaled_scores * math.sqrt(self.d_k)
-        return super().weights(scores, attn_mask)
+    def masked_scores(self, scaled_scores, attn_mask):
+        raw = scaled_scores * math.sqrt(self.d_k)
+        return scaled_scores if attn_mask is None else super().masked_scores(raw, attn_mask)
 
 
 class ScaleByFirstAxis(Attention):

@@ -86,7 +86,7 @@ SHARED = (
     Mistake(
         "scaled_already",
         "it scales the scores, where the raw ones are asked for",
-        "Scaled scores are smaller by the factor sqrt(d_k), and their weights are flatter.",
+        "Scaled scores are smaller by the factor sqrt(d_k), and their weights are paler.",
         "Read the formula in the exercise again: which part of it comes in a later exercise?",
         "Leave the division by sqrt(d_k) out for now.",
         {"raw_scores": lambda s: s.scaled_scores},
@@ -111,7 +111,7 @@ SHARED = (
     Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
-        "The weights are flatter than the formula has them. With random vectors large d_k makes a plain average of "
+        "The weights are paler than the formula has them. With random vectors large d_k makes a plain average of "
         "attention; weights that were trained with this divisor make up for it.",
         "What would you divide by if d_k were 100? What does the formula say?",
         "Take the square root of d_k, the length of one query.",
