@@ -180,8 +180,8 @@ in_the_plane
 # $\sqrt{d_k}$. A query longer than that still has a sharper row, as the slider shows.
 #
 # Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
-# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one). A path that forgets the division is a
-# bug: in one [program](../REFERENCES.md#threads) it left the vectors of texts with a cosine of 0.86 to the right ones.
+# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one). One [program](../REFERENCES.md#threads)
+# forgot the division in one of its paths. That is a bug: its vectors of texts had a cosine of 0.86 to the right ones.
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
@@ -262,9 +262,8 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. At $d_k = 3$, that of *she*, it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
-# is down to half at $d_k = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the
-# table down. The heads of real models have 32, 64 or 128 features. The division sets where a head starts; training can take it
+# head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
+# to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. The heads of real models have 32, 64 or 128 features. The division sets where a head starts; training can take it
 # elsewhere.
 
 # %% [markdown]
@@ -279,8 +278,8 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 #
 # **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
 # could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
-# ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn. Adam, the
-# method of notebook 04, divides the usual size of a gradient away. Notebook 08 trains both ways.
+# ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn:
+# notebook 08 trains both ways.
 #
 # </details>
 

@@ -117,8 +117,8 @@ print(f"largest difference to NumPy: {difference:.12f}")
 
 # %% [markdown] tags=["predict"]
 # *She* finds Anna, with all digits of notebook 01. The module returns what she *takes*; a model adds it to her vector, as
-# notebook 01 did. (`detach` gives the numbers without the memory of how they were computed. Only
-# such a tensor can become an array.)
+# notebook 01 did. (`detach` gives the numbers without the memory of how they were computed. Only such a tensor can become an
+# array.)
 #
 # ## 3 · `nn.Linear` stores its matrix transposed
 #
@@ -274,9 +274,9 @@ figure = plot.head_grid(np.stack([chosen, weights.numpy()]), titles=titles, **la
 
 # %% [markdown]
 # She looks at Anna, and nobody said so: the loss on *who* was enough. (The other rows were asked for nothing.) What she takes is
-# one number, her *who*; added to her vector, where *who* was 0, it says who she is. The **optimiser** makes the steps. Ours is Adam ([Kingma and Ba
-# 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that parameters with small gradients move
-# as well.
+# one number, her *who*; added to her vector, where *who* was 0, it says who she is. The **optimiser** makes the steps. Ours is
+# Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that parameters with
+# small gradients move as well.
 #
 # ## 6 · It learns to look up letters
 #

@@ -53,8 +53,8 @@ def beside(broken, fixed):
 # | scores that are too large, or a divisor that is doubted | 23, 24 |
 # | $W_Q$ and $W_K$ do not learn, or a gradient that vanishes in a plot | 25, 26 |
 # | weights loaded from other code, and wrong outputs | 27 |
-# | right until it is asked in another way: with a mask, for its weights, without gradients | 29 |
 # | a layer that starts with other weights than you think | 28 |
+# | right until it is asked in another way: with a mask, for its weights, without gradients | 29 |
 # | a bright first column; two ways to rotate | none, see the end |
 #
 # The next table lists the cases that are modules. 8, 13, 15, 24 and 26 to 28 are none, and are told below; 33 to
