@@ -264,23 +264,24 @@ def decode(
     return step
 
 
-def writes(once, each_prompt, each_step=""):
-    """Return the loop over prompts with lines of a student in three places."""
+def keeps(agreed="i == m or draft[i] != chosen[i]", new="[*draft[:i], chosen[i]]", rows="n - (m - i)"):
+    """Return what accepts drafts with lines of a student: where to stop, which tokens, how many rows of the cache."""
 
-    def write(model, new_cache, prompts, count):
-        names = {"np": np, "model": model, "new_cache": new_cache, "rows": []}
-        exec(once, names)
-        for prompt in prompts:
-            names.update(new=list(prompt), prompt=list(prompt), row=[])
-            exec(each_prompt, names)
-            for _ in range(count):
-                exec(each_step, names)
-                names["new"] = [int(np.argmax(model(names["new"], names["cache"])))]
-                names["row"] += names["new"]
-            names["rows"].append(names["row"])
-        return np.array(names["rows"])
+    def accept(logits, draft, past):
+        names = {
+            "draft": draft,
+            "chosen": logits.argmax(-1).tolist(),
+            "m": len(draft),
+            "n": past[0][0].shape[1],
+            "i": 0,
+        }
+        names["equal"] = [a == b for a, b in zip(draft, names["chosen"], strict=False)]
+        while not eval(agreed, names):
+            names["i"] += 1
+        kept = slice(eval(rows, names))
+        return eval(new, names), [(keys[:, kept], values[:, kept]) for keys, values in past]
 
-    return write
+    return accept
 
 
 def back_by(*distances):
@@ -295,25 +296,9 @@ def on_what_comes_next(weights, tokens):
     return (weights[:, :, :-1] * comes[:, None]).sum(-1).mean((0, -1))
 
 
-def behind_the_prompts(model, new_cache, prompts, count):
-    rows = []
-    for prompt in prompts:
-        rows.append(list(prompt))
-        cache = new_cache()
-        for new in range(count):
-            rows[-1].append(int(np.argmax(model([rows[-1][-1]] if new else rows[-1][:], cache))))
-    return np.array(rows)
-
-
-def behind_the_prompts_counted(model, new_cache, prompts, count):
-    return np.vstack([behind_the_prompts(model, new_cache, [prompt], count)[:, :count] for prompt in prompts])
-
-
-def behind_the_prompts_padded(model, new_cache, prompts, count):
-    longest = max(map(len, prompts))
-    return np.vstack(
-        [np.pad(behind_the_prompts(model, new_cache, [p], count), ((0, 0), (longest - len(p), 0))) for p in prompts]
-    )
+def patched(bare=lambda x, w: x - w, order="queries keys values", others=False):
+    """Return the experiment of 8.1 with one thing other than it should be."""
+    return lambda layer, x, w, part: layer(*(bare(x, w) if (part == name) != others else x for name in order.split()))
 
 
 def silenced(where, keep=False):
@@ -329,6 +314,7 @@ def silenced(where, keep=False):
 
 # exercise, what is named (None: nothing), the answer, and perhaps what the verdict says, and what it does not say
 MASKED, CROWD, OTHER_AXES = "masked_attention", "scores_of_the_crowd", "padding_on_other_axes"
+ACCEPT = "accept_draft"
 WEIGHTS, WISHES = "weights_of_she", "what_words_look_for"
 SCORES = np.array([[2.0, 3, 0, 2], [1, 0, 1, 0], [0, 3, 0, 0], [5, 0, 3, 2]])  # of the sentence
 POWERS_OF_2 = 2 ** (SCORES[3] / 3**0.5) / (2 ** (SCORES[3] / 3**0.5)).sum()
@@ -360,6 +346,27 @@ def crowd(factor):
 
 
 ROWS = {
+    # --- what any function can have
+    "2.1 logarithms": ("softmax", "function_of_result", lambda x, axis=-1: np.log(sm(x, axis))),
+    "2.2 the past": ("attention_scores", "part_of_result", lambda q, k: np.tril(q @ np.swapaxes(k, -1, -2))),
+    "2.3 mean over the keys": (A, "factor", lambda q, k, v: right(q, k, v) / k.shape[-2]),
+    "2.3 one number": (A, "axis_added_up", lambda q, k, v: right(q, k, v).sum(-1)),
+    "3.2 epsilon": ("entropy", "nearly_right", lambda w: -(w * np.log(w + 1e-4)).sum(-1)),
+    "2.3 random": (A, "another_each_time", lambda q, k, v: right(q, k, v) + np.random.default_rng().normal(size=2)),
+    "2.3 the values cubed": (A, "another_output", lambda q, k, v: right(q, k, v**3)),
+    "2.3 a shape": (A, None, lambda q, k, v: right(q, k, v)[..., ::2, ::2]),
+    "2.3 axes": (A, None, lambda q, k, v: q @ v),
+    "5.1 -1e9": ("padding_mask", "mask_as_numbers", lambda n, n_k: np.where(al.padding_mask(n, n_k), 0, -1e9)),
+    "5.1 one short": ("padding_mask", "hides_too_much", lambda n, n_k: al.padding_mask(n, n_k) & (np.arange(n_k) != 1)),
+    "5.1 one more": ("padding_mask", "shows_too_much", lambda n, n_k: al.padding_mask(n, n_k) | (np.arange(n_k) == 1)),
+    "5.1 NaN": ("padding_mask", None, lambda n, n_k: np.where(al.padding_mask(n, n_k), np.nan, np.nan)),
+    "5.2 None": ("causal_mask", "none_not_handled", lambda n, n_k=None: np.tri(n, n_k, n_k - n, dtype=bool)),
+    "5.4 causal, the mask dropped": (
+        "masked_attention",
+        "causal_mask_added",
+        lambda q, k, v, m=None: right(q, k, v, np.tri(q.shape[-2], k.shape[-2], dtype=bool)),
+    ),
+    "6.1 a float": ("split_heads", "float_as_size", lambda x, h: x.reshape(*x.shape[:-1], h, x.shape[-1] / h)),
     # --- 09: a head taken away, a scale mended, a place to park
     "rows": ("without_head", "rows_silenced", silenced(lambda h, d, n: np.s_[h * d : h * d + d]), "block of columns"),
     "every third": (
@@ -393,35 +400,36 @@ ROWS = {
         silenced(lambda h, d, n: np.s_[:, (h - 1) * d : h * d]),
         "head 0 is the first",
     ),
-    "8.1 coin flip": ("bag_accuracy", "majority_as_coin_flip", 0.625, "equally likely to be the answer", "0.75"),
-    "8.1 per cent": ("bag_accuracy", "accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
-    "8.2 the diagonal": (
+    "8.2 coin flip": ("bag_accuracy", "majority_as_coin_flip", 0.625, "equally likely to be the answer", "0.75"),
+    "8.2 per cent": ("bag_accuracy", "accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
+    "8.3 the diagonal": (
         "induction_measure",
         None,
         lambda w, t: np.diagonal(w, axis1=-2, axis2=-1).mean((0, -1)),
         "the induction head is",
         "evenly",
     ),
-    "8.2 evenly": ("induction_measure", "broadest_head_measured", lambda w, t: al.entropy(w).mean((0, -1)), "evenly"),
-    "8.2 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
-    "8.2 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
-    "8.2 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
-    "8.3 A and B exchanged": (
-        "fool_one_layer",
-        "last_letter_changed",
-        lambda t: np.where(t == 0, 1, np.where(t == 1, 0, t)) if t[-1] < 2 else np.roll(t, 1),
-        "The query of the last position",
-        "which letters",
+    "8.3 evenly": ("induction_measure", "broadest_head_measured", lambda w, t: al.entropy(w).mean((0, -1)), "evenly"),
+    "8.3 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
+    "8.3 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
+    "8.3 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
+    "8.1 keys and values exchanged": (
+        "patch",
+        "wrong_part_patched",
+        patched(order="queries values keys"),
+        "another part",
     ),
-    "8.3 one letter more often": (
-        "fool_one_layer",
-        "letters_changed",
-        lambda t: np.array(
-            [t[1] if i == 0 and t[0] != t[-1] else t[2] if i == 1 and t[0] == t[-1] else x for i, x in enumerate(t)]
-        ),
-        "or how often",
-    ),
-    "8.2 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
+    "8.1 always the keys": ("patch", "part_ignored", lambda layer, x, w, part: layer(x, x - w, x), "one answer"),
+    "8.1 the others": ("patch", "other_parts_patched", patched(others=True), "is enough"),
+    "8.1 all three": ("patch", "every_part_patched", lambda layer, x, w, part: layer(x - w, x - w, x - w), "all three"),
+    "8.1 x as it is": ("patch", "nothing_patched", lambda layer, x, w, part: layer(x, x, x), "its own input"),
+    "8.1 written": ("patch", "written_alone", patched(lambda x, w: w), "nothing else"),
+    "8.1 added": ("patch", "written_twice", patched(lambda x, w: x + w), "once more"),
+    "8.1 zeros": ("patch", "everything_taken_away", patched(lambda x, w: np.zeros_like(x)), "zeros"),
+    "8.1 another sequence": ("patch", "batch_mixed", patched(lambda x, w: (x - w)[::-1]), "another sequence"),
+    "8.1 the mean": ("patch", "batch_mixed", patched(lambda x, w: x - w.mean(axis=0, keepdims=True)), "a mean"),
+    "8.1 the first": ("patch", "batch_mixed", patched(lambda x, w: x - w[0]), "another sequence"),
+    "8.3 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
     "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", 384 / 32, "12 is 384/32", "by d_model"),
     "1 / sqrt(12)": ("divisor_repair", "repair_inverted", 0.2887, "too small"),
     "1 / 12": ("divisor_repair", "inverse_of_the_ratio", 1 / 12, "the root of a ratio", "12 is 384/32"),
@@ -576,7 +584,7 @@ ROWS = {
     ),
     "11.1 without brackets": (
         "window_mask",
-        "comparison_chained",
+        "array_as_condition",
         lambda n, m, w: 0 <= np.arange(m - n, m)[:, None] - np.arange(m) < w,
         "with brackets, compares entries",
     ),
@@ -624,7 +632,7 @@ ROWS = {
             (e := np.exp(s if m is None else np.where(m, s, -np.inf))) / e.sum(-1, keepdims=True)
         ),
     ),
-    "5.1 one less": ("padding_mask", "last_token_hidden", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
+    "5.1 one less": ("padding_mask", "hides_too_much", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
     "5.1 axes in front": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n[None, None, :]),
     "5.1 no column": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n, "axis of size 1"),
     "5.2 no column": (
@@ -649,7 +657,13 @@ ROWS = {
         "A padding mask then shows nothing but padding",
         "every token looks",
     ),
-    "negative weights": (A, None, student(softmax="2 * al.softmax(s) - 0.2"), "should be positive", "yours sum to 1"),
+    "negative weights": (
+        A,
+        "weights_no_shares",
+        student(softmax="2 * al.softmax(s) - 0.2"),
+        "should be positive",
+        "yours sum to 1",
+    ),
     "6.3 no head axis": (M, "mask_without_head_axis", multi_head(mask="m"), "head axis", "counts axes"),
     # --- common
     "2.1 over everything": ("softmax", "softmax_over_everything", lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x))),
@@ -709,10 +723,9 @@ ROWS = {
     "5.4 np.where of None": (MASKED, "no_mask_blocks_all", unasked_mask, "None counts as False"),
     "5.4 if attn_mask": (
         MASKED,
-        None,
+        "array_as_condition",
         lambda q, k, v, m=None: right(q, k, v, m if m else None),
         "`if x is not None`",
-        "as if",
     ),
     "2.4 first typed": (
         "example_that_tells",
@@ -838,7 +851,7 @@ ROWS = {
     ),
     "5.3 causal": (
         "masked_softmax",
-        "argument_ignored",
+        "causal_mask_added",
         lambda s, m=None: al.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)),
     ),
     "5.4 causal, too": (
@@ -960,13 +973,6 @@ ROWS = {
         "chunk_without_itself",
         decode(mask="np.tri(n, k.shape[1], k.shape[1] - n - 1, dtype=bool)"),
         "and not itself",
-    ),
-    "11.4 the prompt's last token again": (
-        "write_all",
-        "new_token_not_fed_back",
-        writes("", "cache = new_cache()", "new = prompt if not row else prompt[-1:]"),
-        "holds nothing of it",
-        "the same token",
     ),
     "12.2 one too late": (
         "rotary_attention",
@@ -1118,7 +1124,12 @@ ROWS = {
         "softmax_over_queries + finite_fill",
         student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
     ),
-    "5.4 a mask for each text": (MASKED, None, a_mask_for_each, "one mask (n_q, n_k) for (b, h, n_q, d_k)"),
+    "5.4 a mask for each text": (
+        MASKED,
+        None,
+        a_mask_for_each,
+        "one mask (n_q, n_k) for (b, h, n_q, d_k)",
+    ),
     "5.2 square": ("causal_mask", "causal_square", lambda n_q, n_k=None: np.tri(n_q, dtype=bool), "more keys"),
     "5.2 square, all rows": (
         "causal_mask",
@@ -1141,10 +1152,10 @@ ROWS = {
     "5.1 a row for each query": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).repeat(k, axis=1)),
     "5.1 batch behind": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).swapaxes(0, 1)),
     "5.1 with heads": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k)[:, None], "not (b, 1, n_k)"),
-    "5.1 other axes, inverted": ("padding_mask", None, lambda n, k: ~al.padding_mask(n, k)[:, None], "shape", "as if"),
+    "5.1 other axes, inverted": ("padding_mask", None, lambda n, k: ~al.padding_mask(n, k)[:, None]),
     "5.2 a window of five": (
         "causal_mask",
-        None,
+        "hides_too_much",
         lambda q, k=None: (
             np.tri(q, k or q, (k or q) - q, dtype=bool) & ~np.tri(q, k or q, (k or q) - q - 5, dtype=bool)
         ),
@@ -1306,9 +1317,8 @@ ROWS = {
     "11.2 no mask": ("grouped_attention", "mask_ignored", grouped(mask=lambda mask, n_q, n_k: None)),
     "11.2 causal": (
         "grouped_attention",
-        "argument_ignored",
+        "causal_mask_added",
         grouped(mask=lambda mask, n_q, n_k: np.tri(n_q, n_k, n_k - n_q, dtype=bool)),
-        "`attn_mask`",
     ),
     "11.2 causal, too": (
         "grouped_attention",
@@ -1425,57 +1435,58 @@ ROWS = {
     "13.4 neither end": ("looks_back", "wrong_queries_left_out", lambda w: np.diag(w, -1)[1:-1].mean()),
     "11.1 or": ("window_mask", "constant_result", window("(back >= 0) | (back < w)")),
     "11.1 ones": ("window_mask", "constant_result", lambda n, m, w: np.ones((n, m), bool)),
-    **{
-        f"11.4 prompt[{part}]": (
-            "write_all",
-            "prompt_not_read",
-            writes("", f"cache = new_cache(); new = new[{part}]{otherwise}"),
-        )
-        for part, otherwise in ((":-1", ""), (":-1", " or new"), ("1:", " or new"))
-    },
-    "11.4 the new again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = row or new")),
-    "11.3 one array": ("decode_step", None, lambda *a: a[0], "must return (output, (keys, values))", "as if"),
-    "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)", "as if"),
+    "11.3 one array": (
+        "decode_step",
+        "another_number_returned",
+        lambda *a: a[0],
+        "must return (output, (keys, values))",
+    ),
+    "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)"),
     # Shapes do not fit: loud.
     "11.3 values of the chunk": ("decode_step", None, decode(v="value"), "raises", "as if"),
-    "11.4 prompt twice": (
-        "write_all",
-        "prompt_given_twice",
-        writes("", "cache = new_cache(); new = [*prompt, *prompt]"),
+    "11.4 one too many": (
+        ACCEPT,
+        "one_too_many_accepted",
+        keeps("i == m or i and draft[i - 1] != chosen[i - 1]"),
+        "is accepted, too",
     ),
-    "11.4 short": (
-        "write_all",
-        "one_token_short",
-        lambda m, c, p, n: writes("", "cache = new_cache()")(m, c, p, n - 1),
+    "11.4 the model's one too many": (
+        ACCEPT,
+        "one_too_many_accepted",
+        keeps("i == m or i and draft[i - 1] != chosen[i - 1]", "chosen[:i + 1]"),
     ),
-    "11.4 stale": ("write_all", "cache_stale", writes("cache = new_cache()", "")),
-    "11.4 each step": ("write_all", "cache_new_each_step", writes("", "", "cache = new_cache()")),
-    "11.4 again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = [*prompt, *row]")),
-    "11.4 twice": (
-        "write_all",
-        "prompt_given_twice",
-        writes("", "cache = new_cache(); model(prompt, cache); new = new[-1:]"),
-        "given to the model twice",
+    "11.4 the draft's token": (ACCEPT, "draft_in_place_of_the_models", keeps(new="(draft + chosen[m:])[:i + 1]")),
+    "11.4 of the draft alone": (ACCEPT, "draft_in_place_of_the_models", keeps(new="draft[:i + 1]")),
+    "11.4 all that agree": (ACCEPT, "agreements_counted", keeps("i == sum(equal)"), "all agreements are counted"),
+    "11.4 all that agree, the model's": (ACCEPT, "agreements_counted", keeps("i == sum(equal)", "chosen[:i + 1]")),
+    "11.4 without the model's": (ACCEPT, "models_token_dropped", keeps(new="draft[:i]"), "left out"),
+    "11.4 not cut": (ACCEPT, "cache_not_cut", keeps(rows="n"), "keeps 10 of 10 rows"),
+    "11.4 minus zero": (ACCEPT, "cut_by_minus_zero", keeps(rows="-(m - i)"), "keeps 0 of 9 rows"),
+    "11.4 a row too many": (ACCEPT, "cache_cut_one_short", keeps(rows="n - (m - i) + (m > i)")),
+    "11.4 the whole draft cut": (ACCEPT, "cache_cut_too_far", keeps(rows="n - m")),
+    "11.4 a row too few": (ACCEPT, "cache_cut_too_far", keeps(rows="n - (m - i) - 1")),
+    "11.4 old rows alone": (ACCEPT, "cache_cut_too_far", keeps(rows="n - m - 1")),
+    "11.4 two at once": (
+        ACCEPT,
+        None,
+        keeps(new="(draft + chosen[m:])[:i + 1]", rows="n"),
+        "keeps 10 of 10 rows",
     ),
-    "11.4 second": (
-        "write_all",
-        "first_new_token_dropped",
-        writes("", "cache = new_cache(); new = [int(np.argmax(model(prompt, cache)))]"),
-        "not returned",
+    "11.4 the last rows": (
+        ACCEPT,
+        None,
+        lambda logits, draft, past: (keeps()(logits, draft, past)[0], [(k[:, 1:], v[:, 1:]) for k, v in past]),
+        "not the first ones of what it held",
+        "as if",
     ),
-    "11.4 not back": (
-        "write_all",
-        "new_token_not_fed_back",
-        lambda model, new_cache, prompts, count: np.array(
-            [[np.argmax(model(p, new_cache()))] * count for p in prompts]
-        ),
-        "never given back",
+    "11.4 one layer": (
+        ACCEPT,
+        None,
+        lambda logits, draft, past: (keeps()(logits, draft, past)[0], past[:1]),
+        "Fix: return new, past",
+        "as if",
     ),
-    "11.4 last": ("write_all", "prompt_not_read", writes("", "cache = new_cache(); new = new[-1:]")),
-    "11.4 prompts": ("write_all", "prompts_returned", behind_the_prompts, "shape (1, 9)"),
-    "11.4 prompts, counted": ("write_all", "prompts_returned", behind_the_prompts_counted, "", "shape"),
-    "11.4 prompts, wrong words": ("write_all", None, lambda *a: behind_the_prompts(*a) + 1, "shape (1, 9)", "as if"),
-    "11.4 prompts, padded": ("write_all", None, behind_the_prompts_padded, "shape (1, 9)", "as if"),
+    "11.4 tokens alone": (ACCEPT, None, lambda *a: keeps()(*a)[0], "Fix: return new, past", "as if"),
     "11.5 near": ("out_of_reach", "subject_in_reach", "the cats behind the happy king", "4 places or fewer"),
     "11.5 told": ("out_of_reach", "told_by_another_verb", "the old cats that see the old dog", "after “that”"),
     "11.5 whole": ("out_of_reach", "verb_not_due", "the cats that the old dog sees run .", "it has been said"),
@@ -1501,10 +1512,10 @@ ROWS = {
     ),
     "13.1 b before a": (
         "to_halves",
-        "second_before_first",
+        "rearranged",
         lambda w, h: w.reshape(len(w), h, -1, 2)[..., ::-1].swapaxes(-1, -2).reshape(w.shape),
     ),
-    "13.3 and for or": ("kept_keys", "near_and_first", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
+    "13.3 and for or": ("kept_keys", "hides_too_much", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
     "13.3 no first keys": ("kept_keys", "argument_ignored", kept(lambda b, k, w, s: (b >= 0) & (b < w)), "`sink`"),
     "13.3 brackets": ("kept_keys", "first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),
     "13.3 rest of the window": (
@@ -1525,7 +1536,7 @@ ROWS = {
     "13.3 a longer window": ("kept_keys", "window_widened", kept(lambda b, k, w, s: (b >= 0) & (b < w + s))),
     "13.3 a first key too many": (
         "kept_keys",
-        "first_keys_one_too_many",
+        "shows_too_much",
         kept(lambda b, k, w, s: (b >= 0) & ((b < w) | (k <= s))),
     ),
     "13.3 from key 0": (

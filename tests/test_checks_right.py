@@ -19,8 +19,10 @@ from answers import (
     layer,
     masked_softmax,
     multi_head,
+    patch_by_branches,
+    patch_by_factor,
+    patch_by_position,
     student,
-    swap_with_first_or_next,
 )
 from torch import nn
 
@@ -218,19 +220,6 @@ def by_best_earlier_match(weights, tokens):
     return [np.mean([before[b, best[b, h]] == tokens[b] for b in range(len(tokens))]) for h in range(weights.shape[1])]
 
 
-def swap_by_list(tokens):
-    letters = list(tokens)
-    at = letters.index(letters[-1])
-    j = at - 1 if at else at + 2
-    letters[j], letters[at + 1] = letters[at + 1], letters[j]
-    return np.array(letters)
-
-
-def reverse_or_swap(tokens):
-    order = [*range(len(tokens) - 1)][::-1] if tokens[0] != tokens[-1] else [0, 2, 1, *range(3, len(tokens) - 1)]
-    return tokens[[*order, len(tokens) - 1]]
-
-
 def back(n_q, n_k):
     return np.arange(n_k - n_q, n_k)[:, None]
 
@@ -271,25 +260,29 @@ def decode_by_loop(query, key, value, past, attention):
     return np.hstack(outputs), (keys, values)
 
 
-def write_all(model, new_cache, prompts, count):
-    rows = []
-    for prompt in prompts:
-        cache = new_cache()
-        logits, row = model(list(prompt), cache), []
-        while len(row) < count:
-            row.append(int(logits.argmax()))
-            logits = model(row[-1:], cache)
-        rows.append(row)
-    return np.array(rows)
+def accept_by_loop(logits, draft, past):
+    chosen, agreed = logits.argmax(axis=-1), 0
+    while agreed < len(draft) and draft[agreed] == chosen[agreed]:
+        agreed += 1
+    rejected = len(draft) - agreed
+    return list(chosen[: agreed + 1]), [tuple(x[:, : x.shape[1] - rejected] for x in pair) for pair in past]
 
 
-def write_recursively(model, new_cache, prompts, count):
-    """Without using the cache twice: everything anew, in a new one, for each token."""
+def accept_by_product(logits, draft, past):
+    """One array of tokens, one of each layer's rows, copied."""
+    chosen, draft = np.argmax(logits, axis=1), np.array(draft, dtype=int)
+    agreed = int(np.cumprod(draft == chosen[:-1]).sum())
+    rows = np.arange(past[0][0].shape[1] - len(draft) + agreed)
+    return np.append(draft[:agreed], chosen[agreed]), tuple([k[:, rows], v.take(rows, 1)] for k, v in past)
 
-    def longer(tokens, n):
-        return tokens if n == 0 else longer([*tokens, int(np.argmax(model(tokens, new_cache())))], n - 1)
 
-    return np.array([longer(list(prompt), count)[len(prompt) :] for prompt in prompts])
+def accept_recursively(logits, draft, past):
+    first = int(logits[0].argmax())
+    if draft and draft[0] == first:
+        new, past = accept_recursively(logits[1:], draft[1:], past)
+        return (first, *new), past
+    rows = past[0][0].shape[-2] - len(draft)
+    return (first,), [(keys[:, :rows], values[:, :rows]) for keys, values in past]
 
 
 RIGHT = {
@@ -396,7 +389,7 @@ RIGHT = {
     ],
     "bag_accuracy": [0.75, 3 / 4, torch.tensor(0.75)],
     "induction_measure": [by_matching_letters, by_loops_over_copies, by_best_earlier_match],
-    "fool_one_layer": [swap_with_first_or_next, swap_by_list, reverse_or_swap],
+    "patch": [patch_by_branches, patch_by_position, patch_by_factor],
     "window_mask": [
         lambda n_q, n_k, w: np.tri(n_k, dtype=bool)[-n_q:] & ~np.tri(n_k, k=-w, dtype=bool)[-n_q:],
         lambda n_q, n_k, w: np.array([[i - w < j <= i for j in range(n_k)] for i in range(n_k - n_q, n_k)]),
@@ -410,7 +403,7 @@ RIGHT = {
         grouped_head_by_head,
     ],
     "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
-    "write_all": [write_all, write_recursively, lambda *a: write_all(*a).tolist() and write_all(*a)],
+    "accept_draft": [accept_by_loop, accept_by_product, accept_recursively],
     "out_of_reach": [
         "the cats that the old dog sees",
         "the young bird that the happy farmers  follow",
@@ -542,7 +535,7 @@ NEAR = [
     ("window_mask", lambda n_q, n_k, w: (back(n_q, n_k) >= np.arange(n_k)) & (back(n_q, n_k) - w < np.arange(n_k))),
     ("grouped_attention", grouped_by_axes),
     ("decode_step", decode_by_loop),
-    ("write_all", write_all),
+    ("accept_draft", accept_by_product),
     ("weights_of_she", [0.839, 0.006, 0.114, 0.042]),
     ("output_of_she", [0.885, 0.036]),
 ]

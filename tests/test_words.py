@@ -172,7 +172,8 @@ CODE = {
     "np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)": (
         "same(np.tri(n_q, n_k, k=n_k - n_q, dtype=bool), al.causal_mask(n_q, n_k, align='lower_right'))"
     ),
-    "np.argmax(logits)": "np.argmax(np.array([1, 5, 2])) == 1",
+    "x[:-0]": "len(np.ones(3)[:-0]) == 0",
+    "x[:0]": "len(np.ones(3)[:0]) == 0",
     "W.reshape(d_in, num_heads, d_k // 2, 2)": "same(np.arange(8).reshape(1, 2, 2, 2)[..., 0].ravel(), [0, 2, 4, 6])",
     "exp(new - m)": "same(exp(2 - 3), exp(2 - 5) * exp(5 - 3))",
     "exp(m - new) * z + exp(s - new).sum()": (
@@ -180,8 +181,6 @@ CODE = {
     ),
     "weights[weights > 0]": "heads[heads > 0].ndim == 1",
     "np.where(None, scaled, -np.inf)": "same(np.where(None, np.ones(3), -np.inf), [-inf] * 3)",
-    "other[[i, j]]": "same(np.r_[4, 5, 6][[2, 0]], [6, 4])",
-    "tokens[[j, i]]": "same(np.r_[4, 5, 6][[2, 0]], [6, 4])",
     "W_Q[A]": "convoy.convoy('*A')[1, convoy.A] == 1",
     "W_Q[C]": "convoy.convoy('*C')[1, convoy.C] == 1",
     "W_Q[A:D]": "len(np.eye(15)[convoy.A : convoy.D]) == 3",

@@ -40,8 +40,8 @@ class Checks:
     MultiHeadAttention: Exercise
     two_jobs: Exercise
     bag_accuracy: Exercise
+    patch: Exercise
     induction_measure: Exercise
-    fool_one_layer: Exercise
     divisor_repair: Exercise
     without_head: Exercise
     parking_place: Exercise
@@ -63,7 +63,7 @@ class Checks:
     window_mask: Exercise
     grouped_attention: Exercise
     decode_step: Exercise
-    write_all: Exercise
+    accept_draft: Exercise
     out_of_reach: Exercise
     rope: Exercise
     rotary_attention: Exercise
@@ -109,8 +109,7 @@ class Predict:
     dark_diagonal: Question
     one_layer: Question
     patching: Question
-    new_period: Question
-    scale_and_training: Question
+    by_hand: Question
     named_head: Question
     parking: Question
     one_word_turned: Question
@@ -118,7 +117,6 @@ class Predict:
     head_of_zeros: Question
     witness: Question
     cheated: Question
-    causal_order: Question
     hidden_bugs: Question
     shifted: Question
     beyond: Question

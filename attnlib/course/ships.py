@@ -77,6 +77,17 @@ def received(c, **rows):
     return picture(600, y - 8, "what each ship receives", "; ".join(said) or f"a convoy {c.flags}", parts)
 
 
+def pictured(show):
+    """Return `show` of a puzzle as `live.compare` asks for it: with a picture of what each ship receives."""
+
+    def shown(flags, times):
+        c, maps, rows, line = show(flags, times)
+        below = received(c, **rows) if c and (rows or not maps) else ""
+        return c.ships if c else [], maps, below, line
+
+    return shown
+
+
 def note_passed_on(flags, maps):
     """Draw what two layers do for the last ship of a convoy; lines are as wide as the weights of their two maps."""
     (first, second), n = maps, len(flags)

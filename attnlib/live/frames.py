@@ -39,6 +39,7 @@ class Knob(NamedTuple):
     name: str  # what a page calls it
     stops: list[tuple[str, Any]]  # (label, value)
     at: Any  # the value where it stands
+    choice: bool = False  # a row of options, and no slider
 
     def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
@@ -53,7 +54,7 @@ class Knob(NamedTuple):
         page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
         page["at"] = values.index(self.at)
         whole = all(isinstance(value, int) for value in values) and values != [*range(len(values))]
-        return page | ({"values": values} if whole else {})
+        return page | ({"values": values} if whole else {}) | ({"choice": True} if self.choice else {})
 
 
 def packed(view: Any) -> str | None:
@@ -96,7 +97,7 @@ def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
     order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
     wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
-    knobs = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
+    knobs = [Knob(n, c.description, stops_of(c), c.value, hasattr(c, "button_style")) for n, c in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):

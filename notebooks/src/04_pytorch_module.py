@@ -228,7 +228,7 @@ for times in (1, 3, 10):
 # <details><summary><b>How sure is this?</b></summary>
 #
 # *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the median
-# gradient on the scores is more than ten times smaller at $d_k = 64$. Notebook 08 trains both ways.
+# gradient on the scores is more than ten times smaller at $d_k = 64$.
 #
 # </details>
 

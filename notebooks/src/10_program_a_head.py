@@ -13,7 +13,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
 from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, convoy
-from attnlib.course.ships import note_passed_on, sailing
+from attnlib.course.ships import note_passed_on, pictured, sailing
 
 COLUMNS = [*"*ABCD", "tons", "one", *(f"at {place}" for place in range(8))]
 COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
@@ -159,7 +159,7 @@ two_numbers
 
 # %% jupyter={"source_hidden": true}
 def see(puzzle, head, convoy="*ABACDB"):
-    return live.compare(partial(puzzle.show, head), convoy=convoy)
+    return live.compare(pictured(partial(puzzle.show, head)), convoy=convoy)
 
 
 def solved(puzzle, head):  # yours where it is right, else that of the solution

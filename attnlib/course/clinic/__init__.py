@@ -88,8 +88,9 @@ class NoScaleWithMask(Attention):
     """Behind a mask another path runs, which forgot the scale: its scores are sqrt(d_k) times as large."""
 
     def masked_scores(self, scaled_scores, attn_mask):
-        raw = scaled_scores * math.sqrt(self.d_k)
-        return scaled_scores if attn_mask is None else super().masked_scores(raw, attn_mask)
+        if attn_mask is None:
+            return scaled_scores
+        return super().masked_scores(scaled_scores * math.sqrt(self.d_k), attn_mask)
 
 
 class ScaleByFirstAxis(Attention):

@@ -17,8 +17,20 @@ import numpy as np
 
 from . import describe, modules, right_answers, run
 from .compare import RIGHT, all_same, close, factor_between, first_difference, same
-from .explain import FACTOR, NUMBERS, PLAIN, WRITTEN, Pairs, explain, nothing_but_nan
-from .locate import Reference, Reveal, locate
+from .explain import (
+    FACTOR,
+    HIDES,
+    NEARLY,
+    NUMBERS,
+    PLAIN,
+    SHOWS,
+    WRITTEN,
+    Pairs,
+    explain,
+    nothing_but_nan,
+    roughly,
+)
+from .locate import RIGHT_BARE, Reference, Reveal, locate
 from .probes import Probe, another
 from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, few_words, time_limit
@@ -39,7 +51,19 @@ ATTENTION_HINTS = (
 
 
 # Mistakes that an experiment tells where no replaced step does: by another argument, by a stage.
-IGNORED, BY_STAGE = "argument_ignored", {"scale": "another_scale", "mask": "another_mask"}
+IGNORED, CHANGING = "argument_ignored", "another_each_time"
+BY_STAGE = {
+    "projections": "another_projection",
+    "heads": "heads_mixed_up",
+    "scores": "another_score",
+    "scale": "another_scale",
+    "mask": "another_mask",
+    "mask alone": "another_branch",
+    "softmax": "nan_at_extremes",
+    "softmax or output": "weights_no_shares",
+    "output": "another_output",
+    "returned weights": "other_weights_returned",
+}
 
 
 @dataclass(frozen=True)
@@ -133,8 +157,8 @@ class Exercise:
         return (
             *self.wrong,
             *((WRITTEN, *run.PROVED) if self.answer_is_code else ()),
-            *((*PLAIN, IGNORED) if self.answer_is_code and not self.judge else ()),
-            *((NUMBERS,) if truth else ()),
+            *((*PLAIN, IGNORED, CHANGING, NEARLY) if self.answer_is_code and not self.judge else ()),
+            *((NUMBERS, HIDES, SHOWS) if truth else ()),
             *(BY_STAGE.values() if self.reveal else ()),
         )
 
@@ -317,18 +341,22 @@ class Function(Exercise):
         return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
 
     def looked_into(self, function, outcomes, difference):
+        again = [self.run(function, difference.probe.args) for _ in range(2) if not difference.outcome.kind]
+        if again and not again[0].kind and not same(*again, 1e-9):
+            return CHANGING, None, ""
         if name := self.ignored(function, outcomes):
             return IGNORED, None, f"Your result does not depend on `{name}`."
         located = self.locate(function, difference)
         stage, detail = located or (None, "")
         holds_nan = any(np.isnan(x).any() for x in difference.outcome.values)
         remark = run.first_nan(function, difference.probe.args) if holds_nan else ""
-        return BY_STAGE.get(stage) if detail else None, located, remark
+        id = BY_STAGE.get(stage or (detail.startswith(RIGHT_BARE) and "mask alone")) if detail else None
+        return id or roughly(outcomes, self.expected, self.probes), located, remark
 
     def ignored(self, function, outcomes):
         """Return the name of an argument on which the right result depends and that of `function` does not, or ""."""
         ran = len(outcomes) == len(self.probes) and not any(o.kind for o in outcomes)
-        if self.judge or not ran or nothing_but_nan(outcomes):
+        if self.judge or not ran:
             return ""
         names = re.findall(r"(\w+)[^,()]*[,)]", self.task.partition("(")[2].partition("->")[0])
         names = tuple(inspect.signature(self.given).parameters) if self.returns_weights else names
@@ -376,6 +404,15 @@ class Module(Function):
     def adapt(self, answer):
         modules.check_class(answer, self.name)
         return lambda *args: modules.run(answer, *self.unpack(*args), self.biases)
+
+    @property
+    def names(self):
+        return (*super().names, modules.LAYER, *modules.LEARNING.values())
+
+    def looked_into(self, function, outcomes, difference):
+        if difference.part == 0 and difference.probe.says:  # all numbers are right, and it is asked what is learned
+            return modules.LEARNING.get(int(difference.yours.max())), None, ""
+        return super().looked_into(function, outcomes, difference)
 
     def _result(self, s):
         values = tuple(s.finish(y) for y in self.result(s))  # what raises or writes does so for the gradient, too

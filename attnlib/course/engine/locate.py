@@ -105,10 +105,10 @@ def multi_head():
 def locate(function, difference, reference, probes):
     """Return (stage, what was measured), or (None, "") if the stage cannot be told."""
     probe, outcome = difference.probe, difference.outcome
-    if reference.reveal is None:
-        return _of_one_step(function, difference, reference)
     if probe.name in (DEAD, HUGE, HUGE_MASKED, LOW_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
+    if reference.reveal is None:
+        return _of_one_step(function, difference, reference)
     if reference.returns_weights and (stage := _of_returned(probe, outcome, reference)):
         return stage
     before = probes[: difference.place]
@@ -235,7 +235,7 @@ class _Look:
         changed = [self.weights(self.reveal.plain(args, *other))[0] for other in others]
         if any(x is None or _near(x, weights) for x in changed):
             return None, ""
-        return "scores", ""
+        return "scores", "Your weights change with the queries and the keys, and not as the right scores do."
 
 
 def _of_weights(weights, right, known):

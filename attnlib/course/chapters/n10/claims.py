@@ -3,12 +3,11 @@
 import numpy as np
 
 from .... import core
-from ...convoy import CARGO, FLAGS, ONE, WIDTH, Convoy, all_at, at_pilot, convoy, in_front, itself, same_flag, share
+from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag, share
 from ...engine.compare import RIGHT
 from ...engine.exercise import Design
 from ...engine.run import Unfit, described
 from ...mistakes.mistake import Mistake
-from ...ships import received
 from .puzzle import Puzzle, Shown, anything_goes, is_stub
 
 
@@ -107,9 +106,8 @@ class _OwnHead(Claim):
         result, rule = function(), {}
         matrices = tuple(result[:2]) if isinstance(result, tuple | list) else None
         shown = _own_head.show(lambda: matrices, flags, times)
-        if not shown.ships:
+        if (c := shown.convoy) is None:
             return shown
-        c = Convoy(flags, convoy(flags)[:, CARGO])
         try:
             cells, line = (None, "There is no rule yet.") if is_stub(result) else _cells(_parts(result)[1], c)
             if not line and cells.any():
@@ -118,7 +116,7 @@ class _OwnHead(Claim):
         except Unfit as error:
             line = str(error)
         maps = rule | {title: trace for title, trace in shown.maps.items() if title != "wanted"}
-        return Shown(shown.ships, maps, "" if maps else received(c), f"{line} {shown.line}".strip())
+        return Shown(c, maps, {}, f"{line} {shown.line}".strip())
 
 
 def _judge_own(result):

@@ -17,7 +17,6 @@ from ...convoy import CARGO, FLAGS, PLACES, WIDE, WIDTH, Convoy, convoy, draw
 from ...engine.exercise import MAP_AXES, Exercise
 from ...engine.probes import Probe
 from ...engine.run import Outcome, Unfit
-from ...ships import received
 from .puzzle_mistakes import COMMON
 
 HARD = 1e4
@@ -60,9 +59,9 @@ class Answer(NamedTuple):
 class Shown(NamedTuple):
     """What a view shows of an answer on one convoy."""
 
-    ships: list
+    convoy: Convoy | None  # none where the flags are no convoy
     maps: dict  # title -> weights (n, n), or the trace of a head
-    below: str  # a picture of what each ship receives
+    received: dict  # title -> what each ship receives, in words
     line: str
 
 
@@ -180,9 +179,9 @@ class Puzzle(Exercise):
         try:
             c = Convoy(flags, convoy(flags)[:, CARGO], notes)
         except ValueError as error:
-            return Shown([], {}, "", str(error))
+            return Shown(None, {}, {}, str(error))
         wanted, line = self.want(c), ""
-        maps, rows = ({}, {"wanted": map(_tons, wanted)}) if self.d_v else ({"wanted": wanted}, {})
+        maps, rows = ({}, {"wanted": [*map(_tons, wanted)]}) if self.d_v else ({"wanted": wanted}, {})
         try:
             answer = self.read(function())
             line = "" if answer else "Your function returns nothing yet."
@@ -193,9 +192,8 @@ class Puzzle(Exercise):
             part = "layer" if self.layers else "head"
             titles = ["yours"] if len(answer.heads) == 1 else [f"{part} 1", f"{part} 2"]
             maps |= dict(zip(titles, self.traces(answer, c), strict=True))
-            rows |= {"yours": map(_tons, self.result(answer, c))} if self.d_v else {}
-        told = {name: list(row) for name, row in rows.items()}
-        return Shown(c.ships, maps, received(c, **told) if told else "", f"{line} {anything_goes(wanted)}".strip())
+            rows |= {"yours": [*map(_tons, self.result(answer, c))]} if self.d_v else {}
+        return Shown(c, maps, rows, f"{line} {anything_goes(wanted)}".strip())
 
     # --- reading what a learner returns
 
