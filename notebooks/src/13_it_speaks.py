@@ -5,6 +5,7 @@
 # wrong? *30 minutes. It needs no torch.*
 
 # %% jupyter={"source_hidden": true}
+import tracemalloc
 from textwrap import fill
 
 import numpy as np
@@ -186,6 +187,44 @@ for size in ("1", "7", "50"):
 # 0.00006 on three texts.
 #
 # </details>
+
+# %% [markdown]
+# ## Through tiles
+#
+# *(For after notebook 14.)* There you write attention that never holds its map. Here the model speaks through it, in tiles of 8
+# queries by 8 keys:
+
+# %% tags=["nbval-ignore-output"]
+tiled = mine.load("tiled")
+
+# %%
+told = smollm.through_tiles(speaker, attention=tiled) if speaker else None
+told = told or smollm.through_tiles()
+print(fill(smollm.STORY + told["writes"], 68))
+same = sum(a == b for a, b in zip(told["writes"], healthy["writes"]))
+print(f"{same} of {len(healthy['writes'])} letters are the same; ", end="")
+print(f"on Alice the logits differ by at most {told['logits']:.4f}")
+
+# %% [markdown]
+# What is saved shows on long texts. Here are random queries, keys and values of the model's nine heads, behind a causal mask. The
+# output itself is not counted:
+
+
+# %% tags=["nbval-ignore-output"]
+def peak(attention, n):
+    x = np.random.default_rng(n).normal(size=(9, n, 64)).astype(np.float32)
+    mask = al.causal_mask(n)
+    tracemalloc.start()
+    output = attention(x, x, x, mask)
+    _, highest = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return (highest - output.nbytes) / 2**20  # MiB
+
+
+print("tokens   with the map   in tiles of 64")
+for n in (256, 512, 1024):
+    whole, few = peak(functions["attention"], n), peak(tiled, n)
+    print(f"{n:6d} {whole:10.1f} MiB {few:12.1f} MiB")
 
 # %% [markdown] tags=["predict"]
 # ## Break it

@@ -34,6 +34,7 @@ from .results import (
     sharpness,
     stops,
     stops_of,
+    through_tiles,
     warmer,
 )
 from .speaker import Speaker, chat, load
@@ -81,6 +82,7 @@ __all__ = [
     "sinks",
     "stops",
     "stops_of",
+    "through_tiles",
     "to_halves",
     "warmer",
     "windows",

@@ -11,6 +11,7 @@ from functools import partial, wraps
 import numpy as np
 
 from ... import core
+from ..chapters.n14 import tiled
 from ..model_files import stored
 from . import texts
 from .faults import FAULTS, WITH_THE_CACHE
@@ -112,6 +113,14 @@ def chunks(speaker, sizes=(1, 7, 50)):
             rows.append(x @ speaker.unembedding.T)
         differences[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
     return differences
+
+
+@replayed
+def through_tiles(speaker, attention=tiled, block=8):
+    """Return what it writes through attention in tiles, and by how much its logits on Alice differ then."""
+    other = speaker.using(attention=partial(attention, block=block))
+    difference = np.abs(other.logits(texts.ALICE) - speaker.logits(texts.ALICE)).max()
+    return {"writes": writes(other, texts.STORY), "logits": float(difference)}
 
 
 # The d_k slider
