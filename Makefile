@@ -82,7 +82,7 @@ notebooks: setup-tests  ## Build and execute the notebooks from notebooks/src; N
 
 generated: setup-tests  ## Write again what is made from chapters and notebooks: numbers, docs/checks.md, completions, tables
 	@$(RUN) -m tools.renumber
-	@$(RUN) -m attnlib.course > docs/checks.md
+	@$(RUN) -m tools.checks
 	@$(RUN) -m tools.stub
 	@$(RUN) -m tools.teaching
 

@@ -20,8 +20,6 @@ WIDEST = 2**16  # features of a random vector: 64 tokens of that width take 32 M
 def to_array(x: Any, name: str = "x") -> np.ndarray:
     """Return an ndarray, also of a torch tensor that needs a gradient or lies on another device.
 
-    Examples
-    --------
     >>> to_array([[1, 2]]).shape
     (1, 2)
     """
@@ -42,8 +40,6 @@ def to_array(x: Any, name: str = "x") -> np.ndarray:
 def shaped(x: Any, name: str, dims: str, fix: str) -> np.ndarray:
     """Return `x` as an array with as many axes as `dims` names and at least one cell.
 
-    Examples
-    --------
     >>> shaped(np.eye(2), "one map", "(n_q, n_k)", "...").shape
     (2, 2)
     """
@@ -56,8 +52,6 @@ def shaped(x: Any, name: str, dims: str, fix: str) -> np.ndarray:
 def labels(given: Any, name: str, n: int | None = None) -> Any:
     """Return labels as a list of str, numbers written out; None stays None. With `n` there must be so many.
 
-    Examples
-    --------
     >>> labels("abc", "keys", 3), labels([1, 2], "keys")
     (['a', 'b', 'c'], ['1', '2'])
     """
@@ -79,8 +73,6 @@ def labels(given: Any, name: str, n: int | None = None) -> Any:
 def mask(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray | None:
     """Return a mask for a picture as a boolean array, True = may attend, broadcast to `shape`; None stays None.
 
-    Examples
-    --------
     >>> mask(np.tri(2, dtype=bool), (3, 2, 2)).shape
     (3, 2, 2)
     """
@@ -106,8 +98,6 @@ def mask(given: Any, shape: tuple[int, ...] | None = None) -> np.ndarray | None:
 def whole(value: Any, name: str, low: int, high: int | None = None) -> int:
     """Return `value` as int if it is a whole number from `low` to `high`.
 
-    Examples
-    --------
     >>> whole(np.int64(3), "n", 2, 64)
     3
     """
@@ -124,8 +114,6 @@ def whole(value: Any, name: str, low: int, high: int | None = None) -> int:
 def number(value: Any, name: str, above: float = -math.inf) -> float:
     """Return `value` if it is a finite real number, and larger than `above`.
 
-    Examples
-    --------
     >>> number(1.5, "size", above=0)
     1.5
     """
@@ -141,8 +129,6 @@ def number(value: Any, name: str, above: float = -math.inf) -> float:
 def span(given: Any, name: str, high: int = WIDEST) -> tuple[int, int]:
     """Return the range of a slider, (lowest, highest), both from 1 to `high`.
 
-    Examples
-    --------
     >>> span((1, 128), "d_k")
     (1, 128)
     """
@@ -157,8 +143,6 @@ def span(given: Any, name: str, high: int = WIDEST) -> tuple[int, int]:
 def one_of(value: Any, name: str, options: Sequence[Any]) -> Any:
     """Return `value` if it is one of `options`.
 
-    Examples
-    --------
     >>> one_of(2, "start", [1, 2])
     2
     """
@@ -171,8 +155,6 @@ def one_of(value: Any, name: str, options: Sequence[Any]) -> Any:
 def text(value: Any, name: str) -> str:
     """Return `value` if it is a str.
 
-    Examples
-    --------
     >>> text("a map", "title")
     'a map'
     """
@@ -184,8 +166,6 @@ def text(value: Any, name: str) -> str:
 def function(value: Any, name: str, call: str) -> Callable:
     """Return `value` if it can be called; `call` says how it will be.
 
-    Examples
-    --------
     >>> function(abs, "attend", "attend(tokens)") is abs
     True
     """
@@ -200,8 +180,6 @@ def function(value: Any, name: str, call: str) -> Callable:
 def several(given: Any, name: str, least: int = 1) -> list[Any]:
     """Return a sequence, but no text, as a list with at least so many entries.
 
-    Examples
-    --------
     >>> several((1, 64), "still")
     [1, 64]
     """

@@ -24,8 +24,6 @@ VIRIDIS = (
 def rgb(colour: str) -> tuple[int, ...]:
     """Return a colour as three numbers from 0 to 255.
 
-    Examples
-    --------
     >>> rgb("#0072B2")
     (0, 114, 178)
     """
@@ -35,8 +33,6 @@ def rgb(colour: str) -> tuple[int, ...]:
 def luminance(colour: str) -> float:
     """Return the relative luminance of WCAG 2 (0 is black, 1 is white).
 
-    Examples
-    --------
     >>> luminance("#ffffff")
     1.0
     """
@@ -47,8 +43,6 @@ def luminance(colour: str) -> float:
 def contrast(one: str, other: str) -> float:
     """Return the contrast of WCAG 2, from 1 (the same colour) to 21 (black on white); text needs 4.5.
 
-    Examples
-    --------
     >>> round(contrast("#000000", "#ffffff"))
     21
     """
@@ -60,8 +54,6 @@ def contrast(one: str, other: str) -> float:
 def text_on(colour: str) -> str:
     """Return black or white, whichever stands out more on `colour`: at least 4.58 : 1.
 
-    Examples
-    --------
     >>> text_on("#440154")
     '#ffffff'
     """
@@ -72,8 +64,6 @@ def text_on(colour: str) -> str:
 def colour_table(tint=None):
     """Return the 256 colours of a scale, (256, 3) uint8: viridis, or from nearly white to the colour `tint`.
 
-    Examples
-    --------
     >>> colour_table()[0].tolist(), colour_table(QUERY)[255].tolist()
     ([68, 1, 84], [0, 114, 178])
     """
@@ -90,8 +80,6 @@ def colour_table(tint=None):
 def palette(tint=None):
     """Return the colours of `colour_table` as (hex, colour of a text on it).
 
-    Examples
-    --------
     >>> palette()[255]
     ('#fde725', '#000000')
     """
@@ -102,8 +90,6 @@ def palette(tint=None):
 def striped(i: np.ndarray, j: np.ndarray) -> np.ndarray:
     """Return the pixels of blocked cells in rows `i` and columns `j` of a map that has a pixel for each, (n, 3) uint8.
 
-    Examples
-    --------
     >>> [tuple(pixel) for pixel in striped(np.array([0, 0]), np.array([0, 3])).tolist()] == [rgb(HATCH), rgb(MASKED)]
     True
     """
@@ -113,8 +99,6 @@ def striped(i: np.ndarray, j: np.ndarray) -> np.ndarray:
 def levels(values: np.ndarray, vmin: float, vmax: float) -> np.ndarray:
     """Return for each value its place in a scale that ends at `vmin` and `vmax`, 0 to 255; 0 if it is not finite.
 
-    Examples
-    --------
     >>> levels(np.array([0.0, 0.5, 7.0]), 0, 1).tolist()
     [0, 127, 255]
     """

@@ -79,8 +79,6 @@ def save(figure: Figure, dpi: float = 100) -> bytes:
 def svg(figure: Figure) -> str:
     """Return a figure as SVG with its words as text; each column of its axes is an <svg> inside, which can stand alone.
 
-    Examples
-    --------
     >>> svg(subplots(1, 2)[0]).count("<svg ")
     3
     """
@@ -102,9 +100,9 @@ def svg(figure: Figure) -> str:
     body = written.getvalue().partition("</defs>")[2].rpartition("</svg>")[0]  # the first are matplotlib's own styles
     body = re.sub(r"\n\s*|<!-- words -->", "", body)
     body = re.sub("<[^!][^>]*>", _shortened, body)
-    drawn = [""] * len(pieces)
+    columns = [""] * len(pieces)
     for number, part in re.findall("<!-- (.*?) -->(.*?)(?=<!--|$)", f"<!--  -->{body}"):
-        drawn[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
+        columns[next((i for i, (held, _) in enumerate(pieces) if number in held), -1)] += part
     whole, high = Bbox.union([box for _, box in pieces]), renderer.height
     x, y, wide, tall = _place(whole, high)
     inside = [
@@ -114,7 +112,7 @@ def svg(figure: Figure) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="attnlib-figure" role="img" viewBox="{x} {y} {wide} {tall}" '
         f'width="{wide * PIXELS:.0f}" height="{tall * PIXELS:.0f}"><title>{escape(repr(figure))}</title>{STYLE}'
-        + "".join(f"{start}{part}</svg>" for start, part in zip(inside, drawn, strict=True))
+        + "".join(f"{start}{part}</svg>" for start, part in zip(inside, columns, strict=True))
         + "</svg>"
     )
 
@@ -132,12 +130,12 @@ def _pieces(figure, renderer):
     edges = [(one.x1 + other.x0) / 2 for one, other in pairwise(places)]
     edges = [places[0].x0 - PAD, *edges, places[-1].x1 + PAD]
     bottom, top = min(box.y0 for box in boxes) - PAD, max(box.y1 for box in boxes) + PAD
-    found = [
+    pieces = [
         (held, Bbox([(left, bottom), (right, top)]))
         for (_, held), (left, right) in zip(columns, pairwise(edges), strict=True)
     ]
     beside = [artist.get_window_extent(renderer) for artist in (*figure.legends, *figure.texts)]
-    return [*found, *([((), Bbox.union(beside).padded(PAD))] if beside else [])]
+    return [*pieces, *([((), Bbox.union(beside).padded(PAD))] if beside else [])]
 
 
 def _place(box, high):
@@ -249,8 +247,6 @@ class DescribedFigure(Figure):
 def _plain(label):
     """Return a label as words: its mathematics without markup.
 
-    Examples
-    --------
     >>> _plain(r"divided by $\\sqrt{d_k}$"), _plain(r"$\\mathdefault{10^{-2}}$")
     ('divided by sqrt(d_k)', '10⁻²')
     """

@@ -21,29 +21,16 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """One step of attention.
+    """One step of attention."""
 
-    Attributes
-    ----------
-    name : str
-        Under which a trace keeps it.
-    dims : str
-        What its last two axes are.
-    formula : str, or callable
-        What it is computed from, in a table; where it depends on the call, trace -> text.
-    symbol : str, or callable
-        The same as short as it stands on an arrow or beside a row of numbers.
-    takes : tuple of str
-        The steps and arguments that its function is handed. None, of what is given.
-    function : callable
-        Of arrays of NumPy or tensors, but for `masked_scores` and `weights`: torch has its own of these.
-    """
-
-    name: str
-    dims: str
+    name: str  # under which a trace keeps it
+    dims: str  # what its last two axes are
+    # What it is computed from, in a table, and as short as it stands on an arrow or beside a row of numbers. Where it
+    # depends on the call: trace -> text.
     formula: str | Callable[[Any], str]
     symbol: str | Callable[[Any], str]
-    takes: tuple[str, ...] = ()
+    takes: tuple[str, ...] = ()  # the steps and arguments that its function is handed; none, of what is given
+    # Of arrays of NumPy or tensors, but for `masked_scores` and `weights`: torch has its own of these.
     function: Any = None
 
 

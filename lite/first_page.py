@@ -111,7 +111,7 @@ def notebook(name, part=""):
 
 def groups():
     """Return the kinds of heads that notebook 13 finds: their names, heads, and a line that says what they do."""
-    copying, share = smollm.copying(), np.asarray(smollm.sinks()["share"])
+    copying, share = smollm.recorded("copying"), np.asarray(smollm.recorded("sinks")["share"])
     parking = [[int(i) + 1, int(j) + 1] for i, j in np.argwhere(share > 0.5)]
     circuit, heads = (notebook("13_it_speaks", part) for part in ("#the-circuit-again", "#heads"))
     found = {

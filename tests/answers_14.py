@@ -201,6 +201,10 @@ def keys_only(query, key, value, attn_mask=None, block=64):
     return online()(tiles())
 
 
+def whole_map(query, key, value, attn_mask=None, block=64):
+    return al.scaled_dot_product_attention(query, key, value, attn_mask)
+
+
 RIGHT = {
     "online_softmax": [by_log_sum_exp, row_by_row, online()],
     "merge": [merge("al.softmax(L, 0)"), one_after_the_other, merged_in_torch],
@@ -224,14 +228,14 @@ WRONG = [
     ("online_softmax", None, online(e="np.exp(s - m)")),  # nothing but NaN, from the first tile on
     ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)")),
     ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)", factor="1.0")),
-    ("online_softmax", "first_maximum_kept", online(new="np.where(m == -np.inf, s.max(-1, keepdims=True), m)")),
+    ("online_softmax", None, online(new="np.where(m == -np.inf, s.max(-1, keepdims=True), m)")),
     ("online_softmax", "never_divided", online(end="o")),
     ("online_softmax", "nan_without_any_key", online(end="o / z")),
     ("online_softmax", "nan_on_blocked_tile", online(safe="new")),
     ("online_softmax", "nan_on_blocked_tile", online(safe="new", end="o / z")),
-    ("online_softmax", None, skipping_tiles),
+    ("online_softmax", "another_shape", skipping_tiles),
     *[
-        ("online_softmax", "tiles_averaged", lambda tiles, f=f: f([al.softmax(s) @ v for s, v in tiles], axis=0))
+        ("online_softmax", None, lambda tiles, f=f: f([al.softmax(s) @ v for s, v in tiles], axis=0))
         for f in (np.mean, np.sum)
     ],
     ("online_softmax", "tiles_kept", two_passes),
@@ -242,7 +246,7 @@ WRONG = [
     ("online_softmax", "one_tile_only", lambda tiles: [al.softmax(s) @ v for s, v in tiles][-1]),
     ("online_softmax", "one_tile_only", returning_in_the_loop),
     ("online_softmax", "maximum_of_other_rows", online(new="np.maximum(m, s.max())")),
-    ("online_softmax", "maximum_of_sizes", online(new="np.maximum(m, np.abs(s).max(-1, keepdims=True))")),
+    ("online_softmax", None, online(new="np.maximum(m, np.abs(s).max(-1, keepdims=True))")),
     *[
         ("online_softmax", "divided_at_each_tile", online(o=o, end=end))
         for o in ["(factor * o + e @ v) / np.where((n := factor * z + e.sum(-1, keepdims=True)) > 0, n, 1)"]
@@ -251,7 +255,7 @@ WRONG = [
     ("online_softmax", "no_maximum + one_tile_only", online(new="np.minimum(m, s.min(-1, keepdims=True))")),
     ("online_softmax", "factor_inverted", online(factor="np.where(np.isneginf(m), 0.0, np.exp(safe - m))")),
     ("merge", "outputs_averaged", lambda outputs, lse, lengths: outputs.mean(axis=0)),
-    ("merge", "outputs_added", lambda outputs, lse, lengths: outputs.sum(axis=0)),
+    ("merge", "argument_ignored", lambda outputs, lse, lengths: outputs.sum(axis=0)),
     ("merge", "weighted_by_length", merge("np.broadcast_to((n / n.sum())[:, None], L.shape)")),
     ("merge", "weighted_by_length", lambda o, L, n: np.average(o, axis=0, weights=n)),
     ("merge", "logarithms_as_shares", merge("L / L.sum(0)")),
@@ -266,8 +270,8 @@ WRONG = [
     ("schedule", "diagonal_tiles_skipped", schedule(f"{FIRST.format('k')} < {FIRST.format('q')}[:, None]")),
     ("schedule", "first_query_decides", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None]")),
     ("schedule", "tiles_by_number", schedule("np.arange(-(-n // b_k)) <= np.arange(-(-n // b_q))[:, None]")),
-    ("schedule", "one_tile_too_many", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")),
-    ("schedule", "schedule_inverted", lambda *sizes: ~by_cells(*sizes)),
+    ("schedule", "shows_too_much", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")),
+    ("schedule", None, lambda *sizes: ~by_cells(*sizes)),
     ("schedule", "last_tile_dropped", lambda n, b_q, b_k: by_cells(n, b_q, b_k)[: n // b_q, : n // b_k]),
     ("schedule", "constant_result", lambda n, b_q, b_k: np.ones((-(-n // b_q), -(-n // b_k)), dtype=bool)),
     ("tiled", "output_not_rescaled", tiled(o="o + e @ v")),
@@ -285,7 +289,7 @@ WRONG = [
     ),
     ("tiled", "no_scale", tiled(scale="1.0")),
     ("tiled", "argument_ignored", tiled(cut="np.True_")),
-    ("tiled", "memory_grows", keys_only),
-    ("tiled", "memory_grows", lambda q, k, v, mask=None, block=64: al.scaled_dot_product_attention(q, k, v, mask)),
+    ("tiled", None, keys_only),
+    ("tiled", None, whole_map),
     ("tiled", None, tiled(cut="attn_mask[: len(attn_mask[i : i + block]), : len(attn_mask[0, j : j + block])]")),
 ]

@@ -28,7 +28,7 @@ JOBS = 10 * np.hstack([np.roll(np.eye(4), 2, axis=1), np.roll(np.eye(4), 1, axis
 
 # 13.5: prompts as they were measured, by their first word.
 PARKED = {}
-for prompt, measured in smollm.parked_prompts().items():
+for prompt, measured in smollm.recorded("parked_prompts").items():
     PARKED.setdefault(prompt.split()[0], []).append(measured)
 
 

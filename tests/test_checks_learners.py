@@ -349,6 +349,27 @@ def finite_top(s):
 
 
 ROWS = {
+    # --- what any function can have
+    "2.1 logarithms": ("softmax", "function_of_result", lambda x, axis=-1: np.log(sm(x, axis))),
+    "2.2 the past": ("attention_scores", "part_of_result", lambda q, k: np.tril(q @ np.swapaxes(k, -1, -2))),
+    "2.3 mean over the keys": (A, "factor", lambda q, k, v: right(q, k, v) / k.shape[-2]),
+    "2.3 one number": (A, "axis_added_up", lambda q, k, v: right(q, k, v).sum(-1)),
+    "3.2 epsilon": ("entropy", "nearly_right", lambda w: -(w * np.log(w + 1e-4)).sum(-1)),
+    "2.3 random": (A, "another_each_time", lambda q, k, v: right(q, k, v) + np.random.default_rng().normal(size=2)),
+    "2.3 the values cubed": (A, "another_output", lambda q, k, v: right(q, k, v**3)),
+    "2.3 a shape": (A, "another_shape", lambda q, k, v: right(q, k, v)[..., ::2, ::2]),
+    "2.3 axes": (A, "axes_do_not_fit", lambda q, k, v: q @ v),
+    "5.1 -1e9": ("padding_mask", "mask_as_numbers", lambda n, n_k: np.where(al.padding_mask(n, n_k), 0, -1e9)),
+    "5.1 one short": ("padding_mask", "hides_too_much", lambda n, n_k: al.padding_mask(n, n_k) & (np.arange(n_k) != 1)),
+    "5.1 one more": ("padding_mask", "shows_too_much", lambda n, n_k: al.padding_mask(n, n_k) | (np.arange(n_k) == 1)),
+    "5.1 NaN": ("padding_mask", None, lambda n, n_k: np.where(al.padding_mask(n, n_k), np.nan, np.nan)),
+    "5.2 None": ("causal_mask", "none_not_handled", lambda n, n_k=None: np.tri(n, n_k, n_k - n, dtype=bool)),
+    "5.4 causal, the mask dropped": (
+        "masked_attention",
+        "causal_mask_added",
+        lambda q, k, v, m=None: right(q, k, v, np.tri(q.shape[-2], k.shape[-2], dtype=bool)),
+    ),
+    "6.1 a float": ("split_heads", "float_as_size", lambda x, h: x.reshape(*x.shape[:-1], h, x.shape[-1] / h)),
     # --- 09: a head taken away, a scale mended, a place to park
     "rows": ("without_head", "rows_silenced", silenced(lambda h, d, n: np.s_[h * d : h * d + d]), "block of columns"),
     "every third": (
@@ -565,7 +586,7 @@ ROWS = {
     ),
     "11.1 without brackets": (
         "window_mask",
-        "comparison_chained",
+        "array_as_condition",
         lambda n, m, w: 0 <= np.arange(m - n, m)[:, None] - np.arange(m) < w,
         "with brackets, compares entries",
     ),
@@ -592,7 +613,7 @@ ROWS = {
             (e := np.exp(s if m is None else np.where(m, s, -np.inf))) / e.sum(-1, keepdims=True)
         ),
     ),
-    "5.1 one less": ("padding_mask", "last_token_hidden", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
+    "5.1 one less": ("padding_mask", "hides_too_much", lambda n, n_k: np.arange(n_k) < n[:, None, None] - 1),
     "5.1 axes in front": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n[None, None, :]),
     "5.1 no column": ("padding_mask", "row_for_a_column", lambda n, n_k: np.arange(n_k) < n, "axis of size 1"),
     "5.2 no column": (
@@ -617,7 +638,13 @@ ROWS = {
         "A padding mask then shows nothing but padding",
         "every token looks",
     ),
-    "negative weights": (A, None, student(softmax="2 * al.softmax(s) - 0.2"), "should be positive", "yours sum to 1"),
+    "negative weights": (
+        A,
+        "weights_no_shares",
+        student(softmax="2 * al.softmax(s) - 0.2"),
+        "should be positive",
+        "yours sum to 1",
+    ),
     "6.3 no head axis": (M, "mask_without_head_axis", multi_head(mask="m"), "head axis", "counts axes"),
     # --- common
     "2.1 over everything": ("softmax", "softmax_over_everything", lambda x, axis=-1: np.exp(x) / np.sum(np.exp(x))),
@@ -677,10 +704,9 @@ ROWS = {
     "5.4 np.where of None": (MASKED, "no_mask_blocks_all", unasked_mask, "None counts as False"),
     "5.4 if attn_mask": (
         MASKED,
-        None,
+        "array_as_condition",
         lambda q, k, v, m=None: right(q, k, v, m if m else None),
         "`if x is not None`",
-        "as if",
     ),
     "2.4 first typed": (
         "example_that_tells",
@@ -806,7 +832,7 @@ ROWS = {
     ),
     "5.3 causal": (
         "masked_softmax",
-        "argument_ignored",
+        "causal_mask_added",
         lambda s, m=None: al.softmax(np.where(np.tri(*s.shape[-2:], dtype=bool), s, -np.inf)),
     ),
     "5.4 causal, too": (
@@ -1086,7 +1112,12 @@ ROWS = {
         "softmax_over_queries + finite_fill",
         student(mask="np.where(m, s, -1e9)", softmax="al.softmax(s, -2)"),
     ),
-    "5.4 a mask for each text": (MASKED, None, a_mask_for_each, "one mask (n_q, n_k) for (b, h, n_q, d_k)"),
+    "5.4 a mask for each text": (
+        MASKED,
+        "axes_do_not_fit",
+        a_mask_for_each,
+        "one mask (n_q, n_k) for (b, h, n_q, d_k)",
+    ),
     "5.2 square": ("causal_mask", "causal_square", lambda n_q, n_k=None: np.tri(n_q, dtype=bool), "more keys"),
     "5.2 square, all rows": (
         "causal_mask",
@@ -1109,10 +1140,10 @@ ROWS = {
     "5.1 a row for each query": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).repeat(k, axis=1)),
     "5.1 batch behind": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k).swapaxes(0, 1)),
     "5.1 with heads": ("padding_mask", OTHER_AXES, lambda n, k: al.padding_mask(n, k)[:, None], "not (b, 1, n_k)"),
-    "5.1 other axes, inverted": ("padding_mask", None, lambda n, k: ~al.padding_mask(n, k)[:, None], "shape", "as if"),
+    "5.1 other axes, inverted": ("padding_mask", "another_shape", lambda n, k: ~al.padding_mask(n, k)[:, None]),
     "5.2 a window of five": (
         "causal_mask",
-        None,
+        "hides_too_much",
         lambda q, k=None: (
             np.tri(q, k or q, (k or q) - q, dtype=bool) & ~np.tri(q, k or q, (k or q) - q - 5, dtype=bool)
         ),
@@ -1274,9 +1305,8 @@ ROWS = {
     "11.2 no mask": ("grouped_attention", "mask_ignored", grouped(mask=lambda mask, n_q, n_k: None)),
     "11.2 causal": (
         "grouped_attention",
-        "argument_ignored",
+        "causal_mask_added",
         grouped(mask=lambda mask, n_q, n_k: np.tri(n_q, n_k, n_k - n_q, dtype=bool)),
-        "`attn_mask`",
     ),
     "11.2 causal, too": (
         "grouped_attention",
@@ -1402,8 +1432,13 @@ ROWS = {
         for part, otherwise in ((":-1", ""), (":-1", " or new"), ("1:", " or new"))
     },
     "11.4 the new again": ("write_all", "cache_fed_again", writes("", "cache = new_cache()", "new = row or new")),
-    "11.3 one array": ("decode_step", None, lambda *a: a[0], "must return (output, (keys, values))", "as if"),
-    "11.3 no heads": ("decode_step", None, decode(back="(output[0], (k, v))"), "(6, 3)", "as if"),
+    "11.3 one array": (
+        "decode_step",
+        "another_number_returned",
+        lambda *a: a[0],
+        "must return (output, (keys, values))",
+    ),
+    "11.3 no heads": ("decode_step", "another_shape", decode(back="(output[0], (k, v))"), "(6, 3)"),
     # Shapes do not fit: loud.
     "11.3 values of the chunk": ("decode_step", None, decode(v="value"), "raises", "as if"),
     "11.4 prompt twice": (
@@ -1442,8 +1477,8 @@ ROWS = {
     "11.4 last": ("write_all", "prompt_not_read", writes("", "cache = new_cache(); new = new[-1:]")),
     "11.4 prompts": ("write_all", "prompts_returned", behind_the_prompts, "shape (1, 9)"),
     "11.4 prompts, counted": ("write_all", "prompts_returned", behind_the_prompts_counted, "", "shape"),
-    "11.4 prompts, wrong words": ("write_all", None, lambda *a: behind_the_prompts(*a) + 1, "shape (1, 9)", "as if"),
-    "11.4 prompts, padded": ("write_all", None, behind_the_prompts_padded, "shape (1, 9)", "as if"),
+    "11.4 prompts, wrong words": ("write_all", "another_shape", lambda *a: behind_the_prompts(*a) + 1, "shape (1, 9)"),
+    "11.4 prompts, padded": ("write_all", "another_shape", behind_the_prompts_padded, "shape (1, 9)"),
     "11.5 near": ("out_of_reach", "subject_in_reach", "the cats behind the happy king", "4 places or fewer"),
     "11.5 told": ("out_of_reach", "told_by_another_verb", "the old cats that see the old dog", "after “that”"),
     "11.5 whole": ("out_of_reach", "verb_not_due", "the cats that the old dog sees run .", "it has been said"),
@@ -1469,10 +1504,10 @@ ROWS = {
     ),
     "13.1 b before a": (
         "to_halves",
-        "second_before_first",
+        "rearranged",
         lambda w, h: w.reshape(len(w), h, -1, 2)[..., ::-1].swapaxes(-1, -2).reshape(w.shape),
     ),
-    "13.3 and for or": ("kept_keys", "near_and_first", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
+    "13.3 and for or": ("kept_keys", "hides_too_much", kept(lambda b, k, w, s: (b >= 0) & (b < w) & (k < s))),
     "13.3 no first keys": ("kept_keys", "argument_ignored", kept(lambda b, k, w, s: (b >= 0) & (b < w)), "`sink`"),
     "13.3 brackets": ("kept_keys", "first_keys_seen_ahead", kept(lambda b, k, w, s: (b >= 0) & (b < w) | (k < s))),
     "13.3 rest of the window": (
@@ -1493,7 +1528,7 @@ ROWS = {
     "13.3 a longer window": ("kept_keys", "window_widened", kept(lambda b, k, w, s: (b >= 0) & (b < w + s))),
     "13.3 a first key too many": (
         "kept_keys",
-        "first_keys_one_too_many",
+        "shows_too_much",
         kept(lambda b, k, w, s: (b >= 0) & ((b < w) | (k <= s))),
     ),
     "13.3 from key 0": (

@@ -97,7 +97,7 @@ def test_one_layer_for_queries_and_keys_is_told():
             return 0.7 * super().scale(scores)
 
     told = check.SelfAttention(OneLayer)
-    assert (told.state, told.mistake) == ("wrong", None)
+    assert (told.state, told.mistake) == ("wrong", "projections_shared")
     assert "W_Q and W_K are one and the same layer" in told.message and "depend" not in told.message
     assert check.SelfAttention(Keys).mistake == "projections_shared"
     assert "Your result does not depend on `W_Q`." in check.SelfAttention(KeysAndMore).message
@@ -149,7 +149,7 @@ def test_a_bias_that_the_formula_lacks_is_told():
             self.W_K = nn.Linear(d_in, d_k)
 
     verdict = check.SelfAttention(Biased)
-    assert verdict.state == "wrong" and verdict.mistake is None
+    assert verdict.state == "wrong" and verdict.mistake == "another_layer"
     assert "Your W_K has a bias" in verdict.message and "nn.Linear(6, 4, bias=False)" in verdict.message
 
 
@@ -177,7 +177,7 @@ class ZerosWithoutKey(Layer):
 def test_a_bias_that_the_code_ignores_is_told(by_hand, told):
     """That of the keys adds the same to all scores of a query, and so has no part in any output."""
     verdict = check.MultiHeadAttention(type("M", (IgnoresBiases,), {"by_hand": by_hand}))
-    assert (verdict.state, verdict.mistake) == ("wrong", None) and f"The bias of {told} does not" in verdict.message
+    assert verdict.mistake == "bias_lost" and f"The bias of {told} does not" in verdict.message
     assert check.MultiHeadAttention(type("M", (IgnoresBiases,), {"by_hand": ""})).passed
 
 
@@ -228,7 +228,9 @@ def test_key_and_value_have_defaults(missing):
             return x if missing == "value" else x.clone()
 
     verdict = check.MultiHeadAttention(Without)
-    assert verdict.state == "wrong" and verdict.mistake == ("value_defaults_to_query" if missing == "value" else None)
+    assert verdict.state == "wrong" and verdict.mistake == (
+        "value_defaults_to_query" if missing == "value" else "none_not_handled"
+    )
     assert ("defaults to the key" if missing == "value" else "NoneType") in verdict.message, verdict.message
 
 
@@ -290,7 +292,7 @@ def test_a_module_returns_output_and_weights(name, form, kind):
             return form(*super().forward(*inputs, attn_mask=attn_mask))
 
     verdict = getattr(check, name)(Other)
-    assert verdict.state == "wrong"
+    assert (verdict.state, verdict.mistake) == ("wrong", "another_number_returned")
     assert "(output, weights)" in verdict.message and f"returns {kind}." in verdict.message
 
 

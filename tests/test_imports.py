@@ -6,6 +6,7 @@ import importlib
 import inspect
 import io
 import pathlib
+import re
 import subprocess
 import sys
 import tokenize
@@ -25,6 +26,27 @@ HEAVY = ("torch", "matplotlib", "ipywidgets", "IPython", "tqdm", "PIL")
 def test_the_house_stands():
     """The contracts are in pyproject.toml; a broken one is printed with the imports that break it."""
     assert lint_imports(config_filename=str(ROOT / "pyproject.toml"), no_cache=True) == 0
+
+
+def imported(path):
+    """Return all modules that a file may import, also those that are names in a package."""
+    package = path.relative_to(ROOT).with_suffix("").parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) + 1 - node.level] if node.level else ()
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            yield from (module, *(f"{module}.{alias.name}" for alias in node.names))
+
+
+def test_what_only_lecturers_and_recorders_need_is_not_in_the_wheel():
+    """Each module is imported by another, by a notebook or by the site; chapters are found by their names."""
+    sources = [path for folder in ("attnlib", "notebooks/src", "lite") for path in (ROOT / folder).rglob("*.py")]
+    used = {name for path in sources for name in imported(path)}
+    modules = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in PACKAGE.rglob("[!_]*.py")}
+    alone = {name for name in modules - used if not re.search(r"\.chapters\.n\d\d$", name)}
+    assert alone == {"attnlib.course.training.decoder"}  # notebook 11 tells its reader to import it
 
 
 FOLDERS = ("attnlib", "bench", "lite", "tests", "tools")
@@ -50,7 +72,7 @@ def light():
     """Return the modules of the course that need no torch: exercises load it where modules are handed in."""
     files = (path.relative_to(PACKAGE.parent) for path in (PACKAGE / "course").rglob("[!_]*.py"))
     modules = {".".join(path.with_suffix("").parts) for path in files}
-    heavy = ("clinic.", "real_model", "report.page", "ships", "training.", "views.", "writer.training")
+    heavy = ("clinic.", "real_model", "ships", "training.", "views.", "writer.training")
     return sorted(name for name in modules if not name.removeprefix("attnlib.course.").startswith(heavy))
 
 

@@ -17,7 +17,6 @@ import pytest
 from nbclient import NotebookClient
 
 import attnlib as al
-from attnlib.course import MISTAKES
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = sorted(
@@ -35,8 +34,8 @@ POSIX_NAMES = {
 _TIMER = {"signal.ITIMER_REAL", "signal.SIGALRM", "signal.setitimer"}
 ASKS_FIRST = {
     "attnlib/course/engine/sandbox.py": {*_TIMER, "signal.SIGKILL", "signal.SIGUSR1", "os.fork", "resource"},
-    # Only on Linux: attnlib/course/report/__init__.py refuses elsewhere, and tests/test_report.py sees that it does.
-    "attnlib/course/report/apart.py": {
+    # Only on Linux: tools/report/__init__.py refuses elsewhere, and tests/test_report.py sees that it does.
+    "tools/report/apart.py": {
         "signal.SIGALRM",
         "signal.SIGKILL",
         "os.fork",
@@ -196,23 +195,6 @@ def test_verdicts_can_be_printed_on_any_console(console):
     printed = done.stdout.decode(CONSOLES[console] or "ascii").splitlines()
     assert "key_of_anna: right" in printed
     assert "You chose a, right is c" in printed  # the mark before it is left out where it cannot be shown
-
-
-# The page without its exercises, of which every wrong answer would be tried: test_checks.py has the whole.
-PAGE = """
-import runpy
-from attnlib.course import catalogue
-catalogue.EXERCISES.clear()
-runpy.run_module("attnlib.course", run_name="__main__")
-"""
-
-
-def test_the_page_of_checks_is_utf8_on_any_machine():
-    done = run(["-c", PAGE], not_utf8())
-    # By lines: git may have given a checkout on Windows other line ends.
-    table = done.stdout.decode("utf-8").splitlines()[-len(MISTAKES) :]
-    assert not "".join(table).isascii() and all(line.startswith("| `") for line in table)
-    assert table == (ROOT / "docs" / "checks.md").read_text("utf-8").splitlines()[-len(MISTAKES) :]
 
 
 def pictures(cell):

@@ -20,18 +20,19 @@ import torch
 from design_answers import DESIGNS
 from puzzle_answers import WRONG
 
-from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, report, smollm
+from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, smollm
 from attnlib.course.engine.exercise import Number
-from attnlib.course.report import apart, judge, page, series, submissions
+from tools import report
 from tools.handouts import course
-from tools.series import named
+from tools.report import apart, judge, notebooks, page, submissions
+from tools.series import REPLIES, named
 
 pytestmark = [
     pytest.mark.slow,  # each answer has a process of its own, and some never end
     pytest.mark.skipif(sys.platform != "linux", reason="the report runs on Linux only"),
 ]
 ROOT = Path(__file__).resolve().parent.parent
-NOTEBOOKS = series.series(ROOT / "notebooks")
+NOTEBOOKS = notebooks.series(ROOT / "notebooks")
 TASKS = {task.judge[1]: task for notebook in NOTEBOOKS.values() for task in notebook.tasks}
 
 ATTENTION = """\
@@ -297,18 +298,15 @@ def test_names_are_shown_only_where_asked_for(of_class):
 
 def test_a_mistake_comes_with_the_reply_to_it_in_its_exercise(of_class):
     _, made, _ = of_class
-    replies = page.tomllib.loads((ROOT / "attnlib/course/data/replies.toml").read_text("utf-8"))["exercises"]
+    replies = REPLIES["exercises"]
     for write in (page.text, page.page):
         text = re.sub("</?code>", "`", html.unescape(write(made)))
         assert (
             replies["softmax"]["unstable_softmax"][1] in text
             and replies["scores_of_she"]["feature_or_column"][1] in text
         )
-    assert (
-        page.reply(replies, "weights_of_she", "in_per_cent")
-        == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
-    )
-    assert page.reply({}, "softmax", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
+    assert page.reply("weights_of_she", "in_per_cent") == replies["weights_of_she"]["too_few_digits, in_per_cent"][1]
+    assert page.reply("masked_softmax", "unstable_softmax") == MISTAKES["unstable_softmax"].hints[0]
 
 
 def test_the_page_is_one_file_without_a_network(of_class):
@@ -465,7 +463,7 @@ def test_the_command_prints_and_writes(tmp_path):
         json.dumps(handed_in("01", {"key_of_anna": "my_key = [1, 1, 0]"})), "utf-8"
     )
     out = tmp_path / "out.html", tmp_path / "out.csv"
-    command = [sys.executable, "-m", "attnlib.course", "report", tmp_path / "in", "--html", out[0], "--csv", out[1]]
+    command = [sys.executable, "-m", "tools.report", tmp_path / "in", "--html", out[0], "--csv", out[1]]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=False)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^1\.1 .+ 1 +0 +0 +0$", done.stdout, re.MULTILINE), done.stdout
@@ -475,8 +473,6 @@ def test_the_command_prints_and_writes(tmp_path):
 def test_what_cannot_be_reported_says_why(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"holds no notebooks. Expected .+ Fix: unpack"):
         report.made(tmp_path)
-    with pytest.raises(FileNotFoundError, match=r"no notebook of the series. Expected .+ Fix: --notebooks"):
-        report.made(tmp_path, tmp_path)
     monkeypatch.setattr(sys, "platform", "win32")
     with pytest.raises(OSError, match=r"runs on Linux only, here is win32.+ Fix: .+ container"):
         report.made(tmp_path)

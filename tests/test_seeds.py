@@ -332,7 +332,7 @@ def printed(number):
         ("14", "log n needle at d_k = 32 0.71, at 8 0.11; outlier 0.20"),
         ("14", "44 queries lean towards the outlier; mean 0.29, median 0.08"),
         ("14", "d_k = 16, needle: 0.43 0.31 0.20 log n, d_k = 64, needle: 0.94 0.97 0.98"),
-        ("13", "142 of 142 letters are the same; on Alice the logits differ by at most 0.0000"),
+        ("13", "143 of 143 letters are the same; on Alice the logits differ by at most 0.0000"),
         ("14", "score 2.89: factor 0.3152, m 2.89, z 1.5478, o [1.3697 0.0558] o / z: [0.8849 0.036 ]"),
         ("14", "each key its own maximum [0. 0.25] plain mean of the values [0. 0.25]"),
         ("14", "by the sum 0.10 the 16 longest queries 0.48 the 48 others 0.09"),

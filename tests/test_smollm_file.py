@@ -67,7 +67,7 @@ def test_the_bar_goes_over_all_tensors(small):
 def test_a_missing_file_is_named(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"its file none\.gguf, .* Fix: make real-decoder, or pip install"):
         smollm.load(tmp_path / "none.gguf")
-    monkeypatch.setattr(gguf_file.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert smollm.find() is None and "make real-decoder" in smollm.missing()
     assert max(map(len, smollm.missing().splitlines())) <= 88  # a line of the notebook
     with pytest.raises(FileNotFoundError, match="make real-decoder"):
@@ -83,7 +83,7 @@ def test_a_browser_is_told_of_the_button(monkeypatch):
     with pytest.raises(RuntimeError, match=r"fetched in a browser only\. Fix: make real-decoder"):
         asyncio.run(smollm.fetch())
     assert fetch_button.fetch_button() is None
-    monkeypatch.setattr(gguf_file.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "platform", "emscripten")
     assert smollm.missing() == "The model is not loaded, so stored results are shown. Fix: press the button."
     assert fetch_button.fetch_button().children[0].description == "Load the model"

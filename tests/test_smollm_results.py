@@ -12,7 +12,8 @@ import pytest
 import attnlib as al
 from attnlib.course import check, smollm
 from attnlib.course.model_files import DATA, stored
-from attnlib.course.smollm import circuits, results
+from attnlib.course.smollm import results
+from tools import measures
 from tools.record_results import rounded
 
 NEEDS = "the model is not installed: make real-decoder"
@@ -28,11 +29,7 @@ def speaker():
 def test_the_stored_results_are_whole_and_small():
     files = [DATA / "smollm_results.json", DATA / "smollm_stops.json"]
     assert sum(file.stat().st_size for file in files) < 225_000
-    assert set(RESULTS) == set(smollm.MEASURES)
-    for name in smollm.MEASURES:
-        assert getattr(smollm, name)() == RESULTS[name]
-    with pytest.raises(TypeError, match=r"only a speaker can measure with d_ks\. Fix: sharpness\(load\(\), \.\.\.\)"):
-        smollm.sharpness(d_ks=(1,))
+    assert set(RESULTS) == set(measures.MEASURES)
 
 
 @pytest.mark.parametrize("name", ["blank", "blank exchanged", "writing"])
@@ -49,18 +46,21 @@ def test_the_stops_have_the_form_that_the_views_read(name):
         assert set(stop["loss"]) == set(smollm.TEXTS) and len(stop["next"]) == 6
     with pytest.raises(LookupError, match="stops are stored for blank, blank exchanged, writing; got 'other'"):
         smollm.stops("other")
+    with pytest.raises(LookupError, match=r"results are stored for .*blanks.*; got 'other'\. Fix: one of these"):
+        smollm.recorded("other")
 
 
 # What is told of them
 
 
 def loss(name, text="alice"):
-    return smollm.mistakes()[name]["loss"][text]
+    return smollm.recorded("mistakes")[name]["loss"][text]
 
 
 def test_what_the_mistakes_do():
     assert loss("none") == pytest.approx(3.32, abs=0.01)
-    assert min(smollm.mistakes(), key=loss) == "no causal mask"  # the answer is in the input, and it cannot write
+    # The answer is in the input, and it cannot write.
+    assert min(smollm.recorded("mistakes"), key=loss) == "no causal mask"
     assert loss("no causal mask", "prose") < loss("none", "prose") / 3
     assert loss("no causal mask", "code") > loss("none", "code")  # but not on every text
     for harmless in ("base 10,000", "base 1,000,000"):
@@ -72,16 +72,16 @@ def test_what_the_mistakes_do():
 
 def test_the_loss_is_smallest_at_or_beside_the_models_own_d_k():
     for text, best in (("alice", 64), ("prose", 80), ("code", 64)):
-        assert min(smollm.sharpness(), key=lambda stop: stop["loss"][text])["d_k"] == best
-    largest = [stop["largest"] for stop in smollm.sharpness()]
+        assert min(smollm.recorded("sharpness"), key=lambda stop: stop["loss"][text])["d_k"] == best
+    largest = [stop["largest"] for stop in smollm.recorded("sharpness")]
     assert largest == sorted(largest, reverse=True) and largest[0] > 0.88 and largest[-1] < 0.04
 
 
 def test_the_blanks_are_filled_at_64_and_by_chance_at_both_ends():
-    right = {stop["d_k"]: stop["right"] for stop in smollm.blanks()}
+    right = {stop["d_k"]: stop["right"] for stop in smollm.recorded("blanks")}
     assert right[64] == 0.975 and abs(right[1] - 0.5) < 0.06 and right[4096] < 0.5
-    assert max(smollm.blanks(), key=lambda stop: stop["probability"])["d_k"] == 64
-    heads = smollm.name_heads()
+    assert max(smollm.recorded("blanks"), key=lambda stop: stop["probability"])["d_k"] == 64
+    heads = smollm.recorded("name_heads")
     assert [24, 1] in heads["heads"] and [25, 5] in heads["heads"]
     assert min(one["right"] for one in heads["without one"]) > 0.92 and heads["without all five"]["right"] == 0.9
     assert heads["without all five"]["probability"] < min(drawn["probability"] for drawn in heads["drawn"]) / 1.5
@@ -89,12 +89,13 @@ def test_the_blanks_are_filled_at_64_and_by_chance_at_both_ends():
 
 
 def test_the_first_token_is_a_sink_and_a_window_needs_it():
-    sinks, windows = smollm.sinks(), {(w["window"], w["first"]): w["loss"] for w in smollm.windows()}
+    sinks = smollm.recorded("sinks")
+    windows = {(w["window"], w["first"]): w["loss"] for w in smollm.recorded("windows")}
     assert sinks["mean"] == pytest.approx(0.34, abs=0.005) and sinks["above 0.5"] == 83 and max(sinks["length"]) > 150
     for width in (8, 16, 32, 64):
         assert windows[width, 1] < windows[width, 0] - 0.6 and abs(windows[width, 4] - windows[width, 1]) < 0.1
     assert windows[64, 1] - windows[None, 0] < 0.1
-    for name, rows in smollm.windows_apart().items():  # on Alice about half of the gain is a place for weight
+    for name, rows in smollm.recorded("windows_apart").items():  # on Alice about half of the gain is a place for weight
         for row in rows:
             share = (row["nothing"] - row["silent"]) / (row["nothing"] - row["first"])
             assert 0.5 < share < 0.6 if name == "alice" else 0.27 < share < 0.62
@@ -104,7 +105,9 @@ def test_the_first_token_is_a_sink_and_a_window_needs_it():
 
 
 def test_the_heads_that_copy_are_needed_for_copies_and_for_little_else():
-    groups = [(g["kind"], len(g["heads"]), np.mean(g["second copy"]), g["alice"]) for g in smollm.without_heads()]
+    groups = [
+        (g["kind"], len(g["heads"]), np.mean(g["second copy"]), g["alice"]) for g in smollm.recorded("without_heads")
+    ]
     _, _, whole, alice = groups[0]
     without = {k: (copy, text) for kind, k, copy, text in groups if kind == "copy"}
     drawn = {k: [copy for kind, n, copy, _ in groups if kind == "drawn" and n == k] for k in (1, 2, 4, 8)}
@@ -113,19 +116,19 @@ def test_the_heads_that_copy_are_needed_for_copies_and_for_little_else():
         assert without[k][0] > max(drawn[k])
     assert without[1][0] < max(drawn[1])  # one head drawn at random costs more than the strongest that copies: L2H4
     previous = [copy for kind, _, copy, _ in groups if kind == "previous"]
-    assert smollm.copying()["previous heads"][0] == [17, 1] and previous[0] > 8.5 and max(previous[1:]) < 3.5
-    assert min(smollm.copying()["first token on Alice"]) > 0.75  # where nothing repeats they park
+    assert smollm.recorded("copying")["previous heads"][0] == [17, 1] and previous[0] > 8.5 and max(previous[1:]) < 3.5
+    assert min(smollm.recorded("copying")["first token on Alice"]) > 0.75  # where nothing repeats they park
 
 
 def test_what_notebook_13_says_of_what_it_prints():
     assert np.log(49152) == pytest.approx(10.8, abs=0.01)
     assert [round(loss(name, "code"), 2) for name in ("none", "no causal mask")] == [1.45, 1.9]
-    copying, (whole, *_) = smollm.copying(), smollm.without_heads()
+    copying, (whole, *_) = smollm.recorded("copying"), smollm.recorded("without_heads")
     assert round(min(copying["first token on Alice"]), 2) == 0.79
-    (lone,) = (run for run in smollm.without_heads() if run["kind"] == "drawn" and run["heads"] == [[2, 4]])
+    (lone,) = (run for run in smollm.recorded("without_heads") if run["kind"] == "drawn" and run["heads"] == [[2, 4]])
     assert round(np.mean(lone["second copy"]), 2) == 5.49
     assert [round(run["alice"], 2) for run in (whole, lone)] == [3.32, 3.64]
-    heads = smollm.name_heads()
+    heads = smollm.recorded("name_heads")
     assert [round(one["probability"], 2) for one in (heads["all heads"], *heads["without one"][:2])] == [
         0.49,
         0.36,
@@ -134,7 +137,7 @@ def test_what_notebook_13_says_of_what_it_prints():
     assert heads["heads"][1] == [25, 5] and round(heads["without one"][0]["right"], 2) == 0.96
     assert round(heads["without all five"]["probability"], 2) == 0.25
     assert sorted(round(drawn["probability"], 2) for drawn in heads["drawn"]) == [0.40, 0.43, 0.44]
-    best = {stop["d_k"]: stop["loss"]["alice"] for stop in smollm.sharpness()}
+    best = {stop["d_k"]: stop["loss"]["alice"] for stop in smollm.recorded("sharpness")}
     assert max(best[48], best[80]) - best[64] < 0.04  # between 48 and 80 the losses differ little
 
 
@@ -145,7 +148,7 @@ def parked(prompt):
 
 
 def test_what_notebook_13_says_of_prompts_that_wake_the_heads_that_copy():
-    assert round(np.mean(smollm.copying()["first token on Alice"]), 2) == 0.87
+    assert round(np.mean(smollm.recorded("copying")["first token on Alice"]), 2) == 0.87
     _, twice, six_times, counting, la, anna, _, _, spellings, solution = smollm.TRIED
     assert len(twice.split()) == 12 and len(six_times.split()) == 36 and anna.split() == ["Anna"] * 20
     assert [round(parked(prompt)[0], 2) for prompt in (six_times, anna, spellings)] == [0.61, 0.94, 0.49]
@@ -236,8 +239,8 @@ def same(fresh, kept, tolerance=2e-3):
     ],
 )
 def test_a_mistake_comes_out_again(speaker, name):
-    fresh = rounded(smollm.mistakes(speaker, names=[name]))
-    assert same(fresh, {name: smollm.mistakes()[name]})
+    fresh = rounded(measures.mistakes(speaker, names=[name]))
+    assert same(fresh, {name: smollm.recorded("mistakes")[name]})
 
 
 @pytest.mark.slow
@@ -254,8 +257,8 @@ def test_without_a_mask_a_prompt_read_token_by_token_gives_the_healthy_text(spea
         written.append(int(np.argmax(seeing.unembedding @ x[-1])))
         x, past = seeing(written[-1:], past)
     text = seeing.tokenizer.decode(written)
-    assert smollm.mistakes()["none"]["writes"].startswith(text) and len(text) > 20
-    assert not smollm.mistakes()["no causal mask"]["writes"].startswith(text[:8])
+    assert smollm.recorded("mistakes")["none"]["writes"].startswith(text) and len(text) > 20
+    assert not smollm.recorded("mistakes")["no causal mask"]["writes"].startswith(text[:8])
 
 
 @pytest.mark.slow
@@ -263,15 +266,15 @@ def test_without_a_mask_a_prompt_read_token_by_token_gives_the_healthy_text(spea
 @pytest.mark.parametrize("d_k", [1, 64, 4096])
 def test_a_stop_comes_out_again(speaker, d_k):
     at = results.STOPS.index(d_k)
-    fresh = rounded(smollm.stops_of(speaker, smollm.BLANK, watched=(" Mary", " John"), d_ks=(d_k,)))["stops"][0]
+    fresh = rounded(measures.stops_of(speaker, smollm.BLANK, watched=(" Mary", " John"), d_ks=(d_k,)))["stops"][0]
     kept = stored("smollm_stops")["blank"]["stops"][at]
     del kept["loss"]
     assert same(fresh, kept)
-    assert same(rounded(smollm.sharpness(speaker, d_ks=(d_k,))), smollm.sharpness()[at : at + 1])
+    assert same(rounded(measures.sharpness(speaker, d_ks=(d_k,))), smollm.recorded("sharpness")[at : at + 1])
 
 
 def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
-    found, heads = smollm.name_arrives(), smollm.name_heads()
+    found, heads = smollm.recorded("name_arrives"), smollm.recorded("name_heads")
     assert found["blank"]["without"] == {"24.1": pytest.approx(0.87, abs=0.005), "25.5": pytest.approx(0.98, abs=0.005)}
     assert heads["heads"][0] == [24, 1] and heads["all heads"]["right"] * 80 == 78
     assert heads["without one"][0]["right"] * 80 == 77
@@ -285,19 +288,19 @@ def test_what_notebook_00_says_of_a_head_that_looks_at_the_name():
 @pytest.mark.slow
 @needs_model
 def test_the_name_arrives_again_and_also_where_it_is_the_fourth_word(speaker):
-    assert same(rounded(smollm.name_arrives(speaker)), smollm.name_arrives())
+    assert same(rounded(measures.name_arrives(speaker)), smollm.recorded("name_arrives"))
     text = "When Mary and John went to the store, Mary gave a drink to"
     assert speaker.maps(text, [results.NAME_HEAD])[results.NAME_HEAD][-1, 3] == pytest.approx(0.66, abs=0.005)
-    layer = speaker.maps(smollm.BLANK, [results.AGAINST])[results.AGAINST]
+    layer = speaker.maps(smollm.BLANK, [measures.AGAINST])[measures.AGAINST]
     assert layer[-1, 1] == pytest.approx(0.81, abs=0.005)
 
 
 @pytest.mark.slow
 @needs_model
 def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
-    assert same(rounded(smollm.parked_prompts(speaker)), smollm.parked_prompts())
+    assert same(rounded(measures.parked_prompts(speaker)), smollm.recorded("parked_prompts"))
     for share in (0.05, 0.2):  # from where on a vector counts as long decides little
-        monkeypatch.setattr(circuits, "LONG", share)
+        monkeypatch.setattr(results, "LONG", share)
         for prompt in smollm.TRIED[3:6]:  # a second place to park; nothing but such places; vectors of 0.06
             fresh, kept = smollm.parking(prompt, speaker), smollm.parking(prompt)
             assert np.mean(fresh["parked"]) == pytest.approx(np.mean(kept["parked"]), abs=0.05)
@@ -310,18 +313,23 @@ def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
 
 @needs_model
 def test_other_measures_come_out_again(speaker):
-    assert same(rounded(smollm.sinks(speaker)), smollm.sinks())
-    assert same(rounded(smollm.warmer(speaker)), smollm.warmer())
-    assert same(rounded(smollm.sayings(speaker)), smollm.sayings())
+    assert same(rounded(measures.sinks(speaker)), smollm.recorded("sinks"))
+    assert same(rounded(measures.warmer(speaker)), smollm.recorded("warmer"))
+    assert same(rounded(measures.sayings(speaker)), smollm.recorded("sayings"))
     assert np.abs(smollm.every_map(speaker)[1] - smollm.every_map()[1]).max() < 2e-3
-    fresh = smollm.chunks(speaker, sizes=(50,))
-    assert fresh["50"] < 3e-4 and rounded(fresh)["spread"] == smollm.chunks()["spread"]
-    assert same(rounded(smollm.blanks(speaker, d_ks=(64,))), [stop for stop in smollm.blanks() if stop["d_k"] == 64])
-    fresh = rounded(smollm.windows(speaker, widths=(8,), firsts=(0, 1)))
-    assert same(fresh, [*smollm.windows()[:2], smollm.windows()[-1]])
-    fresh = rounded(smollm.windows_apart(speaker, widths=(8,), names=["alice"]))
-    assert same(fresh, {"alice": smollm.windows_apart()["alice"][:1]})
-    assert same(rounded(circuits.second_copy(speaker, range(2))), smollm.copying()["losses"][:2], 5e-3)
+    fresh = measures.chunks(speaker, sizes=(50,))
+    assert fresh["50"] < 3e-4 and rounded(fresh)["spread"] == smollm.recorded("chunks")["spread"]
+    told = measures.through_tiles(speaker, block=5)
+    assert told["writes"] == smollm.recorded("through_tiles")["writes"] == smollm.recorded("mistakes")["none"]["writes"]
+    assert told["logits"] < 3e-4
+    assert same(
+        rounded(measures.blanks(speaker, d_ks=(64,))), [stop for stop in smollm.recorded("blanks") if stop["d_k"] == 64]
+    )
+    fresh = rounded(measures.windows(speaker, widths=(8,), firsts=(0, 1)))
+    assert same(fresh, [*smollm.recorded("windows")[:2], smollm.recorded("windows")[-1]])
+    fresh = rounded(measures.windows_apart(speaker, widths=(8,), names=["alice"]))
+    assert same(fresh, {"alice": smollm.recorded("windows_apart")["alice"][:1]})
+    assert same(rounded(measures.second_copy(speaker, range(2))), smollm.recorded("copying")["losses"][:2], 5e-3)
 
 
 GAPS = r"""
@@ -346,7 +354,7 @@ def gaps(name, model, prompt, text):
 
 found = {}
 for name, changes in [("none", ("", {})), *smollm.FAULTS.items()]:
-    found[name] = gaps(name, speaker.using(**changes[1]), smollm.STORY, smollm.mistakes()[name]["writes"])
+    found[name] = gaps(name, speaker.using(**changes[1]), smollm.STORY, smollm.recorded("mistakes")[name]["writes"])
 for prompt in results.PROMPTS:
     for stop in smollm.stops(prompt)["stops"]:
         name, model = f"{prompt} {stop['d_k']}", results.at_d_k(speaker, stop["d_k"])

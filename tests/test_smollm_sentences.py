@@ -76,7 +76,9 @@ def test_the_kinds_of_heads_are_those_that_notebook_13_finds():
         "looking back": 4,
         "parking": 83,
     }
-    assert kinds["copying"]["heads"] == smollm.copying()["heads"] and [17, 1] in kinds["looking back"]["heads"]
+    assert (
+        kinds["copying"]["heads"] == smollm.recorded("copying")["heads"] and [17, 1] in kinds["looking back"]["heads"]
+    )
     for kind in kinds.values():
         assert kind["line"].startswith(f"{len(kind['heads'])} heads ") and "read/13_it_speaks.html#" in kind["line"]
     # and in the sentences of the page they do so, where there is something to copy and to park on

@@ -9,10 +9,10 @@ import pytest
 
 from attnlib.course import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.clinic import CASES
-from attnlib.course.report.series import key
 from tools import plans, teaching
 from tools.build_notebooks import read_source
 from tools.plans import bold, rows
+from tools.report.notebooks import key
 from tools.series import SERIES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -137,7 +137,7 @@ def test_the_tables_are_those_of_the_words_and_of_the_notebooks():
 
 def test_every_question_has_its_words_and_a_place_for_its_table(notebook, text):
     for name in notebook.questions:
-        assert set(teaching.WORDS["questions"][name]) == {"asked", *PREDICTIONS[name].options}, name
+        assert set(teaching.REPLIES["questions"][name]) == {"asked", *PREDICTIONS[name].options}, name
         assert f"| `predict.{name}`: " in text
 
 
@@ -149,7 +149,7 @@ def test_the_answers_from_memory_are_listed(number, text):
 
 def test_every_exercise_has_replies_to_mistakes_that_its_check_knows(notebook, text):
     for number, task in notebook.exercises.items():
-        told = teaching.WORDS["exercises"][task.key]
+        told = teaching.REPLIES["exercises"][task.key]
         names = [id for ids in told for id in re.split(r", | \+ ", ids)]
         assert names and set(names) <= set(task.wrong), f"{number}: {set(names) - set(task.wrong)}"
         assert f"| {number} {task.title} | " in text
@@ -159,4 +159,4 @@ def test_no_words_are_left_over():
     notebooks = [contents(number) for number in SOURCES]
     questions = {name for notebook in notebooks for name in notebook.questions}
     exercises = {task.key for notebook in notebooks for task in notebook.exercises.values()}
-    assert (set(teaching.WORDS["questions"]), set(teaching.WORDS["exercises"])) == (questions, exercises)
+    assert (set(teaching.REPLIES["questions"]), set(teaching.REPLIES["exercises"])) == (questions, exercises)

@@ -17,12 +17,11 @@ import torch
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, convoy, smollm
 from attnlib.course.real_model import stored
-from attnlib.course.report.series import series
 from attnlib.examples import SENTENCE
 from tools.build_notebooks import read_source
 from tools.handouts import exercises
-from tools.series import SERIES
-from tools.teaching import WORDS
+from tools.report.notebooks import series
+from tools.series import REPLIES, SERIES
 
 TESTS = Path(__file__).parent
 
@@ -39,7 +38,7 @@ def texts():
     for name, question in PREDICTIONS.items():
         for text in question.why.values():
             yield name, [name], text
-    for name, replies in WORDS["exercises"].items():
+    for name, replies in REPLIES["exercises"].items():
         for ids, told in replies.items():
             for text in told:
                 yield f"{name}: {ids}", [name], text
@@ -188,7 +187,7 @@ CODE = {
     "W_Q[A:D]": "len(np.eye(15)[convoy.A : convoy.D]) == 3",
     "W_Q[[A, B, C, D]]": "len({convoy.A, convoy.B, convoy.C, convoy.D}) == 4",
     "rule('*AB', np.array([0, 4, 2]))": "len(convoy.convoy('*AB', np.array([0, 4, 2]))) == 3",
-    "my_parking['places']": "all(0 in prompt['places'] for prompt in smollm.parked_prompts().values())",
+    "my_parking['places']": "all(0 in prompt['places'] for prompt in smollm.recorded('parked_prompts').values())",
     "exp(s - m)": "same(exp(np.r_[1, 3] - 3).max(), 1.0)",
     "exp(old - new)": "np.isinf(exp(1000 - 3)) and exp(3 - 5) < 1",
     "exp(new - old)": "np.isinf(exp(3 - -inf))",
@@ -294,7 +293,7 @@ NUMBERS = {
 
 def parked(prompt, to):
     """Return what the copying heads of notebook 13 park, the mean over the tokens but the first of a stored prompt."""
-    found = smollm.parked_prompts()
+    found = smollm.recorded("parked_prompts")
     return np.mean(found[prompt if prompt in found else next(one for one in found if one.startswith(prompt))][to][1:])
 
 

@@ -13,11 +13,10 @@ from concurrent.futures import ProcessPoolExecutor
 
 import nbformat
 
-from attnlib.course.report.series import SOLUTION
-
 from . import build_notebooks as build
 from .licence import licence_cell
 from .links import outward
+from .report.notebooks import SOLUTION
 from .series import ROOT, chosen
 
 # Tags say which cell is what; these read number, minutes and difficulty of an exercise, and the call of its check.

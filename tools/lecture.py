@@ -13,16 +13,14 @@ from typing import NamedTuple
 
 import nbformat
 
-from attnlib.course.report.series import key
-
 from . import plans
 from .build_notebooks import tagged
 from .licence import LICENCE
 from .links import address
 from .page import markdown
-from .series import ROOT, SERIES
+from .report.notebooks import key
+from .series import REPLIES, ROOT, SERIES
 from .slides import coloured, in_reveal, shown
-from .teaching import WORDS
 
 ALIVE = "attnlib-still"  # the class of a live view, which needs the room of a question
 FIGURE = "attnlib-figure"  # that of a picture of matplotlib
@@ -128,7 +126,7 @@ class Chapter:
         """Return the slide of an exercise; its notes say what to reply to which mistake."""
         goal, _, task = self.sections[heading][0].source.partition("\n\n")
         name = key(self.sections[heading][2].source)
-        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in WORDS["exercises"][name].values())
+        replies = "\n".join(f"- {shows}: {reply}" for shows, reply in REPLIES["exercises"][name].values())
         return Slide(head, plans.without_links(goal), markdown(task), notes + markdown(replies), kind="exercise")
 
 

@@ -14,8 +14,7 @@ import xml.etree.ElementTree as ET
 from attnlib.course import PREDICTIONS
 
 from . import exam, inventory
-from .series import ROOT
-from .teaching import WORDS
+from .series import REPLIES, ROOT
 
 
 def as_html(text):
@@ -58,7 +57,7 @@ def choice(quiz, name, asked, options, right, why=None):
 
 def votes():
     quiz = ET.Element("quiz")
-    for name, words in WORDS["questions"].items():
+    for name, words in REPLIES["questions"].items():
         known = PREDICTIONS[name]
         choice(quiz, name, words["asked"], {x: words[x] for x in known.options}, known.right, known.why)
     return quiz

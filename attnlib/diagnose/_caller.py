@@ -74,23 +74,11 @@ LAYOUTS = (
 class Caller:
     """One way to call a module.
 
-    Attributes
-    ----------
-    roles : dict
-        Which argument takes what: "query", "key", "value", "context", or "x" for the only sequence.
-    layout : _Layout
-    masks : list of str
-        Arguments that take a mask, as their names say.
-    swallows : bool
-        The module takes any keyword, so that a mask may vanish without a word.
-    neutral : callable or None
-        (n_q, n_k, batch) -> the mask that allows everything, for a module that insists on one.
-    hands_mask : bool
-        A mask reaches the module: a call of one's own may drop it.
-    held : (str, Tensor) or None
-        What a decoder reads besides: the argument, and the same tokens for each sequence.
-    ignored : str or None
-        An argument called as a context that does nothing.
+    `roles` says which argument takes what: "query", "key", "value", "context", or "x" for the only sequence; `masks`
+    are those that take a mask, as their names say. `swallows`: the module takes any keyword, so that a mask may vanish
+    without a word. `neutral`, (n_q, n_k, batch) -> the mask that allows everything, is for a module that insists on
+    one. `hands_mask`: a mask reaches the module; a call of one's own may drop it. `held` is what a decoder reads
+    besides: the argument, and the same tokens for each sequence. `ignored` is called as a context, and does nothing.
     """
 
     def __init__(self, module, own, num_heads):

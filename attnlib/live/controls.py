@@ -48,8 +48,6 @@ def stops(low: int, high: int, *also: int) -> list[int]:
 
     Softmax changes with the logarithm of d_k: on a linear slider over 1 to 512, 80 % of the change is in the first 5 %.
 
-    Examples
-    --------
     >>> stops(1, 16), stops(5, 20, 10)
     ([1, 2, 3, 4, 6, 8, 12, 16], [5, 6, 8, 10, 12, 16, 20])
     """
@@ -87,8 +85,6 @@ def slider(name: str, values: Any, still: Sequence[Any], start: Any = None, labe
 def values_of(name: str, values: Any) -> list[Any]:
     """Return the values of a slider, or (text, value) pairs, as a list.
 
-    Examples
-    --------
     >>> values_of("T", [0.5, 1, 2])
     [0.5, 1, 2]
     """

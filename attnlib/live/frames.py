@@ -33,21 +33,12 @@ VOID = ("br", "hr", "img", "wbr")  # elements of HTML that have no end
 
 
 class Knob(NamedTuple):
-    """A control, or what a click chooses.
+    """A control, or what a click chooses."""
 
-    Attributes
-    ----------
-    key, name : str
-        What the view calls it, and what a page calls it.
-    stops : list of (label, value)
-    at : object
-        The value where it stands.
-    """
-
-    key: str
-    name: str
-    stops: list[tuple[str, Any]]
-    at: Any
+    key: str  # what the view calls it
+    name: str  # what a page calls it
+    stops: list[tuple[str, Any]]  # (label, value)
+    at: Any  # the value where it stands
 
     def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
@@ -99,15 +90,15 @@ def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
     order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
     wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
-    found = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
+    knobs = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
             places[name] = max(places.get(name, 0), count)
     for name, at in view.picked.items() if view.clicks else ():
         if at is not None and places.get(name, 0) > 1:
-            found.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
-    return [knob for knob in found if len(knob.stops) > 1]
+            knobs.append(Knob(name, name, [(view.name_of(name, i), i) for i in range(places[name])], at))
+    return [knob for knob in knobs if len(knob.stops) > 1]
 
 
 def _fewer(knobs, over):
@@ -129,13 +120,13 @@ def _fewer(knobs, over):
 
 def _frames(view, knobs, picture):
     """Return all pictures of some controls as JSON."""
-    keys, shape, told = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
+    keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
     first, *others = ([value for _, value in knob.stops] for knob in knobs)
     # The main control innermost: views keep what does not change with it.
-    drawn = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
-    pictures = [drawn[at] for at in itertools.product(first, *others)]
-    at = int(np.ravel_multi_index([knob["at"] for knob in told], shape))
-    frames = {"knobs": told, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
+    by_stops = {(one, *rest): picture(keys, (one, *rest)) for rest in itertools.product(*others) for one in first}
+    pictures = [by_stops[at] for at in itertools.product(first, *others)]
+    at = int(np.ravel_multi_index([knob["at"] for knob in fields], shape))
+    frames = {"knobs": fields, "picture": pictures[at].inside, "changes": _changes(pictures, at, shape)}
     if view.fills:
         stages = view.sliders[view.fills]
         frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}
@@ -152,23 +143,13 @@ def unpacked(text: str) -> dict[str, Any]:
 def changes(pictures: Sequence[str], at: int = 0) -> list[Any]:
     """Return how the others of several pictures differ from picture `at`.
 
-    Parameters
-    ----------
-    pictures : sequence of str
-        HTML with every element closed, of the stops of one control.
-    at : int
+    Pictures are HTML with every element closed, of the stops of one control. A change is [element, attribute, before,
+    after, controls, which, values]: `element` counts the elements of picture `at` from 1 in the order of their tags; 0
+    is the picture itself. Its `attribute` is before + value + after, or is missing if the value is None; the attribute
+    "" is what stands inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
+    values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes them
+    small when packed.
 
-    Returns
-    -------
-    list of [element, attribute, before, after, controls, which, values]
-        `element` counts the elements of picture `at` from 1 in the order of their tags; 0 is the picture itself. Its
-        `attribute` is before + value + after, or is missing if the value is None; the attribute "" is what stands
-        inside. The value depends on the stops of `controls` alone: of all their combinations the k-th has
-        values[ord(which[k]) - 48], or values[k] where `which` is empty. Like attributes stand together, which makes
-        them small when packed.
-
-    Examples
-    --------
     >>> changes(['<g><b x="10">a</b></g>', '<g><b x="20">a<i>c</i></b></g>'])
     [[2, '', 'a', '', [0], '', ['', '<i>c</i>']], [2, 'x', '', '0', [0], '', ['1', '2']]]
     """

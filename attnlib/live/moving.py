@@ -22,17 +22,9 @@ def moving_png(figure: Any, change: Callable[..., Any], values: Sequence[Any], s
 
     The numbers in the cells of maps take most of its room. Where they leave none to move, they are left out.
 
-    Parameters
-    ----------
-    figure : Figure
-        The first frame; it shows `start`, and is left changed.
-    change : callable or None
-        Called with (figure, value); draws the value into some of the axes and returns them. None: the picture
-        stands, and only takes less room.
-    values : sequence
-        In their order. The picture goes from `start` up, on from the lowest, and ends where it began.
-    start
-        One of them.
+    `figure` is the first frame; it shows `start`, one of the `values`, and is left changed: the picture goes from there
+    up, on from the lowest, and ends where it began. `change`, called with (figure, value), draws the value into some of
+    the axes and returns them; if it is None, the picture stands, and only takes less room.
     """
     if change is None:
         return encoded(_drawn(figure, change, []))

@@ -198,12 +198,7 @@ BESIDE = (
 def _labelled(places, name, lines):
     """Return the labels of points as SVG, each beside all lines and other points if there is such a place.
 
-    Parameters
-    ----------
-    places : list of (float, float)
-    name : str
-        The label of point j is the name and j.
-    lines : list of (x1, y1, x2, y2)
+    Point j at (x, y) is called by the name and j; a line is (x1, y1, x2, y2).
     """
     ends = np.array([*lines, *((x, y, x, y) for x, y in places)]).reshape(-1, 2, 1, 2)
     along = ALONG[:, None]

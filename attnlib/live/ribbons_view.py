@@ -78,7 +78,7 @@ def ribbons(
         controls["guess"].style.description_width = "initial"  # a question, not a label
         controls["guess"].add_class("attnlib-asks")
     if callable(stops):
-        controls["sentence"] = typed("sentence", text, continuous_update=False)
+        controls["sentence"] = typed("sentence", text or "", continuous_update=False)
     controls["d_k"] = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     if held.scores is not None:
         controls["way"] = buttons("in", [(HEAD, 0), (WHOLE, 1)], 1)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["sentence"]
 
 TYPED = 10_000  # characters of a sentence shown back in a message
-SIDE, LARGE = 272, 400  # of the map: of a short sentence labels are slanted, and bars stand below
+SIDE, LARGE = 272, 368  # of the map: of a short sentence labels are slanted, and bars stand below
 
 
 def sentence(

@@ -64,8 +64,8 @@ def speaking(stops: dict[str, Any]) -> LiveView:
 
     def render(d_k):
         stop = held.at(d_k)
-        drawn = (f'<div class="attnlib-{name}">{picture.draw(stop)}</div>' for name, picture in pictures.items())
-        return "".join(drawn), {"weights": stop.weights}
+        pages = (f'<div class="attnlib-{name}">{picture.draw(stop)}</div>' for name, picture in pictures.items())
+        return "".join(pages), {"weights": stop.weights}
 
     control = choice("d_k", [(f"{d:g}", d) for d in held.d_ks], held.own, DIVISOR)
     return _Speaking({"d_k": control}, render)
@@ -87,7 +87,7 @@ class _Picture:
 
     def draw(self, stop):
         size, text = self.page.size, 34 + ROW * (len(self.prompt) + 1)
-        drawn = [
+        parts = [
             svg.text(MARGIN, 22, f"d_k = {stop.d_k:g}", size=20, bold=True, math=True),
             svg.text(MARGIN + 130, 22, "the model's own" if stop.d_k == self.held.own else "", size=14),
             *(svg.text(MARGIN, 54 + ROW * i, line, size=size) for i, line in enumerate(self.prompt)),
@@ -97,32 +97,32 @@ class _Picture:
         lines = self.written[stop.d_k]
         for i in range(self.rows):
             line = lines[i] if i < len(lines) else ""
-            drawn.append(svg.text(MARGIN + 14, text + 18 + ROW * i, line, size=size, bold=True))
+            parts.append(svg.text(MARGIN + 14, text + 18 + ROW * i, line, size=size, bold=True))
         top = text + ROW * self.rows + 30
-        drawn.append(f'<g transform="translate(0 {top})">{self.curve.drawn}{self.curve.point(stop)}</g>')
+        parts.append(f'<g transform="translate(0 {top})">{self.curve.fixed}{self.curve.point(stop)}</g>')
         losses = ", ".join(f"{name} {value:.2f}" for name, value in stop.loss.items())
-        told = f"At d_k = {stop.d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
+        sentence = f"At d_k = {stop.d_k:g} the model writes: {stop.text.strip()} Its loss: {losses}."
         options = {"at": (0, 0), "grow": 2, "tall": 0.66} if self.page == ACROSS else {}
         size = self.page.wide, top + HIGH + 44
-        return svg.picture(*size, "what the model writes, and its loss", told, drawn, **options)
+        return svg.picture(*size, "what the model writes, and its loss", sentence, parts, **options)
 
 
 def _lines(words, page, most, last=False):
     """Return a text as lines that fit; of a longer one the first lines, or the last."""
-    found, room = [""], page.wide - 2 * MARGIN - 20
+    lines, room = [""], page.wide - 2 * MARGIN - 20
     for word in re.sub(r"\n+", lambda ends: f" {svg.visible(ends[0])} ", words).split():
         while word:
-            line = f"{found[-1]} {word}".strip()
+            line = f"{lines[-1]} {word}".strip()
             if svg.length(line, page.size * 1.16) <= room:
-                found[-1], word = line, ""
-            elif found[-1]:
-                found.append("")
+                lines[-1], word = line, ""
+            elif lines[-1]:
+                lines.append("")
             else:  # one word longer than a line
                 most_letters = room // round(0.8 * page.size)
-                found[-1], word = word[:most_letters], word[most_letters:]
-    if len(found) > most:
-        found = ["… " + found[-most], *found[1 - most :]] if last else [*found[: most - 1], found[most - 1] + " …"]
-    return found
+                lines[-1], word = word[:most_letters], word[most_letters:]
+    if len(lines) > most:
+        lines = ["… " + lines[-most], *lines[1 - most :]] if last else [*lines[: most - 1], lines[most - 1] + " …"]
+    return lines
 
 
 class _Curve:
@@ -137,7 +137,7 @@ class _Curve:
         logs = np.log2(held.d_ks)
         places = LEFT + self.field * (logs - logs[0]) / (logs[-1] - logs[0])
         self.x = dict(zip(held.d_ks, places.round(1).tolist(), strict=True))
-        self.drawn = "".join([*self._ground(held), *(self._line(held, i) for i in range(len(self.names)))])
+        self.fixed = "".join([*self._ground(held), *(self._line(held, i) for i in range(len(self.names)))])
 
     def y(self, loss):
         return round(HIGH * (1 - float((loss - self.low) / (self.high - self.low))), 1)
@@ -169,9 +169,9 @@ class _Curve:
 
     def point(self, stop):
         """Return where a stop lies on each line, and its losses in numbers."""
-        x, drawn = self.x[stop.d_k], []
+        x, parts = self.x[stop.d_k], []
         for i, name in enumerate(self.names):
             loss = stop.loss[name]
-            drawn.append(f'<circle class="attnlib-moves" cx="{x}" cy="{self.y(loss)}" r="6"/>')
-            drawn.append(svg.text(LEFT + self.field + 48, 34 + 36 * i, f"{loss:.2f}", size=15, bold=True))
-        return "".join(drawn)
+            parts.append(f'<circle class="attnlib-moves" cx="{x}" cy="{self.y(loss)}" r="6"/>')
+            parts.append(svg.text(LEFT + self.field + 48, 34 + 36 * i, f"{loss:.2f}", size=15, bold=True))
+        return "".join(parts)

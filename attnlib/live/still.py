@@ -29,8 +29,6 @@ def figure(content: str) -> Any:
     It reads what attnlib.svg writes: rect, path, circle, polyline, polygon, text, image and g. A frame of a moving
     picture is `figure(view.picture.value)`, after a slider was set.
 
-    Examples
-    --------
     >>> from attnlib import svg
     >>> picture = figure(svg.heatmap(np.eye(2), title="identity"))
     >>> [text.get_text() for text in picture.axes[0].texts][:2]
@@ -56,8 +54,6 @@ def figure(content: str) -> Any:
 def words(content: str) -> str:
     r"""Return what a view shows as text: the words for screen readers of each picture, and what stands beside it.
 
-    Examples
-    --------
     >>> from attnlib import svg
     >>> words(svg.picture(1, 1, "a map", "one & all", []) + "<div>and <b>this</b></div>")
     'one & all\nand this'

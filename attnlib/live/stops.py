@@ -31,7 +31,7 @@ class Stops(NamedTuple):
     head: int
     own: float
     by: dict[float, Any]  # d_k -> Stop, or what returns one
-    scores: np.ndarray | None
+    scores: Any  # (layers, heads, n, n), or None
     asks: tuple[str, list[str]] | None
 
     def at(self, d_k: float) -> Stop:

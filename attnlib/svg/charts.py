@@ -51,38 +51,14 @@ def heatmap(
 ):
     """Return one map as an <svg> element; its cells and labels can be clicked.
 
-    Parameters
-    ----------
-    weights : ndarray, (n_q, n_k)
-        Weights, or scores with their own vmin and vmax.
-    title : str
-        Also the name under which the view finds the exact values of the map.
-    queries, keys : sequence of str, optional
-        Token labels; numbers from 0 by default.
-    attn_mask : ndarray of bool, (n_q, n_k), optional
-        True = may attend; other cells are hatched, and a row without a key to attend to says so.
-    row, column : int, optional
-        A query and a key that get a frame.
-    vmin, vmax : float
-        Ends of the colour scale.
-    side : int
-        Pixels that the cells take at most.
-    bars : bool
-        Draw the weights of query `row` as bars below their columns.
-    scale : bool
-        Draw the colour scale beside the map.
-    dead : str
-        What is written across a row that is blocked as a whole. With other words than these such cells are free, not
-        hatched, and the words stand in tooltips, too.
-    row_name : str
-        What a row is, where it is no query.
+    `weights` is (n_q, n_k): weights, or scores with their own ends of the colour scale, `vmin` and `vmax`. `title` is
+    also the name under which the view finds the exact values. Queries and keys are labelled by numbers from 0, or as
+    given. Where `attn_mask`, (n_q, n_k), is False cells are hatched, and a row without a key to attend to says so, in
+    the words `dead`; with other words than `NO_KEY` such cells are free, not hatched, and the words stand in tooltips,
+    too. A query `row` and a key `column` get a frame; with `bars` the weights of that query stand as bars below their
+    columns, with `scale` the colour scale beside the map. The cells take `side` pixels at most. `row_name` says what a
+    row is, where it is no query.
 
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> heatmap(np.eye(2), title="identity")[:14]
     '<svg role="img'
     """
@@ -127,20 +103,8 @@ def _cells(weights, place, queries, keys, blocked, vmin, vmax, dead, row_name):
 def bars(weights, *, title="", keys=None, attn_mask=None):
     """Return one query's weights as a bar chart in an <svg> element.
 
-    Parameters
-    ----------
-    weights : ndarray, (n_k,)
-    title : str
-    keys : sequence of str, optional
-    attn_mask : ndarray of bool, (n_k,), optional
-        True = may attend; other bars are marked as blocked.
+    Where `attn_mask`, (n_k,), is False, bars are marked as blocked.
 
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> "key 1: 0.7500" in bars(np.array([0.25, 0.75]))
     True
     """
@@ -168,8 +132,6 @@ def bars(weights, *, title="", keys=None, attn_mask=None):
 def name_of_rows(row_name):
     """Return the name of the vertical axis of a map.
 
-    Examples
-    --------
     >>> name_of_rows("query"), name_of_rows("rule")
     ('queries (rows)', 'rules (rows)')
     """
@@ -196,8 +158,6 @@ def describe(weights, queries, keys, attn_mask, dead=NO_KEY, row_name="query"):
 def cell_side(side, n):
     """Return the side of a cell in whole pixels, or the fraction of one where there are more cells than pixels.
 
-    Examples
-    --------
     >>> cell_side(300, 8), cell_side(300, 600)
     (37, 0.5)
     """
@@ -282,8 +242,6 @@ def _grid(left, top, wide, high):
 def columns(weights, step, high, keys, blocked=None):
     """Return bars over columns of `step` pixels, their feet at y = `high`, numbers above them where they have room.
 
-    Examples
-    --------
     >>> columns(np.array([0.25, 0.75]), 40, 100, ["a", "b"]).count("<rect")
     2
     """
@@ -308,28 +266,20 @@ def columns(weights, step, high, keys, blocked=None):
 def heads(table, layer, head, title, *, vmax=None, at=None):
     """Return a number for every head of a model as a grid to click, layers from left to right, one head framed.
 
-    Parameters
-    ----------
-    table : ndarray, (layers, heads)
-    layer, head : int
-        The framed one, counted from 0.
-    title : str
-    vmax : float, optional
-        What has the darkest colour; the largest number by default.
+    `table` is (layers, heads), and the framed head is counted from 0. `vmax`, by default the largest number, has the
+    darkest colour.
 
-    Examples
-    --------
     >>> "head 2, layer 1: 0.5000" in heads(np.array([[0.25, 0.5]]), 0, 1, "a")
     True
     """
     layers, n = table.shape
     cell = min(HEAD, HEADS_WIDE // layers, HEADS_HIGH // n)
     every = 1 if cell >= 24 else 5
-    told = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
+    sentence = f"Layer {layer + 1}, head {head + 1}: {table[layer, head]:.2f}. Largest {table.max():.2f}."
     names = {"names": ("head", "layer"), "rows": range(1, n + 1), "columns": range(1, layers + 1)}
     vmax = float(table.max() if vmax is None else vmax) or 1.0
     shown = [i for i in range(layers) if i == 0 or (i + 1) % every == 0]
-    drawn = [
+    elements = [
         text(0, 15, title, size=LARGE),
         *(text(30, 27 + cell * j + cell // 2, str(j + 1), anchor="end", size=12) for j in range(n)),
         *(text(36 + cell * i + cell // 2, 39 + cell * n, str(i + 1), anchor="middle", size=12) for i in shown[1:]),
@@ -339,4 +289,4 @@ def heads(table, layer, head, title, *, vmax=None, at=None):
         target(0, 0, layers * cell, n * cell, row="head", rows=n, column="layer", columns=layers),
         "</g>",
     ]
-    return picture(36 + layers * cell + 8, 43 + n * cell, title, told, drawn, at=at)
+    return picture(36 + layers * cell + 8, 43 + n * cell, title, sentence, elements, at=at)

@@ -65,20 +65,9 @@ class Layout(NamedTuple):
 def layout(maps, queries, keys, d_in, d_k, d_v):
     """Return where everything stands, with cells as large as the picture has room for.
 
-    Parameters
-    ----------
-    maps : dict of str to str
-        The names of the maps (n_q, n_k) in their order, each with what happens on the way to it.
-    queries, keys : sequence of str
-    d_in, d_k, d_v : int
-        d_in is 0 where no tokens X are drawn.
+    `maps` has the names of the maps (n_q, n_k) in their order, each with what happens on the way to it; d_in is 0 where
+    no tokens X are drawn.
 
-    Returns
-    -------
-    Layout
-
-    Examples
-    --------
     >>> place = layout({"scores": "q.k", "weights": "softmax"}, ["0", "1"], ["0", "1"], 0, 2, 2).places
     >>> place["key"].x == place["scores"].x, place["value"].x == place["output"].x
     (True, True)
@@ -139,21 +128,10 @@ def _captioned(role, symbol, rows, columns):
 
 
 def matrices(place, arrays, maps, queries, keys, blocked=None):
-    """Return all matrices of a call with their captions, labels and targets: what no choice changes.
+    """Return all matrices of a call with their captions, labels and targets, [(x, SVG)]: what no choice changes.
 
-    Parameters
-    ----------
-    place : Layout
-    arrays : dict of str to ndarray
-        By the names of `place`; key is (n_k, d_k), as everywhere.
-    maps : dict of str to str
-        As in `layout`.
-    queries, keys : sequence of str
-    blocked : ndarray of bool, (n_q, n_k), optional
-
-    Returns
-    -------
-    list of (float, str)
+    `place` is a Layout, made of the same `maps`, and `arrays` has the names of its places; key is (n_k, d_k), as
+    everywhere, `blocked` (n_q, n_k).
     """
     elements = [(x, _arrow(words, x, y)) for words, x, y in place.arrows]
     for name, at in place.places.items():
@@ -170,17 +148,7 @@ def matrices(place, arrays, maps, queries, keys, blocked=None):
 
 
 def apart(place, elements):
-    """Return what is drawn in each part of the picture, moved to its own corner.
-
-    Parameters
-    ----------
-    place : Layout
-    elements : iterable of (float, str)
-
-    Returns
-    -------
-    list of str
-    """
+    """Return what is drawn in each part of a Layout, as texts, moved to its own corner; `elements` are (x, SVG)."""
     elements = list(elements)
     return [
         f'<g transform="translate({-left} {-top})">{"".join(part for x, part in elements if left <= x < right)}</g>'
@@ -320,19 +288,8 @@ def lit(place, queries, keys, i, j, c):
 def steps_table(rows, keys, j, wide):
     """Return the way from scores to an output as a table: a column per key, a row per step, sums at the right.
 
-    Parameters
-    ----------
-    rows : sequence of (str, ndarray (n_k,), dict, float or None)
-        Name, values, options of `parts.matrix`, and the sum over all keys where it means something.
-    keys : sequence of str
-    j : int or None
-        The key that is framed.
-    wide : int
-        Pixels that the table takes at most.
-
-    Returns
-    -------
-    str
+    `rows` are (name, values (n_k,), options of `parts.matrix`, the sum over all keys where it means something); key j
+    is framed; the table takes at most `wide` pixels.
     """
     n = min(len(keys), KEYS)
     first = 0 if j is None else min(max(j - n // 2, 0), len(keys) - n)

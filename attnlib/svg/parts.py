@@ -47,8 +47,6 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
     as one; `grow` is by how much it may grow where there is room, `tall` the share of the window's height that it may
     then fill. A part of a picture that grows takes its share of the room: `whole` is the width of all of it.
 
-    Examples
-    --------
     >>> picture(10, 10, "a < b", "two letters", [])[:36]
     '<svg role="img" viewBox="0 0 10 10" '
     """
@@ -69,8 +67,6 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
 def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn=0):
     """Return a text with its baseline at (x, y); with `math` its symbols are set as mathematics.
 
-    Examples
-    --------
     >>> text(0, 10, "a < b")
     '<text x="0" y="10" font-size="13">a &lt; b</text>'
     """
@@ -84,8 +80,6 @@ def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn
 def maths(words, markup="svg"):
     """Return escaped text in which sqrt(d_k), d_k, W_Q, K^T and q.k are set as mathematics, for SVG or for "html".
 
-    Examples
-    --------
     >>> maths("K^T", "html")
     '<i>K</i><sup>T</sup>'
     """
@@ -115,8 +109,6 @@ def maths(words, markup="svg"):
 def cut(label, length=LABEL):
     """Return a label of at most `length` characters.
 
-    Examples
-    --------
     >>> cut("internationalisation")
     'internati…'
     """
@@ -127,8 +119,6 @@ def cut(label, length=LABEL):
 def width(words, size=SIZE):
     """Return how wide a text is at most, in pixels, in the widest font that is usual (DejaVu Sans).
 
-    Examples
-    --------
     >>> round(width("0.12", 12))
     27
     """
@@ -139,8 +129,6 @@ def width(words, size=SIZE):
 def tag(x, y, words, colour, *, anchor="middle", turn=0):
     """Return words on a plate in the colour of their role, black on it: the same in every theme.
 
-    Examples
-    --------
     >>> KEY in tag(50, 20, "keys (columns)", KEY)
     True
     """
@@ -158,8 +146,6 @@ def tag(x, y, words, colour, *, anchor="middle", turn=0):
 def frame(x, y, wide, high, colour, line=3):
     """Return a frame with a halo, which stands out from every colour of a map.
 
-    Examples
-    --------
     >>> frame(0, 0, 10, 10, QUERY).count("stroke=")
     2
     """
@@ -173,8 +159,6 @@ def frame(x, y, wide, high, colour, line=3):
 def hatch(cells, side, high=None):
     """Return the stripes of blocked cells, `side` wide and `high` high; `cells` is a tuple of their (row, column).
 
-    Examples
-    --------
     >>> hatch(((0, 0),), 20).count("m")
     2
     """
@@ -190,8 +174,6 @@ def hatch(cells, side, high=None):
 def exact(value):
     """Return a number as it is told where somebody asks for it: 4 decimals, or a power of ten where these say nothing.
 
-    Examples
-    --------
     >>> exact(0.25), exact(1.25e-7), exact(float("nan"))
     ('0.2500', '1.25e-07', 'nan')
     """
@@ -201,8 +183,6 @@ def exact(value):
 def number(value, places):
     """Return a number with so many decimals, and none that rounds to 0 with a sign.
 
-    Examples
-    --------
     >>> number(-0.2, 0), number(-0.2, 2)
     ('0', '-0.20')
     """
@@ -216,8 +196,6 @@ def decimals(values, room, size=SMALL, most=2, least=None):
     Whole numbers get none. Others get `most`, or no number is written at all: cells that differ in the second decimal
     would look alike with one. With `least` they get as many as have room, but at least so many.
 
-    Examples
-    --------
     >>> decimals(np.array([0.25, 1.0]), 32), decimals(np.array([0.25, 1.0]), 20), decimals(np.array([3.0, 12.0]), 20)
     (2, None, 0)
     >>> decimals(np.array([0.25, 1.0]), 20, least=0), decimals(np.array([3.0, 12.0]), 20, least=1)
@@ -255,37 +233,12 @@ def matrix(
 ):
     """Return a matrix as cells of `side` pixels with its corner at (0, 0): numbers where they fit, all in tooltips.
 
-    Parameters
-    ----------
-    values : ndarray, (n, m)
-    side : int
-        Width of a cell.
-    high : int, optional
-        Height of a cell; `side` by default.
-    vmin, vmax : float
-        Ends of the colour scale.
-    tint : str, optional
-        A role's colour, for queries, keys and values, by how far from 0 they are; viridis by default.
-    blocked : ndarray of bool, (n, m), optional
-        Cells that are hatched.
-    hidden : str
-        What their tooltips say. Where that is another word, they are empty, not hatched.
-    rows, columns : sequence of str, optional
-        Their labels in the tooltips; numbers from 0 by default.
-    names : (str, str)
-        What a row and a column is, in the tooltips.
-    most, least : int
-        Decimals of the numbers in the cells, where these are not whole: as many as have room, by default `most` or
-        none.
-    inset : int
-        Pixels that stay free beside a number.
+    A cell is `high` pixels high, by default `side`, and `inset` of them stay free beside a number. Colours go from
+    `vmin` to `vmax`, or by how far from 0 in the `tint` of a role. Cells that are `blocked`, (n, m), are hatched, and
+    their tooltips say what is `hidden`; where that is another word, they are empty, not hatched. `rows` and `columns`
+    are labels in the tooltips, by default numbers from 0, and `names` what a row and a column is. Numbers that are not
+    whole get as many decimals as have room, from `least` to `most`; by default `most` or none.
 
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> "query 0, key 1: 0.7500" in matrix(np.array([[0.25, 0.75]]), 40)
     True
     """
@@ -339,8 +292,6 @@ def _at(rows, columns, side, high, names):
 def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=None):
     """Return a matrix as one embedded PNG with a pixel per cell, `side` by `high`; blocked cells are striped.
 
-    Examples
-    --------
     >>> image(np.eye(2), 10)[:30]
     '<image width="20" height="20" '
     """
@@ -362,8 +313,6 @@ def image(values, side, *, high=None, vmin=0.0, vmax=1.0, tint=None, blocked=Non
 def colour_bar(high, vmin=0.0, vmax=1.0, *, tint=None):
     """Return the scale of colours as a bar, 12 pixels wide and `high` high, with its ends written beside it.
 
-    Examples
-    --------
     >>> ">0.25</text>" in colour_bar(100, 0, 0.25)
     True
     """
@@ -383,20 +332,10 @@ def _png(image, size):
 def target(x, y, wide, high, *, row=None, rows=1, column=None, columns=1, first=0, shown=None):
     """Return an invisible grid that a reader can click and hover: live/view.js tells the view which cell it was.
 
-    Parameters
-    ----------
-    x, y, wide, high : float
-    row, column : str, optional
-        What a click selects, by name: "query", "key", "head".
-    rows, columns : int
-        How many there are of each.
-    first : int
-        The number of the first row.
-    shown : str, optional
-        The title of the map in the view's `shown`, whose exact value is told while the mouse is over it.
+    `row` and `column` are what a click selects, by name: "query", "key", "head"; `rows` and `columns` how many there
+    are of each, `first` the number of the first row. `shown` is the title of the map in the view's `shown` whose exact
+    value is told while the mouse is over it.
 
-    Examples
-    --------
     >>> 'data-row="head"' in target(0, 0, 10, 10, row="head", first=3)
     True
     """

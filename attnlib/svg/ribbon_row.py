@@ -48,8 +48,6 @@ class Line(NamedTuple):
 def line(words, nexts):
     """Return where words in a row stand, as large as they have room; `nexts` are all words of the blank.
 
-    Examples
-    --------
     >>> line(("The", " cat"), (" sat",)).words
     ('The', 'cat')
     """
@@ -67,8 +65,6 @@ def line(words, nexts):
 def column(words):
     """Return where words below each other stand.
 
-    Examples
-    --------
     >>> column(("The", " cat", " sat")).centres
     (76, 101, 126)
     """
@@ -82,8 +78,6 @@ def column(words):
 def grouped(n, shown):
     """Return the tokens of each place where `shown` of `n` have room.
 
-    Examples
-    --------
     >>> grouped(3, 3), grouped(5, 3)
     ([(0,), (1,), (2,)], [(0,), (1, 2, 3), (4,)])
     """
@@ -116,33 +110,12 @@ def ribbons(
 ):
     """Return the picture of one word that looks, and of the likely next words, as an <svg> element.
 
-    Parameters
-    ----------
-    words : sequence of str, n
-        Tokens as the tokenizer has them: with the blank in front that begins a word.
-    weights : ndarray, (n,)
-        Of the token that looks; they sum to 1.
-    query : int
-        That token.
-    following : sequence of (str, float)
-        The likely next tokens and their probabilities, falling.
-    verdict, told : str
-        The headline, and what stands below it.
-    nexts : sequence of str
-        All words that the blank may show besides, for its width.
-    guesses : sequence of str
-        What a reader may guess. Until `guess`, the number of one of them from 1, nothing but the sentence is seen.
-    rows : sequence of int
-        The tokens that a click may choose.
-    narrow : bool
-        Whether words stand below each other.
+    `words` are n tokens as the tokenizer has them, with the blank in front that begins a word; `weights`, (n,), are
+    those of the token `query`, which sum to 1; `following` are the likely next tokens and their probabilities, falling.
+    `verdict` is the headline, `told` stands below it. `nexts` are all words that the blank may show besides, for its
+    width. Until `guess`, the number of one of the `guesses` from 1, only the sentence is seen. A click may choose
+    the tokens `rows`. `narrow`: words stand below each other.
 
-    Returns
-    -------
-    str
-
-    Examples
-    --------
     >>> drawn = ribbons(["a", " b"], np.array([0.25, 0.75]), 1, [(" c", 1.0)], verdict="right")
     >>> "“b” looks at “a”: 0.2500" in drawn
     True
@@ -194,8 +167,6 @@ def _headline(place, verdict, guesses, guess):
 def describe(words, shares, looking):
     """Return in words where a word looks.
 
-    Examples
-    --------
     >>> describe(["a", "b"], np.array([0.2, 0.8]), 1)
     '“b” looks mostly at itself: 0.80.'
     """

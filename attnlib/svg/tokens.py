@@ -12,8 +12,6 @@ NEW_LINE, BLANK, CONTROL = "⏎", "␣", "□"
 def length(words, size):
     """Return about how long a text is, in pixels.
 
-    Examples
-    --------
     >>> round(length("Mary", 10))
     24
     """
@@ -25,8 +23,6 @@ def length(words, size):
 def starts_word(token):
     """Return whether a token is set off from the one before it, as tokenizers mark it: by a blank in front.
 
-    Examples
-    --------
     >>> starts_word(" Mary"), starts_word("ing")
     (True, False)
     """
@@ -38,8 +34,6 @@ def visible(token, joined=False):
 
     With `joined`, dots stand in front of a token that goes on with the word before it: "the" is not " the".
 
-    Examples
-    --------
     >>> visible(" Mary"), visible("\\n\\n"), visible("   "), visible("<|im_start|>"), visible("ing", joined=True)
     ('Mary', '⏎⏎', '␣␣␣', '<|im_start|>', '…ing')
     """

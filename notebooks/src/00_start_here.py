@@ -107,7 +107,7 @@ for word, total in list(zip(words, columns))[:4]:
 # keeps two numbers of each: how far it points towards the word *Mary*, and how far towards *John*.
 
 # %% jupyter={"source_hidden": true}
-found = smollm.name_arrives()
+found = smollm.recorded("name_arrives")
 head = {name: np.array(found["blank"][name]) for name in ("query", "key", "value")}
 towards = ["towards Mary", "towards John"]
 trace = al.attention_trace(**head)

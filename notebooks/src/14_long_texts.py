@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 14 · Long texts
 #
-# **Question.** How is attention computed when its map does not fit into memory? *45 minutes. It needs no torch.*
+# **Question.** How is attention computed when its map does not fit into memory? *30 minutes. It needs no torch.*
 #
 # A text of 100,000 tokens has a map of ten billion scores, in every head. FlashAttention computes the exact output without ever
 # holding that map: it takes a **tile** of a few queries and a few keys, uses its scores, and forgets them.
@@ -114,7 +114,7 @@ print(f"{'output not rescaled, keys forwards':34}", forwards)
 # Measured against itself, every key weighs $e^0 = 1$, and the output is the plain mean. The last line is right by luck: read
 # forwards, *Anna* comes first, and the maximum never rises. So test such code with scores that rise.
 
-# %% [markdown] tags=["predict"]
+# %% [markdown]
 # ## 2 · Tiles of queries and keys
 #
 # Blocks of keys alone are not enough: with all queries at once, a block of scores still grows with the text. So queries are cut,
@@ -129,6 +129,7 @@ def tile(q, k, i, j, b):
     return np.where(later, -np.inf, s)
 
 
+# %%
 def forward(q, k, v, b):
     o, L = np.zeros((len(q), v.shape[1])), np.zeros((len(q), 1))
     for i in range(0, len(q), b):
@@ -143,7 +144,7 @@ def forward(q, k, v, b):
     return o, L
 
 
-# %% tags=["predict"]
+# %%
 whole = al.scaled_dot_product_attention(Q8, K8, V8, is_causal=True)
 for b in (1, 2, 4, 8):
     off = np.abs(forward(Q8, K8, V8, b)[0] - whole).max()
@@ -370,6 +371,7 @@ def rms_norm(x):
     return x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + 1e-6)
 
 
+# %%
 RULES = {  # (query, key, n) -> scores
     "sqrt(d_k)": lambda q, k, n: dots(q, k),
     "log n": lambda q, k, n: dots(q, k) * np.log(n) / np.log(64),
@@ -386,8 +388,8 @@ def shares(name, d_k, n, outlier=1):  # mean weight of needle, outlier, crowd
 
 
 # %% [markdown]
-# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Go back to 64 and set
-# *outlier* to 10, so that one key is ten times as long.
+# **Try.** Set $n$ to 1024 and go through $d_k$. Which rules keep the needle at $d_k = 32$, and which at 8? Go back to 64, and
+# make the outlier ten times as long: set *outlier* to 10.
 
 
 # %% jupyter={"source_hidden": true}

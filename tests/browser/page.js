@@ -211,8 +211,8 @@ window.ask = {
       return texts.filter((text, k) => text[1].width > cell.width || touches(text, k)).map(([words]) => words);
     }),
 
-  // On each slide: what leaves it by more than a pixel, what scrolls, what is too small to read from the last row, and
-  // pictures that have become small without having the slide to themselves.
+  // On each slide: what leaves it by more than a pixel, what scrolls, what is too small to read from the last row (a view
+  // is drawn larger as a whole), and pictures that have become small without having the slide to themselves.
   slides: () => {
     const faults = [];
     const smallest = { prose: 99, code: 99 };
@@ -235,7 +235,7 @@ window.ask = {
           faults.push(`${at}scrolls: ${name}`);
         const size = parseFloat(getComputedStyle(element).fontSize);
         if (element.closest("pre")) smallest.code = Math.min(smallest.code, size);
-        else if (element.matches("p, li")) smallest.prose = Math.min(smallest.prose, size);
+        else if (element.matches("p, li") && !element.closest("[data-attnlib]")) smallest.prose = Math.min(smallest.prose, size);
       }
       const walker = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);
       const range = document.createRange();

@@ -355,7 +355,7 @@ def themed(request, front_ends, chromium):
 
 
 def test_accessibility_inside_our_outputs(themed):
-    themed.wait_for_selector(".noUi-handle[aria-label='d_k']")
+    themed.wait_for_selector(".noUi-handle[aria-label*='d_k']")
     assert serious(themed, context={"include": [[".jp-OutputArea-output:has(.attnlib-live)"]]}) == []
 
 

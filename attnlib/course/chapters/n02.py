@@ -6,7 +6,7 @@ from ...core import softmax
 from ..engine import locate
 from ..engine.compare import RIGHT
 from ..engine.exercise import ATTENTION_HINTS, MAP_AXES, OUTPUT_AXES, Design, Function, Kept
-from ..engine.probes import BATCH, CUBE, EXTREME, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
+from ..engine.probes import BATCH, CUBE, EXTREME, HUGE, MASK, PLAIN, SINGLE, Draw, Probe, edges, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
 from ..engine.steps import Steps
@@ -27,7 +27,7 @@ def softmax_probes():
         Probe("axis=1 of a batch", (draw(2, 4, 5), 1)),
         Probe("equal axes", (draw(3, 3, 3),)),
         Probe(SINGLE, single(draw(2, 3))),
-        Probe("numbers near +-1e4", (high,), EXTREME),
+        Probe(HUGE, (high,), EXTREME),
         Probe("scores of -inf", (np.where(MASK, x, -np.inf),)),
     )
 

@@ -334,8 +334,6 @@ OWN = (
         "Over which axis do you measure: over the tokens, or the entries (last axis) of one of them?",
         "Over the last axis, with keepdims=True: then each query and each key has a size of its own.",
         _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores)),
-        _scores_by(lambda s: s.raw_scores / np.std(s.raw_scores, axis=-1, keepdims=True)),
-        _scores_by(lambda s: s.scaled_scores / (np.std(s.q) * np.std(s.k))),
         _scores_by(lambda s: s.of_pairs / np.std(s.of_pairs)),
     ),
     Mistake(

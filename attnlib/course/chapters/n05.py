@@ -210,14 +210,6 @@ OWN = (
         {"padding": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
     ),
     Mistake(
-        "last_token_hidden",
-        "it hides the last token of each sequence",
-        "In a sequence of length 1 nothing is left to look at.",
-        "A sequence of length 2: at which positions are its tokens, counted from 0?",
-        "At 0 and 1: position j is a token if j is less than the length. Subtract nothing from the length.",
-        {"padding": lambda s: np.arange(s.n_k) < np.asarray(s.lengths)[:, None, None] - 1},
-    ),
-    Mistake(
         "padding_on_the_left",
         "the padding stands in front of the tokens",
         "Real tokens at the beginning are hidden, and padding at the end is seen.",

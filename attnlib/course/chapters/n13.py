@@ -221,28 +221,12 @@ OWN = (
         {"halves": _rows_of_each_head},
     ),
     Mistake(
-        "second_before_first",
-        "the second feature of each pair comes before the first",
-        "Rotated so, each pair turns the wrong way round.",
-        "Which column of the file should be column 0 of the result?",
-        "Column 0, and column 1 becomes column d_k/2.",
-        {"halves": _second_first},
-    ),
-    Mistake(
         "window_not_kept",
         "only the first keys are kept",
         "No query sees the words right before it.",
         "Which two groups of keys does a query see?",
         "The near ones and the first ones: join the two conditions with |.",
         {"kept": lambda s: s.first},
-    ),
-    Mistake(
-        "near_and_first",
-        "a key is kept only if it is near and among the first",
-        "In a long text a query then sees nothing at all.",
-        "Key 0 and the key before a query: which of the two conditions does each meet?",
-        "One each. A key is kept where either holds: join them with |, not with &.",
-        {"kept": lambda s: s.first & s.near},
     ),
     Mistake(
         "first_keys_seen_ahead",
@@ -268,14 +252,6 @@ OWN = (
         "Text of 100 tokens, window 8, sink 1. Which keys does the last query see?",
         "The last 8 and key 0: a second condition on the number of the key, joined with |.",
         {"kept": lambda s: (s.back >= 0) & (s.back < s.window + s.sink)},
-    ),
-    Mistake(
-        "first_keys_one_too_many",
-        "one key too many is kept at the beginning of the text",
-        "Keys are counted from 0, so the first `sink` keys end with sink - 1.",
-        "With a sink of 1, which of the first keys are kept?",
-        "Key 0 alone: its number is less than `sink`.",
-        {"first": lambda s: (s.back >= 0) & (np.arange(s.n_k) <= s.sink)},
     ),
     Mistake(
         "kept_means_blocked",

@@ -124,8 +124,6 @@ def _rows_of_texts():
 def translators():
     """Return three translators by letter, texts -> (what is written, weights (b, h, 10, n_k)); one of them is sick.
 
-    Examples
-    --------
     >>> {name: one(["25 Nov 1985"])[0] for name, one in translators().items()}
     {'A': ['1985-11-25'], 'B': ['1985-11-25'], 'C': ['1985-11-25']}
     """
@@ -204,14 +202,6 @@ OWN = (
         {"between": lambda s: ~masks.padding_mask(s.lengths, s.n_k)},
     ),
     Mistake(
-        "one_letter_of_padding",
-        "one letter of padding is let through",
-        "The first letter of padding gets weight in every text that has any.",
-        "A text of length 2: at which positions are its letters, counted from 0?",
-        "At 0 and 1: position j is a letter if j is less than the length.",
-        {"between": lambda s: np.arange(s.n_k) <= np.asarray(s.lengths)[:, None, None]},
-    ),
-    Mistake(
         "nothing_hidden",
         "every digit may look at every letter, also at padding",
         "Alone a text is translated well. Beside a longer one it is not.",
@@ -251,7 +241,6 @@ OWN = (
         "There is none. Write any position there that has a vector, 0 for instance: nobody looks at padding.",
         {"positions": lambda s: np.cumsum(s.real, axis=-1) - 1},
         {"positions": lambda s: np.arange(s.real.shape[-1]) - s.first},
-        {"positions": lambda s: np.where(s.real, s.__class__.positions.func(s), -1)},
     ),
     Mistake(
         "padding_of_one_text",
@@ -311,14 +300,6 @@ OWN = (
         "When do two tokens belong to the same text?",
         "When their numbers are equal, not when one is the smaller.",
         {"packed": lambda s: _smaller(s) & masks.causal_mask(s.ids.shape[-1])},
-    ),
-    Mistake(
-        "not_even_itself",
-        "a token may not look at itself",
-        "The first token of each text may look at nothing.",
-        "What may the first token of a text look at?",
-        "At itself: key j is allowed up to and including the position of the query.",
-        {"packed": lambda s: s.same_text & np.tri(s.ids.shape[-1], k=-1, dtype=bool)},
     ),
     Mistake(
         "ahead_in_its_text",

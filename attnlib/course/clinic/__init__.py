@@ -20,8 +20,6 @@ class Attention(nn.Module):
 
     `attn_mask` is boolean, True = may attend: (n_q, n_k) or (b, n_q, n_k).
 
-    Examples
-    --------
     >>> output, weights = Attention(16, 4)(torch.ones(2, 5, 16))
     >>> output.shape, weights.shape
     (torch.Size([2, 5, 16]), torch.Size([2, 4, 5, 5]))
@@ -237,8 +235,6 @@ class MutatesInput(Attention):
 class Decoder(Attention):
     """Causal self-attention without a bug that adds places and goes on in a cache: forward(x, cache=None).
 
-    Examples
-    --------
     >>> module, cache, x = Decoder(16, 4), KVCache(), torch.ones(2, 5, 16)
     >>> steps = [module(token, cache)[0] for token in x.split(1, dim=1)]
     >>> torch.allclose(torch.cat(steps, 1), module(x)[0], atol=1e-6)

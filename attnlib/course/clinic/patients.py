@@ -78,8 +78,6 @@ def patient(name, embed_dim=24, num_heads=4):
 
     1 to 3 are those of its exercises; 4 and 5 are decoders, of notebook 11.
 
-    Examples
-    --------
     >>> type(patient(1)).__name__
     'Patient1'
     """
@@ -94,8 +92,6 @@ def name_bug(number, answer, probe=None):
     A name can be guessed, so it is judged only together with ``probe(module)``: a number that is 0 for a healthy module
     and for those with another bug, and not for the patient.
 
-    Examples
-    --------
     >>> name_bug(1, None)
     … patient 1: not tried yet
     >>> keys = lambda module: module(torch.zeros(1, 5, 24), torch.zeros(1, 7, 24))[1].shape[-1] - 7
@@ -176,8 +172,6 @@ def struck(probe):
 
     Two are left out: "case_16" gives another output at each call, and "case_17" writes into what it is given.
 
-    Examples
-    --------
     >>> _ = torch.manual_seed(0)
     >>> struck(lambda module: module(torch.randn(1, 5, 24))[1].sum(-1).max() - 1)  # the sums of the rows
     ['case_07', 'case_25']
@@ -225,8 +219,6 @@ def mended(module):
 
     The module is called as ``module(text, clips, mask)``, the mask boolean, (b, n_q, n_k), True = may attend.
 
-    Examples
-    --------
     >>> mended(None)
     … mended module: not tried yet
     """
@@ -332,8 +324,6 @@ def try_probe(probe):
     It is tried on modules whose masks work, where it must give 0, and on modules that leak, where it must not; on
     inputs of two sizes.
 
-    Examples
-    --------
     >>> try_probe(lambda module, x: 0.0)
     ✗ probe: wrong
     Your probe gives 0 for a module with mask_ignored, in which a blocked token does move the others.

@@ -48,8 +48,6 @@ class NextDigit(nn.Module):
 def train_on_digits(attention):
     """Train `attention`, in place, in a `NextDigit` on random digits; return the model and its last loss.
 
-    Examples
-    --------
     >>> model, loss = train_on_digits(Attention(24, 4))
     >>> accuracy(model) < 0.15 and loss > 2
     True
@@ -79,8 +77,6 @@ def accuracy(model):
 def sick_lines(name):
     r"""Return the methods that a case replaces, as text: "-" marks the healthy module's lines, "+" the case's own.
 
-    Examples
-    --------
     >>> print(sick_lines("case_06").partition("\n")[2])
     -    return math.sqrt(self.d_k)
     +    return math.sqrt(self.embed_dim)

@@ -11,24 +11,13 @@ _abs, allclose, isclose, _isfinite, _isnan = np.abs, np.allclose, np.isclose, np
 
 
 class Difference(NamedTuple):
-    """The first probe that an answer fails, and the first array that differs there.
+    """The first probe that an answer fails, and the first array that differs there."""
 
-    Attributes
-    ----------
-    place : int
-        Of the probe, among all.
-    probe : Probe
-    outcome, right : Outcome
-    part : int or None
-        0 is the result, 1 the weights beside it; None if the call failed, was judged, or only changed
-        its arguments.
-    """
-
-    place: int
+    place: int  # of the probe, among all
     probe: Any
     outcome: Any
     right: Any
-    part: int | None
+    part: int | None  # 0: the result, 1: the weights beside it; None: the call failed, was judged, or changed arguments
 
     @property
     def yours(self):

@@ -7,34 +7,6 @@ from .probes import DEAD
 from .run import read_from_notebook
 from .verdict import Verdict, matrix_around, number
 
-# Two hints for each stage, shown before those of the exercise: what to look at, then what to do.
-STAGE_HINTS = {
-    "scores": (
-        "The scores differ by more than a factor. Which query and which key meet in entry (i, j)?",
-        "Before scaling, entry (i, j) is the dot product of row i of Q and row j of K.",
-    ),
-    "projections": (
-        "With the right queries and keys your weights are right. What comes before them?",
-        "Each projection is a product with a whole matrix, queries with W_Q, keys with W_K, values with W_V.",
-    ),
-    "heads": (
-        "With one head the output is right. Which axis do several heads add, and where does it stand?",
-        "Split the features into heads, bring the head axis before the tokens, and undo both when merging.",
-    ),
-    "softmax": (
-        "Look at the sum of each row of your weights, also where a score is very large, or where a mask leaves no key.",
-        "The softmax runs over the keys, minus the largest score of each row; a row that a mask leaves no key gets 0.",
-    ),
-    "returned weights": (
-        "The output is right. What happens to the weights between mixing the values and `return`?",
-        "Return the very weights that multiply V, one row for each query: each row sums to 1.",
-    ),
-    "output": (
-        "The weights are right. What is done with them?",
-        "Row i of the output is the sum of the rows of V, each times its weight in row i.",
-    ),
-}
-
 
 def untried(exercise, *, returned=False):
     """Return the Verdict on an exercise not tried yet; `returned` says that a function ran and returned nothing."""
@@ -57,7 +29,9 @@ def unmeasured(exercise, error):
 
 def unfit(exercise, answer, error):
     """Return the Verdict on an answer that could not be tried."""
-    return _and_what_it_reads(Verdict(exercise.name, "wrong", str(error), hints=exercise.hints), answer)
+    hints = (hint for mistake in exercise.mistakes if mistake.id == error.id for hint in mistake.hints)
+    verdict = Verdict(exercise.name, "wrong", str(error), error.id, hints=(*hints, *exercise.hints))
+    return _and_what_it_reads(verdict, answer)
 
 
 def right(exercise, outcomes, ours):
@@ -113,8 +87,6 @@ def wrong(exercise, answer, difference, mistakes, located, remark=""):
         lines += [text, *_beside(mistakes, probe, text)]
     lines.append(remark)
     first = tuple(hint for mistake in mistakes for hint in mistake.hints)
-    if not mistakes and exercise.reveal:
-        first = STAGE_HINTS.get(stage, ())
     # The first hint of an exercise is a nudge, and says less than those of a mistake that has a name.
     hints = (*first, *exercise.hints[bool(mistakes) :])
     text, id = "\n".join(filter(None, lines)), " + ".join(m.id for m in mistakes) or None

@@ -17,8 +17,22 @@ import numpy as np
 
 from . import describe, modules, right_answers, run
 from .compare import RIGHT, all_same, close, factor_between, first_difference, same
-from .explain import FACTOR, NUMBERS, PLAIN, WRITTEN, Pairs, explain, nothing_but_nan
-from .locate import Reference, Reveal, locate
+from .explain import (
+    AXES,
+    FACTOR,
+    HIDES,
+    NEARLY,
+    NUMBERS,
+    PLAIN,
+    SHAPE,
+    SHOWS,
+    WRITTEN,
+    Pairs,
+    explain,
+    nothing_but_nan,
+    roughly,
+)
+from .locate import RIGHT_BARE, Reference, Reveal, locate
 from .probes import Probe, another
 from .run import Unfit, Unmeasured
 from .sandbox import TimeUp, few_words, time_limit
@@ -39,7 +53,19 @@ ATTENTION_HINTS = (
 
 
 # Mistakes that an experiment tells where no replaced step does: by another argument, by a stage.
-IGNORED, BY_STAGE = "argument_ignored", {"scale": "another_scale", "mask": "another_mask"}
+IGNORED, CHANGING = "argument_ignored", "another_each_time"
+BY_STAGE = {
+    "projections": "another_projection",
+    "heads": "heads_mixed_up",
+    "scores": "another_score",
+    "scale": "another_scale",
+    "mask": "another_mask",
+    "mask alone": "another_branch",
+    "softmax": "nan_at_extremes",
+    "softmax or output": "weights_no_shares",
+    "output": "another_output",
+    "returned weights": "other_weights_returned",
+}
 
 
 @dataclass(frozen=True)
@@ -47,22 +73,12 @@ class Exercise:
     """One exercise; call it with your answer.
 
     A kind adds `probes`, what the answer is tried on, `adapt`, `reference` and `_variants`.
-
-    Attributes
-    ----------
-    name : str
-    task : str
-        What to hand in; of code, its signature.
-    hints : tuple of str
-        From a nudge to the last step before the solution.
-    mistakes : tuple of Mistake
-        Those that are looked for; the catalogue hands them in. Of two that cannot be told apart here, the first gives
-        the name.
     """
 
     name: str
-    task: str
-    hints: tuple
+    task: str  # what to hand in; of code, its signature
+    hints: tuple  # of str, from a nudge to the last step before the solution
+    # Those that are looked for; the catalogue hands them in. Of two that look alike here, the first gives the name.
     mistakes: tuple = field(default=(), kw_only=True)
 
     # Defaults; a kind of exercise may override them.
@@ -143,8 +159,8 @@ class Exercise:
         return (
             *self.wrong,
             *((WRITTEN, *run.PROVED) if self.answer_is_code else ()),
-            *((*PLAIN, IGNORED) if self.answer_is_code and not self.judge else ()),
-            *((NUMBERS,) if truth else ()),
+            *((*PLAIN, IGNORED, CHANGING, NEARLY, AXES, SHAPE) if self.answer_is_code and not self.judge else ()),
+            *((NUMBERS, HIDES, SHOWS) if truth else ()),
             *(BY_STAGE.values() if self.reveal else ()),
         )
 
@@ -230,17 +246,10 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Number(Exercise):
-    """Numbers found by hand or by a formula, handed in as a number, a list or an array.
-
-    Attributes
-    ----------
-    right : float or ndarray
-    slips : dict
-        Wrong answers: the id of a mistake -> values.
-    """
+    """Numbers found by hand or by a formula, handed in as a number, a list or an array."""
 
     right: Any
-    slips: dict
+    slips: dict  # wrong answers: the id of a mistake -> values
 
     answer_is_code = False
     subject = "Your answer looks"
@@ -269,19 +278,12 @@ class Number(Exercise):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Design(Exercise):
-    """An answer of which many are right: it is judged by what it does.
+    """An answer of which many are right: it is judged by what it does."""
 
-    Attributes
-    ----------
-    judge : callable
-        Answer -> (id of the mistake, words), with RIGHT for the id of a right answer and None where a wrong one has no
-        name. It raises Unfit for what cannot be tried, and Unmeasured where only something missing here could tell.
-    names : tuple of str
-        The ids of the mistakes that it finds.
-    """
-
+    # Answer -> (id of the mistake, words), with RIGHT for the id of a right answer, None where a wrong one has no name.
+    # It raises Unfit for what cannot be tried, and Unmeasured where only something missing here could tell.
     judge: Callable
-    names: tuple = ()
+    names: tuple = ()  # the ids of the mistakes that it finds
 
     answer_is_code = False
     subject = "Your answer looks"
@@ -298,42 +300,20 @@ class Design(Exercise):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Function(Exercise):
-    """A function, right if it does what the steps do.
-
-    Attributes
-    ----------
-    probes : tuple of Probe
-    given : callable
-        Turns the arguments of a probe into the given steps.
-    result : callable
-        Steps -> what the right answer returns.
-    steps : class
-        The right steps.
-    axes : tuple of str
-        What the last two axes of the result are.
-    stage : str
-        The stage of an exercise about a single one.
-    reveal : Reveal or None
-        How to look inside for the first stage that differs.
-    judge : callable or None
-        Where many results are right: (result, *arguments of the probe) -> (RIGHT or None, words). A mistake is named
-        where the words are the same as for its steps on every probe. None: results are compared.
-    our_functions : tuple of str
-        attnlib's functions that are this exercise, besides the one of its name.
-    kept : Kept or None
-        Of an answer that later notebooks use again.
-    """
+    """A function, right if it does what the steps do."""
 
     probes: tuple
-    given: Callable
-    result: Callable
-    steps: type = Steps
-    axes: tuple = ()
-    stage: str = ""
-    reveal: Reveal | None = None
+    given: Callable  # turns the arguments of a probe into the given steps
+    result: Callable  # steps -> what the right answer returns
+    steps: type = Steps  # the right ones
+    axes: tuple = ()  # what the last two axes of the result are
+    stage: str = ""  # of an exercise about a single one
+    reveal: Reveal | None = None  # how to look inside for the first stage that differs
+    # Where many results are right: (result, *arguments of the probe) -> (RIGHT or None, words). A mistake is named
+    # where the words are the same as for its steps on every probe. None: results are compared.
     judge: Callable | None = None
-    our_functions: tuple = ()
-    kept: Kept | None = None
+    our_functions: tuple = ()  # those of attnlib that are this exercise, besides the one of its name
+    kept: Kept | None = None  # of an answer that later notebooks use again
 
     def adapt(self, answer):
         if not callable(answer):
@@ -363,18 +343,22 @@ class Function(Exercise):
         return {m.id: [(self.with_steps(overrides), overrides) for overrides in m.variants] for m in self.mistakes}
 
     def looked_into(self, function, outcomes, difference):
+        again = [self.run(function, difference.probe.args) for _ in range(2) if not difference.outcome.kind]
+        if again and not again[0].kind and not same(*again, 1e-9):
+            return CHANGING, None, ""
         if name := self.ignored(function, outcomes):
             return IGNORED, None, f"Your result does not depend on `{name}`."
         located = self.locate(function, difference)
         stage, detail = located or (None, "")
         holds_nan = any(np.isnan(x).any() for x in difference.outcome.values)
         remark = run.first_nan(function, difference.probe.args) if holds_nan else ""
-        return BY_STAGE.get(stage) if detail else None, located, remark
+        id = BY_STAGE.get(stage or (detail.startswith(RIGHT_BARE) and "mask alone")) if detail else None
+        return id or roughly(outcomes, self.expected, self.probes, difference), located, remark
 
     def ignored(self, function, outcomes):
         """Return the name of an argument on which the right result depends and that of `function` does not, or ""."""
         ran = len(outcomes) == len(self.probes) and not any(o.kind for o in outcomes)
-        if self.judge or not ran or nothing_but_nan(outcomes):
+        if self.judge or not ran:
             return ""
         names = re.findall(r"(\w+)[^,()]*[,)]", self.task.partition("(")[2].partition("->")[0])
         names = tuple(inspect.signature(self.given).parameters) if self.returns_weights else names
@@ -408,18 +392,10 @@ class Function(Exercise):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Module(Function):
-    """A class derived from nn.Module that returns (output, weights), and through which the gradient flows.
+    """A class derived from nn.Module that returns (output, weights), and through which the gradient flows."""
 
-    Attributes
-    ----------
-    unpack : callable
-        The arguments of a probe -> what `modules.run` takes: sizes, weights, inputs, mask and names of matrices.
-    biases : bool
-        May the layers have a bias?
-    """
-
-    unpack: Callable
-    biases: bool = True
+    unpack: Callable  # the arguments of a probe -> those of `modules.run`
+    biases: bool = True  # may the layers have a bias?
     our_functions: tuple = ("forward",)
 
     returns_weights = True
@@ -430,6 +406,15 @@ class Module(Function):
     def adapt(self, answer):
         modules.check_class(answer, self.name)
         return lambda *args: modules.run(answer, *self.unpack(*args), self.biases)
+
+    @property
+    def names(self):
+        return (*super().names, modules.LAYER, *modules.LEARNING.values())
+
+    def looked_into(self, function, outcomes, difference):
+        if difference.part == 0 and difference.probe.says:  # all numbers are right, and it is asked what is learned
+            return modules.LEARNING.get(int(difference.yours.max())), None, ""
+        return super().looked_into(function, outcomes, difference)
 
     def _result(self, s):
         values = tuple(s.finish(y) for y in self.result(s))  # what raises or writes does so for the gradient, too

@@ -9,18 +9,31 @@ import re
 import numpy as np
 
 from .compare import all_same, close, factor_between, near, same
+from .probes import EXTREME
 
 # Mistakes that any function can have, seen in its results alone: they stand in the place of steps that replace others.
-CONSTANT, PART, REARRANGED, FACTOR = PLAIN = "constant_result", "part_of_result", "rearranged", "factor"
+CONSTANT, PART, REARRANGED, FACTOR = "constant_result", "part_of_result", "rearranged", "factor"
+REDUCED, TRANSFORMED = "axis_added_up", "function_of_result"
+AXES, SHAPE, HIDES, SHOWS, NEARLY = (
+    "axes_do_not_fit",
+    "another_shape",
+    "hides_too_much",
+    "shows_too_much",
+    "nearly_right",
+)
+PLAIN = CONSTANT, PART, REARRANGED, FACTOR, REDUCED, TRANSFORMED
+_FUNCTIONS = np.log, np.exp, np.sqrt, np.square, np.reciprocal, np.abs, lambda y: 1 - y, lambda y: np.maximum(y, 0)
 
 # Beside whatever else a result is, right or wrong: an argument is written to, numbers stand for True and False.
 WRITTEN, NUMBERS = "mutates_input", "mask_as_numbers"
 
 # Words in the error messages of axes that do not fit.
-_OF_AXES = re.compile(r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b")
+_OF_AXES = re.compile(
+    r"\bax[ei]s\b|shape|\bsizes?\b|dim|broadcast|unpack|index|indices|subscript|\b\dD\b|with a sequence|length-1|scalar"
+)
 
 
-def _of_axes(outcomes):
+def of_axes(outcomes):
     """Tell whether all errors are about axes: a NameError is no evidence of a wrong axis."""
     errors = [outcome.problem.split("\n")[0] for outcome in outcomes if outcome.kind == "raised"]
     return all("raises NameError" not in error and _OF_AXES.search(error) for error in errors)
@@ -44,7 +57,7 @@ def explain(outcomes, expected, probes, mistakes, wrong_outcomes, pairs):
     if not fitting or any(ids != fitting[0] for ids in fitting):
         return ()
     mistakes = tuple(m for m in mistakes if m.id in fitting[0] | beside)
-    return () if any(m.raises for m in mistakes) and not _of_axes(outcomes) else mistakes
+    return () if any(m.raises for m in mistakes) and not of_axes(outcomes) else mistakes
 
 
 def nothing_but_nan(outcomes):
@@ -59,7 +72,7 @@ def _apart(outcomes, expected):
     outcomes = [outcome._replace(mutated=False) for outcome in outcomes]
     truth = [bool(e.values) and e.values[0].dtype == bool for e in expected]
     asked = [i for i, f in enumerate(outcomes) if truth[i] and f.values and f.values[0].dtype != bool]
-    added = any(np.isneginf(outcomes[i].values[0]).any() for i in asked)  # 0 and -inf, to be added to scores
+    added = any((outcomes[i].values[0] < 0).any() for i in asked)  # 0 and -inf or -1e9, to be added to scores
     for i in asked:
         x = outcomes[i].values[0]
         outcomes[i] = outcomes[i]._replace(values=((x == 0) if added else (x != 0),))
@@ -84,25 +97,54 @@ def plain(outcomes, expected, probes):
         return [{REARRANGED}]
     if any(x.dtype.kind != "f" or y.dtype.kind != "f" for x, y, _ in wrong):
         return []  # of so few different numbers or truths many agree by chance
-    factor, zeros_are_wrong = factor_between(*wrong[0][:2]), any(y.all() for _, y, _ in wrong)
+    number, zeros_are_wrong = factor_between(*wrong[0][:2]), any(y.all() for _, y, _ in wrong)
     looks = {
         PART: lambda x, y, tolerance: zeros_are_wrong and _is_part(x, y, tolerance),
         REARRANGED: lambda x, y, tolerance: x.size == y.size and close(np.sort(x, None), np.sort(y, None), tolerance),
-        FACTOR: lambda x, y, tolerance: factor and close(x, factor * y, tolerance),
+        FACTOR: lambda x, y, tolerance: close(x, (number if x.size == 1 else factor_between(x, y)) * y, tolerance),
+        REDUCED: _is_reduced,
     }
-    return [{id} for id, look in looks.items() if all(look(*one) for one in wrong)][:1]
+    with np.errstate(all="ignore"):
+        moderate = [one for one in wrong if one[2] < EXTREME]  # exp of large numbers overflows, or is 0
+        if any(moderate and all(close(x, f(y), tolerance) for x, y, tolerance in moderate) for f in _FUNCTIONS):
+            return [{TRANSFORMED}]
+        return [{id} for id, look in looks.items() if all(look(*one) for one in wrong)][:1]
+
+
+def roughly(outcomes, expected, probes, difference):
+    """Return AXES for an error of axes, SHAPE for another shape, else in which way all wrong results miss, if any."""
+    if difference.outcome.kind == "raised" and of_axes([difference.outcome]):
+        return None if "view size" in difference.outcome.problem else AXES
+    if difference.part is not None and difference.yours.shape != difference.expected.shape:
+        return SHAPE
+    if any(outcome.kind or outcome.told for outcome in outcomes):
+        return None
+    tried = zip(outcomes, expected, probes, strict=False)
+    wrong = [(o.values[0], e.values[0]) for o, e, p in tried if not p.says and not same(o, e, p.tolerance)]
+    looks = {
+        HIDES: lambda x, y: x.dtype == y.dtype == bool and not (x & ~y).any(),
+        SHOWS: lambda x, y: x.dtype == y.dtype == bool and not (y & ~x).any(),
+        NEARLY: lambda x, y: x.dtype.kind == y.dtype.kind == "f" and near(x, y, 1e-2).all(),
+    }
+    return next(
+        (id for id, look in looks.items() if wrong and all(x.shape == y.shape and look(x, y) for x, y in wrong)), None
+    )
+
+
+def _is_reduced(x, y, tolerance):
+    """Tell whether x is the sum or the mean of y along an axis, or of all of it."""
+    axes = [None, *(axis for axis, size in enumerate(y.shape) if size > 1)]
+    sums = (way(y, axis=axis, keepdims=kept) for axis in axes for way in (np.sum, np.mean) for kept in (False, True))
+    return y.size > 1 and any(close(x, np.asarray(z), tolerance) for z in sums)
 
 
 def _is_part(x, y, tolerance):
-    """Tell whether x is the beginning or the end of y along an axis, alone or with zeros in the place of the rest."""
+    """Tell whether x is the beginning or the end of y along an axis, or y with zeros in the place of other numbers."""
+    if x.shape == y.shape:
+        off = ~near(x, y, tolerance)
+        return 0 < off.sum() < off.size and not x[off].any()
     for axis, size in enumerate(y.shape):
-        if x.shape == y.shape:  # zeros in whole slices, and nothing else is wrong
-            others = tuple(i for i in range(y.ndim) if i != axis)
-            off = ~near(x, y, tolerance).all(axis=others)
-            left, places = ~(x != 0).any(axis=others), np.flatnonzero(off)  # at 0
-            if left[places].all() and not off.all() and (left[places[0] :].all() or left[: places[-1]].all()):
-                return True
-        elif x.ndim == y.ndim and x.shape[axis] < size:
+        if x.ndim == y.ndim and x.shape[axis] < size:
             ends = np.arange(x.shape[axis]), np.arange(size - x.shape[axis], size)
             if any(close(x, y.take(end, axis), tolerance) for end in ends):
                 return True

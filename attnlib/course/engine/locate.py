@@ -23,47 +23,22 @@ RIGHT_BARE = "Without a mask your weights are right."
 
 
 class Reveal(NamedTuple):
-    """How to look inside a function of attention.
+    """How to look inside a function of attention."""
 
-    Attributes
-    ----------
-    valued : callable
-        (args, matrix) -> (args in which the values come from `matrix` alone, these values, projected -> output).
-    basis : callable
-        args -> a matrix for which the values show all keys apart.
-    columns : callable
-        args -> how many columns of it can be tried at once.
-    plain : callable
-        (args, q, k) -> args without a mask whose projections do nothing and give these queries and keys.
-    mask : int
-        The place of the mask in args.
-    """
-
-    valued: Callable
-    basis: Callable
-    columns: Callable
-    plain: Callable
-    mask: int
+    valued: Callable  # (args, matrix) -> (args with values from `matrix` alone, these values, projected -> output)
+    basis: Callable  # args -> a matrix for which the values show all keys apart
+    columns: Callable  # args -> how many columns of it can be tried at once
+    plain: Callable  # (args, q, k) -> args without a mask whose projections do nothing and give these queries and keys
+    mask: int  # its place in args
 
 
 class Reference(NamedTuple):
-    """The right answer of an exercise, to ask it the same questions.
-
-    Attributes
-    ----------
-    function : callable
-    steps_on : callable
-        args -> the right steps.
-    returns_weights : bool
-    stage : str
-        The stage of an exercise about a single one.
-    reveal : Reveal or None
-    """
+    """The right answer of an exercise, to ask it the same questions."""
 
     function: Callable
-    steps_on: Callable
+    steps_on: Callable  # args -> the right steps
     returns_weights: bool
-    stage: str
+    stage: str  # of an exercise about a single one
     reveal: Reveal | None
 
     def outcome(self, args):
@@ -130,10 +105,10 @@ def multi_head():
 def locate(function, difference, reference, probes):
     """Return (stage, what was measured), or (None, "") if the stage cannot be told."""
     probe, outcome = difference.probe, difference.outcome
-    if reference.reveal is None:
-        return _of_one_step(function, difference, reference)
     if probe.name in (DEAD, HUGE, HUGE_MASKED, LOW_MASKED) and np.isnan(outcome.values[0]).any():
         return "softmax", "On other numbers you are right; here some results are not even numbers."
+    if reference.reveal is None:
+        return _of_one_step(function, difference, reference)
     if reference.returns_weights and (stage := _of_returned(probe, outcome, reference)):
         return stage
     before = probes[: difference.place]
@@ -260,7 +235,7 @@ class _Look:
         changed = [self.weights(self.reveal.plain(args, *other))[0] for other in others]
         if any(x is None or _near(x, weights) for x in changed):
             return None, ""
-        return "scores", ""
+        return "scores", "Your weights change with the queries and the keys, and not as the right scores do."
 
 
 def _of_weights(weights, right, known):

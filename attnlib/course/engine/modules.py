@@ -9,6 +9,8 @@ import numpy as np
 
 from .run import Unfit
 
+LAYER, LEARNING = "another_layer", {3: "bias_lost", 4: "changes_in_training"}
+
 
 def has_torch():
     """Tell whether torch can be imported here: a browser has none."""
@@ -62,7 +64,8 @@ def run(cls, sizes, weights, inputs, options, learning, biases):
     if not (isinstance(result, tuple | list) and len(result) == 2) or result[1] is None:
         raise Unfit(
             "The exercise asks for two tensors, (output, weights); your module returns "
-            f"{_kind(result)}. Fix: return output, weights."
+            f"{_kind(result)}. Fix: return output, weights.",
+            "another_number_returned",
         )
     return tuple(result)
 
@@ -87,12 +90,14 @@ def _made(cls, sizes, weights, dtype, biases):
             raise Unfit(
                 f"Your module needs an nn.Linear called {name} with {weight.shape[0]} inputs and {weight.shape[1]} "
                 f"outputs, made with sizes {sizes}; it has {_layer(linear)}. Fix: self.{name} = nn.Linear(...) in "
-                f"__init__{', for all heads together' if 'W_O' in weights else ''}."
+                f"__init__{', for all heads together' if 'W_O' in weights else ''}.",
+                LAYER,
             )
         if linear.bias is not None and not biases:
             raise Unfit(
                 f"Your {name} has a bias, which nn.Linear adds unless told otherwise; the formula has none. "
-                f"Fix: nn.Linear({weight.shape[0]}, {weight.shape[1]}, bias=False), for these sizes."
+                f"Fix: nn.Linear({weight.shape[0]}, {weight.shape[1]}, bias=False), for these sizes.",
+                LAYER,
             )
         with torch.no_grad():
             linear.weight.copy_(torch.from_numpy(weight.T))
@@ -108,7 +113,8 @@ def _check_apart(module, names):
         if layers[one] is layers[other] is not None:
             raise Unfit(
                 f"{one} and {other} are one and the same layer (`a = b = nn.Linear(...)` makes one). "
-                "Fix: an nn.Linear for each."
+                "Fix: an nn.Linear for each.",
+                "projections_shared",
             )
 
 

@@ -9,14 +9,8 @@ from .verdict import as_html, printable
 class Question:
     """A question of a notebook; its text and options stand there.
 
-    Attributes
-    ----------
-    name : str
-    right, tempting : str
-        The letters of the right option and of the wrong one that comes to mind first. The latter is a judgement: nobody
-        has counted.
-    why : dict
-        Letter of an option -> why it is right, or wrong. Given by keyword: ``a="..."``.
+    `right` and `tempting` are letters, of the right option and of the wrong one that comes to mind first (a judgement:
+    nobody has counted); `why` says of each option why it is right, or wrong: ``a="..."``.
     """
 
     def __init__(self, name, *, right, tempting, **why):
@@ -33,13 +27,7 @@ class Question:
 
 @dataclass(repr=False, eq=False)
 class Revealed:
-    """What became of a guess. It shows itself in a notebook.
-
-    Attributes
-    ----------
-    question : Question
-    guess : str or None
-    """
+    """What became of a guess. It shows itself in a notebook."""
 
     question: Question
     guess: str | None = None

@@ -37,11 +37,12 @@ _MATMUL = r"\1 (@): the inner sizes differ, \3 at the left and \2 at the right"
 
 # The mistakes that an error proves by itself, and the words of the problem by which it is known.
 PROVED = {
-    "several_returned": "one array is expected. Fix: ",
+    "another_number_returned": "one array is expected. Fix: ",
     "mask_as_index": "an index has the shape of what it picks from; np.where(mask, scores, -np.inf) stretches axes of "
     "size 1.",
-    "comparison_chained": "`0 <= x < n` asks whether a whole array is true. `(0 <= x) & (x < n)`, with brackets, "
-    "compares entries.",
+    "array_as_condition": "with more than one ",  # element, value: NumPy and torch
+    "none_not_handled": "NoneType",
+    "float_as_size": "'float' object cannot be interpreted as an integer",
 }
 
 # What to write in place of Python's own functions: for arrays, and for tensors.
@@ -94,7 +95,11 @@ def _ended(name):
 
 
 class Unfit(Exception):
-    """The answer cannot be tried at all; the message says why and what to do."""
+    """The answer cannot be tried at all; the message says why and what to do, `id` is that of a mistake, if any."""
+
+    def __init__(self, words, id=None):
+        super().__init__(words)
+        self.id = id
 
 
 class Unmeasured(Unfit):
@@ -355,7 +360,7 @@ def _fix(message, code):
     if not (of_tensor or "truth value of an array" in message):
         return ""
     if re.search(r"[<>]=?((?!\b(if|else|and|or)\b|\) *[&|] *\()[^<>=])+[<>]", code):
-        return PROVED["comparison_chained"]
+        return "`0 <= x < n` asks whether a whole array is true. `(0 <= x) & (x < n)`, with brackets, compares entries."
     condition = re.search(r"\b(if|while|and|or|not)\b", code)
     python = re.search(r"(?<![\w.])(max|min|sorted)\(", code)
     if condition and not python:

@@ -30,13 +30,8 @@ class Steps:
 
     Steps that only one notebook needs stand in a subclass, beside its exercises.
 
-    Parameters
-    ----------
-    **given
-        Values that are known; their steps never run.
+    `given` are values that are known; their steps never run.
 
-    Examples
-    --------
     >>> q = np.array([[2.0, 0.0]])
     >>> Steps(q=q, k=q).scaled_scores.round(4)
     array([[2.8284]])

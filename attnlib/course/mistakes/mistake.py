@@ -4,20 +4,10 @@
 class Mistake:
     """A named mistake: what it does, what you would see, and two hints that do not give the answer away.
 
-    Attributes
-    ----------
-    behaves_as_if : str
-        Completes "your code behaves as if ...": a check compares behaviour and never reads code. Where two causes
-        behave alike, it names what they have in common, or both.
-    symptom : str
-        What you would see.
-    hints : tuple of str
-        A question, and what follows from its answer; the second holds in every exercise that names the mistake, and
-        stops before the solution.
-    variants : tuple of dict
-        The ways of making it, each a name of a step -> what stands in its place.
-    raises : bool
-        It shows in an error on some inputs, while all the others are right.
+    `behaves_as_if` completes "your code behaves as if ...": a check compares behaviour and never reads code. Where two
+    causes behave alike, it names what they have in common, or both. The hint asks, and `then` follows from the answer:
+    it holds in every exercise that names the mistake, and stops before the solution. A variant is a way of making it, a
+    name of a step -> what stands in its place. `raises`: it shows in an error on some inputs, and the others are right.
     """
 
     def __init__(self, id, behaves_as_if, symptom, hint, then, *variants, raises=False):

@@ -58,13 +58,12 @@ def _some(allowed):
     return allowed.any(axis=-1, keepdims=True)
 
 
-def _without_keepdims(largest, guarded=False):
+def _without_keepdims(largest):
     """Divide by sums that have lost their axis; `largest` says what becomes of the maximum."""
 
     def weights(x, axis):
         e = np.exp(x - largest(x, axis))
-        total = e.sum(axis=axis)
-        return e / np.where(total == 0, 1, total) if guarded else e / total
+        return e / e.sum(axis=axis)
 
     return weights_by(weights)
 
@@ -112,7 +111,6 @@ SHARED = (
         weights_by(lambda x, axis: softmax(x.reshape(-1)).reshape(x.shape)),
         weights_by(lambda x, axis: softmax(x.reshape(*x.shape[:-2], -1)).reshape(x.shape)),
         weights_by(lambda x, axis: _exp_over_sum(x, None)),
-        weights_by(lambda x, axis: _exp_over_sum(x, None, largest=x.max())),
         weights_by(lambda x, axis: _exp_over_sum(x, None, largest=_row_maximum(x, axis))),
     ),
     Mistake(
@@ -150,7 +148,6 @@ SHARED = (
         "Which shape has the sum over the keys, and which one do you need to divide row by row?",
         "Keep the axis with size 1: keepdims=True, for the maximum and for the sum.",
         _without_keepdims(_row_maximum),
-        _without_keepdims(_row_maximum, guarded=True),
         _without_keepdims(lambda x, axis: 0),
         _without_keepdims(lambda x, axis: x.max(axis=axis)),
         _without_keepdims(lambda x, axis: x.max()),
@@ -282,7 +279,7 @@ SHARED = (
         "Blocked scores of -1e9, or any large finite number, do that; so does a NaN row that gets equal weights.",
         "What should the output of a query be that may look at nothing? What is it in your code?",
         "It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
-        *(way for value in (-1e9, -1e4, -1e20) for way in _fill(value)),
+        *(way for value in (-1e9, -1e4) for way in _fill(value)),
     ),
     Mistake(
         "fill_not_low_enough",
@@ -331,14 +328,13 @@ FUTURE_ONLY = Mistake(
     {"causal": lambda s: ~triangle(s, -1)},
     {"causal": lambda s: ~np.tri(s.n_q, s.n_k, k=-1, dtype=bool)},
     {"causal": lambda s: triangle(s).T},
-    {"causal": lambda s: np.tri(s.n_k, dtype=bool).T[: s.n_q]},
 )
 
 
-def _with_causal(s, align):
-    """Put a causal mask over the scores, beside the mask that is given."""
+def _with_causal(s, align, keep):
+    """Put a causal mask over the scores, beside the mask that is given or in its place."""
     causal = masks.causal_mask(*s.scaled_scores.shape[-2:], align=align)
-    return np.where(causal if s.mask is None else causal & s.mask, s.scaled_scores, -np.inf)
+    return np.where(causal & s.mask if keep and s.mask is not None else causal, s.scaled_scores, -np.inf)
 
 
 # Of attention that asks for no triangle: notebooks 02, 04, 05, 06 and 11.
@@ -348,7 +344,11 @@ CAUSAL_ADDED = Mistake(
     "Right behind a causal mask. Elsewhere, as in a chunk behind a cache, it hides keys that may be seen.",
     "Which keys does your first query see if no mask is given?",
     "All of them. Take the triangle out: what a query may see, only a mask that is handed in says.",
-    *({"masked_scores": lambda s, a=align: _with_causal(s, a)} for align in ("lower_right", "upper_left")),
+    *(
+        {"masked_scores": lambda s, align=align, keep=keep: _with_causal(s, align, keep)}
+        for keep in (True, False)
+        for align in ("lower_right", "upper_left")
+    ),
 )
 
 # Of the mask of a sliding window, for 11 and 13: `back` tells how far each key lies behind a query, `near` the window.

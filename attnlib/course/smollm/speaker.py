@@ -42,18 +42,8 @@ class Speaker:
 
     Make one with `load`, and others of the same weights with `using`.
 
-    Attributes
-    ----------
-    shape : Shape
-    layers : list of Layer
-    tokenizer : BytePairs
-    functions : Functions
-    scale : float or None
-        Factor on the scores; None leaves that to `attention`, which divides by sqrt(d_k).
-    base : float
-        Of the rotary positions.
-    window, sink : int or None, int
-        Each token sees itself and the window - 1 before it (None: all), and the first `sink` tokens.
+    `scale` is a factor on the scores; None leaves that to `attention`, which divides by sqrt(d_k). `base` is that of
+    the rotary positions. Each token sees itself, the `window` - 1 before it (None: all), and the first `sink` tokens.
     """
 
     def __init__(self, settings, weights):
@@ -133,16 +123,9 @@ class Speaker:
     def using(self, **changes):
         """Return a speaker with the same weights and other functions or settings.
 
-        Parameters
-        ----------
-        **changes
-            Any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; and `without`, a list of heads whose
-            output is set to 0, (layer, head), both counted from 1.
-
-        Raises
-        ------
-        TypeError, ValueError
-            For another name, a function that cannot be called, or a setting out of range.
+        `changes` are any of the fields of `Functions`; `scale`, `base`, `window`, `sink`; and `without`, a list of
+        heads whose output is set to 0, (layer, head), both counted from 1. Another name, or what cannot be called,
+        raises TypeError; a setting out of range ValueError.
         """
         other, own = copy.copy(self), {name: f for name, f in changes.items() if name in FUNCTIONS}
         for name, function in own.items():
@@ -213,18 +196,9 @@ class Speaker:
     def stream(self, prompt, count=64, *, temperature=0.0, seed=0, margin=0.0):
         """Yield what it writes, piece by piece, as soon as a piece is text.
 
-        Parameters
-        ----------
-        prompt : str
-        count : int
-            Tokens at most; it ends earlier where the model says <|im_end|>.
-        temperature : float
-            0 takes the most likely token; otherwise the logits are divided by it and one is drawn.
-        seed : int
-            Of the draws.
-        margin : float
-            End before a token whose logit is no more than this above the second: on another processor the second might
-            come first.
+        `count` tokens at most; it ends earlier where the model says <|im_end|>. At a temperature of 0 it takes the most
+        likely token; otherwise the logits are divided by it and one is drawn. A margin ends it before a token whose
+        logit is no more than this above the second: on another processor the second might come first.
         """
         count = validation.positive_int(count, "count")
         if not (np.isscalar(temperature) and 0 <= temperature < np.inf):
@@ -287,8 +261,6 @@ def probabilities(logits, temperature=1.0):
 def chat(question):
     r"""Return a prompt in the form in which the model was taught to answer.
 
-    Examples
-    --------
     >>> chat("Hi!")
     '<|im_start|>user\nHi!<|im_end|>\n<|im_start|>assistant\n'
     """
@@ -298,19 +270,9 @@ def chat(question):
 def load(path=None, sha256=gguf_file.SHA256, *, bar=None):
     """Read the model's file and return a `Speaker`.
 
-    Parameters
-    ----------
-    path : str or Path, optional
-        By default the file of the installed package.
-    sha256 : str or None
-        Expected checksum; None reads any Llama in a file of the same kinds.
-    bar : callable, optional
-        Wraps the list of tensors while they are read; by default a progress bar in the notebook.
-
-    Raises
-    ------
-    FileNotFoundError, ValueError
-        If there is no file, it has another checksum, is damaged, or holds another kind of model.
+    By default the file of the installed package; `sha256` None reads any Llama in a file of the same kinds. `bar` wraps
+    the list of tensors while they are read, else a progress bar does. Without a file it raises FileNotFoundError; one
+    with another checksum, damaged, or of another kind of model raises ValueError.
     """
     settings, weights = gguf_file.read(path, sha256, bar or (lambda tensors: progress(tensors, "reading the model")))
     try:

@@ -49,17 +49,9 @@ class BytePairs:
     A word is first written as bytes. Then the pair of neighbours that stands first in the list of merges is joined, and
     again, until no pair of the word is in the list.
 
-    Parameters
-    ----------
-    vocabulary : sequence of str
-        Token number i is `vocabulary[i]`, its bytes written as characters.
-    merges : sequence of str
-        "left right", the most frequent pair first.
-    control : sequence of str
-        Tokens such as <|im_end|> that are looked for as they stand, and never merged.
+    Token number i is `vocabulary[i]`, its bytes written as characters. Merges are "left right", the most frequent pair
+    first. Control tokens such as <|im_end|> are looked for as they stand, and never merged.
 
-    Examples
-    --------
     >>> pairs = BytePairs(["<end>", "t", "h", "e", "th", "the", "Ġ", "Ġthe"], ["t h", "th e", "Ġ the"], ["<end>"])
     >>> pairs.encode("the the<end>")
     [5, 7, 0]
@@ -77,13 +69,7 @@ class BytePairs:
         self._merged = lru_cache(maxsize=10_000)(self._merge)
 
     def encode(self, text):
-        """Return the numbers of the tokens of `text`.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If `text` is not a str, or holds a character that cannot be written with the vocabulary.
-        """
+        """Return the numbers of the tokens of a text; what is none, or holds an unknown character, raises."""
         if not isinstance(text, str):
             raise TypeError(f"text must be one str, got {type(text).__name__}. Fix: encode one text at a time.")
         numbers = []

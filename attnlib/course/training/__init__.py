@@ -14,26 +14,11 @@ from ...progress import progress
 
 @dataclass(frozen=True)
 class History:
-    """What `train` kept; steps count the updates made so far, so step 0 is the untrained model.
+    """What `train` kept; steps count the updates made so far, so step 0 is the untrained model."""
 
-    Attributes
-    ----------
-    losses : list of float
-        One for each step.
-    measured : dict of int to object
-        step: what `measure` returned then.
-    snapshots : dict of int to dict
-        step: a copy of the model's state_dict. `torch.func.functional_call(model, snapshot, inputs)` runs the model
-        as it was then.
-
-    Examples
-    --------
-    >>> History(losses=[2.0, 1.0], measured={0: 0.5, 2: 0.9}, snapshots={}).measured[2]
-    0.9
-    """
-
-    losses: list
-    measured: dict
+    losses: list  # one for each step
+    measured: dict  # step -> what `measure` returned then
+    # step -> a copy of the model's state_dict; `torch.func.functional_call(model, snapshot, inputs)` runs it as it was.
     snapshots: dict
 
 

@@ -13,8 +13,6 @@ STEPS = {"no mask": 210}  # the others take 840
 class Writer(nn.Module):
     """The twin of `writer.Writer` that learns; it takes the same options, and its vectors of places learn, too.
 
-    Examples
-    --------
     >>> Writer()(torch.tensor(writer.tokens_of("the cat"))).shape
     torch.Size([1, 3, 40])
     """

@@ -8,25 +8,13 @@ LETTERS, NUMBERS, PAIRS = "abcdefghijklmnop", 16, 8
 
 
 class Memories(NamedTuple):
-    """A batch of memories; `print` shows one on each line.
+    """A batch of memories; `print` shows one on each line."""
 
-    Attributes
-    ----------
-    letters, numbers : Tensor of int, (b, 8)
-        The pairs. A letter is its place in `LETTERS`; the eight of a memory are all different.
-    asked : Tensor of int, (b,)
-        The letter that is asked for.
-    answer : Tensor of int, (b,)
-        The number to name.
-    slot : Tensor of int, (b,)
-        Which of the eight pairs holds it.
-    """
-
-    letters: torch.Tensor
-    numbers: torch.Tensor
-    asked: torch.Tensor
-    answer: torch.Tensor
-    slot: torch.Tensor
+    letters: torch.Tensor  # (b, 8): places in `LETTERS`; the eight of a memory are all different
+    numbers: torch.Tensor  # (b, 8)
+    asked: torch.Tensor  # (b,): the letter that is asked for
+    answer: torch.Tensor  # (b,): the number to name
+    slot: torch.Tensor  # (b,): which of the eight pairs holds it
 
     def __str__(self):
         lines = []
@@ -37,22 +25,10 @@ class Memories(NamedTuple):
 
 
 def draw(size, generator, rule=None):
-    """Draw memories at random.
+    """Draw `size` memories with a torch.Generator.
 
-    Parameters
-    ----------
-    size : int
-        How many.
-    generator : torch.Generator
-    rule : Tensor of int, (16,), optional
-        To find the pair of letter number i, letter number rule[i] is asked for; by default the letter itself.
+    To find the pair of letter number i, letter number rule[i] is asked for; by default the letter itself.
 
-    Returns
-    -------
-    Memories
-
-    Examples
-    --------
     >>> memories = draw(2, torch.Generator().manual_seed(5))
     >>> memories.letters.shape, memories.slot.shape
     (torch.Size([2, 8]), torch.Size([2]))

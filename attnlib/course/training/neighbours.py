@@ -27,18 +27,10 @@ def with_hidden_layer(questions):
 
 
 class Neighbours(nn.Module):
-    """One attention layer over a ring of letters, and a read-out.
+    """One attention layer over a ring of letters, and a read-out: `linear` or `with_hidden_layer`.
 
-    Parameters
-    ----------
-    num_heads : int
-    read_out : callable
-        Number of questions -> layer: `linear` or `with_hidden_layer`.
-    asked : tuple of int
-        How many places on the asked letters stand; -1 is the letter before.
+    `asked` says how many places on the asked letters stand; -1 is the letter before.
 
-    Examples
-    --------
     >>> logits, weights = Neighbours(2)(torch.zeros(3, 12, dtype=torch.long))
     >>> logits.shape, weights.shape
     (torch.Size([3, 12, 2, 10]), torch.Size([3, 2, 12, 12]))
@@ -91,14 +83,11 @@ def behind_the_same_head(model):
 
 @torch.no_grad()
 def measured(model):
-    """Return what a model does on 1000 fresh rings.
+    """Return what a model does on 1000 fresh rings, by name.
 
-    Returns
-    -------
-    dict
-        parameters; all right, the share of places at which all answers are right; each, the share for each question;
-        letters differ, all right where the asked letters are not all the same; maps, the mean weights of each head
-        (h, places, places); shares, the mean of the larger and of the smaller weight on the two nearest places.
+    parameters; all right, the share of places at which all answers are right; each, the share for each question;
+    letters differ, all right where the asked letters are not all the same; maps, the mean weights of each head
+    (h, places, places); shares, the mean of the larger and of the smaller weight on the two nearest places.
     """
     letters, answers = rings(1000, torch.Generator().manual_seed(1), model.asked)
     scores, weights = model(letters)

@@ -27,13 +27,8 @@ def sinusoids(n):
 class PreviousLetter(nn.Module):
     """One layer of one head, which is to name the letter before each place.
 
-    Parameters
-    ----------
-    kind : "RoPE", "learned", "sinusoids" or "nothing"
-        How it gets to know the places.
+    How it gets to know the places says `kind`: "RoPE", "learned", "sinusoids" or "nothing".
 
-    Examples
-    --------
     >>> logits, weights = PreviousLetter("RoPE")(letters(8, 2))
     >>> logits.shape, weights.shape
     (torch.Size([2, 8, 16]), torch.Size([2, 8, 8]))

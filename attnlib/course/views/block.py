@@ -10,19 +10,9 @@ STREAM, BRANCH = 1.0, 2.4  # heights of the residual stream, and of what is comp
 def draw(features, *, norm_first):
     """Draw a block: attention, then a feed-forward network, each added to the vectors that it was computed from.
 
-    Parameters
-    ----------
-    features : int
-        Of the vector of a token.
-    norm_first : bool
-        True: a norm stands in front of attention and of the network. False: a norm follows each sum.
+    A token's vector has so many features. With `norm_first` a norm stands in front of attention and of the network,
+    else behind each sum. Returns the axes.
 
-    Returns
-    -------
-    matplotlib Axes
-
-    Examples
-    --------
     >>> ax = draw(64, norm_first=True)
     >>> [text.get_text() for text in ax.texts if text.get_text() in ("attention", "norm", "+")]
     ['norm', 'attention', '+', 'norm', '+']

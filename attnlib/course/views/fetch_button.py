@@ -15,12 +15,6 @@ DONE = "Now run this cell again, and those below."
 def fetch_button():
     """Return a button that loads the model, in a browser that does not have it; anywhere else None.
 
-    Returns
-    -------
-    HBox or None
-
-    Examples
-    --------
     >>> import sys
     >>> fetch_button() is None or sys.platform == "emscripten"
     True

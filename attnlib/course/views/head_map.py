@@ -14,8 +14,6 @@ SIDE = 240  # of the chosen head's map
 def ranks(table):
     """Return the place of each entry, 1 for the largest.
 
-    Examples
-    --------
     >>> ranks(np.array([[0.1, 0.9], [0.5, 0.2]])).tolist()
     [[4, 1], [2, 3]]
     """
@@ -57,14 +55,14 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
     def render(name, layer, head, query, key):
         title = f"layer {layer + 1}, head {head + 1}"
         shown = np.asarray(weights[layer][head])
-        told = "; ".join(
+        readings = "; ".join(
             f"{other} {tables[other][layer, head]:.2f} (rank {places[other][layer, head]})"
             for other in dict.fromkeys((name, *tables))
         )
-        told += f". Ranks are among the {tables[name].shape[1]} heads of the layer."
+        readings += f". Ranks are among the {tables[name].shape[1]} heads of the layer."
         labels = {"queries": tokens, "keys": tokens, "row": query, "column": key, "attn_mask": attn_mask}
         chosen = panel([svg.heatmap(shown, title=title, side=SIDE, **labels)], {})
-        words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(told, quote=False)}</div>'
+        words = f'<div style="width:100%;min-height:3em">{title}: {html.escape(readings, quote=False)}</div>'
         return panel([svg.heads(tables[name], layer, head, name)], {}) + chosen + words, {title: shown}
 
     return live.LiveView(

@@ -1,7 +1,7 @@
 """The decoder of notebook 11, in NumPy: it writes the language of `grammar` word by word, with weights that are stored.
 
 Beside it, what is measured there: agreement over a noun that stands nearer, and which heads look back to the subject.
-`writer_training` trains the weights, in torch.
+`training.decoder` trains the weights, in torch.
 """
 
 import copy
@@ -38,17 +38,10 @@ RESULTS, WEIGHTS = DATA / "writer_results.json", DATA / "writer_weights.npz"  # 
 class Corpus:
     """Sentences drawn once, as numbers.
 
-    Attributes
-    ----------
-    sentences : list of list of str
-    tokens : ndarray of int, (size, LENGTH)
-        Each behind the start, which is number 0 and also fills up what is left.
-    lowest_loss : float
-        Nats a word: the mean surprise of these sentences under the rules that drew them. No model that sees only the
-        words before can expect less on sentences that it has not met.
+    `tokens`, (size, LENGTH), has each behind the start, which is number 0 and also fills up what is left. `lowest_loss`
+    is the mean surprise of a word, in nats, under the rules that drew them: no model that sees only the words before
+    can expect less on sentences that it has not met.
 
-    Examples
-    --------
     >>> corpus = Corpus(100, seed=1)
     >>> corpus.tokens.shape, all(map(grammatical, corpus.sentences))
     ((100, 20), True)
@@ -67,8 +60,6 @@ class Corpus:
 def tokens_of(words):
     """Return the numbers of words, a list or a string with blanks, behind the start, (1, n + 1).
 
-    Examples
-    --------
     >>> tokens_of("the cat").shape
     (1, 3)
     """
@@ -79,8 +70,6 @@ def tokens_of(words):
 def words_of(row):
     """Return the words of a row of numbers, without the start.
 
-    Examples
-    --------
     >>> words_of(tokens_of("the cat")[0])
     ['the', 'cat']
     """
@@ -98,8 +87,6 @@ _RISE = np.diff(_PHI)
 def gelu(x):
     """x Phi(x), where Phi(x) is the share of the normal distribution below x.
 
-    Examples
-    --------
     >>> gelu(np.array([-1.0, 0.0, 1.0])).round(4)
     array([-0.1587,  0.    ,  0.8413])
     """
@@ -127,20 +114,10 @@ def _linear(d_in, d_out, rng):
 class Writer:
     """A small decoder: words and places, then layers that add attention, and a small network, to what came in.
 
-    `writer_training.Writer` is its twin in torch.
+    `training.decoder.Writer` is its twin in torch. Without `positions` it has no vectors for places; if it is not
+    `is_causal`, every word sees the words behind it, too. `rng`, a Generator or a seed, draws the weights in float64;
+    `load` puts trained ones in their place.
 
-    Parameters
-    ----------
-    layers, num_heads, num_kv_heads, d_model : int
-    positions : bool
-        False: no vectors for places.
-    is_causal : bool
-        False: every word sees the words behind it, too.
-    rng : numpy.random.Generator or int, optional
-        Draws the weights, in float64; `load` puts trained ones in their place.
-
-    Examples
-    --------
     >>> logits, maps = Writer(rng=0)(tokens_of("the cat"))
     >>> logits.shape, len(maps), maps[0].shape
     ((1, 3, 40), 2, (1, 4, 3, 3))
@@ -231,21 +208,8 @@ def with_caches(model, caches=None, **options):
 def write(step, prompt=(), *, size=1, temperature=1.0, seed=0):
     """Write sentences, `size` at once, one word at a time.
 
-    Parameters
-    ----------
-    step : callable
-        From the tokens so far, (size, n), to the logits of the next, (size, words).
-    prompt : str or sequence of str
-        Words to begin with.
-    size : int
-    temperature : float
-        The logits are divided by it; 0 takes the most likely word.
-    seed : int
-
-    Returns
-    -------
-    list of list of str
-        Up to and with the first "."; or LENGTH - 1 words, where there is none.
+    `step` goes from the tokens so far, (size, n), to the logits of the next, (size, words), which are divided by the
+    temperature; at 0 the most likely word is taken. A sentence goes up to and with its first ".", else to LENGTH - 1.
     """
     rng, tokens = np.random.default_rng(seed), tokens_of(prompt).repeat(size, axis=0)
     while tokens.shape[1] < LENGTH:
@@ -300,12 +264,9 @@ def agreement(model, **options):
 
 
 def rows_of_the_verb(model):
-    """Return the weights of every head where the verb is due, for a singular and a plural subject.
+    """Return the weights of every head where the verb is due, (2, layers, h, 7): of a singular and of a plural subject.
 
-    Returns
-    -------
-    ndarray, (2, layers, h, 7)
-        Means over 144 beginnings each.
+    They are means over 144 beginnings each.
     """
     tokens, plural = beginnings()
     rows = np.stack(model(tokens)[1])[..., -1, :]  # (layers, 288, h, 7)
@@ -340,19 +301,6 @@ def window(width, keep_first=False, n=LENGTH):
     i = np.arange(n)
     back = i[:, None] - i
     return ((back >= 0) & (back < width)) | (keep_first & (back >= 0) & (i == 0))
-
-
-def in_window(model, width, keep_first=False):
-    """Return what becomes of a model that may look back no further: agreement, and the share of right sentences."""
-
-    def step(tokens):
-        return model(tokens, masks=[window(width, keep_first, tokens.shape[1])] * len(model.attention))[0][:, -1]
-
-    masks = [window(width, keep_first, LAST + 1)] * len(model.attention)
-    return {
-        "agreement": agreement(model, masks=masks),
-        "grammatical": share_grammatical(write(step, size=500)),
-    }
 
 
 def measured(model, seed=0):

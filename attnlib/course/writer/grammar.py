@@ -61,8 +61,6 @@ def grammatical(words):
 
     It reads the kinds of words by a pattern, and shares nothing with `sentence`, which writes them.
 
-    Examples
-    --------
     >>> grammatical("the cat that the dogs like sleeps .".split())
     True
     >>> grammatical("the cat that the dogs like sleep .".split())
@@ -74,8 +72,6 @@ def grammatical(words):
 def forms():
     """Return the kinds of words of every form of sentence, as letters of `CLASSES`.
 
-    Examples
-    --------
     >>> len(forms()), "dni." in forms(), "dnI." in forms()
     (520, True, False)
     """

@@ -84,10 +84,6 @@ def _new_letter(tokens, position):
     tokens[position + 1] = tokens.max() + 1
 
 
-def _new_last(tokens, position):
-    tokens[-1] = tokens.max() + 1
-
-
 def _reversed(tokens, position):
     tokens[:] = tokens[::-1]
 
@@ -165,7 +161,6 @@ OWN = (
         "Does the letter to predict stand just before the earlier copy, or just after it?",
         "Just after it: move the map of the copies by one column to the right.",
         _ranked_on(lambda tokens: after_copy(tokens, 0)),
-        _ranked_on(lambda tokens: copies(tokens) & ~np.eye(tokens.shape[-1], dtype=bool)),
     ),
     Mistake(
         "before_copy_measured",
@@ -199,7 +194,6 @@ OWN = (
         "Which key should the weight be on?",
         "On the key just after an earlier copy of the query's letter: add up the weight there.",
         _ranked_by(lambda s: s.weights.max(-1).mean((0, -1))),
-        _ranked_by(lambda s: -_entropy(s.weights)),
     ),
     Mistake(
         "broadest_head_measured",
@@ -208,7 +202,6 @@ OWN = (
         "Should a good head have a large measure or a small one?",
         "A large one. Measure the weight on the right keys, not how even the weights are.",
         _ranked_by(lambda s: _entropy(s.weights)),
-        _ranked_by(lambda s: -s.weights.max(-1).mean((0, -1))),
     ),
     Mistake(
         "letters_changed",
@@ -226,7 +219,6 @@ OWN = (
         "Exchange two of the other letters, and leave index -1 as it is.",
         _fool_with(_reversed),
         _fool_with(_rolled),
-        _fool_with(_new_last),
     ),
     Mistake(
         "same_answer_left",

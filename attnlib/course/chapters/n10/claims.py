@@ -40,8 +40,6 @@ def _bag(flags):
 def told_apart(one, two, heads=200):
     """Return the most by which one of many random heads moves the output at the last ship of two bags of ships.
 
-    Examples
-    --------
     >>> told_apart("AB", "ABAB") < 1e-9, told_apart("AB", "AAB") > 1
     (True, True)
     """

@@ -67,43 +67,19 @@ class Shown(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Puzzle(Exercise):
-    """A head, or two, set by hand.
+    """A head, or two, set by hand."""
 
-    Attributes
-    ----------
-    want : callable
-        Convoy -> the weights, or the outputs, that are wanted; NaN where anything goes.
-    signs : dict
-        Id of a mistake -> test(puzzle, answer). These are tried before the common ones.
-    among : dict
-        Which convoys are hidden: the arguments of `convoy.draw`.
-    tolerance : float
-    d_k : int or None
-        Columns of W_Q and W_K; by default the learner chooses.
-    d_v : tuple of int
-        Columns of W_V of each head. Without it the weights of one head are wanted.
-    mask : bool
-        A mask is part of the answer.
-    joined : bool
-        W_O is part of the answer.
-    causal : bool
-    layers : bool
-        The second head reads what the first has added to x.
-    example : callable or None
-        Returns an answer that is right, for pictures where a reader has none.
-    """
-
-    want: Callable
-    signs: dict
-    among: dict
+    want: Callable  # convoy -> the weights, or the outputs, that are wanted; NaN where anything goes
+    signs: dict  # id of a mistake -> test(puzzle, answer); these are tried before the common ones
+    among: dict  # which convoys are hidden: the arguments of `convoy.draw`
     tolerance: float = 0.01
-    d_k: int | None = None
-    d_v: tuple = ()
-    mask: bool = False
-    joined: bool = False
+    d_k: int | None = None  # columns of W_Q and W_K; None: the learner chooses
+    d_v: tuple = ()  # columns of W_V of each head; without it the weights of one head are wanted
+    mask: bool = False  # is a mask part of the answer?
+    joined: bool = False  # is W_O?
     causal: bool = False
-    layers: bool = False
-    example: Callable | None = None
+    layers: bool = False  # the second head reads what the first has added to x
+    example: Callable | None = None  # returns an answer that is right, for pictures where a reader has none
 
     subject = "Your head behaves"
     untried = "All your matrices are 0, or your function returns nothing."

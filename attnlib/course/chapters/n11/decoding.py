@@ -125,7 +125,8 @@ def in_chunks(step, query, key, value, chunks, attention, spoiled):
         except (TypeError, ValueError):
             raise Unfit(
                 f"Your step must return (output, (keys, values)), output with a row for each of {chunk} new tokens in "
-                f"each head; you return {_described(result)}. Fix: return output, (keys, values)."
+                f"each head; you return {_described(result)}. Fix: return output, (keys, values).",
+                "another_number_returned",
             ) from None
         start += chunk
     widths = {(output.ndim, len(output), output.shape[-1]) for output in outputs}

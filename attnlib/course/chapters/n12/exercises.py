@@ -144,7 +144,6 @@ OWN = (
         "For which distance i - j do your rotated query and key point the same way?",
         "It should be near and far: one query rotated back by each of these, added up.",
         {"looking": lambda s: _looking(s.d_k, ((s.near + s.far) // 2,))},
-        {"looking": lambda s: _looking(s.d_k, (s.near + s.far,))},
     ),
     Mistake(
         "one_position_only",
@@ -153,7 +152,6 @@ OWN = (
         "What is the score of a sum of two queries with a key? How large should the two be, one beside the other?",
         "It is the sum of both scores. Give both queries the same length.",
         {"looking": lambda s: _looking(s.d_k, (s.near,))},
-        {"looking": lambda s: _looking(s.d_k, (s.far,))},
     ),
     Mistake(
         "too_soft",

@@ -275,8 +275,6 @@ OF_STEPS = (
         "Print your frequencies. They should fall from 1 to nearly 1 / base, each by the same factor.",
         "base is the base: base ** (-2c / d_k).",
         _frequencies_by(lambda share, base: np.exp(-base * share)),
-        _frequencies_by(lambda share, base: share**base),
-        _frequencies_by(lambda share, base: (1 - share) ** base),
     ),
     Mistake(
         "frequencies_rising",

@@ -6,10 +6,6 @@ from ....core import softmax
 from ...mistakes.mistake import Mistake
 
 
-def _first_maximum(before, s):
-    return np.where(np.isneginf(before), s.max(axis=-1, keepdims=True), before)
-
-
 def _own_maximum(before, s):
     return s.max(axis=-1, keepdims=True)
 
@@ -39,10 +35,6 @@ def _softmax_of(tiles):
 
 def _inverted_after_the_first(before, largest):
     return np.where(np.isneginf(before), 0.0, np.exp(largest - before))
-
-
-def _largest_size(before, s):
-    return np.maximum(before, np.where(np.isneginf(s), -np.inf, np.abs(s)).max(axis=-1, keepdims=True))
 
 
 def _by_length(s):
@@ -89,14 +81,6 @@ STEP = (
         {"running": lambda s: _own_maximum, "keep_sum": lambda s: _one, "keep_output": lambda s: _one},
     ),
     Mistake(
-        "first_maximum_kept",
-        "the maximum never rises after the first tile",
-        "Right until a later score is larger by some 700: exp overflows.",
-        "What does exp(s - m) give where s is larger than m by 2000?",
-        "It overflows. Take the larger of m and the tile's maximum with every tile.",
-        {"running": lambda s: _first_maximum},
-    ),
-    Mistake(
         "no_maximum",
         "no maximum is subtracted: exp overflows where numbers are large",
         "Right as long as every one stays below some 709.",
@@ -104,15 +88,6 @@ STEP = (
         "inf. Subtract the largest one before exp.",
         {"running": lambda s: lambda before, scores: 0.0},
         {"subtracted": lambda s: 0.0},
-    ),
-    Mistake(
-        "maximum_of_sizes",
-        "the largest size |s| is subtracted, not the largest score",
-        "Right as long as no score is far below 0. Where all are near -1000, exp(s - 1000) is 0.",
-        "What does np.abs do to a score of -1000?",
-        "It makes it the largest. Take the maximum of the scores themselves.",
-        {"running": lambda s: lambda before, scores: np.maximum(before, np.abs(scores).max(axis=-1, keepdims=True))},
-        {"running": lambda s: _largest_size},
     ),
     Mistake(
         "maximum_of_other_rows",
@@ -141,15 +116,6 @@ STEP = (
         "Which three things must be carried from tile to tile, however long the row is?",
         "The maximum m, the sum z and the output o: none of them grows with the row.",
         {"online": lambda s: _softmax_of(overwritten(s.tiles))},
-    ),
-    Mistake(
-        "tiles_averaged",
-        "every tile had the same share: the softmax of each tile, and the mean or the sum of their outputs",
-        "A tile that no score speaks for weighs as much as one with the largest.",
-        "What says how much a tile counts as a whole?",
-        "The sum of its exponentials, all measured against one maximum: add numerators and sums, and divide once.",
-        {"online": lambda s: np.mean([softmax(x) @ v for x, v in s.tiles], axis=0)},
-        {"online": lambda s: np.sum([softmax(x) @ v for x, v in s.tiles], axis=0)},
     ),
     Mistake(
         "never_divided",
@@ -232,36 +198,12 @@ MERGE = (
         {"share_of": lambda s: s.lse},
     ),
     Mistake(
-        "outputs_added",
-        "the outputs are added, as if they had not been divided by their sums",
-        "With one worker all is right; with w equal ones the output is w times too large.",
-        "Two workers hold copies of the same keys. What should the merged output be?",
-        "The output of either: the shares of all workers sum to 1.",
-        {"shares": lambda s: np.ones(s.lse.shape)},
-    ),
-    Mistake(
-        "sums_not_divided",
-        "the shares are exp(L - largest), and nobody divides by their sum",
-        "The worker with the largest L has the share 1, and the others come on top.",
-        "What do the shares of all workers sum to?",
-        "To 1: divide by the sum of exp(L - largest).",
-        {"shares": lambda s: s.share_of},
-    ),
-    Mistake(
         "shares_over_queries",
         "the shares of a worker sum to 1 over the queries, not the shares of a query over the workers",
         "What a query gets depends on the other queries.",
         "Which axis are the workers?",
         "Axis 0: the softmax goes along that one.",
         {"shares": lambda s: softmax(s.lse, axis=-1)},
-    ),
-    Mistake(
-        "largest_takes_all",
-        "the worker with the largest L has all of the share",
-        "Right where one worker leads by far.",
-        "Two workers have the same L. What should each contribute?",
-        "A half. Shares are a softmax over L.",
-        {"shares": lambda s: (np.arange(len(s.lse))[:, None] == s.lse.argmax(axis=0)).astype(float)},
     ),
 )
 
@@ -293,30 +235,6 @@ SCHEDULE = (
         {"visits": lambda s: np.tri(*(len(s.tiles_of(b)) for b in (s.b_q, s.b_k)), dtype=bool)},
     ),
     Mistake(
-        "one_tile_too_many",
-        "a tile is also visited if it begins right behind the last query",
-        "The result is right, and a tile in each row is computed for nothing.",
-        "Queries 0 to 3, keys 4 to 7. Is a cell allowed?",
-        "None: the last query is its first one + b_q - 1.",
-        {"visits": lambda s: s.first[1] <= s.first[0] + s.b_q},
-    ),
-    Mistake(
-        "schedule_inverted",
-        "True stands for the tiles that are skipped",
-        "Only the future is visited.",
-        "What should stand for the first tile of queries and the first one of keys?",
-        "True: visit it.",
-        {"visits": lambda s: s.first[1] > s.first[0] + s.b_q - 1},
-    ),
-    Mistake(
-        "schedule_transposed",
-        "rows are tiles of keys, and columns are tiles of queries",
-        "With as many of each all runs, and queries see the future alone.",
-        "Which axis of a map are the queries?",
-        "The rows: the first axis counts tiles of queries.",
-        {"visits": lambda s: s.tiles_of(s.b_k)[:, None] <= s.tiles_of(s.b_q) + s.b_q - 1},
-    ),
-    Mistake(
         "last_tile_dropped",
         "a last tile that is not full is left out",
         "Right where the length is a multiple of the tile.",
@@ -327,15 +245,4 @@ SCHEDULE = (
     ),
 )
 
-TILED = (
-    Mistake(
-        "memory_grows",
-        "the memory grows with the length: the scores of whole queries or of whole keys exist at once",
-        "The results are right, and a long text does not fit.",
-        "Your text has 100,000 tokens. How many scores exist at the same time?",
-        "block times block, if there are two loops, one over tiles of queries and one over tiles of keys.",
-        {"memory": lambda s: 1.0},
-    ),
-)
-
-OWN = (*STEP, *MERGE, *SCHEDULE, *TILED)
+OWN = (*STEP, *MERGE, *SCHEDULE)

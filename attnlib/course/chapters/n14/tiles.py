@@ -111,8 +111,6 @@ class OnlineSteps(Steps):
 class TiledSteps(OnlineSteps):
     """A whole attention in tiles, of queries and of keys."""
 
-    memory = 0.0  # 1 where it grows with the length
-
     @cached_property
     def starts(self):
         """The first rows of tiles, of so many queries or keys."""

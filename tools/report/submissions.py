@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from keyword import iskeyword
 from pathlib import Path
 
-from .series import CHECKS, code_of, read
+from .notebooks import CHECKS, code_of, read
 
 MOST_BYTES = 50_000_000  # of a file; with all its outputs a notebook of the series has less than one million
 _VOTE = re.compile(r"^(guess_\w+)\s*=\s*([\"'])(\w+)\2", re.MULTILINE)

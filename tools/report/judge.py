@@ -16,13 +16,14 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from ..catalogue import EXERCISES
-from ..chapters.n10.puzzle import Puzzle
-from ..engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, judged
-from ..engine.sandbox import TimeUp, time_limit
-from ..mine import names_used
+from attnlib.course import EXERCISES
+from attnlib.course.chapters.n10.puzzle import Puzzle
+from attnlib.course.engine.run import TIME_LIMIT, Outcome, Unfit, Unmeasured, judged
+from attnlib.course.engine.sandbox import TimeUp, time_limit
+from attnlib.course.mine import names_used
+
 from .apart import NoAnswer, Recorded, Replayed, apart
-from .series import Series, read
+from .notebooks import Series, read
 from .submissions import Submission
 
 _OF_TORCH = re.compile(r"^\s*(?:import|from) torch\b", re.MULTILINE)

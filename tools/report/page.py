@@ -3,18 +3,14 @@
 import csv
 import html
 import io
-from pathlib import Path
 
-from ... import svg
-from ...colours import LINE, palette, text_on
-from ..catalogue import MISTAKES, PREDICTIONS
-from ..engine.verdict import as_html
+from attnlib import svg
+from attnlib.colours import LINE, palette, text_on
+from attnlib.course import MISTAKES, PREDICTIONS
+from attnlib.course.engine.verdict import as_html
+
+from ..series import REPLIES
 from . import STATES
-
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10: each mistake then says its own hint
-    tomllib = None
 
 WIDE, HIGH = 300, 22  # pixels of a bar
 # Right is the lightest, so that a dark row is one to talk about; what says nothing of anybody has no colour.
@@ -27,16 +23,9 @@ td.number { text-align: right }
 """
 
 
-def _replies():
-    if tomllib is None:
-        return {}
-    path = Path(__file__).parents[1] / "data" / "replies.toml"
-    return tomllib.loads(path.read_text("utf-8"))["exercises"]
-
-
-def reply(replies, exercise, mistake):
+def reply(exercise, mistake):
     """Return what to reply to a mistake in an exercise: the lecturer's words for both, else the hint of the check."""
-    for ids, (_, words) in replies.get(exercise, {}).items():
+    for ids, (_, words) in REPLIES["exercises"].get(exercise, {}).items():
         if mistake in ids.split(", "):
             return words
     return MISTAKES[mistake].hints[0] if mistake in MISTAKES else ""
@@ -44,8 +33,7 @@ def reply(replies, exercise, mistake):
 
 def rows_of(report, task):
     """Return [(how many answers, mistake or "no name", what to reply), ...] of an exercise."""
-    replies = _replies()
-    return [(n, id or "no name", reply(replies, task.key, id)) for id, n in report.mistakes(task.number)]
+    return [(n, id or "no name", reply(task.key, id)) for id, n in report.mistakes(task.number)]
 
 
 def who(submission, names):

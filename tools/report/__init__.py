@@ -1,6 +1,6 @@
 """Which mistakes a class made: a report on the notebooks that were handed in.
 
-    python -m attnlib.course report FOLDER
+python -m tools.report FOLDER       the text; --html and --csv write files
 
 `submissions` finds what was handed in, `judge` judges it, one notebook in one process, `apart` runs each answer in a
 copy of that process, `page` writes what was found.
@@ -13,12 +13,13 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
-from ..catalogue import PREDICTIONS
-from . import series, submissions
+from attnlib.course import PREDICTIONS
 
-PACKAGE = Path(__file__).parents[3]  # the folder that holds attnlib
+from ..series import NOTEBOOKS, ROOT
+from . import submissions
+from .notebooks import series
+
 STATES = ("right", "wrong", "could not tell", "not tried")
 
 
@@ -71,15 +72,13 @@ class Report:
         return of_files + [(by_number[row["which"]], row["number"], row["why"]) for row in self.judged if row["why"]]
 
 
-def made(folder, notebooks=None, jobs=1):
+def made(folder, jobs=1):
     """Return the Report on a folder.
 
     Parameters
     ----------
     folder : Path
         With notebooks anywhere below it, or a course of nbgrader.
-    notebooks : Path or None
-        The notebooks of the series, with their solutions; by default those beside attnlib.
     jobs : int
         How many processes judge at the same time.
     """
@@ -88,13 +87,7 @@ def made(folder, notebooks=None, jobs=1):
             f"the report runs on Linux only, here is {sys.platform}: elsewhere an answer cannot be kept apart from "
             "what judges it. Fix: run it in a container, or in the Linux of Windows (WSL)."
         )
-    where = notebooks or PACKAGE / "notebooks"
-    known = series.series(where)
-    if not known:
-        raise FileNotFoundError(
-            f"{where} holds no notebook of the series. Expected files like 02_vectorized.ipynb with their solutions. "
-            "Fix: --notebooks FOLDER, the folder notebooks of a clone of this repository."
-        )
+    known = series(NOTEBOOKS)
     handed_in = submissions.found_in(folder, known)
     tasks = []
     for number, notebook in known.items():
@@ -114,14 +107,14 @@ def _judged(notebook, handed_in):
         "notebook": str(notebook.path.resolve()),
         "submissions": [[one.which, str(one.path.resolve()), one.shown] for one in handed_in],
     }
-    command = [sys.executable, "-c", "from attnlib.course.report import judge; judge.main()"]
+    command = [sys.executable, "-c", "from tools.report import judge; judge.main()"]
     one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = {**os.environ, **one, "ATTNLIB_MINE": "", "MPLBACKEND": "Agg", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run(
         command,
         input=json.dumps(asked),
         env=environment,
-        cwd=PACKAGE,
+        cwd=ROOT,
         capture_output=True,
         encoding="utf-8",
         check=False,

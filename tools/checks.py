@@ -1,0 +1,45 @@
+"""Write docs/checks.md: which mistakes each exercise recognises.
+
+python -m tools.checks
+"""
+
+from attnlib.course import EXERCISES, MISTAKES
+from attnlib.course.chapters.n10.puzzle import Puzzle
+from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
+
+from .series import ROOT
+
+TARGET = ROOT / "docs" / "checks.md"
+
+
+def section(exercise):
+    """Return the part of the page about one exercise: its task, and the mistakes that its check names."""
+    common = [id for id in exercise.names if isinstance(exercise, Puzzle) and id in COMMON and id not in exercise.signs]
+    names = ", ".join(f"`{id}`" for id in sorted(set(exercise.names) - set(common)))
+    besides = ", and those that every puzzle names" if common else ""
+    return f"### {exercise.name}\n\n{exercise.task}\n\n*Names* {names}{besides}.\n"
+
+
+def page():
+    """Return the page."""
+    meanings = [f"| `{m.id}` | {m.behaves_as_if} | {m.symptom} |" for _, m in sorted(MISTAKES.items())]
+    return "\n".join(
+        [
+            "# Which mistake each check names\n",
+            f"{len(EXERCISES)} exercises and puzzles, {len(MISTAKES)} mistakes. Each mistake that stands under an "
+            "exercise is made there by a test, rejected and named.\n",
+            "Written by `python -m tools.checks`; `tests/test_checks.py` sees that it is up to date.\n",
+            "## Exercises\n",
+            *(section(exercise) for exercise in EXERCISES.values()),
+            "## What every puzzle names\n",
+            "In notebook 10 a head is set by hand and judged by what it does. Beside its own mistakes, a puzzle names "
+            f"{', '.join(f'`{id}`' for id in COMMON)}.\n",
+            "## What the names mean\n",
+            "| mistake | your code (or head) behaves as if | what you would see |\n|---|---|---|",
+            *meanings,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page() + "\n", encoding="utf-8", newline="\n")
