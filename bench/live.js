@@ -7,20 +7,23 @@
     },
   };
   let last;
-  const done = () => watch.frames.push(performance.now());
-  const look = () => {
+  const painted = new MessageChannel(); // a message that is sent before a frame is drawn arrives after it
+  painted.port1.onmessage = () => watch.frames.push(performance.now());
+  const done = () => requestAnimationFrame(() => painted.port2.postMessage(0));
+  const look = (changes) => {
     const image = area.querySelector(".jp-OutputArea img");
-    const svg = area.querySelector(".attnlib-live svg");
-    const content = svg ? svg.parentElement.innerHTML : image && image.src;
-    if (!content) watch.blank++;
-    if (!content || content === last) return;
-    last = content;
-    if (svg) requestAnimationFrame(done);
-    else image.decode().then(done, done);
+    const live = area.querySelector(".attnlib-live");
+    if (!live && !image) watch.blank++;
+    const ours = ({ target, addedNodes }) =>
+      live?.contains(target) || [...addedNodes].some((node) => node.contains?.(live));
+    if (live && changes.some(ours)) done();
+    if (live || !image || image.src === last) return;
+    last = image.src;
+    image.decode().then(done, done);
   };
   watch.start();
   addEventListener("keydown", () => watch.keys.push(performance.now()), true);
   new MutationObserver(look).observe(area, { subtree: true, childList: true, attributes: true, characterData: true });
-  look();
+  look([]);
   window.watch = watch;
 })();

@@ -14,7 +14,7 @@ from attnlib.course import EXERCISES, MISTAKES, PREDICTIONS, catalogue, check
 from attnlib.course.chapters.n10.puzzle import Puzzle
 from attnlib.course.clinic import CASES
 from attnlib.course.engine.exercise import BY_STAGE, CHANGING, IGNORED, Design
-from attnlib.course.engine.explain import AXES, CONSTANT, FACTOR, NEARLY, PART, REARRANGED, SHAPE, explain
+from attnlib.course.engine.explain import CONSTANT, FACTOR, NEARLY, PART, REARRANGED, explain
 from tools.checks import TARGET, page, section
 from tools.series import TAUGHT
 
@@ -146,7 +146,7 @@ def test_the_page_of_mistakes_is_up_to_date():
 # --- nothing is named that is not there
 
 # What an experiment shows, or the result by itself, whatever mistake it comes of.
-GENERAL = {IGNORED, CHANGING, NEARLY, AXES, SHAPE, "another_layer", *BY_STAGE.values()}
+GENERAL = {IGNORED, CHANGING, NEARLY, "another_layer", *BY_STAGE.values()}
 
 
 FREE = {"induction_measure", "fool_one_layer", "look_back", "scores_in_range"}  # of which many answers are right
@@ -278,10 +278,10 @@ SHOWN = {
     "another factor in each row": (None, lambda y: y * (1 + np.arange(y.shape[-2]))[:, None]),
     "zeros in the middle": (PART, lambda y: y * (np.arange(y.shape[-2]) != 1)[:, None]),
     "noise": (None, lambda y: y + 0.01 * np.cos(np.arange(y.size)).reshape(y.shape)),
-    "every second row": (SHAPE, lambda y: y[..., ::2, :]),
+    "every second row": (None, lambda y: y[..., ::2, :]),
     "the rest at 1": (None, kept_at(0, -2, rest=1)),
     "constant rows": (None, lambda y: np.broadcast_to(y[..., :1], y.shape)),
-    "a part, and twice as large": (SHAPE, lambda y: 2 * y[..., :1, :]),
+    "a part, and twice as large": (None, lambda y: 2 * y[..., :1, :]),
 }
 RESULTS = [EXERCISES[name] for name in ("scaled_dot_product_attention", "masked_attention", "multi_head_attention")]
 

@@ -271,25 +271,29 @@ def decode_by_loop(query, key, value, past, attention):
     return np.hstack(outputs), (keys, values)
 
 
-def write_all(model, new_cache, prompts, count):
-    rows = []
-    for prompt in prompts:
-        cache = new_cache()
-        logits, row = model(list(prompt), cache), []
-        while len(row) < count:
-            row.append(int(logits.argmax()))
-            logits = model(row[-1:], cache)
-        rows.append(row)
-    return np.array(rows)
+def accept_by_loop(logits, draft, past):
+    chosen, agreed = logits.argmax(axis=-1), 0
+    while agreed < len(draft) and draft[agreed] == chosen[agreed]:
+        agreed += 1
+    rejected = len(draft) - agreed
+    return list(chosen[: agreed + 1]), [tuple(x[:, : x.shape[1] - rejected] for x in pair) for pair in past]
 
 
-def write_recursively(model, new_cache, prompts, count):
-    """Without using the cache twice: everything anew, in a new one, for each token."""
+def accept_by_product(logits, draft, past):
+    """One array of tokens, one of each layer's rows, copied."""
+    chosen, draft = np.argmax(logits, axis=1), np.array(draft, dtype=int)
+    agreed = int(np.cumprod(draft == chosen[:-1]).sum())
+    rows = np.arange(past[0][0].shape[1] - len(draft) + agreed)
+    return np.append(draft[:agreed], chosen[agreed]), tuple([k[:, rows], v.take(rows, 1)] for k, v in past)
 
-    def longer(tokens, n):
-        return tokens if n == 0 else longer([*tokens, int(np.argmax(model(tokens, new_cache())))], n - 1)
 
-    return np.array([longer(list(prompt), count)[len(prompt) :] for prompt in prompts])
+def accept_recursively(logits, draft, past):
+    first = int(logits[0].argmax())
+    if draft and draft[0] == first:
+        new, past = accept_recursively(logits[1:], draft[1:], past)
+        return (first, *new), past
+    rows = past[0][0].shape[-2] - len(draft)
+    return (first,), [(keys[:, :rows], values[:, :rows]) for keys, values in past]
 
 
 RIGHT = {
@@ -410,7 +414,7 @@ RIGHT = {
         grouped_head_by_head,
     ],
     "decode_step": [decode_step, decode_by_loop, functools.partial(decode_step, lists=True)],
-    "write_all": [write_all, write_recursively, lambda *a: write_all(*a).tolist() and write_all(*a)],
+    "accept_draft": [accept_by_loop, accept_by_product, accept_recursively],
     "out_of_reach": [
         "the cats that the old dog sees",
         "the young bird that the happy farmers  follow",
@@ -542,7 +546,7 @@ NEAR = [
     ("window_mask", lambda n_q, n_k, w: (back(n_q, n_k) >= np.arange(n_k)) & (back(n_q, n_k) - w < np.arange(n_k))),
     ("grouped_attention", grouped_by_axes),
     ("decode_step", decode_by_loop),
-    ("write_all", write_all),
+    ("accept_draft", accept_by_product),
     ("weights_of_she", [0.839, 0.006, 0.114, 0.042]),
     ("output_of_she", [0.885, 0.036]),
 ]

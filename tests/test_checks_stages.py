@@ -10,7 +10,6 @@ from answers import MODULE, A, M, right, submit
 import attnlib as al
 from attnlib.course import EXERCISES, MISTAKES, check
 from attnlib.course.engine.exercise import BY_STAGE, Function
-from attnlib.course.engine.explain import AXES
 from attnlib.course.engine.steps import Steps
 from attnlib.course.mistakes.mistake import masked_by
 
@@ -287,7 +286,7 @@ def staged(name, change):
 def test_the_stage_is_told_truly_or_not_at_all(name, change):
     verdict, truth = staged(name, change)
     assert verdict.state == "wrong"
-    assert verdict.mistake in (None, AXES, *NAMES.get(change, ()), BY_STAGE.get(verdict.stage)), verdict
+    assert verdict.mistake in (None, *NAMES.get(change, ()), BY_STAGE.get(verdict.stage)), verdict
     assert verdict.stage is None or set(verdict.stage.split(" or ")) & set(truth), verdict
 
 

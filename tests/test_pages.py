@@ -1,5 +1,6 @@
 """What a page without a kernel promises: each control that the text beside a view names is there, and each question."""
 
+import copy
 import re
 
 import nbformat
@@ -120,6 +121,20 @@ def test_each_question_of_a_notebook_has_its_replies_on_the_page_and_no_guess(no
     assert not re.search(r"guess_|No choice made yet|predict\.\w+\(", everything)
     opens, closes = ([cell for cell in cells if cell.metadata.get("around", ["", ""])[k]] for k in (0, 1))
     assert len(opens) == len(closes)
+
+
+@pytest.mark.parametrize("notebook", SERIES, ids=lambda notebook: notebook.number)
+def test_an_exercise_has_a_field_for_numbers_or_one_link_to_its_cell(notebook):
+    cells = nbformat.read(notebook.built, as_version=4).cells
+    assert "attnlib-write" not in str(asked.asked(copy.deepcopy(cells)))  # where there is no site nothing leads to it
+    ways = {}
+    for cell in asked.asked(cells, "there"):
+        goal = cell.id if asked.EXERCISE.search(cell.source) else next(reversed(ways), None)
+        found = ["field"] * cell.source.startswith("<form") + re.findall(r'href="there#cell-id=(.*?)"', cell.source)
+        ways[goal] = ways.get(goal, []) + found
+    assert ways.pop(None, []) == []
+    assert [(goal, way) for goal, way in ways.items() if way not in (["field"], [goal])] == []
+    assert set(ways) <= {cell.id for cell in nbformat.read(notebook.built, as_version=4).cells}
 
 
 def test_what_answers_stands_behind_the_fold_and_what_comes_next_in_front_of_it():

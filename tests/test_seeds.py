@@ -487,9 +487,6 @@ def test_printed(number, text):
             + [(0, 0.2), (0, 0.1), (0.5, 0.9), (0, 0.1), (0, 0.3), (0, 0.4), (0.5, 0.95)]
             + [(0, 0.4), (0, 0.1), (0, 0.1), (0.15, 0.6), (0.3, 0.7), (0, 0.45)],
         ),
-        ("11", "SUBJECT, that, OTHER # # 0.00 0.00 # 0.00 # #", [(0, 0.7), (0, 0.2), (0, 0.2), (0.3, 1), (0.45, 0.7)]),
-        ("11", "SUBJECT, also for that: agreement #", [(0, 0.45)]),
-        ("11", "with positions .s. hidden: agreement # without .s. hidden: agreement #", [(0.95, 1), (0.75, 1)]),
         ("11", "head 3 of layer 2 off: agreement # head 4 of layer 2 off: agreement #", [(0, 0.7), (0.95, 1)]),
         ("11", "d_k = 1: grammatical #, agreement #", [(0.95, 1), (0.99, 1)]),
         # two texts: stored weights, so only the last bits of float32 can differ

@@ -12,7 +12,7 @@ import small_llama
 import torch
 
 import attnlib as al
-from attnlib.course import smollm
+from attnlib.course import check, smollm
 from attnlib.course.smollm import speaker
 from attnlib.course.smollm.functions import FUNCTIONS
 from bench.decoder import READERS, in_transformers
@@ -140,6 +140,52 @@ def test_the_solutions_of_notebook_11_speak(babbler):
     for size in (1, 3, 20):
         assert np.abs(in_chunks(own, TEXT, size) - babbler.logits(TEXT)).max() < 1e-4
     assert own.write(TEXT, 8) == babbler.write(TEXT, 8)
+
+
+# Guessing ahead
+
+TWICE = ("the oath, or the oath, or the oath", "a other a other a", "aaaa", TEXT)
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 20])
+def test_with_drafts_it_writes_what_it_writes_without(babbler, length):
+    kept = 0
+    for prompt in TWICE:
+        text, passes = smollm.speculate(babbler, prompt, 24, length)
+        assert text == babbler.write(prompt, 24)
+        kept += sum(accepted for _, accepted in passes)
+        assert all(accepted <= drafted <= length for drafted, accepted in passes)
+        assert sum(1 + accepted for _, accepted in passes) in range(23, 23 + 1 + length)
+    assert kept > 5
+
+
+def test_the_solution_of_notebook_11_and_its_mistakes_speculate(babbler):
+    """In the loop every mistake spoils a text, or costs passes; the one that returns nothing is stopped."""
+    (source,) = (notebook.source for notebook in SERIES if notebook.number == "11")
+    names, texts = {}, [babbler.write(prompt, 24) for prompt in TWICE]
+    (solution,) = (code for _, number, code in exercises(read_source(source)) if number == "11.4")
+    exec(solution, names)
+
+    def written(accept):
+        found = [smollm.speculate(babbler, prompt, 24, accept=accept) for prompt in TWICE]
+        return [text for text, _ in found], sum(len(passes) for _, passes in found)
+
+    same, passes = written(names["my_accept"])
+    assert same == texts
+    for id, (wrong, *_) in check.accept_draft.wrong.items():
+        if id == "models_token_dropped":
+            with pytest.raises(ValueError, match=r"at least one new token, got none\. Fix: "):
+                written(wrong)
+            continue
+        spoiled, more = written(wrong)
+        assert spoiled != texts or more > passes, id
+
+
+def test_a_draft_is_what_followed_the_last_time(babbler):
+    assert smollm.looked_up([1, 2, 3, 1, 2, 4, 1, 2]) == [4, 1, 2] and smollm.looked_up([1, 1, 1]) == [1]
+    assert smollm.looked_up([3, 1, 2]) == smollm.looked_up([1, 2]) == smollm.looked_up([1]) == []
+    with pytest.raises(ValueError, match="the model was trained on at most 256 tokens"):
+        smollm.speculate(babbler, "a " * 200, 64)
 
 
 def with_nan(x):

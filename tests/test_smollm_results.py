@@ -207,6 +207,28 @@ def test_of_a_prompt_only_what_is_sure_is_named(answer, mistake):
     assert (verdict.state, verdict.mistake) == ("wrong", mistake)
 
 
+def test_what_notebook_11_says_of_passes_and_drafts():
+    timed, guesses = smollm.reading(), smollm.recorded("guesses")
+    seconds = np.array(timed["seconds"])
+    price = np.median(seconds / seconds[:, :1], axis=0)
+    assert timed["tokens"] == [1, 2, 4, 8, 16, 32, 64] and len(seconds) == 9
+    assert price[-1] < 64 / 3 and price[3] < 8 / 1.5  # far less than as many passes
+    assert round(4 * timed["numbers"] / 1e6) == 538 and round(timed["numbers"] / 1e6, 1) == 134.5
+    assert set(guesses) == set(smollm.GUESSED) and all(one["same"] for one in guesses.values()) and len(guesses) == 7
+    price_of = {}
+    for name, one in guesses.items():
+        drafted, accepted = np.array(one["passes"]).T
+        assert len(drafted) + accepted.sum() in range(63, 63 + 8)
+        price_of[name] = np.interp(1 + drafted, timed["tokens"], price).sum() / (1 + accepted).sum()
+    drafted, accepted = np.array(guesses["counting"]["passes"]).T
+    assert (drafted > 0).sum() == 30 and accepted.max() == 1
+    assert min(price_of, key=price_of.get) == "a copy" and price_of["a copy"] < 0.6
+    for new in ("a story", "another story", "counting"):
+        assert price_of[new] > 1
+    for name in ("a story", "another story"):
+        assert sum(kept for _, kept in guesses[name]["passes"]) <= 1
+
+
 def test_every_map_holds_the_map_that_the_ribbons_show():
     words, maps = smollm.every_map()
     (stop,) = (stop for stop in smollm.stops("blank")["stops"] if stop["d_k"] == 64)
@@ -309,6 +331,19 @@ def test_prompts_come_out_again_and_new_ones_are_judged(speaker, monkeypatch):
     assert check.waking_prompt(smollm.parking(" ".join(words), speaker)).mistake == "nothing_twice"
     with pytest.raises(ValueError, match=r"prompt must have at most 200 tokens, got 209\. Fix: a shorter text\."):
         smollm.parking(smollm.TEXTS["alice"] + " a", speaker)
+
+
+@pytest.mark.slow
+@needs_model
+def test_drafts_come_out_again_and_leave_texts_as_they_are(speaker):
+    names = "counting", "a copy"
+    assert same(
+        rounded(measures.guesses(speaker, names=names)), {name: smollm.recorded("guesses")[name] for name in names}
+    )
+    for prompt, length in ((smollm.TEXTS["code"], 2), ("Row, row, row your boat, gently down the", 15)):
+        assert smollm.speculate(speaker, prompt, 32, length)[0] == speaker.write(prompt, 32)
+    fresh = smollm.reading(speaker, counts=(1, 64), rounds=2)  # no times: they are noise
+    assert np.shape(fresh["seconds"]) == (2, 2) and fresh["numbers"] == smollm.reading()["numbers"]
 
 
 @needs_model

@@ -101,6 +101,17 @@ def test_controls_share_the_room_of_a_page_and_a_click_finds_its_own():
     assert query["labels"] == ["0 “a”", "1 “b”", "2 “c”"] and query["at"] == 1
 
 
+def test_a_control_that_changes_nothing_is_not_drawn_and_a_row_of_buttons_is_no_slider():
+    def knobs_of(**sliders):
+        view = live.weights_view(lambda a, b=1: {"map": np.full((2, 2), 1 / a**2)}, still=(1,), **sliders)
+        kept = frames.packed(view)
+        return kept and [knob["key"] for knob in frames.unpacked(kept)["knobs"]]
+
+    assert knobs_of(a=(1, 3), b=[1, 2, 3]) == ["a"] and knobs_of(a=[-1, 1]) is None
+    told = frames.unpacked(frames.packed(live.masks(n=4)))["knobs"]
+    assert [knob["key"] for knob in told if knob.get("choice")] == ["mask"] and len(told) > 1
+
+
 def test_a_still_carries_the_pictures_of_its_view_where_front_ends_pass_over_them(monkeypatch):
     InteractiveShell.instance()
     monkeypatch.setenv("ATTNLIB_PAGES", "1")

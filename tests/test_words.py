@@ -172,7 +172,8 @@ CODE = {
     "np.tri(n_q, n_k, k=n_k - n_q, dtype=bool)": (
         "same(np.tri(n_q, n_k, k=n_k - n_q, dtype=bool), al.causal_mask(n_q, n_k, align='lower_right'))"
     ),
-    "np.argmax(logits)": "np.argmax(np.array([1, 5, 2])) == 1",
+    "x[:-0]": "len(np.ones(3)[:-0]) == 0",
+    "x[:0]": "len(np.ones(3)[:0]) == 0",
     "W.reshape(d_in, num_heads, d_k // 2, 2)": "same(np.arange(8).reshape(1, 2, 2, 2)[..., 0].ravel(), [0, 2, 4, 6])",
     "exp(new - m)": "same(exp(2 - 3), exp(2 - 5) * exp(5 - 3))",
     "exp(m - new) * z + exp(s - new).sum()": (

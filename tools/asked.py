@@ -27,17 +27,21 @@ OPTION = re.compile(r"^- \*\*([a-z])\*\* ((?:.+\n?)+?)(?=^- |\Z)", re.MULTILINE)
 # Where the words about a result end, and those about what comes next begin.
 ACTS = re.compile(r"\blive\.|^(?:guess_|predict\.|my_|mine\.)|check\.", re.MULTILINE)  # cells for the reader's hands
 GOES_ON = re.compile(r"^#|\*\*(?:Try|Predict|Goal)\.\*\*")
+EXERCISE = re.compile(r"^### Exercise", re.MULTILINE)
+WRITE = '<p class="attnlib-write"><a href="{}">Write and check it in your browser</a></p>'
 FOLD = '<details class="attnlib-answer" id="{}"><summary>What comes out? Your own answer first, then look.</summary>'
 
 
-def asked(cells):
+def asked(cells, run=None):
     """Return the cells of a page: no guesses to write, but options to click; behind a fold what answers a question.
 
-    What stands before and after a cell as HTML is in its metadata, under "around".
+    What stands before and after a cell as HTML is in its metadata, under "around". An exercise in code has one link to
+    the same cell at the address `run`, where it can be written.
     """
-    found, cells = [], list(cells)
+    found, cells, goal = [], list(cells), None
     while cells:
         cell = cells.pop(0)
+        goal = cell if EXERCISE.search(cell.source) else goal
         recall = ASKS.match(cells[0].source) if cells and cells[0].cell_type == "code" else None
         if recall and recall[1] in RECALLS:
             cells.pop(0)
@@ -61,6 +65,9 @@ def asked(cells):
             found.append(text_cell(field(exercise, stub[1])))
         else:
             found.append(cell)
+            if run and goal and cell.source.startswith("verdict = "):
+                found.append(text_cell(WRITE.format(f"{run}#cell-id={goal.id}")))
+                goal = None
     return found
 
 

@@ -60,9 +60,10 @@ def page(notebook, lab, model):
     """Return a notebook as the book shows it; who reads runs nothing."""
     built = nbformat.read(notebook.built, as_version=4)
     shown = [cell for cell in built.cells if cell.id not in ("badges", "setup")]
-    built.cells = [*around(joined(asked.asked(shown))), licence_cell()]
+    run = f"{lab}?path={notebook.built.name}" if lab and notebook.browser else None
+    built.cells = [*around(joined(asked.asked(shown, run))), licence_cell()]
     title, text = built.cells[0].source.split("\n", 1)
-    built.cells[0].source = f"{title}\n{ways_to_run(notebook, lab, model)}{text}"
+    built.cells[0].source = f"{title}\n{ways_to_run(notebook, run, lab, model)}{text}"
     for cell in built.cells:
         if cell.cell_type == "markdown":
             cell.source = inward(cell.source, f"notebooks/{notebook.built.name}")
@@ -106,13 +107,12 @@ def fold(cell):
         cell.metadata["mystnb"] = PREDICT
 
 
-def ways_to_run(notebook, lab, model):
+def ways_to_run(notebook, run, lab, model):
     """Return the line under a title that says what a page cannot do, and where this notebook runs."""
     ways = [SAVED]
+    if run:
+        ways.append(f'<a href="{run}">Run this notebook in your browser</a>. {FIRST_START}')
     if lab:
-        if notebook.browser:
-            run = f'<a href="{lab}?path={notebook.built.name}">Run this notebook in your browser</a>'
-            ways.append(f"{run}. {FIRST_START}")
         first = "The model reads on the first page" if model and notebook.number == "13" else "To the first page"
         ways.append(f'<a href="../index.html">{first}</a>')
     if where := address():

@@ -13,6 +13,7 @@ import numpy as np
 from attnlib import core
 from attnlib.course.chapters.n14 import tiled
 from attnlib.course.smollm import texts
+from attnlib.course.smollm.drafts import speculate
 from attnlib.course.smollm.faults import FAULTS, WITH_THE_CACHE
 from attnlib.course.smollm.results import (
     D_K,
@@ -23,6 +24,7 @@ from attnlib.course.smollm.results import (
     at_d_k,
     every_score,
     parking,
+    reading,
     recorded,
     stop_of,
 )
@@ -148,6 +150,19 @@ def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):
         stops.append(stop)
     words = speaker.tokenizer.words(speaker.tokens(prompt))
     return {"prompt": prompt, "words": words, "layer": head[0], "head": head[1], "d_k": D_K, "stops": stops}
+
+
+kept(reading)
+
+
+@kept
+def guesses(speaker, names=tuple(texts.GUESSED)):
+    """Return {name: {"same": is it greedy's text?, "passes": (drafted, accepted) of each pass behind the prompt}}."""
+    guessed = {}
+    for name in names:
+        text, passes = speculate(speaker, texts.GUESSED[name])
+        guessed[name] = {"same": text == speaker.write(texts.GUESSED[name]), "passes": passes}
+    return guessed
 
 
 @kept

@@ -63,7 +63,7 @@ class Checks:
     window_mask: Exercise
     grouped_attention: Exercise
     decode_step: Exercise
-    write_all: Exercise
+    accept_draft: Exercise
     out_of_reach: Exercise
     rope: Exercise
     rotary_attention: Exercise
@@ -119,7 +119,6 @@ class Predict:
     head_of_zeros: Question
     witness: Question
     cheated: Question
-    causal_order: Question
     hidden_bugs: Question
     shifted: Question
     beyond: Question

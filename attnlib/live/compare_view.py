@@ -69,7 +69,6 @@ def compare(shown: Callable, **text: str) -> LiveView:
         labels = {"queries": now["tokens"], "keys": now["tokens"], "attn_mask": now["masks"], "free": Comparison.free}
         panels = draw_maps(maps, row=query, column=key, **labels)
         table = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
-        line = f"Scores {_factor(times)}. {line}" if maps else line
         return f'{panels}{table}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     controls = {
@@ -114,7 +113,3 @@ def _checked(function):
         return ships, maps, masks, (names, rows), arguments.text(line, "line")
 
     return shown
-
-
-def _factor(times):
-    return "as they are" if times == 1 else f"times {times:g}"

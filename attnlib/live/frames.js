@@ -26,6 +26,37 @@
     return element;
   };
 
+  // A slider, and a row of options: (a control, what it does with a stop) -> [what stands in the page, what takes a stop].
+  const slider = ({ name, labels, at }, moved) => {
+    const rail = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
+    const readout = made("output", { textContent: labels[at] });
+    readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
+    rail.ariaValueText = labels[at];
+    const take = (stop) => {
+      rail.value = stop;
+      readout.textContent = rail.ariaValueText = labels[stop];
+      moved(stop);
+    };
+    rail.addEventListener("input", () => take(Number(rail.value)));
+    return [made("label", { className: "attnlib-control" }, name, rail, readout), take];
+  };
+  let rows = 0;
+  const options = ({ name, labels, at }, moved) => {
+    rows += 1;
+    const take = (stop) => {
+      buttons[stop].checked = true;
+      moved(stop);
+    };
+    const buttons = labels.map((_, stop) => {
+      const button = made("input", { type: "radio", name: `attnlib-options-${rows}`, checked: stop === at });
+      button.addEventListener("input", () => take(stop));
+      return button;
+    });
+    const shown = buttons.map((button, stop) => made("label", {}, button, labels[stop]));
+    const row = { className: "attnlib-control", role: "radiogroup", ariaLabel: name };
+    return [made("div", row, name, made("div", {}, ...shown)), take];
+  };
+
   const live = async (box) => {
     const { knobs, picture, changes, asks, fills, filled } = await unpacked(box.dataset.attnlib);
     const view = made("div", { className: "attnlib-live", innerHTML: picture });
@@ -49,23 +80,8 @@
       shown = now;
       tell();
     };
-    const sliders = [];
-    const controls = knobs.map(({ name, labels, at }) => {
-      const slider = made("input", { type: "range", min: 0, max: labels.length - 1, value: at, ariaLabel: name });
-      const readout = made("output", { textContent: labels[at] });
-      readout.style.minWidth = `min(${Math.max(...labels.map((label) => label.length)) + 1}ch, 100%)`;
-      slider.ariaValueText = labels[at];
-      slider.addEventListener("input", () => {
-        readout.textContent = slider.ariaValueText = labels[slider.value];
-        show(sliders.map((one) => Number(one.value)));
-      });
-      sliders.push(slider);
-      return made("label", { className: "attnlib-control" }, name, slider, readout);
-    });
-    const move = (knob, stop) => {
-      sliders[knob].value = stop;
-      sliders[knob].dispatchEvent(new Event("input"));
-    };
+    const parts = knobs.map((knob, k) => (knob.choice ? options : slider)(knob, (stop) => show(shown.with(k, stop))));
+    const controls = parts.map(([control]) => control);
     // A click on a cell, a word or a head takes the nearest stop of what it chooses.
     const chosen = (event) =>
       Object.entries(window.attnlibCells.under(view, event)?.chooses ?? {}).flatMap(([key, wanted]) => {
@@ -74,7 +90,7 @@
         const far = (knobs[knob].values ?? knobs[knob].labels.map((_, k) => k)).map((value) => Math.abs(value - wanted));
         return [[knob, far.indexOf(Math.min(...far))]];
       });
-    view.addEventListener("click", (event) => chosen(event).forEach(([knob, stop]) => move(knob, stop)));
+    view.addEventListener("click", (event) => chosen(event).forEach(([knob, stop]) => parts[knob][1](stop)));
     view.addEventListener("mousemove", (event) => (view.style.cursor = chosen(event).length ? "pointer" : ""));
     // A picture that is filled stage by stage: a button fills its own and all before it. A click on a number, which is a
     // group with a title, tells its arithmetic. Or a picture asks first, and a button is an answer.
@@ -94,7 +110,7 @@
         fill(k + 1);
         if (!asks) return;
         row.replaceWith(...controls); // the answer is there, and now what moves it
-        sliders[0].focus({ preventScroll: true });
+        controls[0].querySelector("input").focus({ preventScroll: true });
         for (const part of view.querySelectorAll("[data-stage]")) window.attnlibMotion.appear(part);
       }),
     );

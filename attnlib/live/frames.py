@@ -39,6 +39,7 @@ class Knob(NamedTuple):
     name: str  # what a page calls it
     stops: list[tuple[str, Any]]  # (label, value)
     at: Any  # the value where it stands
+    choice: bool = False  # a row of options, and no slider
 
     def thinned(self) -> Knob:
         """Return it with every other stop, both ends, and the one where it stands."""
@@ -53,14 +54,14 @@ class Knob(NamedTuple):
         page: dict[str, Any] = {"key": self.key, "name": self.name, "labels": [label for label, _ in self.stops]}
         page["at"] = values.index(self.at)
         whole = all(isinstance(value, int) for value in values) and values != [*range(len(values))]
-        return page | ({"values": values} if whole else {})
+        return page | ({"values": values} if whole else {}) | ({"choice": True} if self.choice else {})
 
 
 def packed(view: Any) -> str | None:
     """Return what a view shows at the stops of its controls as a short text, see `unpacked`.
 
-    All controls are in it, and what a click chooses, as far as there is room; stops are thinned, and then the last
-    controls left out. None if no control has stops, if a picture cannot be drawn, and if they take too much room.
+    All controls that change it are in it, and what a click chooses, as far as there is room: stops are thinned, then
+    the last controls left out. None if no control changes it, if a picture cannot be drawn, and if they take too much.
     """
 
     @functools.cache
@@ -73,7 +74,13 @@ def packed(view: Any) -> str | None:
             while knobs:
                 over = 1.0
                 if math.prod(len(knob.stops) for knob in knobs) <= MOST_PICTURES:
-                    small = zlib.compress(_frames(view, knobs, picture), 9)
+                    frames = _frames(view, knobs, picture)
+                    moves = {control for *_, controls, _, _ in frames["changes"] for control in controls}
+                    if len(moves) < len(knobs):
+                        knobs = [knobs[k] for k in sorted(moves)]
+                        continue
+                    written = json.dumps(frames, ensure_ascii=False, separators=(",", ":"))
+                    small = zlib.compress(written.encode(), 9)
                     if len(small) <= MOST_BYTES:
                         return base64.b64encode(small).decode()
                     over = len(small) / MOST_BYTES
@@ -90,7 +97,7 @@ def knobs_of(view: Any) -> list[Knob]:
     """Return what can be moved in a view, the main control first: controls with stops, then what a click chooses."""
     order = sorted(view.sliders.items(), key=lambda item: item[0] != view.main)
     wanted = [(name, control) for name, control in order if name != view.fills and has_stops(control)]
-    knobs = [Knob(name, control.description, stops_of(control), control.value) for name, control in wanted]
+    knobs = [Knob(n, c.description, stops_of(c), c.value, hasattr(c, "button_style")) for n, c in wanted]
     places: dict[str, int] = {}
     for row, rows, column, columns, first in TARGET.findall(view.draw()[0]):
         for name, count in ((row, int(first) + int(rows)), (column, int(columns))):
@@ -119,7 +126,7 @@ def _fewer(knobs, over):
 
 
 def _frames(view, knobs, picture):
-    """Return all pictures of some controls as JSON."""
+    """Return what a page wants to know of all pictures of some controls."""
     keys, shape, fields = tuple(k.key for k in knobs), [len(k.stops) for k in knobs], [k.told() for k in knobs]
     first, *others = ([value for _, value in knob.stops] for knob in knobs)
     # The main control innermost: views keep what does not change with it.
@@ -132,7 +139,7 @@ def _frames(view, knobs, picture):
         frames |= {"fills": [words for words, _ in stops_of(stages)], "filled": stages.value or 0}
         if stages.value is None:
             frames["asks"] = stages.description
-    return json.dumps(frames, ensure_ascii=False, separators=(",", ":")).encode()
+    return frames
 
 
 def unpacked(text: str) -> dict[str, Any]:

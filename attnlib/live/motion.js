@@ -24,23 +24,30 @@
     element.animate(frames, { duration: 240, easing: "ease-in-out", id: attribute });
   };
 
-  // The same for a picture that has taken another's place, element by element. What is new has no animation yet, and is
-  // not asked for one: each such question would lay the whole page out again.
-  const glideAll = (before, after) => {
-    const [old, fresh] = [before, after].map((picture) => [...picture.querySelectorAll(".attnlib-moves")]);
-    if (old.length !== fresh.length || calm()) return;
-    fresh.forEach((element, k) => {
-      const changed = Object.entries(styles).flatMap(([attribute, style]) => {
-        const ends = [old[k], element].map((one) => one.getAttribute(attribute));
-        return ends[0] === ends[1] || ends.includes(null) ? [] : [[attribute, ends.map(style)]];
-      });
-      if (changed.length) element.animate(Object.fromEntries(changed), { duration: 160, easing: "ease-in-out" });
-    });
+  // Makes a picture that stands in the page like another one, element by element: what stays as it is is neither laid
+  // out nor drawn again. What glides is not asked where it is on its way: each such question would lay the page out.
+  const become = (old, fresh) => {
+    if (old.isEqualNode(fresh)) return;
+    if (old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
+    if (old.nodeType !== Node.ELEMENT_NODE) return void (old.data = fresh.data);
+    const ways = {};
+    for (const name of old.getAttributeNames()) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
+    for (const { name, value } of fresh.attributes) {
+      const before = old.getAttribute(name);
+      if (before === value) continue;
+      old.setAttribute(name, value);
+      if (before !== null && styles[name]) ways[name] = [styles[name](before), styles[name](value)];
+    }
+    if (Object.keys(ways).length && fresh.classList.contains("attnlib-moves") && !calm())
+      old.animate(ways, { duration: 160, easing: "ease-in-out" });
+    const [nodes, wanted] = [[...old.childNodes], [...fresh.childNodes]];
+    wanted.forEach((node, k) => (k < nodes.length ? become(nodes[k], node) : old.append(node)));
+    nodes.slice(wanted.length).forEach((node) => node.remove());
   };
 
   const appear = (element) => calm() || element.animate([{ opacity: 0 }, { opacity: 1 }], 600);
 
-  window.attnlibMotion = { glide, glideAll, appear };
+  window.attnlibMotion = { glide, become, appear };
 
   // Where a reader can point or choose, as Python drew it: a grid of so many rows and columns. A picture with a layout for
   // narrow pages stands in the page twice, one of them hidden.

@@ -57,6 +57,8 @@ def plane(*, angle: int = 60, length: float = 1.5) -> LiveView:
         return _picture(trace, angle, length), {"weights": trace.weights}
 
     controls = {"angle": integers("angle", 0, 359, angle), "length": choice("length", LENGTHS, length)}
+    for control in controls.values():  # beside each other, over a picture that does not grow
+        control.layout.width = "290px"
     return _Plane(controls, render)
 
 

@@ -106,17 +106,23 @@ const press = event => {
 keys.addEventListener('focus', () => window.addEventListener('keydown', press, true));
 keys.addEventListener('blur', () => window.removeEventListener('keydown', press, true));
 
-// A new picture glides from the one before.
-let watched = null;
+// The front end replaces a picture as a whole, and all of it would be laid out and drawn again. So a copy stands in its
+// place, and changes only where the new one differs.
+let copied = null;
 const begin = () => {
-  const picture = box.querySelector('.attnlib-live');
-  if (watched || !picture) return;
-  watched = new MutationObserver(changes => {
-    const found = name => changes.flatMap(change => [...change[name]]).find(node => node.matches?.('.attnlib-live'));
-    const [before, after] = [found('removedNodes'), found('addedNodes')];
-    if (before && after) window.attnlibMotion.glideAll(before, after);
-  });
-  watched.observe(picture.parentElement, {childList: true});
+  const picture = box.querySelector('.attnlib-picture');
+  if (copied || !picture?.querySelector('.attnlib-live')) return;
+  copied = picture.cloneNode(true);
+  picture.before(copied);
+  picture.style.display = 'none';
+  const [shown, hidden] = [copied, picture].map(one => one.querySelector('.attnlib-live').parentElement);
+  hidden.replaceChildren();
+  new MutationObserver(() => {
+    if (!hidden.firstChild) return;
+    const fresh = hidden.cloneNode();
+    fresh.append(...hidden.childNodes);
+    window.attnlibMotion.become(shown, fresh);
+  }).observe(hidden, {childList: true});
 };
 
 let last = '';

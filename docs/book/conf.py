@@ -66,6 +66,8 @@ def name_levels(app, pagename, templatename, context, doctree):
 def describe(app, pagename, templatename, context, doctree):
     """Say what a page is about, and which picture stands beside a link to it: the first one of a notebook."""
     title = re.sub("<.*?>", "", context.get("title", pagename))
+    if pagename == "index":
+        context["docstitle"] = title  # else its tab would say the name alone
     told = (" ".join(part.astext().split()) for part in doctree.findall(paragraph)) if doctree else ()
     words = next((words for words in told if len(words) > 40), f"{project}: {title}, {LONG_TITLE}")
     words = re.sub(r"\\sqrt{(.*?)}", r"√\1", words).replace("\\", "")

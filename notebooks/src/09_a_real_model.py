@@ -718,8 +718,8 @@ plot.table(names, rows)
 # %% [markdown]
 # ### See it · Your own sentence
 #
-# With the model you can type a sentence and choose a layer and a head. Which sentence brings the weight of L5H6 on `[CLS]`
-# lowest?
+# In a running notebook with the model, type a sentence, and choose layer and head. Which sentence brings the weight of L5H6 on
+# `[CLS]` lowest?
 
 # %%
 live.sentence(look, SENTENCE, layer=5, head=6, still=[(5, 6), (4, 2)])

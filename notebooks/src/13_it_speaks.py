@@ -616,7 +616,8 @@ for stop, blank in zip(smollm.recorded("sharpness"), smollm.recorded("blanks")):
 #
 # These need the model: `make real-decoder`, or, in a browser, the button at the top.
 #
-# 1. Type a sentence into the first picture. Which head looks from its last word to the word that matters?
+# 1. In a running notebook, type a sentence into the first picture. Which head looks from its last word to the word that
+#    matters?
 # 2. `speaker.using(attention=...)` takes any function. Write one with a mistake of your own, guess the loss, and measure it:
 #    `speaker.using(attention=wrong).loss(smollm.TEXTS["alice"])`.
 #

@@ -39,6 +39,17 @@ def slider_of(still):
     return still.get_by_role("slider").first
 
 
+def ends_of(still):
+    """Yield where the first control of a view in a page without a kernel stands at its first stop, and at its last."""
+    slider, options = slider_of(still), still.get_by_role("radio")
+    for key, option in (("Home", options.first), ("End", options.last)):
+        if slider.count():
+            slider.press(key)
+        else:
+            option.check()
+        yield key
+
+
 def offline(chromium, width=1024, height=768):
     """Return a context of Chromium whose pages reach nothing but this machine."""
     context = chromium.new_context(viewport={"width": width, "height": height})

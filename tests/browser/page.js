@@ -138,17 +138,19 @@ window.ask = {
     while (ground && clear(ground)) ground = ground.parentElement;
     return [getComputedStyle(live.querySelector("svg text")).fill, getComputedStyle(ground).backgroundColor];
   },
-  // The steps of a slider at which the first view is not the picture of that stop, element by element.
+  // The steps of the first control at which the first view is not the picture of that stop, element by element.
   wrongSteps: ([pictures, steps]) => {
     const drawn = document.createElement("div");
-    const slider = document.querySelector(".attnlib-control input");
+    const [slider, ...options] = document.querySelector(".attnlib-control").querySelectorAll("input");
     return steps.filter((step) => {
-      slider.value = step;
-      slider.dispatchEvent(new Event("input"));
+      if (options.length) [slider, ...options][step].click();
+      else slider.value = step;
+      if (!options.length) slider.dispatchEvent(new Event("input"));
       drawn.innerHTML = pictures[step];
       return document.querySelector(".attnlib-live").innerHTML !== drawn.innerHTML;
     });
   },
+  written: (picture) => Object.assign(document.createElement("div"), { innerHTML: picture }).innerHTML,
   gliding: () => document.getAnimations().length,
   textSizes: () =>
     [...document.querySelectorAll(".attnlib-live svg")].flatMap((svg) => {
@@ -179,7 +181,7 @@ window.ask = {
   // The lengths of all sliders, and where they begin beside their views.
   rails: () => [
     ...new Set(
-      [...document.querySelectorAll(".attnlib-control input")].map((rail) => {
+      [...document.querySelectorAll(".attnlib-control > input")].map((rail) => {
         const [box, view] = [rail, rail.closest("[data-attnlib]")].map((one) => one.getBoundingClientRect());
         return `${Math.round(box.left - view.left)} + ${Math.round(box.width)}`;
       }),

@@ -49,11 +49,14 @@ def test_every_stop_is_the_kernels(new_page, tmp_path, name):
     every = frames.stops_of(view.sliders[view.main])
     kept = frames.unpacked(frames.packed(view))["knobs"][0]
     pictures = [view.draw(**{view.main: value})[0] for label, value in every if label in kept["labels"]]
-    slider = page.get_by_role("slider", name=kept["name"], exact=True)
-    assert int(slider.input_value()) == kept["at"]
+    slider = page.get_by_role("radiogroup" if "choice" in kept else "slider", name=kept["name"], exact=True)
+    assert "choice" in kept or int(slider.input_value()) == kept["at"]
     stops = list(range(len(pictures)))
     random.seed(0)
     assert page.evaluate("ask.wrongSteps", [pictures, [*stops, *random.choices(stops, k=200)]]) == []
+    assert slider.count() == 1 and problems == []
+    if "choice" in kept:
+        return
     slider.focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -77,6 +80,18 @@ def test_all_controls_move_a_picture_and_a_click_on_a_cell_chooses_it(new_page, 
     )
     shown = page.locator(".attnlib-live").inner_html()
     assert shown == page.locator("#kernel").inner_html() and problems == []
+
+
+def test_a_choice_is_a_row_of_options_by_mouse_and_by_key(new_page, tmp_path):
+    view = live.masks(n=4)
+    page, problems = opened(new_page(), tmp_path, view)
+    options, picture = page.get_by_role("radiogroup", name="mask"), page.locator(".attnlib-live")
+    pictures = [view.draw(mask=kind)[0] for kind in ("causal", "padding")]
+    options.get_by_text("causal").click()
+    assert picture.inner_html() == page.evaluate("ask.written", pictures[0])
+    page.keyboard.press("ArrowRight")
+    assert options.get_by_role("radio", name="padding").is_checked()
+    assert picture.inner_html() == page.evaluate("ask.written", pictures[1]) and problems == []
 
 
 def test_a_page_fills_a_picture_by_buttons_and_tells_the_arithmetic_of_a_number(new_page, tmp_path):

@@ -66,7 +66,7 @@ OWN = (
     Mistake(
         "powers_of_two",
         "powers of 2 had been taken, where powers of e belong",
-        "The row sums to 1, but it is too flat: one point of score doubles the weight, where it should give e = 2.72 "
+        "The row sums to 1, but it is too pale: one point of score doubles the weight, where it should give e = 2.72 "
         "times as much.",
         "What does math.exp(1) return, and what is 2**1?",
         "Softmax takes powers of e: write math.exp(s) in place of 2**s.",

@@ -286,7 +286,7 @@ OWN = (
     Mistake(
         "cosines_returned",
         "it returns cosines, which are at most 1",
-        "The variance of a cosine is about 1/d_k: the longer the vectors, the flatter the weights.",
+        "The variance of a cosine is about 1/d_k: the longer the vectors, the paler the weights.",
         "By which factor must a cosine grow for its variance to be 1?",
         "A cosine of random vectors has the variance 1 / d_k. So multiply by the root of d_k.",
         _scores_by(lambda s: _cosines(s.q, s.k)),

@@ -18,13 +18,11 @@ import numpy as np
 from . import describe, modules, right_answers, run
 from .compare import RIGHT, all_same, close, factor_between, first_difference, same
 from .explain import (
-    AXES,
     FACTOR,
     HIDES,
     NEARLY,
     NUMBERS,
     PLAIN,
-    SHAPE,
     SHOWS,
     WRITTEN,
     Pairs,
@@ -159,7 +157,7 @@ class Exercise:
         return (
             *self.wrong,
             *((WRITTEN, *run.PROVED) if self.answer_is_code else ()),
-            *((*PLAIN, IGNORED, CHANGING, NEARLY, AXES, SHAPE) if self.answer_is_code and not self.judge else ()),
+            *((*PLAIN, IGNORED, CHANGING, NEARLY) if self.answer_is_code and not self.judge else ()),
             *((NUMBERS, HIDES, SHOWS) if truth else ()),
             *(BY_STAGE.values() if self.reveal else ()),
         )
@@ -353,7 +351,7 @@ class Function(Exercise):
         holds_nan = any(np.isnan(x).any() for x in difference.outcome.values)
         remark = run.first_nan(function, difference.probe.args) if holds_nan else ""
         id = BY_STAGE.get(stage or (detail.startswith(RIGHT_BARE) and "mask alone")) if detail else None
-        return id or roughly(outcomes, self.expected, self.probes, difference), located, remark
+        return id or roughly(outcomes, self.expected, self.probes), located, remark
 
     def ignored(self, function, outcomes):
         """Return the name of an argument on which the right result depends and that of `function` does not, or ""."""

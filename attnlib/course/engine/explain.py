@@ -14,13 +14,7 @@ from .probes import EXTREME
 # Mistakes that any function can have, seen in its results alone: they stand in the place of steps that replace others.
 CONSTANT, PART, REARRANGED, FACTOR = "constant_result", "part_of_result", "rearranged", "factor"
 REDUCED, TRANSFORMED = "axis_added_up", "function_of_result"
-AXES, SHAPE, HIDES, SHOWS, NEARLY = (
-    "axes_do_not_fit",
-    "another_shape",
-    "hides_too_much",
-    "shows_too_much",
-    "nearly_right",
-)
+HIDES, SHOWS, NEARLY = "hides_too_much", "shows_too_much", "nearly_right"
 PLAIN = CONSTANT, PART, REARRANGED, FACTOR, REDUCED, TRANSFORMED
 _FUNCTIONS = np.log, np.exp, np.sqrt, np.square, np.reciprocal, np.abs, lambda y: 1 - y, lambda y: np.maximum(y, 0)
 
@@ -111,12 +105,8 @@ def plain(outcomes, expected, probes):
         return [{id} for id, look in looks.items() if all(look(*one) for one in wrong)][:1]
 
 
-def roughly(outcomes, expected, probes, difference):
-    """Return AXES for an error of axes, SHAPE for another shape, else in which way all wrong results miss, if any."""
-    if difference.outcome.kind == "raised" and of_axes([difference.outcome]):
-        return None if "view size" in difference.outcome.problem else AXES
-    if difference.part is not None and difference.yours.shape != difference.expected.shape:
-        return SHAPE
+def roughly(outcomes, expected, probes):
+    """Return in which way all wrong results miss, if there is one."""
     if any(outcome.kind or outcome.told for outcome in outcomes):
         return None
     tried = zip(outcomes, expected, probes, strict=False)

@@ -315,21 +315,6 @@ SHARED = (
         "In which of your lines does each argument stand?",
         "Each has a part in the result. A number that you have written yourself may stand in its place.",
     ),
-    Mistake(
-        "axes_do_not_fit",
-        "two arrays meet whose axes do not fit",
-        "NumPy and torch stop at the first line in which that happens; the cause may stand above it.",
-        "Print the shapes of both arrays above that line. Which one is not what you thought?",
-        "A @ B wants the last axis of A and the one before the last of B equally long; +, * and np.where want the same "
-        "length or 1 in each axis, counted from the end.",
-    ),
-    Mistake(
-        "another_shape",
-        "the result has another shape than is asked for",
-        "Whether its numbers are right can then not be told.",
-        "Which axis is missing, too many, or of another length?",
-        "Print the shape of each step. A sum takes its axis away; None, stack and split add one; a slice shortens it.",
-    ),
     # --- the first stage that differs: engine/locate.py
     Mistake(
         "another_branch",

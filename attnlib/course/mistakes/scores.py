@@ -86,7 +86,7 @@ SHARED = (
     Mistake(
         "scaled_already",
         "it scales the scores, where the raw ones are asked for",
-        "Scaled scores are smaller by the factor sqrt(d_k), and their weights are flatter.",
+        "Scaled scores are smaller by the factor sqrt(d_k), and their weights are paler.",
         "Read the formula in the exercise again: which part of it comes in a later exercise?",
         "Leave the division by sqrt(d_k) out for now.",
         {"raw_scores": lambda s: s.scaled_scores},
@@ -95,7 +95,7 @@ SHARED = (
     Mistake(
         "no_scale",
         "the scores are never scaled",
-        "The weights are too peaked, and the more so the larger d_k is.",
+        "The weights are too sharp, and the more so the larger d_k is.",
         "What does the formula divide the scores by?",
         "Divide every score by the square root of d_k, the length of one query, before the softmax.",
         scaled_by(lambda s: 1),
@@ -103,7 +103,7 @@ SHARED = (
     Mistake(
         "no_scale_with_mask",
         "the scores are scaled without a mask, and not scaled with one",
-        "Without a mask every number is right. Behind one the weights are too peaked.",
+        "Without a mask every number is right. Behind one the weights are too sharp.",
         "Compare the two branches of your function. Which step does only one of them have?",
         "Divide the scores by the square root of d_k in the branch with a mask, too, before the mask comes.",
         scaled_behind_a_mask_by(lambda s: 1),
@@ -111,7 +111,7 @@ SHARED = (
     Mistake(
         "scale_by_d_k",
         "the scores are divided by d_k itself",
-        "The weights are flatter than the formula has them. With random vectors large d_k makes a plain average of "
+        "The weights are paler than the formula has them. With random vectors large d_k makes a plain average of "
         "attention; weights that were trained with this divisor make up for it.",
         "What would you divide by if d_k were 100? What does the formula say?",
         "Take the square root of d_k, the length of one query.",
@@ -151,7 +151,7 @@ SHARED = (
     Mistake(
         "scale_by_embed_dim",
         "the scale is taken from the width of the tokens, not of the vectors that the dot product multiplies",
-        "The weights are too flat where a head is narrower than the tokens; invisible where both are equally wide.",
+        "The weights are too pale where a head is narrower than the tokens; invisible where both are equally wide.",
         "The dot product is taken after projecting (and splitting into heads). How long are the vectors then?",
         "Take the last axis of the query as it is when the dot product is computed.",
         scaled_by(lambda s: s.query.shape[-1] ** -0.5),
@@ -181,7 +181,7 @@ SHARED = (
     Mistake(
         "scale_after_softmax",
         "it scales after the softmax",
-        "The weights of a query no longer sum to 1, and they are as peaked as without any scale.",
+        "The weights of a query no longer sum to 1, and they are as sharp as without any scale.",
         "Sum one row of your weights.",
         "Divide the scores, and take the softmax of what comes out.",
         {"scaled_scores": lambda s: s.scores, "weights": lambda s: softmax(s.masked_scores) / np.sqrt(s.q.shape[-1])},
@@ -190,7 +190,7 @@ SHARED = (
     Mistake(
         "another_scale",
         "the scores are multiplied by another number than 1 / sqrt(d_k)",
-        "Too large a number makes the weights too peaked, too small a one too flat.",
+        "Too large a number makes the weights too sharp, too small a one too pale.",
         "What do you divide the scores by, and where does that number come from?",
         "Divide by the square root of the length of one query, once, before the softmax.",
     ),

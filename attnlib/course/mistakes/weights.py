@@ -165,7 +165,7 @@ SHARED = (
         "double_softmax",
         "it takes the softmax twice",
         "Weights nearly equal: all between 1/n and e/n. Blocked keys get weight again.",
-        "Print your weights. Are they flatter than the scores suggest?",
+        "Print your weights. Are they paler than the scores suggest?",
         "Look for a second softmax: on weights, or around a function that has taken one already.",
         weights_by(lambda x, axis: softmax(softmax(x, axis), axis)),
     ),

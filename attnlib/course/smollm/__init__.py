@@ -6,12 +6,13 @@ function of yours ``speaker.using(attention=my_attention).write(...)``. Without 
 """
 
 from .browser import fetch
+from .drafts import looked_up, speculate
 from .faults import FAULTS
 from .functions import FUNCTIONS, Functions, decode_step, grouped_attention
 from .gguf_file import find, missing, read
-from .results import every_map, every_score, parking, recorded, sentences, stops
+from .results import every_map, every_score, parking, reading, recorded, sentences, stops
 from .speaker import Speaker, chat, load
-from .texts import BLANK, BLANKS, EXCHANGED, STORY, TEXTS, TRIED
+from .texts import BLANK, BLANKS, EXCHANGED, GUESSED, STORY, TEXTS, TRIED
 from .tokenizer import BytePairs
 from .weights import to_halves
 
@@ -21,6 +22,7 @@ __all__ = [
     "EXCHANGED",
     "FAULTS",
     "FUNCTIONS",
+    "GUESSED",
     "STORY",
     "TEXTS",
     "TRIED",
@@ -35,11 +37,14 @@ __all__ = [
     "find",
     "grouped_attention",
     "load",
+    "looked_up",
     "missing",
     "parking",
     "read",
+    "reading",
     "recorded",
     "sentences",
+    "speculate",
     "stops",
     "to_halves",
 ]

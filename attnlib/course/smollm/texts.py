@@ -1,5 +1,5 @@
 """Texts to measure the model on: one it has surely read, one written for this series, code; 80 blanks to fill; prompts
-on which heads that copy may park."""
+on which heads that copy may park; prompts to guess ahead on."""
 
 from itertools import product
 
@@ -59,6 +59,18 @@ TEXTS = {"alice": ALICE, "prose": PROSE, "code": CODE}
 BLANK = "When Mary and John went to the store, John gave a drink to"
 EXCHANGED = "When John and Mary went to the store, Mary gave a drink to"
 STORY = "Once upon a time, a small robot"
+
+# Prompts to write on with drafts that are looked up.
+_ASKED = "Repeat this text word for word: " + " ".join(PROSE.split()[:60])
+GUESSED = {
+    "a story": STORY,
+    "another story": "It was a dark night in the village. Anna",
+    "Python": "def add(a, b):\n    return a + b\n\ndef sub(a, b):\n",
+    "counting": "1, 2, 3, 4, 5, 6, 7, 8,",
+    "JSON": '[{"name": "Anna", "age": 31, "city": "Paris"},\n {"name": "Ben", "age": 27, "city": "Rome"},\n',
+    "French": "Il était une fois une petite fille qui vivait dans une maison",
+    "a copy": f"<|im_start|>user\n{_ASKED}<|im_end|>\n<|im_start|>assistant\n",
+}
 
 NAMES = ("Mary", "John", "Anna", "Tom", "Sarah", "David", "Emma", "Paul")  # each is one token
 FORMS = (

@@ -5,6 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from .... import core
+from ...engine.compare import RIGHT
 from ...engine.exercise import Function
 from ...engine.probes import BATCH, CUBE, MASK, PLAIN, PLAIN_MASKED, Draw, Probe, turned
 from ...engine.run import Unfit, changed, copy_of
@@ -93,17 +94,36 @@ class Decoding(Grouped):
         return self.output
 
 
-class Driving(Steps):
-    @cached_property
-    def written(self):
-        def write(prompt):
-            cache, tokens, new = self.new_cache(), [], list(prompt)
-            for _ in range(self.count):
-                new = [int(np.argmax(self.model(new, cache)))]
-                tokens += new
-            return tokens
+class Checking(Steps):
+    """A draft that one pass of the model has read behind the newest token."""
 
-        return np.array([write(prompt) for prompt in self.prompts])
+    @cached_property
+    def chosen(self):
+        """What the model would write after the newest token, and after each of the draft, (m + 1,)."""
+        return self.logits.argmax(axis=-1).tolist()
+
+    @property
+    def agreeing(self):
+        """How many tokens the longest agreeing beginning of the draft has."""
+        same = [a == b for a, b in zip(self.draft, self.chosen, strict=False)]
+        return [*same, False].index(False)
+
+    @cached_property
+    def agreed(self):
+        return self.agreeing
+
+    @cached_property
+    def new(self):
+        return [*self.draft[: self.agreed], self.chosen[self.agreed]]
+
+    @cached_property
+    def end(self):
+        """Where the rows of the cache end."""
+        return self.agreed - len(self.draft) or None
+
+    @cached_property
+    def accepted(self):
+        return self.new, [(keys[:, : self.end], values[:, : self.end]) for keys, values in self.past]
 
 
 def in_chunks(step, query, key, value, chunks, attention, spoiled):
@@ -222,20 +242,52 @@ def decoding_probes():
     )
 
 
-def driving_probes():
-    """Return prompts for a model whose next token depends on every token in its cache, and on their order."""
-    draw = Draw("write_all")
-    table = draw(12, 40)
+def checking_probes():
+    """Return passes of two layers: 5 tokens are in the cache, the newest one, and a draft of which some agree."""
+    draw = Draw("accept_draft")
 
-    def model(tokens, cache):
-        cache.extend(tokens)
-        return sum(np.sin((p + 2) * table[:, token]) for p, token in enumerate(cache))
+    def checked(chosen, draft):
+        logits = draw(len(chosen), 9)
+        logits[np.arange(len(chosen)), chosen] = 5
+        n = 5 + len(chosen)
+        return logits, draft, [(draw(2, n, 3), draw(2, n, 2)) for _ in range(2)]
 
     return (
-        Probe("one prompt", (model, list, ((3, 1, 4),), 6)),
-        Probe("two prompts, one after the other", (model, list, ((3, 1, 4), (15, 9)), 6)),
-        Probe("three prompts of different length", (model, list, ((7,), (2, 7, 1, 8), (2, 8, 1)), 5)),
+        Probe("a draft of 4, of which 2 agree, and then none", checked([3, 1, 4, 8, 5], [3, 1, 6, 2])),
+        Probe("a draft of 5, of which the first 2 and the last agree", checked([2, 7, 1, 8, 3, 6], [2, 7, 4, 0, 3])),
+        Probe("a draft of which no token agrees", checked([6, 2, 8, 4], [5, 1, 3])),
+        Probe("a draft whose first token is wrong and whose others agree", checked([6, 2, 8, 4], [5, 2, 8])),
+        Probe("a draft that agrees as a whole", checked([1, 7, 3, 2], [1, 7, 3])),
+        Probe("no draft: nothing was found", checked([4], [])),
     )
+
+
+def judge_accepted(result, logits, draft, past):
+    """Say which tokens and how many rows of the cache are kept, and whether those are the right ones."""
+    right, held = Checking(logits=logits, draft=draft, past=past), past[0][0].shape[-2]
+    try:
+        new, kept = result
+        new, kept = [int(token) for token in new], [tuple(map(np.asarray, pair)) for pair in kept]
+        rows = {_rows_of(*pair) for layers in zip(kept, past, strict=True) for pair in zip(*layers, strict=True)}
+    except (TypeError, ValueError):
+        raise Unfit(
+            "Your function must return the new tokens and the cache, a list with (keys, values) for each layer. "
+            "Fix: return new, past."
+        ) from None
+    told = f"the cache keeps {min(rows)} of {held} rows"
+    if len(rows) > 1 or -1 in rows:
+        told = "the rows of the cache are not the first ones of what it held, as many in each layer of keys and values"
+    told, expected = f"You return the tokens {new}, and {told}.", held - len(draft) + right.agreed
+    if told == f"You return the tokens {right.new}, and the cache keeps {expected} of {held} rows.":
+        return RIGHT, ""
+    asked = f"The draft is {draft}, and the model would have written {right.chosen}."
+    return None, f"{asked} {told} Expected: {right.new}, and {expected} rows."
+
+
+def _rows_of(x, whole):
+    """Return how many of the first rows of `whole` x is, or -1."""
+    n = x.shape[-2] if x.ndim == 3 else 0
+    return n if np.array_equal(x, whole[:, :n]) else -1
 
 
 def only_if(fits):
@@ -268,103 +320,8 @@ def values_forgotten(s):
     return joined((keys, np.zeros_like(values)), s.new)
 
 
-def written_by(write):
-    return {"written": lambda s: np.array(write(s))}
+def all_agreements(s):
+    return sum(a == b for a, b in zip(s.draft, s.chosen, strict=False))
 
 
-def rightly(s, **changed):
-    """Return what is right to write, with some of what is given changed."""
-    given = {name: getattr(s, name) for name in ("model", "new_cache", "prompts", "count")}
-    return Driving(**{**given, **changed}).written
-
-
-def one_cache(s):
-    """Every prompt goes on in the cache of the one before."""
-    cache = s.new_cache()
-    return rightly(s, new_cache=lambda: cache)
-
-
-def in_turn(s):
-    """One cache for all, and a token for each sequence in turn."""
-    cache, news, tokens = s.new_cache(), [list(prompt) for prompt in s.prompts], [[] for _ in s.prompts]
-    for _ in range(s.count):
-        for i, new in enumerate(news):
-            news[i] = [int(np.argmax(s.model(new, cache)))]
-            tokens[i] += news[i]
-    return tokens
-
-
-def all_again(s, prompt_too=True):
-    """All tokens so far, or all new ones, go into the cache at every step."""
-    rows = []
-    for prompt in s.prompts:
-        cache, tokens = s.new_cache(), list(prompt)
-        for _ in range(s.count):
-            given = tokens if prompt_too else tokens[len(prompt) :] or tokens
-            tokens.append(int(np.argmax(s.model(given, cache))))
-        rows.append(tokens[len(prompt) :])
-    return rows
-
-
-def new_cache_each_step(s):
-    rows = []
-    for prompt in s.prompts:
-        new, tokens = list(prompt), []
-        for _ in range(s.count):
-            new = [int(np.argmax(s.model(new, s.new_cache())))]
-            tokens += new
-        rows.append(tokens)
-    return rows
-
-
-def prompt_twice(s):
-    return rightly(s, prompts=[(*p, *p) for p in s.prompts])
-
-
-def one_short(s):
-    return rightly(s, count=s.count - 1)
-
-
-def from_the_second(s):
-    return Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=s.count + 1).written[:, 1:]
-
-
-def the_first_again(s):
-    first = Driving(model=s.model, new_cache=s.new_cache, prompts=s.prompts, count=1).written
-    return np.repeat(first, s.count, axis=1)
-
-
-def the_prompts_last_again(s):
-    """Every step gives the model the last token of the prompt, where the newest one belongs."""
-    rows = []
-    for prompt in s.prompts:
-        cache, tokens, new = s.new_cache(), [], list(prompt)
-        for _ in range(s.count):
-            tokens.append(int(np.argmax(s.model(new, cache))))
-            new = list(prompt[-1:])
-        rows.append(tokens)
-    return rows
-
-
-def last_token_twice(s):
-    """The whole prompt goes into the cache, and then its last token once more, to begin with."""
-
-    def filled(prompt):
-        cache = s.new_cache()
-        s.model(prompt, cache)
-        return cache
-
-    return [
-        Driving(model=s.model, new_cache=lambda p=p: filled(p), prompts=[p[-1:]], count=s.count).written[0]
-        for p in s.prompts
-    ]
-
-
-def with_part(part, least):
-    """Only this part is read of each prompt that has `least` tokens or more."""
-    return written_by(lambda s: rightly(s, prompts=[p[part] if len(p) >= least else p for p in s.prompts]))
-
-
-def behind_prompts(s):
-    """The prompts and what is written behind them; of different length they make no array."""
-    return [[*prompt, *row] for prompt, row in zip(s.prompts, rightly(s), strict=True)]
+CHOSEN = {"new": lambda s: s.chosen[: s.agreed + 1]}  # right as long as `agreed` is

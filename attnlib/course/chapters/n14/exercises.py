@@ -157,8 +157,8 @@ class _Tiled(Function):
         outcomes = super().tried(function)
         if all_same(outcomes, self.expected, self.probes) and grows(function):
             raise Unfit(
-                f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further "
-                f"token takes more than {FEW} numbers at once. Fix: two loops, so that the scores of one tile exist at a time."
+                f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further token "
+                f"takes {FEW} numbers or more. Fix: two loops, so that the scores of one tile exist at a time."
             )
         return outcomes
 
