@@ -14,8 +14,8 @@ from .controls import choice
 from .view import LiveView
 
 MOST, CELL, LEFT, TOP, WIDE = 8, 30, 34, 44, 294  # tokens; pixels of a cell, beside and above the map, of a half
-LINE_HIGH, BAR = 19, 180  # of a line of arithmetic, and of the longest bar
-ENDS = (44, 98, 150, 222, 284)  # where the columns m, factor, z and o end
+LINE_HIGH = 19  # of a line of words
+ENDS = (42, 104, 154, 222, 284)  # where the columns m, factor, z and o end
 
 
 class _Row(NamedTuple):
@@ -36,7 +36,6 @@ class _Tile(NamedTuple):
     j: int
     rows: dict[int, _Row]
     moved: int  # numbers so far
-    last: bool
 
 
 def tiles(query: Any, key: Any, value: Any, *, size: int = 2) -> LiveView:
@@ -78,17 +77,18 @@ def tiles(query: Any, key: Any, value: Any, *, size: int = 2) -> LiveView:
     if n % arguments.whole(size, "size", 1, n):
         raise ValueError(f"size must divide the {n} tokens, got {size}. Fix: size=1, or another divisor.")
     scores = core.attention_trace(query, key, value, is_causal=True).masked_scores
-    picture = _Picture(scores, value, size, query.shape[1], _steps(scores, value, size, query.shape[1]))
+    steps = _steps(scores, value, size, query.shape[1])
+    picture = _Picture(scores, value, size, query.shape[1], steps)
 
     def render(tile, row):
-        done = (pair for step in picture.steps[:tile] if step.last for pair in step.rows.items())
-        outputs = {i: row.after[2] / row.after[1] for i, row in done}
-        return picture.at(tile, row), {"output": np.array([outputs.get(i, [np.nan] * 2) for i in range(n)])}
+        done = {i: one.after for step in steps[:tile] if step.i == step.j for i, one in step.rows.items()}
+        return picture.at(tile, row), {"output": np.array([o / z for _, z, o in done.values()])}
 
-    count = len(picture.steps)
-    opening = next((t for t, step in enumerate(picture.steps) if _opens(step)), 0)
-    at = next((i for i, row in picture.steps[opening].rows.items() if row.shrinks), 0)
-    labels = [("start", 0), *((f"{t} of {count}", t) for t in range(1, count + 1))]
+    # Open where the sums of one row shrink and those of another stay, with the first of these rows chosen.
+    mixed = [{one.shrinks for one in step.rows.values() if one.factor} == {True, False} for step in steps]
+    opening = mixed.index(True) if True in mixed else 0
+    at = next((i for i, one in steps[opening].rows.items() if one.shrinks), 0)
+    labels = [(f"{t} of {len(steps)}", t) for t in range(1, len(steps) + 1)]
     return _Tiles({"tile": choice("tile", labels, opening + 1)}, render, picked={"query": at})
 
 
@@ -106,7 +106,7 @@ def _steps(scores, value, size, d_k):
             rows = {r: _row(carried[r], scores[r, j : min(j + size, r + 1)], value[j:]) for r in carried}
             carried = {r: row.after for r, row in rows.items()}
             moved += size * (d_k + 2) + (j == i) * size * 2  # keys and values, in the end the outputs
-            steps.append(_Tile(i, j, rows, moved, j == i))
+            steps.append(_Tile(i, j, rows, moved))
     return steps
 
 
@@ -115,11 +115,6 @@ def _row(before, scores, value):
     new = float(max(m, scores.max()))
     factor, terms = float(np.exp(m - new)), np.exp(scores - new)
     return _Row(before, factor, terms, (new, factor * z + float(terms.sum()), factor * o + terms @ value[: len(terms)]))
-
-
-def _opens(step):
-    """Tell whether the sums of one row shrink here, and those of another stay."""
-    return {row.shrinks for row in step.rows.values() if row.factor} == {True, False}
 
 
 def _short(x, places=2):
@@ -138,47 +133,40 @@ class _Picture(NamedTuple):
     steps: list[_Tile]
 
     def at(self, t, chosen):
-        """Return the picture after `t` tiles: the map at the left, what the rows carry at the right."""
-        now, halves = self.steps[t - 1] if t else _Tile(-1, -1, {}, 0, False), []
-        row = chosen if chosen in now.rows else next(iter(now.rows), None)
-        told = [["Nothing is computed yet."], []] if row is None else self._told(now, row)
-        for k, (parts, lines) in enumerate(zip((self._map(t, now), self._carried(t, now)), told, strict=True)):
-            low = TOP + len(self.scores) * CELL
-            if row is not None:
-                band = (
-                    f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
-                )
-                parts = [band, *parts]
+        """Return the picture of tile number `t`: the map at the left, what the rows carry at the right."""
+        now, halves, low = self.steps[t - 1], [], TOP + len(self.scores) * CELL
+        row = chosen if chosen in now.rows else now.i
+        both = zip((self._map(t, now), self._carried(t, now)), self._told(now, row), self._cost(now), strict=True)
+        for k, (parts, told, cost) in enumerate(both):
+            band = f'<rect x="0" y="{TOP + row * CELL}" width="{WIDE}" height="{CELL}" fill="{LINE}" opacity="0.2"/>'
+            lines = [*told, *[""] * (4 - len(told)), cost]
             parts += [svg.text(4, low + 26 + LINE_HIGH * i, line) for i, line in enumerate(lines)]
             parts.append(svg.target(0, TOP, WIDE, low - TOP, row="query", rows=len(self.scores)))
-            parts.append(f'<g transform="translate(4 {low + 100})">{self._cost(now, k)}</g>')
             title = ("the map in tiles", "what each row carries")[k]
-            halves.append(svg.picture(WIDE, low + 150, title, " ".join([title, *lines]), parts, at=(k * WIDE, 0)))
+            words = " ".join([title, *told, cost])
+            halves.append(svg.picture(WIDE, low + 116, title, words, [band, *parts], at=(k * WIDE, 0)))
         return f'<div class="attnlib-parts">{"".join(halves)}</div>'
 
     def _map(self, t, now):
         n, b, parts = len(self.scores), self.size, []
         for k in range(n):
             x, y = LEFT + (k + 0.5) * CELL, TOP + (k + 0.5) * CELL + 5
-            held, asks = now.rows and now.j <= k < now.j + b, k in now.rows
+            held, asks = now.j <= k < now.j + b, k in now.rows
             for words, at, role in ((f"k{k}", (x, 17), KEY), (f"v{k}", (x, 36), VALUE), (f"q{k}", (16, y), QUERY)):
                 on = asks if role == QUERY else held
                 parts.append(svg.tag(*at, words, role) if on else svg.text(*at, words, anchor="middle"))
-        done = {(step.i, step.j) for step in self.steps[: max(t - 1, 0)]}
-        below = {(i, j) for i in range(0, n, b) for j in range(0, i + b, b)}
-        for i, j in sorted(below - {(now.i, now.j)}):
-            how = 'fill="none" stroke-dasharray="3 3"' if (i, j) in done else f'fill="{LINE}" opacity="0.3"'
-            corner = f'x="{LEFT + j * CELL + 2}" y="{TOP + i * CELL + 2}"'
-            parts.append(f'<rect {corner} width="{b * CELL - 4}" height="{b * CELL - 4}" stroke="{LINE}" {how}/>')
+        for step in self.steps:
+            if step is not now:
+                how = 'fill="none" stroke-dasharray="3 3"' if step.moved < now.moved else f'fill="{LINE}" opacity="0.3"'
+                corner = f'x="{LEFT + step.j * CELL + 2}" y="{TOP + step.i * CELL + 2}"'
+                parts.append(f'<rect {corner} width="{b * CELL - 4}" height="{b * CELL - 4}" stroke="{LINE}" {how}/>')
         skipped = [(r, c) for r in range(n) for c in range(n) if c // b > r // b or (r in now.rows and c > r)]
         parts.append(f'<g transform="translate({LEFT} {TOP})">{svg.hatch(tuple(skipped), CELL)}</g>')
         for r, row in now.rows.items():
             for c, score in enumerate(self.scores[r, now.j : now.j + len(row.terms)].tolist(), now.j):
                 at = LEFT + (c + 0.5) * CELL, TOP + (r + 0.5) * CELL + 5
                 parts.append(svg.text(*at, _short(score, 1), anchor="middle", bold=score == row.after[0]))
-        if now.rows:
-            parts.append(svg.frame(LEFT + now.j * CELL, TOP + now.i * CELL, b * CELL, b * CELL, LINE))
-        return parts
+        return [*parts, svg.frame(LEFT + now.j * CELL, TOP + now.i * CELL, b * CELL, b * CELL, LINE)]
 
     def _carried(self, t, now):
         """Return m, the factor, z and o of the rows of the tile, and the outputs of those that are done."""
@@ -218,21 +206,13 @@ class _Picture(NamedTuple):
         parts = [f"{times}{_pair(o)}"] * bool(row.factor)
         parts += [f"{e} · {_pair(v)}" for e, v in zip(terms, values, strict=True)] if few else ["terms · values"]
         right = [f"o = {' + '.join(parts[:2])}", f"{''.join(f' + {part}' for part in parts[2:])} = {_pair(sums)}"]
-        end = [f"Last tile: o / z = {_pair(sums / total)}"] * now.last
+        end = [f"Last tile: o / z = {_pair(sums / total)}"] * (now.i == now.j)
         return [*how, f"z = {' + '.join(sums_of)} = {total:.2f}"], [*right, *end]
 
-    def _cost(self, now, k):
-        """Return two bars, in tiles and with the whole map: numbers held now (k = 0), or moved so far (k = 1)."""
-        n, b = len(self.scores), self.size
-        if k == 0:
-            title, plain = "numbers held now, and with the whole map", n * n
-            count = (b * (2 * self.d_k + 6) + b * b) * bool(now.rows)
-        else:
-            title = f"moved so far, of {self.steps[-1].moved}, and with the map"
-            count, plain = now.moved, 4 * n * n + 2 * n * (self.d_k + 2)
-        parts = [svg.text(0, 0, title)]
-        for y, name, numbers in ((8, "tiles", count), (28, "map", plain)):
-            long = round(BAR * numbers / max(count, plain))
-            parts.append(f'<rect x="40" y="{y}" width="{long}" height="14" fill="{LINE}"/>')
-            parts += [svg.text(0, y + 12, name, size=12), svg.text(46 + long, y + 12, str(numbers), size=12)]
-        return "".join(parts)
+    def _cost(self, now):
+        """Return how many numbers are held and moved, in tiles and with the whole map."""
+        n, b, d_k = len(self.scores), self.size, self.d_k
+        return (
+            f"Held now: {b * (2 * d_k + 6) + b * b} numbers. The map: {n * n}.",
+            f"Moved so far: {now.moved} of {self.steps[-1].moved}. With the map: {4 * n * n + 2 * n * (d_k + 2)}.",
+        )

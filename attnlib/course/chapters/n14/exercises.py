@@ -11,7 +11,7 @@ from ...engine.questions import Question
 from ...engine.run import Unfit
 from .tiles import MergeSteps, OnlineSteps, ScheduleSteps, TiledSteps
 
-LONG, FEW = 512, 24  # tokens of the probe of memory, and how many numbers each further one may take
+LONG, FEW = 256, 24  # tokens of the probe of memory, and how many numbers each further one may take
 
 
 def online_probes():
@@ -158,7 +158,7 @@ class _Tiled(Function):
         if all_same(outcomes, self.expected, self.probes) and grows(function):
             raise Unfit(
                 f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further token "
-                f"takes {FEW} numbers or more. Fix: two loops, so that the scores of one tile exist at a time."
+                f"takes {FEW} numbers or more. Fix: two loops, and nothing that is as large as the map."
             )
         return outcomes
 

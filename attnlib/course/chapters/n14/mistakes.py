@@ -6,22 +6,6 @@ from ....core import softmax
 from ...mistakes.mistake import Mistake
 
 
-def _own_maximum(before, s):
-    return s.max(axis=-1, keepdims=True)
-
-
-def _one(factor):
-    return 1.0
-
-
-def _unchanged(largest):
-    return largest
-
-
-def _always(allowed):
-    return True
-
-
 def overwritten(tiles):
     """Return the tiles as they stand at the end, where only the last still holds what it held."""
     *before, last = tiles
@@ -33,14 +17,6 @@ def _softmax_of(tiles):
     return softmax(np.concatenate(scores, axis=-1)) @ np.concatenate(values, axis=-2)
 
 
-def _inverted_after_the_first(before, largest):
-    return np.where(np.isneginf(before), 0.0, np.exp(largest - before))
-
-
-def _by_length(s):
-    return np.broadcast_to((s.lengths / s.lengths.sum())[:, None], s.lse.shape)
-
-
 STEP = (
     Mistake(
         "output_not_rescaled",
@@ -48,7 +24,7 @@ STEP = (
         "Earlier tiles count too much.",
         "With which maximum were the terms added up that stand in o already?",
         "With the one before. Multiply o by exp(m - new) before you add.",
-        {"keep_output": lambda s: _one},
+        {"keep_output": lambda s: lambda factor: 1.0},
     ),
     Mistake(
         "sum_not_rescaled",
@@ -56,7 +32,7 @@ STEP = (
         "The sum is too large, and the output too small.",
         "With which maximum were the terms added up that stand in z already?",
         "With the one before. Multiply z by exp(m - new) before you add.",
-        {"keep_sum": lambda s: _one},
+        {"keep_sum": lambda s: lambda factor: 1.0},
     ),
     Mistake(
         "new_keys_against_old_maximum",
@@ -64,11 +40,7 @@ STEP = (
         "Where a tile raises the maximum, its keys count too much, by exp(new - m).",
         "z and o are sums of exp(s - a maximum). Is it the same one for all terms?",
         "It must be: after the factor exp(m - new) the old terms are measured against `new`, so use exp(s - new).",
-        {
-            "new_terms": lambda s: (
-                lambda scores, before, largest: np.exp(scores - np.where(np.isneginf(before), largest, before))
-            )
-        },
+        {"new_terms": lambda s: lambda scores, before, m: np.exp(scores - np.where(np.isneginf(before), m, before))},
     ),
     Mistake(
         "tile_maximum",
@@ -77,8 +49,12 @@ STEP = (
         "exp(old - new) overflows.",
         "May the maximum ever fall?",
         "No: the new one is the larger of m and the maximum of the tile.",
-        {"running": lambda s: _own_maximum},
-        {"running": lambda s: _own_maximum, "keep_sum": lambda s: _one, "keep_output": lambda s: _one},
+        {"running": lambda s: lambda before, s: s.max(axis=-1, keepdims=True)},
+        {
+            "running": lambda s: lambda before, s: s.max(axis=-1, keepdims=True),
+            "keep_sum": lambda s: lambda factor: 1.0,
+            "keep_output": lambda s: lambda factor: 1.0,
+        },
     ),
     Mistake(
         "no_maximum",
@@ -131,8 +107,8 @@ STEP = (
         "With a mask, whole rows of a tile are blocked, and in the first tiles such a row has no maximum yet.",
         "What is your maximum after a row of -inf, and what is exp(-inf - m) then?",
         "-inf, and -inf minus -inf is NaN. Subtract 0 in place of a maximum of -inf.",
-        {"guarded": lambda s: _unchanged},
-        {"guarded": lambda s: _unchanged, "visited": lambda s: _always},
+        {"guarded": lambda s: lambda m: m},
+        {"guarded": lambda s: lambda m: m, "visited": lambda s: lambda allowed: True},
     ),
     Mistake(
         "nan_without_any_key",
@@ -141,7 +117,7 @@ STEP = (
         "What is z, in a row in which every key is blocked?",
         "0, and so is o. Divide by 1 there.",
         {"divided": lambda s: np.divide},
-        {"divided": lambda s: np.divide, "visited": lambda s: _always},
+        {"divided": lambda s: np.divide, "visited": lambda s: lambda allowed: True},
         {"shares": lambda s: s.share_of / s.whole},
     ),
     Mistake(
@@ -158,7 +134,7 @@ STEP = (
         "Earlier tiles count more with each new maximum, where they should count less.",
         "The maximum rises by 2. Do the terms so far become larger or smaller?",
         "Smaller, since they are measured against a larger maximum: multiply by exp(m - new).",
-        {"factor": lambda s: _inverted_after_the_first},
+        {"factor": lambda s: lambda before, m: np.where(np.isneginf(before), 0.0, np.exp(m - before))},
     ),
     Mistake(
         "one_tile_only",
@@ -187,15 +163,7 @@ MERGE = (
         "Right if all scores are equal, as keys then count alike.",
         "One worker has a single key, with a far larger score than all others. Which share should it have?",
         "Nearly 1. How many keys there are is in the sum of exponentials already: use L, not the lengths.",
-        {"shares": _by_length},
-    ),
-    Mistake(
-        "logarithms_as_shares",
-        "the shares are L divided by the sum of all L, without exp",
-        "Some are negative where an L is, and a large lead hardly counts.",
-        "L is the logarithm of a sum. Of what should a share be a part?",
-        "Of the sum itself: exp(L) over the sum of all exp(L).",
-        {"share_of": lambda s: s.lse},
+        {"shares": lambda s: np.broadcast_to((s.lengths / s.lengths.sum())[:, None], s.lse.shape)},
     ),
     Mistake(
         "shares_over_queries",

@@ -52,48 +52,14 @@ class OnlineSteps(Steps):
     """Softmax tile by tile: the running maximum, and what is done to the sum and the output when it rises."""
 
     begin = -np.inf
-
-    @cached_property
-    def running(self):
-        """The maximum so far, from the one before and the scores of a tile."""
-        return lambda before, s: np.maximum(before, s.max(axis=-1, keepdims=True))
-
-    @cached_property
-    def guarded(self):
-        """What is subtracted: a row without any key so far has no maximum."""
-        return lambda largest: np.where(np.isneginf(largest), 0.0, largest)
-
-    @cached_property
-    def factor(self):
-        """By what everything so far is multiplied, from the maximum before and the new one."""
-        return lambda before, largest: np.exp(before - largest)
-
-    @cached_property
-    def new_terms(self):
-        """exp of new scores, measured against the new maximum; the one before is at hand, too."""
-        return lambda s, before, largest: np.exp(s - largest)
-
-    @cached_property
-    def keep_sum(self):
-        return lambda factor: factor
-
-    @cached_property
-    def keep_output(self):
-        return lambda factor: factor
-
-    @cached_property
-    def carried(self):
-        """Which maximum the next tile meets."""
-        return lambda largest: largest
-
-    @cached_property
-    def normalised(self):
-        """What is done to the output after each tile."""
-        return lambda output, total: output
-
-    @cached_property
-    def divided(self):
-        return lambda output, total: output / np.where(total == 0, 1, total)
+    running = staticmethod(lambda before, s: np.maximum(before, s.max(axis=-1, keepdims=True)))  # the maximum so far
+    guarded = staticmethod(lambda m: np.where(np.isneginf(m), 0.0, m))  # subtracted: a row without any key has no m
+    factor = staticmethod(lambda before, m: np.exp(before - m))  # by which everything so far is multiplied
+    new_terms = staticmethod(lambda s, before, m: np.exp(s - m))
+    keep_sum = keep_output = staticmethod(lambda factor: factor)
+    carried = staticmethod(lambda m: m)  # to the next tile
+    normalised = staticmethod(lambda output, total: output)  # after each tile
+    divided = staticmethod(lambda output, total: output / np.where(total == 0, 1, total))  # at the end
 
     @cached_property
     def online(self):
@@ -111,15 +77,12 @@ class OnlineSteps(Steps):
 class TiledSteps(OnlineSteps):
     """A whole attention in tiles, of queries and of keys."""
 
+    visited = staticmethod(np.any)  # from what the mask of a tile allows
+
     @cached_property
     def starts(self):
         """The first rows of tiles, of so many queries or keys."""
         return lambda n: range(0, n, self.block)
-
-    @cached_property
-    def visited(self):
-        """Whether a tile is visited, from what its mask allows."""
-        return np.any
 
     @cached_property
     def tiled(self):
