@@ -15,27 +15,24 @@ SEEDS = range(5)
 
 
 def sections():
-    """Return code cells of 08: before its section 5, and its comparison over d_k."""
+    """Return the code cells of 08 before its section 5."""
     from tools.build_notebooks import code_between
 
-    recall = code_between("08", "## 6 ·", "## Exercises") + code_between("08", "### More time", "### Look inside")
-    for few in ("range(3)", "(0, 1)"):
-        (place,) = [i for i, cell in enumerate(recall) if few in cell]
-        recall[place] = recall[place].replace(few, str(SEEDS))
-    return code_between("08", "# 08 ·", "## 5 ·"), recall
+    return code_between("08", "# 08 ·", "## 5 ·")
 
 
 def run(cells, names, seed=0):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         for cell in cells:
-            exec(cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})"), names)
+            cell = cell.replace("torch.manual_seed(0)", f"torch.manual_seed({seed})")
+            exec(cell.replace("seed=0", f"seed={seed}"), names)
     return names
 
 
 def induction(names, layers):
     with torch.no_grad():
         logits, _ = names["inductors"][layers](names["letters"])
-    return names["share_right"](logits)
+    return names["share_right"](logits, names["wanted"])
 
 
 def both_neighbours(num_heads, read_out, seed):
@@ -57,7 +54,7 @@ def beyond(seed):
 
 def main():
     matplotlib.use("Agg")
-    early, recall = sections()
+    early = sections()
     found = {}
     for seed in SEEDS:
         names = run(early, {}, seed)
@@ -73,11 +70,6 @@ def main():
             *beyond(seed).items(),
         ):
             found.setdefault(name, []).append(accuracy)
-    names = run(recall, names)
-    for (lr, d_k, scaled, _), (_, measured) in names["runs"].items():
-        name = f"recall, {lr}, d_k {d_k}, {'scaled' if scaled else 'not scaled'}"
-        found.setdefault(name, []).append(list(measured.values())[-1])
-    found["the same, 128, not scaled, longer"] = [list(measured.values())[-1] for measured in names["longer"]]
     print(f"{'accuracy over ' + str(len(SEEDS)) + ' seeds':32s} worst   mean   best")
     for name, values in found.items():
         print(f"{name:32s} {np.min(values):.3f}  {np.mean(values):.3f}  {np.max(values):.3f}")

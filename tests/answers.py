@@ -198,9 +198,22 @@ def layer(**methods):
     return type("Layer", (Layer,), methods)
 
 
-def swap_with_first_or_next(tokens):
-    at = list(tokens).index(tokens[-1])
-    j = 0 if at > 0 else 2
-    other = tokens.copy()
-    other[[at + 1, j]] = tokens[[j, at + 1]]
-    return other
+PARTS = "queries", "keys", "values"
+
+
+def patch_by_branches(layer, x, written, part):
+    if part == "queries":
+        return layer(x - written, x, x)
+    if part == "keys":
+        return layer(x, x - written, x)
+    return layer(x, x, x - written)
+
+
+def patch_by_position(layer, x, written, part):
+    three = [x, x, x]
+    three[PARTS.index(part)] = x - written
+    return layer(*three)
+
+
+def patch_by_factor(layer, x, written, part):
+    return layer(*(x + (part == name) * -1 * written for name in PARTS))

@@ -296,6 +296,11 @@ def on_what_comes_next(weights, tokens):
     return (weights[:, :, :-1] * comes[:, None]).sum(-1).mean((0, -1))
 
 
+def patched(bare=lambda x, w: x - w, order="queries keys values", others=False):
+    """Return the experiment of 8.1 with one thing other than it should be."""
+    return lambda layer, x, w, part: layer(*(bare(x, w) if (part == name) != others else x for name in order.split()))
+
+
 def silenced(where, keep=False):
     """Write 0 into a part of W_O, or into all but this part, in a learner's way."""
 
@@ -384,35 +389,36 @@ ROWS = {
         silenced(lambda h, d, n: np.s_[:, (h - 1) * d : h * d]),
         "head 0 is the first",
     ),
-    "8.1 coin flip": ("bag_accuracy", "majority_as_coin_flip", 0.625, "equally likely to be the answer", "0.75"),
-    "8.1 per cent": ("bag_accuracy", "accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
-    "8.2 the diagonal": (
+    "8.2 coin flip": ("bag_accuracy", "majority_as_coin_flip", 0.625, "equally likely to be the answer", "0.75"),
+    "8.2 per cent": ("bag_accuracy", "accuracy_in_per_cent", 75, "a share: of 1", "0.75"),
+    "8.3 the diagonal": (
         "induction_measure",
         None,
         lambda w, t: np.diagonal(w, axis1=-2, axis2=-1).mean((0, -1)),
         "the induction head is",
         "evenly",
     ),
-    "8.2 evenly": ("induction_measure", "broadest_head_measured", lambda w, t: al.entropy(w).mean((0, -1)), "evenly"),
-    "8.2 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
-    "8.2 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
-    "8.2 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
-    "8.3 A and B exchanged": (
-        "fool_one_layer",
-        "last_letter_changed",
-        lambda t: np.where(t == 0, 1, np.where(t == 1, 0, t)) if t[-1] < 2 else np.roll(t, 1),
-        "The query of the last position",
-        "which letters",
+    "8.3 evenly": ("induction_measure", "broadest_head_measured", lambda w, t: al.entropy(w).mean((0, -1)), "evenly"),
+    "8.3 7 back": ("induction_measure", "fixed_distance_measured", back_by(7), "fixed number", "copy itself"),
+    "8.3 11 back": ("induction_measure", "fixed_distance_measured", back_by(11), "fixed number", "copy itself"),
+    "8.3 period 8": ("induction_measure", "fixed_distance_measured", back_by(7, 15), "fixed number", "copy itself"),
+    "8.1 keys and values exchanged": (
+        "patch",
+        "wrong_part_patched",
+        patched(order="queries values keys"),
+        "another part",
     ),
-    "8.3 one letter more often": (
-        "fool_one_layer",
-        "letters_changed",
-        lambda t: np.array(
-            [t[1] if i == 0 and t[0] != t[-1] else t[2] if i == 1 and t[0] == t[-1] else x for i, x in enumerate(t)]
-        ),
-        "or how often",
-    ),
-    "8.2 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
+    "8.1 always the keys": ("patch", "part_ignored", lambda layer, x, w, part: layer(x, x - w, x), "one answer"),
+    "8.1 the others": ("patch", "other_parts_patched", patched(others=True), "is enough"),
+    "8.1 all three": ("patch", "every_part_patched", lambda layer, x, w, part: layer(x - w, x - w, x - w), "all three"),
+    "8.1 x as it is": ("patch", "nothing_patched", lambda layer, x, w, part: layer(x, x, x), "its own input"),
+    "8.1 written": ("patch", "written_alone", patched(lambda x, w: w), "nothing else"),
+    "8.1 added": ("patch", "written_twice", patched(lambda x, w: x + w), "once more"),
+    "8.1 zeros": ("patch", "everything_taken_away", patched(lambda x, w: np.zeros_like(x)), "zeros"),
+    "8.1 another sequence": ("patch", "batch_mixed", patched(lambda x, w: (x - w)[::-1]), "another sequence"),
+    "8.1 the mean": ("patch", "batch_mixed", patched(lambda x, w: x - w.mean(axis=0, keepdims=True)), "a mean"),
+    "8.1 the first": ("patch", "batch_mixed", patched(lambda x, w: x - w[0]), "another sequence"),
+    "8.3 next": ("induction_measure", "next_letter_measured", on_what_comes_next, "No head can know", "copy itself"),
     "384 / 32": ("divisor_repair", "root_of_ratio_forgotten", 384 / 32, "12 is 384/32", "by d_model"),
     "1 / sqrt(12)": ("divisor_repair", "repair_inverted", 0.2887, "too small"),
     "1 / 12": ("divisor_repair", "inverse_of_the_ratio", 1 / 12, "the root of a ratio", "12 is 384/32"),

@@ -19,8 +19,10 @@ from answers import (
     layer,
     masked_softmax,
     multi_head,
+    patch_by_branches,
+    patch_by_factor,
+    patch_by_position,
     student,
-    swap_with_first_or_next,
 )
 from torch import nn
 
@@ -218,19 +220,6 @@ def by_best_earlier_match(weights, tokens):
     return [np.mean([before[b, best[b, h]] == tokens[b] for b in range(len(tokens))]) for h in range(weights.shape[1])]
 
 
-def swap_by_list(tokens):
-    letters = list(tokens)
-    at = letters.index(letters[-1])
-    j = at - 1 if at else at + 2
-    letters[j], letters[at + 1] = letters[at + 1], letters[j]
-    return np.array(letters)
-
-
-def reverse_or_swap(tokens):
-    order = [*range(len(tokens) - 1)][::-1] if tokens[0] != tokens[-1] else [0, 2, 1, *range(3, len(tokens) - 1)]
-    return tokens[[*order, len(tokens) - 1]]
-
-
 def back(n_q, n_k):
     return np.arange(n_k - n_q, n_k)[:, None]
 
@@ -400,7 +389,7 @@ RIGHT = {
     ],
     "bag_accuracy": [0.75, 3 / 4, torch.tensor(0.75)],
     "induction_measure": [by_matching_letters, by_loops_over_copies, by_best_earlier_match],
-    "fool_one_layer": [swap_with_first_or_next, swap_by_list, reverse_or_swap],
+    "patch": [patch_by_branches, patch_by_position, patch_by_factor],
     "window_mask": [
         lambda n_q, n_k, w: np.tri(n_k, dtype=bool)[-n_q:] & ~np.tri(n_k, k=-w, dtype=bool)[-n_q:],
         lambda n_q, n_k, w: np.array([[i - w < j <= i for j in range(n_k)] for i in range(n_k - n_q, n_k)]),

@@ -1,7 +1,6 @@
 """The training loop: what it learns, keeps, repeats and refuses."""
 
 import doctest
-import itertools
 
 import pytest
 import torch
@@ -126,11 +125,9 @@ def test_examples_run():
 
 
 def test_the_bench_finds_the_trainings_of_notebook_08():
-    cells = "\n".join(itertools.chain(*sections()))
-    assert cells.count("range(0, 5)") == 2
-    for name in ("reversers", "inductors", "runs"):
-        assert f"{name}[" in cells or f"{name} =" in cells
-    assert cells.count("torch.manual_seed(0)") == 2  # what another seed takes the place of
+    cells = "\n".join(sections())
+    assert "reversers[" in cells and "inductors[" in cells
+    assert cells.count("torch.manual_seed(0)") == 1 and cells.count("seed=0") == 1  # another seed takes their place
 
 
 @pytest.mark.parametrize("rule", [None, torch.arange(16).roll(1)])

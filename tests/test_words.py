@@ -189,8 +189,6 @@ CODE = {
     ),
     "weights[weights > 0]": "heads[heads > 0].ndim == 1",
     "np.where(None, scaled, -np.inf)": "same(np.where(None, np.ones(3), -np.inf), [-inf] * 3)",
-    "other[[i, j]]": "same(np.r_[4, 5, 6][[2, 0]], [6, 4])",
-    "tokens[[j, i]]": "same(np.r_[4, 5, 6][[2, 0]], [6, 4])",
     "W_Q[A]": "convoy.convoy('*A')[1, convoy.A] == 1",
     "W_Q[C]": "convoy.convoy('*C')[1, convoy.C] == 1",
     "W_Q[A:D]": "len(np.eye(15)[convoy.A : convoy.D]) == 3",

@@ -53,7 +53,7 @@ def asked(cells, run=None):
             cells = cells[end + 1 :]
             shown, cells = about_the_result(cells)
             found += offered(cell, {name: PREDICTIONS[name]}, fold_of(name))
-            found += [without(one, outputs=True) for one in between]
+            found += asked([without(one, outputs=True) for one in between], run)  # 8.1 stands before the result
             found += folded([without(one, source=True) for one in between if one.get("outputs")] + shown, name)
         elif to_predict(cell):
             between = [cell, *takewhile(to_predict, cells)]

@@ -1,19 +1,21 @@
-"""Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), minilm_results.json (09),
-writer_results.json with writer_weights.npz (11), dates_results.json with dates_weights.npz (15), and
-smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
+"""Write the results that notebooks replay: attnlib/course/data/neighbours_results.json (06), jumps_results.json (08),
+minilm_results.json (09), writer_results.json with writer_weights.npz (11), dates_results.json with dates_weights.npz
+(15), and smollm_results.json and smollm_stops.json, of the decoder of 00 and 13.
 
     make real-model && python -m tools.record_results 09 && make notebooks NB=09
     python -m tools.record_results 06 && make notebooks NB=06
+    python -m tools.record_results 08 && make notebooks NB=08
     python -m tools.record_results 11 && make notebooks NB=11
     python -m tools.record_results 15 && make notebooks NB=15
     make real-decoder && python -m tools.record_results decoder
 
 For 09 it runs the cells of the notebook's source in order and keeps every result that `measured` got. For 06 it trains
-every model of `attnlib.course.training.neighbours`, in half a minute. For 11 it trains the writer with five seeds, and
-its variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
+every model of `attnlib.course.training.neighbours`, in half a minute. For 08 it runs the cells that define the model
+and its training, and trains it nineteen times, in five minutes. For 11 it trains the writer with five seeds, and its
+variants, in five minutes. For 15 it runs the cells that define the translator and its training, and trains it ten
 times, in four minutes. For the decoder it takes every one of `tools/measures.py`, in ten minutes or so,
 or only those named behind `decoder`. Run it after a change of an experiment; tests/test_neighbours.py,
-test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
+test_jumps.py, test_real_model.py, test_writer.py and test_smollm_results.py compare fresh results with the files.
 """
 
 import json
@@ -62,6 +64,52 @@ def of_the_neighbours():
         if isinstance(result, dict) and name not in kept:
             del result["maps"]  # no picture shows them
     return neighbours.RESULTS, rounded(found)
+
+
+def of_the_jumps():
+    """Train one layer with 1 to 12 heads of 32 features, and two layers of one head on words of three lengths."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(True)
+    names = cells_of_the_jumps()
+    found = {"one layer": {}, "two layers": {}}
+    for heads in progress([1, 2, 4, 8, 12], "one layer"):
+        models = (names["trained"](1, heads, 32 * heads, steps=1500, lr=1e-3, seed=seed)[0] for seed in (0, 1))
+        found["one layer"][heads] = [right_by_place(model, names["draw_jumps"]) for model in models]
+    for n, steps in ((6, 600), (12, 600), (20, 1000)):
+        models = (names["trained"](2, n=n, steps=steps, seed=seed)[0] for seed in (0, 1, 2))
+        found["two layers"][n] = [np.mean(right_by_place(model, names["draw_jumps"], n)) for model in models]
+    return DATA / "jumps_results.json", rounded(found)
+
+
+def cells_of_the_jumps():
+    """Return what the cells of notebook 08 define that make and train a model of its section 4."""
+    from attnlib.torch_layers import MultiHeadAttention
+
+    needed = "import attnlib as al", "def draw_jumps", "class AttentionOnly", "def jump_loss"
+    return cells_with("08", "# 08 ·", "## 5 ·", needed, MultiHeadAttention=MultiHeadAttention, D=32)
+
+
+def right_by_place(model, draw_jumps, n=12):
+    """Return the share of right answers for each place of the letter that asks, (n - 1,), on 1000 words."""
+    import torch
+
+    tokens, wanted = draw_jumps(torch.Generator().manual_seed(4), 1000, n)
+    with torch.no_grad():
+        right = model(tokens)[0][:, n:].argmax(-1) == wanted
+    place = (tokens[:, n:, None] == tokens[:, None, :n]).int().argmax(-1)
+    return [right[place == k].float().mean().item() for k in range(n - 1)]
+
+
+def cells_with(number, start, stop, needed, /, **names):
+    """Run the code cells of a notebook between two headings that hold any of the words, and return the names."""
+    from .build_notebooks import code_between
+
+    for cell in code_between(number, start, stop):
+        if any(words in cell for words in needed):
+            exec(cell, names)
+    return names
 
 
 def of_the_writers():
@@ -179,14 +227,8 @@ def cells_of_the_translator():
     """Return what the cells of notebook 15 define that make and train a translator."""
     from attnlib.torch_layers import MultiHeadAttention
 
-    from .build_notebooks import code_between
-
-    names = {"MultiHeadAttention": MultiHeadAttention}
     needed = "import attnlib as al", "    import torch", "class Translator", "def loss", "def trained"
-    for cell in code_between("15", "# 15 ·", "TRAIN = False"):
-        if any(words in cell for words in needed):
-            exec(cell, names)
-    return names
+    return cells_with("15", "# 15 ·", "TRAIN = False", needed, MultiHeadAttention=MultiHeadAttention)
 
 
 def of_one_moment(model):
@@ -237,6 +279,7 @@ def of_the_decoder():
 def main():
     makers = {
         "06": of_the_neighbours,
+        "08": of_the_jumps,
         "09": of_the_model,
         "11": of_the_writers,
         "15": of_the_translator,

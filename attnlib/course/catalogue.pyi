@@ -40,8 +40,8 @@ class Checks:
     MultiHeadAttention: Exercise
     two_jobs: Exercise
     bag_accuracy: Exercise
+    patch: Exercise
     induction_measure: Exercise
-    fool_one_layer: Exercise
     divisor_repair: Exercise
     without_head: Exercise
     parking_place: Exercise
@@ -110,8 +110,7 @@ class Predict:
     dark_diagonal: Question
     one_layer: Question
     patching: Question
-    new_period: Question
-    scale_and_training: Question
+    by_hand: Question
     named_head: Question
     parking: Question
     one_word_turned: Question

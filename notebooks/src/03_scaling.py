@@ -278,8 +278,8 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 #
 # **Where it ends.** All entries here have variance 1; notebook 04 measures those of a fresh layer. $W_Q$ is learned, and
 # could learn the divisor. Nor is the division a law: Gemma 4 brings queries and keys to one size by a norm and divides by 1
-# ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn. Adam, the
-# method of notebook 04, divides the usual size of a gradient away. Notebook 08 trains both ways.
+# ([source](../REFERENCES.md#heads-of-models)). And nothing here shows that a head without the division cannot learn: Adam, the
+# method of notebook 04, divides the usual size of a gradient away.
 #
 # </details>
 

@@ -232,8 +232,7 @@ for times in (1, 3, 10):
 #
 # *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the median
 # gradient on the scores is more than ten times smaller at $d_k = 64$. *Controls* below derives the formula and compares it
-# with torch. A gradient is one step of training, and training takes hundreds. Notebook 08 trains with the division and
-# without it.
+# with torch. A gradient is one step of training, and training takes hundreds.
 #
 # </details>
 

@@ -174,16 +174,16 @@ def _judge_wishes(W_Q):
             "W_Q must be 6 rows of 3 finite numbers: a row for each feature of a token, a column for each of a query. "
             "Fix: [[0, 0, 3], [0, 0, 0], [0, 2, 0], [1, 0, 0], [3, 0, 0], [0, 0, 0]] has the form."
         )
-    found = _found(W_Q)
-    if _all_right(found):
+    looks = _looks(W_Q)
+    if _all_right(looks):
         return RIGHT, ""
-    if _all_right(_found(W_Q * np.array([[1], [1], [1], [1], [1], [0]]))):
+    if _all_right(_looks(W_Q * np.array([[1], [1], [1], [1], [1], [0]]))):
         return None, "Rows 0 to 4 alone would be right. Row 5 goes into the queries of Anna and Ben, times 2 and -2."
-    told = " ".join(_whom_in_words(word, *found[word]) for word in WORDS)
-    return _mistake({word: whom for word, (whom, _) in found.items()}), told
+    sentence = " ".join(_whom_in_words(word, *looks[word]) for word in WORDS)
+    return _mistake({word: whom for word, (whom, _) in looks.items()}), sentence
 
 
-def _found(W_Q):
+def _looks(W_Q):
     """Return for each word those from which it takes most, and whether that is enough."""
     _, key, _ = SENTENCE.project()
     weights = softmax(SENTENCE.x @ W_Q @ key.T / math.sqrt(key.shape[-1]))
@@ -194,20 +194,20 @@ def _found(W_Q):
     }
 
 
-def _all_right(found):
-    return all(found[word] == (wanted, True) for word, wanted in _WANTED.items())
+def _all_right(looks):
+    return all(looks[word] == (wanted, True) for word, wanted in _WANTED.items())
 
 
 def _mistake(whom):
     """Return the id of what explains from whom each word takes most; None if nothing does."""
-    wrong = {word: found for word, found in whom.items() if found != _WANTED[word]}
+    wrong = {word: looks for word, looks in whom.items() if looks != _WANTED[word]}
     if not wrong:
         return "wish_too_faint"
-    if all(found == {*WORDS} for found in wrong.values()):  # scores are equal for a query of zeros alone
+    if all(looks == {*WORDS} for looks in wrong.values()):  # scores are equal for a query of zeros alone
         return "looks_for_nothing"
-    if all(found <= _NAMES for found in whom.values()):
+    if all(looks <= _NAMES for looks in whom.values()):
         return "one_wish_for_all"
-    if wrong.keys() <= {"saw", "she"} and all(found == _NAMES for found in wrong.values()):
+    if wrong.keys() <= {"saw", "she"} and all(looks == _NAMES for looks in wrong.values()):
         return "any_name"
     if wrong == {"saw": {"Anna"}}:
         return "subject_for_object"
@@ -220,19 +220,19 @@ def _whom_in_words(word, whom, enough):
     *some, last = (other for other in WORDS if other in whom)
     others = f"{', '.join(some)} and {last}" if some else last
     if len(whom) == len(WORDS):
-        told = f"{word} takes from all words alike"
+        sentence = f"{word} takes from all words alike"
     elif len(whom) > 1:
-        told = f"{word} cannot decide between {others}"
+        sentence = f"{word} cannot decide between {others}"
     else:
-        told = f"{word} {'finds' if enough else 'takes most from'} {others}"
+        sentence = f"{word} {'finds' if enough else 'takes most from'} {others}"
     if whom == wanted:
-        return f"{told}." if enough else f"{told}, but less than {_ENOUGH}."
-    return f"{told} (wanted: {min(wanted)})."
+        return f"{sentence}." if enough else f"{sentence}, but less than {_ENOUGH}."
+    return f"{sentence} (wanted: {min(wanted)})."
 
 
 def _pattern(W_Q):
-    found = _found(W_Q)
-    return tuple(frozenset(found[word][0]) for word in WORDS)
+    looks = _looks(W_Q)
+    return tuple(frozenset(looks[word][0]) for word in WORDS)
 
 
 # One of many right answers to 1.5: names look for verbs, the verb for a name that is not female.

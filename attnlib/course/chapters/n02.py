@@ -214,8 +214,8 @@ def _misfit(example):
         return "What you hand in has no parts. Fix: a list of three, [Q, K, V]."
     if len(parts) != 3:
         return f"You hand in {len(parts)} part{'s' * (len(parts) != 1)}, three are asked for. Fix: [Q, K, V]."
-    told = filter(None, map(_no_matrix, "QKV", parts))
-    if first := next(told, ""):
+    problems = filter(None, map(_no_matrix, "QKV", parts))
+    if first := next(problems, ""):
         return first
     q, k, v = map(np.shape, parts)
     if q == k and len(k) == 2 and k[0] == v[0]:
@@ -268,8 +268,8 @@ def _judge_example(example):
     letters = "".join(name[0] for name in hides)
     if letters == "s":
         return RIGHT, ""
-    told = f"Your example shows: {'; '.join(shows) or 'none'}. It lets through: {'; '.join(hides) or 'none'}."
-    return _NAMED.get(letters), told
+    sentence = f"Your example shows: {'; '.join(shows) or 'none'}. It lets through: {'; '.join(hides) or 'none'}."
+    return _NAMED.get(letters), sentence
 
 
 EXERCISES = (

@@ -63,20 +63,20 @@ def _judge_parking(answer):
             f"You hand in {answer.tolist()}. Fix: my_parking = [score, length]."
         )
     match, words, length = _measured(*answer)
-    told = (  # digits cut off, not rounded: 0.8999 is less than 0.9
+    sentence = (  # digits cut off, not rounded: 0.8999 is less than 0.9
         f"Of your head: a match gets {np.floor(1e3 * match) / 1e3:.3f} of the weight. Without one the words keep "
         f"{words:.3f}, and the output is up to {length:.3f} long."
     )
     if match < 0.9:
-        return "parking_drowns_the_match", told
+        return "parking_drowns_the_match", sentence
     if length <= 0.1:
         return RIGHT, ""
     match, _, other = _measured(*answer[::-1])
     if answer[0] >= 0 and match >= 0.9 and other <= 0.1:
-        return "score_and_length_exchanged", told
+        return "score_and_length_exchanged", sentence
     if words > 0.1:
-        return "no_room_to_park", told
-    return ("words_add_too" if answer[1] <= 0.1 else "parked_on_a_long_value"), told
+        return "no_room_to_park", sentence
+    return ("words_add_too" if answer[1] <= 0.1 else "parked_on_a_long_value"), sentence
 
 
 def _measured(score, length):

@@ -134,16 +134,16 @@ def _judge_patients(answer):
     wrong = [patient for patient in PATIENTS if answer[patient] != PATIENTS[patient]]
     if not wrong:
         return RIGHT, ""
-    told = f"Not right: {', '.join(wrong)}."
+    sentence = f"Not right: {', '.join(wrong)}."
     if answer["A"] not in _CACHE:
-        return "prompt_was_read_right", told
+        return "prompt_was_read_right", sentence
     if answer["A"] == "positions restart with the cache":
-        return "it_still_sees_words", told
+        return "it_still_sees_words", sentence
     if answer["C"] != "grouped heads tiled":
-        return "worse_than_a_guess", told
+        return "worse_than_a_guess", sentence
     if answer["B"] in _CACHE:
-        return "blank_is_wrong_already", told
-    return "near_words_still_fit", told
+        return "blank_is_wrong_already", sentence
+    return "near_words_still_fit", sentence
 
 
 # 13.5: a prompt on which heads that copy do not park, as attnlib.course.smollm.parking has measured it.
@@ -154,35 +154,35 @@ _NOT_MEASURED = (
 )
 
 
-def _judge_prompt(found):
+def _judge_prompt(measured):
     """Judge a prompt by where the heads looked on it, and name what is sure."""
-    if not isinstance(found, dict) or "prompt" not in found:
-        raise Unfit(f"Hand in what smollm.parking(my_prompt, speaker) returns, got {found!r:.60}.")
-    if "tokens" not in found:
+    if not isinstance(measured, dict) or "prompt" not in measured:
+        raise Unfit(f"Hand in what smollm.parking(my_prompt, speaker) returns, got {measured!r:.60}.")
+    if "tokens" not in measured:
         raise Unmeasured(_NOT_MEASURED)
-    tokens = found["tokens"]
+    tokens = measured["tokens"]
     if len(tokens) < 2:
         raise Unfit("A prompt needs two tokens at least: the first has no other key to look at. Fix: more words.")
-    first, parked, copied = (np.array(found[name][1:]) for name in ("first", "parked", "copied"))
+    first, parked, copied = (np.array(measured[name][1:]) for name in ("first", "parked", "copied"))
     again = np.array([token in tokens[:i] for i, token in enumerate(tokens)][1:])
-    told = (
+    sentence = (
         f"The eight heads park {parked.mean():.2f} of their weight, and give {copied.mean():.2f} to tokens that "
         "followed the same token earlier."
     )
     if parked.mean() < ENOUGH:
-        return RIGHT, told
+        return RIGHT, sentence
     if again.any() and not again.all():
-        told += f" New tokens park {parked[~again].mean():.2f}, those read before {parked[again].mean():.2f}."
-    words = [word.strip(".,;:!?").lower() for word in found["prompt"].split()]
+        sentence += f" New tokens park {parked[~again].mean():.2f}, those read before {parked[again].mean():.2f}."
+    words = [word.strip(".,;:!?").lower() for word in measured["prompt"].split()]
     if len(words) > 1 and len(set(words)) == 1 and len(set(tokens[1:-1])) <= 1:  # a word of two tokens can be copied
-        return "one_word_again", told
+        return "one_word_again", sentence
     if first.mean() < ENOUGH:
-        return "parked_elsewhere", f"{told} On the first token alone lies {first.mean():.2f}."
+        return "parked_elsewhere", f"{sentence} On the first token alone lies {first.mean():.2f}."
     if not again.any():
-        return "nothing_twice", told
+        return "nothing_twice", sentence
     if again.mean() <= 1 / 3:  # too little is read again to tell
-        return None, told
-    return ("first_copy_parks" if parked[again].mean() < ENOUGH else "repeated_but_parked"), told
+        return None, sentence
+    return ("first_copy_parks" if parked[again].mean() < ENOUGH else "repeated_but_parked"), sentence
 
 
 OWN = (

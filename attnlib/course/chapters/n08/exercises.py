@@ -1,18 +1,21 @@
 """Notebook 08, trained heads: its exercises, questions, and what only they need."""
 
 from functools import cached_property, partial
+from itertools import permutations
 
 import numpy as np
 
-from ....core import entropy
+from ....core import entropy, scaled_dot_product_attention
 from ...engine.compare import RIGHT
 from ...engine.exercise import Function, Number
-from ...engine.probes import Probe
+from ...engine.probes import Draw, Probe
 from ...engine.questions import Question
 from ...engine.run import Unfit
 from ...engine.steps import Steps
 from ...mistakes.mistake import Mistake
 from .known_heads import DISTANCES, after_copy, behind, copies, heads_to_rank
+
+PARTS = "queries", "keys", "values"
 
 
 def mean_on(weights, cells):
@@ -27,33 +30,52 @@ def next_letter(tokens):
     return cells
 
 
-def copy_of_last(tokens):
-    """Return the position where the last letter stood before; None if it did not."""
-    positions = np.flatnonzero(tokens[:-1] == tokens[-1])
-    return int(positions[0]) if len(positions) else None
-
-
 class _Steps(Steps):
     @cached_property
     def head_scores(self):
         return mean_on(self.weights, after_copy(self.tokens))
 
     @cached_property
-    def fooling(self):
-        """Swap the letter after the earlier copy of the last one with another."""
-        answer = copy_of_last(self.tokens) + 1
-        other = next(j for j in range(len(self.tokens) - 1) if j not in (answer - 1, answer))
-        result = self.tokens.copy()
-        result[[answer, other]] = self.tokens[[other, answer]]
-        return result
+    def bare(self):
+        """The vectors as they would be without layer 1."""
+        return self.x - self.written
+
+    @cached_property
+    def handed(self):
+        """What queries, keys and values are made of."""
+        return [self.bare if part == self.part else self.x for part in PARTS]
 
 
-def sequences_to_fool():
-    return (
-        Probe("D A B C E A", (np.array([3, 0, 1, 2, 4, 0]),)),
-        Probe("B C D E F A B", (np.array([1, 2, 3, 4, 5, 0, 1]),)),
-        Probe("A F B D E C D", (np.array([0, 5, 1, 3, 4, 2, 3]),)),
-    )
+def _layer_2():
+    """Return a layer, (query, key, value) -> output, and vectors to hand it, three sequences of four tokens."""
+    draw = Draw("patch")
+    matrices = [draw.matrix(6, 6) for _ in PARTS]
+
+    def layer(query, key, value):
+        inputs = zip((query, key, value), matrices, strict=True)
+        return scaled_dot_product_attention(*(np.asarray(x) @ W for x, W in inputs))
+
+    return layer, draw(3, 4, 6), draw(3, 4, 6)
+
+
+def vectors_to_patch():
+    layer, x, written = _layer_2()
+    return tuple(Probe(f"layer 1 kept from the {part}", (layer, x, written, part)) for part in PARTS)
+
+
+def _handed(choose):
+    """Replace what queries, keys and values are made of by `choose(steps, part)`."""
+    return {"handed": lambda s: [choose(s, part) for part in PARTS]}
+
+
+def _meant(order):
+    """Take the part that was asked for as another one."""
+    other = dict(zip(PARTS, order, strict=True))
+    return _handed(lambda s, part: s.bare if part == other[s.part] else s.x)
+
+
+def _bare(change):
+    return {"bare": lambda s: change(s.x, s.written)}
 
 
 def _ranked_by(score):
@@ -67,33 +89,6 @@ def _ranked_on(cells):
 
 def _entropy(weights):
     return entropy(weights).mean((0, -1))
-
-
-def _fool_with(change):
-    """Replace the sequence by a copy that `change(copy, position where its last letter stood before)` has altered."""
-
-    def fooling(s):
-        tokens = s.tokens.copy()
-        change(tokens, copy_of_last(tokens))
-        return tokens
-
-    return {"fooling": fooling}
-
-
-def _new_letter(tokens, position):
-    tokens[position + 1] = tokens.max() + 1
-
-
-def _reversed(tokens, position):
-    tokens[:] = tokens[::-1]
-
-
-def _rolled(tokens, position):
-    tokens[:] = np.roll(tokens, 1)
-
-
-def _nothing(tokens, position):
-    pass
 
 
 OWN = (
@@ -204,29 +199,84 @@ OWN = (
         _ranked_by(lambda s: _entropy(s.weights)),
     ),
     Mistake(
-        "letters_changed",
-        "it changes which letters there are, or how often",
-        "One layer sees which letters there are, so it can tell the two sequences apart.",
-        "Keep the same letters, and change only their order.",
-        "Exchange two entries of a copy: other[[i, j]] = tokens[[j, i]].",
-        _fool_with(_new_letter),
+        "wrong_part_patched",
+        "layer 1 is kept from another part than the one that was asked for",
+        "Asked about the keys, the experiment answers about the queries or the values.",
+        "In which order does `layer` take its three arguments?",
+        "Queries, keys, values. Compare `part` with the three names in this order.",
+        *(_meant(order) for order in permutations(PARTS) if order != PARTS),
     ),
     Mistake(
-        "last_letter_changed",
-        "it changes the last letter",
-        "The query of the last position comes from that letter, so one layer can tell the two sequences apart.",
-        "The last letter asks the question. Keep it.",
-        "Exchange two of the other letters, and leave index -1 as it is.",
-        _fool_with(_reversed),
-        _fool_with(_rolled),
+        "part_ignored",
+        "the same part is patched, whatever `part` says",
+        "Asked about each of the three, the experiment gives one answer three times.",
+        "Where does your function use `part`?",
+        "Compare it with the three names: the one that is equal is made of vectors without what layer 1 wrote.",
+        *(_meant((name, name, name)) for name in PARTS),
     ),
     Mistake(
-        "same_answer_left",
-        "it keeps the letter that follows the earlier copy of the last letter",
-        "Both sequences have the same right answer, so the layer may be right on both.",
-        "Which letter is the right answer? That letter has to change.",
-        "It stands just after the earlier copy of the last letter: exchange it with another letter before the end.",
-        _fool_with(_nothing),
+        "other_parts_patched",
+        "layer 1 is kept from the two other parts, and reaches only the one that was asked for",
+        "That asks whether the part is enough; the question was whether it is needed.",
+        "Which of the three should do without layer 1: the part that is named, or the others?",
+        "The part that is named. The other two are made of `x`.",
+        _handed(lambda s, part: s.x if part == s.part else s.bare),
+    ),
+    Mistake(
+        "every_part_patched",
+        "layer 1 is kept from all three parts, whatever `part` says",
+        "If the accuracy falls, nobody knows which of the three needed it.",
+        "What do the two parts receive that are not named?",
+        "`x`, as it is. Only the part that is named is changed.",
+        _handed(lambda s, part: s.bare),
+    ),
+    Mistake(
+        "nothing_patched",
+        "layer 2 receives its own input, with what layer 1 wrote, in all three parts",
+        "The output is that of the unchanged model, so every part looks as if it did not need layer 1.",
+        "Which of your three arrays is without what layer 1 wrote?",
+        "`x` holds it, because layer 1 has added it. Subtract it for the part that is named.",
+        _handed(lambda s, part: s.x),
+    ),
+    Mistake(
+        "written_alone",
+        "the part is made of what layer 1 wrote, and of nothing else",
+        "That takes everything away *but* layer 1, the letters themselves, too.",
+        "What is left of `x` if layer 1 had written nothing?",
+        "`x` without `written`: the difference of the two.",
+        _bare(lambda x, written: written),
+        _bare(lambda x, written: -written),
+    ),
+    Mistake(
+        "written_twice",
+        "what layer 1 wrote is added once more",
+        "The part holds it twice, since `x` holds it already.",
+        "Does `x` come before layer 1, or after it?",
+        "After it: so subtract.",
+        _bare(lambda x, written: x + written),
+    ),
+    Mistake(
+        "everything_taken_away",
+        "the part is made of zeros",
+        "The letters themselves are gone, too, so the experiment says nothing about layer 1.",
+        "What should the part still know?",
+        "Its own letter and position: `x` without what layer 1 wrote.",
+        _bare(lambda x, written: 0 * x),
+    ),
+    Mistake(
+        "batch_mixed",
+        "what is subtracted belongs to another sequence, or is a mean over sequences",
+        "Each sequence has its own letters, so another one's letters remain in it.",
+        "Which sequence of the batch did layer 1 write that for?",
+        "Subtract entry by entry, `x - written`: both are (b, n, d).",
+        *(_bare(lambda x, written, by=by: x - np.roll(written, by, 0)) for by in (1, -1)),
+        *(_bare(lambda x, written, by=by: np.roll(x - written, by, 0)) for by in (1, -1)),
+        _bare(lambda x, written: x - written[::-1]),
+        _bare(lambda x, written: (x - written)[::-1]),
+        _bare(lambda x, written: x[::-1]),
+        _bare(lambda x, written: x - written[:1]),
+        _bare(lambda x, written: x - written.mean(0)),
+        _bare(lambda x, written: x - written + written.mean(0)),
     ),
 )
 
@@ -248,23 +298,6 @@ def _judge_measure(scores, weights, tokens):
     if yours == right:
         return RIGHT, ""
     return None, f"Largest at index {yours} of your result; the induction head is at index {right}."
-
-
-def _judge_fooling(other, tokens):
-    """Judge a sequence that should fool one layer."""
-    other = np.asarray(other)
-    if other.shape != tokens.shape:
-        raise Unfit(
-            f"Your function must return a sequence of the length it was given, shape {tokens.shape}; you return shape "
-            f"{other.shape}. Fix: work on tokens.copy(): the check tries other sequences than the one in the text, too."
-        )
-    if other[-1] != tokens[-1]:  # before the letters: a new last one changes them, too
-        return None, "The last letters of the two sequences differ."
-    if sorted(other.tolist()) != sorted(tokens.tolist()):
-        return None, "The two sequences do not have the same letters."
-    if other[copy_of_last(other) + 1] == tokens[copy_of_last(tokens) + 1]:
-        return None, "The right answer is the same for both sequences."
-    return RIGHT, ""
 
 
 EXERCISES = (
@@ -289,6 +322,22 @@ EXERCISES = (
         },
     ),
     Function(
+        "patch",
+        "patch(layer, x, written, part) -> (b, n, d). layer(query, key, value) is layer 2, x (b, n, d) what it "
+        'receives, written (b, n, d) what layer 1 has added to it. part is "queries", "keys" or "values": this one '
+        "without what layer 1 wrote, the other two as they are.",
+        (
+            "What would layer 2 have received if layer 1 had written nothing?",
+            "`x - written`. The part that is named is made of that, the other two of x.",
+            'With bare = x - written: for "keys" it is layer(x, bare, x).',
+        ),
+        probes=vectors_to_patch(),
+        given=lambda layer, x, written, part: {"layer": layer, "x": x, "written": written, "part": part},
+        result=lambda s: s.layer(*s.handed),
+        steps=_Steps,
+        axes=("tokens", "features"),
+    ),
+    Function(
         "induction_measure",
         "induction_measure(weights, tokens) -> (h,), one number per head, largest for the induction head. weights "
         "is (b, h, n_q, n_k), tokens (b, n). Any measure will do: the check ranks heads of known habits with it.",
@@ -301,22 +350,6 @@ EXERCISES = (
         given=lambda weights, tokens: {"weights": weights, "tokens": tokens},
         result=lambda s: s.head_scores,
         judge=_judge_measure,
-        steps=_Steps,
-    ),
-    Function(
-        "fool_one_layer",
-        "fool_one_layer(tokens) -> (n,), other tokens that one attention layer without positions cannot tell from "
-        "these at the last position, though another next letter is right. The last letter of tokens (n,) stood there "
-        "once before; all others stand there once.",
-        (
-            "At the last position one layer computes a weighted mean. When do two sequences give the same mean?",
-            "A sum stays the same if its terms are reordered. So keep the letters, and keep the last one last.",
-            "Swap the letter that follows the earlier copy of the last one with any other letter before the end.",
-        ),
-        probes=sequences_to_fool(),
-        given=lambda tokens: {"tokens": tokens},
-        result=lambda s: s.fooling,
-        judge=_judge_fooling,
         steps=_Steps,
     ),
 )
@@ -343,11 +376,10 @@ QUESTIONS = (
         "one_layer",
         right="b",
         tempting="a",
-        a="Every head makes its keys from the same vectors, and these know only their own letter and position. At this "
-        "width, 32, four heads learn no more than one. (Set by hand and wider, one layer can do it by position alone.)",
-        b="What is learned here matches letters: a key must know which letter stood before it, and only a layer below "
-        "can tell it. At this width, 32, one layer stays below 0.4.",
-        c="The mask hides later letters. The earlier copy and the letter that followed it stand before the query.",
+        a="Its keys do not know what stood before them. Yet with twelve heads it names most answers, place by place.",
+        b="Two layers need one head each. One layer begins to learn with eight heads, place by place, and with twelve "
+        "it is right in most cases here.",
+        c="Two heads in one layer learn nothing here: they work side by side, and neither reads what the other wrote.",
     ),
     Question(
         "patching",
@@ -359,21 +391,12 @@ QUESTIONS = (
         c="The value only has to say which letter it is, and the letter knows that without layer 1.",
     ),
     Question(
-        "new_period",
+        "by_hand",
         right="c",
         tempting="a",
-        a="That would be so if it had learned distances. It matches letters.",
-        b="One layer reaches about 0.3. Here both heads work, and the same two steps work at these distances.",
-        c="Each key says which letter stood before it, and the query asks for that. The distance does not matter.",
-    ),
-    Question(
-        "scale_and_training",
-        right="b",
-        tempting="c",
-        a="At d_k = 8 the scores are small even without the scale, so softmax stays mixed.",
-        b="The standard deviation of the scores grows as sqrt(d_k). So 128 starts with the largest scores, and "
-        "softmax starts out peaky.",
-        c="Given time, it does. But softmax starts out peaky, and there the gradients are nearly 0: it takes longer.",
+        a="Eleven do, one for each place. But the weight of the letter that asks can be a measure for the others.",
+        b="Half of them would do, but it gets by with fewer.",
+        c="Two: each weighs the letters against the letter that asks, and their difference is largest just behind it.",
     ),
 )
 

@@ -274,14 +274,14 @@ def judge_accepted(result, logits, draft, past):
             "Your function must return the new tokens and the cache, a list with (keys, values) for each layer. "
             "Fix: return new, past."
         ) from None
-    told = f"the cache keeps {min(rows)} of {held} rows"
+    cache = f"the cache keeps {min(rows)} of {held} rows"
     if len(rows) > 1 or -1 in rows:
-        told = "the rows of the cache are not the first ones of what it held, as many in each layer of keys and values"
-    told, expected = f"You return the tokens {new}, and {told}.", held - len(draft) + right.agreed
-    if told == f"You return the tokens {right.new}, and the cache keeps {expected} of {held} rows.":
+        cache = "the rows of the cache are not the first ones of what it held, as many in each layer of keys and values"
+    sentence, expected = f"You return the tokens {new}, and {cache}.", held - len(draft) + right.agreed
+    if sentence == f"You return the tokens {right.new}, and the cache keeps {expected} of {held} rows.":
         return RIGHT, ""
     asked = f"The draft is {draft}, and the model would have written {right.chosen}."
-    return None, f"{asked} {told} Expected: {right.new}, and {expected} rows."
+    return None, f"{asked} {sentence} Expected: {right.new}, and {expected} rows."
 
 
 def _rows_of(x, whole):

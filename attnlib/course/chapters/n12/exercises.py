@@ -94,16 +94,16 @@ def _judge_looking(result, d_k, near, far):
     if min(least) >= 0.45:
         return RIGHT, ""
     if np.ptp(weights[0, : far + 1]) < 1e-9:
-        told = "every token gives all that it sees the same weight"
+        sentence = "every token gives all that it sees the same weight"
     elif (distance == 0).all():
-        told = "every token looks at itself"
+        sentence = "every token looks at itself"
     elif not np.isin(distance, (near, far)).all():
-        told = "some tokens look elsewhere"
+        sentence = "some tokens look elsewhere"
     elif min(least) < 0.5 * max(least):
-        told = "one of the two positions gets less than half of what the other gets"
+        sentence = "one of the two positions gets less than half of what the other gets"
     else:
-        told = "the two right positions get less than 0.45 each"
-    return None, f"With {LOOKED_AT} tokens, {told}."
+        sentence = "the two right positions get less than 0.45 each"
+    return None, f"With {LOOKED_AT} tokens, {sentence}."
 
 
 def _queries(gain="q_gain", first=lambda s: s.first_position):
