@@ -5,259 +5,291 @@ import torch
 
 import attnlib as al
 
+GUARD, OVER = "np.where(new > -np.inf, new, 0.0)", "o / np.where(z > 0, z, 1.0)"
+
 
 def online(
-    new="max(m, s.max())", factor="np.exp(m - new)", z="factor * z + e.sum()", o="factor * o + e @ v", end="o / z"
+    new="np.maximum(m, s.max(-1, keepdims=True))",
+    safe=GUARD,
+    factor="np.exp(m - safe)",
+    e="np.exp(s - safe)",
+    z="factor * z + e.sum(-1, keepdims=True)",
+    o="factor * o + e @ v",
+    end=OVER,
+    begin=-np.inf,
 ):
     """Return online softmax from the lines a student would write."""
 
-    def answer(blocks):
-        names = {"np": np, "m": -np.inf, "z": 0.0, "o": 0.0, "largest_size": largest_size}
-        for names["s"], names["v"] in blocks:
-            names["new"] = eval(new, names)
-            if names["new"] > -np.inf:
-                names["factor"], names["e"] = eval(factor, names), np.exp(names["s"] - names["new"])
-                names["z"], names["o"], names["m"] = eval(z, names), eval(o, names), names["new"]
+    def answer(tiles):
+        names = {"np": np, "m": begin, "z": 0.0, "o": 0.0}
+        for names["s"], names["v"] in tiles:
+            for name, line in (("new", new), ("safe", safe), ("factor", factor), ("e", e)):
+                names[name] = eval(line, names)
+            names["z"], names["o"], names["m"] = eval(z, names), eval(o, names), names["new"]
         return eval(end, names)
 
     return answer
 
 
-def without_a_guard(blocks):
-    m, z, o = -np.inf, 0.0, 0.0
-    for s, v in blocks:
-        new = max(m, s.max())
-        factor, e = np.exp(m - new), np.exp(s - new)
-        m, z, o = new, factor * z + e.sum(), factor * o + e @ v
-    return o / z
+def skipping_tiles(tiles):
+    """Leave out a whole tile for one blocked key."""
+    return online()([(s + 0, v + 0) for s, v in tiles if np.isfinite(s).all()])
 
 
-def starting_at_zero(blocks):
-    m, z, o = 0.0, 0.0, 0.0
-    for s, v in blocks:
-        new = max(m, s.max())
-        factor, e = np.exp(m - new), np.exp(s - new)
-        m, z, o = new, factor * z + e.sum(), factor * o + e @ v
-    return o / z
+def two_passes(tiles):
+    scores, values = zip(*tiles, strict=True)
+    return al.softmax(np.concatenate(scores, -1)) @ np.concatenate(values)
 
 
-def skipping_blocks(blocks):
-    """Leave out a whole block for one blocked key."""
-    return online()([(s + 0, v + 0) for s, v in blocks if np.isfinite(s).all()])
+def kept_in_a_list(tiles):
+    kept = list(tiles)
+    return al.softmax(np.concatenate([s for s, _ in kept], -1)) @ np.concatenate([v for _, v in kept])
 
 
-def two_passes(blocks):
-    scores, values = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
-    return al.softmax(scores) @ values
+def twice_through(tiles):
+    m = max(s.max() for s, _ in tiles)
+    return sum(np.exp(s - m) @ v for s, v in tiles)
 
 
-def without_maximum(blocks):
-    z = o = 0.0
-    for s, v in blocks:
-        z, o = z + np.exp(s).sum(), o + np.exp(s) @ v
-    return o / z
-
-
-def kept_in_a_list(blocks):
-    kept = list(blocks)
-    return al.softmax(np.concatenate([s for s, _ in kept])) @ np.concatenate([v for _, v in kept])
-
-
-def twice_through(blocks):
-    m = max(s.max() for s, _ in blocks)
-    z, o = 0.0, 0.0
-    for s, v in blocks:
-        z, o = z + np.exp(s - m).sum(), o + np.exp(s - m) @ v
-    return o / z
-
-
-def largest_size(s):
-    return np.abs(s[np.isfinite(s)]).max(initial=-np.inf)
-
-
-def by_log_sum_exp(blocks):
+def by_log_sum_exp(tiles):
     """Merge outputs by the logarithms of their sums."""
     total, out = -np.inf, 0.0
-    for s, v in blocks:
-        own = np.logaddexp.reduce(s)
-        if own > -np.inf:
-            both = np.logaddexp(total, own)
-            out = np.exp(total - both) * out + np.exp(own - both) * (np.exp(s - own) @ v)
+    for s, v in tiles:
+        own = np.logaddexp.reduce(s, axis=-1)[:, None]
+        both = np.logaddexp(total, own)
+        seen = np.where(both > -np.inf, both, 0.0)
+        out = np.exp(total - seen) * out + np.exp(s - seen) @ v
+        total = both
+    return out
+
+
+def row_by_row(tiles):
+    """Each query and each key alone, with an `if` where the maximum rises."""
+    state = None
+    for s, v in tiles:
+        state = state or [[-np.inf, 0.0, np.zeros(v.shape[-1])] for _ in s]
+        for row, scores in zip(state, s, strict=True):
+            for x, value in zip(scores, v, strict=True):
+                if x > row[0]:
+                    row[1:] = row[1] * np.exp(row[0] - x), row[2] * np.exp(row[0] - x)
+                    row[0] = x
+                if x > -np.inf:
+                    row[1], row[2] = row[1] + np.exp(x - row[0]), row[2] + np.exp(x - row[0]) * value
+    return np.array([o / z if z else o for _, z, o in state])
+
+
+def returning_in_the_loop(tiles):
+    for s, v in tiles:
+        return al.softmax(s) @ v
+
+
+def merge(shares):
+    return lambda outputs, lse, lengths: (
+        eval(shares, {"np": np, "al": al, "L": lse, "n": lengths})[..., None] * outputs
+    ).sum(0)
+
+
+def one_after_the_other(outputs, lse, lengths):
+    out, total = outputs[0], lse[0]
+    for o, L in zip(outputs[1:], lse[1:], strict=True):
+        both = np.logaddexp(total, L)
+        seen = np.where(both > -np.inf, both, 0)
+        out = np.exp(total - seen)[:, None] * out + np.exp(L - seen)[:, None] * o
+        total = both
+    return out
+
+
+def merged_in_torch(outputs, lse, lengths):
+    outputs, lse = torch.as_tensor(outputs), torch.as_tensor(lse)
+    return torch.einsum("wn,wnd->nd", lse.softmax(0).nan_to_num(), outputs).numpy()
+
+
+def shares_by_hand(top="L.max(0)", over="e / np.where(e.sum(0) > 0, e.sum(0), 1)"):
+    return f"(lambda e: {over})(np.exp(L - (lambda t: np.where(t > -np.inf, t, 0))({top})))"
+
+
+def by_cells(n, b_q, b_k):
+    """Ask every cell of the mask."""
+    mask, rows, columns = np.tri(n, dtype=bool), range(0, n, b_q), range(0, n, b_k)
+    return np.array([[mask[i : i + b_q, j : j + b_k].any() for j in columns] for i in rows])
+
+
+def by_padding(n, b_q, b_k):
+    rows, columns = -(-n // b_q), -(-n // b_k)
+    mask = np.zeros((rows * b_q, columns * b_k), dtype=bool)
+    mask[:n, :n] = np.tri(n, dtype=bool)
+    return mask.reshape(rows, b_q, columns, b_k).any(axis=(1, 3))
+
+
+def schedule(line):
+    return lambda n, b_q, b_k: eval(line, {"np": np, "n": n, "b_q": b_q, "b_k": b_k})
+
+
+def tiled(
+    cut="attn_mask[i : i + block, j : j + block]",
+    rows="range(0, query.shape[-2], block)",
+    keys="range(0, key.shape[-2], block)",
+    visit="mask.any()",
+    scale="query.shape[-1] ** 0.5",
+    **lines,
+):
+    """Return attention in tiles, made of `online` and of the lines a student would write around it."""
+
+    def answer(query, key, value, attn_mask=None, block=64):
+        names = {"np": np, "query": query, "key": key, "attn_mask": attn_mask, "block": block}
+        output = np.zeros((*query.shape[:-1], value.shape[-1]), value.dtype)
+
+        def tiles(i):
+            for j in eval(keys, names):
+                mask = np.True_ if attn_mask is None else eval(cut, names | {"i": i, "j": j})
+                if eval(visit, names | {"mask": mask}):
+                    s = query[..., i : i + block, :] @ np.swapaxes(key[..., j : j + block, :], -1, -2)
+                    yield np.where(mask, s / eval(scale, names), -np.inf), value[..., j : j + block, :]
+
+        for i in eval(rows, names):
+            output[..., i : i + block, :] = online(**lines)(tiles(i))
+        return output
+
+    return answer
+
+
+def keys_outside(query, key, value, attn_mask=None, block=64):
+    """Tiles of keys outside, as in the first FlashAttention: m, z and o of all queries stand in slow memory."""
+    lead = query.shape[:-1]
+    m, z = np.full((*lead, 1), -np.inf), np.zeros((*lead, 1))
+    o = np.zeros((*lead, value.shape[-1]))
+    for j in range(0, key.shape[-2], block):
+        for i in range(0, query.shape[-2], block):
+            now, cols = np.s_[..., i : i + block, :], np.s_[..., j : j + block, :]
+            s = query[now] @ np.swapaxes(key[cols], -1, -2) / np.sqrt(query.shape[-1])
+            if attn_mask is not None:
+                s = np.where(attn_mask[i : i + block, j : j + block], s, -np.inf)
+            new = np.maximum(m[now], s.max(-1, keepdims=True))
+            safe = np.where(np.isinf(new), 0, new)
+            e, factor = np.exp(s - safe), np.exp(m[now] - safe)
+            m[now], z[now] = new, factor * z[now] + e.sum(-1, keepdims=True)
+            o[now] = factor * o[now] + e @ value[cols]
+    return np.divide(o, z, out=np.zeros_like(o), where=z > 0)
+
+
+def tiled_in_parts(query, key, value, attn_mask=None, block=64):
+    """Attention of each tile by itself, put together by logsumexp."""
+    d, rows = query.shape[-1], []
+    for i in range(0, query.shape[-2], block):
+        out, total = 0.0, -np.inf
+        for j in range(0, key.shape[-2], block):
+            s = np.einsum("...id,...jd->...ij", query[..., i : i + block, :], key[..., j : j + block, :]) / d**0.5
+            if attn_mask is not None:
+                s = s + np.log(attn_mask[i : i + block, j : j + block].astype(float))
+            both = np.logaddexp(total, np.logaddexp.reduce(s, axis=-1))
+            seen = np.where(both > -np.inf, both, 0.0)
+            out = np.exp(total - seen)[..., None] * out + np.exp(s - seen[..., None]) @ value[..., j : j + block, :]
             total = both
-    return out
+        rows.append(out)
+    return np.concatenate(rows, axis=-2)
 
 
-def key_by_key(blocks):
-    m, z, o = -np.inf, 0.0, 0.0
-    for s, v in ((s, v) for scores, values in blocks for s, v in zip(scores, values, strict=True)):
-        if s > m:
-            z, o, m = z * np.exp(m - s), o * np.exp(m - s), s
-        if s > -np.inf:
-            z, o = z + np.exp(s - m), o + np.exp(s - m) * v
-    return o / z
+def keys_only(query, key, value, attn_mask=None, block=64):
+    """Tiles of keys, and all queries at once: the memory grows with the text."""
+    mask = np.ones((query.shape[-2], key.shape[-2]), dtype=bool) if attn_mask is None else attn_mask
+
+    def tiles():
+        for j in range(0, key.shape[-2], block):
+            s = query @ np.swapaxes(key[..., j : j + block, :], -1, -2) / query.shape[-1] ** 0.5
+            yield np.where(mask[:, j : j + block], s, -np.inf), value[..., j : j + block, :]
+
+    return online()(tiles())
 
 
-def returning_in_the_loop(blocks):
-    m, z, o = -np.inf, 0.0, 0.0
-    for s, v in blocks:
-        new = max(m, s.max())
-        factor, e = np.exp(m - new), np.exp(s - new)
-        z, o = factor * z + e.sum(), factor * o + e @ v
-        return o / z
-
-
-def one_block(which):
-    """Return the softmax of the first block, or of the last."""
-
-    def answer(blocks):
-        return [al.softmax(s) @ v for s, v in blocks][which]
-
-    return answer
-
-
-def sink(
-    largest="np.maximum(s.max(-1, keepdims=True), k)",
-    e="np.exp(s - m)",
-    of_sink="np.exp(k - m)",
-    w="e / (e.sum(-1, keepdims=True) + z)",
-):
-    """Return the softmax with a sink from the lines a student would write."""
-
-    def answer(scores, sink):
-        names = {"np": np, "al": al, "s": scores, "k": sink}
-        names["m"] = eval(largest, names)
-        names["e"], names["z"] = eval(e, names), eval(of_sink, names)
-        return eval(w, names)
-
-    return answer
-
-
-def by_a_column(scores, sink, kept=slice(-1)):
-    column = np.full((*scores.shape[:-1], 1), sink)
-    return al.softmax(np.concatenate([scores, column], axis=-1))[..., kept]
-
-
-def sink_in_torch(scores, sink):
-    scores = torch.as_tensor(scores)
-    column = torch.full((*scores.shape[:-1], 1), sink, dtype=scores.dtype)
-    return torch.cat([column, scores], -1).softmax(-1)[..., 1:].numpy()
-
-
-def log_n(
-    factor="np.log(np.arange(1, n + 1))[:, None] / np.log(n_0)",
-    scores="f * (q @ np.swapaxes(k, -1, -2)) / d**0.5",
-    mask="np.tri(n, dtype=bool)",
-    w="al.softmax(np.where(mask, s, -np.inf))",
-):
-    """Return the head with a factor of log n from the lines a student would write."""
-
-    def answer(query, key, n_0):
-        n, d = query.shape[-2:]
-        names = {"np": np, "al": al, "q": query, "k": key, "n": n, "d": d, "n_0": n_0}
-        names["f"], names["mask"] = eval(factor, names), eval(mask, names)
-        names["s"] = eval(scores, names)
-        return eval(w, names)
-
-    return answer
-
-
-def log_n_by_rows(query, key, n_0):
-    """One query after the other, which scales the query itself."""
-    out = np.zeros((*query.shape[:-1], key.shape[-2]))
-    for i in range(query.shape[-2]):
-        q = query[..., i, :] * np.log(i + 1) / np.log(n_0) / query.shape[-1] ** 0.5
-        out[..., i, : i + 1] = al.softmax(np.einsum("...d,...jd->...j", q, key[..., : i + 1, :]))
-    return out
-
-
-def log_n_in_torch(query, key, n_0):
-    q, k = (torch.as_tensor(np.asarray(x, dtype=np.float64)) for x in (query, key))
-    n = q.shape[-2]
-    s = q @ k.mT / q.shape[-1] ** 0.5 * torch.log(1.0 + torch.arange(n))[:, None] / np.log(n_0)
-    return s.masked_fill(~torch.ones(n, n).tril().bool(), -torch.inf).softmax(-1).numpy()
+def whole_map(query, key, value, attn_mask=None, block=64):
+    return al.scaled_dot_product_attention(query, key, value, attn_mask)
 
 
 RIGHT = {
-    "online_softmax": [by_log_sum_exp, key_by_key, online()],
-    "sink_weights": [sink(), by_a_column, sink_in_torch],
-    "log_n_weights": [log_n(), log_n_by_rows, log_n_in_torch],
+    "online_softmax": [by_log_sum_exp, row_by_row, online()],
+    "merge": [merge("al.softmax(L, 0)"), one_after_the_other, merged_in_torch],
+    "schedule": [
+        by_cells,
+        by_padding,
+        schedule("np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1"),
+    ],
+    "tiled": [tiled(), keys_outside, tiled_in_parts],
 }
+
+OLD = "np.where(np.isneginf(m), safe, m)"
+FIRST, LAST = "np.arange(0, n, b_{})", "np.arange(0, n, b_{0}) + b_{0} - 1"
 
 # exercise, what is named (None: nothing), the answer
 WRONG = [
     ("online_softmax", "output_not_rescaled", online(o="o + e @ v")),
-    ("online_softmax", "sum_not_rescaled", online(z="z + e.sum()")),
+    ("online_softmax", "sum_not_rescaled", online(z="z + e.sum(-1, keepdims=True)")),
     ("online_softmax", "output_not_rescaled + sum_not_rescaled", online(factor="1.0")),
-    ("online_softmax", "block_maximum", online(new="s.max()")),
-    ("online_softmax", "block_maximum", online(new="s.max()", factor="1.0")),
-    ("online_softmax", "first_maximum_kept", online(new="s.max() if m == -np.inf else m")),
+    ("online_softmax", "new_keys_against_old_maximum", online(e=f"np.exp(s - {OLD})")),
+    ("online_softmax", None, online(e="np.exp(s - m)")),  # nothing but NaN, from the first tile on
+    ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)")),
+    ("online_softmax", "tile_maximum", online(new="s.max(-1, keepdims=True)", factor="1.0")),
+    ("online_softmax", None, online(new="np.where(m == -np.inf, s.max(-1, keepdims=True), m)")),
     ("online_softmax", "never_divided", online(end="o")),
-    ("online_softmax", "nan_on_blocked_block", without_a_guard),
-    ("online_softmax", None, skipping_blocks),
-    ("online_softmax", "blocks_averaged", lambda blocks: np.mean([al.softmax(s) @ v for s, v in blocks], axis=0)),
-    ("online_softmax", "blocks_kept", two_passes),
-    ("online_softmax", "blocks_kept", kept_in_a_list),
-    ("online_softmax", "no_maximum", without_maximum),
-    ("online_softmax", None, online(new="max(m, s.mean())")),  # overflows where a block is wide
-    ("online_softmax", "maximum_starts_at_zero", starting_at_zero),
-    *[("online_softmax", "one_block_only", one_block(which)) for which in (0, -1)],
-    ("online_softmax", "one_block_only", returning_in_the_loop),
+    ("online_softmax", "nan_without_any_key", online(end="o / z")),
+    ("online_softmax", "nan_on_blocked_tile", online(safe="new")),
+    ("online_softmax", "nan_on_blocked_tile", online(safe="new", end="o / z")),
+    ("online_softmax", None, skipping_tiles),
     *[
-        ("online_softmax", "maximum_of_sizes", online(new=f"max(m, {size})"))
-        for size in ("np.abs(s).max()", "largest_size(s)")
+        ("online_softmax", None, lambda tiles, f=f: f([al.softmax(s) @ v for s, v in tiles], axis=0))
+        for f in (np.mean, np.sum)
     ],
-    ("online_softmax", "blocks_averaged", lambda blocks: sum(al.softmax(s) @ v for s, v in blocks)),
+    ("online_softmax", "tiles_kept", two_passes),
+    ("online_softmax", "tiles_kept", kept_in_a_list),
+    ("online_softmax", "no_maximum", online(new="0.0")),
+    ("online_softmax", None, online(new="np.maximum(m, s.mean(-1, keepdims=True))")),
+    ("online_softmax", "maximum_starts_at_zero", online(begin=0.0)),
+    ("online_softmax", "one_tile_only", lambda tiles: [al.softmax(s) @ v for s, v in tiles][-1]),
+    ("online_softmax", "one_tile_only", returning_in_the_loop),
+    ("online_softmax", "maximum_of_other_rows", online(new="np.maximum(m, s.max())")),
+    ("online_softmax", None, online(new="np.maximum(m, np.abs(s).max(-1, keepdims=True))")),
     *[
-        ("online_softmax", "divided_at_each_block", online(o="(factor * o + e @ v) / (factor * z + e.sum())", end=end))
-        for end in ("o", "o / z")
+        ("online_softmax", "divided_at_each_tile", online(o=o, end=end))
+        for o in ["(factor * o + e @ v) / np.where((n := factor * z + e.sum(-1, keepdims=True)) > 0, n, 1)"]
+        for end in ("o", OVER)
     ],
-    ("online_softmax", None, online(factor="np.exp(new - m)")),  # nothing but NaN, which any cause may have
-    ("online_softmax", None, online(new="min(m, s.min())")),
-    ("online_softmax", "factor_inverted", online(factor="np.exp(new - m) if m > -np.inf else 0.0")),
-    ("online_softmax", "one_block_only", online(new="max(-np.inf, s.max())", factor="0.0")),
-    ("sink_weights", "sink_left_out", sink(of_sink="0")),
-    ("sink_weights", "sink_left_out", lambda s, sink: al.softmax(s)),
-    ("sink_weights", "sink_returned", sink(w="np.concatenate([e, z], -1) / (e.sum(-1, keepdims=True) + z)")),
-    ("sink_weights", "sink_without_exp", sink(of_sink="k")),
-    ("sink_weights", "sink_not_shifted", sink(of_sink="np.exp(k)")),
-    ("sink_weights", "sink_not_shifted", sink("s.max(-1, keepdims=True)", of_sink="np.exp(k)")),
-    ("sink_weights", "argument_ignored", sink("np.maximum(s.max(-1, keepdims=True), 0)", of_sink="np.exp(-m)")),
-    ("sink_weights", "sink_left_out_of_maximum", sink("s.max(-1, keepdims=True)")),
-    ("sink_weights", "sink_without_maximum", sink("0.0")),
-    *[
-        ("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({axis}), k)"))
-        for axis in ("", "axis=(-1, -2), keepdims=True")
-    ],
-    *[("sink_weights", "maximum_of_other_rows", sink(f"np.maximum(s.max({a}, keepdims=True), k)")) for a in (-2, 0)],
-    ("sink_weights", "sink_without_maximum", sink("k")),
-    ("sink_weights", "last_key_cut_off", lambda s, sink: by_a_column(s, sink, slice(1, None))),
+    ("online_softmax", "no_maximum + one_tile_only", online(new="np.minimum(m, s.min(-1, keepdims=True))")),
+    ("online_softmax", "factor_inverted", online(factor="np.where(np.isneginf(m), 0.0, np.exp(safe - m))")),
+    ("merge", "outputs_averaged", lambda outputs, lse, lengths: outputs.mean(axis=0)),
+    ("merge", "argument_ignored", lambda outputs, lse, lengths: outputs.sum(axis=0)),
+    ("merge", "weighted_by_length", merge("np.broadcast_to((n / n.sum())[:, None], L.shape)")),
+    ("merge", "weighted_by_length", lambda o, L, n: np.average(o, axis=0, weights=n)),
+    ("merge", None, merge("L / L.sum(0)")),
+    ("merge", "shares_over_queries", merge("al.softmax(L)")),
+    ("merge", "no_maximum", merge("np.exp(L) / np.where((z := np.exp(L).sum(0)) > 0, z, 1)")),
+    ("merge", None, merge("np.exp(L) / np.exp(L).sum(0)")),  # two mistakes that look alike in a row of -inf
+    ("merge", "maximum_of_other_rows", merge(shares_by_hand("L.max()"))),
+    ("merge", "nan_without_any_key", merge(shares_by_hand(over="e / e.sum(0)"))),
+    ("merge", "nan_without_any_key", merge("np.exp(L - L.max(0)) / np.exp(L - L.max(0)).sum(0)")),
+    ("merge", None, merge("1 - al.softmax(L, 0)")),
+    ("schedule", "diagonal_tiles_skipped", schedule(f"{LAST.format('k')} <= {FIRST.format('q')}[:, None]")),
+    ("schedule", "diagonal_tiles_skipped", schedule(f"{FIRST.format('k')} < {FIRST.format('q')}[:, None]")),
+    ("schedule", "first_query_decides", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None]")),
+    ("schedule", "tiles_by_number", schedule("np.arange(-(-n // b_k)) <= np.arange(-(-n // b_q))[:, None]")),
+    ("schedule", "shows_too_much", schedule(f"{FIRST.format('k')} <= {FIRST.format('q')}[:, None] + b_q")),
+    ("schedule", None, lambda *sizes: ~by_cells(*sizes)),
+    ("schedule", "last_tile_dropped", lambda n, b_q, b_k: by_cells(n, b_q, b_k)[: n // b_q, : n // b_k]),
+    ("schedule", "constant_result", lambda n, b_q, b_k: np.ones((-(-n // b_q), -(-n // b_k)), dtype=bool)),
+    ("tiled", "output_not_rescaled", tiled(o="o + e @ v")),
+    ("tiled", "new_keys_against_old_maximum", tiled(e=f"np.exp(s - {OLD})")),
+    ("tiled", "nan_without_any_key", tiled(end="o / z", visit="True")),
+    ("tiled", "nan_on_blocked_tile", tiled(safe="new", visit="True")),
+    ("tiled", "diagonal_tiles_skipped", tiled(visit="mask.all()")),
     (
-        "sink_weights",
-        "softmax_over_queries",
-        sink("np.maximum(s.max(-2, keepdims=True), k)", w="e / (e.sum(-2, keepdims=True) + z)"),
-    ),
-    ("sink_weights", None, sink(w="e / (e.sum(-1, keepdims=True) + 2 * z)")),
-    ("log_n_weights", "factor_of_whole_text", log_n("np.log(n) / np.log(n_0)")),
-    ("log_n_weights", "factor_by_keys", log_n("np.log(np.arange(1, n + 1)) / np.log(n_0)")),
-    ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(n))[:, None] / np.log(n_0)")),
-    ("log_n_weights", "keys_counted_from_zero", log_n("np.log(np.arange(2, n + 2))[:, None] / np.log(n_0)")),
-    ("log_n_weights", "logarithm_left_out", log_n("np.arange(1, n + 1)[:, None] / n_0")),
-    ("log_n_weights", "factor_upside_down", log_n("np.log(n_0) / np.log(np.arange(1, n + 1))[:, None]")),
-    (
-        "log_n_weights",
-        "masked_before_factor",
-        log_n(
-            scores="np.where(mask, q @ np.swapaxes(k, -1, -2) / d**0.5, -np.inf) * f",
-            w="np.exp(s - s.max(-1, keepdims=True)) / np.exp(s - s.max(-1, keepdims=True)).sum(-1, keepdims=True)",
+        "tiled",
+        "last_tile_dropped",
+        tiled(
+            rows="range(0, query.shape[-2] // block * block, block)",
+            keys="range(0, key.shape[-2] // block * block, block)",
         ),
     ),
-    ("log_n_weights", "argument_ignored", log_n("1")),
-    (
-        "log_n_weights",
-        "factor_on_weights",
-        log_n(scores="q @ np.swapaxes(k, -1, -2) / d**0.5", w="al.softmax(np.where(mask, s, -np.inf)) * f"),
-    ),
-    ("log_n_weights", "no_scale", log_n(scores="f * (q @ np.swapaxes(k, -1, -2))")),
-    ("log_n_weights", "mask_ignored", log_n(mask="True")),
-    ("log_n_weights", None, log_n("1 + np.log(np.arange(1, n + 1))[:, None] / np.log(n_0)")),
+    ("tiled", "no_scale", tiled(scale="1.0")),
+    ("tiled", "argument_ignored", tiled(cut="np.True_")),
+    ("tiled", None, keys_only),
+    ("tiled", None, whole_map),
+    ("tiled", None, tiled(cut="attn_mask[: len(attn_mask[i : i + block]), : len(attn_mask[0, j : j + block])]")),
 ]

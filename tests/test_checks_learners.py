@@ -334,17 +334,6 @@ def finite_top(s):
     return np.nan_to_num(s.max(axis=-1, keepdims=True), neginf=0)
 
 
-def crowd(factor):
-    """Return a causal head whose scores have a factor, from the number of keys that a query sees and n_0."""
-
-    def weights(query, key, n_0):
-        seen = np.arange(1, query.shape[-2] + 1)[:, None]
-        scores = query @ key.swapaxes(-1, -2) / query.shape[-1] ** 0.5 * factor(seen, n_0)
-        return al.softmax(np.where(al.causal_mask(len(seen)), scores, -np.inf))
-
-    return weights
-
-
 ROWS = {
     # --- what any function can have
     "2.1 logarithms": ("softmax", "function_of_result", lambda x, axis=-1: np.log(sm(x, axis))),
@@ -587,27 +576,6 @@ ROWS = {
         "array_as_condition",
         lambda n, m, w: 0 <= np.arange(m - n, m)[:, None] - np.arange(m) < w,
         "with brackets, compares entries",
-    ),
-    "14.3 keys ask": (
-        "log_n_weights",
-        "swapped_query_key",
-        lambda q, k, n_0: al.softmax(
-            np.where(
-                np.tri(q.shape[-2], dtype=bool),
-                np.log(np.arange(1, q.shape[-2] + 1))[:, None]
-                / np.log(n_0)
-                * (k @ np.swapaxes(q, -1, -2))
-                / np.sqrt(q.shape[-1]),
-                -np.inf,
-            )
-        ),
-    ),
-    "14.3 nothing but NaN": (
-        "log_n_weights",
-        None,
-        lambda q, k, n_0: (q @ np.swapaxes(k, -1, -2)) * (np.inf - np.inf),
-        "holds NaN",
-        "as if",
     ),
     "14.1 nothing but NaN": (
         "online_softmax",
@@ -1562,19 +1530,6 @@ ROWS = {
     "13.4 sum": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum()),
     "13.4 by n": ("looks_back", "divided_by_other_queries", lambda w: np.diag(w[2:, 1:]).sum() / len(w)),
     "13.4 max": ("looks_back", "largest_not_mean", lambda w: np.diag(w[2:, 1:]).max()),
-    "14.2 not shifted": (
-        "sink_weights",
-        "sink_not_shifted",
-        lambda s, sink: (e := np.exp(s - finite_top(s))) / (e.sum(-1, keepdims=True) + np.exp(sink)),
-    ),
-    "14.2 the sink in front": (
-        "sink_weights",
-        "last_key_cut_off",
-        lambda s, sink: al.softmax(np.concatenate([np.full((*s.shape[:-1], 1), sink), s], axis=-1))[..., :-1],
-        "one column too far to one side",
-    ),
-    "14.3 no n_0": ("log_n_weights", "argument_ignored", crowd(lambda i, n_0: np.log(i)), "`n_0`"),
-    "14.3 a difference": ("log_n_weights", "logarithms_subtracted", crowd(lambda i, n_0: np.log(i / n_0))),
     "12.3 zeros": (
         "look_back",
         None,

@@ -1,19 +1,24 @@
-"""Notebook 14: its functions, run from its cells, and what its text says beside the tables."""
+"""Notebook 14: attention in tiles against torch's own, and what its text says beside the tables."""
 
 import ast
 
 import answers_14
 import numpy as np
 import pytest
+import torch
 from answers import named
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from views import TOKENS
 
 import attnlib as al
+from attnlib import live
 from attnlib.course import EXERCISES, check
+from attnlib.course.chapters.n14 import tiled
+from attnlib.course.chapters.n14.exercises import grows
 from tools.build_notebooks import code_between
 
-DEFINED = {"dots", "rms_norm", "online", "needle", "shares"}
+DEFINED = {"dots", "rms_norm", "needle", "shares", "tile", "forward", "backward", "counted", "with_the_map", "part"}
 
 
 @pytest.fixture(scope="module")
@@ -29,45 +34,65 @@ def notebook():
     return names
 
 
-@pytest.fixture(scope="module")
-def needles(notebook):
-    """(64, 64) queries and (16384, 64) keys of section 1."""
-    rng = np.random.default_rng(5)  # as in the notebook
-    return rng.normal(size=(64, 256))[:, :64], rng.normal(size=(16_384, 256))[:, :64]
+def torchs(arrays, g_o, **options):
+    """Return the output of torch's fused path, and its gradients of query, key and value."""
+    q, k, v = (torch.tensor(x, requires_grad=True) for x in arrays)
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.FLASH_ATTENTION):
+        output = torch.nn.functional.scaled_dot_product_attention(
+            q[None, None], k[None, None], v[None, None], **options
+        )
+    output.backward(torch.tensor(g_o)[None, None])
+    return output[0, 0].detach().numpy(), [x.grad.numpy() for x in (q, k, v)]
 
 
-def test_normed_needles_have_one_score(notebook, needles):
-    normed = notebook["rms_norm"](needles[0])[:, None]
-    assert np.allclose(notebook["dots"](normed, normed), 8, atol=1e-4)
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 70), st.integers(1, 9), st.integers(1, 80), st.floats(0.1, 30), st.integers(0, 2**32 - 1))
+def test_output_and_gradients_are_those_of_torchs_fused_path(notebook, n, d_k, b, size, seed):
+    rng = np.random.default_rng(seed)
+    arrays, g_o = rng.normal(size=(3, n, d_k)) * [[[size]], [[1]], [[1]]], rng.normal(size=(n, d_k))
+    output, gradients = torchs(arrays, g_o, is_causal=True)
+    o, L = notebook["forward"](*arrays, b)
+    assert np.abs(o - output).max() < 1e-10
+    for ours, theirs in zip(notebook["backward"](*arrays, o, L, g_o, b), gradients, strict=True):
+        assert np.abs(ours - theirs).max() < 1e-10 * max(1, np.abs(theirs).max())
 
 
-def test_an_outlier_has_most_queries_that_lean_its_way(notebook, needles):
-    """A hundred times as long, at 64 keys and at 1024, capped or not."""
-    queries, keys = needles
-    dots = notebook["dots"]
-    own, leaning = dots(queries, queries).diagonal()[:, None], (queries @ keys[0] > 0).sum()
-    for n in (64, 1024):
-        scores = np.concatenate([own, dots(queries, 100 * keys[:1]), dots(queries, keys[1 : n - 1])], axis=-1)
-        for rule in (scores, 50 * np.tanh(scores / 50)):
-            outlier = al.softmax(rule)[:, 1]
-            assert ((outlier > 0.5).sum(), (outlier < 0.05).sum(), leaning) == (40, 23, 44)
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 30), st.integers(1, 40), st.integers(1, 50), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_any_mask_in_tiles_is_attention(n_q, n_k, block, allowed, seed):
+    rng = np.random.default_rng(seed)
+    mask, q, k, v = rng.random((n_q, n_k)) < allowed, *(rng.normal(size=(2, n, 4)) for n in (n_q, n_k, n_k))
+    assert np.abs(tiled(q, k, v, mask, block) - al.scaled_dot_product_attention(q, k, v, mask)).max() < 1e-12
+    assert np.abs(tiled(q, k, v, None, block) - al.scaled_dot_product_attention(q, k, v)).max() < 1e-12
 
 
-def test_what_the_rules_keep_for_the_needle_and_give_to_an_outlier(notebook):
-    shares, rules = notebook["shares"], list(notebook["RULES"])
-    at_32 = {rule: round(shares(rule, 32, 1024, outlier=1)[0], 2) for rule in rules}
-    assert (at_32.pop("norm, gain"), at_32.pop("times 2.5"), at_32.pop("log n")) == (0.99, 0.93, 0.71)
-    assert max(at_32.values()) == 0.26
-    assert min(round(shares("times 2.5", 64, n, outlier=1)[0], 2) for n in (64, 1024, 16_384)) == 0.99
-    assert {round(shares(rule, 64, 64, outlier=100)[1], 2) for rule in rules if "norm" not in rule} <= {0.62, 0.63}
+def test_memory_of_tiles_is_constant_and_the_maps_is_not():
+    assert not grows(tiled) and not grows(answers_14.keys_outside)
+    assert grows(answers_14.whole_map) and grows(answers_14.keys_only)
+    verdict = check.tiled(answers_14.whole_map)
+    assert verdict.state == "wrong" and "All results are right. But" in verdict.message
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(1, 9), st.integers(1, 12), st.floats(0.1, 100))
-def test_online_softmax_is_softmax(notebook, block, n_k, size):
-    rng = np.random.default_rng(block + 100 * n_k)
-    q, k, v = size * rng.normal(size=(3, 4)), rng.normal(size=(n_k, 4)), rng.normal(size=(n_k, 5))
-    assert np.allclose(notebook["online"](q, k, v, block), al.scaled_dot_product_attention(q, k, v), atol=1e-12)
+@given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
+def test_parts_of_any_length_are_merged(notebook, lengths, seed):
+    rng, n = np.random.default_rng(seed), sum(lengths)
+    q, k, v = 3 * rng.normal(size=(3, 4)), rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
+    ends = np.cumsum(lengths)
+    parts = [notebook["part"](q, k[e - m : e], v[e - m : e]) for m, e in zip(lengths, ends, strict=True)]
+    outputs, lse = np.stack([o for o, _ in parts]), np.stack([L[:, 0] for _, L in parts])
+    for answer in answers_14.RIGHT["merge"]:
+        merged = answer(outputs, lse, np.array(lengths))
+        assert np.allclose(merged, al.scaled_dot_product_attention(q, k, v), atol=1e-12)
+
+
+def test_a_sink_is_one_more_worker():
+    scores, values = np.random.default_rng(0).normal(size=(3, 5)), np.random.default_rng(1).normal(size=(5, 2))
+    beside = al.softmax(np.concatenate([scores, np.full((3, 1), 0.7)], axis=-1))[:, :-1] @ values
+    outputs = np.stack([al.softmax(scores) @ values, np.zeros((3, 2))])
+    lse = np.stack([np.logaddexp.reduce(scores, axis=-1), np.full(3, 0.7)])
+    for answer in answers_14.RIGHT["merge"]:
+        assert np.allclose(answer(outputs, lse, np.array([5, 0])), beside, atol=1e-12)
 
 
 @pytest.mark.parametrize("exercise, id, answer", answers_14.WRONG)
@@ -76,26 +101,52 @@ def test_a_students_own_code_is_named_too(exercise, id, answer):
     assert verdict.state == "wrong" and named(verdict) == set((id or "").split(" + ")) - {""}, verdict
 
 
-def test_blocks_come_once():
+def test_tiles_come_once():
     verdict = check.online_softmax(answers_14.twice_through)
     assert verdict.state == "wrong" and "a second time" in verdict.message and "Fix: one loop" in verdict.message
 
 
-# --- the answers to "Try it"
+# --- what is counted, and the picture
 
 
-def test_a_softcap_of_5_gives_nearly_all_to_the_crowd(notebook):
-    rules = {"softcap": lambda q, k, n: 5 * np.tanh(notebook["dots"](q, k) / 5)}
-    names = dict(notebook, RULES=rules)
-    (source,) = (cell for cell in code_between("14", "## 2 ·", "## 3 ·") if "def shares" in cell)
-    exec(source, names)
-    needle, _, crowd, _ = names["shares"]("softcap", 64, 1024)
-    assert (round(needle, 2), round(crowd, 2)) == (0.06, 0.92)
+@pytest.mark.parametrize("n, d_k, b", [(8, 4, 2), (12, 3, 4), (64, 8, 16)])
+def test_numbers_moved_are_what_a_walk_over_the_tiles_moves(notebook, n, d_k, b):
+    visited = answers_14.by_cells(n, b, b)
+    moved = 2 * n * d_k + visited.sum() * 2 * b * d_k  # queries, outputs; keys and values of every tile
+    held, counted = notebook["counted"](n, d_k, d_k, b)
+    assert counted == moved == (n + visited.sum() * b) * 2 * d_k
+    assert held == 4 * b * d_k + 2 * b + b * b  # q, k, v, o; m and z; scores
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
+def test_the_picture_ends_at_attention_and_counts_as_the_notebook(notebook, size):
+    view = live.tiles(*TOKENS, size=size)
+    last = view.sliders["tile"].options[-1][1]
+    view.sliders["tile"].value = last
+    assert np.allclose(view.shown["output"], al.scaled_dot_product_attention(*TOKENS, is_causal=True))
+    held, moved = notebook["counted"](8, 4, 2, size)
+    assert f"Held now: {held} numbers. The map: 64." in view.picture.value
+    assert f"Moved so far: {moved} of {moved}. With the map: 352." in view.picture.value
+    assert last == answers_14.by_cells(8, size, size).sum()
+
+
+def test_the_picture_opens_where_one_row_shrinks_and_one_stays():
+    view = live.tiles(*TOKENS)
+    assert "Query 4: 1 beats 0. Old sums shrink:" in view.picture.value
+    view.choose(query=5)
+    assert "does not beat 3" in view.picture.value and "The old sums stay" in view.picture.value
+
+
+# --- a needle and a crowd
+
+
+def test_normed_needles_have_one_score(notebook):
+    normed = notebook["rms_norm"](notebook["queries"][:, :64])[:, None]
+    assert np.allclose(notebook["dots"](normed, normed), 8, atol=1e-4)
 
 
 def test_a_maximum_that_starts_at_0_fails_where_all_scores_are_below_minus_745():
-    values = np.eye(2)
     for level, fine in ((-700, True), (-760, False)):
         with np.errstate(invalid="ignore"):
-            out = answers_14.starting_at_zero([(level + np.arange(2.0), values)])
+            out = answers_14.online(begin=0.0, end="o / z")([(level + np.arange(2.0)[None], np.eye(2))])
         assert np.isfinite(out).all() == fine

@@ -354,6 +354,9 @@ def test_other_measures_come_out_again(speaker):
     assert np.abs(smollm.every_map(speaker)[1] - smollm.every_map()[1]).max() < 2e-3
     fresh = measures.chunks(speaker, sizes=(50,))
     assert fresh["50"] < 3e-4 and rounded(fresh)["spread"] == smollm.recorded("chunks")["spread"]
+    told = measures.through_tiles(speaker, block=5)
+    assert told["writes"] == smollm.recorded("through_tiles")["writes"] == smollm.recorded("mistakes")["none"]["writes"]
+    assert told["logits"] < 3e-4
     assert same(
         rounded(measures.blanks(speaker, d_ks=(64,))), [stop for stop in smollm.recorded("blanks") if stop["d_k"] == 64]
     )

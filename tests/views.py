@@ -42,6 +42,10 @@ def both_maps(n=8, d_k=(1, 512), still=(1, 64, 512), **options):
     return live.weights_view(weights_at, d_k=d_k, still=still, **options)
 
 
+RNG = np.random.default_rng(351)  # as in notebook 14
+TOKENS = (*RNG.integers(-2, 3, (2, 8, 4)), RNG.integers(-2, 4, (8, 2)))
+
+
 def one_row(**options):
     """The row of *she*."""
     return live.one_row(al.examples.SENTENCE, al.examples.W_O, query=3, line="who", **al.examples.NAMES | options)
@@ -61,6 +65,7 @@ VIEWS = {
     "sentence": lambda: live.sentence(attend, "a <b> & c"),
     "weights_view": both_maps,
     "writing": lambda: live.writing(next_word, WORDS, longest=9),
+    "tiles": lambda: live.tiles(*TOKENS),
     "compare": lambda: live.compare(compared, convoy="*AB"),
 }
 

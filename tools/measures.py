@@ -6,10 +6,12 @@ compares fresh results with stored ones. Layers and heads count from 1.
 
 import base64
 import copy
+from functools import partial
 
 import numpy as np
 
 from attnlib import core
+from attnlib.course.chapters.n14 import tiled
 from attnlib.course.smollm import texts
 from attnlib.course.smollm.drafts import speculate
 from attnlib.course.smollm.faults import FAULTS, WITH_THE_CACHE
@@ -108,6 +110,14 @@ def chunks(speaker, sizes=(1, 7, 50)):
             rows.append(x @ speaker.unembedding.T)
         differences[str(size)] = float(np.abs(np.concatenate(rows) - whole).max())
     return differences
+
+
+@kept
+def through_tiles(speaker, block=8):
+    """Return what it writes through attention in tiles, and by how much its logits on Alice differ then."""
+    other = speaker.using(attention=partial(tiled, block=block))
+    difference = np.abs(other.logits(texts.ALICE) - speaker.logits(texts.ALICE)).max()
+    return {"writes": writes(other, texts.STORY), "logits": float(difference)}
 
 
 def stops_of(speaker, prompt, head=NAME_HEAD, watched=(), d_ks=STOPS):

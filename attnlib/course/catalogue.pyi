@@ -74,8 +74,9 @@ class Checks:
     looks_back: Exercise
     waking_prompt: Exercise
     online_softmax: Exercise
-    sink_weights: Exercise
-    log_n_weights: Exercise
+    merge: Exercise
+    schedule: Exercise
+    tiled: Exercise
     cross_attention: Exercise
     context_mask: Exercise
     left_positions: Exercise
@@ -123,6 +124,7 @@ class Predict:
     norm_order: Question
     next_word_in_sight: Question
     unseen_mistake: Question
+    tile_size: Question
     crowd: Question
     mask_between: Question
     sharp_or_pale: Question

@@ -8,6 +8,7 @@ saturation    where softmax goes flat
 plane         attention in two dimensions: an arrow, points, their average
 masks         who may look where
 split_heads   where each feature goes when heads are split and merged
+tiles         attention tile by tile, and what each row carries along
 sentence      where the heads of a model look in a sentence that the reader types
 ribbons       where a word looks, and the next word, at each d_k
 writing       a model that writes, word by word
@@ -31,6 +32,7 @@ from .scores_view import scores
 from .sentence_view import sentence
 from .speaking_view import speaking
 from .split_view import split_heads
+from .tiles_view import tiles
 from .view import LiveView
 from .weights import readings, weights_view
 from .writing_view import writing
@@ -51,6 +53,7 @@ __all__ = [
     "sentence",
     "speaking",
     "split_heads",
+    "tiles",
     "weights_view",
     "writing",
 ]

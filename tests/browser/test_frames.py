@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 from front_end import prepared
-from views import attend, both_maps, one_row, stops
+from views import TOKENS, attend, both_maps, one_row, stops
 
 import attnlib as al
 import attnlib.examples
@@ -34,6 +34,7 @@ VIEWS = {
     ),
     "ribbons": lambda: live.ribbons(stops()),
     "rotations": live.rotations,
+    "tiles": lambda: live.tiles(*TOKENS),
     "speaking": lambda: live.speaking(stops()),
     "bars": lambda: live.weights_view(
         lambda d: {"row": [1 / d, 1 - 1 / d]}, d_k=(1, 64), still=(1, 8), keys=["<", "&"]

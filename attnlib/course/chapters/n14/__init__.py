@@ -1,6 +1,7 @@
 """Notebook 14, long texts."""
 
 from .exercises import EXERCISES, QUESTIONS, RECALL
-from .long_texts import OWN
+from .mistakes import OWN
+from .tiles import tiled
 
-__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL"]
+__all__ = ["EXERCISES", "OWN", "QUESTIONS", "RECALL", "tiled"]

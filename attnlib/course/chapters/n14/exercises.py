@@ -1,88 +1,136 @@
-"""Notebook 14, long texts: its exercises and questions. Its steps and mistakes: long_texts.py."""
+"""Notebook 14, attention in tiles: its exercises and questions. Its steps and mistakes: tiles.py, mistakes.py."""
+
+import tracemalloc
 
 import numpy as np
 
-from ...engine.exercise import MAP_AXES, Function
-from ...engine.probes import BATCH, CUBE, PLAIN, SINGLE, Draw, Probe, single
+from ...engine.compare import all_same
+from ...engine.exercise import OUTPUT_AXES, Function, Kept
+from ...engine.probes import BATCH, CUBE, DEAD, HUGE, MASK, PLAIN, PLAIN_MASKED, SINGLE, Draw, Probe, dead, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
-from .long_texts import LogSteps, OnlineSteps, SinkSteps
+from .tiles import MergeSteps, OnlineSteps, ScheduleSteps, TiledSteps
+
+LONG, FEW = 256, 24  # tokens of the probe of memory, and how many numbers each further one may take
 
 
 def online_probes():
     draw = Draw("online_softmax")
 
     def cut(scores, sizes):
-        ends = np.cumsum(sizes)
-        values = draw(len(scores), 3)
-        return (tuple((scores[e - m : e], values[e - m : e]) for m, e in zip(sizes, ends, strict=True)),)
+        scores = np.atleast_2d(scores)  # (n_q, n_k)
+        ends, values = np.cumsum(sizes), draw(scores.shape[-1], 3)
+        return (tuple((scores[:, e - m : e], values[e - m : e]) for m, e in zip(sizes, ends, strict=True)),)
 
-    rising, mixed = np.array([-1.0, 0.5, 1.5, 2.0, 3.0, 3.5]), draw(7)
-    blocked = np.where(np.arange(6) < 2, -np.inf, draw(6))
+    rising, mixed = np.array([-1.0, 0.5, 1.5, 2.0, 3.0, 3.5]), draw(3, 7)
+    first = np.where(np.arange(6) < 2, -np.inf, draw(2, 6))
+    some = np.array([[0.5, -np.inf, -np.inf, 1.0, 0.0, -np.inf], [-np.inf, 1, 2, -np.inf, -np.inf, 0.5]])
     return (
-        Probe("one block", cut(draw(4), (4,))),
-        Probe("key by key", cut(mixed, (1,) * 7)),
-        Probe("scores that rise from block to block", cut(rising, (2, 2, 2))),
-        Probe("blocks of different size", cut(draw(8), (3, 1, 4))),
-        Probe("a first block in which every key is blocked", cut(blocked, (2, 2, 2))),
-        Probe("scores near 1000", cut(1000 + draw(6), (2, 2, 2))),
-        Probe("scores near -1000", cut(draw(6) - 1000, (2, 2, 2))),
-        Probe("scores near 1000 and near -1000 in one block", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
+        Probe("one tile", cut(draw(3, 4), (4,))),
+        Probe("one query, key by key", cut(mixed[0], (1,) * 7)),
+        Probe("three queries, key by key", cut(mixed, (1,) * 7)),
+        Probe("scores that rise from tile to tile", cut(np.stack([rising, 2 * rising]), (2, 2, 2))),
+        Probe("one row that rises, one that falls", cut(np.stack([rising, -rising]), (2, 2, 2))),
+        Probe("tiles of different size", cut(draw(4, 8), (3, 1, 4))),
+        Probe("a first tile in which every key is blocked", cut(first, (2, 2, 2))),
+        Probe("tiles in which some keys are blocked", cut(some, (2, 2, 2))),
+        Probe(DEAD, cut(np.stack([draw(6), np.full(6, -np.inf)]), (2, 2, 2))),
+        Probe("scores near 1000", cut(1000 + draw(2, 6), (2, 2, 2))),
+        Probe("scores near -1000", cut(draw(2, 6) - 1000, (2, 2, 2))),
+        Probe("rows whose scores lie 1000 apart", cut(np.array([[1000], [0]]) + draw(2, 6), (2, 2, 2))),
+        Probe("scores near 1000 and near -1000 in one tile", cut(1000 * np.array([-1.0, 1, 1.001, -1]), (4,))),
         Probe("scores that fall by 2000", cut(np.array([0.0, 1.0, -2000.0, -1999.0]), (2, 2))),
         Probe("scores that rise by 2000", cut(np.array([-2000.0, -1999.0, 0.0, 1.0]), (2, 2))),
-        Probe(
-            "blocks in which one key is blocked", cut(np.array([0.5, -np.inf, -np.inf, 1.0, 0.0, -np.inf]), (2, 2, 2))
-        ),
     )
 
 
-def sink_probes():
-    draw = Draw("sink_weights")
-    blocked = np.where(np.tri(4, 6, -1, dtype=bool), draw(4, 6), -np.inf)  # row 0 is blocked
+def merge_probes():
+    draw = Draw("merge")
+
+    def workers(lse, *lengths):
+        lse = np.array(lse, dtype=float)
+        return draw(*lse.shape, 3) * np.isfinite(lse)[..., None], lse, np.array(lengths)
+
     return (
-        Probe(PLAIN, (draw(4, 6), 0.0)),
-        Probe("a sink with a score of 2", (draw(4, 6), 2.0)),
-        Probe("a sink with a score of -1.5", (draw(4, 6), -1.5)),
-        Probe(BATCH, (draw(2, 3, 5), 0.5)),
-        Probe(CUBE, (draw(4, 4, 4), 0.5)),
-        Probe("scores that all lie near -20", (draw(3, 5) - 20, 0.0)),
-        Probe("scores near 1000", (1000 + draw(3, 5), 1000.5)),
-        Probe("rows whose scores lie 1000 apart", (np.array([[1000.0, 999], [0, 1], [-1000, -999]]), 0.5)),
-        Probe("a batch whose scores lie 1000 apart", (draw(2, 2, 3) + np.array([[[1000]], [[0]]]), 0.5)),
-        Probe("blocked keys, and a row in which every key is blocked", (blocked, 0.7)),
-        Probe(SINGLE, (*single(draw(2, 3, 5)), 1.0)),
+        Probe("two workers", workers(2 * draw(2, 4), 5, 3)),
+        Probe("one worker", workers(draw(1, 3), 4)),
+        Probe("three workers", workers(2 * draw(3, 5), 2, 6, 4)),
+        Probe("as many workers as queries, and features", workers(draw(3, 3), 1, 2, 3)),
+        Probe("one worker leads by far", workers([[9.0, 0, 1], [0, 8, -2]], 1, 30)),
+        Probe("L near 1000", workers(1000 + draw(2, 4), 5, 3)),
+        Probe("L near -1000", workers(draw(2, 4) - 1000, 5, 3)),
+        Probe("queries whose L lie 1000 apart", workers(np.array([1000, 0]) + draw(2, 2), 5, 3)),
+        Probe("a worker without a key for some queries", workers([[0.5, -np.inf, 1], [1, 0.3, -np.inf]], 2, 4)),
+        Probe(DEAD, workers([[0.5, -np.inf], [1, -np.inf]], 2, 2)),
     )
 
 
-def log_probes():
-    draw = Draw("log_n_weights")
+def schedule_probes():
+    sizes = (8, 2, 2), (8, 4, 2), (8, 2, 4), (7, 2, 2), (9, 4, 2), (10, 3, 4), (6, 1, 1), (5, 8, 8), (12, 3, 5)
+    return tuple(Probe(f"n = {n}, tiles of {b_q} by {b_k}", (n, b_q, b_k)) for n, b_q, b_k in sizes)
+
+
+def tiled_probes():
+    draw = Draw("tiled")
+
+    def arrays(n_q, n_k, *lead):
+        return draw(*lead, n_q, 6), draw(*lead, n_k, 6), draw(*lead, n_k, 3)
+
+    one, square, causal = arrays(4, 5), (draw(4, 4, 4), draw(4, 4, 4), draw(4, 4, 4)), np.tri(7, dtype=bool)
     return (
-        Probe(PLAIN, (2 * draw(6, 4), draw(6, 4), 8)),
-        Probe("another n_0", (2 * draw(7, 5), draw(7, 5), 3)),
-        Probe(BATCH, (2 * draw(2, 3, 5, 4), draw(2, 3, 5, 4), 4)),
-        Probe(CUBE, (2 * draw(4, 4, 4), draw(4, 4, 4), 6)),
-        Probe(SINGLE, (*single(2 * draw(2, 5, 4), draw(2, 5, 4)), 8)),
+        Probe(PLAIN, (*one, None, 2)),
+        Probe("tiles of a single cell", (*one, None, 1)),
+        Probe("a tile larger than the map", (*one, None, 8)),
+        Probe(PLAIN_MASKED, (*one, MASK, 2)),
+        Probe("7 tokens, a causal mask", (*arrays(7, 7), causal, 3)),
+        Probe("a causal mask, tiles of 2", (*arrays(7, 7), causal, 2)),
+        Probe("heads, (h, n, d_k), with a causal mask", (*arrays(7, 7, 3), causal, 3)),
+        Probe(BATCH, (*arrays(3, 8, 2, 2), None, 3)),
+        Probe(CUBE, (*square, None, 2)),
+        Probe(SINGLE, (*single(*arrays(7, 7, 2)), causal, 3)),
+        Probe("first keys blocked", (*arrays(4, 6), np.arange(6) + np.zeros((4, 1)) > 3, 2)),
+        Probe(DEAD, (*one, dead(MASK), 2)),
+        Probe("a whole tile of queries without a key", (*one, MASK & (np.arange(4) > 1)[:, None], 2)),
+        Probe(HUGE, (3e3 * one[0], *one[1:], None, 2), 5e-3),
     )
+
+
+def grows(attention, n=LONG):
+    """Tell whether an attention holds more than a few numbers for each token that is added."""
+    peaks, running = [], tracemalloc.is_tracing()
+    for size in (n, 2 * n):
+        x = np.ones((size, 2))
+        if not running:
+            tracemalloc.start()
+        tracemalloc.reset_peak()
+        before, _ = tracemalloc.get_traced_memory()
+        try:
+            attention(x, x, x, None, 64)
+            peaks.append(tracemalloc.get_traced_memory()[1] - before)
+        finally:
+            if not running:
+                tracemalloc.stop()
+    return peaks[1] - peaks[0] > 8 * n * FEW
 
 
 class _OnePass:
-    """Blocks that can be gone through once, each overwritten with zeros when the next one is asked for."""
+    """Tiles that can be gone through once, each overwritten with zeros when the next one is asked for."""
 
-    def __init__(self, blocks):
-        self.blocks, self.begun = blocks, False
+    def __init__(self, tiles):
+        self.tiles, self.begun = tiles, False
 
     def __iter__(self):
         if self.begun:
             raise Unfit(
-                "Your code begins a second time to go through the blocks, which come only once. Fix: one loop, "
-                "`for s, v in blocks:`, that carries along what it needs."
+                "Your code begins a second time to go through the tiles, which come only once. Fix: one loop, "
+                "`for s, v in tiles:`, that carries along what it needs."
             )
         self.begun = True
         return self._hand_out()
 
     def _hand_out(self):
         last = ()
-        for s, v in self.blocks:
+        for s, v in self.tiles:
             for part in last:
                 part[...] = 0
             last = s + 0, v + 0  # copies, of arrays and tensors alike
@@ -90,11 +138,11 @@ class _OnePass:
 
 
 class _Online(Function):
-    """A function of blocks that come one after the other."""
+    """A function of tiles that come one after the other."""
 
     def adapt(self, answer):
         answer = super().adapt(answer)
-        return lambda blocks: answer(_OnePass(blocks))
+        return lambda tiles: answer(_OnePass(tiles))
 
     def _variants(self):
         ways = super()._variants()
@@ -102,56 +150,99 @@ class _Online(Function):
         return ways
 
 
+class _Tiled(Function):
+    """An attention whose memory is looked at, too, once its results are right."""
+
+    def tried(self, function):
+        outcomes = super().tried(function)
+        if all_same(outcomes, self.expected, self.probes) and grows(function):
+            raise Unfit(
+                f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further token "
+                f"takes {FEW} numbers or more. Fix: two loops, and nothing that is as large as the map."
+            )
+        return outcomes
+
+
 EXERCISES = (
     _Online(
         "online_softmax",
-        "online_softmax(blocks) -> (d_v,): blocks hands out (scores (b,), values (b, d_v)), the keys of one query, "
-        "block by block, once; each is overwritten when the next one comes. The result is softmax(all scores) @ all "
-        "values. -inf marks a blocked key.",
+        "online_softmax(tiles) -> (n_q, d_v): tiles hands out (scores (n_q, b), values (b, d_v)), always of the same "
+        "queries, tile by tile, once; each is overwritten when the next one comes. The result is softmax(all scores) @ "
+        "all values. -inf marks a blocked key; a row in which every key is blocked gives 0.",
         (
-            "Carry three things: the largest score so far m, the sum z of exp(s - m), and o, the sum of exp(s - m) v.",
-            "If the maximum rises from m to new, everything so far is too large by exp(new - m).",
-            "z = exp(m - new) * z + exp(s - new).sum(), o likewise. Skip a block while new is -inf. At the end o / z.",
+            "Carry three things a row: the largest score m, the sum z of exp(s - m), and o, the sum of exp(s - m) v.",
+            "If the maximum of a row rises from m to new, everything so far is too large by exp(new - m).",
+            "z = exp(m - new) * z + exp(s - new).sum(axis=-1, keepdims=True), o likewise; where new is -inf subtract "
+            "0. At the end o / z, and 0 where z is 0.",
         ),
         probes=online_probes(),
-        given=lambda blocks: {"blocks": blocks},
+        given=lambda tiles: {"tiles": tiles},
         result=lambda s: s.online,
+        axes=OUTPUT_AXES,
         steps=OnlineSteps,
     ),
     Function(
-        "sink_weights",
-        "sink_weights(scores, sink) -> (..., n_q, n_k): softmax over the keys and one more score, `sink`, whose weight "
-        "is left out of the result. -inf marks a blocked key; where every key is blocked, all weights are 0.",
+        "merge",
+        "merge(outputs, lse, lengths) -> (n_q, d_v): of each worker its outputs (w, n_q, d_v), the logsumexp of its "
+        "scores L (w, n_q), and its number of keys (w,). The result is what attention over all their keys gives. A "
+        "worker without any key for a query has L = -inf and output 0 there.",
         (
-            "The sink is one more term in the sum: exp(sink).",
-            "Subtract one maximum from the scores and from the sink, or exp overflows.",
-            "largest = np.maximum(scores.max(axis=-1, keepdims=True), sink), then exp(scores - largest) over the sum "
-            "of them and exp(sink - largest).",
+            "Each worker's output is a mean. What is missing is how much of the whole each worker is.",
+            "exp(L) is the sum of exponentials of a worker. Its share is exp(L) over the sum of all exp(L).",
+            "That is a softmax of L over the workers, axis 0; al.softmax gives 0 where every L is -inf. Then "
+            "(shares[..., None] * outputs).sum(axis=0).",
         ),
-        probes=sink_probes(),
-        given=lambda scores, sink: {"masked_scores": scores, "sink": sink},
-        result=lambda s: s.beside_sink,
-        axes=MAP_AXES,
-        steps=SinkSteps,
+        probes=merge_probes(),
+        given=lambda outputs, lse, lengths: {"outputs": outputs, "lse": lse, "lengths": lengths},
+        result=lambda s: s.merged,
+        axes=OUTPUT_AXES,
+        steps=MergeSteps,
     ),
     Function(
-        "log_n_weights",
-        "log_n_weights(query, key, n_0) -> (..., n, n): weights of a causal head in which the scores of query i, "
-        "divided by sqrt(d_k), are multiplied by ln(i + 1) / ln(n_0): it sees i + 1 keys.",
+        "schedule",
+        "schedule(n, b_q, b_k) -> boolean (tiles of queries, tiles of keys): n tokens behind a causal mask, in tiles "
+        "of b_q queries by b_k keys; the last ones may be smaller. True where a tile holds an allowed cell.",
         (
-            "Write the causal head first. Multiply its scores by the factor, and only then mask them.",
-            "There is one factor for each query. So it is a column: (n, 1).",
-            "np.log(np.arange(1, n + 1))[:, None] / np.log(n_0), before the mask and the softmax.",
+            "A tile can be skipped if its most generous query does not even see its earliest key.",
+            "The most generous query of a tile is its last one, the earliest key its first one.",
+            "np.arange(0, n, b_k) <= np.arange(0, n, b_q)[:, None] + b_q - 1.",
         ),
-        probes=log_probes(),
-        given=lambda query, key, n_0: {"q": query, "k": key, "n_0": n_0},
-        result=lambda s: s.weights,
-        axes=MAP_AXES,
-        steps=LogSteps,
+        probes=schedule_probes(),
+        given=lambda n, b_q, b_k: {"n": n, "b_q": b_q, "b_k": b_k},
+        result=lambda s: s.visits,
+        steps=ScheduleSteps,
+    ),
+    _Tiled(
+        "tiled",
+        "tiled(query, key, value, attn_mask=None, block=64) -> (..., n_q, d_v): scaled dot-product attention in tiles "
+        "of `block` queries by `block` keys. attn_mask is None or boolean, (n_q, n_k), True = may attend; a query that "
+        "may attend to no key gives 0. Beside its output the function holds what belongs to one tile.",
+        (
+            "Two loops: tiles of queries outside, tiles of keys inside. What is inside is 14.1.",
+            "Cut the mask as you cut queries and keys: attn_mask[i : i + block, j : j + block].",
+            "Make the output first, np.zeros((*query.shape[:-1], value.shape[-1])), and write each tile of queries "
+            "into output[..., i : i + block, :].",
+        ),
+        kept=Kept("tiled", "attnlib.course.chapters.n14.tiled"),
+        our_functions=("scaled_dot_product_attention", "attention_trace"),
+        probes=tiled_probes(),
+        given=lambda q, k, v, mask=None, block=2: {"q": q, "k": k, "v": v, "mask": mask, "block": block},
+        result=lambda s: s.tiled,
+        axes=OUTPUT_AXES,
+        steps=TiledSteps,
     ),
 )
 
 QUESTIONS = (
+    Question(
+        "tile_size",
+        right="b",
+        tempting="a",
+        a="A tile of twice the side serves twice as many queries with the keys that it loads.",
+        b="Keys and values are loaded once for each tile of queries. Half as many tiles of queries load them half as "
+        "often.",
+        c="Four times as many scores are held. What is moved are queries, keys, values and outputs.",
+    ),
     Question(
         "crowd",
         right="a",
