@@ -276,7 +276,7 @@ SHARED = (
     ),
     Mistake(
         "finite_fill",
-        "where all scores are blocked, all get the same weight",
+        "scores that are all blocked get equal weights",
         "Blocked scores of -1e9, or any large finite number, do that; so do equal weights in the place of NaN.",
         "What should the output of a query be that may look at nothing? What is it in your code?",
         "It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
