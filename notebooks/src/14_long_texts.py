@@ -578,7 +578,7 @@ verdict
 mine.keep(my_tiled)
 
 # %% [markdown]
-# Now go back to *Through tiles* in [notebook 13](13_it_speaks.ipynb#Through-tiles): there the language model speaks through your
+# Now go back to *Through tiles* in [notebook 13](13_it_speaks.ipynb): there the language model speaks through your
 # tiles.
 
 # %% [markdown] tags=["remember"]
