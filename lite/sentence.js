@@ -29,6 +29,7 @@
   let group = null; // the heads that are lit
   let kept = null; // head and word chosen before a reading that is recorded for others alone
   let slid = "head"; // what the slider changed before a mistake was made
+  let mended = false; // whether this sentence ended a mistake, or brought the slider back
 
   // --- the numbers
 
@@ -46,7 +47,7 @@
     return exps.map((e) => e / sum);
   }
 
-  const open = () => (item.own ? !item.reading : !item.guess || item.id in guesses);
+  const open = () => (item.own ? !item.reading : item.id in guesses); // whoever comes by a link guesses first, too
   const last = () => item.words.length - 1;
   const mistaken = () => state.way in mistakes;
   // Of a stored sentence another model is stored with one head and the last word alone.
@@ -353,7 +354,7 @@
     // what the slider, or a mistake, has done
     if (mistaken()) return `${mistakes[state.way].line} ${most}`;
     const d_k = STOPS[state.stop], root = Math.sqrt(d_k), by = root % 1 && root < 10 ? root.toFixed(1) : Math.round(root);
-    if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key; as trained, it is divided by √64 = 8. The slider changes the divisor alone: the vectors keep their 64 numbers.`;
+    if (d_k === TRAINED) return `A score sums <i>d</i><sub>k</sub> = 64 products of a query and a key; as trained, it is divided by √64 = 8. ${mended ? "Each sentence begins like this, with nothing broken." : "The slider changes the divisor alone: the vectors keep their 64 numbers."}`;
     if (state.way === "whole") return `All heads divide by ${by}, not by 8. ${most}`;
     const answer = said().next ? " The next word is not computed anew: it is that of the model as trained." : "";
     return `This head divides by ${by}, not by 8, and looks ${d_k < TRAINED ? "sharper: the ribbons gather" : "paler: the ribbons spread"}. ${most}${answer}`;
@@ -423,7 +424,6 @@
     for (const button of $("mistakes").children) button.setAttribute("aria-pressed", button.value === state.way);
     for (const button of $("groups").children) button.setAttribute("aria-pressed", button.value === group);
     $("group-says").innerHTML = group ? groups[group].line : fixed() ? "" : GROUPS;
-    $("way").hidden = !item.stops && !item.own;
     // A mistake is made in the model as trained: the slider rests at its 64, or at none where nothing is divided.
     const d_k = mistaken() ? TRAINED : STOPS[state.stop];
     $("d_k").value = STOPS.indexOf(d_k);
@@ -434,7 +434,7 @@
     marked();
     [...$("ticks").children].forEach((tick, i) => tick.classList.toggle("there", Boolean(item.own && state.way === "whole" && item.read[readKey("whole", i)]?.maps)));
     tell(grow);
-    if (open()) history.replaceState(null, "", link());
+    if (open()) history.replaceState({ guesses }, "", link()); // what was guessed outlasts a reload, and is not shared
     pump();
   }
 
@@ -468,6 +468,7 @@
       return;
     }
     pointed = null;
+    mended = false;
     light(null);
     const { layer, head, query, key, way } = state, was = lastAlone();
     if (change.way in mistakes && !mistaken()) slid = way;
@@ -489,6 +490,7 @@
     pointed = lit = null;
     kept = null;
     slid = "head";
+    mended ||= Boolean(state) && (state.way !== "head" || STOPS[state.stop] !== TRAINED);
     state = { layer: layer - 1, head: head - 1, key, query: last(), stop: STOPS.indexOf(TRAINED), way: "head" };
     if (restored) Object.assign(state, restored());
     if (fixed()) Object.assign(state, { layer: layer - 1, head: head - 1, key });
@@ -497,18 +499,20 @@
     update(grow);
   }
 
+  let asking = 0; // counts the sentences asked for: one that comes late replaces none asked for later
+
   async function show(id, restored) {
-    if (!loaded[id]) {
-      const { file } = catalogue.find((known) => known.id === id);
-      try {
-        loaded[id] = await (await fetch(file)).json();
-      } catch {
-        $("said").textContent = "This sentence could not be fetched. Fix: connect, and press again.";
-        return;
-      }
+    const mine = ++asking, field = $("typed"), typed = field?.value;
+    try {
+      loaded[id] ??= await (await fetch(catalogue.find((known) => known.id === id).file)).json();
+    } catch {
+      if (mine === asking) says("This sentence could not be fetched. Fix: connect, and press again.");
+      return;
     }
+    if (mine !== asking) return;
     item = loaded[id];
-    if ($("typed") && !loading) $("typed").value = item.words.join(""); // what somebody waits for stays
+    // What somebody waits for stays, and what was typed while this came.
+    if (field && !loading && field.value === typed) field.value = item.words.join("");
     begin(true, restored);
   }
 
@@ -552,6 +556,7 @@
 
   function read(text) {
     // show a sentence of one's own: its words turn dark as they are read
+    asking++;
     before = item;
     item = owns[text] ??= { own: true, text, words: [text], read: {}, reading: true, count: 0, start: [1, 1, null] };
     if (item.reading) pointed = lit = null;
@@ -797,7 +802,7 @@
     const stop = STOPS.indexOf(Number(asked.get("d"))), way = asked.get("w");
     const query = asked.has("q") ? within(asked.get("q"), last()) : last();
     const place = { layer: within(asked.get("l") - 1, LAYERS - 1), head: within(asked.get("h") - 1, HEADS - 1), query };
-    const known = way in mistakes || (way === "whole" && (item.stops || item.own));
+    const known = way in mistakes || way === "whole";
     return { ...place, ...(query < last() && { key: null }), ...(stop >= 0 && { stop }), ...(known && { way }) };
   }
 
@@ -808,10 +813,7 @@
       wanted = asked;
       return read(text);
     }
-    if (known && asked.get("l")) {
-      guesses[known.id] ??= "";
-      return show(known.id, () => restored(asked));
-    }
+    if (known && asked.get("l")) return show(known.id, () => restored(asked));
     await show(known?.id ?? catalogue[0].id);
     if (!text) return;
     says(writes ? "This link holds a sentence of somebody's own. The model reads it." : "This link holds a sentence of its own, and this site has no model to read it.");
@@ -822,6 +824,7 @@
     if (ready) read(text);
   }
   addEventListener("hashchange", () => location.hash !== link() && start());
+  Object.assign(guesses, history.state?.guesses);
   start();
 
   // The notebooks' pictures come when they come into view.

@@ -128,7 +128,7 @@ WRONG = [
     ("packed_mask", "texts_not_kept_apart", packed(f"np.broadcast_to({TRIANGLE}, (*ids.shape, n))")),
     ("packed_mask", "future_of_its_text", packed(SAME)),
     ("packed_mask", "other_texts_only", packed(f"~{SAME} & {TRIANGLE}")),
-    ("packed_mask", "other_texts_only", packed(f"~({SAME} & {TRIANGLE})")),
+    ("packed_mask", "mask_inverted", packed(f"~({SAME} & {TRIANGLE})")),
     ("packed_mask", "texts_in_order_of_number", packed(f"(ids[..., None, :] <= ids[..., :, None]) & {TRIANGLE}")),
     ("packed_mask", "hides_too_much", packed(f"{SAME} & np.tri(n, k=-1, dtype=bool)")),
     ("packed_mask", "ahead_in_its_text", packed(f"{SAME} & {TRIANGLE}.T")),

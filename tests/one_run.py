@@ -198,7 +198,7 @@ class Solved(NotCompared):
 class Sliders(NotCompared):
     """Unscaled weights grow peakier with d_k; scaled ones do not. The number of heads lowers d_k, so it is reversed.
 
-    Divided by sqrt(embed_dim) they grow peakier, too: that is how they get too flat as heads are added.
+    Divided by sqrt(embed_dim) they grow sharper, too: that is how they get too pale as heads are added.
     """
 
     def runtest(self):
@@ -212,7 +212,7 @@ class Sliders(NotCompared):
                 title, *ends = line.split("|")
                 first, last = map(float, ends if slider == "d_k" else reversed(ends))
                 seen += grows(title, first, last)
-        # What is trained (08, 09, 11; a real head in 01 and 02), or scaled by other rules (12), may be peaky or broad
+        # What is trained (08, 09, 11; a real head in 01 and 02), or scaled by other rules (12), may be sharp or pale
         # for good reasons. The features that 10 adds are empty: without the division nothing grows. There only the
         # moving counts.
         assert seen >= 2 or self.parent.path.stem in FREE

@@ -67,7 +67,7 @@ def test_a_public_thread_is_told_in_the_case_that_the_references_name():
     source = "".join((ROOT / "notebooks" / "src" / name).read_text(encoding="utf-8") for name in names)
     cases = re.split(r"^# ###? ", source, flags=re.MULTILINE)
     rows = re.findall(r"^\| .+ \| (\[.+) \| ([\d, ]+) \|$", (ROOT / "REFERENCES.md").read_text("utf-8"), re.MULTILINE)
-    assert len(rows) == 9
+    assert len(rows) == 10
     for threads, numbers in rows:
         for number in numbers.split(", "):
             heading = re.compile(rf".*\b[Cc]ases?(?: \d+,)* {number}\b")

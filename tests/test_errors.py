@@ -558,7 +558,8 @@ def model(tokens, d_k):
 
 
 def one_convoy(text, times):
-    return list(text), {"wanted": np.eye(len(text))} if text.isalpha() else {}, ([], []), "Letters only."
+    tokens = list(text) if text.isalpha() else []
+    return tokens, {"wanted": np.eye(len(tokens))}, "", "Letters only."
 
 
 def one_map(text):
@@ -714,13 +715,13 @@ PICTURES = [
         "shown",
         lambda: live.compare(lambda t, f: None, convoy="a"),
         TypeError,
-        ("(ships, {title: weights},", "got None"),
+        ("(tokens, {title: weights},", "got None"),
     ),
     (
         "maps of others",
-        lambda: live.compare(lambda t, f: (["a"], {"b": np.eye(2)}, ([], []), ""), convoy="a"),
+        lambda: live.compare(lambda t, f: (["a"], {"b": np.eye(2)}, "", ""), convoy="a"),
         ShapeError,
-        ("maps must be (n, n) for 1 ships, got (2, 2)",),
+        ("maps must be (n, n) for 1 tokens, got (2, 2)",),
     ),
     ("text 5", lambda: live.sentence(attend, 5), TypeError, ("text must be a text, got int",)),
     ("attend 5", lambda: live.sentence(5, "a"), TypeError, ("attend must be a function", "got int")),

@@ -18,7 +18,7 @@ import attnlib.examples
 from attnlib import live, svg
 
 
-def test_maps_grow_peaky_only_without_the_scale():
+def test_maps_grow_sharp_only_without_the_scale():
     view = both_maps()
     slider, largest = view.sliders["d_k"], []
     for d_k in (1, 8, 64, 512):
@@ -105,8 +105,8 @@ def test_the_text_of_the_static_picture_tells_its_numbers():
 def test_one_row_is_drawn_as_bars():
     view = live.weights_view(lambda d_k: {"row": [0.25, 0.75]}, still=(1, 2), d_k=(1, 2), keys=["a", "b"])
     assert "key b: 0.7500" in view.picture.value
-    figure, _ = view._still()
-    assert figure.axes[0].patches
+    figure, text = view._still()
+    assert figure.axes[0].patches and "row: largest 0.7500, entropy 0.5623" in text  # of one row no mean
     plt.close("all")
 
 

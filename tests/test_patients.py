@@ -87,7 +87,7 @@ def test_unknown_patients_have_neutral_names_and_a_bug_that_is_named(number):
     assert type(patient).__name__ == f"Patient{number}" and "Patient" in repr(patient)
     states = {id: patients.name_bug(number, id, PROOFS[number]) for id in cases}
     (right,) = [id for id, verdict in states.items() if verdict.passed]
-    assert f"for none of the {3 if number > 3 else 21} others of {'DE' if number > 3 else ''}C" in states[right].message
+    assert f"for none of the {3 if number > 3 else 22} others of {'DE' if number > 3 else ''}C" in states[right].message
     assert isinstance(patient, cases[right].module)
     assert caught(diagnose(patient, embed_dim=24, num_heads=4)) == set(cases[right].caught_by)
     bug = cases[right].bug
@@ -310,7 +310,7 @@ def test_a_case_has_the_number_under_which_a_page_tells_it_and_is_pinned_to_the_
         "split": {"split"},
         "scaled_scores": {"scale"},
         "divisor": {"scale", "x", "scores"},
-        "masked_scores": {"mask"},
+        "masked_scores": {"mask", "scale"},
         "with_head_axis": {"mask"},
         "weights": {"softmax"},
         "softmax": {"softmax", "dropout"},

@@ -41,6 +41,7 @@ from attnlib.course.chapters.n10.claims import Claim
 from attnlib.course.chapters.n10.puzzle import Answer, Puzzle
 from attnlib.course.chapters.n10.puzzle_mistakes import COMMON
 from attnlib.course.convoy import CARGO, FLAG, NOTE, ONE, PILOT, PLACE, A, B, C, convoy
+from attnlib.live import frames
 from tools.build_notebooks import code_between, read_source
 from tools.handouts import exercises
 from tools.series import SERIES
@@ -394,7 +395,7 @@ def test_your_own_head_is_shown_beside_its_rule():
     without = check.own_head.show(handed_in((W_Q, W_K, ...)), "*ABA")
     assert list(without.maps) == ["yours"] and without.line == "There is no rule yet."
     nothing = check.own_head.show(lambda: None, "*A")
-    assert list(nothing.maps) == ["a head of zeros"] and "Your function returns nothing yet." in nothing.line
+    assert nothing.maps == {} and "Your function returns nothing yet." in nothing.line
     assert "True nowhere" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: np.eye(len(t)) > 1)), "*A").line
     assert "asks for three things" in check.own_head.show(handed_in((W_Q, W_K)), "*A").line
     assert "it returns shape (2,)" in check.own_head.show(handed_in((W_Q, W_K, lambda f, t: t > 3)), "*A").line
@@ -402,7 +403,9 @@ def test_your_own_head_is_shown_beside_its_rule():
     assert "W_Q must have 15 rows" in check.own_head.show(handed_in((W_Q[1:], W_K, rule)), "*A").line
     assert "a convoy is the pilot" in check.own_head.show(handed_in(HEAVIEST), "A").line
     for returned in (None, (W_Q, W_K, ...), (..., ..., ...), (W_Q[1:], W_K, rule), HEAVIEST):
-        live.compare(partial(check.own_head.show, handed_in(returned)), convoy="*ABA")  # each can be drawn
+        live.compare(
+            ships.pictured(partial(check.own_head.show, handed_in(returned))), convoy="*ABA"
+        )  # each can be drawn
 
 
 def test_figures_that_the_prose_of_the_notebook_tells():
@@ -440,32 +443,51 @@ def test_the_minutes_of_the_parts_are_those_of_their_puzzles():
 def test_a_view_of_any_convoy_warns_of_nothing(name, flags):
     """Some convoys of the box have no C, or no second ship of a flag."""
     shown = PUZZLES[name].show(handed_in(RIGHT[name][0]), flags)
-    assert len(shown.ships) == len(flags)
+    assert len(shown.convoy.ships) == len(flags)
 
 
 # --- what a view shows, and the world
 
 
+@pytest.mark.parametrize("name", PUZZLES)
+def test_a_head_of_zeros_shows_what_is_wanted_and_a_page_has_no_slider_that_moves_nothing(name):
+    """All starts look alike, 1/7 everywhere: they say nothing of a puzzle. What is wanted does."""
+    puzzle, layers = PUZZLES[name], (lambda: RIGHT[name][0])
+    zeros = lambda: scaled(0, layers())  # noqa: E731
+    shown = puzzle.show(zeros, "*ABACDB")
+    assert (list(shown.maps), list(shown.received)) == (([], ["wanted"]) if puzzle.d_v else (["wanted"], []))
+    assert frames.packed(live.compare(ships.pictured(partial(puzzle.show, zeros)), convoy="*ABACDB")) is None
+    kept = frames.unpacked(frames.packed(live.compare(ships.pictured(partial(puzzle.show, layers)), convoy="*ABACDB")))
+    assert [knob["name"] for knob in kept["knobs"]] == ["times"] and "<svg" in kept["picture"]
+
+
+def scaled(factor, answer):
+    """Multiply every matrix of an answer; a mask stays."""
+    if isinstance(answer, tuple | list):
+        return tuple(scaled(factor, part) for part in answer)
+    return answer if np.asarray(answer).dtype == bool else factor * np.asarray(answer)
+
+
 def test_a_view_shows_what_is_wanted_beside_what_there_is():
     shown = check.look_at_yourself.show(handed_in(places(I8)), "*ABA", 2)
-    assert shown.ships == ["0 *", "1 A", "2 B", "3 A"] and (shown.maps["wanted"] == np.eye(4)).all()
+    assert shown.convoy.ships == ["0 *", "1 A", "2 B", "3 A"] and (shown.maps["wanted"] == np.eye(4)).all()
     expected = np.exp(2 / 8**0.5) / (np.exp(2 / 8**0.5) + 3)
     assert np.allclose(np.diag(shown.maps["yours"].weights), expected)
     assert "a convoy is the pilot" in check.look_at_yourself.show(handed_in(places(I8)), "<b>").line
     assert "asks for 2 things" in check.look_at_yourself.show(handed_in(3), "*AB").line
-    names, rows = check.cargo_of_c.show(handed_in((*RIGHT["where_is_c"][0], TONS)), "*AC").table
-    assert names == ("ship", "tons", "wanted", "yours") and rows[1] == ("1 A", 4, "2", "2")
+    *_, below, _ = ships.pictured(partial(check.cargo_of_c.show, handed_in((*RIGHT["where_is_c"][0], TONS))))("*AC", 1)
+    assert "<desc>wanted: 0 * 2, 1 A 2, 2 C 2; yours: 0 * 2, 1 A 2, 2 C 2</desc>" in below
     free = check.latest_of_my_flag.show(lambda: None, "*AA")
     assert free.line == "Your function returns nothing yet. Anything goes in row 0."
     assert np.isnan(free.maps["wanted"][0]).all() and (free.maps["wanted"][1:] == [[1, 0, 0], [0, 1, 0]]).all()
-    view = live.compare(lambda flags, times: check.latest_of_my_flag.show(lambda: None, flags, times), convoy="*AA")
+    view = live.compare(ships.pictured(partial(check.latest_of_my_flag.show, lambda: None)), convoy="*AA")
     assert view.picture.value.count(">anything goes</text>") == 1
     assert "largest" not in view.picture.value  # a mean over unlike rows says nothing
     assert view.picture.value.count(": anything goes</title>") == 3 and "blocked" not in view.picture.value
     view.choose(query=0, key=1)
     assert view.readout.value == "wanted: query 0 “0 *”, key 1 “1 A”: <b>anything goes</b>"
     right = handed_in(RIGHT["latest_of_my_flag"][0])
-    view = live.compare(lambda flags, times: check.latest_of_my_flag.show(right, flags, times), convoy="*AA")
+    view = live.compare(ships.pictured(partial(check.latest_of_my_flag.show, right)), convoy="*AA")
     wanted, yours = re.findall("<svg.*?</svg>", view.picture.value, re.DOTALL)
     stripes = f'stroke="{colours.HATCH}"'
     assert stripes not in wanted and stripes in yours  # hatched is what a mask forbids, and nothing else
@@ -559,4 +581,5 @@ def test_a_convoy_is_drawn_with_its_numbers_and_a_note_with_what_the_maps_say():
     for first, noted in ((np.eye(4, k=-1) + np.eye(4)[:1].T @ np.eye(4)[:1], "*, *, B, C"), (np.eye(4), "*, B, C, B")):
         figure = ships.note_passed_on("*BCB", (first, np.eye(4)[[0, 1, 2, 2]]))
         assert f"noted: {noted}; the last ship receives C" in repr(figure)
-        assert len([patch for patch in figure.axes[0].patches if patch.get_linewidth() > 3]) == 4 + 1  # a line a weight
+        wide = [patch for patch in figure.axes[0].patches if patch.get_linewidth() > 3]
+        assert len(wide) == 4 + 2  # a line for each weight, in layer 2 to the key and back

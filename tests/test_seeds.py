@@ -198,8 +198,6 @@ def printed(number):
         ("07", "q 0.00 k 0.00 scores 0.00 weights 0.00 merged 0."),
         ("16", "broken [0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1 0.1] fixed [0. 0. 0. 0. 0. 0. 0. 0. 0. 0.]"),
         ("16", "broken: RuntimeError: value cannot be converted to type c10::Half without overflow"),
-        ("16", "times 31.6 broken [1. 2.] fixed [1. 2.] times 32 broken [nan nan] fixed [1. 2.]"),
-        ("16", "no error, shapes (3, 3, 3) (3, 3, 3) largest difference: 0.56"),
         ("07", "identity over queries: off by 0.0000 Q and K swapped: 0.0000"),
         ("07", "by hand over queries: off by 5.9953 Q and K swapped: 0.0000"),
         ("07", "broken: from the bias of W_O: sequence 0 0.00, sequence 1 0.00, three copies 0.00"),
@@ -220,13 +218,10 @@ def printed(number):
         ("16", "added: loss 0.0127, NaN in the gradients of: W_K, W_O, W_Q, W_V"),
         ("16", "added, nan_to_num: loss 0.0127, NaN in the gradients of: W_K, W_Q"),
         ("16", "fixed : weights of query 0 [0.136126 0.431937 0.431937] output 0 [1.863874 6.319371 1.704189]"),
-        ("16", "nn.Linear's default variance of q.k / sqrt(d_k): 0.11"),
-        ("16", "Xavier variance of q.k / sqrt(d_k): 0.97"),
-        ("16", "measured 0.0255 1/sqrt(3 fan_in) 0.0255"),
+        ("16", "broken: outputs that are finite, times 1: 100%, times 9: 100%, times 99: 0% fixed"),
+        ("16", "broken: no mask, and one of True, differ by 0.21 fixed : no mask, and one of True, differ by 0.00"),
+        ("16", "need_weights=True, with attn_mask: outputs differ by 2.1 of their spread"),
         ("16", "broken: row sums 0.90 to 1.10, largest gradient of W_Q 0.00 fixed : row sums 1.00 to 1.00, largest"),
-        ("16", "no scale: mean |dL/dq| 4.8"),
-        ("16", "scaled : mean |dL/dq| 1.3"),
-        ("16", "broken, W : linear(x) = [1.0, 3.0] x W = [1.0, 2.0]"),
         # heads
         ("06", "saw: [0. 0.18] she: [0.885 0.036]"),
         ("06", "head 1 saw: [1.064 0.036 0. ] she: [0.885 0.036 0. ] head 2 saw: [-1.278 0.043 0. ]"),
@@ -342,7 +337,6 @@ def printed(number):
         ("12", "values rotated, too 0.52 only the queries rotated 0.54"),
         ("12", "base 500,000 0.10 every position + 100 0.00"),
         # how nn.Linear starts
-        ("16", "kaiming_uniform_(a=sqrt(5)) 0.0255"),
     ],
 )
 def test_printed(number, text):
@@ -764,9 +758,8 @@ def test_a_window_of_three_finds_no_word_behind_a_fill_of_three():
     assert dead == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("number", ["04", "16"])
-def test_torch_rand(number):
-    variance = float(re.search(r"torch.rand variance of q.k / sqrt\(d_k\)(?: =|:) (\S+)", printed(number))[1])
+def test_torch_rand():
+    variance = float(re.search(r"torch.rand variance of q.k / sqrt\(d_k\) = (\S+)", printed("04"))[1])
     assert variance == pytest.approx(15_600, rel=0.05)
 
 

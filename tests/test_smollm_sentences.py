@@ -8,13 +8,15 @@ import pytest
 
 import attnlib as al
 from attnlib.course import smollm
+from attnlib.course.smollm.results import NAME_HEAD
 from lite import first_page
 from lite.reader import MISTAKES, Reader
+from tools import measures
 from tools import record_sentences as made
 
 needs_model = pytest.mark.skipif(bool(smollm.missing()), reason="the model is not installed: make real-decoder")
 STORED = {s["id"]: json.loads((made.FOLDER / f"{s['id']}.json").read_text("utf-8")) for s in made.SENTENCES}
-HEADS = [(1, 7), (5, 8), (9, 2), (10, 1), (13, 5), (17, 1), (18, 6), (24, 4), (25, 5), (30, 9)]
+HEADS = [(1, 7), (5, 8), (9, 2), (10, 1), (13, 5), (17, 1), (18, 6), (24, 1), (24, 4), (25, 5), (30, 9)]
 
 
 def decoded(item, layer, head, query):
@@ -40,7 +42,8 @@ def test_a_sentence_is_small_and_whole():
         assert len(gzip.compress(text)) < 25_600 and not set("<\\&") & set(item["scores"])
         assert len(item["next"]) == 5 and item["next"][0][1] == max(p for _, p in item["next"])
         assert set(item["mistakes"]) == set(MISTAKES) == set(first_page.MISTAKES)
-        for one in (item, *item.get("stops", made.STOPS[:0]), *item["mistakes"].values()):
+        assert len(item["guess"]) == 2 and item["ask"].endswith("?") and len(item["stops"]) == len(made.STOPS)
+        for one in (item, *item["stops"], *item["mistakes"].values()):
             assert len(one["row"]) == n and sum(one["row"]) == pytest.approx(1, abs=0.03)
             assert one["writes"].startswith(one["next"][0][0]) and one["loss"] > 0
 
@@ -61,6 +64,9 @@ def test_what_is_said_of_a_sentence_is_true_of_what_is_stored():
     assert first["trophy"][0] not in (" trophy", " suit")
     small = float(STORED["trophy"]["line"].split("looks there, too (")[1][:4])
     assert small > 0.4
+    for id in ("mary", "john", "trophy"):  # notebook 00 shows the same head
+        assert STORED[id]["start"][:2] == [*NAME_HEAD]
+    assert [*measures.AGAINST, 13, 1] in map(list, made.cited(STORED["mary"]["line"]))
     for id, name in (("mary", " Mary"), ("john", " John")):  # too sharp, right, too pale, of the whole model
         says = [stop["next"][0][0] for stop in STORED[id]["stops"]]
         assert says[made.STOPS.index(64)] == name and name not in (says[0], says[-1])

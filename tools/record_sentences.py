@@ -5,8 +5,8 @@
 A score is one letter: how far it lies below the largest of its row, as a square root in 88 steps, so that what gets
 most of the weight is finest. A row begins with a letter for the length of that scale. From these letters
 lite/sentence.js takes the softmax at any d_k; tests/test_smollm_sentences.py compares its weights with the model's.
-Stored scores do not tell what another model says. So sentences with `whole` have what the whole model does at each d_k,
-and all have what it does with each mistake that the page can make: next words, one head's row, how it goes on.
+Stored scores do not tell what another model says. So a sentence also has what the whole model does at each d_k, and
+with each mistake that the page can make: next words, one head's row, how it goes on.
 """
 
 import json
@@ -27,34 +27,37 @@ SHORTEST, LONGEST = 0.5, 256.0  # of the scale of a row
 STOPS = [2**i for i in range(11)]
 
 # `line`: what to look for. {25.5.13.1} is the weight of layer 25, head 5 from word 13 on word 1, a link that shows it;
-# {4|bank} a word to click. `start`: layer, head, and the word whose weight colours the grid.
-WHO = {"ask": "Who gets the drink?", "guess": ["Mary", "John"], "whole": True}
+# {4|bank} a word to click. `start`: layer, head, and the word whose weight colours the grid. `ask`, `guess`: what the
+# page asks before it shows anything, and two answers.
+WHO = {"ask": "Who gets the drink?", "guess": ["Mary", "John"]}
 SENTENCES = [
     {
         "id": "mary",
         "name": "Who gets the drink?",
         "text": "When Mary and John went to the store, John gave a drink to",
-        "line": "Three heads, three habits: one looks at *Mary*, who comes next, {25.5.13.1}; one at the *John* who "
-        "gives, {24.4.13.9}; one rests on *the*, {5.8.13.6}.",
-        "start": [25, 5, 1],
+        "line": "One head looks at *Mary* and brings her name, {24.1.13.1}. Another looks harder, {25.5.13.1}, and "
+        "works against her. One looks at the *John* who gives, {24.4.13.9}; one rests on *the*, {5.8.13.6}.",
+        "start": [24, 1, 1],
         **WHO,
     },
     {
         "id": "john",
         "name": "The giver exchanged",
         "text": "When Mary and John went to the store, Mary gave a drink to",
-        "line": "One word is exchanged, and the head that looked at *Mary* now looks at *John*, {25.5.13.3}. The one "
+        "line": "One word is exchanged, and the head that looked at *Mary* now looks at *John*, {24.1.13.3}. The one "
         "that looked at the giver still does: {24.4.13.9}.",
-        "start": [25, 5, 3],
+        "start": [24, 1, 3],
         **WHO,
     },
     {
         "id": "trophy",
         "name": "Trophy and suitcase",
         "text": "The trophy did not fit in the suitcase. Too big was the",
-        "line": "A famous riddle, shortened. The head that found *Mary* finds *trophy*, {25.5.13.1}. It proves "
+        "line": "A famous riddle, shortened. The head that found *Mary* finds *trophy*, {24.1.13.1}. It proves "
         "nothing: with *small* in place of *big* it looks there, too (%small%), and the model's next word is neither.",
-        "start": [25, 5, 1],
+        "start": [24, 1, 1],
+        "ask": "What was too big?",
+        "guess": ["trophy", "suitcase"],
     },
     {
         "id": "anna",
@@ -63,6 +66,8 @@ SENTENCES = [
         "line": "Does *she* look at *Anna*? One cannot tell here: *Anna* is the first word, and there most heads "
         "rest. What can be told: one head looks at *Ben*, {17.4.4.2}, one at the semicolon, {1.7.4.3}.",
         "start": [17, 4, 2],
+        "ask": "What comes next?",
+        "guess": ["saw", "was"],
     },
     {
         "id": "bank",
@@ -71,6 +76,8 @@ SENTENCES = [
         "line": "Before the blank, one head looks at *money*, {13.5.13.11}, one at *bank*, {18.6.13.4}. Click "
         "{4|bank}: it cannot look at *river*, which comes later.",
         "start": [13, 5, 11],
+        "ask": "Where does her money go?",
+        "guess": ["bank", "river"],
     },
     {
         "id": "red",
@@ -79,22 +86,27 @@ SENTENCES = [
         "line": "Three steps of copying: the word before, {17.1.4.3}; the same word earlier, {9.2.4.1}; what came "
         "after it, {18.6.4.2}. And yet the model does not say *green* first.",
         "start": [18, 6, 2],
+        "ask": "Which colour comes next?",
+        "guess": ["green", "blue"],
     },
     {
         "id": "chat",
         "name": "In French",
         "text": "le chat noir, le chat",
-        "line": "Copying in French: the same word earlier, {9.2.6.1}; what came after it, {18.5.6.2}. The model goes "
-        "on as before, with *no*, the first half of *noir*.",
+        "line": "Copying in French: the same word earlier, {9.2.6.1}; what came after it, {18.5.6.2}. The model says "
+        "*no*, the first half of *noir*.",
         "start": [18, 5, 2],
+        "ask": "How does it go on?",
+        "guess": ["noir", "dort"],
     },
     {
         "id": "add",
         "name": "A line of code",
         "text": "def add(a, b):\n    return a +",
-        "line": "Which letter is missing? One head looks at the *a* just written, {10.1.10.9}, one at the *b* above, "
-        "{27.3.10.5}.",
+        "line": "One head looks at the *a* just written, {10.1.10.9}, one at the *b* above, {27.3.10.5}.",
         "start": [27, 3, 5],
+        "ask": "Which letter is missing?",
+        "guess": ["a", "b"],
     },
 ]
 
@@ -136,7 +148,7 @@ def _rounded(below, step):
 def recorded(speaker, sentence):
     """Return what the page needs of a sentence."""
     reader = Reader(speaker, sentence["text"])
-    kept = {name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess") if name in sentence}
+    kept = {name: sentence[name] for name in ("id", "name", "line", "start", "ask", "guess")}
     layer, head, key = sentence["start"]
     if "%small%" in sentence["line"]:
         other = Reader(speaker, sentence["text"].replace("big", "small")).whole()
@@ -145,8 +157,7 @@ def recorded(speaker, sentence):
     kept["words"] = reader.words
     kept |= done(reader.whole(), sentence)
     kept["scores"] = "".join(packed(scores[one]) for one in sorted(scores))
-    if sentence.get("whole"):
-        kept["stops"] = [done(reader.whole(d_k), sentence) for d_k in STOPS]
+    kept["stops"] = [done(reader.whole(d_k), sentence) for d_k in STOPS]
     kept["mistakes"] = {name: done(reader.whole(mistake=name), sentence) for name in MISTAKES}
     return kept
 

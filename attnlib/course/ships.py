@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..colours import LINE, VALUE
+from ..colours import KEY, LINE, QUERY, VALUE
 from ..live.still import figure
 from ..svg import picture, text
 from ..svg.parts import number
@@ -31,8 +31,8 @@ def _ship(x, y, flag, words="", note=""):
     return "".join([*parts, _note(x - 36, y - 18, note)] if note else parts)
 
 
-def _note(x, y, flag):
-    return _line(f"M{x - 9} {y - 9}h18v18h-18z", VALUE, 2) + text(x, y + 5, flag, anchor="middle")
+def _note(x, y, flag, colour=VALUE):
+    return _line(f"M{x - 9} {y - 9}h18v18h-18z", colour, 2) + text(x, y + 5, flag, anchor="middle")
 
 
 def sailing(flags, tons):
@@ -60,22 +60,55 @@ def sailing(flags, tons):
     )
 
 
+def received(c, **rows):
+    """Return a convoy as SVG, and below each ship in words what it receives, a line for each of `rows` by its name."""
+    at, y = [96 + 66 * i for i in range(c.n)], 84
+    parts = [_ship(x, 54, flag, f"{tons:.0f} t") for x, flag, tons in zip(at, c.flags, c.cargo, strict=True)]
+    for name, told in rows.items():
+        lines = [words.split(" + ") for words in told]  # a mixture, one below the other
+        parts.append(text(8, y, name, bold=True))
+        parts += [
+            text(x, y + 16 * k, "+ " * (k > 0) + part, size=12, anchor="middle")
+            for x, line in zip(at, lines, strict=True)
+            for k, part in enumerate(line)
+        ]
+        y += 16 * max(map(len, lines)) + 6
+    said = [f"{name}: {', '.join(map(' '.join, zip(c.ships, told, strict=True)))}" for name, told in rows.items()]
+    return picture(600, y - 8, "what each ship receives", "; ".join(said) or f"a convoy {c.flags}", parts)
+
+
+def pictured(show):
+    """Return `show` of a puzzle as `live.compare` asks for it: with a picture of what each ship receives."""
+
+    def shown(flags, times):
+        c, maps, rows, line = show(flags, times)
+        below = received(c, **rows) if c and (rows or not maps) else ""
+        return c.ships if c else [], maps, below, line
+
+    return shown
+
+
 def note_passed_on(flags, maps):
     """Draw what two layers do for the last ship of a convoy; lines are as wide as the weights of their two maps."""
     (first, second), n = maps, len(flags)
-    at, (top, middle, bottom) = [66 + 490 * i // (n - 1) for i in range(n)], (84, 204, 316)
+    at, (top, middle, bottom) = [66 + 490 * i // (n - 1) for i in range(n)], (84, 204, 262)
+    asks, taken = flags[-1], flags[second[-1].argmax()]
     noted = [flags[weights.argmax()] for weights in first]
     parts = [text(8, 20, "Layer 1: each ship notes the flag in front of it.", bold=True)]
     for i, j in np.ndindex(n, n):
         line = f"M{at[j]} {top + 12}L{at[i] - 36} {middle - 28}"
         parts += [_line(line, VALUE, 6 * first[i, j])] * int(first[i, j] > SEEN)
-    layer_2 = f"Layer 2: the last ship asks who has noted {flags[-1]},", "and takes the flag of that ship."
     parts += [_ship(x, top, flag) for x, flag in zip(at, flags, strict=True)]
     parts += [_ship(x, middle, flag, note=note) for x, flag, note in zip(at, flags, noted, strict=True)]
-    for j in range(n):
-        line = f"M{at[j]} {middle + 12}L{at[-1]} {bottom - 10}"
-        parts += [_line(line, VALUE, 6 * second[-1, j])] * int(second[-1, j] > SEEN)
-    taken = flags[second[-1].argmax()]
-    parts += [_note(at[-1], bottom, taken), text(at[-1] - 18, bottom + 5, "the last ship receives", anchor="end")]
-    parts += [text(8, bottom + 18 * k - 8, line, bold=True) for k, line in enumerate(layer_2)]
-    return _figure(bottom + 18, f"a convoy {flags}, noted: {', '.join(noted)}; the last ship receives {taken}", parts)
+    for x, weight in ((at[j], second[-1, j]) for j in np.flatnonzero(second[-1] > SEEN)):
+        parts.append(_line(f"M{at[-1] - 9} {bottom + 44}H{x - 36}V{middle - 7}", QUERY, 6 * weight))
+        parts.append(_line(f"M{x - 47} {middle - 29}h22v22h-22z", KEY, 3))
+        parts.append(_line(f"M{x} {middle + 12}V{bottom}H{at[-1] - 9}", VALUE, 6 * weight))
+        parts += [text(x - 41, middle + 30, "key", anchor="end"), text(x + 8, middle + 30, "value")]
+    told = {"the last ship receives": (bottom, taken, VALUE)}
+    told |= {f"query: who has noted {asks}?": (bottom + 44, asks, QUERY)}
+    for words, (y, flag, colour) in told.items():
+        parts.append(_note(at[-1], y, flag, colour) + text(at[-1] - 18, y - 7, words, anchor="end"))
+    words = f"Layer 2: the last ship asks for {asks} among the notes, and takes the flag that it finds."
+    parts.append(text(8, bottom + 78, words, bold=True))
+    return _figure(bottom + 88, f"a convoy {flags}, noted: {', '.join(noted)}; the last ship receives {taken}", parts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Any
 
-from .. import arguments, tables
+from .. import arguments
 from ..validation import ShapeError
 from .controls import choice, typed
 from .view import LiveView
@@ -29,10 +29,10 @@ def compare(shown: Callable, **text: str) -> LiveView:
     Parameters
     ----------
     shown : callable
-        Called with the text and the factor; returns (tokens, {title: weights}, (names, rows), line): labels of queries
-        and keys, maps (n, n) with NaN in rows where anything goes, a table of which `rows` may be empty, and a line of
-        text. A map may be a trace: what its mask forbids is hatched. Where the text cannot be read, tokens and maps
-        are empty, and the line says why.
+        Called with the text and the factor; returns (tokens, {title: weights}, below, line): labels of queries and
+        keys, maps (n, n) with NaN in rows where anything goes, HTML that stands below them, and a line of text. A map
+        may be a trace: what its mask forbids is hatched. Where the text cannot be read, there are no tokens, and the
+        line says why.
     **text : str
         One: its name is the label of the field, its value the first text.
 
@@ -50,7 +50,7 @@ def compare(shown: Callable, **text: str) -> LiveView:
     --------
     >>> import numpy as np
     >>> def shown(text, times):
-    ...     return list(text), {"wanted": np.eye(len(text))}, ([], []), f"{len(text)} letters"
+    ...     return list(text), {"wanted": np.eye(len(text))}, "", f"{len(text)} letters"
     >>> view = compare(shown, word="abc")
     >>> view.sliders["word"].value = "abcab"
     >>> view.shown["wanted"].shape, "5 letters" in view.picture.value
@@ -59,17 +59,16 @@ def compare(shown: Callable, **text: str) -> LiveView:
     label, first = _one_text(text)
     now: dict[str, Any] = {"tokens": [], "masks": {}}
     shown = _checked(shown)
-    _, maps, _, _, line = shown(arguments.text(first, label).strip(), 1)
-    if not maps:
+    tokens, _, _, _, line = shown(arguments.text(first, label).strip(), 1)
+    if not tokens:
         reason = line.rstrip(".")
         raise ValueError(f"{label} must be a text that can be shown, got {first!r}: {reason}. Fix: another one.")
 
     def render(text, times, query, key):
-        now["tokens"], maps, now["masks"], (names, rows), line = shown(text.strip(), times)
+        now["tokens"], maps, now["masks"], below, line = shown(text.strip(), times)
         labels = {"queries": now["tokens"], "keys": now["tokens"], "attn_mask": now["masks"], "free": Comparison.free}
         panels = draw_maps(maps, row=query, column=key, **labels)
-        table = f"<figure>{tables.table(names, rows)._repr_html_()}</figure>" if rows else ""
-        return f'{panels}{table}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
+        return f'{panels}{below}<div style="width:100%">{html.escape(line, quote=False)}</div>', maps
 
     controls = {
         label: typed(label, first),
@@ -100,16 +99,18 @@ def _checked(function):
     def shown(text, times):
         returned = function(text, times)
         try:
-            ships, maps, (names, rows), line = returned
+            tokens, maps, below, line = returned
             masks = {title: getattr(x, "attn_mask", None) for title, x in maps.items()}
             maps = {title: arguments.to_array(getattr(x, "weights", x)) for title, x in maps.items()}
         except (AttributeError, TypeError, ValueError):
             raise TypeError(
-                "shown must return (ships, {title: weights}, (names, rows), line), "
+                "shown must return (tokens, {title: weights}, below, line), "
                 f"got {returned!r:.60}. Fix: return all four, empty where there is nothing."
             ) from None
-        if wrong := [x.shape for x in maps.values() if x.shape != (len(ships), len(ships))]:
-            raise ShapeError(f"maps must be (n, n) for {len(ships)} ships, got {wrong[0]}. Fix: one row for each ship.")
-        return ships, maps, masks, (names, rows), arguments.text(line, "line")
+        if wrong := [x.shape for x in maps.values() if x.shape != (len(tokens), len(tokens))]:
+            raise ShapeError(
+                f"maps must be (n, n) for {len(tokens)} tokens, got {wrong[0]}. Fix: one row for each token."
+            )
+        return tokens, maps, masks, arguments.text(below, "below"), arguments.text(line, "line")
 
     return shown

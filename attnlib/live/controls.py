@@ -31,10 +31,9 @@ def choice(name: str, options: Sequence[Any], value: Any = None, label: str | No
 
 
 def buttons(name: str, options: Sequence[Any], value: Any = None) -> Any:
-    """Return a row of buttons, one of which is pressed: for a few choices that are words."""
-    control = widgets.ToggleButtons(options=options, description=name, style={**STYLE, "button_width": "auto"})
-    control.value = control.value if value is None else value
-    return control
+    """Return a row of buttons, for a few choices that are words; without a value none of them is pressed."""
+    style = {**STYLE, "button_width": "auto"}
+    return widgets.ToggleButtons(options=options, value=value, description=name, style=style)
 
 
 def typed(name: str, value: str, **options: Any) -> Any:

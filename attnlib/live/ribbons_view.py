@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 HEAD, WHOLE = "this head", "the whole model"
-FAR = 0.05  # weight of a word that is told
-ORDER = ("first", "second", "third", "fourth")
 
 
 def ribbons(
@@ -64,17 +62,12 @@ def ribbons(
     """
     given = stops if callable(stops) else lambda _: stops
     held = read(given(arguments.text(text, "text") if callable(stops) else ""))
-    query = len(held.words) - 1 if query is None else query
-    if not isinstance(query, int) or not 0 <= query < len(held.words):
-        last = len(held.words) - 1
-        raise ValueError(
-            f"query must be the number of one of the {last + 1} words, from 0, got {query!r}. Fix: {last}."
-        )
+    last = len(held.words) - 1
+    query = last if query is None else arguments.whole(query, "query", 0, last)
     controls: dict[str, Any] = {}
     if held.asks:
         asks, answers = held.asks
         controls["guess"] = buttons(asks, [(word, k) for k, word in enumerate(answers, 1)])
-        controls["guess"].value = None
         controls["guess"].style.description_width = "initial"  # a question, not a label
         controls["guess"].add_class("attnlib-asks")
     if callable(stops):
@@ -95,25 +88,23 @@ class _Ribbons(LiveView):
         self.fills = "guess" if "guess" in controls else None
         picked = {"query": query, "layer": held.layer - 1, "head": held.head - 1}
         names = [*controls, *picked]
-        options: dict[str, Any] = {
-            "picked": picked,
-            "labels": lambda: (self._words(), self._words(), None),
-            "main": "d_k",
-        }
-        super().__init__(controls, lambda *now: self._drawn(**dict(zip(names, now, strict=True))), **options)
+        super().__init__(
+            controls,
+            lambda *now: self._drawn(**dict(zip(names, now, strict=True))),
+            picked=picked,
+            labels=lambda: (*[[svg.visible(word) for word in self.held.words]] * 2, None),
+            main="d_k",
+        )
 
     def choose(self, **chosen: int | None) -> None:
         if "layer" in chosen and "way" in self.sliders:
             chosen["way"] = 0
         super().choose(**chosen)
 
-    def _words(self):
-        return [svg.visible(word) for word in self.held.words]
-
     def _titles(self):
         """Return the words for a word that was chosen by a key."""
         row = self.picked["query"]
-        return html.escape(svg.describe_row(self._words(), self.shown["weights"][row], row), quote=False)
+        return html.escape(svg.describe_row(self.held.words, self.shown["weights"][row], row), quote=False)
 
     def _drawn(self, d_k, query, layer, head, guess=0, sentence=None, way=1):
         problem = ""
@@ -131,20 +122,18 @@ class _Ribbons(LiveView):
             stop = trained._replace(d_k=d_k, weights=held.maps(d_k, layer, head))
         row, guesses = stop.weights[query], held.asks[1] if self.fills else ()
         options = {"nexts": [other.next[0][0] for other in held.stops], "guesses": guesses, "guess": guess or 0}
-        options["verdict"] = held.says(stop if way else trained)
+        options |= {"verdict": held.says(stop if way else trained), "rows": range(len(held.words))}
         options["told"] = f"layer {layer + 1}, head {head + 1}; d_k = {d_k:g} in {WHOLE if way else HEAD}"
-        options["rows"] = range(len(held.words))
-        drawn = [
-            f'<div class="attnlib-{name}">'
-            f"{svg.ribbons(held.words, row, query, stop.next, narrow=name == 'down', **options)}</div>"
-            for name in ("across", "down")
-        ]
-        waits = bool(guesses) and not guess
-        self._controls(waits)
+        waits, drawn = bool(guesses) and not guess, problem
+        for name in ("across", "down"):
+            picture = svg.ribbons(held.words, row, query, stop.next, narrow=name == "down", **options)
+            drawn += f'<div class="attnlib-{name}">{picture}</div>'
+        for name, control in self.sliders.items() if self.fills else ():  # the question alone, then all others
+            control.layout.display = "" if (name == "guess") == waits else "none"  # JupyterLite drops a None
         if not waits:
             below = _said(held, row, query, (layer, head), d_k, way) + _heads(held, query, (layer, head))
-            drawn.append(f'<div class="attnlib-said" data-stage="1">{below}</div>')
-        return problem + "".join(drawn), {"weights": stop.weights}
+            drawn += f'<div class="attnlib-said" data-stage="1">{below}</div>'
+        return drawn, {"weights": stop.weights}
 
     def draw(self, **values: Any) -> tuple[str, dict[str, Any]]:
         """Return the picture; for pages without a kernel with its answer, which they hide until a guess."""
@@ -152,55 +141,31 @@ class _Ribbons(LiveView):
             values = {"guess": 1, **values}
         return super().draw(**values)
 
-    def _controls(self, asks):
-        """Show the question until it is answered, and then what moves the picture."""
-        for name, control in self.sliders.items() if self.fills else ():
-            control.layout.display = None if (name == "guess") == asks else "none"
-
-
-def _plate(word, colour):
-    """Return a word on the plate of a role."""
-    word = f"“{word}”" if word in ",.;:" else html.escape(word, quote=False)
-    return f'<b style="background:{PLATE[colour]};color:#000;border-radius:3px;padding:0 3px">{word}</b>'
-
-
-def _named(words, j):
-    """Return a key; where the word stands twice, which of them."""
-    same = [i for i, word in enumerate(words) if word.strip() == words[j].strip()]
-    which = f"the {ORDER[same.index(j)]} " if len(same) > 1 and same.index(j) < len(ORDER) else ""
-    return which + _plate(svg.visible(words[j]), KEY)
-
 
 def _said(held, row, query, head, d_k, way):
     """Return in two sentences where the word looks in this head, and what the slider does."""
-    words = held.words
-    asker = _plate(svg.visible(words[query]), QUERY)
-    falling = sorted(range(len(words)), key=lambda j: -row[j])
-    far = [j for j in falling if j not in (0, query) and row[j] >= FAR][:2]
-    rest = f"{row[0]:.2f} on the first word, {row[query]:.2f} on itself"
-    others = ", ".join(f"at {_named(words, j)} with {row[j]:.2f}" for j in far)
-    if not query:
-        looks = "has only itself to look at"
-    elif not far or max(row[0], row[query]) > row[far[0]]:
-        rests = "mostly rests, " if row[0] + row[query] > 0.5 else "has "
-        looks = rests + rest + (f"; it looks {others}" if far else "")
-    else:
-        looks = f"looks {others}; {rest}"
-    root, own = d_k**0.5, f"{held.own**0.5:.3g}"
+
+    def plate(j, word):
+        word = f"“{word}”" if word in ",.;:" else html.escape(word, quote=False)
+        colour = PLATE[QUERY if j == query else KEY]
+        return f'<b style="background:{colour};color:#000;border-radius:3px;padding:0 3px">{word}</b>'
+
+    root, own, top = d_k**0.5, f"{held.own**0.5:.3g}", int(row.argmax())
     by = f"{root:.1f}" if root % 1 and root < 10 else f"{root:.0f}"
     if d_k == held.own:
-        told = f"A score sums {svg.maths('d_k', 'html')} = {d_k:g} products of a query and a key. "
-        told += f"The model was trained to divide it by √{d_k:g} = {own}."
+        told = f"A score sums {svg.maths('d_k', 'html')} = {d_k:g} products of a query and a key; "
+        told += f"as trained, it is divided by √{d_k:g} = {own}."
     elif way:
         told = f"All heads divide by {by}, not by {own}."
     else:
         moves = "sharper: the ribbons gather" if d_k < held.own else "paler: the ribbons spread"
         told = f"This head divides by {by}, not by {own}, and looks {moves}."
-    top = falling[0]
-    told += f" Most goes to {asker if top == query else _named(words, top)}: {row[top]:.2f}."
+    most = plate(top, svg.visible(held.words[top])) if top == query else svg.named(held.words, top, plate)
+    told += f" Most goes to {most}: {row[top]:.2f}."
     if not way and d_k != held.own:
         told += " The next word is not computed anew: it is that of the model as trained."
-    return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {asker} {looks}. {told}</p>"
+    looks = svg.describe_row(held.words, row, query, plate)
+    return f"<p>Layer {head[0] + 1}, head {head[1] + 1}: {looks} {told}</p>"
 
 
 def _heads(held, query, head):
@@ -213,6 +178,6 @@ def _heads(held, query, head):
     rows, words = held.maps(held.own)[:, :, query], held.words  # (layers, heads, n)
     key = max(range(len(words)), key=lambda j: (j not in (0, query), rows[(*head, j)]))
     looks, at = (svg.cut(svg.visible(words[j]), 8) for j in (query, key))
-    title = f"“{looks}” looks at “{at}”: all {rows[..., 0].size} heads as trained"
+    title = f"How much “{looks}” looks at “{at}”, in {rows[..., 0].size} heads as trained"
     drawn = svg.heads(rows[..., key], *head, title, vmax=1.0, at=(0, svg.RIBBONS_HIGH))
     return f'<div class="attnlib-heads">{drawn}</div>'

@@ -108,9 +108,7 @@ def _stop(given, n, writes):
     d_k = given["d_k"]
     rows = given["weights"]
     try:
-        if [len(row) for row in rows] == [
-            *range(1, n + 1)
-        ]:  # a causal map without the zeros to the right of its diagonal
+        if [len(row) for row in rows] == [*range(1, n + 1)]:  # a causal map, without the zeros beside its diagonal
             rows = [[*row, *[0.0] * (n - len(row))] for row in rows]
         weights, came = np.asarray(rows, dtype=float), ""
     except (TypeError, ValueError):

@@ -245,7 +245,7 @@ def redraw_static(figure: Any, column: int, name: str, value: Any, shown: Mappin
 def readings(weights: ArrayLike, row: int | None = None, row_name: str = "query") -> dict[str, float]:
     """Return what a view tells in numbers: the largest weight of a row and its entropy in nats.
 
-    Of the row that is chosen, else means over the rows. Rows that are no queries are unlike things: of them nothing.
+    Of the only row, or the one chosen, else means. Rows that are no queries are unlike things: of them nothing.
 
     Examples
     --------
@@ -260,8 +260,8 @@ def readings(weights: ArrayLike, row: int | None = None, row_name: str = "query"
     if row_name != "query":
         return {}
     largest, entropy = weights.max(-1), core.entropy(weights)
-    if row is not None:
-        return {"largest": float(largest[row]), "entropy": float(entropy[row])}
+    if row is not None or largest.size == 1:
+        return {"largest": float(largest.flat[row or 0]), "entropy": float(entropy.flat[row or 0])}
     return {"mean largest": float(largest.mean()), "mean entropy": float(entropy.mean())}
 
 

@@ -25,7 +25,7 @@ from .parts import (
 )
 from .ribbon_row import HIGH as RIBBONS_HIGH
 from .ribbon_row import describe as describe_row
-from .ribbon_row import ribbons
+from .ribbon_row import named, ribbons
 from .tokens import length, starts_word, visible
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "length",
     "maths",
     "matrix",
+    "named",
     "picture",
     "ribbons",
     "starts_word",

@@ -25,6 +25,7 @@ MARGIN, BLANK, MOST = 8, 46, 16  # beside the sentence; width of the next word's
 BARS, BAR = 3, 130  # likely next words: how many, and the longest bar
 SEEN, NUMBERED, APART = 0.002, 0.05, 33  # weight that is drawn, that has its number; pixels between two numbers
 LETTERS, BRIEF = 14, 10  # of a token in the sentence, and where there is less room
+ORDER = ("first", "second", "third", "fourth")
 
 
 class Line(NamedTuple):
@@ -127,17 +128,14 @@ def ribbons(
     answer = [*bands(place, shares, looking), *_plates(place, shares, looking), _answer(place, *following[0])]
     answer += [*_numbers(place, shares, looking), _likely(place, following)]
     answer.append(text(MARGIN, 58 if narrow else 40, told, size=12, math=True))
-    waits = bool(guesses) and not guess
-    drawn = [] if waits else [_staged(answer, "stage", guess) if guesses else "".join(answer)]
-    drawn += [*_words(place, looking, guesses, guess), *([] if waits else _headline(place, verdict, guesses, guess))]
-    if guesses:
-        x, y = MARGIN, (place.blank + 44 if narrow else HIGH - 20)
-        drawn.append(
-            _staged([text(x, y, "Guess first. Then you see where it looks.", size=14 - narrow)], "waits", guess)
-        )
+    waits, now = bool(guesses) and not guess, guess if guesses else None
+    drawn = [] if waits else [_staged(answer, "stage", now)]
+    drawn += [*_words(place, looking, now), *([] if waits else _headline(place, verdict, guesses, guess))]
+    y, first = place.blank + 44 if narrow else HIGH - 20, "Guess first. Then you see where it looks."
+    drawn.append(_staged([text(MARGIN, y, first, size=14 - narrow)], "waits", now))
     drawn += (target(*_cell(place, i), row="query", first=i) for i in rows if len(place.groups[place.column(i)]) == 1)
     asked = f"{''.join(words).strip()} ___" if waits else ""
-    told = asked or f"{verdict} {told}. {describe(place.words, shares, looking)} Next word: " + ", ".join(
+    told = asked or f"{verdict} {told}. {describe(words, weights, query)} Next word: " + ", ".join(
         f"“{visible(word)}” {p:.2f}" for word, p in following[:BARS]
     )
     size = (NARROW, place.blank + 104) if narrow else (WIDE, HIGH)
@@ -146,41 +144,47 @@ def ribbons(
 
 
 def _staged(drawn, name, now, stage=1):
-    """Return what stands from a stage on, or with "waits" what stands before it."""
+    """Return what stands from a stage on, or with "waits" what stands before it; `now` is None without stages."""
+    if now is None:
+        return "".join(drawn) if name == "stage" else ""
     hidden = ' visibility="hidden"' if (now < stage) == (name == "stage") else ""
     return f'<g data-{name}="{stage}"{hidden}>{"".join(drawn)}</g>'
 
 
 def _headline(place, verdict, guesses, guess):
     """Yield what the model says, behind what a reader said."""
+    size = 15 if place.narrow else 18
     if not guesses:
-        yield text(MARGIN, 20, verdict, size=18 if not place.narrow else 15, bold=True)
+        yield text(MARGIN, 20, verdict, size=size, bold=True)
     for k, said in enumerate(guesses, 1):
-        said = f"You said {said}."
-        both = [said, verdict] if place.narrow else [f"{said} {verdict}"]
-        lines = [
-            text(MARGIN, 20 + 19 * i, words, size=15 if place.narrow else 18, bold=True) for i, words in enumerate(both)
-        ]
+        both = [f"You said {said}.", verdict] if place.narrow else [f"You said {said}. {verdict}"]
+        lines = [text(MARGIN, 20 + 19 * i, words, size=size, bold=True) for i, words in enumerate(both)]
         yield _staged([_staged(lines, "waits", guess, k + 1)], "stage", guess, k)
 
 
-def describe(words, shares, looking):
-    """Return in words where a word looks.
+def describe(words, weights, query, mark=lambda _, word: f"“{word}”"):
+    """Return in words where a word looks, as lite/sentence.js says it; `mark` writes the word at a place.
 
-    >>> describe(["a", "b"], np.array([0.2, 0.8]), 1)
-    '“b” looks mostly at itself: 0.80.'
+    >>> describe(["a", "b", "c"], [0.1, 0.6, 0.3], 2)
+    '“c” looks at “b” with 0.60; 0.10 on the first word, 0.30 on itself.'
     """
-    most, n = int(shares.argmax()), int((shares > 0).sum())
-    best, word = shares[most], "itself" if most == looking else f"“{words[most]}”"
-    if best >= 0.95:
-        where = f"at {word} alone: {best:.2f}"
-    elif best >= 0.5:
-        where = f"mostly at {word}: {best:.2f}"
-    elif best * n > 2:
-        where = f"most at {word}: {best:.2f}"
-    else:
-        where = f"at all alike: at most {best:.2f}"
-    return f"“{words[looking]}” looks {where}."
+    asks, falling = mark(query, visible(words[query])), sorted(range(len(words)), key=lambda j: -weights[j])
+    far = [j for j in falling if j not in (0, query) and weights[j] >= NUMBERED][:2]
+    others = ", ".join(f"at {named(words, j, mark)} with {weights[j]:.2f}" for j in far)
+    rest = f"{weights[0]:.2f} on the first word, {weights[query]:.2f} on itself"
+    if not query:
+        return f"{asks} has only itself to look at."
+    if far and max(weights[0], weights[query]) <= weights[far[0]]:
+        return f"{asks} looks {others}; {rest}."
+    rests = "mostly rests, " if weights[0] + weights[query] > 0.5 else "has "
+    return f"{asks} {rests}{rest}{'; it looks ' * bool(far)}{others}."
+
+
+def named(words, j, mark):
+    """Return a key; where the word stands twice, which of them."""
+    same = [i for i, word in enumerate(words) if word.strip() == words[j].strip()]
+    which = f"the {ORDER[same.index(j)]} " if len(same) > 1 and same.index(j) < len(ORDER) else ""
+    return which + mark(j, visible(words[j]))
 
 
 def bands(place, shares, looking):
@@ -191,10 +195,8 @@ def bands(place, shares, looking):
     u, n = place.centres[looking], len(shares)
     wide, longest = (BAND[place.narrow] * shares).tolist(), place.centres[-1] - place.centres[0] or 1
     start = u - BAND[place.narrow] / 2
-    for j in [
-        *range(looking, -1, -1),
-        *range(n - 1, looking, -1),
-    ]:  # the farthest words have the middle, those behind last
+    # The farthest words have the middle, those behind the one that looks come last.
+    for j in [*range(looking, -1, -1), *range(n - 1, looking, -1)]:
         size, key = wide[j], place.centres[j]
         if j == looking:
             corners = (start, 0), (start, ITSELF), (start + size, ITSELF), (start + size, 0)
@@ -230,18 +232,16 @@ def _cell(place, token):
     return round(place.centres[j] - wide / 2), FOOT, round(wide), 54
 
 
-def _words(place, looking, guesses, guess):
+def _words(place, looking, now):
     """Yield the words; the one that looks stands on a plate, and without it until somebody has guessed."""
     for j, word in enumerate(place.words):
         x, y, anchor = _at(place, j)
         shape = f'<text x="{x:g}" y="{y:g}" font-size="{place.size:g}" text-anchor="{anchor}"'
-        if j != looking:
-            yield f"{shape}>{escape(word)}</text>"
-            continue
-        marked = f'{shape} style="fill:#000000">{escape(word)}</text>'
-        yield _staged([marked], "stage", guess) if guesses else marked
-        if guesses:
-            yield _staged([f"{shape}>{escape(word)}</text>"], "waits", guess)
+        drawn = f"{shape}>{escape(word)}</text>"
+        if j == looking:
+            marked = f'{shape} style="fill:#000000">{escape(word)}</text>'
+            drawn = _staged([marked], "stage", now) + _staged([drawn], "waits", now)
+        yield drawn
     if place.narrow:
         yield _frame(EDGE - 6 - BLANK - 20, place.blank - 13, BLANK + 26, 26)
     else:
@@ -268,23 +268,18 @@ def _numbers(place, shares, looking):
     last, low = -APART, False
     for j, w in enumerate(shares.tolist()):
         x, y, _ = _at(place, j)
-        if place.narrow:
-            x, y = 20, y - 1
-        elif w >= NUMBERED:
+        if not place.narrow and w >= NUMBERED:
             low, last = x - last < APART and not low, x
-            y += 36 if low else 21
-        number = f"{w:.2f}" if w >= NUMBERED else ""
-        yield f'<text x="{x:g}" y="{y:g}" font-size="12" text-anchor="middle">{number}</text>'
+        x, y = (20, y - 1) if place.narrow else (x, y + (36 if low else 21))
+        yield text(x, y, f"{w:.2f}" if w >= NUMBERED else "", size=12, anchor="middle")
 
 
 def _answer(place, word, p):
     """Return the most likely next word, in the box behind the sentence."""
-    word = parts.cut(visible(word), BRIEF if place.narrow else LETTERS)
-    x, y, anchor = (
-        (EDGE - 6, place.blank + 5, "end")
-        if place.narrow
-        else (place.blank + place.box / 2, _at(place, 0)[1], "middle")
-    )
+    word, x, y, anchor = visible(word), place.blank + place.box / 2, _at(place, 0)[1], "middle"
+    if place.narrow:
+        x, y, anchor = EDGE - 6, place.blank + 5, "end"
+    word = parts.cut(word, BRIEF if place.narrow else LETTERS)
     size = f'font-size="{place.size:g}" text-anchor="{anchor}" font-weight="600"'
     return f'<text x="{x:g}" y="{y:g}" {size}>{escape(word)}</text>'
 

@@ -128,7 +128,7 @@ print(f"ten equal weights: H = ln 10 = {np.log(10):.4f}")
 
 
 # %%
-def peakiness(d_k, scale, n=10, draws=200):
+def sharpness(d_k, scale, n=10, draws=200):
     r = np.random.default_rng(d_k)
     q, k = r.normal(size=(2, draws, n, d_k))  # (draws, n, d_k)
     weights = al.softmax(q @ k.swapaxes(-1, -2) * scale)  # (draws, n_q, n_k)
@@ -138,7 +138,7 @@ def peakiness(d_k, scale, n=10, draws=200):
 # %% tags=["slide"] says=["Ten keys that share", "Without the division a query"]
 rows, largest = [], ["largest weight", "largest, scaled"]
 for d_k in (1, 16, 64, 256, 1024):
-    (w0, keys0), (w1, keys1) = peakiness(d_k, 1), peakiness(d_k, 1 / np.sqrt(d_k))
+    (w0, keys0), (w1, keys1) = sharpness(d_k, 1), sharpness(d_k, 1 / np.sqrt(d_k))
     rows.append((d_k, w0, w1, keys0, keys1))
 plot.table(["d_k", *largest, "keys in play", "keys, scaled"], rows, tint=largest)
 
@@ -180,7 +180,8 @@ in_the_plane
 # $\sqrt{d_k}$. A query longer than that still has a sharper row, as the slider shows.
 #
 # Some programs divide the query instead of the scores, or query and key by the root of the root. The scores are the same
-# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one).
+# ([both have been reported as bugs](../REFERENCES.md#scale-elsewhere); neither is one). One [program](../REFERENCES.md#threads)
+# forgot the division in one of its paths. That is a bug: its vectors of texts had a cosine of 0.86 to the right ones.
 
 # %%
 q, k = np.random.default_rng(0).normal(size=(2, 10, 64))
@@ -209,7 +210,7 @@ guess_in_play = None  # "a", "b" or "c"
 
 # %%
 for scale, name in ((1, "1"), (1 / 8, "sqrt(d_k)"), (1 / 64, "d_k")):
-    print(f"divided by {name:9} {peakiness(64, scale)[1]:5.2f} keys in play")
+    print(f"divided by {name:9} {sharpness(64, scale)[1]:5.2f} keys in play")
 
 # %%
 predict.divided_by_d_k(guess_in_play)
@@ -261,9 +262,8 @@ plot.table(["keys", *(f"d_k = {d}" for d in d_ks)], rows)
 
 # %% [markdown]
 # **The answer.** The division keeps softmax on its slope, whatever $d_k$ is, so that gradients reach the scores of a fresh
-# head. At $d_k = 3$, that of *she*, it hardly matters. For random queries and keys of variance 1, and ten keys, the typical slope without it
-# is down to half at $d_k = 16$, and to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the
-# table down. The heads of real models have 32, 64 or 128 features. The division sets where a head starts; training can take it
+# head. For random queries and keys of variance 1, and ten keys, the typical slope without it is down to half at $d_k = 16$, and
+# to a tenth at 64. With fewer keys that comes earlier, and with more keys later: read the table down. The heads of real models have 32, 64 or 128 features. The division sets where a head starts; training can take it
 # elsewhere.
 
 # %% [markdown]

@@ -116,8 +116,9 @@ print("output of she: ", output[3].detach().numpy().round(3), "(who, verb)")
 print(f"largest difference to NumPy: {difference:.12f}")
 
 # %% [markdown] tags=["predict"]
-# *She* finds Anna, with all digits of notebook 01. (`detach` gives the numbers without the memory of how they were computed. Only
-# such a tensor can become an array.)
+# *She* finds Anna, with all digits of notebook 01. The module returns what she *takes*; a model adds it to her vector, as
+# notebook 01 did. (`detach` gives the numbers without the memory of how they were computed. Only such a tensor can become an
+# array.)
 #
 # ## 3 · `nn.Linear` stores its matrix transposed
 #
@@ -203,14 +204,10 @@ predict.sum_of_weights(guess_gradients)
 #
 # ### What comes back through the scores
 #
-# $L$ is the loss, and $g_j$ its gradient on weight $w_j$. Softmax turns this into a gradient on the score $s_j$:
-#
-# $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
-#
-# Notebook 03 looked at one weight; a score also moves the others (derived in *Controls*). Now let one weight be near 1 and
-# the others near 0. Where $w_j \approx 0$, the first factor vanishes. Where $w_j \approx 1$, the sum is nearly $g_j$, and
-# the bracket vanishes. So a query that is certain learns almost nothing, even if it is wrong. Suppose that *she* were Ben,
-# so that *who* should be -2. We multiply her scores, to make her more certain of Anna.
+# The gradient of a score says how much the loss changes when that score grows a little. A score acts through the weights alone.
+# Notebook 03 showed that a weight near 0 or 1 hardly moves with its score. So a query that is certain should learn almost
+# nothing, even if it is wrong (*Controls* has the formula). Try it: suppose that *she* were Ben, so that *who* should be -2. We
+# multiply her scores, to make her more certain of Anna.
 
 # %%
 for times in (1, 3, 10):
@@ -231,8 +228,7 @@ for times in (1, 3, 10):
 # <details><summary><b>How sure is this?</b></summary>
 #
 # *Controls* of notebook 03 has the same for 2000 random queries with ten keys each: without the division, the median
-# gradient on the scores is more than ten times smaller at $d_k = 64$. *Controls* below derives the formula and compares it
-# with torch. A gradient is one step of training, and training takes hundreds.
+# gradient on the scores is more than ten times smaller at $d_k = 64$.
 #
 # </details>
 
@@ -277,9 +273,10 @@ titles = ["chosen matrices", "trained on new sentences"]
 figure = plot.head_grid(np.stack([chosen, weights.numpy()]), titles=titles, **labels)
 
 # %% [markdown]
-# She looks at Anna, and nobody said so: the loss on *who* was enough. (The other rows were asked for nothing.) The **optimiser** makes the steps. Ours is Adam ([Kingma and Ba
-# 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that parameters with small gradients move
-# as well.
+# She looks at Anna, and nobody said so: the loss on *who* was enough. (The other rows were asked for nothing.) What she takes is
+# one number, her *who*; added to her vector, where *who* was 0, it says who she is. The **optimiser** makes the steps. Ours is
+# Adam ([Kingma and Ba 2015](../REFERENCES.md#kingma-2015)): it divides each gradient by its usual size, so that parameters with
+# small gradients move as well.
 #
 # ## 6 · It learns to look up letters
 #
@@ -724,6 +721,11 @@ print("parameters of one head:", sum(p.numel() for p in head.parameters()))
 # %% [markdown]
 # ### The formula of section 4
 #
+# $L$ is the loss, $g_j$ its gradient on weight $w_j$. On the score $s_j$ it is
+#
+# $$\frac{\partial L}{\partial s_j} = w_j \Big(g_j - \sum_m w_m\, g_m\Big).$$
+#
+# Where $w_j \approx 0$, the first factor vanishes; where $w_j \approx 1$, the bracket does. Why this formula?
 # A higher score raises its own weight and lowers the others. By the quotient rule, the derivative of $w_m$ by $s_j$ is $w_j
 # (1 - w_j)$ if $m = j$, and $-w_m w_j$ if not. Multiply each by $g_m$, add up over $m$, and take $w_j$ out. Torch agrees on
 # the scores of *she*:
@@ -863,8 +865,7 @@ print(f"Kaiming, sqrt(2/fan_in)            {(2 / fan_in) ** 0.5:.4f}")
 # <details><summary><b>Why do some models multiply embeddings by the root of d_model?</b></summary>
 #
 # The original Transformer uses one table twice: for the vectors that go in, and as the last matrix, which names words. Entries
-# near $1/\sqrt{d_{model}}$ suit that matrix, because it adds up $d_{model}$ products; times $\sqrt{d_{model}}$ they have size 1
-# as inputs. The paper gives no reason; this one is ours ([source](../REFERENCES.md#embedding-scale)). Our model uses two
-# tables, and `nn.Embedding` starts with entries of size 1, so it needs no factor.
+# near $1/\sqrt{d_{model}}$ suit that matrix; times $\sqrt{d_{model}}$ they have size 1 as inputs. The paper gives no reason; this
+# one is ours ([source](../REFERENCES.md#embedding-scale)).
 #
 # </details>

@@ -4,8 +4,8 @@
 # **Question.** A model that writes must not see the words it has yet to write. How does one boolean array say who may look
 # where, and which mistakes raise no error? *40 minutes.*
 #
-# Compare *none* with *causal* in the map of *Anna saw Ben; she*; in a notebook, first run the next three cells. So far *Anna* took most from
-# *saw*, a later word. The model of notebook 00 cannot: it reads behind a causal mask.
+# Compare *none* with *causal* in the map of *Anna saw Ben; she*; in a notebook, first run the next three cells. So far *Anna*
+# took most from *saw*, a later word. The model of notebook 00 cannot: it reads behind a causal mask.
 
 # %% jupyter={"source_hidden": true}
 from textwrap import fill as wrapped
@@ -17,7 +17,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.colours import INK, KEY, QUERY, VALUE
 from attnlib.course import check, mine, predict
-from attnlib.examples import SENTENCE, WORDS
+from attnlib.examples import SENTENCE, W_O, WORDS
 
 np.set_printoptions(precision=4, suppress=True)
 
@@ -169,12 +169,14 @@ weights = al.softmax(blocked)
 output = weights @ V  # (n_q, d_v): who, verb
 for word, row, (who, verb) in zip(WORDS, weights, output):
     print(f"{word:4} weights {row}   who {who:.3f}  verb {verb:.3f}")
+print("she plus what she takes:", SENTENCE.x[3] + output[3] @ W_O)
 core = al.scaled_dot_product_attention(Q, K, V, is_causal=True)
 print(f"largest difference to attnlib: {np.abs(output - core).max():.12f}")
 
 # %% [markdown]
-# *She* stands last and may look everywhere, so her row did not change. *Anna* sees only herself, so her output is her own value.
-# Early rows of a causal map look sharp only because they have few keys.
+# *She* stands last and may look everywhere, so her row did not change. What she takes is added, and she still
+# learns who she is: 0.885. *Anna* sees only herself, so she takes her own value. Early rows of a causal map look sharp only
+# because they have few keys.
 #
 # **`tril` or `triu`?** If True means *may attend*, the causal mask is the lower triangle, `np.tril`. If True means *blocked*, it
 # is the upper triangle without the diagonal, `np.triu(..., k=1)`.
@@ -269,7 +271,8 @@ draw_pokes(moved)
 
 # %% [markdown]
 # It is turned round compared with the mask: a row is the token that was changed. Without a mask all outputs move. Behind the
-# causal mask a changed *Ben* moves only *Ben* and *she*, and the cells below the diagonal are exactly 0. With zeros after the softmax they are not: the future leaks.
+# causal mask a changed *Ben* moves only *Ben* and *she*, and the cells below the diagonal are exactly 0. With zeros after the
+# softmax they are not: the future leaks.
 #
 # ### A mask for your module
 #
@@ -391,8 +394,7 @@ _ = axes[1, 1].set(ylabel="")
 
 # %% [markdown]
 # Rows 2 and 3 of the second text are the queries of padding. What they return means nothing, and the loss must leave it out. Do
-# not hide these rows as well: section 9 shows the trouble. With several heads (notebook 06) the padding mask gets one more axis,
-# $(b, 1, 1, n_k)$.
+# not hide these rows as well: section 9 shows the trouble.
 #
 # Several masks combine by logical AND: a query may attend where **all** of them allow it.
 
@@ -448,7 +450,7 @@ except al.ShapeError as error:
 
 # %% [markdown]
 # torch's layer `nn.MultiheadAttention` has an argument of its own for such a mask, **`key_padding_mask`**, $(b, n_k)$. But there
-# **True means padding**, the opposite of Hugging Face's 1. (*Multi-head*: notebook 06. Here it has one head.)
+# **True means padding**, the opposite of Hugging Face's 1.
 
 # %%
 if torch is not None:
@@ -594,7 +596,8 @@ if torch is not None:
 # <details><summary><b>How sure is this?</b></summary>
 #
 # This is torch 2.13, the version of this series. In `nn.MultiheadAttention` the answer even depends on whether you ask for the
-# weights: with `need_weights=False` the dead row is not NaN.
+# weights: with `need_weights=False` the dead row is not NaN. Worse happened to a layer of Keras: who asked for its weights
+# lost the causal mask. Looking removed the mask ([casebook](16_casebook.ipynb), case 29).
 #
 # </details>
 

@@ -361,7 +361,9 @@ def first_head(num_heads):
 
 # %% jupyter={"source_hidden": true}
 choices = [(f"{h}, so d_k = {64 // h}", h) for h in (1, 2, 4, 8, 16, 32)]
-view = live.weights_view(first_head, num_heads=choices, still=(1, 8, 32), start=1)
+view = live.weights_view(
+    first_head, num_heads=choices, still=(1, 8, 32), start=1, row=0
+)
 view
 
 # %% [markdown]

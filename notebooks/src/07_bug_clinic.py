@@ -25,7 +25,7 @@ from attnlib.course.clinic.ward import accuracy, sick_lines, train_on_digits
 from attnlib.diagnose import diagnose
 
 STEPS = {"x": "8 10 17", "W_Q W_K W_V": "4 9 18\n27 28", "split": "19"}
-STEPS |= {"scores": "21", "scale": "6 23\n24 26", "mask": "1 2 11\n12 13 15"}
+STEPS |= {"scores": "21", "scale": "6 23 24\n26 29", "mask": "1 2 11\n12 13 15"}
 STEPS |= {"softmax": "3 7 14\n22 25", "dropout": "16", "weighted sum": ""}
 STEPS |= {"merge": "5 20", "W_O": ""}
 
@@ -177,8 +177,8 @@ figure = plot.head_grid(seen, titles=titles, columns=2, attn_mask=seen > 0, widt
 # future took its share of each row before it was removed. What is left of a row sums to less than 1. How much is missing
 # depends on the digits that come, and the model learned to read that. The casebook shows it by an experiment.
 # **Fix.** Mask before the softmax. As for case 2: a wrapper did not
-# [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a library's layer
-# [dropped it](https://github.com/keras-team/keras/issues/23038) when weights were asked for.
+# [hand on](https://github.com/keras-team/keras/issues/21284) the flag for the mask, and a layer
+# [dropped it](https://github.com/keras-team/keras/issues/23038) when asked for weights: case 29.
 #
 # ## The probe kit
 #

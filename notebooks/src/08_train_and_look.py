@@ -427,7 +427,7 @@ predict.one_layer(guess_one_layer)
 # - **previous letter**: the weight on the letter just before, inside the word;
 # - **after a copy**: the weight, at a jump, on the letter that followed in the word.
 #
-# The last line is for comparison: a head with equal weights.
+# *Equal weights* is a head for comparison.
 
 # %% jupyter={"source_hidden": true}
 i = torch.arange(2 * WORD)
@@ -556,7 +556,7 @@ _ = right.set(xlabel="step", ylabel="loss")
 _ = left.legend(loc="center right"), right.legend(loc="center right")
 
 # %% [markdown]
-# At first neither head follows its rule. Then both form within the same steps, and the loss falls with them. Olsson et al. saw such a
+# At first neither head follows its rule. Then both form, nearly at once, and the loss falls with them. Olsson et al. saw such a
 # bend of the loss in language models while induction heads form, and called it a *phase change*.
 #
 # ## Break it · Take the previous-letter head away
@@ -709,7 +709,7 @@ live.weights_view(alphabet_maps, **dividers, start=32, trained=True, **named)
 #
 # In one layer the keys say what a letter *is*, not what stood before it. So an earlier edition of this page wrote: *a single layer
 # cannot*. The table of section 4 says otherwise: with eight and twelve heads training found another way, and it learned place by
-# place. Set by hand, one layer is right everywhere. **Predict.** How few heads does it need for words of twelve letters?
+# place. Set by hand, one layer has every place right. **Predict.** How few heads does it need for words of twelve letters?
 #
 # - **a** eleven: one for each place from which a letter can ask
 # - **b** about half of them
@@ -739,7 +739,7 @@ class ByHand(AttentionOnly):
             layer.W_K.weight[rows, letter] = layer.W_V.weight[rows, letter] = one
             layer.W_K.weight[more, place] = places[head]
             layer.W_O.weight[heard, rows] = signs[head] * one
-        self.read.weight[:, heard], self.read.weight[:, letter] = one, -1e9 * one
+        self.read.weight[:, heard], self.read.weight[:, letter] = one, -1e30 * one
 
 
 # %% jupyter={"source_hidden": true}
@@ -792,8 +792,8 @@ predict.by_hand(guess_by_hand)
 # So two heads do it side by side, and two do it in two layers with a head each. What is depth for, then? A theorem
 # counts heads times features times bits ([Sanford et al. 2024](../REFERENCES.md#sanford-2024)): in one layer their product must grow
 # in proportion to the length; two layers get by with its logarithm. Twelve letters are too few for it to bite. The ruler works with
-# weights of a few millionths and a feature for each letter (*Controls*), and training did not find it. Where training learned the task
-# in one layer, no model learned more places than it has heads. With two layers it found one head for each step: depth in place of width.
+# weights of a few millionths at twelve letters and a feature for each letter (*Controls*), and training did not find it. The models of
+# eight heads that training found learned six and seven places. With two layers it found one head for each step: depth in place of width.
 
 # %% [markdown]
 # <details><summary><b>A task that position solves, too</b></summary>
@@ -896,7 +896,7 @@ verdict
 # **Remember.** Without a mask attention does not know order; positions have to be added. Measure every head against a rule,
 # over many inputs, and compare with equal weights. Then test your story: change the task, or take away what the head is said
 # to need. Here training found two heads in two layers: the first writes into each key what stood before it, and the second matches
-# that. One layer pays for each place instead, and what training finds is not all that there is. Next:
+# that. In one layer training paid for each place; by hand two heads do, so what training finds is not all that there is. Next:
 # [09 a real model](09_a_real_model.ipynb).
 
 # %% [markdown]

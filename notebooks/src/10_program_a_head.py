@@ -13,7 +13,7 @@ import attnlib as al
 from attnlib import live, plot
 from attnlib.course import check, predict
 from attnlib.course.convoy import CARGO, FLAG, ONE, PILOT, PLACE, A, B, C, D, convoy
-from attnlib.course.ships import note_passed_on, sailing
+from attnlib.course.ships import note_passed_on, pictured, sailing
 
 COLUMNS = [*"*ABCD", "tons", "one", *(f"at {place}" for place in range(8))]
 COLUMNS += [f"note {flag}" for flag in "*ABCD"]  # of 10.13
@@ -149,16 +149,17 @@ two_numbers
 # its diagonal. You choose $d_k$, the number of columns of $W_Q$ and $W_K$. The scores are divided by $\sqrt{d_k}$, and you
 # can't turn that off.
 #
-# Run the cell, and what is wanted appears beside what your head does. In a running
-# notebook you may type another convoy. *times* multiplies your scores, for looking only. Then run the check, which tries your
-# head on convoys that you have not seen. Unless a puzzle says otherwise, each weight must be right to 0.01. Any matrices that
-# do it are right. The solution is folded below; pictures of *your* head show it until yours passes.
+# Run the cell, and a picture shows what is *wanted*, a map or what each ship receives. As soon as one of your numbers is not 0,
+# *yours* stands beside it: what your head does. In a running notebook you may type another convoy, and *times* multiplies your
+# scores, for looking only. Then run the check, which tries your head on convoys that you have not seen. Unless a puzzle says
+# otherwise, each weight must be right to 0.01. Any matrices that do it are right. The solution is folded below. Where the text
+# goes on with *your* head, it takes that of the solution until yours passes.
 # Stuck? Run `verdict.hint()` in a cell of your own: each call goes one step further.
 
 
 # %% jupyter={"source_hidden": true}
 def see(puzzle, head, convoy="*ABACDB"):
-    return live.compare(partial(puzzle.show, head), convoy=convoy)
+    return live.compare(pictured(partial(puzzle.show, head)), convoy=convoy)
 
 
 def solved(puzzle, head):  # yours where it is right, else that of the solution
@@ -340,13 +341,13 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### One table says it all
 #
 # Scores are $Q K^T = x \, W_Q W_K^T x^T$, so $W_Q$ and $W_K$ count only through the table in the middle, $W_Q W_K^T$. A
 # row is a feature of the ship that asks, a column one of the ship that is found. A ship has a flag, a place
 # and a one. So unless the tons are read, the score of two ships is a sum of cells of this table, divided by $\sqrt{d_k}$.
-# Here is the table of two heads: yours, and yours with all queries and keys rotated alike.
+# **Predict.** Which cells of it are large in your last head? And which cells change if all queries and keys are rotated alike?
 
 # %%
 W_Q, W_K = solved(check.who_wants_whom, my_wishes)
@@ -835,11 +836,11 @@ verdict
 #
 # </details>
 
-# %% [markdown]
+# %% [markdown] tags=["predict"]
 # ### A note passed on
 #
-# Here are two layers that pass, yours or ours, at work for the last ship of `*ABCA`. Lines are as wide as
-# weights.
+# Here is the solution at work for the last ship of `*ABCA`, or your layers, if they pass. Lines are as wide as weights.
+# **Predict.** Which ship has noted an A?
 
 # %% jupyter={"source_hidden": true}
 passed_on = check.what_came_next.show(
@@ -1039,7 +1040,7 @@ known = {
 flags, traces = "*ABCABCA", []
 for puzzle, head in known.values():
     shown = puzzle.show(partial(solved, puzzle, head), flags)
-    traces.append(shown.maps.get("head 2", shown.maps.get("yours")))
+    traces.append([*shown.maps.values()][-1])
 masks = [np.ones((8, 8), bool) if t.attn_mask is None else t.attn_mask for t in traces]
 
 # %% jupyter={"source_hidden": true}

@@ -613,14 +613,15 @@ timed = smollm.reading(speaker)
 counts, seconds = np.array(timed["tokens"]), np.array(timed["seconds"])
 ratios = seconds / seconds[:, :1]  # to the pass over one, by round: (rounds, passes)
 low, price, high = np.percentile(ratios, (25, 50, 75), axis=0)
-names = ["tokens in a pass", "times as long as one", "a quarter below", "above"]
+names = ["tokens in a pass", "times as long as one", "a quarter of rounds below", "above"]
 plot.table(names, list(zip(timed["tokens"], price, low, high)))
 
 # %% [markdown]
 # Sixty-four at once cost far less than 64 passes. A pass brings all weights from memory, 538 MB, for one token or for many, and
 # multiplies. The longer job sets the time: the **bandwidth** of the memory limits one, the speed of the processor the other.
 # Together they draw a **roofline** ([Williams et al. 2009](../REFERENCES.md#williams-2009)). Both were measured without the
-# model. Put in another machine's.
+# model. Write another machine's into the two lines above
+# the picture.
 
 
 # %% jupyter={"source_hidden": true}
@@ -642,7 +643,7 @@ def draw_roof(bandwidth, speed):
 bandwidth = timed["bandwidth"]  # bytes a second, of a long dot product
 speed = timed["speed"]  # multiplications a second, of a product of matrices
 print(f"{bandwidth / 1e9:.0f} GB/s, {speed / 1e9:.0f} billion multiplications a second")
-print(f"here bytes bind below {4 * speed / bandwidth:.0f} tokens in a pass,")
+print(f"by this roof bytes bind below {4 * speed / bandwidth:.0f} tokens in a pass,")
 print(f"on a graphics card, 2 bytes a weight, below {2 * 494e12 / 3.35e12:.0f}")
 draw_roof(bandwidth, speed)
 
@@ -655,9 +656,9 @@ draw_roof(bandwidth, speed)
 # %% [markdown]
 # <details><summary>How sure is this?</summary>
 #
-# Ratios differ between machines, and between rounds: bars show the middle half. Dots lie below the roof because a pass also takes
-# many small steps in Python, and for two tokens NumPy calls another routine than for one. The graphics card is an
-# [H100](../REFERENCES.md#h100).
+# Ratios differ between machines, and between rounds: bars show the middle half. The roof is a bound, and dots lie below it: a pass
+# also takes many small steps in Python, and products of few rows, two to eight, run slowly in NumPy even from the cache. So here only
+# the pass over one token waits for bytes. The graphics card is an [H100](../REFERENCES.md#h100).
 #
 # </details>
 

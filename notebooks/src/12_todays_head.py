@@ -4,7 +4,8 @@
 # **Question.** Which lines have come into a head since 2017, what is each of them for, and do yours give the numbers of
 # the attention modules in the `transformers` library? *40 minutes. One section uses torch, if it is there.*
 #
-# Run the next three cells, and move *position*. Each circle shows two features of a query and the same two features of a key.
+# Move *position*; in a notebook, first run the next three cells. Each circle shows two features of a query and the same two
+# features of a key.
 
 # %% jupyter={"source_hidden": true}
 import inspect

@@ -1,7 +1,7 @@
 # %% [markdown]
 # # 16 · The casebook
 #
-# **Question.** Which other bugs run and have the right shape? *55 minutes, or a case at a time. This notebook needs torch.*
+# **Question.** Which other bugs run and have the right shape? *50 minutes, or a case at a time. This notebook needs torch.*
 
 # %% jupyter={"source_hidden": true}
 from copy import deepcopy
@@ -14,7 +14,7 @@ from torch import nn
 import attnlib as al
 from attnlib import live, plot
 from attnlib.course.clinic.ward import TutorialAttention
-from attnlib.examples import IDENTITY, KARIM
+from attnlib.examples import KARIM
 
 _ = torch.set_num_threads(1)
 _ = torch.set_grad_enabled(False)
@@ -54,9 +54,10 @@ def beside(broken, fixed):
 # | $W_Q$ and $W_K$ do not learn, or a gradient that vanishes in a plot | 25, 26 |
 # | weights loaded from other code, and wrong outputs | 27 |
 # | a layer that starts with other weights than you think | 28 |
+# | right until it is asked in another way: with a mask, for its weights, without gradients | 29 |
 # | a bright first column; two ways to rotate | none, see the end |
 #
-# The next table lists the cases that are modules. 8, 13, 15, 24 and 26 to 28 are none, and have headings of their own; 33 to
+# The next table lists the cases that are modules. 8, 13, 15, 24 and 26 to 28 are none, and are told below; 33 to
 # 35 are the patients of exercises 7.1 to 7.3. `twins("case_12")` gives a patient and a healthy module with the same
 # weights, and `sick_lines("case_12")` shows what is replaced: − is healthy, + is sick. Hatched cells have no weight at all.
 
@@ -528,16 +529,8 @@ print("                              fixed ", merged.reshape(6, 4)[0].tolist())
 # ### Case 21 · Right until the batch came
 #
 # **You see** NumPy code with the comment "K is (batch, d_k)", and in it `K.shape[1]`, `K.T`, `axis=1`. It is right for one
-# sequence, where K is (tokens, d_k). What happens with a batch of shape (3, 3, 3)? And with heads: which number
-# does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
-
-# %%
-cube = np.random.default_rng(0).normal(size=(3, 3, 3))  # (b, n, d)
-e = np.exp(cube @ cube.T / np.sqrt(cube.shape[1]))
-broken = (e / e.sum(axis=1, keepdims=True)) @ cube
-fixed = al.scaled_dot_product_attention(cube, cube, cube)
-off = np.abs(broken - fixed).max().round(2)
-print("no error, shapes", broken.shape, fixed.shape, " largest difference:", off)
+# sequence, where K is (tokens, d_k), and for a batch of shape (3, 3, 3) it is wrong without an error (notebook 02). With heads,
+# which number does `shape[1]` take for $d_k = 6$ if `q` is (2, 4, 5, 6)?
 
 # %%
 print(sick_lines("case_21"))
@@ -554,21 +547,19 @@ print("under the root, with 4 heads of d_k = 6: broken {}  fixed {}".format(*und
 # ### Case 22 · After an hour of training
 #
 # **You see** NaN, suddenly, after an hour in which all was well. The softmax is `e = exp(scores)`, divided by its sum.
-# In float64 `exp` overflows above 709. In the identity example, $Q$ and $K$ are multiplied by 31.6 or by 32. The
-# largest score was $1/\sqrt 2$. Which factor is too much?
 
 # %%
-Q2, K2, V2 = IDENTITY.project()
-for factor in (31.6, 32):
-    with np.errstate(over="ignore", invalid="ignore"):
-        e = np.exp(factor**2 * Q2 @ K2.T / 2**0.5)
-        broken = e / e.sum(axis=-1, keepdims=True) @ V2
-    fixed = al.scaled_dot_product_attention(factor * Q2, factor * K2, V2)
-    print(f"times {factor:<4}  broken {broken[0]}  fixed {fixed[0]}")
+for state, module in zip(("broken", "fixed "), twins("case_22")):
+    told = (
+        f"times {k}: {module(k * x)[0].isfinite().float().mean():.0%}"
+        for k in (1, 9, 99)
+    )
+    print(f"{state}: outputs that are finite,", ", ".join(told))
 
 # %% [markdown]
-# **Cause.** $32^2/\sqrt 2$ is 724, its `exp` is infinity, and infinity / infinity is NaN. (float32 overflows above 88.) **Fix.**
-# Subtract the maximum of the row first: the weights stay the same, and no exponent is above 0.
+# **Cause.** `exp` of a large score is infinity, and infinity / infinity is NaN: above 88 in float32, above 709 in float64
+# (*Break it* of [notebook 02](02_vectorized.ipynb) goes to the edge). **Fix.** Subtract the maximum of the row first: the
+# weights stay the same, and no exponent is above 0.
 #
 # ### Case 23 · Only three features
 #
@@ -596,26 +587,6 @@ view
 # **Cause.** The step is missing. **Fix.** Divide by $\sqrt 3$. torch's `scaled_dot_product_attention` is the second
 # opinion.
 #
-# ### Case 24 · "Scaling keeps the variance near 1"
-#
-# **You see** a claim. For which of three ways to draw $W_Q$ and $W_K$ does it hold?
-
-# %%
-torch.manual_seed(49)
-starts = {"nn.Linear's default": None, "torch.rand": nn.init.uniform_}
-starts["Xavier"] = nn.init.xavier_uniform_
-for name, start in starts.items():
-    tokens_q, tokens_k = torch.randn(2, 1000, 64)
-    W_Q, W_K = (nn.Linear(64, 64, bias=False) for _ in range(2))
-    if start:
-        start(W_Q.weight), start(W_K.weight)
-    scores = W_Q(tokens_q) @ W_K(tokens_k).T / 8
-    print(f"{name:<20} variance of q.k / sqrt(d_k): {scores.var():.2f}")
-
-# %% [markdown]
-# **Cause.** The derivation takes $q$ and $k$ of variance 1, and only one of the three draws gives that. **Fix.**
-# Measure the variance of your scores once, before training.
-#
 # ### Case 25 · Weights as one writes them on paper
 #
 # **You see** weights rounded to one digit, as in S3. What does a module lose by that?
@@ -631,58 +602,47 @@ for state, module in zip(("broken", "fixed "), twins("case_25")):
 # %% [markdown]
 # **Cause.** Rows no longer sum to 1, and a rounded number has no slope: $W_Q$ and $W_K$ never learn. **Fix.** Round what you print.
 #
-# ### Case 26 · A plot of the mean
+# ### Cases 24, 26, 27, 28 · Told in earlier notebooks
 #
-# **You see** "without scaling, gradients vanish", and plot the mean gradient on $q$. Does the plot agree?
+# [Notebook 03](03_scaling.ipynb) has 26 under *Controls*, and [04](04_pytorch_module.ipynb) has 24 and 28 there, 27 in section 3.
+#
+# | you see | measured | fix |
+# |---|---|---|
+# | 24 "Scaling keeps the variance near 1" | of three ways to draw $W_Q$ and $W_K$, only Xavier's does | measure the variance of your scores once, before training |
+# | 26 "without scaling, gradients vanish", and a plot of the mean gradient on $q$ that says the opposite | a few queries have very large ones | plot a median |
+# | 27 a square `W` moved from `X @ W` to nn.Linear, and no error | nn.Linear stores (out, in) | copy `W.T`, and compare one output |
+# | 28 "nn.Linear starts as Xavier or Kaiming" | its weights are $\sqrt 6$ times smaller than Kaiming's: it calls that function with `a=sqrt(5)` ([sources](../REFERENCES.md#torch-linear)) | `nn.init.xavier_uniform_`, if you mean it |
+#
+# ## Two answers from one layer
+#
+# ### Case 29 · Behind a mask another path runs
+#
+# **You see** a layer that agrees with torch's to the last digit, and in the model its rows are too sharp. Many layers have more
+# than one path: a fused one, one for masks, one that returns weights. A mask that allows everything must change nothing:
 
 # %%
-r = np.random.default_rng(3)
-q, k, v = (r.normal(size=(200, 10, d)) for d in (1024, 1024, 16))
-upstream = r.normal(size=(200, 10, 16)) @ v.swapaxes(-1, -2)  # dL/dweights
-for name, scale in (("no scale", 1.0), ("scaled  ", 1 / 32)):
-    w = al.softmax(q @ k.swapaxes(-1, -2) * scale)
-    d_scores = w * (upstream - (w * upstream).sum(axis=-1, keepdims=True))
-    mean = np.linalg.norm(scale * d_scores @ k, axis=-1).mean()
-    dead = (np.abs(d_scores).max(axis=-1) < 1e-3).mean()
-    print(f"{name}: mean |dL/dq| {mean:.1f}", end="   ")
-    print(f"queries whose gradients are all below 0.001: {dead:.0%}")
+print(sick_lines("case_29"))
+everything = torch.ones(5, 5, dtype=torch.bool)
+for state, module in zip(("broken", "fixed "), twins("case_29")):
+    off = (module(x)[0] - module(x, attn_mask=everything)[0]).abs().max()
+    print(f"{state}: no mask, and one of True, differ by {off:.2f}")
 
-# %% [markdown]
-# **Cause.** Two thirds of the queries are dead. A few of the others have gradients so large that the mean grows. **Fix.** Plot a median, or the share of dead
-# queries.
-#
-# ### Case 27 · A square matrix
-#
-# **You see** weights moved from `X @ W` to nn.Linear. `W` is square. Does a missing `.T` raise an error?
 
 # %%
-W, token = torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 0.0])
-linear = nn.Linear(2, 2, bias=False)
-for name, weight in (("broken, W  ", W), ("fixed,  W.T", W.T)):
-    linear.weight.copy_(weight)
-    print(f"{name}: linear(x) = {linear(token).tolist()}", end="   ")
-    print(f"x W = {(token @ W).tolist()}")
+class Looking(Attention):  # looking removes the mask
+    def forward(self, x, attn_mask=None, need_weights=False):
+        both = super().forward(x, attn_mask=None if need_weights else attn_mask)
+        return both if need_weights else both[0]
+
+
+print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured)
 
 # %% [markdown]
-# **Cause.** nn.Linear stores (out, in). **Fix.** Copy `W.T`, and compare one output.
-#
-# ### Case 28 · "nn.Linear starts as Xavier or Kaiming"
-#
-# **You see** a claim. The standard deviation of a fresh `nn.Linear(512, 64).weight`?
-
-# %%
-torch.manual_seed(0)
-print(f"measured {nn.Linear(512, 64).weight.std():.4f}", end="   ")
-print(f"1/sqrt(3 fan_in) {(3 * 512) ** -0.5:.4f}", end="   ")
-print(f"Xavier {(2 / (512 + 64)) ** 0.5:.4f}   Kaiming {(2 / 512) ** 0.5:.4f}")
-torch.manual_seed(0)
-called = nn.init.kaiming_uniform_(torch.empty(64, 512), a=5**0.5)
-print(f"kaiming_uniform_(a=sqrt(5)) {called.std():.4f}")
-
-# %% [markdown]
-# **Cause.** Its code calls Kaiming's function with an unusual gain, `a=sqrt(5)`. That makes the entries uniform in
-# $\pm 1/\sqrt{fan_{in}}$, $\sqrt 6$ times smaller than Kaiming's ([sources](../REFERENCES.md#torch-linear)). **Fix.** Call
-# `nn.init.xavier_uniform_` if you mean it.
+# **Cause.** Mask and scale are written once for each path, and one of them was forgotten. In a compiler's fallback it was
+# [the scale](https://github.com/mlc-ai/mlc-llm/pull/3426). In a layer of Keras it was
+# [the causal mask](https://github.com/keras-team/keras/issues/23038), as soon as somebody asked for the weights: who looked
+# at the map saw another layer than the one that was used. **Fix.** Ask in every way, and let all answers agree; `diagnose` does
+# (*one answer*).
 #
 # ## Two suspects that are healthy
 #

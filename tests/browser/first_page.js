@@ -14,6 +14,11 @@ window.first = {
         Object.defineProperty(window, name, { get() { throw new Error('withheld'); } });
   },
   cut: (selector) => document.querySelector(selector).scrollWidth > document.querySelector(selector).clientWidth,
+  inside: (inner, outer) => {
+    const [a, b] = [inner, outer].map((selector) => document.querySelector(selector).getBoundingClientRect());
+    const wide = Math.max(...all(`${inner} *`).map((one) => one.getBoundingClientRect().right));
+    return a.left >= b.left && Math.max(a.right, wide) <= b.right + 0.5;
+  },
   end: (selector) => {
     const range = document.createRange();
     range.selectNodeContents(document.querySelector(selector));

@@ -338,10 +338,11 @@ EXERCISES = (
         "masked_softmax(scores, attn_mask=None) -> weights of the shape of scores, over the last axis. "
         "True = may attend; a row that may attend to nothing gives zeros.",
         (
-            "A blocked key must get weight 0 before the row is normalised.",
-            "exp(-inf) = 0: np.where puts -inf in the right places, and your softmax does the rest.",
-            "A row of nothing but -inf is NaN for your softmax. Leave the scores of such a row as they are, and set "
-            "its weights to 0 afterwards. attn_mask.any(axis=-1, keepdims=True) tells which rows have a key.",
+            "A blocked key must get weight 0 before the row is normalised. Which score does softmax turn into 0?",
+            "np.where puts -inf at the blocked keys of every row that has a key: a row of -inf alone is NaN for your "
+            "softmax. attn_mask.any(axis=-1, keepdims=True) tells which rows have one.",
+            "So has_key = attn_mask.any(...); -inf where neither attn_mask nor ~has_key is True; your softmax; and at "
+            "the end 0 in the rows without a key.",
         ),
         probes=masked_probes(),
         given=lambda scores, mask=None: {"scaled_scores": scores, "mask": mask},

@@ -235,7 +235,7 @@ OWN = (
     ),
     Mistake(
         "padding_at_minus_one",
-        "the padding has position -1",
+        "the padding has a negative position",
         "nn.Embedding raises for -1, and NumPy reads the last row.",
         "Is there a vector for position -1?",
         "There is none. Write any position there that has a vector, 0 for instance: nobody looks at padding.",
@@ -291,7 +291,6 @@ OWN = (
         "It has to: the two numbers of the texts are equal there.",
         {"packed": lambda s: ~s.same_text},
         {"packed": lambda s: ~s.same_text & masks.causal_mask(s.ids.shape[-1])},
-        {"packed": lambda s: ~_Steps.packed.func(s)},
     ),
     Mistake(
         "texts_in_order_of_number",

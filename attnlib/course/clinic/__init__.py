@@ -84,6 +84,15 @@ class NoScale(Attention):
         return q @ k.transpose(-1, -2)
 
 
+class NoScaleWithMask(Attention):
+    """Behind a mask another path runs, which forgot the scale: its scores are sqrt(d_k) times as large."""
+
+    def masked_scores(self, scaled_scores, attn_mask):
+        if attn_mask is None:
+            return scaled_scores
+        return super().masked_scores(scaled_scores * math.sqrt(self.d_k), attn_mask)
+
+
 class ScaleByFirstAxis(Attention):
     """Reads "d_k" from shape[1], as code written for (tokens, d_k) does; here that is the number of heads."""
 
@@ -322,6 +331,7 @@ CASES = {
     "case_22": Case("unstable_softmax", UnstableSoftmax, "S1", ("large inputs",)),
     "case_23": Case("no_scale", NoScale, "S3", ("score scale",)),
     "case_25": Case("rounded_weights", RoundedWeights, "S3", ("row sums",)),
+    "case_29": Case("no_scale_with_mask", NoScaleWithMask, "common", ("one answer",)),
     "case_33": Case("double_softmax", DoubleSoftmax, "common", ("causality", "padding")),
     "case_34": Case("context_ignored", ContextIgnored, "common", ("keys matter", "values apart")),
     "case_35": Case("one_mask_for_first_head_only", OneMaskForFirstHeadOnly, "common", ("causality", "padding")),

@@ -110,7 +110,8 @@ def roughly(outcomes, expected, probes):
     if any(outcome.kind or outcome.told for outcome in outcomes):
         return None
     tried = zip(outcomes, expected, probes, strict=False)
-    wrong = [(o.values[0], e.values[0]) for o, e, p in tried if not p.says and not same(o, e, p.tolerance)]
+    pairs = [(o.values[0], e.values[0], p.tolerance) for o, e, p in tried if not p.says]
+    wrong = [(x, y) for x, y, tolerance in pairs if not close(x, y, tolerance)]
     looks = {
         HIDES: lambda x, y: x.dtype == y.dtype == bool and not (x & ~y).any(),
         SHOWS: lambda x, y: x.dtype == y.dtype == bool and not (y & ~x).any(),

@@ -226,6 +226,7 @@ SHARED = (
             "padding": lambda s: np.arange(s.n_k) >= np.asarray(s.lengths)[:, None, None],
         },
         {"causal": lambda s: ~np.tri(s.n_q, s.n_k, dtype=bool)},
+        {"packed": lambda s: ~(s.same_text & np.tri(s.same_text.shape[-1], dtype=bool))},
     ),
     Mistake(
         "mask_after_softmax",
@@ -275,8 +276,8 @@ SHARED = (
     ),
     Mistake(
         "finite_fill",
-        "a query that may attend to no key attends to all of them",
-        "Blocked scores of -1e9, or any large finite number, do that; so does a NaN row that gets equal weights.",
+        "where all scores are blocked, all get the same weight",
+        "Blocked scores of -1e9, or any large finite number, do that; so do equal weights in the place of NaN.",
         "What should the output of a query be that may look at nothing? What is it in your code?",
         "It should be 0. Fill with -inf, and make the NaN of such a row 0 afterwards.",
         *(way for value in (-1e9, -1e4) for way in _fill(value)),

@@ -66,7 +66,7 @@ def head_map(tables, weights, tokens, *, attn_mask=None, layer=1, head=1):
         return panel([svg.heads(tables[name], layer, head, name)], {}) + chosen + words, {title: shown}
 
     return live.LiveView(
-        {"measured": buttons("measured", list(tables))},
+        {"measured": buttons("measured", list(tables), next(iter(tables)))},
         render,
         picked={"layer": layer - 1, "head": head - 1, "query": None, "key": None},
         labels=lambda: (tokens, tokens, None),

@@ -1,16 +1,14 @@
 """Notebook 10, program a head: what is judged as a whole, 10.14 and 10.15, and its mistakes in words."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from .... import core
-from ...convoy import FLAGS, ONE, WIDTH, all_alike, all_at, at_pilot, in_front, itself, same_flag, share
+from ...convoy import FLAGS, ONE, WIDTH, all_at, at_pilot, in_front, itself, same_flag, share
 from ...engine.compare import RIGHT
 from ...engine.exercise import Design
 from ...engine.run import Unfit, described
 from ...mistakes.mistake import Mistake
-from .puzzle import Puzzle, is_stub
+from .puzzle import Puzzle, Shown, anything_goes, is_stub
 
 
 class Claim(Design):
@@ -105,26 +103,20 @@ class _OwnHead(Claim):
 
     def show(self, function, flags, times=1):
         """Return the rule, if there is one, and what the head does; its scores are multiplied by `times`."""
-        result, ruled, problem = function(), False, ""
+        result, rule = function(), {}
         matrices = tuple(result[:2]) if isinstance(result, tuple | list) else None
-
-        def wanted(c):
-            nonlocal ruled, problem
-            try:
-                cells, problem = (None, "There is no rule yet.") if is_stub(result) else _cells(_parts(result)[1], c)
-            except Unfit as error:
-                problem = str(error)
-            else:
-                problem = problem or ("" if cells.any() else "The rule is True nowhere, so anything goes.")
-            ruled = not problem
-            return share(cells) if ruled else all_alike(c)
-
-        shown = replace(_own_head, want=wanted).show(lambda: matrices, flags, times)
-        maps = {"rule" if title == "wanted" else title: weights for title, weights in shown.maps.items()}
-        if maps and not ruled:  # no map of a rule that is not there
-            zeros = maps.pop("rule")
-            maps = maps or {"a head of zeros": zeros}
-        return shown._replace(maps=maps, line=f"{problem} {shown.line}".strip())
+        shown = _own_head.show(lambda: matrices, flags, times)
+        if (c := shown.convoy) is None:
+            return shown
+        try:
+            cells, line = (None, "There is no rule yet.") if is_stub(result) else _cells(_parts(result)[1], c)
+            if not line and cells.any():
+                rule, line = {"rule": share(cells)}, anything_goes(share(cells))
+            line = line or "The rule is True nowhere, so anything goes." * (not rule)
+        except Unfit as error:
+            line = str(error)
+        maps = rule | {title: trace for title, trace in shown.maps.items() if title != "wanted"}
+        return Shown(c, maps, {}, f"{line} {shown.line}".strip())
 
 
 def _judge_own(result):

@@ -59,9 +59,9 @@ class Answer(NamedTuple):
 class Shown(NamedTuple):
     """What a view shows of an answer on one convoy."""
 
-    ships: list
+    convoy: Convoy | None  # none where the flags are no convoy
     maps: dict  # title -> weights (n, n), or the trace of a head
-    table: tuple  # what each ship receives: names of columns, rows
+    received: dict  # title -> what each ship receives, in words
     line: str
 
 
@@ -171,34 +171,29 @@ class Puzzle(Exercise):
         return mistake.located(f"in {'layer' if self.layers else 'head'} {heads[0] + 1}")
 
     def show(self, function, flags, times=1):
-        """Return what is wanted and what a learner's function does on a convoy, its scores multiplied by `times`."""
+        """Return what is wanted on a convoy, and what a learner's function does, its scores multiplied by `times`.
+
+        Matrices that are all 0 are no answer yet: all of them look alike, and say nothing of the puzzle.
+        """
+        notes = self.among.get("notes", False)
         try:
-            x = convoy(flags, notes=self.among.get("notes", False))
+            c = Convoy(flags, convoy(flags)[:, CARGO], notes)
         except ValueError as error:
-            return Shown([], {}, ((), ()), str(error))
-        c = Convoy(flags, x[:, CARGO], self.among.get("notes", False))
-        wanted, got, line = self.want(c), None, "Your function returns nothing yet."
+            return Shown(None, {}, {}, str(error))
+        wanted, line = self.want(c), ""
+        maps, rows = ({}, {"wanted": [*map(_tons, wanted)]}) if self.d_v else ({"wanted": wanted}, {})
         try:
             answer = self.read(function())
+            line = "" if answer else "Your function returns nothing yet."
         except Unfit as error:
             answer, line = None, str(error)
-        maps = {} if self.d_v else {"wanted": wanted}
-        if answer is not None:
-            answer, line = answer.each(lambda head: head._replace(W_Q=times * head.W_Q)), ""
-            traces, got = self.traces(answer, c), self.result(answer, c)
-            titles = ["yours"] if len(traces) == 1 else ["head 1", "head 2"]
-            maps |= dict(zip(titles, traces, strict=True))
-        elif self.d_v:
-            maps = {"a head of zeros": core.attention_trace(0 * c.x, c.x, c.x, is_causal=self.causal)}
-        if np.isnan(wanted).any():
-            free = np.flatnonzero(np.isnan(wanted).any(axis=-1))
-            line = f"{line} Anything goes in row{'s' * (len(free) > 1)} {_listed([str(i) for i in free])}.".strip()
-        return Shown(c.ships, maps, self._table(c, wanted, got) if self.d_v else ((), ()), line)
-
-    def _table(self, c, wanted, got):
-        yours = [""] * c.n if got is None else [_tons(row) for row in got]
-        rows = zip(c.ships, c.cargo.astype(int), map(_tons, wanted), yours, strict=True)
-        return ("ship", "tons", "wanted", "yours"), tuple(rows)
+        if answer and not answer.empty:
+            answer = answer.each(lambda head: head._replace(W_Q=times * head.W_Q))
+            part = "layer" if self.layers else "head"
+            titles = ["yours"] if len(answer.heads) == 1 else [f"{part} 1", f"{part} 2"]
+            maps |= dict(zip(titles, self.traces(answer, c), strict=True))
+            rows |= {"yours": [*map(_tons, self.result(answer, c))]} if self.d_v else {}
+        return Shown(c, maps, rows, f"{line} {anything_goes(wanted)}".strip())
 
     # --- reading what a learner returns
 
@@ -274,6 +269,12 @@ class Puzzle(Exercise):
         digits = _digits(yours[i], wanted[i], self.tolerance)
         told, right = tell(yours[i], digits), tell(wanted[i], digits)
         return f"The worst is row {i}, {flag}: it {verb} {told}; wanted is {right}."
+
+
+def anything_goes(wanted):
+    """Say in which rows anything goes, those of NaN; nothing where there is none."""
+    free = [str(i) for i in np.flatnonzero(np.isnan(wanted).any(axis=-1))]
+    return f"Anything goes in row{'s' * (len(free) > 1)} {_listed(free)}." if free else ""
 
 
 def _near(got, wanted, tolerance):
