@@ -147,7 +147,7 @@ def test_the_picture_ends_at_attention_and_counts_as_the_notebook(notebook, size
     assert np.allclose(view.shown["output"], al.scaled_dot_product_attention(*TOKENS, is_causal=True))
     held, moved = notebook["counted"](8, 4, 2, size)
     assert f"Held now: {held} numbers. The map: 64." in view.picture.value
-    assert f"Moved so far: {moved} of {moved}. With the map: 352." in view.picture.value
+    assert f"Moved: {moved} of {moved}. With the map: 352." in view.picture.value
     assert last == answers_14.by_cells(8, size, size).sum()
 
 
