@@ -20,8 +20,8 @@ from .series import ROOT, SERIES
 EXAMPLE = "Example: make links REPO=octocat/attnlib BRANCH=main"
 UNSET = """\
 > This copy has no public address, so it shows no badges: `make links REPO=owner/name` sets one. Until then Colab cannot
-> fetch `attnlib`. Make its wheel here, `pip wheel --no-deps .`, upload it and the notebook there, and run in a new first cell
-> `%pip install --no-deps attnlib-*.whl`.
+> fetch `attnlib`. Make its wheel here, `pip wheel --no-deps .`, upload it and the notebook there, and run in a new first
+> cell `%pip install --no-deps attnlib-*.whl`.
 """
 BADGES = """\
 [![Tests]({page}/actions/workflows/test.yml/badge.svg?branch={branch})]({page}/actions/workflows/test.yml)

@@ -613,7 +613,12 @@ timed = smollm.reading(speaker)
 counts, seconds = np.array(timed["tokens"]), np.array(timed["seconds"])
 ratios = seconds / seconds[:, :1]  # to the pass over one, by round: (rounds, passes)
 low, price, high = np.percentile(ratios, (25, 50, 75), axis=0)
-names = ["tokens in a pass", "times as long as one", "a quarter of rounds below", "above"]
+names = [
+    "tokens in a pass",
+    "times as long as one",
+    "a quarter of rounds below",
+    "above",
+]
 plot.table(names, list(zip(timed["tokens"], price, low, high)))
 
 # %% [markdown]
