@@ -73,6 +73,27 @@ def test_memory_of_tiles_is_constant_and_the_maps_is_not():
     assert verdict.state == "wrong" and "All results are right. But" in verdict.message
 
 
+def test_what_fails_on_a_long_text_alone_is_wrong_and_not_an_error_of_the_check():
+    def short_only(query, key, value, attn_mask=None, block=64):
+        if len(query) > 100:
+            raise ValueError("too long")
+        return answers_14.keys_outside(query, key, value, attn_mask, block)
+
+    verdict = check.tiled(short_only)
+    assert verdict.state == "wrong" and "raises ValueError: too long" in verdict.message, verdict
+
+
+def test_an_answer_in_torch_is_right_and_none_is_said_to_be_attnlibs():
+    def in_torch(query, key, value, attn_mask=None, block=64):
+        mask = None if attn_mask is None else attn_mask.numpy()  # only tensors have .numpy()
+        return torch.as_tensor(tiled(query.numpy(), key.numpy(), value.numpy(), mask, block))
+
+    assert check.tiled(in_torch).state == "right"
+    check.tiled.__dict__.pop("expected", None)  # as in a fresh kernel, where the right results are not known yet
+    verdict = check.tiled(answers_14.keys_outside)
+    assert verdict.state == "right" and "attnlib" not in verdict.message, verdict
+
+
 @settings(deadline=None, max_examples=30)
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=5), st.integers(0, 2**32 - 1))
 def test_parts_of_any_length_are_merged(notebook, lengths, seed):
@@ -126,7 +147,7 @@ def test_the_picture_ends_at_attention_and_counts_as_the_notebook(notebook, size
     assert np.allclose(view.shown["output"], al.scaled_dot_product_attention(*TOKENS, is_causal=True))
     held, moved = notebook["counted"](8, 4, 2, size)
     assert f"Held now: {held} numbers. The map: 64." in view.picture.value
-    assert f"Moved so far: {moved} of {moved}. With the map: 352." in view.picture.value
+    assert f"Moved: {moved} of {moved}. With the map: 352." in view.picture.value
     assert last == answers_14.by_cells(8, size, size).sum()
 
 

@@ -160,8 +160,8 @@ class _Picture(NamedTuple):
                 how = 'fill="none" stroke-dasharray="3 3"' if step.moved < now.moved else f'fill="{LINE}" opacity="0.3"'
                 corner = f'x="{LEFT + step.j * CELL + 2}" y="{TOP + step.i * CELL + 2}"'
                 parts.append(f'<rect {corner} width="{b * CELL - 4}" height="{b * CELL - 4}" stroke="{LINE}" {how}/>')
-        skipped = [(r, c) for r in range(n) for c in range(n) if c // b > r // b or (r in now.rows and c > r)]
-        parts.append(f'<g transform="translate({LEFT} {TOP})">{svg.hatch(tuple(skipped), CELL)}</g>')
+        blocked = tuple((r, c) for r in range(n) for c in range(r + 1, n))
+        parts.append(f'<g transform="translate({LEFT} {TOP})">{svg.hatch(blocked, CELL)}</g>')
         for r, row in now.rows.items():
             for c, score in enumerate(self.scores[r, now.j : now.j + len(row.terms)].tolist(), now.j):
                 at = LEFT + (c + 0.5) * CELL, TOP + (r + 0.5) * CELL + 5
@@ -214,5 +214,5 @@ class _Picture(NamedTuple):
         n, b, d_k = len(self.scores), self.size, self.d_k
         return (
             f"Held now: {b * (2 * d_k + 6) + b * b} numbers. The map: {n * n}.",
-            f"Moved so far: {now.moved} of {self.steps[-1].moved}. With the map: {4 * n * n + 2 * n * (d_k + 2)}.",
+            f"Moved: {now.moved} of {self.steps[-1].moved}. With the map: {4 * n * n + 2 * n * (d_k + 2)}.",
         )

@@ -20,9 +20,9 @@ np.set_printoptions(precision=4, suppress=True)
 
 # %% [markdown]
 # Here are 8 tokens behind a causal mask. Queries and keys are whole numbers and $\sqrt{d_k} = 2$, so you can check every score. The
-# framed tile is being computed. Dashed tiles are done and forgotten; hatched ones are forbidden, so they are skipped. In the first
-# picture the sums of one query **shrink** and those of another stay. Which number decides? Move on tile by tile, and click the
-# other row.
+# framed tile is being computed. Dashed tiles are done and forgotten. Hatched cells are forbidden, and a tile that holds nothing else
+# is skipped. In the first picture the sums of one query **shrink** and those of another stay. Which number decides? Move on tile by
+# tile, and click the other row.
 
 # %%
 rng = np.random.default_rng(351)

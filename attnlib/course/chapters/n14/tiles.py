@@ -85,7 +85,7 @@ class TiledSteps(OnlineSteps):
         return lambda n: range(0, n, self.block)
 
     @cached_property
-    def tiled(self):
+    def in_tiles(self):
         output = np.zeros((*self.q.shape[:-1], self.v.shape[-1]))
         for i in self.starts(self.q.shape[-2]):
             rows = slice(i, i + self.block)
