@@ -26,7 +26,7 @@ VIEWS = {
     "maps": lambda: both_maps(row=4),
     "sentence": lambda: live.sentence(attend, 'a <b> & "c" d\'s'),
     "compare": lambda: live.compare(
-        lambda text, times: (list(text), {"<": al.softmax(times * np.eye(len(text)))}, (["n"], [("<",)]), "a & b"),
+        lambda text, times: (list(text), {"<": al.softmax(times * np.eye(len(text)))}, "<b>n</b>", "a & b"),
         convoy="*AB",
     ),
     "writing": lambda: live.writing(

@@ -196,8 +196,8 @@ live.flow(al.attention_trace(*al.examples.KARIM.project()), x=al.examples.KARIM.
 ---
 live.plane()
 ---
-from attnlib.course import check
-live.compare(lambda *a: check.what_came_next.show(check.what_came_next.example, *a), convoy="*ABCABAC")
+from attnlib.course import check, ships
+live.compare(ships.pictured(lambda *a: check.what_came_next.show(check.what_came_next.example, *a)), convoy="*ABCABAC")
 ---
 live.saturation()
 ---
@@ -214,7 +214,7 @@ live.weights_view(maps_at, d_k=(1, 64), still=(1, 64), row=2)
 ---
 live.weights_view(lambda d_k: {"a row": maps_at(d_k)["scaled"][0]}, d_k=(1, 64), still=(1, 64))
 ---
-live.compare(lambda text, times: (list(text), {"wanted": np.eye(4), "yours": np.eye(4)}, ([], []), ""), convoy="*ABC")
+live.compare(lambda text, times: (list(text), {"wanted": np.eye(4), "yours": np.eye(4)}, "", ""), convoy="*ABC")
 ---
 live.writing(lambda tokens, d_k: (np.zeros(3), {"head 1": np.full(len(tokens), 1 / len(tokens))}), ["a", "cat", "."])
 ---
