@@ -6,7 +6,7 @@ import re
 
 import nbformat
 import pytest
-from front_end import ends_of, prepared, serious
+from front_end import ends_of, prepared, serious, slider_of
 
 from attnlib.course.catalogue import EXERCISES, PREDICTIONS, RECALLS
 from attnlib.course.engine.exercise import Number
@@ -100,6 +100,7 @@ def test_every_page_to_read_is_alive(new_page, tmp_path, path):
     stills = page.locator("[data-attnlib]")
     for i in range(stills.count()):
         knobs = frames.unpacked(stills.nth(i).get_attribute("data-attnlib"))["knobs"]
+        slider_of(stills.nth(i))  # which answers the question that a view asks first
         named = [
             one.get_attribute("aria-label")
             for one in stills.nth(i).locator("[aria-label]:is(input, [role=radiogroup])").all()
