@@ -635,6 +635,7 @@ class Looking(Attention):  # looking removes the mask
         return both if need_weights else both[0]
 
 
+torch.manual_seed(0)
 print(diagnose(Looking(24, 4), embed_dim=24, num_heads=4)["one answer"].measured)
 
 # %% [markdown]
