@@ -109,6 +109,9 @@ window.ask = {
   // The colour of words in a figure, that of the page, and the halo.
   ink: (words) => [getComputedStyle(words).fill, getComputedStyle(words.ownerSVGElement).color, getComputedStyle(words).stroke],
   places: (box) => [...box.querySelectorAll(":scope > svg")].map((svg) => svg.getBoundingClientRect().toJSON()),
+  // Whether all columns of a figure have room beside each other, with letters that can be read.
+  hasRoom: (box) =>
+    [...box.querySelectorAll(":scope > svg")].reduce((sum, svg) => sum + +svg.style.getPropertyValue("--least"), 0) <= box.clientWidth,
   // Where the controls of each view end, and its picture.
   columns: () =>
     [...document.querySelectorAll(".attnlib-view")].map((view) => {
