@@ -357,7 +357,7 @@ WINDOW = (
     Mistake(
         "window_too_wide",
         "the window is one key too wide: the token itself is not counted as one of its keys",
-        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
+        "Right shape; two programs that share a model disagree about the oldest key, and what needs it is lost.",
         "A window of 1: which keys does a token see? And a window of 2?",
         "Itself alone; itself and the one before. So the key lies less than `window` places back.",
         {"near": lambda s: (s.back >= 0) & (s.back <= s.window)},
@@ -365,7 +365,7 @@ WINDOW = (
     Mistake(
         "window_too_narrow",
         "the window is one key too narrow: window - 1 keys, where the token itself and window - 1 before it belong",
-        "Right shape, and the writing hardly changes; two programs that share a model disagree about the oldest key.",
+        "Right shape; two programs that share a model disagree about the oldest key, and what needs it is lost.",
         "A window of 1: which keys does a token see? And a window of 2?",
         "Itself alone; itself and the one before. So the key lies less than `window` places back.",
         {"near": lambda s: (s.back >= 0) & (s.back < max(s.window - 1, 1))},
