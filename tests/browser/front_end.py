@@ -42,6 +42,7 @@ def slider_of(still):
 def ends_of(still):
     """Yield where the first control of a view in a page without a kernel stands at its first stop, and at its last."""
     slider, options = slider_of(still), still.get_by_role("radio")
+    slider.or_(options.first).first.wait_for()  # a fragment of a slide is hidden until Chromium draws its next frame
     for key, option in (("Home", options.first), ("End", options.last)):
         if slider.count():
             slider.press(key)
