@@ -9,12 +9,17 @@
   const says = (words) => {
     if (line.textContent !== words) line.textContent = words;
   };
-  const ready = () => {
-    const main = [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((widget) => widget.context?.sessionContext);
-    return main?.context.sessionContext.session?.kernel?.status === "idle";
-  };
+  const notebook = () => [...(window.jupyterapp?.shell.widgets("main") ?? [])].find((one) => one.context?.sessionContext);
+  const ready = () => notebook()?.context.sessionContext.session?.kernel?.status === "idle";
   let started = false;
+  let goal = location.hash; // of a link to a cell; JupyterLab looks for it before the notebook is there
   const timer = setInterval(() => {
+    if (goal && notebook()?.context.isReady) {
+      const content = notebook()?.content;
+      content.activeCellIndex = content.widgets.findIndex((cell) => goal === `#cell-id=${cell.model.id}`);
+      content.setFragment(goal);
+      goal = "";
+    }
     if (document.querySelector(".jp-Notebook .jp-Cell"))
       says("Python is loading: 12 to 20 seconds at the first visit. A cell that you run now waits for it, and keeps its picture.");
     if (!ready()) return;

@@ -247,6 +247,17 @@ def test_the_book_runs_what_runs_here(url, new_page):
     assert elsewhere(requests, url) == []
 
 
+def test_the_link_of_an_exercise_leads_to_its_cell(url, new_page):
+    page = new_page()
+    page.goto(f"{url}/read/06_multi_head.html")
+    write = page.locator(".attnlib-write a").last
+    write.evaluate("link => link.click()")
+    goal = page.locator(".jp-Cell.jp-mod-active", has_text="Exercise 6.5")
+    goal.wait_for(timeout=60_000)
+    assert 0 <= goal.bounding_box()["y"] < page.viewport_size["height"]
+    assert page.locator(".jp-Cell.jp-mod-selected").count() == 1
+
+
 def test_pyodide_can_come_from_another_address(new_page, tmp_path):
     """As from the CDN: another origin, and a list of packages that knows neither attnlib nor ipywidgets."""
     pyodide = Path(os.environ["PYODIDE_DIST"])
