@@ -101,7 +101,7 @@ def build_lite(notebooks, site, scratch):
     files.mkdir()
     for name, notebook in notebooks.items():
         copy = nbformat.from_dict({**notebook, "cells": [*notebook.cells, licence_cell()]})
-        nbformat.write(copy, files / f"{name}.ipynb")
+        (files / f"{name}.ipynb").write_text(json.dumps(copy), "utf-8")  # of lines in a list it shows the commas, too
     command = [sys.executable, "-m", "jupyter", "lite", "build", "--no-sourcemaps"]
     command += ["--apps", "lab", "--apps", "notebooks"]  # the latter shows one notebook, on a phone too
     command += ["--no-unused-shared-packages", "--lite-dir", scratch, "--contents", files, "--output-dir", site]

@@ -117,6 +117,8 @@ def test_what_a_cell_showed_stays_until_python_is_there_and_a_line_says_so(url, 
     line = page.locator(".attnlib-loads")
     line.wait_for()
     page.wait_for_selector(".jp-OutputArea-child img")
+    stored = page.locator(".jp-OutputArea-output").all_inner_texts()
+    assert any("Shift+Enter" in text for text in stored) and not any("\n," in f"\n{text}" for text in stored)
     assert "seconds" in line.inner_text() and not page.evaluate("ask.idle()")
     page.evaluate("ask.runThePicture()")
     kept = page.locator(".attnlib-kept img")
