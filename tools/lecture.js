@@ -29,8 +29,8 @@ function zoom(body, picture) {
   return SMALLEST;
 }
 
-// Letters of a picture are as large as those of print on a page in the hand: 13 pixels an x, of 768 of the slide.
-const LETTERS = 13, MOST = 1.4; // and how much larger than they are drawn, at most
+// An x in a picture is 13 pixels high, of 768 of the slide, where the words then still stand apart.
+const LETTERS = 13;
 const ratios = {};
 const canvas = document.createElement("canvas").getContext("2d");
 function tall(family) {
@@ -39,13 +39,23 @@ function tall(family) {
 }
 function enlarge(section) {
   const scale = Reveal.isReady() ? Reveal.getScale() : 1;
-  for (const text of section.querySelectorAll(".picture svg text")) {
+  const texts = [...section.querySelectorAll(".picture svg text")].filter((text) => text.getClientRects().length);
+  for (const text of texts) {
     text.style.fontSize = "";
-    if (!text.getClientRects().length) continue;
     const { fontFamily, fontSize } = getComputedStyle(text), { a, b } = text.getScreenCTM();
     const larger = (LETTERS * scale) / (parseFloat(fontSize) * Math.hypot(a, b) * tall(fontFamily));
-    if (larger > 1) text.style.fontSize = parseFloat(fontSize) * Math.min(larger, MOST) + "px";
+    if (larger > 1) text.style.fontSize = parseFloat(fontSize) * larger + "px";
   }
+  const boxes = texts.map((text) => text.getBoundingClientRect());
+  const stages = texts.map((text) => getComputedStyle(text).visibility); // what waits for an answer is never beside the rest
+  const apart = section.querySelector(".attnlib-figure") ? 4 : -8; // pixels between numbers of cells; views leave room
+  const across = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) + apart;
+  const down = (a, b) => Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) - a.height / 4;
+  const meet = (a, b) => a !== b && across(a, b) > 0 && down(a, b) > 0;
+  texts.forEach((text, k) => {
+    const slanted = text.getScreenCTM().b && text.getScreenCTM().a;
+    if (text.style.fontSize && !slanted && boxes.some((box, l) => stages[k] === stages[l] && meet(boxes[k], box))) text.style.fontSize = "";
+  });
 }
 
 function fit(section) {

@@ -131,8 +131,8 @@ def _drawn(title, panel):
     ]
     across, up = _x(panel.leads).tolist(), _y(panel.weights[:DOTS, 0]).tolist()
     dots = "".join(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4"/>' for x, y in zip(across, up, strict=True))
-    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.44), "its slope,", anchor="end")
-    names += svg.text(PANEL - 4, _y(0.32), f"median {_slope(panel)}", anchor="end")
+    names = svg.text(6, _y(0.9), "weight of key 0") + svg.text(PANEL - 4, _y(0.41), "its slope,", anchor="end")
+    names += svg.text(PANEL - 4, _y(0.29), f"median {_slope(panel)}", anchor="end")
     return "".join([*elements, f'<g fill="{QUERY}">{dots}</g>{names}'])
 
 
