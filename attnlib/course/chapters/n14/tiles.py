@@ -82,14 +82,14 @@ class TiledSteps(OnlineSteps):
     @cached_property
     def starts(self):
         """The first rows of tiles, of so many queries or keys."""
-        return lambda n: range(0, n, self.block)
+        return lambda n, axis: range(0, n, self.block)
 
     @cached_property
     def in_tiles(self):
         output = np.zeros((*self.q.shape[:-1], self.v.shape[-1]))
-        for i in self.starts(self.q.shape[-2]):
+        for i in self.starts(self.q.shape[-2], "queries"):
             rows = slice(i, i + self.block)
-            keys = [slice(j, j + self.block) for j in self.starts(self.k.shape[-2])]
+            keys = [slice(j, j + self.block) for j in self.starts(self.k.shape[-2], "keys")]
             tiles = [
                 (self.masked_scores[..., rows, now], self.v[..., now, :])
                 for now in keys
