@@ -17,19 +17,7 @@ import numpy as np
 
 from . import describe, modules, right_answers, run
 from .compare import RIGHT, all_same, close, factor_between, first_difference, same
-from .explain import (
-    FACTOR,
-    HIDES,
-    NEARLY,
-    NUMBERS,
-    PLAIN,
-    SHOWS,
-    WRITTEN,
-    Pairs,
-    explain,
-    nothing_but_nan,
-    roughly,
-)
+from .explain import FACTOR, HIDES, NEARLY, NUMBERS, PLAIN, SHOWS, WRITTEN, Pairs, explain, nothing_but_nan, roughly
 from .locate import RIGHT_BARE, Reference, Reveal, locate
 from .probes import Probe, another
 from .run import Unfit, Unmeasured

@@ -117,10 +117,7 @@ FAULTS = {
     "only the queries rotated": ("12", {"rope": _one_side}),
     "rotated the other way": ("12", {"rope": lambda x, positions, base: rotary.rope(x, -positions, base)}),
     "values rotated, too": ("12", {"decode_step": _step(values=_rotated)}),
-    "neighbours paired": (
-        "12",
-        {"rope": partial(rotary.rope, pairing="neighbours")},
-    ),
+    "neighbours paired": ("12", {"rope": partial(rotary.rope, pairing="neighbours")}),
     "W_Q and W_K in the file's order": ("12", {"rope": _in_the_order_of_the_file}),
     "base 10,000": ("12", {"base": 10_000.0}),
     "base 1,000,000": ("12", {"base": 1_000_000.0}),
