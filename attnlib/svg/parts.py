@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, VALUE, colour_table, levels, palette, rgb
+from ..colours import LINE, NOT_FINITE, PLATE, colour_table, levels, palette, rgb
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles
@@ -27,7 +27,6 @@ TIMES = "\u00d7"  # of shapes: 3 by 4
 ADVANCE = defaultdict(lambda: 0.64, dict.fromkeys(" .,:;|'!il", 0.33) | dict.fromkeys("mwMW@%", 0.9))
 NO_FILL = 'none" pointer-events="all'  # a cell without a colour has a tooltip, too
 FONT = 'font-family="system-ui, sans-serif" fill="currentColor"'
-ROLES = {"queries": QUERY, "query": QUERY, "keys": KEY, "key": KEY, "values": VALUE, "value": VALUE}
 # Symbols that a title may hold, as people type them: sqrt(d_k), d_k, W_Q, W_K^T, K^T, q.k.
 SYMBOL = re.compile(
     r"sqrt\((?P<root>[^()]+)\)|\b(?P<letter>[dnWwqkv])_(?P<sub>model|in|[a-zA-Z0-9])\b(?P<prime>'|\^T\b|)"

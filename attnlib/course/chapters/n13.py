@@ -26,10 +26,6 @@ class _Halves(Steps):
         return np.swapaxes(self.pairs, -1, -2).reshape(self.W.shape)
 
 
-def _over_the_whole_width(s):
-    return s.W.reshape(len(s.W), 1, -1, 2)
-
-
 def _towards_pairs(s):
     halves = s.W.reshape(len(s.W), s.num_heads, 2, -1)
     return np.swapaxes(halves, -1, -2).reshape(s.W.shape)
@@ -45,10 +41,6 @@ def _rows_moved(s):
 def _rows_of_each_head(s):
     rows = s.W.reshape(s.num_heads, -1, s.W.shape[1])
     return np.concatenate([rows[:, ::2], rows[:, 1::2]], axis=1).reshape(s.W.shape)
-
-
-def _second_first(s):
-    return np.swapaxes(s.pairs[..., ::-1], -1, -2).reshape(s.W.shape)
 
 
 def _matrices():
@@ -209,7 +201,7 @@ OWN = (
         "The first half then holds features of every head. With one head nothing shows.",
         "From which columns may the first head take its features?",
         "From its own d_k columns: cut the axis of the heads off first.",
-        {"pairs": _over_the_whole_width},
+        {"pairs": lambda s: s.W.reshape(len(s.W), 1, -1, 2)},
     ),
     Mistake(
         "rows_reordered",
