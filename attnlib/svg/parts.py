@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from .. import colours
-from ..colours import LINE, NOT_FINITE, PLATE, colour_table, levels, palette, rgb
+from ..colours import KEY, LINE, NOT_FINITE, PLATE, QUERY, colour_table, levels, palette, rgb  # noqa: F401  of examples
 
 LABEL = 10  # most characters of a label
 SIZE, SMALL, LARGE = 13, 12, 15  # of labels, of numbers in cells, of titles

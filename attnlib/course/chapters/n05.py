@@ -7,7 +7,7 @@ import numpy as np
 from ... import core, masks
 from ..engine import locate
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, Kept, asked
 from ..engine.probes import (
     CUBE_MASKED,
     DEAD,
@@ -311,11 +311,7 @@ EXERCISES = (
             "lengths has shape (b,); as (b, 1, 1) it compares with all positions at once.",
         ),
         probes=padding_probes(),
-        given=lambda lengths, n_k: {"lengths": lengths, "n_k": n_k},
-        result=lambda s: s.padding,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
+        **asked("padding", "lengths n_k", of=_Steps, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "causal_mask",
@@ -345,10 +341,7 @@ EXERCISES = (
             "the end 0 in the rows without a key.",
         ),
         probes=masked_probes(),
-        given=lambda scores, mask=None: {"scaled_scores": scores, "mask": mask},
-        result=lambda s: s.weights,
-        axes=MAP_AXES,
-        stage="softmax",
+        **asked("weights", "scaled_scores mask", axes=MAP_AXES, stage="softmax"),
         kept=Kept("masked_softmax", "attnlib.course.chapters.n05.masked_softmax", grown_from="softmax"),
     ),
     Function(
@@ -365,9 +358,7 @@ EXERCISES = (
         our_functions=("attention_trace",),
         kept=Kept("attention", "attnlib.scaled_dot_product_attention", grown_from="plain_attention"),
         probes=attention_probes(),
-        given=lambda q, k, v, mask=None: {"q": q, "k": k, "v": v, "mask": mask},
-        result=lambda s: s.output,
-        axes=OUTPUT_AXES,
+        **asked("output", "q k v mask", axes=OUTPUT_AXES),
         reveal=locate.attention(),
     ),
     Design(

@@ -5,7 +5,7 @@ from functools import cached_property
 import numpy as np
 
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, Design, Function
+from ..engine.exercise import MAP_AXES, Design, Function, asked
 from ..engine.probes import Draw, Probe
 from ..engine.questions import Question
 from ..engine.run import Unfit, Unmeasured
@@ -380,9 +380,7 @@ EXERCISES = (
             "Swap the last two axes, and reshape back to the shape of W.",
         ),
         probes=_matrices(),
-        given=lambda W, num_heads: {"W": W, "num_heads": num_heads},
-        result=lambda s: s.halves,
-        steps=_Halves,
+        **asked("halves", "W num_heads", of=_Halves),
     ),
     Design(
         "three_patients",
@@ -411,11 +409,7 @@ EXERCISES = (
             "First keys: np.arange(n_k) < sink, and not ahead of the query. Join both with |.",
         ),
         probes=_sizes(),
-        given=lambda n_q, n_k, window, sink: {"n_q": n_q, "n_k": n_k, "window": window, "sink": sink},
-        result=lambda s: s.kept,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Kept,
+        **asked("kept", "n_q n_k window sink", of=_Kept, axes=MAP_AXES, stage="mask"),
     ),
     Function(
         "looks_back",
@@ -427,9 +421,7 @@ EXERCISES = (
             "Leave out its first number, that of query 1, and take the mean.",
         ),
         probes=_maps(),
-        given=lambda weights: {"map": weights},
-        result=lambda s: s.measured,
-        steps=_Back,
+        **asked("measured", "map", of=_Back),
     ),
     Design(
         "waking_prompt",

@@ -9,7 +9,7 @@ import numpy as np
 from ... import masks
 from .. import dates
 from ..engine.compare import RIGHT
-from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function
+from ..engine.exercise import MAP_AXES, OUTPUT_AXES, Design, Function, asked
 from ..engine.probes import BATCH, CUBE, EXTREME, HUGE, PLAIN, SINGLE, Draw, Probe, single
 from ..engine.questions import Question
 from ..engine.run import Unfit
@@ -386,12 +386,8 @@ EXERCISES = (
             "np.arange(n_k) < lengths[:, None, None] is (b, 1, n_k).",
         ),
         probes=_lengths(),
-        given=lambda lengths, written, n_k, n_q: {"lengths": lengths, "written": written, "n_k": n_k, "n_q": n_q},
-        result=lambda s: s.between,
+        **asked("between", "lengths written n_k n_q", of=_Steps, axes=MAP_AXES, stage="mask"),
         settled=_rows_settled,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
     ),
     _PartlyFree(
         "left_positions",
@@ -403,11 +399,8 @@ EXERCISES = (
             "np.cumsum(real, axis=-1) - 1, and no -1 at the padding.",
         ),
         probes=_texts_at_the_right(),
-        given=lambda real: {"real": real},
-        result=lambda s: s.positions,
+        **asked("positions", "real", of=_Steps, axes=("texts", "letters")),
         settled=_places_settled,
-        axes=("texts", "letters"),
-        steps=_Steps,
     ),
     Function(
         "packed_mask",
@@ -419,11 +412,7 @@ EXERCISES = (
             "ids[..., :, None] == ids[..., None, :], and a triangle: al.causal_mask(n).",
         ),
         probes=_rows_of_texts(),
-        given=lambda ids: {"ids": ids},
-        result=lambda s: s.packed,
-        axes=MAP_AXES,
-        stage="mask",
-        steps=_Steps,
+        **asked("packed", "ids", of=_Steps, axes=MAP_AXES, stage="mask"),
     ),
     Design(
         "sick_translator",

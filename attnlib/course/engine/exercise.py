@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -374,6 +375,13 @@ class Function(Exercise):
         with contextlib.suppress(TimeUp), time_limit(run.TIME_LIMIT):
             return locate(function, difference, right, self.probes)
         return None, ""
+
+
+def asked(step, given, *, of=Steps, axes=(), stage=""):
+    """Return the options of a Function that asks for one step; `given` names what its arguments are, in order."""
+    names = given.split()
+    options = {"result": attrgetter(step), "steps": of, "axes": axes, "stage": stage}
+    return options | {"given": lambda *args: dict(zip(names, args, strict=False))}  # the last may be left out
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ....core import entropy, scaled_dot_product_attention
 from ...engine.compare import RIGHT
-from ...engine.exercise import Function, Number
+from ...engine.exercise import Function, Number, asked
 from ...engine.probes import Draw, Probe
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -347,10 +347,8 @@ EXERCISES = (
             "With that map, (b, n_q, n_k), as cells[:, None]: (weights * cells[:, None]).sum(-1).mean((0, -1)).",
         ),
         probes=heads_to_rank(),
-        given=lambda weights, tokens: {"weights": weights, "tokens": tokens},
-        result=lambda s: s.head_scores,
+        **asked("head_scores", "weights tokens", of=_Steps),
         judge=_judge_measure,
-        steps=_Steps,
     ),
 )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ....core import softmax
 from ...engine.compare import RIGHT
-from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept
+from ...engine.exercise import OUTPUT_AXES, TOKEN_AXES, Function, Kept, asked
 from ...engine.probes import BATCH, PLAIN, SINGLE, Draw, Probe, single
 from ...engine.questions import Question
 from ...engine.run import Unfit
@@ -216,10 +216,8 @@ EXERCISES = (
             "makes much of it?",
         ),
         probes=look_back_probes(),
-        given=lambda d_k, near, far: {"d_k": d_k, "near": near, "far": far},
-        result=lambda s: s.looking,
+        **asked("looking", "d_k near far", of=_Steps),
         judge=_judge_looking,
-        steps=_Steps,
     ),
 )
 
