@@ -9,6 +9,7 @@ and targets for the mouse. `charts` are whole pictures: maps and bars; `flow` is
 from .charts import CELLS, SIDE, bars, cell_side, columns, describe, heads, heatmap
 from .parts import (
     TIMES,
+    beside,
     colour_bar,
     cut,
     decimals,

@@ -62,6 +62,17 @@ def picture(width, height, title, description, parts, *, at=None, grow=1, tall=N
     )
 
 
+def beside(panels, **options):
+    """Return pictures beside each other, below each other on a phone; a panel is what `picture` takes.
+
+    >>> beside([(10, 10, "a", "", []), (10, 10, "b", "", [])]).count('data-at="10 0"')
+    1
+    """
+    lefts = np.cumsum([0, *(width for width, *_ in panels)]).tolist()
+    pictures = (picture(*panel, at=(left, 0), **options) for panel, left in zip(panels, lefts, strict=False))
+    return f'<div class="attnlib-parts">{"".join(pictures)}</div>'
+
+
 @cached
 def text(x, y, words, *, size=SIZE, anchor="start", bold=False, math=False, turn=0):
     """Return a text with its baseline at (x, y); with `math` its symbols are set as mathematics.
