@@ -51,7 +51,10 @@ def scores(*, d_k: tuple[int, int] = (4, 256)) -> LiveView:
         """Return all that no query changes, of the scores as they are and of the scaled ones."""
         query, key = vectors(draw)[..., :d_k]
         dots = query @ key.T  # (96, 96)
-        return {title: _spread(x, reach) for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))}
+        return {
+            title: _Spread(x[:KEYS, :KEYS], core.softmax(x[:KEYS, :KEYS]), float(x.std()), _histogram(x, reach))
+            for title, x in ((PLAIN, dots), (SCALED, dots / np.sqrt(d_k)))
+        }
 
     def picture(d_k, query, draw):
         panels = []
@@ -83,11 +86,6 @@ class _Spread(NamedTuple):
     weights: np.ndarray  # (8, 8)
     deviation: float
     outline: str
-
-
-def _spread(x, reach):
-    few = x[:KEYS, :KEYS]
-    return _Spread(few, core.softmax(few), float(x.std()), _histogram(x, reach))
 
 
 def _words(d_k, title, one, query):

@@ -16,21 +16,10 @@ from ..mistakes.mistake import Mistake
 
 
 class _Steps(Steps):
-    @cached_property
-    def variance(self):
-        return np.var(self.raw_scores)
-
-    @cached_property
-    def entropy(self):
-        return core.entropy(self.weights)
-
-    @cached_property
-    def of_pairs(self):
-        return _unit(self.q) @ _unit(self.k).T / np.sqrt(self.q.shape[-1])
-
-    @cached_property
-    def in_range(self):
-        return self.of_pairs
+    variance = cached_property(lambda s: np.var(s.raw_scores))
+    entropy = cached_property(lambda s: core.entropy(s.weights))
+    of_pairs = cached_property(lambda s: _unit(s.q) @ _unit(s.k).T / np.sqrt(s.q.shape[-1]))
+    in_range = cached_property(lambda s: s.of_pairs)
 
 
 def variance_probes():

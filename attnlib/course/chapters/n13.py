@@ -17,13 +17,8 @@ from ..mistakes.weights import WINDOW
 class _Halves(Steps):
     """W (d_in, h d_k), whose columns lie pair by pair in each head, and what becomes of them."""
 
-    @cached_property
-    def pairs(self):
-        return self.W.reshape(len(self.W), self.num_heads, -1, 2)  # (d_in, h, d_k / 2, 2)
-
-    @cached_property
-    def halves(self):
-        return np.swapaxes(self.pairs, -1, -2).reshape(self.W.shape)
+    pairs = cached_property(lambda s: s.W.reshape(len(s.W), s.num_heads, -1, 2))  # (d_in, h, d_k / 2, 2)
+    halves = cached_property(lambda s: np.swapaxes(s.pairs, -1, -2).reshape(s.W.shape))
 
 
 def _towards_pairs(s):
@@ -56,22 +51,11 @@ def _matrices():
 class _Kept(Steps):
     """Which keys are kept: those near behind a query, and the first of the text."""
 
-    @cached_property
-    def back(self):
-        """How far key j lies behind query i."""
-        return np.arange(self.n_k - self.n_q, self.n_k)[:, None] - np.arange(self.n_k)
-
-    @cached_property
-    def near(self):
-        return (self.back >= 0) & (self.back < self.window)
-
-    @cached_property
-    def first(self):
-        return (self.back >= 0) & (np.arange(self.n_k) < self.sink)
-
-    @cached_property
-    def kept(self):
-        return self.near | self.first
+    # How far key j lies behind query i.
+    back = cached_property(lambda s: np.arange(s.n_k - s.n_q, s.n_k)[:, None] - np.arange(s.n_k))
+    near = cached_property(lambda s: (s.back >= 0) & (s.back < s.window))
+    first = cached_property(lambda s: (s.back >= 0) & (np.arange(s.n_k) < s.sink))
+    kept = cached_property(lambda s: s.near | s.first)
 
 
 def _sizes():
@@ -83,9 +67,7 @@ def _sizes():
 
 
 class _Back(Steps):
-    @cached_property
-    def measured(self):
-        return np.diagonal(self.map, -1)[1:].mean()
+    measured = cached_property(lambda s: np.diagonal(s.map, -1)[1:].mean())
 
 
 def _maps():

@@ -49,14 +49,6 @@ def decode_probes():
     )
 
 
-def look_back_probes():
-    return (
-        Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
-        Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
-        Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
-    )
-
-
 class _Steps(HeadSteps):
     @cached_property
     def looking(self):
@@ -215,7 +207,11 @@ EXERCISES = (
             "Beside the two positions the scores are only a little lower. How large must the entries be, so that e^s "
             "makes much of it?",
         ),
-        probes=look_back_probes(),
+        probes=(
+            Probe("d_k = 64, 1 and 20 positions back", (64, 1, 20)),
+            Probe("d_k = 64, 3 and 40 positions back", (64, 3, 40)),
+            Probe("d_k = 32, 2 and 25 positions back", (32, 2, 25)),
+        ),
         **asked("looking", "d_k near far", of=_Steps),
         judge=_judge_looking,
     ),

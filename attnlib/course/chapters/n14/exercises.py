@@ -158,10 +158,10 @@ class _Tiled(Function):
         outcomes = super().tried(function)
         if not all_same(outcomes, self.expected, self.probes) or outcomes[0].tensor:  # torch's memory is not seen here
             return outcomes
-        (found,) = run.outcomes([lambda: run.call(lambda: np.array(grows(function)), ())], copied=True)
-        if found.kind:
-            raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {found.problem}")
-        if found.values[0]:
+        (outcome,) = run.outcomes([lambda: run.call(lambda: np.array(grows(function)), ())], copied=True)
+        if outcome.kind:
+            raise Unfit(f"On short texts all results are right. With {LONG} tokens and more: {outcome.problem}")
+        if outcome.values[0]:
             raise Unfit(
                 f"All results are right. But from {LONG} to {2 * LONG} tokens, in tiles of 64, each further token "
                 f"takes {FEW} numbers or more. Fix: two loops, and nothing that is as large as the map."
