@@ -99,7 +99,7 @@ class LiveView(VBox):
         Whether such a page stores what a click chooses.
     """
 
-    hint = "Point at a cell for its value; a click or Tab and arrow keys choose it."
+    hint: str = "Point at a cell for its value; a click or Tab and arrow keys choose it."
     free = "nan"
     row_name = "query"
     fills: str | None = None
