@@ -46,7 +46,8 @@ def sailing(flags, tons):
         parts.append(text(x + over / 2, top - 22, name, size=12, anchor="middle", bold=True))
         parts.append(_line(f"M{x + 2} {top - 17}h{over - 4}", LINE))
     for j, name in enumerate(COLUMNS):
-        parts.append(text(left + wide * (j + 0.5), top - 3, name, anchor="middle", size=11.5 if len(name) > 1 else 12))
+        y = top - (18 if name == "CARGO" else 3)  # wider than its column
+        parts.append(text(left + wide * (j + 0.5), y, name, anchor="middle", size=12))
     for i, row in enumerate(c.x):
         parts.append(text(left - 10, top + high * i + 15, c.ships[i], anchor="end"))
         for j, value in enumerate(row):
